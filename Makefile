@@ -1,0 +1,61 @@
+# `make book` and `make test` need nothing but make and Python 3.11 or later: both make .venv from
+# the pinned lock, requirements.txt, and do so again when the lock or pyproject.toml changes.
+
+PYTHON  ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+WORKERS ?= auto
+PORT    ?= 8000
+BIN     := .venv/bin
+READY   := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help book test lint bench serve mutants lock browser clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+$(READY): requirements.txt pyproject.toml
+	@test -n "$(PYTHON)" || { echo "make: Python 3.11 or later is needed (set PYTHON=...)" >&2; exit 2; }
+	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+book: $(READY) ## execute what changed and build the book (book/_build/html)
+	$(BIN)/envprobe book
+
+test: $(READY) browser ## lint, then every test, those in a browser included
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	@if $(BIN)/python -c 'import sys; from tests.conftest import browser; sys.exit(browser() is None)'; \
+	then export ENVPROBE_REQUIRE_BROWSER=1; fi; \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+browser: # the system's Chromium, where this user may install it; elsewhere its tests are skipped
+	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		DEBIAN_FRONTEND=noninteractive; export DEBIAN_FRONTEND; \
+		apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium; fi
+
+lint: $(READY) ## style only
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+bench: $(READY) ## speed of the engine and its ratio to the naive twin
+	$(BIN)/python benchmarks/bench.py
+
+serve: book ## the book on http://127.0.0.1:8000 (PORT=...)
+	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory book/_build/html
+
+mutants: $(READY) ## mutation testing of metrics, statistics and policies
+	$(BIN)/mutmut run
+	$(BIN)/mutmut results
+
+lock: $(READY) ## pin every dependency of pyproject.toml again
+	UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --all-extras \
+		--universal --python-version 3.11 --upgrade --no-annotate --no-emit-index-url \
+		--no-emit-find-links --quiet --output-file requirements.txt
+
+clean: ## everything that was made, .venv included
+	rm -rf .venv book/_build book/executed build *.egg-info mutants .mutmut-cache
+	rm -rf .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

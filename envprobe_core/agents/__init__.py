@@ -1,0 +1,1 @@
+"""Agents: what reads observations, keeps the belief table and proposes actions."""

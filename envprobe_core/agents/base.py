@@ -1,0 +1,70 @@
+"""What passes between the rollout and an agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from envprobe_core.belief import BeliefTable
+from envprobe_core.worlds.base import Floats, Ints, Observation, World
+
+RISK_LOW, RISK_MEDIUM = 0, 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the rollout wants to know from its agent at one decision step.
+
+    Attributes:
+        step: t, 0..H.
+        table: the current belief table, which the agent writes to.
+        observation: what the agent sees.
+        told: [row], the field a delivered probe answer has just repaired, or -1.
+    """
+
+    step: int
+    table: BeliefTable
+    observation: Observation
+    told: Ints
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The agent's answer.
+
+    Attributes:
+        action: [row], proposed task action, or WAIT.
+        criticality: [row, field] in {0, .5, 1}, the agent's own c; None where c and d come from the task graph.
+        dependency: [row, field] in [0, 1], the agent's own d; None likewise.
+        risk: [row], self-reported risk, RISK_LOW or RISK_MEDIUM.
+    """
+
+    action: Ints
+    criticality: Floats | None
+    dependency: Floats | None
+    risk: npt.NDArray[np.int8]
+
+
+class Agent(Protocol):
+    """Anything that answers requests for a block of rows."""
+
+    def answer(self, request: Request) -> Reply:
+        """Update the belief table from the observation and propose the next action."""
+
+
+class Mind(Protocol):
+    """What a simulated agent knows of one world: how to read its own actions and how to plan."""
+
+    world: World
+
+    def implied(self, observation: Observation) -> tuple[Any, Any]:
+        """Return what the last own action implies: mask and values, [row, field]."""
+
+    def plan(self, table: BeliefTable, observation: Observation) -> Ints:
+        """Return the next action, from beliefs alone, [row]."""
+
+    def remember(self, step: int, observation: Observation) -> None:
+        """Note where it has been and which calls failed."""

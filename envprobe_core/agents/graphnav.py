@@ -1,0 +1,86 @@
+"""How the simulated agent reads and plans on GraphNavWorld."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from envprobe_core import bits
+from envprobe_core.belief import BeliefTable
+from envprobe_core.worlds.base import UNKNOWN, WAIT, Ints, Mask, Observation, Values
+from envprobe_core.worlds.graphnav import GraphMap, GraphNavWorld
+
+NEVER = -1
+
+
+class GraphMind:
+    """Walks to the target over edges it believes passable, fetches keys, explores when it is stuck."""
+
+    def __init__(self, world: GraphNavWorld, static: GraphMap) -> None:
+        """Take the static graph; where the protocol hides it only edges met on the way are used."""
+        self.world = world
+        self.static = static
+        rows = len(static.start)
+        self.met = np.full(static.key_of_edge.shape, world.protocol.structure == "graph")
+        self.last_seen = np.full((rows, world.nodes), NEVER, dtype=np.int64)
+
+    def remember(self, step: int, observation: Observation) -> None:
+        """Note the node it is at and the edges there."""
+        self.last_seen[np.arange(len(observation.place)), observation.place] = step
+        if self.world.protocol.structure == "reported":
+            self.met |= self.static.incident(observation.place)
+
+    def implied(self, observation: Observation) -> tuple[Mask, Values]:
+        """Conclude from validity which edge is open, and that a key is not where it was sought."""
+        world = self.world
+        known = np.zeros(observation.seen.shape, dtype=bool)
+        value = np.zeros(observation.seen.shape, dtype=np.int8)
+        action, valid = observation.action, observation.valid
+        missed = np.flatnonzero((action >= world.nodes) & ~valid)
+        known[missed, 1 + action[missed] - world.nodes] = True
+        value[missed, 1 + action[missed] - world.nodes] = UNKNOWN
+        if world.protocol.sight == "released":
+            moves = (action >= 0) & (action < world.nodes)
+            edge = self.static.edge_between(
+                observation.came_from, np.where(moves, action, observation.came_from)
+            )
+            along = np.flatnonzero(edge >= 0)
+            known[along, 1 + world.keys + edge[along]] = True
+            value[along, 1 + world.keys + edge[along]] = ~valid[along]
+        return known & ~observation.seen, value
+
+    def plan(self, table: BeliefTable, observation: Observation) -> Ints:
+        """Return the next action towards the target."""
+        world = self.world
+        node = np.maximum(table.value[:, 0].astype(np.int64), 0)
+        location = table.value[:, 1 : 1 + world.keys].astype(np.int64)
+        locked = table.value[:, 1 + world.keys :] == 1
+        key = self.static.key_of_edge
+        key_held = (key >= 0) & (
+            np.take_along_axis(location, np.maximum(key, 0), axis=1) == world.nodes
+        )
+        passable = self.met & ~(locked & ~key_held)
+        step = self.static.first_step(node, self.static.target, passable)
+        arrived = node == self.static.target
+        stuck = np.flatnonzero((step < 0) & ~arrived)
+        if len(stuck):
+            step[stuck] = self._detour(stuck, node[stuck], location[stuck], passable[stuck])
+        return np.where(arrived, WAIT, step)
+
+    def _detour(self, rows: Ints, node: Ints, location: Ints, passable: Mask) -> Ints:
+        world, static = self.world, self.static.take(rows)
+        reached = static.component(node, passable)
+        on_node = (location >= 0) & (location < world.nodes)
+        within = on_node & bits.has(reached[:, None], np.where(on_node, location, 0))
+        found = within.any(axis=1)
+        key = np.argmax(within, axis=1)
+        key_node = location[np.arange(len(rows)), key]
+
+        others = bits.unpack(reached & ~bits.single(node), world.nodes)
+        seen = np.where(others, self.last_seen[rows], np.iinfo(np.int64).max)
+        goal = np.where(found, key_node, np.argmin(seen, axis=1))
+        step = static.first_step(node, goal, passable)
+        step = np.where(found & (key_node == node), world.nodes + key, step)
+
+        around = static.grown(bits.single(node), self.met[rows]) & ~bits.single(node)
+        bang = np.where(around != 0, bits.lowest(around), WAIT)
+        return np.where(found | others.any(axis=1), step, bang)

@@ -1,0 +1,87 @@
+"""How the simulated agent reads and plans on ToolDAGWorld."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from envprobe_core import bits
+from envprobe_core.belief import BeliefTable
+from envprobe_core.bits import Bits
+from envprobe_core.worlds.base import WAIT, Ints, Mask, Observation, Values
+from envprobe_core.worlds.tooldag import ToolDAGWorld, ToolMap
+
+FAILURE_MEMORY = 5
+
+
+class ToolMind:
+    """Loads the lowest needed tool; without the task graph, the lowest that has not failed lately."""
+
+    def __init__(self, world: ToolDAGWorld, static: ToolMap) -> None:
+        """Take the static task graph; it is used only where the protocol makes it known."""
+        self.world = world
+        self.static = static
+        self.knows_graph = world.protocol.structure == "graph"
+        rows = len(static.needs)
+        self.taken = np.zeros(rows, dtype=np.int64)
+        self.failed_at = np.full((rows, world.tools), -FAILURE_MEMORY, dtype=np.int64)
+
+    def remember(self, step: int, observation: Observation) -> None:
+        """Note failed calls, by the count of own task actions."""
+        if self.knows_graph:
+            return
+        called = np.flatnonzero((observation.action >= 0) & observation.fresh)
+        failed = called[~observation.valid[called]]
+        self.failed_at[failed, observation.action[failed]] = self.taken[failed]
+        self.taken[called] += 1
+
+    def implied(self, observation: Observation) -> tuple[Mask, Values]:
+        """Conclude from a call's validity: it completed the tool; its dependencies were satisfied."""
+        n = self.world.tools
+        known = np.zeros(observation.seen.shape, dtype=bool)
+        value = np.zeros(observation.seen.shape, dtype=np.int8)
+        rows = np.flatnonzero(observation.action >= 0)
+        tool, valid = observation.action[rows], observation.valid[rows]
+        done, done_tool = rows[valid], tool[valid]
+        known[done, 2 * n + done_tool] = True
+        value[done, 2 * n + done_tool] = 1
+        if not self.knows_graph:
+            unloaded = observation.value[rows, tool] == 0
+            known[rows, n + tool] = valid | unloaded
+            value[rows, n + tool] = valid
+        return known, value
+
+    def derived(self, table: BeliefTable, observation: Observation, told: Ints) -> tuple[Mask, Values]:
+        """Conclude from news about tools whether the tools that need them have their dependencies."""
+        n = self.world.tools
+        news = bits.pack(observation.seen[:, :n])
+        news |= np.where((told >= 0) & (told < n), bits.single(np.clip(told, 0, n - 1)), 0)
+        needs = self.static.needs_bits
+        known = np.zeros(observation.seen.shape, dtype=bool)
+        value = np.zeros(observation.seen.shape, dtype=np.int8)
+        known[:, n : 2 * n] = needs & news[:, None] != 0
+        value[:, n : 2 * n] = needs & ~self._loaded(table)[:, None] == 0
+        return known, value
+
+    def plan(self, table: BeliefTable, observation: Observation) -> Ints:
+        """Call the lowest tool that is needed and not believed loaded; wait when the target is done."""
+        n = self.world.tools
+        missing = ~self._loaded(table) & (bits.single(n) - 1)
+        if self.knows_graph:
+            wanted = self._needed(missing) & missing
+        else:
+            rested = self.taken[:, None] - self.failed_at >= FAILURE_MEMORY
+            wanted = missing & bits.pack(rested)
+            wanted = np.where(wanted == 0, missing, wanted)
+        tool = np.where(wanted == 0, n - 1, bits.lowest(wanted))
+        return np.where(table.value[:, 3 * n - 1] == 1, WAIT, tool)
+
+    def _loaded(self, table: BeliefTable) -> Bits:
+        return bits.pack(table.value[:, : self.world.tools] == 1)
+
+    def _needed(self, missing: Bits) -> Bits:
+        last = self.world.tools - 1
+        needed = np.full(len(missing), bits.single(last), dtype=np.int64)
+        for tool in range(last, 0, -1):
+            open_here = (needed & missing) >> np.int64(tool) & bits.ONE
+            needed |= self.static.needs_bits[:, tool] * open_here
+        return needed

@@ -1,0 +1,47 @@
+"""Sets of tools or nodes as bit masks, one integer a row."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Bits = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+ONE = np.int64(1)
+
+
+def pack(members: Mask) -> Bits:
+    """Turn membership [row, member] into one mask per row [row]; at most 62 members."""
+    octets = np.packbits(members, axis=-1, bitorder="little")
+    packed = octets[..., 0].astype(np.int64)
+    for index in range(1, octets.shape[-1]):
+        packed |= octets[..., index].astype(np.int64) << np.int64(8 * index)
+    return packed
+
+
+def unpack(masks: Bits, count: int) -> Mask:
+    """Turn masks [...] into membership [..., member]."""
+    return (masks[..., None] >> np.arange(count, dtype=np.int64)) & ONE != 0
+
+
+def has(masks: Bits, member: npt.ArrayLike) -> Mask:
+    """Say for each row whether the mask holds the member; a negative member is in no mask."""
+    members = np.asarray(member, dtype=np.int64)
+    return ((masks >> np.maximum(members, 0)) & ONE != 0) & (members >= 0)
+
+
+def single(member: npt.ArrayLike) -> Bits:
+    """Return the mask of one member per row."""
+    return ONE << np.asarray(member, dtype=np.int64)
+
+
+def lowest(masks: Bits) -> Bits:
+    """Return each mask's lowest member; an empty mask gives 64."""
+    return np.bitwise_count((masks & -masks) - ONE).astype(np.int64)
+
+
+def nth(masks: Bits, rank: npt.NDArray[np.int64], count: int) -> Bits:
+    """Return the member of each mask that has `rank` lower members in it."""
+    members = unpack(masks, count)
+    return np.argmax(members & (np.cumsum(members, axis=-1) == rank[:, None] + 1), axis=-1)

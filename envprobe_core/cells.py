@@ -1,0 +1,159 @@
+"""Cells: one setting of the experiment each, and the seeds it runs on."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from envprobe_core.errors import InputError
+from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy
+from envprobe_core.profiles import PROFILES, TYPICAL, AgentProfile
+from envprobe_core.protocols import PAPER, Protocol
+from envprobe_core.regimes import REGIMES, Regime
+from envprobe_core.worlds import WORLDS
+
+RELEASED_SEEDS = (42, 262)
+LARGEST_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One world, policy, regime, protocol and profile, with its budget B and base threshold rho_star."""
+
+    world: str
+    policy: Policy
+    regime: Regime = field(default_factory=lambda: REGIMES["S2"])
+    protocol: Protocol = PAPER
+    profile: AgentProfile = TYPICAL
+    budget: int | None = None
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a budget or threshold that cannot be meant."""
+        if self.world not in WORLDS:
+            raise InputError(f"unknown world {self.world!r}; accepted: {', '.join(WORLDS)}")
+        if self.budget is not None and not 0 <= self.budget <= self.regime.horizon:
+            raise InputError(
+                f"budget {self.budget} is not in 0..{self.regime.horizon} (the horizon of "
+                f"{self.regime.name})"
+            )
+        if self.threshold is not None:
+            if not math.isfinite(self.threshold):
+                raise InputError(f"threshold {self.threshold} is not a finite number")
+            if not self.policy.has_threshold:
+                accepted = [name for name, policy in POLICIES.items() if policy.has_threshold]
+                raise InputError(
+                    f"policy {self.policy.name} has no threshold; those that have one: "
+                    f"{', '.join(accepted)}"
+                )
+
+    @property
+    def budget_in_force(self) -> int:
+        """Return the probe budget B: the cell's own, or the regime's."""
+        return self.regime.budget if self.budget is None else self.budget
+
+    @property
+    def base_threshold(self) -> float | None:
+        """Return the threshold before scaling, or None where the policy has none."""
+        if not self.policy.has_threshold:
+            return None
+        return THRESHOLD if self.threshold is None else self.threshold
+
+    @property
+    def threshold_in_force(self) -> float:
+        """Return the threshold the gate compares with (0 where the policy has none)."""
+        base = self.base_threshold
+        return 0.0 if base is None else self.policy.scaled_threshold(base, self.protocol)
+
+    @property
+    def key(self) -> dict[str, object]:
+        """Return what tells this cell from others, by column name."""
+        return {
+            "world": self.world,
+            "policy": self.policy.name,
+            "regime": self.regime.name,
+            "protocol": self.protocol.name,
+            "profile": self.profile.name,
+            "budget": self.budget_in_force,
+            "threshold": self.base_threshold,
+        }
+
+    def default_seeds(self) -> npt.NDArray[np.int64]:
+        """Return the seeds of the regime, or those of the public code's main run under its protocol."""
+        first, last = self.regime.seeds
+        if self.protocol.seeds == "released" and self.regime.name == "S2":
+            first, last = RELEASED_SEEDS
+        return np.arange(first, last, dtype=np.int64)
+
+
+def find_regime(name: str) -> Regime:
+    """Return the regime of a name.
+
+    Raises:
+        InputError: if there is none; the message lists those there are.
+    """
+    if name not in REGIMES:
+        raise InputError(f"unknown regime {name!r}; accepted: {', '.join(REGIMES)}")
+    return REGIMES[name]
+
+
+def find_profile(name: str) -> AgentProfile:
+    """Return the agent profile of a name.
+
+    Raises:
+        InputError: if there is none; the message lists those there are.
+    """
+    if name not in PROFILES:
+        raise InputError(f"unknown profile {name!r}; accepted: {', '.join(PROFILES)}")
+    return PROFILES[name]
+
+
+def parse_seeds(text: str) -> npt.NDArray[np.int64]:
+    """Read seeds: `FIRST:PAST` (0:220 is 0..219), a single seed, or several of these with commas.
+
+    Raises:
+        InputError: if the text is malformed, a range is empty, or a seed stands twice.
+    """
+    parts = []
+    for item in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)(?::(\d+))?\s*", item)
+        if not match:
+            raise InputError(
+                f"seeds {text!r}: {item!r} is not FIRST:PAST or a number (as in 0:220, which is 0..219)"
+            )
+        first = int(match[1])
+        past = first + 1 if match[2] is None else int(match[2])
+        if past <= first:
+            raise InputError(f"seeds {text!r}: the range {item.strip()} is empty; PAST must exceed FIRST")
+        if past - 1 > LARGEST_SEED:
+            raise InputError(f"seeds {text!r}: {past - 1} exceeds the largest seed {LARGEST_SEED}")
+        parts.append(np.arange(first, past, dtype=np.int64))
+    seeds = np.concatenate(parts)
+    if len(np.unique(seeds)) != len(seeds):
+        raise InputError(f"seeds {text!r}: a seed stands twice; each seed is one episode of a cell")
+    return seeds
+
+
+def make_cell(
+    world: str,
+    policy: str,
+    regime: str = "S2",
+    protocol: Protocol = PAPER,
+    profile: str = "typical",
+    budget: int | None = None,
+    threshold: float | None = None,
+) -> Cell:
+    """Make a cell from names; see `Cell` for what is refused."""
+    return Cell(
+        world,
+        find_policy(policy),
+        find_regime(regime),
+        protocol,
+        find_profile(profile),
+        budget,
+        threshold,
+    )

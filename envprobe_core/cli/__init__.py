@@ -1,0 +1,65 @@
+"""The command ``envprobe``: a thin door to the engine and the book."""
+
+import sys
+from typing import NoReturn
+
+import typer
+from typer.exceptions import TyperException
+
+from envprobe_core import __version__
+from envprobe_core.cli import listing, reproduce, run
+from envprobe_core.errors import InputError
+
+app = typer.Typer(
+    name="envprobe",
+    help="Recompute, question and extend the results of 'Ask the World Before Acting'.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"envprobe {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+    ),
+) -> None:
+    """Recompute, question and extend the results of 'Ask the World Before Acting'."""
+
+
+app.command("run")(run.run)
+app.command("recompute")(run.recompute)
+app.command("reproduce")(reproduce.reproduce)
+app.command("book")(reproduce.book)
+app.command("list")(listing.list_names)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and leave with its exit code.
+
+    Bad input of any kind, be it an option or a value, is one line on standard error and exit
+    code 2.
+
+    Args:
+        arguments: what follows the command's name; by default the process's own.
+    """
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = app(given or ["--help"], prog_name="envprobe", standalone_mode=False)
+    except InputError as error:
+        _fail(str(error))
+    except TyperException as error:
+        _fail(error.format_message())
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"envprobe: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(2)

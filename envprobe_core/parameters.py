@@ -1,0 +1,256 @@
+"""The parameters of a section: read from its notebook, checked before anything runs.
+
+A notebook's cell tagged ``parameters`` holds one line a parameter::
+
+    seeds: str = "0:220"  # episodes of each cell; accepts seeds
+    resamples: int = 10_000  # bootstrap resamples; accepts 100..100000
+    measure: str = "terminal"  # which accuracy; accepts one of mean terminal
+
+What follows ``accepts`` is an interval for numbers, a list of words, or a name of `VOCABULARIES`.
+Papermill's own inspection is neither strict about types nor does it know bounds, and importing it
+takes longer than everything here, so that the cell is read with `ast` instead.
+"""
+
+import ast
+import io
+import math
+import re
+import tokenize
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from envprobe_core.errors import InputError
+
+Value = bool | int | float | str
+
+TYPES: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a section.
+
+    Attributes:
+        name: its name in the notebook and after ``-p``.
+        kind: ``bool``, ``int``, ``float`` or ``str``.
+        default: the value the book is built with.
+        description: what it does, in words.
+        accepts: the rule of the values accepted (see the module).
+    """
+
+    name: str
+    kind: str
+    default: Value
+    description: str
+    accepts: str
+
+    def parse(self, text: str) -> Value:
+        """The typed value that a reader wrote as text.
+
+        Args:
+            text: the part after ``NAME=``.
+
+        Raises:
+            InputError: if it is of the wrong type or out of bounds.
+        """
+        try:
+            if self.kind == "bool":
+                value: Value = {"true": True, "false": False}[text.lower()]
+            else:
+                value = TYPES[self.kind](text)
+        except (ValueError, KeyError):
+            raise InputError(
+                f"parameter {self.name}: {text!r} is not {_ARTICLE[self.kind]}; "
+                f"accepts {self.accepts}"
+            ) from None
+        self.check(value)
+        return value
+
+    def check(self, value: Value) -> None:
+        """Compare a typed value with the rule.
+
+        Args:
+            value: of the parameter's kind.
+
+        Raises:
+            InputError: if the rule does not accept it.
+        """
+        if self.kind == "bool":
+            return
+        if self.accepts in VOCABULARIES:
+            try:
+                VOCABULARIES[self.accepts](str(value))
+            except ValueError as error:
+                raise InputError(f"parameter {self.name}: {error}") from None
+        elif self.accepts.startswith("one of "):
+            accepted = str(value) in self.accepts.split()[2:]
+        else:
+            low, high = (float(bound) for bound in self.accepts.split(".."))
+            accepted = math.isfinite(float(value)) and low <= float(value) <= high
+        if self.accepts not in VOCABULARIES and not accepted:
+            raise InputError(f"parameter {self.name}: {value!r} given; accepts {self.accepts}")
+
+
+_ARTICLE = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
+_COMMENT = re.compile(r"#\s*(?P<description>.+?)\s*;\s*accepts\s+(?P<accepts>.+?)\s*$")
+_INTERVAL = re.compile(r"-?[\d_.]*\d\.\.-?[\d_.]*\d$")
+
+
+def read_parameters(source: str, where: str) -> dict[str, Parameter]:
+    """The parameters that the source of a ``parameters`` cell declares.
+
+    Args:
+        source: the cell's text.
+        where: the notebook's name, for messages.
+
+    Returns:
+        The parameters by name, in the cell's order.
+
+    Raises:
+        InputError: if a line is not of the form the module describes, or its default is not
+            accepted by its own rule.
+    """
+    comments = {
+        token.start[0]: token.string
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT
+    }
+    found: dict[str, Parameter] = {}
+    for node in ast.parse(source).body:
+        parameter = _read_line(node, comments.get(node.end_lineno or 0, ""), where)
+        found[parameter.name] = parameter
+    return found
+
+
+def _read_line(node: ast.stmt, comment: str, where: str) -> Parameter:
+    """One parameter from one statement and the comment behind it."""
+    form = "`name: type = default  # description; accepts RULE`"
+    fault = f"notebook {where}: line {node.lineno} of its parameters cell"
+    if not (
+        isinstance(node, ast.AnnAssign)
+        and isinstance(node.target, ast.Name)
+        and isinstance(node.annotation, ast.Name)
+        and node.value is not None
+    ):
+        raise InputError(f"{fault} is not of the form {form}")
+    name, kind = node.target.id, node.annotation.id
+    match = _COMMENT.match(comment)
+    if kind not in TYPES or match is None:
+        raise InputError(f"{fault} ({name}) is not of the form {form} with a type of {list(TYPES)}")
+    accepts = match["accepts"]
+    if not (
+        accepts in VOCABULARIES
+        or accepts.startswith("one of ")
+        or _INTERVAL.match(accepts)
+        or (kind == "bool" and accepts == "true or false")
+    ):
+        raise InputError(f"{fault} ({name}): no rule {accepts!r}")
+    default = ast.literal_eval(node.value)
+    if type(default) is not TYPES[kind]:
+        raise InputError(f"{fault} ({name}): the default {default!r} is not {_ARTICLE[kind]}")
+    parameter = Parameter(name, kind, default, match["description"], accepts)
+    parameter.check(default)
+    return parameter
+
+
+def parse_assignments(assignments: list[str]) -> dict[str, str]:
+    """Split what was given as ``-p NAME=VALUE``.
+
+    Args:
+        assignments: one text for each ``-p``.
+
+    Raises:
+        InputError: if a text has no ``=`` or a name comes twice.
+    """
+    given: dict[str, str] = {}
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not equals or not name.isidentifier():
+            raise InputError(f"-p {text!r}: write it as NAME=VALUE")
+        if name in given:
+            raise InputError(f"-p {name}: given twice")
+        given[name] = value.strip()
+    return given
+
+
+def resolve(declared: Mapping[str, Parameter], given: Mapping[str, str]) -> dict[str, Value]:
+    """The full set of values of one section: its defaults, replaced where the reader gave one.
+
+    Args:
+        declared: the section's parameters.
+        given: texts by name; names that the section lacks are left out.
+
+    Raises:
+        InputError: if a value is not accepted.
+    """
+    return {
+        name: parameter.parse(given[name]) if name in given else parameter.default
+        for name, parameter in declared.items()
+    }
+
+
+def _words(text: str) -> list[str]:
+    """The names in a text, separated by spaces or commas."""
+    words = text.replace(",", " ").split()
+    if not words:
+        raise ValueError("no name given")
+    if len(set(words)) < len(words):
+        raise ValueError(f"{text!r} names one twice")
+    return words
+
+
+def _one_of(name: str, kind: str, known: Mapping[str, object]) -> None:
+    if name not in known:
+        raise ValueError(f"no {kind} {name!r}; accepts {' '.join(known)}")
+
+
+def _seeds(text: str) -> None:
+    from envprobe_core.sweep import parse_seeds
+
+    parse_seeds(text)
+
+
+def _worlds(text: str) -> None:
+    from envprobe_core.worlds import WORLDS
+
+    for name in _words(text):
+        _one_of(name, "world", WORLDS)
+
+
+def _policies(text: str) -> None:
+    from envprobe_core.policies import POLICIES
+
+    for name in _words(text):
+        _one_of(name, "policy", POLICIES)
+
+
+def _protocols(text: str) -> None:
+    from envprobe_core.protocols import parse_protocol
+
+    # a protocol with switches turned, as `paper:clock=stands,end=success`, has commas of its own
+    for name in text.split() if ":" in text else _words(text):
+        parse_protocol(name)
+
+
+def _regime(text: str) -> None:
+    from envprobe_core.regimes import REGIMES
+
+    _one_of(text, "regime", REGIMES)
+
+
+def _profile(text: str) -> None:
+    from envprobe_core.profiles import PROFILES
+
+    _one_of(text, "profile", PROFILES)
+
+
+VOCABULARIES: dict[str, Callable[[str], None]] = {
+    "seeds": _seeds,
+    "worlds": _worlds,
+    "policies": _policies,
+    "protocols": _protocols,
+    "regime": _regime,
+    "profile": _profile,
+}
+"""Named rules: each takes the text and raises ``ValueError`` saying what was wrong with it."""

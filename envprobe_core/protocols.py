@@ -1,0 +1,108 @@
+"""Protocols: how an experiment is run and scored, one small switch for each way that text and public code differ.
+
+`paper` is the paper's text, `released` its public implementation (commit 3266b54), `observed` the text without the
+assumption that the first belief equals gold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+from envprobe_core.errors import InputError
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "start": ("gold", "observation"),
+    "answer": ("delivered", "withheld"),
+    "clock": ("runs", "stands"),
+    "rates": ("mean", "released"),
+    "instances": ("ancestors", "sampled"),
+    "sight": ("local", "released"),
+    "structure": ("graph", "reported"),
+    "baselines": ("text", "released"),
+    "end": ("horizon", "success"),
+    "accuracy": ("terminal", "slots"),
+    "pairing": ("same-step", "lagged"),
+    "encoding": ("meaning", "literal"),
+    "onset": ("first", "two-below"),
+    "threshold": ("fixed", "kept-terms"),
+    "seeds": ("text", "released"),
+}
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """One value per switch; the first nine act in the rollout, four in the scorers, two before the run."""
+
+    name: str
+    start: str = "gold"  # beliefs at step 0
+    answer: str = "delivered"  # does a probe's answer reach the belief table
+    clock: str = "runs"  # the world during a probe
+    rates: str = "mean"  # mutation table
+    instances: str = "ancestors"  # how tool prerequisites are drawn
+    sight: str = "local"  # what an observation shows
+    structure: str = "graph"  # where c and d come from, and whether the task graph is known
+    baselines: str = "text"  # field choice of Periodic, gate of Self-Uncertainty
+    end: str = "horizon"  # what happens after success
+    accuracy: str = "terminal"  # what A_H is
+    pairing: str = "same-step"  # which belief is scored against which gold
+    encoding: str = "meaning"  # whether a copied number matches a gold True
+    onset: str = "first"  # when accuracy counts as collapsed
+    threshold: str = "fixed"  # threshold of ablations
+    seeds: str = "text"  # default seeds
+
+    def __post_init__(self) -> None:
+        """Refuse a value that a switch does not have."""
+        for switch, accepted in _CHOICES.items():
+            if getattr(self, switch) not in accepted:
+                raise InputError(
+                    f"protocol switch {switch}: {getattr(self, switch)!r} is not one of "
+                    f"{', '.join(accepted)}"
+                )
+
+
+PAPER = Protocol("paper")
+OBSERVED = replace(PAPER, name="observed", start="observation")
+RELEASED = Protocol("released", **{switch: accepted[1] for switch, accepted in _CHOICES.items()})
+
+PROTOCOLS: dict[str, Protocol] = {p.name: p for p in (PAPER, OBSERVED, RELEASED)}
+SWITCHES: tuple[str, ...] = tuple(field.name for field in fields(Protocol) if field.name != "name")
+
+
+def switch_values(switch: str) -> tuple[str, ...]:
+    """Return the values a switch accepts, the text's first."""
+    return _CHOICES[switch]
+
+
+def parse_protocol(text: str) -> Protocol:
+    """Read a protocol: a name, or a name with switches turned, as in `paper:clock=stands,end=success`.
+
+    Raises:
+        InputError: if the name, a switch or a value is unknown; the message names what is accepted.
+    """
+    name, _, turned = text.partition(":")
+    if name not in PROTOCOLS:
+        raise InputError(f"unknown protocol {name!r}; accepted: {', '.join(PROTOCOLS)}")
+    changes: dict[str, str] = {}
+    for item in filter(None, turned.split(",")):
+        switch, equals, value = item.partition("=")
+        if not equals or switch not in _CHOICES:
+            raise InputError(
+                f"protocol {text!r}: {item!r} is not SWITCH=VALUE with a switch of "
+                f"{', '.join(SWITCHES)}"
+            )
+        if value not in _CHOICES[switch]:
+            raise InputError(
+                f"protocol {text!r}: switch {switch} accepts {' or '.join(_CHOICES[switch])}, "
+                f"not {value!r}"
+            )
+        changes[switch] = value
+    base = PROTOCOLS[name]
+    changes = {
+        switch: changes[switch]
+        for switch in SWITCHES
+        if switch in changes and changes[switch] != getattr(base, switch)
+    }
+    if not changes:
+        return base
+    label = ",".join(f"{switch}={value}" for switch, value in changes.items())
+    return replace(base, name=f"{name}:{label}", **changes)

@@ -1,0 +1,100 @@
+"""The public code's accuracy: a weighted overlap of the slots of a state description (protocol `released`).
+
+Weights: tools .3 completed, .4 values, .3 open; rooms .20 position, .15 inventory, .30 objects, .20 doors, .15 subgoals;
+graph .25 position, .20 inventory, .30 edges, .25 keys. Sets count by Jaccard, maps by the share of gold entries matched.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from envprobe_core.trajectory import Trajectory
+from envprobe_core.worlds.base import Floats, Mask, Values, World
+
+TOOL_WEIGHTS = (0.3, 0.4, 0.3)
+ROOM_WEIGHTS = (0.20, 0.15, 0.30, 0.20, 0.15)
+GRAPH_WEIGHTS = (0.25, 0.20, 0.30, 0.25)
+
+
+def jaccard(believed: Mask, gold: Mask) -> Floats:
+    """Return the overlap of two sets [..., member]; two empty sets count 1."""
+    both = (believed & gold).sum(axis=-1)
+    either = (believed | gold).sum(axis=-1)
+    return np.where(either == 0, 1.0, both / np.maximum(either, 1))
+
+
+def share(matched: Mask) -> Floats:
+    """Return the share of matching entries [..., entry]."""
+    return matched.sum(axis=-1) / matched.shape[-1]
+
+
+def slot_overlap(
+    trajectory: Trajectory, world: World, lagged: bool, values_match: Mask, keeps_open: Mask
+) -> Floats:
+    """Score the state at times 1..H, [row, step].
+
+    Args:
+        trajectory: the recording.
+        world: the world, for the layout of its fields.
+        lagged: whether the belief before the action meets gold after it, instead of the belief after it.
+        values_match: [row], whether a tool value written as the agent writes it can match gold.
+        keeps_open: [row], whether the agent keeps its list of open tools.
+    """
+    belief = trajectory.belief[:, :-1] if lagged else trajectory.belief[:, 1:]
+    gold = trajectory.gold[:, 1:]
+    if world.name == "tooldag":
+        return _tools(belief, gold, world.actions, values_match, keeps_open)
+    if world.name == "graphnav":
+        return _graph(belief, gold, world)
+    place = trajectory.place
+    at_place = place[:, :-1] == place[:, 1:] if lagged else np.ones(gold.shape[:2], dtype=bool)
+    return _rooms(belief, gold, at_place, world)
+
+
+def _weighted(weights: tuple[float, ...], *parts: npt.NDArray[np.generic]) -> Floats:
+    total = weights[0] * parts[0]
+    for weight, part in zip(weights[1:], parts[1:], strict=True):
+        total = total + weight * part
+    return total
+
+
+def _tools(
+    belief: Values, gold: Values, tools: int, values_match: Mask, keeps_open: Mask
+) -> Floats:
+    believed, available = belief[..., :tools], gold[..., :tools] == 1
+    loaded = believed == 1
+    count = available.sum(axis=-1)
+    matched = (loaded & available).sum(axis=-1) * values_match[:, None]
+    values = np.where(count == 0, 1.0, matched / np.maximum(count, 1))
+    believed_open = (believed == 0) & keeps_open[:, None, None]
+    return _weighted(
+        TOOL_WEIGHTS, jaccard(loaded, available), values, jaccard(believed_open, ~available)
+    )
+
+
+def _rooms(belief: Values, gold: Values, at_place: Mask, world: World) -> Floats:
+    objects = sum(name.startswith("held") for name in world.field_names)
+    doors = world.fields - 2 * objects
+    held = slice(objects + doors, None)
+    goal = list(world.goal_fields[1:])
+    return _weighted(
+        ROOM_WEIGHTS,
+        at_place,
+        jaccard(belief[..., held] == 1, gold[..., held] == 1),
+        share(belief[..., :objects] == gold[..., :objects]),
+        share(belief[..., objects : objects + doors] == gold[..., objects : objects + doors]),
+        jaccard(belief[..., goal] == 1, gold[..., goal] == 1),
+    )
+
+
+def _graph(belief: Values, gold: Values, world: World) -> Floats:
+    nodes = int(world.domain[0])
+    keys = slice(1, 1 + sum(name.startswith("location") for name in world.field_names))
+    return _weighted(
+        GRAPH_WEIGHTS,
+        belief[..., 0] == gold[..., 0],
+        jaccard(belief[..., keys] == nodes, gold[..., keys] == nodes),
+        share(belief[..., keys.stop :] == gold[..., keys.stop :]),
+        share(belief[..., keys] == gold[..., keys]),
+    )

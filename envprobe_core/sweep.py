@@ -1,0 +1,212 @@
+"""Run whole grids: cells become rows, rows become blocks, blocks run one after another or in several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from itertools import groupby
+from multiprocessing import get_context
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from envprobe_core.agents.simulated import SimulatedAgent
+from envprobe_core.cells import Cell, parse_seeds
+from envprobe_core.policies import POLICIES
+from envprobe_core.rollout import Arm, Block, drive, rollout
+from envprobe_core.scoring import Columns, score_episodes
+from envprobe_core.trajectory import Trajectory
+from envprobe_core.worlds import World, make_world
+
+__all__ = ["BATCH_SIZE", "Piece", "Task", "parse_seeds", "plan_tasks", "run_cells", "run_task"]
+
+BATCH_SIZE = 1500
+Seeds = npt.NDArray[np.int64]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Neighbouring rows of a block: one cell on some of its seeds."""
+
+    index: int  # position of the cell in the grid
+    cell: Cell
+    seeds: Seeds
+
+
+@dataclass(frozen=True)
+class Task:
+    """One block's worth of pieces; all share world, regime and protocol."""
+
+    pieces: tuple[Piece, ...]
+
+
+def plan_tasks(
+    cells: Sequence[Cell], seeds: Sequence[Seeds], batch_size: int = BATCH_SIZE
+) -> Iterator[Task]:
+    """Cut a grid into blocks of at most `batch_size` rows, in an order that keeps worlds and protocols together."""
+
+    def shape(index: int) -> tuple[str, str, str]:
+        cell = cells[index]
+        return cell.world, cell.regime.name, cell.protocol.name
+
+    for _, group in groupby(sorted(range(len(cells)), key=shape), key=shape):
+        pieces: list[Piece] = []
+        room = batch_size
+        for index in group:
+            rest = seeds[index]
+            while len(rest):
+                pieces.append(Piece(index, cells[index], rest[:room]))
+                room -= len(pieces[-1].seeds)
+                rest = rest[len(pieces[-1].seeds) :]
+                if room == 0:
+                    yield Task(tuple(pieces))
+                    pieces, room = [], batch_size
+        if pieces:
+            yield Task(tuple(pieces))
+
+
+def make_block(world: World, pieces: Sequence[Piece]) -> Block:
+    """Lay the pieces out as the rows of one block."""
+    sizes = np.array([len(piece.seeds) for piece in pieces])
+    stops = np.cumsum(sizes)
+    arms = [
+        Arm(piece.cell.policy, slice(int(stop - size), int(stop)))
+        for piece, size, stop in zip(pieces, sizes, stops, strict=True)
+    ]
+    return Block(
+        world,
+        np.concatenate([piece.seeds for piece in pieces]),
+        arms,
+        np.repeat([piece.cell.budget_in_force for piece in pieces], sizes),
+        np.repeat([piece.cell.threshold_in_force for piece in pieces], sizes),
+    )
+
+
+def simulate(task: Task, *, reports: bool = False) -> Trajectory:
+    """Run a task's rows with the simulated agent, and first those whose probes others replay."""
+    first = task.pieces[0].cell
+    world = make_world(first.world, first.regime, first.protocol)
+    block = make_block(world, task.pieces)
+    schedule = _schedule(block, task)
+    if schedule is not None:
+        block = replace(block, schedule=schedule)
+    profiles = list({piece.cell.profile: None for piece in task.pieces})
+    profile_of_row = np.concatenate(
+        [np.full(len(piece.seeds), profiles.index(piece.cell.profile)) for piece in task.pieces]
+    )
+    instance = _shared_instances(world, block.seeds)
+    agent = SimulatedAgent(world, instance.map, block.seeds, profiles, profile_of_row)
+    return drive(rollout(block, instance, reports=reports), agent)
+
+
+def run_task(task: Task) -> Columns:
+    """Run a task and score its episodes: a column [row] for each measure, with `cell` and `seed`."""
+    return score_task(task, simulate(task))
+
+
+def score_task(task: Task, trajectory: Trajectory) -> Columns:
+    """Score a task's recorded episodes."""
+    first = task.pieces[0].cell
+    world = make_world(first.world, first.regime, first.protocol)
+    sizes = [len(piece.seeds) for piece in task.pieces]
+    profiles = [piece.cell.profile for piece in task.pieces]
+    columns = score_episodes(
+        trajectory,
+        world,
+        first.protocol,
+        np.repeat([profile.writes == "true" for profile in profiles], sizes),
+        np.repeat([profile.keeps_open for profile in profiles], sizes),
+    )
+    return {
+        "cell": np.repeat([piece.index for piece in task.pieces], sizes),
+        "seed": np.concatenate([piece.seeds for piece in task.pieces]),
+        "n_fields": np.full(sum(sizes), world.fields),
+        "horizon": np.full(sum(sizes), first.regime.horizon),
+    } | columns
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    seeds: Seeds | Sequence[Seeds] | None = None,
+    *,
+    batch_size: int = BATCH_SIZE,
+    jobs: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> Columns:
+    """Run a grid and return its episode table, in the order of cells and of each cell's seeds.
+
+    Args:
+        cells: the settings.
+        seeds: the seeds of all cells, or one array a cell; by default each cell's own.
+        batch_size: rows a block; changes nothing but speed and memory.
+        jobs: processes; changes nothing but speed.
+        progress: called with the number of episodes that have just finished.
+    """
+    of_cell = seeds_of_cells(cells, seeds)
+    tasks = list(plan_tasks(cells, of_cell, batch_size))
+    parts = []
+    for part in run_tasks(run_task, tasks, jobs):
+        parts.append(part)
+        if progress is not None:
+            progress(len(part["seed"]))
+    table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    position = np.concatenate([np.arange(len(own)) for own in of_cell])
+    wanted = _sort_key(
+        np.repeat(np.arange(len(cells)), [len(own) for own in of_cell]), np.concatenate(of_cell)
+    )
+    have = _sort_key(table["cell"], table["seed"])
+    place = np.empty(len(position), dtype=np.int64)
+    place[wanted] = have
+    return {name: column[place] for name, column in table.items()}
+
+
+def seeds_of_cells(
+    cells: Sequence[Cell], seeds: Seeds | Sequence[Seeds] | None
+) -> list[Seeds]:
+    """Return one array of seeds a cell."""
+    if seeds is None:
+        return [cell.default_seeds() for cell in cells]
+    if isinstance(seeds, np.ndarray):
+        return [seeds] * len(cells)
+    return list(seeds)
+
+
+def run_tasks(
+    work: Callable[[Task], Result], tasks: Iterable[Task], jobs: int
+) -> Iterator[Result]:
+    """Do the tasks here, or in that many fresh processes; results come as they finish."""
+    tasks = list(tasks)
+    if jobs <= 1 or len(tasks) <= 1:
+        yield from map(work, tasks)
+        return
+    with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(work, task) for task in tasks]):
+            yield done.result()
+
+
+def _sort_key(cell: npt.NDArray[np.int64], seed: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.lexsort((seed, cell))
+
+
+def _shared_instances(world: World, seeds: Seeds) -> object:
+    return world.instances(seeds)
+
+
+def _schedule(block: Block, task: Task) -> npt.NDArray[np.int64] | None:
+    replaying = [piece for piece in task.pieces if piece.cell.policy.replays]
+    if not replaying:
+        return None
+    originals = tuple(
+        replace(piece, cell=replace(piece.cell, policy=POLICIES[piece.cell.policy.replays or ""]))
+        for piece in replaying
+    )
+    probes = simulate(Task(originals)).probe
+    schedule = np.full((len(block.seeds), block.world.regime.horizon), -1, dtype=np.int64)
+    mine = np.concatenate(
+        [np.full(len(p.seeds), p.cell.policy.replays is not None) for p in task.pieces]
+    )
+    schedule[mine] = probes
+    return schedule

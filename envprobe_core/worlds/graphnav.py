@@ -1,0 +1,291 @@
+"""GraphNavWorld: a graph with locked edges and drifting keys.
+
+Description: walk from the start to the target along open edges, or locked ones whose key is held.
+Fields: the agent's node, each key's location, each edge's state; all spatial.
+Actions: `move(node)`, `collect(key)`.
+Observations: own node, keys here, what is held, edges here (with states where sight is local).
+Mutation: lockable edges flip; loose keys land on a uniformly drawn node.
+Episode end: at the horizon, or on success where the protocol stops there.
+Source: Sections 3 and 6.1; book/definitions.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from envprobe_core import bits, noise
+from envprobe_core.bits import Bits
+from envprobe_core.noise import Words
+from envprobe_core.protocols import Protocol
+from envprobe_core.regimes import Regime
+from envprobe_core.worlds.base import (
+    SPATIAL,
+    UNKNOWN,
+    Floats,
+    Ints,
+    Mask,
+    Values,
+    World,
+    first_ranked,
+    numbered,
+)
+
+NODES = (6, 12, 20)
+EXTRA_EDGES = (4, 2, 1)  # nodes divided by this
+LOCKED_EDGES = (1, 3, 6)
+MEAN_RATES = (0.02, 0.10, 0.30)
+RELEASED_RATES = (0.0, 0.10, 0.22)
+
+
+@dataclass(frozen=True)
+class GraphMap:
+    """The static graph: ends[row, edge, 2] ascending, key_of_edge[row, edge] (-1 = never locked), start, target."""
+
+    nodes: int
+    keys: int
+    ends: Ints
+    key_of_edge: Ints
+    edge_of_key: Ints  # [row, key], -1 where a key opens nothing
+    start: Ints
+    target: Ints
+
+    @property
+    def edges(self) -> int:
+        """Return the number of edges."""
+        return self.ends.shape[1]
+
+    def edge_between(self, one: Ints, other: Ints) -> Ints:
+        """Return the edge that joins two nodes, [row]; -1 where none does."""
+        low, high = np.minimum(one, other)[:, None], np.maximum(one, other)[:, None]
+        match = (self.ends[:, :, 0] == low) & (self.ends[:, :, 1] == high)
+        return np.where(match.any(axis=1), np.argmax(match, axis=1), UNKNOWN)
+
+    def incident(self, node: Ints) -> Mask:
+        """Say which edges touch the node, [row, edge]."""
+        return (self.ends == node[:, None, None]).any(axis=2)
+
+    def grown(self, reached: Bits, passable: Mask) -> Bits:
+        """Add to a set of nodes all neighbours over passable edges, [row]."""
+        ends = bits.single(self.ends)
+        inside = (ends & reached[:, None, None] != 0).any(axis=2) & passable
+        gained = np.where(inside, ends[:, :, 0] | ends[:, :, 1], 0)
+        return reached | np.bitwise_or.reduce(gained, axis=1)
+
+    def component(self, node: Ints, passable: Mask) -> Bits:
+        """Return all nodes that can be reached from a node over passable edges, [row] masks."""
+        reached = bits.single(node)
+        while True:
+            grown = self.grown(reached, passable)
+            if np.array_equal(grown, reached):
+                return reached
+            reached = grown
+
+    def first_step(self, node: Ints, goal: Ints, passable: Mask) -> Ints:
+        """Return the lowest next node on a shortest way from node to goal, [row]; -1 where there is none."""
+        around = self.grown(bits.single(node), passable) & ~bits.single(node)
+        reached = bits.single(goal)
+        step = np.zeros(len(node), dtype=np.int64)
+        while True:
+            step = np.where(step == 0, reached & around, step)
+            grown = self.grown(reached, passable)
+            if np.array_equal(grown, reached):
+                break
+            reached = grown
+        return np.where((step != 0) & (node != goal), bits.lowest(step), UNKNOWN)
+
+    def take(self, rows: Ints) -> GraphMap:
+        """Return the map of some rows only."""
+        return replace(
+            self,
+            ends=self.ends[rows],
+            key_of_edge=self.key_of_edge[rows],
+            edge_of_key=self.edge_of_key[rows],
+            start=self.start[rows],
+            target=self.target[rows],
+        )
+
+
+@dataclass(frozen=True)
+class GraphInstance:
+    """One instance a row: the map, and where the keys lie at step 0."""
+
+    map: GraphMap
+    key_node: Ints  # [row, key]
+
+
+@dataclass(frozen=True)
+class GraphState:
+    """Own node [row], location of every key [row, key] (nodes = held), locked edges [row, edge]."""
+
+    node: Ints
+    location: Ints
+    locked: Mask
+
+
+class GraphNavWorld(World):
+    """A graph with locked edges (see the module)."""
+
+    name = "graphnav"
+    title = "GraphNavWorld"
+    code = 3
+    goal_fields = (0,)
+
+    def __init__(self, regime: Regime, protocol: Protocol) -> None:
+        """Set 6, 12 or 20 nodes on a path, extra edges, 1, 3 or 6 locked edges, never more than keys."""
+        super().__init__(regime, protocol)
+        self.nodes = NODES[regime.complexity]
+        self.keys = min(5, max(2, self.nodes // 4))
+        self.extra = self.nodes // EXTRA_EDGES[regime.density]
+        self.edges = self.nodes - 1 + self.extra
+        self.locks = min(LOCKED_EDGES[regime.density], self.keys)
+        self.field_names = (
+            "node",
+            *(f"location(key {k})" for k in range(self.keys)),
+            *(f"state(edge {e})" for e in range(self.edges)),
+        )
+        self.field_kinds = (SPATIAL,) * len(self.field_names)
+        self.action_names = (
+            *(f"move({v})" for v in range(self.nodes)),
+            *(f"collect(key {k})" for k in range(self.keys)),
+        )
+        self.domain = np.array([self.nodes] + [self.nodes + 1] * self.keys + [2] * self.edges)
+        table = MEAN_RATES if protocol.rates == "mean" else RELEASED_RATES
+        self.rates = np.zeros(self.fields)
+        self.rates[1:] = table[regime.mutation]
+
+    def instances(self, seeds: npt.ArrayLike) -> GraphInstance:
+        """Draw a path, extra edges and locks so that each key can be reached before its edge."""
+        n, pairs = self.nodes, np.array(np.triu_indices(self.nodes, 1)).T
+        draws = self.draws(seeds, n + len(pairs) + 2 * self.edges + self.locks + self.keys)
+        order, extra, lock, turn, spot, loose = np.split(
+            draws, np.cumsum([n, len(pairs), self.edges, self.edges, self.locks]), axis=1
+        )
+        rows = np.arange(len(draws))
+        label = np.argsort(order, axis=1, kind="stable")  # [row, position on the path] -> node
+        step = pairs[:, 1] - pairs[:, 0]
+        chosen = first_ranked(extra, step > 1, self.extra) | (step == 1)
+        picked = pairs[np.nonzero(chosen)[1].reshape(len(draws), self.edges)]
+        ends = np.sort(label[rows[:, None, None], picked], axis=2)
+        sequence = np.argsort(ends[:, :, 0] * n + ends[:, :, 1], axis=1)
+        ends = np.take_along_axis(ends, sequence[:, :, None], axis=1)
+        locked = first_ranked(lock, np.ones(self.edges, dtype=bool), self.locks)
+        key_of_edge = numbered(locked)
+        edge_of_key = np.full((len(draws), self.keys), UNKNOWN, dtype=np.int64)
+        lock_rows, lock_edges = np.nonzero(locked)
+        edge_of_key[lock_rows, key_of_edge[lock_rows, lock_edges]] = lock_edges
+        static = GraphMap(
+            n, self.keys, ends, key_of_edge, edge_of_key, label[:, 0], label[:, -1]
+        )
+        where = noise.high_choice(loose, n)
+        still = locked.copy()
+        for index in range(self.locks):
+            region = static.component(static.start, ~still)
+            inside = (bits.single(ends) & region[:, None, None] != 0).any(axis=2)
+            edge = np.argmax(first_ranked(turn, still & inside, 1), axis=1)
+            rank = noise.high_choice(spot[:, index], np.bitwise_count(region))
+            where[rows, key_of_edge[rows, edge]] = bits.nth(region, rank, n)
+            still[rows, edge] = False
+        return GraphInstance(static, where)
+
+    def start(self, instance: GraphInstance) -> GraphState:
+        """Start at the start node with every lockable edge locked."""
+        return GraphState(
+            instance.map.start, instance.key_node, instance.map.key_of_edge >= 0
+        )
+
+    def gold(self, instance: GraphInstance, state: GraphState) -> Values:
+        """Return node, key locations and edge states."""
+        return np.concatenate(
+            [state.node[:, None], state.location, state.locked], axis=1, dtype=np.int8
+        )
+
+    def place(self, state: GraphState) -> Ints:
+        """Return the own node."""
+        return state.node
+
+    def succeeded(self, instance: GraphInstance, state: GraphState) -> Mask:
+        """Say where the agent is at the target."""
+        return state.node == instance.map.target
+
+    def act(
+        self, instance: GraphInstance, state: GraphState, action: Ints
+    ) -> tuple[GraphState, Mask]:
+        """Move or collect a key, one action a row."""
+        static = instance.map
+        rows = np.arange(len(action))
+        moves = (action >= 0) & (action < self.nodes)
+        edge = static.edge_between(state.node, np.where(moves, action, state.node))
+        key = static.key_of_edge[rows, edge]
+        keyed = (key >= 0) & (state.location[rows, key] == self.nodes)
+        walked = moves & (edge >= 0) & (~state.locked[rows, edge] | keyed)
+        item = np.where(action >= self.nodes, action - self.nodes, 0)
+        collected = (action >= self.nodes) & (state.location[rows, item] == state.node)
+        location = state.location.copy()
+        location[rows[collected], item[collected]] = self.nodes
+        node = np.where(walked, action, state.node)
+        return replace(state, node=node, location=location), walked | collected
+
+    def mutate(
+        self, instance: GraphInstance, state: GraphState, draws: Words, moving: Mask
+    ) -> GraphState:
+        """Let loose keys drift and lockable edges flip."""
+        hit = noise.low(draws) < noise.level32(self.rates)
+        hit &= moving[:, None]
+        first_edge = 1 + self.keys
+        drifts = hit[:, 1:first_edge] & (state.location != self.nodes)
+        landing = noise.high_choice(draws[:, 1:first_edge], self.nodes)
+        flips = hit[:, first_edge:] & (instance.map.key_of_edge >= 0)
+        return replace(
+            state,
+            location=np.where(drifts, landing, state.location),
+            locked=state.locked ^ flips,
+        )
+
+    def visible(
+        self, instance: GraphInstance, state: GraphState, action: Ints, dropped: Mask
+    ) -> Mask:
+        """Show the own node, keys here and held, and the states of the edges here where sight is local."""
+        seen = np.zeros((len(action), self.fields), dtype=bool)
+        seen[:, 0] = True
+        here = state.location == state.node[:, None]
+        last = self.keys - 1 - np.argmax(here[:, ::-1], axis=1)
+        here[np.flatnonzero(dropped), last[dropped]] = False
+        seen[:, 1 : 1 + self.keys] = here | (state.location == self.nodes)
+        if self.protocol.sight == "local":
+            seen[:, 1 + self.keys :] = instance.map.incident(state.node)
+        return seen
+
+    def weights(self, static: GraphMap) -> Floats:
+        """Weigh the shortest path from start to target 1, the keys of its edges .7, the rest .1."""
+        weights = np.full((len(static.start), self.fields), 0.1)
+        weights[:, 0] = 1.0
+        everywhere = np.ones(static.ends.shape[:2], dtype=bool)
+        node = static.start
+        for _ in range(self.nodes - 1):
+            step = static.first_step(node, static.target, everywhere)
+            going = np.flatnonzero(step >= 0)
+            if not len(going):
+                break
+            edge = static.edge_between(node, np.maximum(step, 0))[going]
+            weights[going, 1 + self.keys + edge] = 1.0
+            key = static.key_of_edge[going, edge]
+            weights[going[key >= 0], 1 + key[key >= 0]] = 0.7
+            node = np.where(step >= 0, step, node)
+        return weights
+
+    def roles(self, static: GraphMap, place: Ints, action: Ints) -> Floats:
+        """Mark the fields that the action's precondition reads, and their ancestors."""
+        roles = np.zeros((len(action), self.fields))
+        roles[action >= 0, 0] = 1.0
+        moves = (action >= 0) & (action < self.nodes)
+        edge = static.edge_between(place, np.where(moves, action, place))
+        along = np.flatnonzero(edge >= 0)
+        roles[along, 1 + self.keys + edge[along]] = 1.0
+        key = static.key_of_edge[along, edge[along]]
+        roles[along[key >= 0], 1 + key[key >= 0]] = 0.5
+        collectors = np.flatnonzero(action >= self.nodes)
+        roles[collectors, 1 + action[collectors] - self.nodes] = 1.0
+        return roles

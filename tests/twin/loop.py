@@ -1,0 +1,115 @@
+"""One episode, as Algorithm 1 has it."""
+
+from . import graphnav, objectstate, tooldag
+from .agent import Agent
+from .given import NONE, WAIT, Episode, Noise, Profile, Switches
+from .policies import SCORES, UNANSWERED, Gates, S, Structure, U
+
+WORLDS = {"tooldag": tooldag, "objectstate": objectstate, "graphnav": graphnav}
+
+
+def run_episode(
+    *,
+    world: str,
+    instance: tooldag.Instance | objectstate.Instance | graphnav.Instance,
+    noise: Noise,
+    protocol: Switches,
+    profile: Profile,
+    observation: str,
+    rates: list[float],
+    policy: str,
+    budget: int,
+    threshold: float,
+    horizon: int,
+    schedule: list[int] | None = None,
+) -> Episode:
+    """Run one episode (the agent's words must reach to step H, the last update)."""
+    graph_known = protocol.structure == "graph"
+    stops, clock_runs = protocol.end == "success", protocol.clock == "runs"
+    answered = protocol.answer == "delivered" and policy not in UNANSWERED
+
+    layout = WORLDS[world].Layout(instance)
+    truth = WORLDS[world].World(layout, rates, protocol.sight, observation)
+    mind = WORLDS[world].Mind(layout, protocol.sight, graph_known)
+    distracted = observation == "distractor"
+    agent = Agent(mind, layout.ranges, layout.actions, profile, noise, distracted)
+
+    # the four weighted terms: c and d by proposed action, s and u by the whole number reported
+    scored = policy in SCORES
+    wc, ws, wu, wd = SCORES.get(policy, (0, 0, 0, 0))
+    weights = layout.weights()
+    structure = Structure(layout, weights, not graph_known, profile.single_report, wc, wd)
+    s, u = [ws * term for term in S], [wu * term for term in U]
+
+    released = protocol.baselines == "released"
+    gates = Gates(weights, budget, horizon, threshold, noise.probe, released, schedule)
+    choose = getattr(gates, policy.replace("-", "_"))
+
+    episode = Episode()
+    gold = truth.gold()
+    seen = truth.observe(WAIT, noise.visible[0][0])
+    agent.observe(0, seen, truth.here, WAIT, None)
+    agent.start(dict(enumerate(gold)) if protocol.start == "gold" else seen)
+
+    rho: list[float] = []
+    probes_used = t = tick = 0
+    while True:
+        # the agent updates its table, proposes an action and reports
+        if t > 0:
+            agent.update(t)
+        over = t == horizon or (stops and truth.success)
+        proposal = agent.propose(t)
+        c, d, first_used = structure.terms(proposal, truth.here)
+        if profile.single_report:
+            agent.report_only(first_used)
+
+        episode.belief.append(agent.value[:])
+        episode.staleness.append(agent.staleness[:])
+        episode.confidence.append(agent.confidence[:])
+        episode.gold.append(gold)
+        episode.here.append(truth.here)
+        if over:
+            break
+
+        # score all belief fields
+        if scored:
+            rho = [
+                ((c_i + s[tau]) + u[conf]) + d_i
+                for c_i, tau, conf, d_i in zip(c, agent.staleness, agent.confidence, d, strict=True)
+            ]
+
+        # the gate: probe a field, or execute the proposed action
+        field = choose(t, agent, gold, rho, d, probes_used) if probes_used < budget else NONE
+        action = answer = valid = None
+        if field != NONE:
+            probes_used += 1
+            action = WAIT
+            answer = gold[field] if answered else None
+        else:
+            action = proposal
+            valid = None if action == WAIT else truth.act(action)
+
+        # the world mutates, the agent observes; neither during a probe under a still clock
+        if field == NONE or clock_runs:
+            truth.mutate(noise.mutation[tick])
+            tick += 1
+            gold = truth.gold()
+            seen = truth.observe(action, noise.visible[tick][0])
+            agent.observe(t + 1, seen, truth.here, action, valid)
+        else:
+            agent.reread()
+
+        # the step ends: staleness grows, then a delivered answer is learnt
+        agent.end_step()
+        if answer is not None:
+            agent.learn(field, answer)
+
+        episode.proposal.append(proposal)
+        episode.probe.append(field)
+        episode.answer.append(answer)
+        episode.valid.append(valid)
+        episode.score.append(max(rho) if scored else None)
+        t += 1
+
+    episode.steps, episode.success = t, truth.success
+    return episode
