@@ -42,6 +42,12 @@ class BeliefTable:
         """Let one step pass: every reported staleness grows by one."""
         np.minimum(self.staleness + np.uint8(1), np.uint8(STALENESS_LIMIT), out=self.staleness)
 
+    def put(self, where: Ints, value: Values, staleness: Ints, confidence: Ints) -> None:
+        """Write entries by their position row * fields + field."""
+        self.value.reshape(-1)[where] = value
+        self.staleness.reshape(-1)[where] = staleness
+        self.confidence.reshape(-1)[where] = confidence
+
     def repair(self, rows: Ints, field: Ints, answer: Values) -> None:
         """Write a probe's answers: b(t+1) := g(t), staleness 0, full confidence (Definition 4.1)."""
         self.value[rows, field] = answer

@@ -13,16 +13,18 @@ ONE = np.int64(1)
 
 def pack(members: Mask) -> Bits:
     """Turn membership [row, member] into one mask per row [row]; at most 62 members."""
-    octets = np.packbits(members, axis=-1, bitorder="little")
-    packed = octets[..., 0].astype(np.int64)
-    for index in range(1, octets.shape[-1]):
-        packed |= octets[..., index].astype(np.int64) << np.int64(8 * index)
-    return packed
+    return members @ (ONE << np.arange(members.shape[-1], dtype=np.int64))
 
 
 def unpack(masks: Bits, count: int) -> Mask:
     """Turn masks [...] into membership [..., member]."""
-    return (masks[..., None] >> np.arange(count, dtype=np.int64)) & ONE != 0
+    octets = np.ascontiguousarray(masks, dtype="<i8").view(np.uint8).reshape(*masks.shape, 8)
+    return np.unpackbits(octets, axis=-1, count=count, bitorder="little").view(np.bool_)
+
+
+def count_true(members: Mask) -> npt.NDArray[np.int64]:
+    """Count the true members [..., member] of up to 127; much faster than `sum` along a short axis."""
+    return np.einsum("...i->...", members.view(np.int8)).astype(np.int64)
 
 
 def has(masks: Bits, member: npt.ArrayLike) -> Mask:

@@ -102,7 +102,13 @@ def build(root: Path = ROOT) -> tuple[int, str]:
     digest = book_digest(root)
     stamp = _stamp(root)
     stamp.unlink(missing_ok=True)
-    command = [Path(sysconfig.get_path("scripts")) / "jupyter-book", "build", "book"]
+    command = [
+        Path(sysconfig.get_path("scripts")) / "jupyter-book",
+        "build",
+        "book",
+        "--path-output",
+        "book",
+    ]
     result = subprocess.run(
         [*command, "--all", "-W", "--keep-going", "-n"],
         cwd=root,

@@ -70,6 +70,7 @@ def rollout(
     exogenous = noise.keys(block.seeds, world.code, Stream.MUTATION)
     visibility = noise.keys(block.seeds, world.code, Stream.VISIBLE)
     chance = noise.keys(block.seeds, world.code, Stream.PROBE)
+    exposed = world.exposed
     clock_runs, delivers = protocol.clock == "runs", protocol.answer == "delivered"
     everyone, nobody = np.ones(rows, dtype=bool), np.zeros(rows, dtype=bool)
     answered = by_arm(block.arms, rows, lambda policy: policy.answered) & delivers
@@ -116,7 +117,7 @@ def rollout(
         acting = np.where(probes, NO_ACTION, reply.action)
         state, worked = world.act(instance, state, acting)
         moving = everyone if clock_runs else ~probes
-        state = world.mutate(instance, state, noise.words(exogenous, tick, world.fields), moving)
+        state = world.mutate(instance, state, noise.words(exogenous, tick, exposed), moving)
         tick = tick + 1 if clock_runs else tick + moving
         recorder.decision(t, reply.action, probes, target, answer, useful, worked, rho)
 

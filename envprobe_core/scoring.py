@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from envprobe_core.bits import count_true
 from envprobe_core.protocols import Protocol
 from envprobe_core.slots import slot_overlap
 from envprobe_core.trajectory import Trajectory
@@ -20,13 +21,13 @@ Columns = dict[str, npt.NDArray[np.generic]]
 
 def right_fields(trajectory: Trajectory) -> Ints:
     """Count the fields believed right at each time, b_t against g_t: [row, time]."""
-    return (trajectory.belief == trajectory.gold).sum(axis=2)
+    return count_true(trajectory.belief == trajectory.gold)
 
 
 def lagged_right_fields(trajectory: Trajectory) -> Ints:
     """Count the fields of b_t that match g_(t+1), filed under time t + 1: [row, time], time 0 same-step."""
-    first = (trajectory.belief[:, :1] == trajectory.gold[:, :1]).sum(axis=2)
-    later = (trajectory.belief[:, :-1] == trajectory.gold[:, 1:]).sum(axis=2)
+    first = count_true(trajectory.belief[:, :1] == trajectory.gold[:, :1])
+    later = count_true(trajectory.belief[:, :-1] == trajectory.gold[:, 1:])
     return np.concatenate([first, later], axis=1)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from envprobe_core.bits import count_true
 from envprobe_core.trajectory import Trajectory
 from envprobe_core.worlds.base import Floats, Mask, Values, World
 
@@ -19,14 +20,14 @@ GRAPH_WEIGHTS = (0.25, 0.20, 0.30, 0.25)
 
 def jaccard(believed: Mask, gold: Mask) -> Floats:
     """Return the overlap of two sets [..., member]; two empty sets count 1."""
-    both = (believed & gold).sum(axis=-1)
-    either = (believed | gold).sum(axis=-1)
+    both = count_true(believed & gold)
+    either = count_true(believed | gold)
     return np.where(either == 0, 1.0, both / np.maximum(either, 1))
 
 
 def share(matched: Mask) -> Floats:
     """Return the share of matching entries [..., entry]."""
-    return matched.sum(axis=-1) / matched.shape[-1]
+    return count_true(matched) / matched.shape[-1]
 
 
 def slot_overlap(
@@ -64,8 +65,8 @@ def _tools(
 ) -> Floats:
     believed, available = belief[..., :tools], gold[..., :tools] == 1
     loaded = believed == 1
-    count = available.sum(axis=-1)
-    matched = (loaded & available).sum(axis=-1) * values_match[:, None]
+    count = count_true(available)
+    matched = count_true(loaded & available) * values_match[:, None]
     values = np.where(count == 0, 1.0, matched / np.maximum(count, 1))
     believed_open = (believed == 0) & keeps_open[:, None, None]
     return _weighted(

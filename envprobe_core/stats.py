@@ -191,7 +191,8 @@ def paired_bootstrap(
 
 
 def contrast_bootstrap(
-    values: np.ndarray,
+    numerators: np.ndarray,
+    denominators: np.ndarray,
     first: np.ndarray,
     strata: object = None,
     *,
@@ -200,22 +201,26 @@ def contrast_bootstrap(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Estimate:
-    """Mean of `values` [unit] where `first` [unit] is true, minus the mean elsewhere.
+    """Ratio of sums where `first` [unit] is true, minus the ratio of sums elsewhere.
 
-    Units are resampled within `strata`, which should refine the two groups. Refused: what
-    `bootstrap_means` refuses, and a group without units.
+    With denominators of 1 it contrasts two means. Units are resampled within `strata`, which
+    should refine the two groups (default: the groups). `n` counts the units with a positive
+    denominator. Refused: what `clustered_rate` refuses, and a group without any event.
     """
-    data, chosen = vector("values", values), np.asarray(first, dtype=bool)
-    same_length("first", chosen, "values", data)
-    if chosen.all() or not chosen.any():
-        raise InputError("first puts every unit into one group; units in both are needed")
+    top, bottom = _ratio_parts(numerators, denominators)
+    chosen = np.asarray(first, dtype=bool)
+    same_length("first", chosen, "numerators", top)
+    if not bottom[chosen].any() or not bottom[~chosen].any():
+        raise InputError("first leaves a group without events; events in both are needed")
+    columns = np.stack([top, bottom], axis=1)
+    columns = np.concatenate([columns * chosen[:, None], columns * ~chosen[:, None]], axis=1)
     labels = chosen if strata is None else strata
-    columns = np.stack([data * chosen, chosen, data * ~chosen, ~chosen], axis=1)
     means = bootstrap_means(columns, labels, resamples=resamples, seed=seed)
     means = means[(means[:, 1] > 0) & (means[:, 3] > 0)]
     draws = means[:, 0] / means[:, 1] - means[:, 2] / means[:, 3]
-    observed = _mean(data[chosen]) - _mean(data[~chosen])
-    return _summary(observed, draws, len(data), 0.0, level, family)
+    observed = _mean(top[chosen]) / _mean(bottom[chosen])
+    observed -= _mean(top[~chosen]) / _mean(bottom[~chosen])
+    return _summary(observed, draws, int(np.count_nonzero(bottom)), 0.0, level, family)
 
 
 def mean_of_ratios(

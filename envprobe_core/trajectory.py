@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,22 +63,25 @@ class Recorder:
 
     def __init__(self, rows: int, horizon: int, width: int, reports: bool) -> None:
         """Make room for all rows up to the horizon."""
-        times = (rows, horizon + 1)
-        steps = (rows, horizon)
         self._horizon = horizon
-        self.belief = np.zeros((*times, width), dtype=np.int8)
-        self.gold = np.zeros((*times, width), dtype=np.int8)
-        self.staleness = np.zeros((*times, width), dtype=np.uint8) if reports else None
-        self.confidence = np.zeros((*times, width), dtype=np.uint8) if reports else None
-        self.place = np.zeros(times, dtype=np.int8)
-        self.reached = np.zeros(times, dtype=bool)
-        self.action = np.full(steps, WAIT, dtype=np.int16)
-        self.probe = np.full(steps, -1, dtype=np.int16)
-        self.answer = np.zeros(steps, dtype=np.int8)
-        self.useful = np.zeros(steps, dtype=bool)
-        self.valid = np.zeros(steps, dtype=bool)
-        self.acted = np.zeros(steps, dtype=bool)
-        self.score = np.full(steps, np.nan)
+
+        def room(times: int, fill: float, dtype: npt.DTypeLike, *rest: int) -> npt.NDArray[Any]:
+            # written step by step, so time is the outer axis in memory
+            return np.swapaxes(np.full((times, rows, *rest), fill, dtype=dtype), 0, 1)
+
+        self.belief = room(horizon + 1, 0, np.int8, width)
+        self.gold = room(horizon + 1, 0, np.int8, width)
+        self.staleness = room(horizon + 1, 0, np.uint8, width) if reports else None
+        self.confidence = room(horizon + 1, 0, np.uint8, width) if reports else None
+        self.place = room(horizon + 1, 0, np.int8)
+        self.reached = room(horizon + 1, 0, np.bool_)
+        self.action = room(horizon, WAIT, np.int16)
+        self.probe = room(horizon, -1, np.int16)
+        self.answer = room(horizon, 0, np.int8)
+        self.useful = room(horizon, 0, np.bool_)
+        self.valid = room(horizon, 0, np.bool_)
+        self.acted = room(horizon, 0, np.bool_)
+        self.score = room(horizon, np.nan, np.float64)
         self._ended = np.zeros(rows, dtype=bool)
 
     @property

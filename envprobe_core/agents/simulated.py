@@ -72,9 +72,6 @@ class SimulatedAgent:
         self._fade = column("fade").astype(np.uint8)[:, None]
         self._single = column("single_report").astype(bool)
         rows = len(profile_of_row)
-        self._rows = np.arange(rows)
-        self._row_of = np.repeat(self._rows, world.fields)
-        self._field_of = np.tile(np.arange(world.fields), rows)
         self._risk = np.full(rows, RISK_LOW, dtype=np.int8)
 
     def answer(self, request: Request) -> Reply:
@@ -88,7 +85,8 @@ class SimulatedAgent:
             news = np.where(observation.seen, observation.value, value)
             self._write(step, table, implied | observation.seen, news)
             if isinstance(self.mind, ToolMind) and self.mind.knows_graph:
-                self._write(step, table, *self.mind.derived(table, observation, request.told))
+                first, known, value = self.mind.derived(table, observation, request.told)
+                self._write(step, table, known, value, first)
             self._spoil(step, table, _OVERWRITE)
             if observation.distractor:
                 self._spoil(step, table, _DISTRACTED)
@@ -104,14 +102,17 @@ class SimulatedAgent:
         fade[answered, told[answered]] = 0
         table.confidence -= fade
 
-    def _write(self, step: int, table: BeliefTable, known: Mask, value: Values) -> None:
-        """Write known values [row, field], but for omissions."""
+    def _write(
+        self, step: int, table: BeliefTable, known: Mask, value: Values, first: int = 0
+    ) -> None:
+        """Write known values [row, field from `first` on], but for omissions."""
         where = np.flatnonzero(known)
-        row, field = self._row_of[where], self._field_of[where]
+        row = where // known.shape[1]
+        field = where - row * known.shape[1] + first
         draws = noise.words_at(self._write_key[row], step, field)
-        kept = noise.quarter(draws, 0) >= self._omit[row]
-        where, row, field, draws = where[kept], row[kept], field[kept], draws[kept]
-        self._put(step, table, row, field, value.ravel()[where], draws)
+        kept = np.flatnonzero(noise.quarter(draws, 0) >= self._omit[row])
+        news = value.ravel()[where[kept]]
+        self._put(step, table, row[kept], field[kept], news, draws[kept])
 
     def _put(
         self, step: int, table: BeliefTable, row: Ints, field: Ints, value: Values, draws: Words
@@ -125,9 +126,7 @@ class SimulatedAgent:
         wrong = np.flatnonzero(noise.quarter(draws, 3) < self._misreport[row])
         lies = noise.words_at(self._staleness_key[row[wrong]], step, field[wrong])
         staleness[wrong] = 1 + noise.high_choice(lies, LONGEST_MISREPORT)
-        table.value[row, field] = value
-        table.confidence[row, field] = confidence
-        table.staleness[row, field] = staleness
+        table.put(row * self.world.fields + field, value, staleness, confidence)
 
     def _spoil(self, step: int, table: BeliefTable, impulse: int) -> None:
         """Overwrite a random field with a random value, now and then."""

@@ -50,17 +50,20 @@ class ToolMind:
             value[rows, n + tool] = valid
         return known, value
 
-    def derived(self, table: BeliefTable, observation: Observation, told: Ints) -> tuple[Mask, Values]:
-        """Conclude from news about tools whether the tools that need them have their dependencies."""
+    def derived(
+        self, table: BeliefTable, observation: Observation, told: Ints
+    ) -> tuple[int, Mask, Values]:
+        """Conclude from news about tools whether the tools that need them have their dependencies.
+
+        Returns:
+            The first such field, then which are concluded and their values, [row, tool].
+        """
         n = self.world.tools
         news = bits.pack(observation.seen[:, :n])
         news |= np.where((told >= 0) & (told < n), bits.single(np.clip(told, 0, n - 1)), 0)
         needs = self.static.needs_bits
-        known = np.zeros(observation.seen.shape, dtype=bool)
-        value = np.zeros(observation.seen.shape, dtype=np.int8)
-        known[:, n : 2 * n] = needs & news[:, None] != 0
-        value[:, n : 2 * n] = needs & ~self._loaded(table)[:, None] == 0
-        return known, value
+        satisfied = needs & ~self._loaded(table)[:, None] == 0
+        return n, needs & news[:, None] != 0, satisfied.view(np.int8)
 
     def plan(self, table: BeliefTable, observation: Observation) -> Ints:
         """Call the lowest tool that is needed and not believed loaded; wait when the target is done."""

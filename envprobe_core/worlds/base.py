@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -67,6 +68,7 @@ class World(ABC):
     action_names: tuple[str, ...]
     domain: Ints  # [field], number of values
     rates: Floats  # [field], mutation probability of a mutable field
+    exposed: int  # only the first so many fields mutate by themselves
     goal_fields: tuple[int, ...]  # the fields that say whether the task is done
 
     def __init__(self, regime: Regime, protocol: Protocol) -> None:
@@ -79,6 +81,11 @@ class World(ABC):
     def fields(self) -> int:
         """Return the number of belief fields n."""
         return len(self.field_names)
+
+    @cached_property
+    def levels(self) -> Words:
+        """Return the mutation thresholds of the exposed fields, for a word's lower half."""
+        return noise.level32(self.rates[: self.exposed])
 
     @property
     def actions(self) -> int:
@@ -115,7 +122,7 @@ class World(ABC):
 
     @abstractmethod
     def mutate(self, instance: Any, state: Any, draws: Words, moving: Mask) -> Any:
-        """Let the world change by itself in the rows that move; draws are [row, field]."""
+        """Let the world change by itself in the rows that move; draws are [row, exposed field]."""
 
     @abstractmethod
     def visible(self, instance: Any, state: Any, action: Ints, dropped: Mask) -> Mask:

@@ -153,6 +153,7 @@ class GraphNavWorld(World):
         )
         self.domain = np.array([self.nodes] + [self.nodes + 1] * self.keys + [2] * self.edges)
         table = MEAN_RATES if protocol.rates == "mean" else RELEASED_RATES
+        self.exposed = self.fields
         self.rates = np.zeros(self.fields)
         self.rates[1:] = table[regime.mutation]
 
@@ -232,7 +233,7 @@ class GraphNavWorld(World):
         self, instance: GraphInstance, state: GraphState, draws: Words, moving: Mask
     ) -> GraphState:
         """Let loose keys drift and lockable edges flip."""
-        hit = noise.low(draws) < noise.level32(self.rates)
+        hit = noise.low(draws) < self.levels
         hit &= moving[:, None]
         first_edge = 1 + self.keys
         drifts = hit[:, 1:first_edge] & (state.location != self.nodes)

@@ -111,6 +111,7 @@ class ObjectStateWorld(World):
             *(f"place({label})" for label in labels),
         )
         self.domain = np.array([self.rooms + 1] * self.objects + [2] * (self.doors + self.objects))
+        self.exposed = self.objects + self.doors
         self.rates = np.zeros(self.fields)
         if protocol.rates == "mean":
             self.rates[: self.objects + self.doors] = MEAN_RATES[regime.mutation]
@@ -212,8 +213,7 @@ class ObjectStateWorld(World):
         self, instance: RoomInstance, state: RoomState, draws: Words, moving: Mask
     ) -> RoomState:
         """Let loose objects drift and lockable doors flip."""
-        spots = self.objects + self.doors
-        hit = noise.low(draws[:, :spots]) < noise.level32(self.rates[:spots])
+        hit = noise.low(draws) < self.levels
         hit &= moving[:, None]
         drifts = hit[:, : self.objects] & (state.location != self.rooms)
         landing = noise.high_choice(draws[:, : self.objects], self.rooms)

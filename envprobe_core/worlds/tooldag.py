@@ -107,6 +107,7 @@ class ToolDAGWorld(World):
         self.action_names = tuple(f"call({t})" for t in range(self.tools))
         self.domain = np.full(self.fields, 2)
         table = MEAN_RATES if protocol.rates == "mean" else RELEASED_RATES
+        self.exposed = self.tools
         self.rates = np.zeros(self.fields)
         self.rates[: self.tools - 1] = table[regime.mutation]
         last = self.tools - 1
@@ -164,9 +165,7 @@ class ToolDAGWorld(World):
         self, instance: ToolInstance, state: ToolState, draws: Words, moving: Mask
     ) -> ToolState:
         """Unload tools at their rate."""
-        n = self.tools
-        hit = noise.low(draws[:, :n]) < noise.level32(self.rates[:n])
-        lost = bits.pack(hit)
+        lost = bits.pack(noise.low(draws) < self.levels)
         lost[~moving] = 0
         return ToolState(state.loaded & ~lost, state.complete)
 
@@ -197,7 +196,9 @@ class ToolDAGWorld(World):
 
     def roles(self, static: ToolMap, place: Ints, action: Ints) -> Floats:
         """Look the roles up by the called tool."""
-        return static.role_halves[np.arange(len(action)), action] * 0.5
+        rows, choices, fields = static.role_halves.shape
+        chosen = np.arange(rows) * choices + np.where(action >= 0, action, choices - 1)
+        return static.role_halves.reshape(-1, fields).take(chosen, axis=0) * 0.5
 
     def used_fields(self, static: ToolMap, place: Ints, action: Ints) -> Mask:
         """Mark what the call uses; without the task graph the agent knows the called tool's own fields only."""
