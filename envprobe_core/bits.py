@@ -5,20 +5,21 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Bits = npt.NDArray[np.int64]
+Bits = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 
-ONE = np.int64(1)
+ONE = np.int32(1)
+NONE = 32  # what `lowest` gives for an empty set
 
 
 def pack(members: Mask) -> Bits:
-    """Turn membership [row, member] into one mask per row [row]; at most 62 members."""
-    return members @ (ONE << np.arange(members.shape[-1], dtype=np.int64))
+    """Turn membership [row, member] into one mask per row [row]; at most 31 members."""
+    return members @ single(np.arange(members.shape[-1]))
 
 
 def unpack(masks: Bits, count: int) -> Mask:
     """Turn masks [...] into membership [..., member]."""
-    octets = np.ascontiguousarray(masks, dtype="<i8").view(np.uint8).reshape(*masks.shape, 8)
+    octets = np.ascontiguousarray(masks, dtype="<i4").view(np.uint8).reshape(*masks.shape, 4)
     return np.unpackbits(octets, axis=-1, count=count, bitorder="little").view(np.bool_)
 
 
@@ -29,21 +30,21 @@ def count_true(members: Mask) -> npt.NDArray[np.int64]:
 
 def has(masks: Bits, member: npt.ArrayLike) -> Mask:
     """Say for each row whether the mask holds the member; a negative member is in no mask."""
-    members = np.asarray(member, dtype=np.int64)
+    members = np.asarray(member, dtype=np.int32)
     return ((masks >> np.maximum(members, 0)) & ONE != 0) & (members >= 0)
 
 
 def single(member: npt.ArrayLike) -> Bits:
     """Return the mask of one member per row."""
-    return ONE << np.asarray(member, dtype=np.int64)
+    return ONE << np.asarray(member, dtype=np.int32)
 
 
-def lowest(masks: Bits) -> Bits:
-    """Return each mask's lowest member; an empty mask gives 64."""
+def lowest(masks: Bits) -> npt.NDArray[np.int64]:
+    """Return each mask's lowest member; an empty mask gives NONE."""
     return np.bitwise_count((masks & -masks) - ONE).astype(np.int64)
 
 
-def nth(masks: Bits, rank: npt.NDArray[np.int64], count: int) -> Bits:
+def nth(masks: Bits, rank: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
     """Return the member of each mask that has `rank` lower members in it."""
     members = unpack(masks, count)
     return np.argmax(members & (np.cumsum(members, axis=-1) == rank[:, None] + 1), axis=-1)

@@ -38,8 +38,7 @@ class Cell:
             raise InputError(f"unknown world {self.world!r}; accepted: {', '.join(WORLDS)}")
         if self.budget is not None and not 0 <= self.budget <= self.regime.horizon:
             raise InputError(
-                f"budget {self.budget} is not in 0..{self.regime.horizon} (the horizon of "
-                f"{self.regime.name})"
+                f"budget {self.budget} is not in 0..{self.regime.horizon} (the horizon of {self.regime.name})"
             )
         if self.threshold is not None:
             if not math.isfinite(self.threshold):
@@ -47,8 +46,7 @@ class Cell:
             if not self.policy.has_threshold:
                 accepted = [name for name, policy in POLICIES.items() if policy.has_threshold]
                 raise InputError(
-                    f"policy {self.policy.name} has no threshold; those that have one: "
-                    f"{', '.join(accepted)}"
+                    f"policy {self.policy.name} has no threshold; those that have one: {', '.join(accepted)}"
                 )
 
     @property

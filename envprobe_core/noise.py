@@ -1,7 +1,7 @@
 """Every random draw of the companion: a counter-based hash, no generator objects.
 
-A word depends on (seed, world, stream, clock, field) and on nothing else, so two policies that run on one seed meet
-the same draws, in any order, block size or process.
+A word depends on (seed, world, stream, clock, field) and on nothing else, so two policies that run on one
+seed meet the same draws, in any order, block size or process.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 Words = npt.NDArray[np.uint64]
+Quarters = npt.NDArray[np.int32]
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _WRAP = (1 << 64) - 1
 FIELD_SLOTS = 64
 LOW = np.uint64(0xFFFFFFFF)
-QUARTER = np.uint64(0xFFFF)
 _BITS32 = np.uint64(32)
-_BITS16 = np.uint64(16)
 
 
 class Stream(IntEnum):
@@ -78,9 +77,7 @@ def words(key: Words, clock: int | npt.NDArray[np.int64], fields: int) -> Words:
     if isinstance(clock, int):
         rows = key + np.uint64(_offset(clock, 0))
     else:
-        rows = key + (clock.astype(np.uint64) * np.uint64(FIELD_SLOTS) + np.uint64(1)) * np.uint64(
-            _GOLDEN
-        )
+        rows = key + (clock.astype(np.uint64) * np.uint64(FIELD_SLOTS) + np.uint64(1)) * np.uint64(_GOLDEN)
     steps = np.arange(fields, dtype=np.uint64) * np.uint64(_GOLDEN)
     return _mix(rows[:, None] + steps)
 
@@ -106,9 +103,9 @@ def level32(probability: float | npt.NDArray[np.float64]) -> Words:
     return np.floor(np.asarray(probability, dtype=np.float64) * 2.0**32 + 0.5).astype(np.uint64)
 
 
-def level16(probability: float | npt.NDArray[np.float64]) -> Words:
+def level16(probability: float | npt.NDArray[np.float64]) -> Quarters:
     """Return the threshold a word's quarter must stay below for an event of this probability."""
-    return np.floor(np.asarray(probability, dtype=np.float64) * 2.0**16 + 0.5).astype(np.uint64)
+    return np.floor(np.asarray(probability, dtype=np.float64) * 2.0**16 + 0.5).astype(np.int32)
 
 
 def low(draws: Words) -> Words:
@@ -121,15 +118,11 @@ def high_choice(draws: Words, count: int | npt.NDArray[np.integer]) -> npt.NDArr
     return (((draws >> _BITS32) * np.asarray(count, dtype=np.uint64)) >> _BITS32).astype(np.int64)
 
 
-def quarter(draws: Words, index: int) -> Words:
-    """Return 16 of the bits: index 0 is the lowest quarter, 3 the highest."""
-    return (draws >> np.uint64(16 * index)) & QUARTER
+def quarters(draws: Words) -> Quarters:
+    """Split words [draw] into their four 16-bit quarters, lowest first: [quarter, draw]."""
+    return draws.astype("<u8", copy=False).view("<u2").reshape(-1, 4).T.astype(np.int32)
 
 
-def quarter_choice(
-    draws: Words, index: int, count: int | npt.NDArray[np.integer]
-) -> npt.NDArray[np.int64]:
-    """Choose uniformly among `count` by one quarter of the word."""
-    return ((quarter(draws, index) * np.asarray(count, dtype=np.uint64)) >> _BITS16).astype(
-        np.int64
-    )
+def quarter_choice(quarter: Quarters, count: int | Quarters) -> Quarters:
+    """Choose uniformly among `count` (at most 2**15) by one quarter of a word."""
+    return (quarter * count) >> np.int32(16)

@@ -183,9 +183,7 @@ def judge(view: View) -> Decision:
     candidates = rows[:, None], order
     doubted = (view.d[candidates] == 1.0) & (view.confidence[candidates] < JUDGE_CONFIDENCE)
     forced = order[rows, np.argmax(doubted, axis=1)]
-    return Decision(
-        stands | doubted.any(axis=1), np.where(stands, order[:, 0], forced), best
-    )
+    return Decision(stands | doubted.any(axis=1), np.where(stands, order[:, 0], forced), best)
 
 
 def mismatches(view: View) -> Mask:

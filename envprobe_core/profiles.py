@@ -69,9 +69,10 @@ TYPICAL = AgentProfile(
     spread=10,
     fade=1,
     assumption=(
-        "A language model that follows the format, misses about one update in seven, spoils a belief every fifth step, "
-        "strays from its plan every tenth, stops early in three of a hundred steps, and is sure of nearly all it writes. "
-        "Settled with No-Probe alone, so that neither success nor accuracy sits at a floor or a ceiling."
+        "A language model that follows the format, misses about one update in seven, spoils a belief every "
+        "fifth step, strays from its plan every tenth, stops early in three of a hundred steps, and is sure "
+        "of nearly all it writes. Settled with No-Probe alone, so that neither success nor accuracy "
+        "sits at a floor or a ceiling."
     ),
 )
 

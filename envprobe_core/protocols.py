@@ -1,7 +1,7 @@
-"""Protocols: how an experiment is run and scored, one small switch for each way that text and public code differ.
+"""Protocols: how an experiment is run and scored, one switch for each way that text and code differ.
 
-`paper` is the paper's text, `released` its public implementation (commit 3266b54), `observed` the text without the
-assumption that the first belief equals gold.
+`paper` is the paper's text, `released` its public implementation (commit 3266b54), `observed` the text
+without the assumption that the first belief equals gold.
 """
 
 from __future__ import annotations
@@ -55,8 +55,7 @@ class Protocol:
         for switch, accepted in _CHOICES.items():
             if getattr(self, switch) not in accepted:
                 raise InputError(
-                    f"protocol switch {switch}: {getattr(self, switch)!r} is not one of "
-                    f"{', '.join(accepted)}"
+                    f"protocol switch {switch}: {getattr(self, switch)!r} is not one of {', '.join(accepted)}"
                 )
 
 
@@ -87,13 +86,11 @@ def parse_protocol(text: str) -> Protocol:
         switch, equals, value = item.partition("=")
         if not equals or switch not in _CHOICES:
             raise InputError(
-                f"protocol {text!r}: {item!r} is not SWITCH=VALUE with a switch of "
-                f"{', '.join(SWITCHES)}"
+                f"protocol {text!r}: {item!r} is not SWITCH=VALUE with a switch of {', '.join(SWITCHES)}"
             )
         if value not in _CHOICES[switch]:
             raise InputError(
-                f"protocol {text!r}: switch {switch} accepts {' or '.join(_CHOICES[switch])}, "
-                f"not {value!r}"
+                f"protocol {text!r}: switch {switch} accepts {' or '.join(_CHOICES[switch])}, not {value!r}"
             )
         changes[switch] = value
     base = PROTOCOLS[name]

@@ -1,7 +1,7 @@
 """One rollout for every policy, protocol and agent: Algorithm 1, on a block of episodes, without I/O.
 
-`rollout` is a generator: it yields what it wants to know from its agent and is resumed with the answer. A driver runs it:
-`drive` answers from an agent that works on whole blocks.
+`rollout` is a generator: it yields what it wants to know from its agent and is resumed with the answer.
+A driver runs it: `drive` answers from an agent that works on whole blocks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from envprobe_core.belief import BeliefTable
 from envprobe_core.noise import Stream
 from envprobe_core.policies import Policy, View
 from envprobe_core.trajectory import Recorder, Trajectory
-from envprobe_core.worlds.base import NO_ACTION, WAIT, Floats, Ints, Mask, World
+from envprobe_core.worlds.base import NO_ACTION, Floats, Ints, Mask, World
 
 NOT_PROBED = -1
 
@@ -43,7 +43,6 @@ class Block:
         budget: [row], at least 0.
         threshold: [row], already scaled.
         schedule: [row, step], for replayed policies the field to probe or -1; None if there are none.
-        instance: the instances of the rows; made from the seeds when left out.
     """
 
     world: World
@@ -52,12 +51,9 @@ class Block:
     budget: Ints
     threshold: Floats
     schedule: Ints | None = None
-    instance: Any = None
 
 
-def rollout(
-    block: Block, instance: Any, *, reports: bool = True
-) -> Generator[Request, Reply, Trajectory]:
+def rollout(block: Block, instance: Any, *, reports: bool = True) -> Generator[Request, Reply, Trajectory]:
     """Run a block of episodes; yields Requests, takes Replies, returns the recorded trajectory.
 
     Args:
@@ -97,11 +93,7 @@ def rollout(
             break
 
         c = criticality if reply.criticality is None else reply.criticality
-        d = (
-            world.roles(instance.map, place, reply.action)
-            if reply.dependency is None
-            else reply.dependency
-        )
+        d = world.roles(instance.map, place, reply.action) if reply.dependency is None else reply.dependency
         probes, target, rho = decide(
             block, t, table, c, d, reply, used, noise.word(chance, t, 0), gold, weights
         )
@@ -184,9 +176,7 @@ def decide(
     return probes, target, rho
 
 
-def drive(
-    episode: Generator[Request, Reply, Trajectory], agent: Agent
-) -> Trajectory:
+def drive(episode: Generator[Request, Reply, Trajectory], agent: Agent) -> Trajectory:
     """Run a rollout with an agent that answers for all rows at once."""
     request = next(episode)
     while True:
@@ -206,4 +196,4 @@ def by_arm(arms: Sequence[Arm], rows: int, value: Any) -> Mask:
 
 def draws_at(key: npt.NDArray[np.uint64], tick: int | Ints) -> npt.NDArray[np.uint64]:
     """Draw one word a row at the world tick."""
-    return noise.words(key, tick, 1)[:, 0]
+    return noise.word(key, tick, 0) if isinstance(tick, int) else noise.words(key, tick, 1)[:, 0]

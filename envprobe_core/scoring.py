@@ -1,7 +1,7 @@
 """Scorers: what one recorded trajectory is worth under a protocol's rules; one rollout, several scores.
 
-The scoring switches act here: what A_H is, which belief meets which gold, whether a copied number matches, when accuracy
-counts as collapsed.
+The scoring switches act here: what A_H is, which belief meets which gold, whether a copied number matches,
+when accuracy counts as collapsed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def collapse_onset(track: Floats, steps: Ints, first_time: int, rule: str) -> Fl
         track: [row, time], accuracy from `first_time` on.
         steps: [row], executed steps; later times do not count.
         first_time: the time of the first column, 0 or 1.
-        rule: `first` below .6, or `two-below`: the first of two successive ones (a low last one counts alone).
+        rule: `first` below .6, or `two-below`: first of two in a row (a low last one counts alone).
     """
     times = first_time + np.arange(track.shape[1])
     within = times[None, :] <= steps[:, None]

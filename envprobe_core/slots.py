@@ -1,7 +1,8 @@
 """The public code's accuracy: a weighted overlap of the slots of a state description (protocol `released`).
 
-Weights: tools .3 completed, .4 values, .3 open; rooms .20 position, .15 inventory, .30 objects, .20 doors, .15 subgoals;
-graph .25 position, .20 inventory, .30 edges, .25 keys. Sets count by Jaccard, maps by the share of gold entries matched.
+Weights: tools .3 completed, .4 values, .3 open; rooms .20 position, .15 inventory, .30 objects, .20 doors,
+.15 subgoals; graph .25 position, .20 inventory, .30 edges, .25 keys. Sets count by Jaccard, maps by the
+share of gold entries matched.
 """
 
 from __future__ import annotations
@@ -9,20 +10,30 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.bits import count_true
+from envprobe_core import bits
+from envprobe_core.bits import Bits, count_true
 from envprobe_core.trajectory import Trajectory
 from envprobe_core.worlds.base import Floats, Mask, Values, World
 
 TOOL_WEIGHTS = (0.3, 0.4, 0.3)
 ROOM_WEIGHTS = (0.20, 0.15, 0.30, 0.20, 0.15)
 GRAPH_WEIGHTS = (0.25, 0.20, 0.30, 0.25)
+_COUNTS = np.arange(32)
+_RATIOS = np.where(_COUNTS == 0, 1.0, _COUNTS[:, None] / np.maximum(_COUNTS, 1))
 
 
 def jaccard(believed: Mask, gold: Mask) -> Floats:
     """Return the overlap of two sets [..., member]; two empty sets count 1."""
-    both = count_true(believed & gold)
-    either = count_true(believed | gold)
-    return np.where(either == 0, 1.0, both / np.maximum(either, 1))
+    return _overlap(bits.pack(believed), bits.pack(gold))
+
+
+def _overlap(believed: Bits, gold: Bits) -> Floats:
+    return _ratio(np.bitwise_count(believed & gold), np.bitwise_count(believed | gold))
+
+
+def _ratio(part: npt.NDArray[np.integer], whole: npt.NDArray[np.integer]) -> Floats:
+    """Divide counts of at most 31; nothing out of nothing counts 1."""
+    return _RATIOS[part, whole]
 
 
 def share(matched: Mask) -> Floats:
@@ -60,18 +71,14 @@ def _weighted(weights: tuple[float, ...], *parts: npt.NDArray[np.generic]) -> Fl
     return total
 
 
-def _tools(
-    belief: Values, gold: Values, tools: int, values_match: Mask, keeps_open: Mask
-) -> Floats:
-    believed, available = belief[..., :tools], gold[..., :tools] == 1
-    loaded = believed == 1
-    count = count_true(available)
-    matched = count_true(loaded & available) * values_match[:, None]
-    values = np.where(count == 0, 1.0, matched / np.maximum(count, 1))
-    believed_open = (believed == 0) & keeps_open[:, None, None]
-    return _weighted(
-        TOOL_WEIGHTS, jaccard(loaded, available), values, jaccard(believed_open, ~available)
-    )
+def _tools(belief: Values, gold: Values, tools: int, values_match: Mask, keeps_open: Mask) -> Floats:
+    loaded = bits.pack(belief[..., :tools] == 1)
+    unloaded = bits.pack(belief[..., :tools] == 0) * keeps_open[:, None]
+    available = bits.pack(gold[..., :tools] == 1)
+    matched = np.bitwise_count(loaded & available) * values_match[:, None]
+    values = _ratio(matched, np.bitwise_count(available))
+    is_open = ~available & (bits.single(tools) - bits.ONE)
+    return _weighted(TOOL_WEIGHTS, _overlap(loaded, available), values, _overlap(unloaded, is_open))
 
 
 def _rooms(belief: Values, gold: Values, at_place: Mask, world: World) -> Floats:

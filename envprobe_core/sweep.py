@@ -1,4 +1,4 @@
-"""Run whole grids: cells become rows, rows become blocks, blocks run one after another or in several processes."""
+"""Run whole grids: cells become rows, rows become blocks, blocks run in turn or in several processes."""
 
 from __future__ import annotations
 
@@ -43,10 +43,8 @@ class Task:
     pieces: tuple[Piece, ...]
 
 
-def plan_tasks(
-    cells: Sequence[Cell], seeds: Sequence[Seeds], batch_size: int = BATCH_SIZE
-) -> Iterator[Task]:
-    """Cut a grid into blocks of at most `batch_size` rows, in an order that keeps worlds and protocols together."""
+def plan_tasks(cells: Sequence[Cell], seeds: Sequence[Seeds], batch_size: int = BATCH_SIZE) -> Iterator[Task]:
+    """Cut a grid into blocks of at most `batch_size` rows that share world, regime and protocol."""
 
     def shape(index: int) -> tuple[str, str, str]:
         cell = cells[index]
@@ -97,7 +95,7 @@ def simulate(task: Task, *, reports: bool = False) -> Trajectory:
     profile_of_row = np.concatenate(
         [np.full(len(piece.seeds), profiles.index(piece.cell.profile)) for piece in task.pieces]
     )
-    instance = _shared_instances(world, block.seeds)
+    instance = world.instances(block.seeds)
     agent = SimulatedAgent(world, instance.map, block.seeds, profiles, profile_of_row)
     return drive(rollout(block, instance, reports=reports), agent)
 
@@ -163,9 +161,7 @@ def run_cells(
     return {name: column[place] for name, column in table.items()}
 
 
-def seeds_of_cells(
-    cells: Sequence[Cell], seeds: Seeds | Sequence[Seeds] | None
-) -> list[Seeds]:
+def seeds_of_cells(cells: Sequence[Cell], seeds: Seeds | Sequence[Seeds] | None) -> list[Seeds]:
     """Return one array of seeds a cell."""
     if seeds is None:
         return [cell.default_seeds() for cell in cells]
@@ -174,9 +170,7 @@ def seeds_of_cells(
     return list(seeds)
 
 
-def run_tasks(
-    work: Callable[[Task], Result], tasks: Iterable[Task], jobs: int
-) -> Iterator[Result]:
+def run_tasks(work: Callable[[Task], Result], tasks: Iterable[Task], jobs: int) -> Iterator[Result]:
     """Do the tasks here, or in that many fresh processes; results come as they finish."""
     tasks = list(tasks)
     if jobs <= 1 or len(tasks) <= 1:
@@ -191,10 +185,6 @@ def _sort_key(cell: npt.NDArray[np.int64], seed: npt.NDArray[np.int64]) -> npt.N
     return np.lexsort((seed, cell))
 
 
-def _shared_instances(world: World, seeds: Seeds) -> object:
-    return world.instances(seeds)
-
-
 def _schedule(block: Block, task: Task) -> npt.NDArray[np.int64] | None:
     replaying = [piece for piece in task.pieces if piece.cell.policy.replays]
     if not replaying:
@@ -205,8 +195,6 @@ def _schedule(block: Block, task: Task) -> npt.NDArray[np.int64] | None:
     )
     probes = simulate(Task(originals)).probe
     schedule = np.full((len(block.seeds), block.world.regime.horizon), -1, dtype=np.int64)
-    mine = np.concatenate(
-        [np.full(len(p.seeds), p.cell.policy.replays is not None) for p in task.pieces]
-    )
+    mine = np.concatenate([np.full(len(p.seeds), p.cell.policy.replays is not None) for p in task.pieces])
     schedule[mine] = probes
     return schedule

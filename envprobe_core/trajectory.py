@@ -89,9 +89,7 @@ class Recorder:
         """Say whether every row has succeeded by now."""
         return bool(self._ended.all())
 
-    def state(
-        self, t: int, table: BeliefTable, gold: Values, place: Ints, reached: Mask
-    ) -> None:
+    def state(self, t: int, table: BeliefTable, gold: Values, place: Ints, reached: Mask) -> None:
         """Record the table and the world at time t."""
         self.belief[:, t] = table.value
         self.gold[:, t] = gold

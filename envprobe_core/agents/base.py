@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.belief import BeliefTable
-from envprobe_core.worlds.base import Floats, Ints, Observation, World
+from envprobe_core.worlds.base import Floats, Ints, Observation, Values, World
 
 RISK_LOW, RISK_MEDIUM = 0, 1
 
@@ -37,7 +37,7 @@ class Reply:
 
     Attributes:
         action: [row], proposed task action, or WAIT.
-        criticality: [row, field] in {0, .5, 1}, the agent's own c; None where c and d come from the task graph.
+        criticality: [row, field] in {0, .5, 1}, the agent's own c; None where the graph gives it.
         dependency: [row, field] in [0, 1], the agent's own d; None likewise.
         risk: [row], self-reported risk, RISK_LOW or RISK_MEDIUM.
     """
@@ -55,13 +55,22 @@ class Agent(Protocol):
         """Update the belief table from the observation and propose the next action."""
 
 
+Implied = tuple[Ints, Ints, Values]  # rows, fields and values, each [conclusion]
+
+
+def join(*conclusions: Implied) -> Implied:
+    """Put several lists of conclusions together; they must not share a row's field."""
+    rows, fields, values = zip(*conclusions, strict=True)
+    return np.concatenate(rows), np.concatenate(fields), np.concatenate(values)
+
+
 class Mind(Protocol):
     """What a simulated agent knows of one world: how to read its own actions and how to plan."""
 
     world: World
 
-    def implied(self, observation: Observation) -> tuple[Any, Any]:
-        """Return what the last own action implies: mask and values, [row, field]."""
+    def implied(self, observation: Observation) -> Implied:
+        """Return what the last own action implies."""
 
     def plan(self, table: BeliefTable, observation: Observation) -> Ints:
         """Return the next action, from beliefs alone, [row]."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from envprobe_core import bits
+from envprobe_core.agents.base import Implied, join
 from envprobe_core.belief import BeliefTable
-from envprobe_core.worlds.base import UNKNOWN, WAIT, Ints, Mask, Observation, Values
+from envprobe_core.worlds.base import UNKNOWN, WAIT, Ints, Mask, Observation
 from envprobe_core.worlds.graphnav import GraphMap, GraphNavWorld
 
 NEVER = -1
@@ -29,24 +30,20 @@ class GraphMind:
         if self.world.protocol.structure == "reported":
             self.met |= self.static.incident(observation.place)
 
-    def implied(self, observation: Observation) -> tuple[Mask, Values]:
+    def implied(self, observation: Observation) -> Implied:
         """Conclude from validity which edge is open, and that a key is not where it was sought."""
         world = self.world
-        known = np.zeros(observation.seen.shape, dtype=bool)
-        value = np.zeros(observation.seen.shape, dtype=np.int8)
         action, valid = observation.action, observation.valid
         missed = np.flatnonzero((action >= world.nodes) & ~valid)
-        known[missed, 1 + action[missed] - world.nodes] = True
-        value[missed, 1 + action[missed] - world.nodes] = UNKNOWN
-        if world.protocol.sight == "released":
-            moves = (action >= 0) & (action < world.nodes)
-            edge = self.static.edge_between(
-                observation.came_from, np.where(moves, action, observation.came_from)
-            )
-            along = np.flatnonzero(edge >= 0)
-            known[along, 1 + world.keys + edge[along]] = True
-            value[along, 1 + world.keys + edge[along]] = ~valid[along]
-        return known & ~observation.seen, value
+        unknown = np.full(len(missed), UNKNOWN, dtype=np.int8)
+        absent = missed, 1 + action[missed] - world.nodes, unknown
+        if world.protocol.sight == "local":
+            return absent
+        moves = (action >= 0) & (action < world.nodes)
+        edge = self.static.edge_between(observation.came_from, np.where(moves, action, observation.came_from))
+        along = np.flatnonzero(edge >= 0)
+        walked = along, 1 + world.keys + edge[along], (~valid[along]).astype(np.int8)
+        return join(absent, walked)
 
     def plan(self, table: BeliefTable, observation: Observation) -> Ints:
         """Return the next action towards the target."""
@@ -55,9 +52,7 @@ class GraphMind:
         location = table.value[:, 1 : 1 + world.keys].astype(np.int64)
         locked = table.value[:, 1 + world.keys :] == 1
         key = self.static.key_of_edge
-        key_held = (key >= 0) & (
-            np.take_along_axis(location, np.maximum(key, 0), axis=1) == world.nodes
-        )
+        key_held = (key >= 0) & (np.take_along_axis(location, np.maximum(key, 0), axis=1) == world.nodes)
         passable = self.met & ~(locked & ~key_held)
         step = self.static.first_step(node, self.static.target, passable)
         arrived = node == self.static.target

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from envprobe_core.agents.base import Implied, join
 from envprobe_core.belief import BeliefTable
-from envprobe_core.worlds.base import UNKNOWN, WAIT, Ints, Mask, Observation, Values
+from envprobe_core.worlds.base import UNKNOWN, WAIT, Ints, Mask, Observation
 from envprobe_core.worlds.objectstate import ObjectStateWorld, RoomMap, open_stretch
 
 REDIRECTIONS = 2
@@ -25,34 +26,31 @@ class RoomMind:
         """Note the room it is in."""
         self.last_seen[np.arange(len(observation.place)), observation.place] = step
 
-    def implied(self, observation: Observation) -> tuple[Mask, Values]:
+    def implied(self, observation: Observation) -> Implied:
         """Conclude from validity which doors are open, and that an object is not where it was sought."""
         world = self.world
-        known = np.zeros(observation.seen.shape, dtype=bool)
-        value = np.zeros(observation.seen.shape, dtype=np.int8)
         action, valid = observation.action, observation.valid
         picks, unlocks = world.rooms, world.rooms + world.objects
         places, held = unlocks + world.doors, world.objects + world.doors
 
         missed = np.flatnonzero((action >= picks) & (action < unlocks) & ~valid)
-        known[missed, action[missed] - picks] = True
-        value[missed, action[missed] - picks] = UNKNOWN
+        absent = missed, action[missed] - picks, np.full(len(missed), UNKNOWN, dtype=np.int8)
+        if world.protocol.sight == "local":
+            return absent
 
-        if world.protocol.sight == "released":
-            moved = np.flatnonzero((action >= 0) & (action < picks))
-            moved = moved[np.abs(action[moved] - observation.came_from[moved]) == 1]
-            door = world.objects + np.minimum(action[moved], observation.came_from[moved])
-            known[moved, door] = True
-            value[moved, door] = ~valid[moved]
+        moved = np.flatnonzero((action >= 0) & (action < picks))
+        moved = moved[np.abs(action[moved] - observation.came_from[moved]) == 1]
+        door = world.objects + np.minimum(action[moved], observation.came_from[moved])
+        passed = moved, door, (~valid[moved]).astype(np.int8)
 
-            opened = np.flatnonzero((action >= unlocks) & (action < places))
-            door = action[opened] - unlocks
-            key = self.static.key_of_door[opened, door]
-            has_key = (key >= 0) & (observation.value[opened, held + np.maximum(key, 0)] == 1)
-            own = observation.came_from[opened]
-            beside = (door == own) | (door == own - 1)
-            known[opened, world.objects + door] = valid[opened] | (has_key & beside)
-        return known & ~observation.seen, value
+        tried = np.flatnonzero((action >= unlocks) & (action < places))
+        door = action[tried] - unlocks
+        key = self.static.key_of_door[tried, door]
+        has_key = (key >= 0) & (observation.value[tried, held + np.maximum(key, 0)] == 1)
+        own = observation.came_from[tried]
+        opened = valid[tried] | (has_key & ((door == own) | (door == own - 1)))
+        unlocked = tried[opened], world.objects + door[opened]
+        return join(absent, passed, (*unlocked, np.zeros(opened.sum(), dtype=np.int8)))
 
     def plan(self, table: BeliefTable, observation: Observation) -> Ints:
         """Return the next action towards the goal object."""
@@ -79,9 +77,7 @@ class RoomMind:
         door = np.where(target > here, here, here - 1)
         ahead = np.clip(door, 0, world.doors - 1)
         unlocks = locks[rows, ahead] & key_held[rows, ahead]
-        action = np.where(
-            unlocks, world.rooms + world.objects + ahead, here + np.sign(target - here)
-        )
+        action = np.where(unlocks, world.rooms + world.objects + ahead, here + np.sign(target - here))
         action = np.where(target == here, world.rooms + sought, action)
         return np.where(holds[:, world.goal], WAIT, action)
 

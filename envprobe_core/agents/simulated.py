@@ -17,7 +17,7 @@ from envprobe_core.agents.graphnav import GraphMind
 from envprobe_core.agents.objectstate import RoomMind
 from envprobe_core.agents.tooldag import ToolMind
 from envprobe_core.belief import CERTAIN, BeliefTable
-from envprobe_core.noise import Stream, Words
+from envprobe_core.noise import Quarters, Stream, Words
 from envprobe_core.profiles import AgentProfile
 from envprobe_core.worlds.base import UNKNOWN, WAIT, Floats, Ints, Mask, Observation, Values, World
 
@@ -26,6 +26,7 @@ LONGEST_MISREPORT = 10
 SINGLE_REPORT_CONFIDENCE = 90
 REPORTED_DEPENDENCY = 0.5 + 0.5 * min(1.0, 1 / 3)
 _OVERWRITE, _DISTRACTED, _SLIP, _QUIT = 0, 1, 2, 3
+IMPULSES = 4
 _MINDS: dict[str, Any] = {"tooldag": ToolMind, "objectstate": RoomMind, "graphnav": GraphMind}
 
 
@@ -58,7 +59,8 @@ class SimulatedAgent:
         self._impulse_key = noise.keys(seeds, world.code, Stream.IMPULSE)
 
         def column(name: str) -> npt.NDArray[Any]:
-            return np.array([getattr(profile, name) for profile in profiles])[profile_of_row]
+            values = np.array([getattr(profile, name) for profile in profiles])
+            return values[0] if len(profiles) == 1 else values[profile_of_row]
 
         self._omit = noise.level16(column("omit"))
         self._hedge = noise.level16(column("hedge"))
@@ -67,33 +69,31 @@ class SimulatedAgent:
         self._slip = noise.level32(column("slip"))
         self._quit = noise.level32(column("quit"))
         self._has_quit = np.zeros(len(profile_of_row), dtype=bool)
-        self._confidence = column("confidence").astype(np.int64)
-        self._spread = column("spread").astype(np.int64)
-        self._fade = column("fade").astype(np.uint8)[:, None]
-        self._single = column("single_report").astype(bool)
+        self._confidence = column("confidence").astype(np.int32)
+        self._spread = column("spread").astype(np.int32)
+        self._fade = column("fade").astype(np.uint8)[..., None]
         rows = len(profile_of_row)
+        self._single = np.flatnonzero(np.broadcast_to(column("single_report"), rows))
         self._risk = np.full(rows, RISK_LOW, dtype=np.int8)
 
     def answer(self, request: Request) -> Reply:
         """Fade, write the news, err, and propose the next action."""
         step, table, observation = request.step, request.table, request.observation
+        impulses = noise.words(self._impulse_key, step, IMPULSES)
         self.mind.remember(step, observation)
         if step > 0:
             self._fade_others(table, request.told)
-            implied, value = self.mind.implied(observation)
-            implied &= observation.fresh[:, None]
-            news = np.where(observation.seen, observation.value, value)
-            self._write(step, table, implied | observation.seen, news)
+            self._write(step, table, *self._news(observation))
             if isinstance(self.mind, ToolMind) and self.mind.knows_graph:
                 first, known, value = self.mind.derived(table, observation, request.told)
                 self._write(step, table, known, value, first)
-            self._spoil(step, table, _OVERWRITE)
+            self._spoil(step, table, impulses[:, _OVERWRITE])
             if observation.distractor:
-                self._spoil(step, table, _DISTRACTED)
+                self._spoil(step, table, impulses[:, _DISTRACTED])
             acted = (observation.action >= 0) & observation.fresh
             risk = np.where(observation.valid, RISK_LOW, RISK_MEDIUM)
             self._risk = np.where(acted, risk, self._risk).astype(np.int8)
-        action = self._strayed(step, self.mind.plan(table, observation))
+        action = self._strayed(step, impulses, self.mind.plan(table, observation))
         return self._reply(table, observation, action)
 
     def _fade_others(self, table: BeliefTable, told: Ints) -> None:
@@ -102,56 +102,64 @@ class SimulatedAgent:
         fade[answered, told[answered]] = 0
         table.confidence -= fade
 
-    def _write(
-        self, step: int, table: BeliefTable, known: Mask, value: Values, first: int = 0
-    ) -> None:
+    def _news(self, observation: Observation) -> tuple[Mask, Values]:
+        """Gather what is seen and what the last own action implies: mask and values, [row, field]."""
+        row, field, value = self.mind.implied(observation)
+        new = observation.fresh[row] & ~observation.seen[row, field]
+        known, news = observation.seen.copy(), observation.value.copy()
+        known[row[new], field[new]] = True
+        news[row[new], field[new]] = value[new]
+        return known, news
+
+    def _write(self, step: int, table: BeliefTable, known: Mask, value: Values, first: int = 0) -> None:
         """Write known values [row, field from `first` on], but for omissions."""
         where = np.flatnonzero(known)
         row = where // known.shape[1]
         field = where - row * known.shape[1] + first
         draws = noise.words_at(self._write_key[row], step, field)
-        kept = np.flatnonzero(noise.quarter(draws, 0) >= self._omit[row])
+        parts = noise.quarters(draws)
+        kept = np.flatnonzero(parts[0] >= of(self._omit, row))
         news = value.ravel()[where[kept]]
-        self._put(step, table, row[kept], field[kept], news, draws[kept])
+        self._put(step, table, row[kept], field[kept], news, parts[:, kept])
 
     def _put(
-        self, step: int, table: BeliefTable, row: Ints, field: Ints, value: Values, draws: Words
+        self, step: int, table: BeliefTable, row: Ints, field: Ints, value: Values, parts: Quarters
     ) -> None:
         """Write values with the confidence and staleness that the profile reports."""
-        hedged = noise.quarter(draws, 1) < self._hedge[row]
-        sure = self._confidence[row] - noise.quarter_choice(draws, 2, self._spread[row] + 1)
-        confidence = np.where(hedged, noise.quarter_choice(draws, 2, HEDGED_BELOW), sure)
+        below = noise.quarter_choice(parts[2], of(self._spread, row) + 1)
+        confidence = of(self._confidence, row) - below
+        hedged = np.flatnonzero(parts[1] < of(self._hedge, row))
+        confidence[hedged] = noise.quarter_choice(parts[2, hedged], HEDGED_BELOW)
         confidence[value == UNKNOWN] = 0
-        staleness = np.zeros(len(row), dtype=np.int64)
-        wrong = np.flatnonzero(noise.quarter(draws, 3) < self._misreport[row])
+        staleness = np.zeros(len(row), dtype=np.uint8)
+        wrong = np.flatnonzero(parts[3] < of(self._misreport, row))
         lies = noise.words_at(self._staleness_key[row[wrong]], step, field[wrong])
         staleness[wrong] = 1 + noise.high_choice(lies, LONGEST_MISREPORT)
         table.put(row * self.world.fields + field, value, staleness, confidence)
 
-    def _spoil(self, step: int, table: BeliefTable, impulse: int) -> None:
+    def _spoil(self, step: int, table: BeliefTable, impulse: Words) -> None:
         """Overwrite a random field with a random value, now and then."""
-        draws = noise.word(self._impulse_key, step, impulse)
-        row = np.flatnonzero(noise.low(draws) < self._overwrite)
-        field = noise.quarter_choice(draws[row], 2, self.world.fields)
-        value = noise.quarter_choice(draws[row], 3, self.world.domain[field]).astype(np.int8)
+        row = np.flatnonzero(noise.low(impulse) < self._overwrite)
+        parts = noise.quarters(impulse[row])
+        field = noise.quarter_choice(parts[2], self.world.fields)
+        value = noise.quarter_choice(parts[3], self.world.domain[field]).astype(np.int8)
         own = noise.words_at(self._write_key[row], step, field)
-        self._put(step, table, row, field, value, own)
+        self._put(step, table, row, field, value, noise.quarters(own))
 
-    def _strayed(self, step: int, action: Ints) -> Ints:
+    def _strayed(self, step: int, impulses: Words, action: Ints) -> Ints:
         """Slip to a random action now and then; wait for good once it takes its task for finished."""
-        draws = noise.word(self._impulse_key, step, _SLIP)
-        stray = noise.high_choice(draws, self.world.actions)
-        action = np.where(noise.low(draws) < self._slip, stray, action)
+        slips = np.flatnonzero(noise.low(impulses[:, _SLIP]) < self._slip)
+        action[slips] = noise.high_choice(impulses[slips, _SLIP], self.world.actions)
         if step > 0:
-            draws = noise.word(self._impulse_key, step, _QUIT)
-            self._has_quit |= noise.low(draws) < self._quit
-        return np.where(self._has_quit, WAIT, action)
+            self._has_quit |= noise.low(impulses[:, _QUIT]) < self._quit
+        action[self._has_quit] = WAIT
+        return action
 
     def _reply(self, table: BeliefTable, observation: Observation, action: Ints) -> Reply:
-        """Report c, d and risk where the protocol asks the agent, and one belief only where it has that habit."""
+        """Report c, d and risk where the protocol asks for them, and one belief only by habit."""
         criticality: Floats | None = None
         dependency: Floats | None = None
-        single = np.flatnonzero(self._single)
+        single = self._single
         if self.reports or len(single):
             used = self.world.used_fields(self.static, observation.place, action)
         if len(single):
@@ -171,3 +179,8 @@ class SimulatedAgent:
                 criticality[single] *= only
                 dependency[single] *= only
         return Reply(action, criticality, dependency, self._risk)
+
+
+def of(column: npt.NDArray[Any], row: Ints) -> npt.NDArray[Any]:
+    """Return a profile column's entries for some rows; one profile for all rows needs no look-up."""
+    return column if column.ndim == 0 else column[row]

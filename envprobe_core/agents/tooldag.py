@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from envprobe_core import bits
+from envprobe_core.agents.base import Implied, join
 from envprobe_core.belief import BeliefTable
 from envprobe_core.bits import Bits
 from envprobe_core.worlds.base import WAIT, Ints, Mask, Observation, Values
@@ -34,25 +35,20 @@ class ToolMind:
         self.failed_at[failed, observation.action[failed]] = self.taken[failed]
         self.taken[called] += 1
 
-    def implied(self, observation: Observation) -> tuple[Mask, Values]:
+    def implied(self, observation: Observation) -> Implied:
         """Conclude from a call's validity: it completed the tool; its dependencies were satisfied."""
         n = self.world.tools
-        known = np.zeros(observation.seen.shape, dtype=bool)
-        value = np.zeros(observation.seen.shape, dtype=np.int8)
+        done = np.flatnonzero(observation.valid)
+        complete = done, 2 * n + observation.action[done], np.ones(len(done), dtype=np.int8)
+        if self.knows_graph:
+            return complete
         rows = np.flatnonzero(observation.action >= 0)
         tool, valid = observation.action[rows], observation.valid[rows]
-        done, done_tool = rows[valid], tool[valid]
-        known[done, 2 * n + done_tool] = True
-        value[done, 2 * n + done_tool] = 1
-        if not self.knows_graph:
-            unloaded = observation.value[rows, tool] == 0
-            known[rows, n + tool] = valid | unloaded
-            value[rows, n + tool] = valid
-        return known, value
+        told = valid | (observation.value[rows, tool] == 0)
+        satisfied = rows[told], n + tool[told], valid[told].astype(np.int8)
+        return join(complete, satisfied)
 
-    def derived(
-        self, table: BeliefTable, observation: Observation, told: Ints
-    ) -> tuple[int, Mask, Values]:
+    def derived(self, table: BeliefTable, observation: Observation, told: Ints) -> tuple[int, Mask, Values]:
         """Conclude from news about tools whether the tools that need them have their dependencies.
 
         Returns:
@@ -83,8 +79,8 @@ class ToolMind:
 
     def _needed(self, missing: Bits) -> Bits:
         last = self.world.tools - 1
-        needed = np.full(len(missing), bits.single(last), dtype=np.int64)
+        needed = np.full(len(missing), bits.single(last), dtype=np.int32)
         for tool in range(last, 0, -1):
-            open_here = (needed & missing) >> np.int64(tool) & bits.ONE
+            open_here = (needed & missing) >> np.int32(tool) & bits.ONE
             needed |= self.static.needs_bits[:, tool] * open_here
         return needed

@@ -1,8 +1,8 @@
 """What every world offers: instances, dynamics, observations, weights and dependency roles.
 
-A world is built for one regime and one set of protocol switches; all its functions work on blocks of rows and keep no state
-of their own. Everything that an agent or a policy may know without looking is in the instance's `map`; the rest of the
-instance, and the state, are gold.
+A world is built for one regime and one set of protocol switches; all its functions work on blocks of rows
+and keep no state of their own. Everything that an agent or a policy may know without looking is in the
+instance's `map`; the rest of the instance, and the state, are gold.
 """
 
 from __future__ import annotations

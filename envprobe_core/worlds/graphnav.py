@@ -42,7 +42,7 @@ RELEASED_RATES = (0.0, 0.10, 0.22)
 
 @dataclass(frozen=True)
 class GraphMap:
-    """The static graph: ends[row, edge, 2] ascending, key_of_edge[row, edge] (-1 = never locked), start, target."""
+    """The static graph: ends [row, edge, 2] ascending, key_of_edge [row, edge] (-1 = never locked)."""
 
     nodes: int
     keys: int
@@ -87,7 +87,7 @@ class GraphMap:
         """Return the lowest next node on a shortest way from node to goal, [row]; -1 where there is none."""
         around = self.grown(bits.single(node), passable) & ~bits.single(node)
         reached = bits.single(goal)
-        step = np.zeros(len(node), dtype=np.int64)
+        step = np.zeros(len(node), dtype=np.int32)
         while True:
             step = np.where(step == 0, reached & around, step)
             grown = self.grown(reached, passable)
@@ -177,9 +177,7 @@ class GraphNavWorld(World):
         edge_of_key = np.full((len(draws), self.keys), UNKNOWN, dtype=np.int64)
         lock_rows, lock_edges = np.nonzero(locked)
         edge_of_key[lock_rows, key_of_edge[lock_rows, lock_edges]] = lock_edges
-        static = GraphMap(
-            n, self.keys, ends, key_of_edge, edge_of_key, label[:, 0], label[:, -1]
-        )
+        static = GraphMap(n, self.keys, ends, key_of_edge, edge_of_key, label[:, 0], label[:, -1])
         where = noise.high_choice(loose, n)
         still = locked.copy()
         for index in range(self.locks):
@@ -193,15 +191,11 @@ class GraphNavWorld(World):
 
     def start(self, instance: GraphInstance) -> GraphState:
         """Start at the start node with every lockable edge locked."""
-        return GraphState(
-            instance.map.start, instance.key_node, instance.map.key_of_edge >= 0
-        )
+        return GraphState(instance.map.start, instance.key_node, instance.map.key_of_edge >= 0)
 
     def gold(self, instance: GraphInstance, state: GraphState) -> Values:
         """Return node, key locations and edge states."""
-        return np.concatenate(
-            [state.node[:, None], state.location, state.locked], axis=1, dtype=np.int8
-        )
+        return np.concatenate([state.node[:, None], state.location, state.locked], axis=1, dtype=np.int8)
 
     def place(self, state: GraphState) -> Ints:
         """Return the own node."""
@@ -211,9 +205,7 @@ class GraphNavWorld(World):
         """Say where the agent is at the target."""
         return state.node == instance.map.target
 
-    def act(
-        self, instance: GraphInstance, state: GraphState, action: Ints
-    ) -> tuple[GraphState, Mask]:
+    def act(self, instance: GraphInstance, state: GraphState, action: Ints) -> tuple[GraphState, Mask]:
         """Move or collect a key, one action a row."""
         static = instance.map
         rows = np.arange(len(action))
@@ -229,9 +221,7 @@ class GraphNavWorld(World):
         node = np.where(walked, action, state.node)
         return replace(state, node=node, location=location), walked | collected
 
-    def mutate(
-        self, instance: GraphInstance, state: GraphState, draws: Words, moving: Mask
-    ) -> GraphState:
+    def mutate(self, instance: GraphInstance, state: GraphState, draws: Words, moving: Mask) -> GraphState:
         """Let loose keys drift and lockable edges flip."""
         hit = noise.low(draws) < self.levels
         hit &= moving[:, None]
@@ -245,9 +235,7 @@ class GraphNavWorld(World):
             locked=state.locked ^ flips,
         )
 
-    def visible(
-        self, instance: GraphInstance, state: GraphState, action: Ints, dropped: Mask
-    ) -> Mask:
+    def visible(self, instance: GraphInstance, state: GraphState, action: Ints, dropped: Mask) -> Mask:
         """Show the own node, keys here and held, and the states of the edges here where sight is local."""
         seen = np.zeros((len(action), self.fields), dtype=bool)
         seen[:, 0] = True

@@ -124,9 +124,7 @@ class ObjectStateWorld(World):
         draws = self.draws(seeds, 1 + self.doors + 2 * self.locks + self.objects)
         rows = np.arange(len(draws))
         start = noise.high_choice(draws[:, 0], self.rooms)
-        locked = first_ranked(
-            draws[:, 1 : 1 + self.doors], np.ones(self.doors, dtype=bool), self.locks
-        )
+        locked = first_ranked(draws[:, 1 : 1 + self.doors], np.ones(self.doors, dtype=bool), self.locks)
         key_of_door = numbered(locked)
         door_of_key = np.full((len(draws), self.keys), UNKNOWN, dtype=np.int64)
         lock_rows, lock_doors = np.nonzero(locked)
@@ -142,20 +140,14 @@ class ObjectStateWorld(World):
             left_possible, right_possible = lowest > 0, highest < self.rooms - 1
             left = left_possible & (~right_possible | (noise.high_choice(side, 2) == 0))
             door = np.where(left, lowest - 1, highest)
-            where[rows, key_of_door[rows, door]] = lowest + noise.high_choice(
-                spot, highest - lowest + 1
-            )
+            where[rows, key_of_door[rows, door]] = lowest + noise.high_choice(spot, highest - lowest + 1)
             still[rows, door] = False
-        static = RoomMap(
-            self.rooms, self.keys, self.objects, self.goal, key_of_door, door_of_key
-        )
+        static = RoomMap(self.rooms, self.keys, self.objects, self.goal, key_of_door, door_of_key)
         return RoomInstance(static, start, where)
 
     def start(self, instance: RoomInstance) -> RoomState:
         """Start in the start room with every lockable door locked."""
-        return RoomState(
-            instance.start_room, instance.object_room, instance.map.key_of_door >= 0
-        )
+        return RoomState(instance.start_room, instance.object_room, instance.map.key_of_door >= 0)
 
     def gold(self, instance: RoomInstance, state: RoomState) -> Values:
         """Return locations, locks and what is held."""
@@ -170,9 +162,7 @@ class ObjectStateWorld(World):
         """Say where the goal object is held."""
         return state.location[:, self.goal] == self.rooms
 
-    def act(
-        self, instance: RoomInstance, state: RoomState, action: Ints
-    ) -> tuple[RoomState, Mask]:
+    def act(self, instance: RoomInstance, state: RoomState, action: Ints) -> tuple[RoomState, Mask]:
         """Move, pick up, unlock or put down, one action a row."""
         room, location, locked = state.room.copy(), state.location.copy(), state.locked.copy()
         valid = np.zeros(len(action), dtype=bool)
@@ -209,9 +199,7 @@ class ObjectStateWorld(World):
         location[placers[ok], item[ok]] = room[placers[ok]]
         return RoomState(room, location, locked), valid
 
-    def mutate(
-        self, instance: RoomInstance, state: RoomState, draws: Words, moving: Mask
-    ) -> RoomState:
+    def mutate(self, instance: RoomInstance, state: RoomState, draws: Words, moving: Mask) -> RoomState:
         """Let loose objects drift and lockable doors flip."""
         hit = noise.low(draws) < self.levels
         hit &= moving[:, None]
@@ -224,9 +212,7 @@ class ObjectStateWorld(World):
             locked=state.locked ^ flips,
         )
 
-    def visible(
-        self, instance: RoomInstance, state: RoomState, action: Ints, dropped: Mask
-    ) -> Mask:
+    def visible(self, instance: RoomInstance, state: RoomState, action: Ints, dropped: Mask) -> Mask:
         """Show what lies here and is held, and the locks of the own doors where sight is local."""
         rows = np.arange(len(action))
         seen = np.zeros((len(action), self.fields), dtype=bool)

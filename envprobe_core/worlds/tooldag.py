@@ -64,13 +64,13 @@ class ToolMap:
 
     @cached_property
     def role_halves(self) -> Values:
-        """Return the dependency roles of every call times two, [row, action, field]; WAIT is the last action."""
+        """Return every call's dependency roles times two, [row, action, field]; WAIT is the last one."""
         rows, tools = self.needs.shape[:2]
         halves = np.zeros((rows, tools + 1, 3 * tools), dtype=np.int8)
-        own = np.eye(tools, dtype=bool)
-        ancestors = bits.unpack(self.ancestor_bits, tools)
-        halves[:, :tools, :tools] = np.maximum(2 * (own | self.needs), ancestors)
-        halves[:, :tools, tools : 2 * tools] = np.maximum(2 * own, ancestors)
+        own = np.eye(tools, dtype=np.int8)
+        ancestors = bits.unpack(self.ancestor_bits, tools).view(np.int8)
+        halves[:, :tools, :tools] = ancestors + self.needs + 2 * own
+        halves[:, :tools, tools : 2 * tools] = ancestors + 2 * own
         return halves
 
 
@@ -123,15 +123,13 @@ class ToolDAGWorld(World):
             if self.protocol.instances == "ancestors":
                 needs[:, tool, tool - 1] = True
                 mine, wanted = mine[:, :-1], wanted - 1
-            needs[:, tool, : mine.shape[1]] |= first_ranked(
-                mine, np.ones(mine.shape, dtype=bool), wanted
-            )
+            needs[:, tool, : mine.shape[1]] |= first_ranked(mine, np.ones(mine.shape, dtype=bool), wanted)
         return ToolInstance(ToolMap(needs))
 
     def start(self, instance: ToolInstance) -> ToolState:
         """Start with nothing loaded."""
         rows = len(instance.map.needs)
-        return ToolState(np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64))
+        return ToolState(np.zeros(rows, dtype=np.int32), np.zeros(rows, dtype=np.int32))
 
     def gold(self, instance: ToolInstance, state: ToolState) -> Values:
         """Return loaded, dependency satisfied and subgoal complete of every tool."""
@@ -150,28 +148,22 @@ class ToolDAGWorld(World):
         """Say where the target is complete."""
         return bits.has(state.complete, self.tools - 1)
 
-    def act(
-        self, instance: ToolInstance, state: ToolState, action: Ints
-    ) -> tuple[ToolState, Mask]:
+    def act(self, instance: ToolInstance, state: ToolState, action: Ints) -> tuple[ToolState, Mask]:
         """Call one tool a row."""
         tool = np.maximum(action, 0)
         needed = instance.map.needs_bits[np.arange(len(tool)), tool]
         called = bits.single(tool)
         valid = (action >= 0) & (state.loaded & called == 0) & (needed & ~state.loaded == 0)
-        gained = np.where(valid, called, 0)
+        gained = called * valid
         return ToolState(state.loaded | gained, state.complete | gained), valid
 
-    def mutate(
-        self, instance: ToolInstance, state: ToolState, draws: Words, moving: Mask
-    ) -> ToolState:
+    def mutate(self, instance: ToolInstance, state: ToolState, draws: Words, moving: Mask) -> ToolState:
         """Unload tools at their rate."""
         lost = bits.pack(noise.low(draws) < self.levels)
         lost[~moving] = 0
         return ToolState(state.loaded & ~lost, state.complete)
 
-    def visible(
-        self, instance: ToolInstance, state: ToolState, action: Ints, dropped: Mask
-    ) -> Mask:
+    def visible(self, instance: ToolInstance, state: ToolState, action: Ints, dropped: Mask) -> Mask:
         """Show the called tool and its prerequisites, or every tool's loaded state."""
         n = self.tools
         seen = np.zeros((len(action), 3 * n), dtype=bool)
@@ -201,7 +193,7 @@ class ToolDAGWorld(World):
         return static.role_halves.reshape(-1, fields).take(chosen, axis=0) * 0.5
 
     def used_fields(self, static: ToolMap, place: Ints, action: Ints) -> Mask:
-        """Mark what the call uses; without the task graph the agent knows the called tool's own fields only."""
+        """Mark what the call uses; without the task graph these are the called tool's own fields."""
         if self.protocol.structure == "graph":
             return super().used_fields(static, place, action)
         n = self.tools

@@ -48,9 +48,7 @@ class Agent:
         self.staleness = [0 if field in known else 10 for field in fields]
         self.confidence = [100 if field in known else 0 for field in fields]
 
-    def observe(
-        self, t: int, seen: dict[int, int], place: int, action: int, valid: bool | None
-    ) -> None:
+    def observe(self, t: int, seen: dict[int, int], place: int, action: int, valid: bool | None) -> None:
         """Take in the observation that the update of step `t` will read."""
         self.seen = self.news = seen
         if action != WAIT:

@@ -183,9 +183,7 @@ class Mind:
         self.known_edges = set(range(layout.edges)) if graph_known else set()
         self.last_seen = [-1] * layout.nodes
 
-    def implied(
-        self, seen: dict[int, int], action: int, valid: bool, origin: int
-    ) -> dict[int, int]:
+    def implied(self, seen: dict[int, int], action: int, valid: bool, origin: int) -> dict[int, int]:
         """Return what the last own action implies."""
         layout = self.layout
         if action >= layout.collect:

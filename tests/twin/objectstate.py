@@ -160,9 +160,7 @@ class Mind:
         self.sees_locks = sight == "local"
         self.last_seen = [-1] * layout.rooms
 
-    def implied(
-        self, seen: dict[int, int], action: int, valid: bool, origin: int
-    ) -> dict[int, int]:
+    def implied(self, seen: dict[int, int], action: int, valid: bool, origin: int) -> dict[int, int]:
         """Return what the last own action implies."""
         layout = self.layout
         if action < layout.pick:

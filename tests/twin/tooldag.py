@@ -119,9 +119,7 @@ class Mind:
             for p in before:
                 self.dependants[p].append(tool)
 
-    def implied(
-        self, seen: dict[int, int], action: int, valid: bool, origin: int
-    ) -> dict[int, int]:
+    def implied(self, seen: dict[int, int], action: int, valid: bool, origin: int) -> dict[int, int]:
         """Return what the last own action implies."""
         n = self.layout.tools
         news = {}
