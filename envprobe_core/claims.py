@@ -87,8 +87,7 @@ def measure_parts(measure: str) -> tuple[str, str, str]:
     found = MEASURE.fullmatch(measure)
     if found is None:
         raise InputError(
-            f"measure {measure!r} cannot be read; a column, or two joined by one of / - < >, "
-            "is accepted"
+            f"measure {measure!r} cannot be read; a column, or two joined by one of / - < >, is accepted"
         )
     return found[1], found[2] or "", found[3] or ""
 

@@ -84,21 +84,27 @@ def run(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
 
     with tempfile.TemporaryDirectory(prefix="envprobe-") as name, _kernel_environment(name):
         folder = Path(name)
+        # imported here, and not in each thread, so that they do not race for it
+        import papermill  # noqa: F401
+        from jupyter_core.utils import ensure_event_loop
+
+        logging.getLogger("papermill").setLevel(logging.CRITICAL)  # outcomes tell it all
 
         def work() -> None:
             with contextlib.suppress(Empty):
                 while True:
                     done.put(run_one(waiting.get_nowait(), folder))
+            ensure_event_loop().close()  # the one that this thread's notebooks ran in
 
-        import papermill  # noqa: F401 -- here, so that the threads do not race for it
-
-        logging.getLogger("papermill").setLevel(logging.CRITICAL)  # outcomes tell it all
-
-        for _ in range(min(workers, len(jobs))):
-            # daemons: an interrupt ends the command at once, and the kernels with it
-            threading.Thread(target=work, daemon=True).start()
+        # daemons: an interrupt ends the command at once, and the kernels with it
+        count = min(workers, len(jobs))
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
+        for thread in threads:
+            thread.start()
         for _ in jobs:
             yield done.get()
+        for thread in threads:
+            thread.join()
 
 
 def run_one(job: Job, folder: Path) -> Outcome:
@@ -215,8 +221,7 @@ def clean(notebook: "NotebookNode", record: dict[str, Any], root: Path) -> None:
 def _clean_output(output: "NotebookNode", prefix: str) -> None:
     """Take widget models, addresses and the checkout's path out of one output."""
     data = output.get("data", {})
-    if "text/html" in data:
-        data.pop(_VIEW, None)
+    data.pop(_VIEW, None)  # a model's random id; static pages show the output's other forms
     if "text/plain" in data:
         data["text/plain"] = _ADDRESS.sub("", data["text/plain"])
     for kind, text in data.items():

@@ -161,13 +161,14 @@ def plan(
     sections = find_sections(root)
     for name in names:
         if name not in sections:
-            raise InputError(f"no section {name!r}; accepts {' '.join(sections)}")
+            raise InputError(f"unknown section {name!r}; accepted: {', '.join(sections)}")
     chosen = [sections[name] for name in dict.fromkeys(names or sections)]
     known = {name: None for section in chosen for name in section.parameters}
     for name in given:
         if name not in known:
             where = chosen[0].name if len(chosen) == 1 else "any of these sections"
-            raise InputError(f"no parameter {name!r} in {where}; accepts {' '.join(known)}")
+            accepted = f"accepted: {', '.join(known)}" if known else "it has none"
+            raise InputError(f"unknown parameter {name!r} of {where}; {accepted}")
     engine = engine_digest(root)
     jobs = []
     for section in chosen:

@@ -29,9 +29,15 @@ class NotTestableError(Exception):
     """A claim that this frame cannot test, and why."""
 
 
+def require_units(units: int, what: str) -> None:
+    """Refuse to test on fewer than `MIN_UNITS` units that carry an event."""
+    if units < MIN_UNITS:
+        raise NotTestableError(f"{what}: {units} episodes with a value, {MIN_UNITS} are needed")
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Numerators and denominators [unit] of a statistic, and the world [unit] of each unit."""
+    """Numerators and denominators [unit] of a statistic, and each unit's world by position."""
 
     numerators: np.ndarray
     denominators: np.ndarray
@@ -75,8 +81,7 @@ class Panel:
             )
         edges = [0, *(np.flatnonzero(changes) + 1).tolist(), len(self.frame)]
         self._cells = {
-            tuple(column[start] for column in labels): slice(start, stop)
-            for start, stop in pairwise(edges)
+            tuple(column[start] for column in labels): slice(start, stop) for start, stop in pairwise(edges)
         }
         self._measures: dict[str, np.ndarray] = {}
 
@@ -87,9 +92,7 @@ class Panel:
         values = self.frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
         if name not in NULLABLE and np.isnan(values).any():
             at = self.frame.iloc[int(np.flatnonzero(np.isnan(values))[0])]
-            raise InputError(
-                f"{name} is missing for seed {at['seed']} of {at['policy']} in {at['world']}"
-            )
+            raise InputError(f"{name} is missing for seed {at['seed']} of {at['policy']} in {at['world']}")
         return values
 
     def measure(self, text: str) -> np.ndarray:
@@ -149,7 +152,7 @@ class Panel:
         """
         left, _, right = measure_parts(measure)
         tops, bottoms, labels, left_out = [], [], [], 0
-        for world in worlds:
+        for position, world in enumerate(worlds):
             policies = arms if reference is None else (*arms, reference)
             rows = self._rows(regime, policies, world)
             shape = (len(arms), len(rows[0]))
@@ -166,11 +169,9 @@ class Panel:
                 left_out += int(np.prod(shape) - defined.sum())
             tops.append(top.sum(axis=0))
             bottoms.append(bottom.sum(axis=0))
-            labels.append(np.full(shape[1], world, dtype=object))
+            labels.append(np.full(shape[1], position))
             if shape[1] < 2:
                 raise NotTestableError(f"{world} has {shape[1]} episodes in common")
         sample = Sample(*(np.concatenate(part) for part in (tops, bottoms, labels)), left_out)
-        units = int(np.count_nonzero(sample.denominators))
-        if units < MIN_UNITS:
-            raise NotTestableError(f"{units} episodes carry {measure}, at least {MIN_UNITS} needed")
+        require_units(np.count_nonzero(sample.denominators), measure)
         return sample

@@ -60,8 +60,7 @@ class Parameter:
                 value = TYPES[self.kind](text)
         except (ValueError, KeyError):
             raise InputError(
-                f"parameter {self.name}: {text!r} is not {_ARTICLE[self.kind]}; "
-                f"accepts {self.accepts}"
+                f"parameter {self.name}: {text!r} is not {_ARTICLE[self.kind]}; accepted: {self.accepts}"
             ) from None
         self.check(value)
         return value
@@ -88,7 +87,7 @@ class Parameter:
             low, high = (float(bound) for bound in self.accepts.split(".."))
             accepted = math.isfinite(float(value)) and low <= float(value) <= high
         if self.accepts not in VOCABULARIES and not accepted:
-            raise InputError(f"parameter {self.name}: {value!r} given; accepts {self.accepts}")
+            raise InputError(f"parameter {self.name}: {value!r} given; accepted: {self.accepts}")
 
 
 _ARTICLE = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
@@ -202,11 +201,11 @@ def _words(text: str) -> list[str]:
 
 def _one_of(name: str, kind: str, known: Mapping[str, object]) -> None:
     if name not in known:
-        raise ValueError(f"no {kind} {name!r}; accepts {' '.join(known)}")
+        raise ValueError(f"unknown {kind} {name!r}; accepted: {', '.join(known)}")
 
 
 def _seeds(text: str) -> None:
-    from envprobe_core.sweep import parse_seeds
+    from envprobe_core.cells import parse_seeds
 
     parse_seeds(text)
 

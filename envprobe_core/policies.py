@@ -130,16 +130,29 @@ def probe_score(view: View, terms: Sequence[str] = TERMS) -> Floats:
     return total
 
 
-def threshold_rule(score: Score) -> Rule:
-    """Make a rule that probes the first highest-scored field if its score reaches the threshold."""
+@dataclass(frozen=True)
+class AdditiveScore:
+    """The probe score with only some of its terms."""
 
-    def rule(view: View) -> Decision:
-        rho = score(view)
+    terms: tuple[str, ...] = TERMS
+
+    def __call__(self, view: View) -> Floats:
+        """Return rho over the kept terms, [row, field]."""
+        return probe_score(view, self.terms)
+
+
+@dataclass(frozen=True)
+class ThresholdRule:
+    """Probe the first highest-scored field if its score reaches the threshold (Algorithm 1)."""
+
+    score: Score
+
+    def __call__(self, view: View) -> Decision:
+        """Decide for every row."""
+        rho = self.score(view)
         field = np.argmax(rho, axis=1)
         best = rho[np.arange(len(rho)), field]
         return Decision(best >= view.threshold, field, best)
-
-    return rule
 
 
 def never(view: View) -> Decision:
@@ -210,8 +223,7 @@ def replayed(view: View) -> Decision:
 
 
 def _additive(name: str, title: str, terms: tuple[str, ...], answered: bool = True) -> Policy:
-    rule = threshold_rule(lambda view: probe_score(view, terms))
-    return Policy(name, title, rule, terms, answered)
+    return Policy(name, title, ThresholdRule(AdditiveScore(terms)), terms, answered)
 
 
 POLICIES: dict[str, Policy] = {
@@ -249,7 +261,7 @@ def custom_policy(name: str, score: Score, title: str | None = None) -> Policy:
     """
     if name in POLICIES:
         raise InputError(f"policy name {name!r} is taken; taken names: {', '.join(POLICIES)}")
-    return Policy(name, title or name, threshold_rule(score), TERMS)
+    return Policy(name, title or name, ThresholdRule(score), TERMS)
 
 
 def find_policy(name: str) -> Policy:

@@ -17,7 +17,7 @@ from envprobe_core.errors import InputError
 RESAMPLES = 10_000
 KEPT_UNITS = 2_500  # larger count matrices are drawn again at each use, in blocks
 FIXED_POINT_BITS = 52
-DRAWS_AT_ONCE = 1_000_000
+DRAWS_AT_ONCE = 100_000  # small enough for the cache, and for BLAS to stay on one thread
 
 
 def whole_number(name: str, value: int, least: int) -> None:

@@ -9,71 +9,36 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.bits import count_true
+from envprobe_core import metrics, noise
 from envprobe_core.protocols import Protocol
 from envprobe_core.slots import slot_overlap
 from envprobe_core.trajectory import Trajectory
-from envprobe_core.worlds.base import Floats, Ints, Mask, World
+from envprobe_core.worlds.base import Mask, World
 
-COLLAPSE = 0.6  # tau_c and tau_d: first A_t below this (Section 6.1, Metrics)
+DIGEST_KEY = np.array([0x456E7650726F6265], dtype=np.uint64)
 Columns = dict[str, npt.NDArray[np.generic]]
 
 
-def right_fields(trajectory: Trajectory) -> Ints:
-    """Count the fields believed right at each time, b_t against g_t: [row, time]."""
-    return count_true(trajectory.belief == trajectory.gold)
+def outcome_digest(
+    right: npt.NDArray[np.int64], probe: npt.NDArray[np.int16], steps: npt.NDArray[np.int64]
+) -> npt.NDArray[np.uint64]:
+    """Condense each episode's right-field counts by time and its probes by step into 64 bits, [row].
 
-
-def lagged_right_fields(trajectory: Trajectory) -> Ints:
-    """Count the fields of b_t that match g_(t+1), filed under time t + 1: [row, time], time 0 same-step."""
-    first = count_true(trajectory.belief[:, :1] == trajectory.gold[:, :1])
-    later = count_true(trajectory.belief[:, :-1] == trajectory.gold[:, 1:])
-    return np.concatenate([first, later], axis=1)
-
-
-def first_true(condition: Mask) -> Floats:
-    """Return the first true position of each row [row]; NaN where there is none."""
-    return np.where(condition.any(axis=1), np.argmax(condition, axis=1), np.nan)
-
-
-def collapse_onset(track: Floats, steps: Ints, first_time: int, rule: str) -> Floats:
-    """Find the time at which accuracy collapses, NaN where it never does (censored).
+    The sum modulo 2**64 of (count + 1) times a word of its time, over t = 0..steps, and of
+    (field + 2) times a word of its step, over t = 0..steps - 1 (no probe is field -1). These are
+    whole numbers, so neither the size of a block nor its order can move a bit.
 
     Args:
-        track: [row, time], accuracy from `first_time` on.
-        steps: [row], executed steps; later times do not count.
-        first_time: the time of the first column, 0 or 1.
-        rule: `first` below .6, or `two-below`: first of two in a row (a low last one counts alone).
+        right: [row, time], from `metrics.right_fields`.
+        probe: [row, step], the probed field or -1.
+        steps: [row], executed steps.
     """
-    times = first_time + np.arange(track.shape[1])
-    within = times[None, :] <= steps[:, None]
-    below = (track < COLLAPSE) & within
-    if rule == "two-below":
-        following = np.concatenate([below[:, 1:], np.zeros((len(below), 1), dtype=bool)], axis=1)
-        last = times[None, :] == steps[:, None]
-        below &= following | last
-    return first_true(below) + first_time
-
-
-def action_onset(trajectory: Trajectory) -> Floats:
-    """Return the first step at which the running share of valid task actions is below .6, NaN if never."""
-    acted = np.cumsum(trajectory.acted, axis=1)
-    valid = np.cumsum(trajectory.valid, axis=1)
-    return first_true(trajectory.acted & (valid < COLLAPSE * acted))
-
-
-def at_end(track: npt.NDArray[np.generic], steps: Ints) -> npt.NDArray[np.generic]:
-    """Return each row's entry at its last time, [row]."""
-    return track[np.arange(len(steps)), steps]
-
-
-def repeated_probes(trajectory: Trajectory, fields: int) -> Ints:
-    """Count probes of a field that the same episode had probed before, [row]."""
-    probed = trajectory.probe >= 0
-    distinct = np.zeros((len(trajectory.steps), fields), dtype=bool)
-    rows, steps = np.nonzero(probed)
-    distinct[rows, trajectory.probe[rows, steps]] = True
-    return probed.sum(axis=1) - distinct.sum(axis=1)
+    times = right.shape[1]
+    word = noise.wide_words(DIGEST_KEY, 2 * times - 1)[0]
+    lived = np.arange(times)[None, :] <= steps[:, None]
+    counts = np.where(lived, right + 1, 0).astype(np.uint64)
+    probes = np.where(lived[:, 1:], probe + 2, 0).astype(np.uint64)
+    return (counts * word[:times]).sum(axis=1) + (probes * word[times:]).sum(axis=1)
 
 
 def score_episodes(
@@ -96,19 +61,19 @@ def score_episodes(
         A column [row] for each measure of the episode table.
     """
     steps, lagged = trajectory.steps, protocol.pairing == "lagged"
-    right = right_fields(trajectory)
-    terminal = at_end(right, steps) / world.fields
+    belief, gold = trajectory.belief, trajectory.gold
+    right = metrics.right_fields(belief, gold)
+    terminal = metrics.at_end(right, steps) / world.fields
     matches = writes_true | (protocol.encoding == "meaning")
     slots = slot_overlap(trajectory, world, lagged, matches, keeps_open)
-    executed = np.arange(slots.shape[1])[None, :] < steps[:, None]
-    slot_mean = np.where(executed, slots, 0.0).sum(axis=1) / np.maximum(steps, 1)
+    slot_mean = metrics.mean_over_steps(slots, steps)
     if protocol.accuracy == "slots":
         accuracy = slot_mean
-        onset = collapse_onset(slots, steps, 1, protocol.onset)
+        onset = metrics.collapse_onset(slots, steps, 1, protocol.onset)
     else:
-        track = lagged_right_fields(trajectory) if lagged else right
-        accuracy = at_end(track, steps) / world.fields
-        onset = collapse_onset(track / world.fields, steps, 0, protocol.onset)
+        track = metrics.lagged_right_fields(belief, gold) if lagged else right
+        accuracy = metrics.at_end(track, steps) / world.fields
+        onset = metrics.collapse_onset(track / world.fields, steps, 0, protocol.onset)
     return {
         "steps": steps,
         "accuracy": accuracy,
@@ -120,6 +85,7 @@ def score_episodes(
         "collapse_onset": onset,
         "actions": trajectory.acted.sum(axis=1),
         "valid_actions": trajectory.valid.sum(axis=1),
-        "action_onset": action_onset(trajectory),
-        "repeated_probes": repeated_probes(trajectory, world.fields),
+        "action_onset": metrics.action_onset(trajectory.acted, trajectory.valid),
+        "repeated_probes": metrics.repeated_probes(trajectory.probe, world.fields),
+        "digest": outcome_digest(right, trajectory.probe, steps),
     }

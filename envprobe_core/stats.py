@@ -106,14 +106,16 @@ def one_sided(draws: np.ndarray, null: float = 0.0) -> tuple[float, float]:
     return below / (1 + len(draws)), above / (1 + len(draws))
 
 
+def _ratio(top: np.ndarray, bottom: np.ndarray) -> float:
+    """The ratio of the correctly rounded sums: no order of units moves a bit."""
+    return math.fsum(top.tolist()) / math.fsum(bottom.tolist())
+
+
 def _mean(values: np.ndarray) -> float:
-    """The correctly rounded sum over the length: no order of units moves a bit."""
     return math.fsum(values.tolist()) / len(values)
 
 
-def _summary(
-    observed: float, draws: np.ndarray, n: int, null: float, level: float, family: int
-) -> Estimate:
+def _summary(observed: float, draws: np.ndarray, n: int, null: float, level: float, family: int) -> Estimate:
     greater, less = one_sided(draws, null)
     p = min(1.0, 2 * min(greater, less))
     adjusted = bonferroni(p, family)
@@ -166,7 +168,7 @@ def clustered_rate(
     means = bootstrap_means(np.stack([top, bottom], axis=1), strata, resamples=resamples, seed=seed)
     means = means[means[:, 1] > 0]
     n = int(np.count_nonzero(bottom))
-    return _summary(_mean(top) / _mean(bottom), means[:, 0] / means[:, 1], n, null, level, family)
+    return _summary(_ratio(top, bottom), means[:, 0] / means[:, 1], n, null, level, family)
 
 
 def paired_bootstrap(
@@ -218,8 +220,7 @@ def contrast_bootstrap(
     means = bootstrap_means(columns, labels, resamples=resamples, seed=seed)
     means = means[(means[:, 1] > 0) & (means[:, 3] > 0)]
     draws = means[:, 0] / means[:, 1] - means[:, 2] / means[:, 3]
-    observed = _mean(top[chosen]) / _mean(bottom[chosen])
-    observed -= _mean(top[~chosen]) / _mean(bottom[~chosen])
+    observed = _ratio(top[chosen], bottom[chosen]) - _ratio(top[~chosen], bottom[~chosen])
     return _summary(observed, draws, int(np.count_nonzero(bottom)), 0.0, level, family)
 
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from envprobe_core.claims import Claim, find_claim, load_claims
-from envprobe_core.panel import NotTestableError, Panel, Sample
+from envprobe_core.errors import InputError
+from envprobe_core.panel import NotTestableError, Panel, Sample, require_units
 from envprobe_core.stats import (
     LEVEL,
     RESAMPLES,
@@ -87,19 +88,25 @@ def _estimate(claim: Claim, sample: Sample, resamples: int, *, contrast: bool = 
     settings = {"family": claim.family, "resamples": resamples}
     top = sample.numerators * claim.scale
     if contrast:
-        first = np.isin(sample.worlds, claim.worlds)
+        first = sample.worlds < len(claim.worlds)
+        for group, worlds in ((first, claim.worlds), (~first, claim.against)):
+            require_units(np.count_nonzero(sample.denominators[group]), " and ".join(worlds))
         return contrast_bootstrap(top, sample.denominators, first, sample.worlds, **settings)
     null = claim.centre if claim.kind in ("level", "rate") else 0.0
     return clustered_rate(top, sample.denominators, sample.worlds, null=null, **settings)
 
 
 def _number(value: float) -> str:
-    """Four significant digits or two decimals, whichever says more, without trailing noise."""
-    return f"{value:.2f}" if abs(value) >= 10 else f"{value:.4g}"
+    """Four significant digits, without the noise of the last bits."""
+    return f"{round(value, 9) + 0.0:.4g}"
 
 
 def _interval(low: float, high: float) -> str:
     return f"[{_number(low)}, {_number(high)}]"
+
+
+def _adjusted(estimate: Estimate) -> str:
+    return f"the adjusted interval {_interval(estimate.low_adjusted, estimate.high_adjusted)}"
 
 
 def _paper_interval(claim: Claim) -> tuple[float, float] | None:
@@ -116,7 +123,7 @@ def _side(claim: Claim, direction: str, estimate: Estimate, bound: float) -> tup
     above = estimate.low_adjusted > bound + slack
     below = estimate.high_adjusted < bound - slack
     where = "above" if above else "below" if below else "around"
-    reason = f"lies {where} {_number(bound)}"
+    reason = f"{_adjusted(estimate)} lies {where} {_number(bound)}"
     if not above and not below:
         return INCONCLUSIVE, reason
     if above != (direction == "greater"):
@@ -132,8 +139,8 @@ def _size(claim: Claim, estimate: Estimate, reason: str) -> tuple[str, str]:
     slack = EDGE * max(1.0, abs(paper[0]), abs(paper[1]))
     low, high = estimate.low_adjusted, estimate.high_adjusted
     if low > paper[1] + slack or high < paper[0] - slack:
-        return OTHER_SIZE, f"{reason} and misses the paper's {_interval(*paper)}"
-    return HOLDS, f"{reason} and meets the paper's {_interval(*paper)}"
+        return OTHER_SIZE, f"{reason}, missing the paper's {_interval(*paper)}"
+    return HOLDS, f"{reason}, meeting the paper's {_interval(*paper)}"
 
 
 def _within(claim: Claim, estimate: Estimate) -> tuple[str, str]:
@@ -144,7 +151,7 @@ def _within(claim: Claim, estimate: Estimate) -> tuple[str, str]:
     band = _interval(centre - claim.margin, centre + claim.margin)
     verdict = {"inside": HOLDS, "outside": REVERSES, "undecided": INCONCLUSIVE}[where]
     relation = {"inside": "within", "outside": "outside", "undecided": "across an end of"}[where]
-    return verdict, f"lies {relation} the margin {band}"
+    return verdict, f"{_adjusted(estimate)} lies {relation} the margin {band}"
 
 
 def _mcnemar(claim: Claim, sample: Sample, estimate: Estimate) -> tuple[str, str, float]:
@@ -153,8 +160,8 @@ def _mcnemar(claim: Claim, sample: Sample, estimate: Estimate) -> tuple[str, str
     only_reference = int(np.count_nonzero(sample.numerators < 0))
     p = mcnemar_exact(only_arm, only_reference)
     adjusted = bonferroni(p, claim.family)
-    reason = f"rests on {only_arm} against {only_reference} discordant pairs, exact p {p:.2g}, "
-    reason += f"adjusted {adjusted:.2g}"
+    reason = f"{only_arm} against {only_reference} discordant pairs give an exact p of {p:.2g} "
+    reason += f"({adjusted:.2g} adjusted)"
     if adjusted >= 1 - LEVEL:
         return INCONCLUSIVE, reason, p
     side = "greater" if only_arm > only_reference else "less"
@@ -187,9 +194,7 @@ def _test(
 ) -> _Link:
     measure, arms, reference, direction = link
     worlds = claim.worlds + claim.against
-    sample = panel.sample(
-        measure, claim.regime, worlds, arms, reference, pooled_events=claim.kind == "rate"
-    )
+    sample = panel.sample(measure, claim.regime, worlds, arms, reference, pooled_events=claim.kind == "rate")
     estimate = _estimate(claim, sample, resamples, contrast=claim.kind == "contrast")
     p = estimate.p
     if claim.kind == "mcnemar":
@@ -230,12 +235,11 @@ def _evaluate(claim: Claim, panel: Panel, resamples: int) -> Verdict:
     try:
         links = [_test(claim, panel, link, resamples) for link in _links(claim)]
     except NotTestableError as why:
-        return replace(blank, reason=str(why))
+        return replace(blank, reason=f"{why}.")
     verdict, link, count = _joined(links)
     estimate = link.estimate
-    adjusted = _interval(estimate.low_adjusted, estimate.high_adjusted)
-    reason = f"{count}{link.label}: {_number(estimate.mean)} {claim.unit}, adjusted interval "
-    reason += f"{adjusted}, n = {link.n}, {link.reason}"
+    unit = f" {claim.unit}" if claim.unit in ("points", "steps") else ""
+    reason = f"{count}{link.label}: {_number(estimate.mean)}{unit} (n = {link.n}); {link.reason}"
     if claim.n is not None and claim.n != link.n:
         reason += f"; the paper's n is {claim.n}"
     if claim.inputs and panel.profile in CALIBRATED:
@@ -273,6 +277,11 @@ def evaluate(
     """
     claim = find_claim(claim) if isinstance(claim, str) else claim
     panel = frame if isinstance(frame, Panel) else Panel(frame, protocol, profile)
+    if (panel.protocol, panel.profile) != (protocol, profile):
+        raise InputError(
+            f"the panel is of protocol {panel.protocol!r} and profile {panel.profile!r}, asked for "
+            f"are {protocol!r} and {profile!r}"
+        )
     return _evaluate(claim, panel, resamples)
 
 

@@ -59,9 +59,7 @@ def book(
     jobs: Jobs = _CORES,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", metavar="DIR", help="Build a book of its own in DIR, beside the checkout's."
-        ),
+        typer.Option("--out", metavar="DIR", help="Build a book of its own in DIR, beside the checkout's."),
     ] = None,
 ) -> None:
     """Execute the sections that changed, then build the book.
@@ -89,9 +87,7 @@ def book(
     typer.echo(f"the book was built in {time.monotonic() - start:.1f} s: {index}")
 
 
-def _execute(
-    names: Sequence[str], given: dict[str, str], workers: int, executed: Path | None = None
-) -> bool:
+def _execute(names: Sequence[str], given: dict[str, str], workers: int, executed: Path | None = None) -> bool:
     """Plan, run and report; whether every section is now up to date."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -103,25 +99,26 @@ def _execute(
     planned = plan(names, given, executed=executed)
     for name, lacking in missing_parameters(planned, given).items():
         console.print(f"{name}: not a parameter of {', '.join(lacking)}", markup=False)
-    todo = [job for job in planned if not job.fresh]
+    stale = [job for job in planned if not job.fresh]
     start = time.monotonic()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     failed = []
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
-        task = progress.add_task(_waiting(todo), total=len(todo), visible=bool(todo))
-        left = {job.section.name: job for job in todo}
-        for outcome in run(todo, workers):
-            left.pop(outcome.name)
-            progress.update(task, advance=1, description=_waiting(list(left.values())))
-            if outcome.error is None:
-                progress.print(f"  ran     {outcome.name}  {outcome.seconds:.1f} s")
-            else:
-                failed.append(outcome)
-                progress.print(f"  FAILED  {outcome.name}  {outcome.seconds:.1f} s")
+    if stale:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        with Progress(
+            *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
+        ) as progress:
+            task = progress.add_task(_waiting(stale), total=len(stale))
+            left = {job.section.name: job for job in stale}
+            for outcome in run(stale, workers):
+                left.pop(outcome.name)
+                progress.update(task, advance=1, description=_waiting(list(left.values())))
+                word = "FAILED" if outcome.error else "ran"
+                progress.print(f"  {word:6}  {outcome.name}  {outcome.seconds:.1f} s")
+                if outcome.error:
+                    failed.append(outcome)
     console.print(
-        f"{len(planned)} sections: {len(todo) - len(failed)} executed, "
-        f"{len(planned) - len(todo)} unchanged, {len(failed)} failed "
-        f"({time.monotonic() - start:.1f} s)"
+        f"sections: {len(stale) - len(failed)} executed, {len(planned) - len(stale)} unchanged, "
+        f"{len(failed)} failed ({time.monotonic() - start:.1f} s)"
     )
     for outcome in failed:
         errors.print(f"\n{outcome.error}", markup=False)

@@ -1,0 +1,162 @@
+"""Running what a run folder lacks, here or in several processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from itertools import groupby
+from multiprocessing import connection, get_context, parent_process
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from envprobe_core.logs import encode_episodes
+from envprobe_core.runstore import Part, RunFolder, write_part
+from envprobe_core.sweep import BATCH_SIZE, plan_tasks, score_task, simulate
+
+PROCESS_PAYS = 6000  # episodes (a logged one counts threefold) that outweigh starting a process
+LOGGED_COST = 3
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Parts that share world, regime and protocol and are run together.
+
+    Attributes:
+        folder: the run's folder.
+        parts: the parts.
+        batch_size: rows a block.
+    """
+
+    folder: Path
+    parts: tuple[Part, ...]
+    batch_size: int
+
+
+def run_missing(
+    folder: RunFolder,
+    *,
+    jobs: int | None = None,
+    batch_size: int = BATCH_SIZE,
+    progress: Callable[[int], None] | None = None,
+) -> None:
+    """Run the parts that a folder lacks and finish it.
+
+    Args:
+        folder: an open run folder.
+        jobs: processes; None means every core, where that is faster.
+        batch_size: rows a block; changes nothing but speed and memory.
+        progress: called with the number of episodes that have just been stored.
+    """
+    missing = folder.missing()
+    if jobs is None:
+        jobs = worthwhile_jobs(missing)
+    groups = plan_groups(folder.path, missing, batch_size)
+    for stored in spread(run_group, groups, jobs):
+        if progress is not None:
+            progress(stored)
+    folder.finish()
+
+
+def worthwhile_jobs(parts: Sequence[Part]) -> int:
+    """Return how many processes are faster than one: at most a core each, none for little work."""
+    work = sum(len(part.seeds) + (LOGGED_COST - 1) * part.logged for part in parts)
+    return int(np.clip(1 + work // PROCESS_PAYS, 1, len(os.sched_getaffinity(0))))
+
+
+def plan_groups(folder: Path, parts: Sequence[Part], batch_size: int) -> list[Group]:
+    """Join parts of one world, regime and protocol to about a block; a larger part stays whole."""
+
+    def shape(part: Part) -> tuple[str, str, str]:
+        return part.cell.world, part.cell.regime.name, part.cell.protocol.name
+
+    groups = []
+    for _, same in groupby(sorted(parts, key=shape), key=shape):
+        joined: list[Part] = []
+        for part in same:
+            if joined and sum(len(one.seeds) for one in (*joined, part)) > batch_size:
+                groups.append(Group(folder, tuple(joined), batch_size))
+                joined = []
+            joined.append(part)
+        groups.append(Group(folder, tuple(joined), batch_size))
+    return groups
+
+
+def run_group(group: Group) -> int:
+    """Simulate, score and store the parts of a group; return the number of episodes."""
+    parts = group.parts
+    columns: list[list[dict[str, np.ndarray]]] = [[] for _ in parts]
+    texts: list[list[bytes]] = [[] for _ in parts]
+    done = [0] * len(parts)
+    cells, seeds = [part.cell for part in parts], [part.seeds for part in parts]
+    for task in plan_tasks(cells, seeds, group.batch_size):
+        trajectory = simulate(task, reports=any(part.logged for part in parts))
+        scores = score_task(task, trajectory)
+        start = 0
+        for piece in task.pieces:
+            index, stop = piece.index, start + len(piece.seeds)
+            columns[index].append({name: column[start:stop] for name, column in scores.items()})
+            to_log = min(len(piece.seeds), parts[index].logged - done[index])
+            if to_log > 0:
+                rows = slice(start, start + to_log)
+                texts[index].append(encode_episodes(trajectory.rows(rows), piece.seeds[:to_log]))
+            done[index] += len(piece.seeds)
+            start = stop
+            if done[index] == len(parts[index].seeds):
+                whole = {k: np.concatenate([c[k] for c in columns[index]]) for k in scores}
+                write_part(group.folder, parts[index], whole, b"".join(texts[index]))
+                columns[index], texts[index] = [], []
+    return sum(done)
+
+
+def spread(
+    work: Callable[[Item], Result], items: Sequence[Item], jobs: int
+) -> Iterator[Result]:
+    """Do the work on all items, in this process and in `jobs` - 1 fresh ones; results as they come.
+
+    Args:
+        work: a function of a module.
+        items: what to do it on; taken from both ends, so large ones should stand in front.
+        jobs: processes in all.
+    """
+    if jobs <= 1 or len(items) <= 1:
+        yield from map(work, items)
+        return
+    pool = ProcessPoolExecutor(
+        min(jobs, len(items)) - 1, mp_context=get_context("spawn"), initializer=_follow_parent
+    )
+    try:
+        waiting: dict[Future[Result], Item] = {pool.submit(work, item): item for item in items}
+        for future, item in reversed(list(waiting.items())):
+            if future.cancel():
+                del waiting[future]
+                yield work(item)
+            for done in [other for other in waiting if other.done() and not other.cancelled()]:
+                del waiting[done]
+                yield done.result()
+        for future in as_completed(waiting):
+            yield future.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _follow_parent() -> None:
+    """Leave interrupts to the parent, and end when it ends, however it does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    if parent is None:
+        return
+
+    def wait() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()

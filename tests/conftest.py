@@ -1,0 +1,76 @@
+"""What several test modules share: the system's browser, and notebooks made on the spot."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+
+CHROMIUM_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[object]:
+    """The system's Chromium, driven by Playwright; skips where there is none.
+
+    `make test` installs one where it may and sets ENVPROBE_REQUIRE_BROWSER, so that a missing
+    browser fails instead.
+    """
+    path = shutil.which("chromium")
+    if path is None:
+        reason = "no Chromium on this system (the command `chromium`)"
+        if os.environ.get("ENVPROBE_REQUIRE_BROWSER"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+Writer = Callable[..., Path]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A folder laid out as the project is, with an engine file, data and a lock of its own."""
+    for name, text in {
+        "envprobe_core/engine.py": "RATE = 1\n",
+        "data/numbers.csv": "value\n1\n",
+        "requirements.txt": "numpy\n",
+        "notebooks/matplotlibrc": "svg.hashsalt: envprobe\n",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+@pytest.fixture
+def write_notebook(checkout: Path) -> Writer:
+    """Write ``notebooks/NAME.ipynb`` from a parameters cell and further code cells."""
+
+    def write(name: str, parameters: str, *cells: str) -> Path:
+        notebook = nbformat.v4.new_notebook()
+        notebook.cells = [
+            nbformat.v4.new_markdown_cell(f"# Section {name}"),
+            nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]}),
+            *(nbformat.v4.new_code_cell(cell) for cell in cells),
+        ]
+        path = checkout / "notebooks" / f"{name}.ipynb"
+        nbformat.write(notebook, path)
+        return path
+
+    return write

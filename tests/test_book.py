@@ -1,0 +1,309 @@
+"""The book as a reader meets it: a small one is built once, then opened in a browser."""
+
+import functools
+import http.server
+import json
+import subprocess
+import sys
+import threading
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from envprobe_core import book
+from envprobe_core.notebooks import ROOT, find_sections, plan, stored_record
+from envprobe_core.protocols import SWITCHES, switch_values
+
+# one group, so that the parallel workers do not build one book each
+pytestmark = pytest.mark.xdist_group("book")
+
+SMALL = {"seeds": "0:12", "resamples": "200"}
+
+
+def build_book(out):
+    given = [text for name, value in SMALL.items() for text in ("-p", f"{name}={value}")]
+    return subprocess.run(
+        [sys.executable, "-m", "envprobe_core", "book", *given, "--out", out],
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="session")
+def small_book(tmp_path_factory):
+    """The folder of a book with few seeds."""
+    out = tmp_path_factory.mktemp("small") / "book with a space"
+    result = build_book(out)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return out
+
+
+@pytest.fixture(scope="session")
+def html(small_book):
+    return book.html_folder(small_book)
+
+
+def page_names(html):
+    return sorted(
+        path.relative_to(html).as_posix()
+        for path in html.rglob("*.html")
+        if "_static" not in path.relative_to(html).parts
+    )
+
+
+class Page(HTMLParser):
+    """The images of a page and the text of its provenance block."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.images: list[dict] = []
+        self.provenance = ""
+        self._inside = False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        if tag == "img":
+            self.images.append(given)
+        if tag == "aside" and given.get("class") == "provenance":
+            self._inside = True
+
+    def handle_endtag(self, tag):
+        self._inside = self._inside and tag != "aside"
+
+    def handle_data(self, data):
+        if self._inside:
+            self.provenance += f" {' '.join(data.split())}"
+
+
+def read_page(html, name):
+    return Page((html / name).read_text(encoding="utf-8"))
+
+
+# --- the pages --------------------------------------------------------------------------------
+
+
+def test_every_section_has_a_page(html):
+    pages = page_names(html)
+    for name in find_sections():
+        assert f"executed/{name}.html" in pages
+    frame = {path.stem for path in (ROOT / "book").glob("*.md")}
+    assert {f"{name}.html" for name in frame} <= set(pages)
+
+
+def test_sections_were_really_executed(small_book):
+    """Jupyter Book executes nothing, so nothing but this would show a page of stale results."""
+    executed = small_book / "book" / "executed"
+    sections = find_sections()
+    known = {name for section in sections.values() for name in section.parameters}
+    given = {name: value for name, value in SMALL.items() if name in known}
+    for job in plan(given=given, executed=executed):
+        assert job.fresh, job.section.name
+        cells = json.loads(job.output.read_text(encoding="utf-8"))["cells"]
+        code = [cell for cell in cells if cell["cell_type"] == "code" and cell["source"]]
+        assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+        assert any(cell["outputs"] for cell in code)
+        assert stored_record(job.output)["parameters"] == dict(job.values)
+
+
+def test_committed_notebooks_hold_no_outputs():
+    for section in find_sections().values():
+        for cell in section.cells:
+            assert not cell.get("outputs"), section.name
+            assert cell.get("execution_count") is None, section.name
+
+
+def test_every_page_says_how_its_numbers_were_made(html):
+    sections = find_sections()
+    for name in page_names(html):
+        text = read_page(html, name).provenance
+        assert "The embedded agent is a simulation." in text, name
+        for label in ("Agent profile", "Protocols", "Seeds", "Regime", "Bootstrap resamples"):
+            assert label in text, (name, label)
+        assert "envprobe_core" in text
+        assert "Song and Cai" in text
+        section = sections.get(Path(name).stem) if name.startswith("executed/") else None
+        if section is None:
+            assert "0:12" in text, name
+            continue
+        assert f"envprobe reproduce {section.name} -p " in text
+        for given, value in SMALL.items():
+            if given in section.parameters:
+                default = section.parameters[given].default
+                assert f"{value} (changed; the book’s own value is {default})" in text
+
+
+def test_every_image_is_described(html):
+    for name in page_names(html):
+        for image in read_page(html, name).images:
+            alt = image.get("alt", "").strip()
+            assert alt, (name, image)
+            assert not alt.endswith((".png", ".svg", ".jpg")), (name, alt)
+
+
+def test_the_protocols_page_has_every_switch_and_value(html):
+    text = (html / "protocols.html").read_text(encoding="utf-8")
+    for switch in SWITCHES:
+        for word in (switch, *switch_values(switch)):
+            assert f'<span class="pre">{word}</span>' in text, (switch, word)
+
+
+# --- in a browser -----------------------------------------------------------------------------
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture(scope="session")
+def server(html):
+    handler = functools.partial(QuietHandler, directory=str(html))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{running.server_address[1]}"
+        running.shutdown()
+        thread.join()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_pages_work_without_a_network(chromium, html, server, request, scheme):
+    """No request leaves the machine, nothing is missing or fails, formulas are set, and it fits."""
+    base = server if scheme == "http" else html.as_uri()
+    context = chromium.new_context(viewport={"width": 390, "height": 844})
+    faults = []
+    formulas = 0
+    for name in page_names(html):
+        page = context.new_page()
+        url = f"{base}/{name}"
+
+        def note(kind, text, name=name):
+            faults.append(f"{name}: {kind}: {text}")
+
+        def check(asked, note=note):
+            if not asked.url.startswith((base, "data:", "blob:")):
+                note("asks another host", asked.url)
+
+        page.on("request", check)
+        page.on("requestfailed", lambda failed, note=note: note("request failed", failed.url))
+        page.on(
+            "response",
+            lambda got, note=note: note(got.status, got.url) if got.status >= 400 else None,
+        )
+        page.on(
+            "console",
+            lambda said, note=note: note("console", said.text) if said.type == "error" else None,
+        )
+        page.on("pageerror", lambda error, note=note: note("script", error))
+        page.goto(url, wait_until="load")
+        written = page.locator(".math").count()
+        if written:
+            page.wait_for_function("window.MathJax?.startup?.promise !== undefined")
+            page.evaluate("() => MathJax.startup.promise")
+            if page.locator("mjx-container").count() < written:
+                note("formulas", f"{page.locator('mjx-container').count()} of {written} set")
+            if page.locator("mjx-merror, .MathJax_Error").count():
+                note("formula", page.locator("mjx-merror").first.inner_text())
+        formulas += written
+        if page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
+            note("layout", "wider than a phone")
+        page.close()
+    context.close()
+    assert not faults, "\n".join(faults)
+    assert formulas > 0
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_search_finds_a_page(chromium, html, server, scheme):
+    base = server if scheme == "http" else html.as_uri()
+    page = chromium.new_page()
+    page.goto(f"{base}/search.html?q=switch")
+    page.locator("#search-results li").first.wait_for()
+    assert page.locator("#search-results a", has_text="Protocols").count() >= 1
+    page.close()
+
+
+CONTRAST = """() => {
+  const luminance = (color) => {
+    const [r, g, b] = color.match(/[\\d.]+/g).slice(0, 3).map((v) => {
+      v /= 255;
+      return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (node) => {
+    for (; node; node = node.parentElement) {
+      const color = getComputedStyle(node).backgroundColor;
+      if (!/, 0\\)$|transparent/.test(color)) return color;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const seen = document.querySelectorAll(
+    ".bd-article p, .bd-article li, .bd-article td, .bd-article th, .bd-article h1, " +
+    ".bd-article h2, .provenance dt, .provenance dd, .provenance code"
+  );
+  return [...seen].filter((node) => node.innerText.trim() && node.checkVisibility()).map((node) => {
+    const [a, b] = [luminance(getComputedStyle(node).color), luminance(ground(node))];
+    return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), node.innerText.slice(0, 60)];
+  }).filter(([ratio]) => ratio < 4.5);
+}"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_is_legible_in_light_and_dark(chromium, html, scheme):
+    """Text and ground differ by at least 4.5 to 1 (WCAG 2.1, level AA)."""
+    context = chromium.new_context(color_scheme=scheme)
+    page = context.new_page()
+    for name in page_names(html):
+        page.goto(f"{html.as_uri()}/{name}", wait_until="load")
+        assert page.locator("html").get_attribute("data-theme") == scheme
+        assert page.evaluate(CONTRAST) == [], name
+    context.close()
+
+
+# --- building it ------------------------------------------------------------------------------
+
+
+def test_a_second_build_does_nothing(small_book, html):
+    before = {path: path.stat().st_mtime_ns for path in html.rglob("*")}
+    start = time.monotonic()
+    result = build_book(small_book)
+    seconds = time.monotonic() - start
+    assert result.returncode == 0, result.stderr
+    assert "the book is up to date" in result.stdout
+    assert {path: path.stat().st_mtime_ns for path in html.rglob("*")} == before
+    assert seconds < 15
+
+
+def test_the_build_fails_on_any_warning(small_book, tmp_path):
+    """A broken link and an image without a description must not reach a reader."""
+    out = book.stage(tmp_path / "broken")
+    (out / "book" / "executed").mkdir()
+    for path in (small_book / "book" / "executed").glob("*.ipynb"):
+        (out / "book" / "executed" / path.name).write_bytes(path.read_bytes())
+    page = out / "book" / "index.md"
+    with page.open("a", encoding="utf-8") as text:
+        text.write("\n[](nowhere.md)\n\n![](assets/paper.css)\n")
+    code, printed = book.build(out)
+    assert code != 0
+    assert "nowhere.md" in printed
+    assert "image without alt text" in printed
+    assert not book.is_fresh(out)
+
+
+def test_a_foreign_folder_is_not_built_into(tmp_path):
+    (tmp_path / "letters.txt").write_text("mine")
+    result = build_book(tmp_path)
+    assert result.returncode == 2
+    assert result.stderr.startswith("envprobe: --out ")
+    assert result.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["letters.txt"]
+    assert build_book(ROOT / "book" / "assets").returncode == 2

@@ -1,0 +1,276 @@
+"""Every policy on hand-worked views: which rows probe, which field, at which score."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from envprobe_core import policies
+from envprobe_core.errors import InputError
+from envprobe_core.policies import POLICIES, Decision, View, custom_policy, find_policy
+from envprobe_core.protocols import PAPER, RELEASED, parse_protocol
+
+
+def view(**changes: Any) -> View:
+    """Two rows of four fields: the second row is calm (nothing critical, fresh, certain)."""
+    values: dict[str, Any] = {
+        "step": 3,
+        "horizon": 30,
+        "value": np.array([[0, 1, 2, -1], [1, 1, 1, 1]], dtype=np.int8),
+        "staleness": np.array([[0, 5, 10, 40], [0, 0, 0, 0]], dtype=np.uint8),
+        "confidence": np.array([[100, 90, 60, 75], [100, 100, 100, 100]], dtype=np.uint8),
+        "c": np.array([[1.0, 0.5, 0.25, 0.0], [0.5, 0.0, 0.25, 0.0]]),
+        "d": np.array([[1.0, 0.5, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0]]),
+        "action": np.array([2, -1]),
+        "risk": np.array([0, 0], dtype=np.int8),
+        "budget": np.array([7, 7]),
+        "used": np.array([0, 2]),
+        "threshold": np.array([1.5, 1.5]),
+        "draws": np.array([0, 0], dtype=np.uint64),
+        "schedule": np.array([-1, -1]),
+        "protocol": PAPER,
+        "gold": np.array([[0, 2, 2, 3], [1, 1, 1, 1]], dtype=np.int8),
+        "weights": np.array([[9.0, 1.0, 5.0, 4.0], [1.0, 1.0, 1.0, 1.0]]),
+    }
+    return View(**(values | changes))
+
+
+def decide(name: str, **changes: Any) -> Decision:
+    return POLICIES[name].rule(view(**changes))
+
+
+def outcome(decision: Decision) -> list[int | None]:
+    """Return each row's probed field, or None."""
+    return [
+        int(field) if probe else None for probe, field in zip(decision.probe, decision.field, strict=True)
+    ]
+
+
+def test_terms() -> None:
+    seen = view()
+    assert seen.s[0].tolist() == [0.0, 0.5, 1.0, 1.0]
+    assert seen.u[0].tolist() == [0.0, 1 - 0.9, 1 - 0.6, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("name", "rho", "probed"),
+    [
+        # first row: c 1 .5 .25 0, s 0 .5 1 1, u 0 .1 .4 .25, d 1 .5 1 0
+        ("simple", [2.0, 1.6, 2.65, 1.25], 2),
+        ("minus-c", [1.0, 1.1, 2.4, 1.25], 2),
+        ("minus-s", [2.0, 1.1, 1.65, 0.25], 0),
+        ("minus-u", [2.0, 1.5, 2.25, 1.0], 2),
+        ("minus-d", [1.0, 1.1, 1.65, 1.25], 2),
+        ("cd", [2.0, 1.0, 1.25, 0.0], 0),
+    ],
+)
+def test_additive_scores(name: str, rho: list[float], probed: int) -> None:
+    terms = POLICIES[name].terms
+    assert terms is not None
+    np.testing.assert_allclose(policies.probe_score(view(), terms)[0], rho, atol=1e-12)
+    decision = decide(name)
+    assert outcome(decision) == [probed, None]
+    assert decision.score is not None
+    assert decision.score[0] == pytest.approx(max(rho))
+
+
+def test_a_score_adds_left_to_right() -> None:
+    seen = view(c=np.full((2, 4), 0.1), d=np.full((2, 4), 0.3))
+    expected = ((seen.c + seen.s) + seen.u) + seen.d
+    np.testing.assert_array_equal(policies.probe_score(seen), expected)
+
+
+def test_the_gate_includes_its_threshold_and_the_first_field_wins_a_tie() -> None:
+    flat = {"c": np.full((2, 4), 0.5), "d": np.full((2, 4), 1.0)}
+    assert outcome(decide("cd", **flat)) == [0, 0]
+    assert outcome(decide("cd", **flat, threshold=np.array([1.5, 1.5000001]))) == [0, None]
+
+
+def test_no_probe_never_probes() -> None:
+    assert outcome(decide("no-probe", budget=np.array([30, 30]))) == [None, None]
+
+
+def test_random_probes_at_rate_b_over_h() -> None:
+    level = (7 << 32) // 30
+    field = 3 << 30  # the upper half chooses among four: 3/4 of its range is field 3
+    draws = np.array([(field << 32) | (level - 1), (field << 32) | level], dtype=np.uint64)
+    assert outcome(decide("random", draws=draws)) == [3, None]
+    assert outcome(decide("random", draws=np.zeros(2, dtype=np.uint64))) == [0, 0]
+    assert outcome(decide("random", draws=draws, budget=np.array([0, 30]))) == [None, 3]
+
+
+@pytest.mark.parametrize(("step", "fires"), [(0, False), (3, False), (4, True), (8, True), (28, True)])
+def test_periodic_fires_at_multiples_of_the_period(step: int, fires: bool) -> None:
+    probed = outcome(decide("periodic", step=step))
+    assert probed == ([0, 2] if fires else [None, None])  # fields in turn: probes used so far
+
+
+def test_periodic_turns_back_to_the_first_field() -> None:
+    assert outcome(decide("periodic", step=4, used=np.array([5, 4]))) == [1, 0]
+
+
+def test_periodic_of_the_public_code_takes_the_stalest() -> None:
+    assert outcome(decide("periodic", step=4, protocol=RELEASED)) == [3, 0]
+
+
+def test_periodic_with_extreme_budgets() -> None:
+    assert outcome(decide("periodic", step=4, budget=np.array([0, 1]))) == [None, None]
+    assert outcome(decide("periodic", step=30, horizon=31, budget=np.array([1, 31]))) == [None, 2]
+    assert outcome(decide("periodic", step=1, horizon=2, budget=np.array([5, 2]))) == [0, 2]
+
+
+def test_self_uncertainty_takes_the_least_confident_below_alpha() -> None:
+    assert outcome(decide("self-uncertainty")) == [2, None]
+    edge = np.array([[100, 100, 70, 100], [100, 69, 69, 100]], dtype=np.uint8)
+    assert outcome(decide("self-uncertainty", confidence=edge)) == [None, 1]
+
+
+def test_self_uncertainty_of_the_public_code_asks_for_less_confidence_or_risk() -> None:
+    edge = np.array([[100, 100, 50, 100], [100, 49, 80, 100]], dtype=np.uint8)
+    assert outcome(decide("self-uncertainty", confidence=edge, protocol=RELEASED)) == [None, 1]
+    risky = np.array([1, 0], dtype=np.int8)
+    assert outcome(decide("self-uncertainty", confidence=edge, protocol=RELEASED, risk=risky)) == [2, 1]
+    assert outcome(decide("self-uncertainty", confidence=edge + 50, risk=risky)) == [None, None]
+
+
+def test_judge_lets_a_sound_probe_stand() -> None:
+    decision = decide("judge")
+    assert outcome(decision) == [2, None]
+    assert decision.score is not None
+    assert decision.score[0] == pytest.approx(2.65)
+
+
+def test_judge_vetoes_a_probe_of_no_use_for_the_action() -> None:
+    calm = {"confidence": np.full((2, 4), 100, dtype=np.uint8)}
+    veto = np.array([[1.0, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    c = np.array([[0.0, 0.0, 1.0, 0.0], [1.0, 1.0, 1.0, 1.0]])
+    assert outcome(decide("judge", d=veto, c=c, **calm)) == [None, None]
+    assert outcome(decide("simple", d=veto, c=c, **calm)) == [2, None]
+
+
+def test_judge_forces_a_doubted_direct_blocker_among_the_first_three() -> None:
+    low = np.full((2, 4), 9.0)  # no score reaches this threshold
+    confidence = np.array([[100, 69, 70, 10], [69, 100, 100, 69]], dtype=np.uint8)
+    d = np.array([[1.0, 1.0, 1.0, 1.0], [1.0, 0.5, 0.5, 1.0]])
+    c = np.array([[0.9, 0.6, 0.3, 0.0], [1.0, 0.9, 0.8, 0.0]])
+    nothing = np.zeros((2, 4), dtype=np.uint8)
+    forced = decide("judge", confidence=confidence, d=d, c=c, staleness=nothing, threshold=low[:, 0])
+    # row 0, rho: 1.90, 1.91, 1.60, 1.90; field 1 leads, doubted (69) and blocking
+    # row 1, rho: 2.31, 1.40, 1.30, 1.31; field 0 leads, doubted and blocking
+    assert outcome(forced) == [1, 0]
+
+
+def test_judge_looks_no_further_than_three_candidates() -> None:
+    confidence = np.array([[100, 100, 100, 69], [100, 100, 69, 100]], dtype=np.uint8)
+    c = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.5, 0.0]])
+    d = np.array([[0.5, 0.5, 0.5, 1.0], [0.5, 0.5, 1.0, 0.0]])
+    decision = decide(
+        "judge",
+        confidence=confidence,
+        c=c,
+        d=d,
+        staleness=np.zeros((2, 4), np.uint8),
+        threshold=np.full(2, 9.0),
+    )
+    assert outcome(decision) == [None, 2]
+
+
+def test_oracles() -> None:
+    assert outcome(decide("oracle")) == [1, None]
+    assert outcome(decide("oracle-tw")) == [3, None]
+    everything = np.array([[9, 9, 9, 9], [9, 1, 1, 1]], dtype=np.int8)
+    assert outcome(decide("oracle-tw", gold=everything)) == [0, 0]
+    zero = np.zeros((2, 4))
+    assert outcome(decide("oracle-tw", gold=everything, weights=zero)) == [0, 0]
+    assert policies.mismatches(view()).tolist() == [[False, True, False, True], [False] * 4]
+
+
+def test_replay_follows_its_schedule() -> None:
+    assert outcome(decide("yoked", schedule=np.array([2, -1]))) == [2, None]
+    assert outcome(decide("yoked", schedule=np.array([0, 3]))) == [0, 3]
+    assert decide("yoked").field.tolist() == [0, 0]
+
+
+def test_placebo_decides_as_simple() -> None:
+    assert outcome(decide("placebo")) == outcome(decide("simple"))
+
+
+def test_the_register() -> None:
+    assert list(POLICIES) == [
+        "no-probe",
+        "random",
+        "periodic",
+        "self-uncertainty",
+        "simple",
+        "minus-c",
+        "minus-s",
+        "minus-u",
+        "minus-d",
+        "cd",
+        "judge",
+        "oracle",
+        "oracle-tw",
+        "placebo",
+        "yoked",
+    ]
+    assert {name for name, p in POLICIES.items() if p.sees_gold} == {"oracle", "oracle-tw"}
+    assert {name for name, p in POLICIES.items() if not p.answered} == {"placebo", "yoked"}
+    assert {name: p.replays for name, p in POLICIES.items() if p.replays} == {"yoked": "simple"}
+    assert {name for name, p in POLICIES.items() if p.has_threshold} == {
+        "simple",
+        "minus-c",
+        "minus-s",
+        "minus-u",
+        "minus-d",
+        "cd",
+        "judge",
+        "placebo",
+        "yoked",
+    }
+    assert [p.name for p in POLICIES.values()] == list(POLICIES)
+    titles = {name: p.title for name, p in POLICIES.items()}
+    assert titles["simple"] == "EnvProbe-Simple"
+    assert titles["cd"] == "EnvProbe-(c+d)"
+    assert titles["judge"] == "EnvProbe-Judge"
+    assert titles["no-probe"] == "No-Probe"
+    assert titles["random"] == "Random"
+    assert titles["periodic"] == "Periodic"
+    assert titles["self-uncertainty"] == "Self-Uncertainty"
+    assert titles["oracle"] == "Oracle"
+    assert titles["oracle-tw"] == "Oracle-TW"
+    assert titles["placebo"] == "Placebo"
+    assert titles["yoked"] == "Yoked Placebo"
+    assert [titles[f"minus-{t}"] for t in "csud"] == [f"Simple without {t}" for t in "csud"]
+    assert POLICIES["cd"].terms == ("c", "d")
+    assert POLICIES["judge"].terms == policies.TERMS == ("c", "s", "u", "d")
+    assert POLICIES["yoked"].terms == policies.TERMS
+
+
+@pytest.mark.parametrize(
+    ("name", "scaled"), [("simple", 1.5), ("minus-c", 1.125), ("cd", 0.75), ("judge", 1.5)]
+)
+def test_thresholds_scale_with_the_kept_terms_where_the_protocol_says_so(name: str, scaled: float) -> None:
+    assert POLICIES[name].scaled_threshold(1.5, RELEASED) == scaled
+    assert POLICIES[name].scaled_threshold(1.5, PAPER) == 1.5
+    turned = parse_protocol("paper:threshold=kept-terms")
+    assert POLICIES[name].scaled_threshold(3.0, turned) == 2 * scaled
+    assert POLICIES["random"].scaled_threshold(1.25, RELEASED) == 1.25
+
+
+def test_unknown_and_taken_names_are_refused() -> None:
+    with pytest.raises(InputError, match=r"unknown policy 'simpel'; accepted: no-probe, random, .*yoked$"):
+        find_policy("simpel")
+    with pytest.raises(InputError, match=r"policy name 'cd' is taken; taken names: no-probe, .*yoked$"):
+        custom_policy("cd", lambda seen: seen.c)
+    assert find_policy("cd") is POLICIES["cd"]
+
+
+def test_a_readers_own_score() -> None:
+    own = custom_policy("mine", lambda seen: 2 * seen.c + seen.u)
+    assert own.name == own.title == "mine"
+    assert own.terms == policies.TERMS
+    assert outcome(own.rule(view())) == [0, None]
+    assert custom_policy("mine", lambda seen: seen.c, "My policy").title == "My policy"
+    assert own.scaled_threshold(1.5, RELEASED) == 1.5
+    assert replace(own, name="other").answered

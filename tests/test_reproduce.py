@@ -1,0 +1,348 @@
+"""Sections: parameters are checked first, unchanged work is skipped, failures are told plainly."""
+
+import functools
+import json
+import os
+
+import nbformat
+import pytest
+
+from envprobe_core import execution, notebooks, parameters
+from envprobe_core.cli import main, reproduce
+from envprobe_core.errors import InputError
+from envprobe_core.parameters import parse_assignments, read_parameters, resolve
+
+CELL = """\
+seeds: str = "0:220"  # episodes of each cell; accepts seeds
+resamples: int = 10_000  # bootstrap resamples; accepts 100..100000
+threshold: float = 1.5  # gate; accepts -0.5..4
+measure: str = "terminal"  # which accuracy; accepts one of mean terminal
+pooled: bool = False  # one row for all worlds; accepts true or false
+"""
+
+
+# --- parameters -------------------------------------------------------------------------------
+
+
+def test_a_parameters_cell_is_read():
+    declared = read_parameters(CELL, "demo")
+    assert list(declared) == ["seeds", "resamples", "threshold", "measure", "pooled"]
+    assert declared["resamples"].default == 10_000
+    assert declared["resamples"].accepts == "100..100000"
+    assert declared["threshold"].description == "gate"
+    values = resolve(declared, {"threshold": "-0.5", "pooled": "TRUE", "resamples": "100"})
+    assert values == {
+        "seeds": "0:220",
+        "resamples": 100,
+        "threshold": -0.5,
+        "measure": "terminal",
+        "pooled": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("resamples", "ten", r"resamples: 'ten' is not a whole number; accepted: 100\.\.100000"),
+        ("resamples", "1e3", "'1e3' is not a whole number"),
+        ("resamples", "99", r"99 given; accepted: 100\.\.100000"),
+        ("resamples", "100001", "100001 given"),
+        ("threshold", "nan", r"nan given; accepted: -0\.5\.\.4"),
+        ("threshold", "-0.51", "given"),
+        ("threshold", "inf", "given"),
+        ("threshold", "", "'' is not a number"),
+        ("measure", "median", "'median' given; accepted: one of mean terminal"),
+        ("pooled", "1", "'1' is not true or false"),
+        ("seeds", "1:2:x", "parameter seeds: "),
+        ("seeds", "5:5", "parameter seeds: "),
+        ("seeds", "", "parameter seeds: "),
+    ],
+)
+def test_a_bad_value_is_named_with_what_is_accepted(name, text, message):
+    declared = read_parameters(CELL, "demo")
+    with pytest.raises(InputError, match=message):
+        resolve(declared, {name: text})
+
+
+@pytest.mark.parametrize(
+    ("rule", "good", "bad"),
+    [
+        ("worlds", "tooldag, graphnav", "tooldag moon"),
+        ("policies", "simple periodic", "simple,clever"),
+        ("protocols", "paper,released", "paper draft"),
+        ("protocols", "released paper:clock=stands,end=success", "paper:clock=backwards"),
+        ("regime", "S3", "S9"),
+        ("profile", "perfect", "forgetful"),
+        ("worlds", "tooldag", "tooldag tooldag"),
+        ("worlds", "tooldag", " "),
+        ("seeds", "0:12", "12:0"),
+    ],
+)
+def test_vocabularies(rule, good, bad):
+    parameters.VOCABULARIES[rule](good)
+    with pytest.raises(ValueError, match=r"\w"):
+        parameters.VOCABULARIES[rule](bad)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("n = 3  # how many; accepts 1..9", "line 1 .* is not of the form"),
+        ("n: int = 3", r"line 1 .*\(n\) is not of the form"),
+        ("n: int = 3  # how many", "is not of the form"),
+        ("n: list = []  # which; accepts 1..9", "is not of the form"),
+        ("n: int = 3  # how many; accepts anything", "no rule 'anything'"),
+        ("n: int = 3.0  # how many; accepts 1..9", "default 3.0 is not a whole number"),
+        ("n: int = 30  # how many; accepts 1..9", "30 given"),
+        ("import os", "is not of the form"),
+    ],
+)
+def test_a_malformed_declaration_is_refused(line, message):
+    with pytest.raises(InputError, match=message):
+        read_parameters(line, "demo")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["seeds"], "write it as NAME=VALUE"),
+        (["=3"], "write it as NAME=VALUE"),
+        (["a=1", "a=2"], "a: given twice"),
+    ],
+)
+def test_malformed_assignments_are_refused(given, message):
+    with pytest.raises(InputError, match=message):
+        parse_assignments(given)
+
+
+def test_an_assignment_keeps_later_equals_signs():
+    text = "protocols=paper:clock=stands"
+    assert parse_assignments([text]) == {"protocols": "paper:clock=stands"}
+
+
+# --- planning ---------------------------------------------------------------------------------
+
+COUNT = "n: int = 3  # how many; accepts 1..10"
+
+
+def test_unknown_names_are_refused_before_anything_runs(checkout, write_notebook):
+    write_notebook("first", COUNT)
+    write_notebook("second", CELL)
+    with pytest.raises(InputError, match="unknown section 'third'; accepted: first, second"):
+        notebooks.plan(["third"], root=checkout)
+    with pytest.raises(InputError, match="unknown parameter 'm' of any of these sections"):
+        notebooks.plan(given={"m": "1"}, root=checkout)
+    with pytest.raises(InputError, match="unknown parameter 'seeds' of first; accepted: n"):
+        notebooks.plan(["first"], {"seeds": "0:3"}, checkout)
+    with pytest.raises(InputError, match="11 given"):
+        notebooks.plan(given={"n": "11"}, root=checkout)
+    assert not (checkout / "book").exists()
+
+
+def test_a_parameter_of_some_sections_is_applied_to_those(checkout, write_notebook):
+    write_notebook("first", COUNT)
+    write_notebook("second", CELL)
+    given = {"n": "4"}
+    jobs = notebooks.plan(given=given, root=checkout)
+    assert [job.changed for job in jobs] == [{"n": 4}, {}]
+    assert notebooks.missing_parameters(jobs, given) == {"n": ["second"]}
+
+
+def test_a_default_that_is_given_changes_nothing(checkout, write_notebook):
+    write_notebook("first", COUNT)
+    (plain,) = notebooks.plan(root=checkout)
+    (given,) = notebooks.plan(given={"n": "3"}, root=checkout)
+    assert given.digest == plain.digest
+    assert not given.changed
+
+
+def test_no_notebook_and_a_broken_one_are_told(checkout):
+    with pytest.raises(InputError, match="no notebooks in"):
+        notebooks.plan(root=checkout)
+    (checkout / "notebooks" / "broken.ipynb").write_text("{")
+    with pytest.raises(InputError, match=r"broken\.ipynb cannot be read"):
+        notebooks.plan(root=checkout)
+
+
+def digest(root):
+    (job,) = notebooks.plan(root=root)
+    return job.digest
+
+
+@pytest.mark.parametrize(
+    "change", ["envprobe_core/engine.py", "data/numbers.csv", "requirements.txt", "new-data"]
+)
+def test_the_digest_covers_engine_data_and_lock(checkout, write_notebook, change):
+    write_notebook("first", COUNT, "print(n)")
+    before = digest(checkout)
+    path = checkout / ("data/deep/more.json" if change == "new-data" else change)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("# changed\n")
+    assert digest(checkout) != before
+
+
+def test_the_digest_covers_cells_and_their_metadata_but_no_outputs(checkout, write_notebook):
+    path = write_notebook("first", COUNT, "print(n)")
+    before = digest(checkout)
+
+    def edit(change):
+        notebook = nbformat.read(path, as_version=4)
+        change(notebook.cells)
+        nbformat.write(notebook, path)
+        return digest(checkout)
+
+    def run_by_hand(cells):
+        cells[2].execution_count = 7
+        cells[2].outputs = [nbformat.v4.new_output("stream", text="3\n")]
+        cells[2].id = "another"
+
+    def tag(cells):
+        cells[2].metadata["tags"] = ["hide-input"]
+
+    def describe(cells):
+        cells[2].metadata["mystnb"] = {"image": {"alt": "a line"}}
+
+    def rename(cells):
+        cells[0].source = "# Another title"
+
+    assert edit(run_by_hand) == before
+    seen = [before, *(edit(change) for change in (tag, describe, rename))]
+    assert len(set(seen)) == len(seen)
+
+
+# --- execution --------------------------------------------------------------------------------
+
+
+def execute(root, given=None, workers=2):
+    stale = [job for job in notebooks.plan(given=given, root=root) if not job.fresh]
+    return {outcome.name: outcome for outcome in execution.run(stale, workers)}
+
+
+def test_unchanged_sections_are_skipped_and_changed_ones_run_again(checkout, write_notebook):
+    write_notebook("first", COUNT, "print('first', n)")
+    write_notebook("second", COUNT, "print('second', n)")
+    assert sorted(execute(checkout)) == ["first", "second"]
+    assert execute(checkout) == {}
+    write_notebook("second", COUNT, "print('second again', n)")
+    assert list(execute(checkout)) == ["second"]
+    assert list(execute(checkout, {"n": "5"})) != []
+    record = notebooks.stored_record(checkout / "book" / "executed" / "first.ipynb")
+    assert (record["parameters"], record["defaults"]) == ({"n": 5}, {"n": 3})
+    # results of other values are not taken for the book's own
+    assert sorted(execute(checkout)) == ["first", "second"]
+
+
+FIGURE = """\
+%config InlineBackend.figure_formats = ["svg", "png"]
+import matplotlib.pyplot as plt
+plt.plot([1, n])
+plt.gcf();"""
+NOISY = """\
+import sys, os
+for i in range(30):
+    print(i, flush=True)
+    print(i, file=sys.stderr, flush=True)
+print(os.path.abspath("x"), os.environ["PYTHONHASHSEED"], hash("a"), {"a", "b", "c"})
+object()"""
+WIDGET = "import ipywidgets\nipywidgets.IntSlider(description='n')"
+
+
+def test_two_runs_give_the_same_bytes(checkout, write_notebook):
+    write_notebook("first", COUNT, NOISY, WIDGET, FIGURE)
+    output = checkout / "book" / "executed" / "first.ipynb"
+    results = []
+    for _ in range(2):
+        (outcome,) = execute(checkout, {"n": "4"}).values()
+        assert outcome.error is None
+        results.append(output.read_bytes())
+        output.unlink()
+    assert results[0] == results[1]
+    text = results[0].decode()
+    assert str(checkout) not in text
+    assert "0x" not in "".join(line for line in text.splitlines() if "object object" in line)
+    notebook = json.loads(text)
+    assert "widgets" not in notebook["metadata"]
+    assert [cell["id"] for cell in notebook["cells"]] == [f"cell-{i}" for i in range(6)]
+    assert "n = 4" in "".join(notebook["cells"][2]["source"])
+    assert len(notebook["cells"][3]["outputs"]) == 3  # stdout, stderr, the object
+    assert not list(output.parent.iterdir())
+
+
+def test_a_failure_is_told_and_the_others_finish(checkout, write_notebook):
+    write_notebook("good", COUNT, "print(n)")
+    write_notebook("bad", COUNT, "a = 1\nb = 2\nc = undefined + 1\nd = 4", "print('not reached')")
+    write_notebook("dead", COUNT, "import os\nos._exit(3)")
+    outcomes = execute(checkout, {"n": "4"})
+    assert outcomes["good"].error is None
+    assert outcomes["bad"].error.splitlines() == [
+        "bad: cell 3 of 4 (In [3])",
+        "      1 | a = 1",
+        "      2 | b = 2",
+        "  >   3 | c = undefined + 1",
+        "      4 | d = 4",
+        "  NameError: name 'undefined' is not defined",
+    ]
+    assert outcomes["dead"].error.startswith("dead: cell 3 of 3")
+    assert "Kernel died" in outcomes["dead"].error
+    assert [path.name for path in (checkout / "book" / "executed").iterdir()] == ["good.ipynb"]
+    # a failed section is not taken for done, and what was there before is kept
+    assert sorted(execute(checkout, {"n": "4"})) == ["bad", "dead"]
+
+
+def test_kernels_leave_this_process_as_it_was(checkout, write_notebook):
+    write_notebook("first", COUNT, "print(n)")
+    before, folder = dict(os.environ), os.getcwd()
+    execute(checkout)
+    assert (dict(os.environ), os.getcwd()) == (before, folder)
+
+
+# --- the command line -------------------------------------------------------------------------
+
+
+def call(*arguments):
+    with pytest.raises(SystemExit) as error:
+        main(list(arguments))
+    return error.value.code
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["reproduce", "no-such-section"],
+        ["reproduce", "-p", "no_such_parameter=1"],
+        ["reproduce", "-p", "seeds"],
+        ["reproduce", "--jobs", "0"],
+        ["reproduce", "--jobs", "two"],
+        ["reproduce", "--nonsense"],
+        ["book", "-p", "seeds=backwards"],
+        ["no-such-command"],
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments, capsys):
+    assert call(*arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("envprobe: ")
+    assert printed.err.count("\n") == 1
+
+
+def test_reproduce_ends_with_1_if_a_section_fails(checkout, write_notebook, capsys, monkeypatch):
+    monkeypatch.setattr(reproduce, "plan", functools.partial(notebooks.plan, root=checkout))
+    write_notebook("bad", COUNT, "1 / 0")
+    write_notebook("good", COUNT, "print(n)")
+    assert call("reproduce", "--jobs", "1") == 1
+    printed = capsys.readouterr()
+    assert "FAILED  bad" in printed.out
+    assert "ran     good" in printed.out
+    assert "1 executed, 0 unchanged, 1 failed" in printed.out
+    assert "bad: cell 3 of 3" in printed.err
+    assert "ZeroDivisionError" in printed.err
+    assert call("reproduce", "good") == 0
+    assert "0 executed, 1 unchanged, 0 failed" in capsys.readouterr().out
+
+
+def test_help_and_version(capsys):
+    assert call() == 0
+    assert "reproduce" in capsys.readouterr().out
+    assert call("--version") == 0
+    assert capsys.readouterr().out.startswith("envprobe ")

@@ -1,0 +1,602 @@
+"""Verdicts on hand-worked frames, their invariants, and the claims file itself."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from envprobe_core import claims as claims_module
+from envprobe_core.claims import COLUMNS, find_claim, load_claims, measure_parts, parse_claim
+from envprobe_core.errors import InputError
+from envprobe_core.panel import Panel
+from envprobe_core.paper import paper_value, paper_values
+from envprobe_core.stats import bootstrap_means, paired_bootstrap
+from envprobe_core.verdicts import VERDICTS, evaluate, evaluate_all
+
+N = 20
+RANKS = {"reverses": 0, "inconclusive": 1, "holds, other size": 2, "holds": 2}
+
+
+def claim(**changes):
+    row = dict.fromkeys(COLUMNS, "") | {
+        "id": "c", "kind": "paired", "measure": "accuracy", "worlds": "tooldag", "arm": "simple",
+        "reference": "periodic", "direction": "greater", "unit": "points", "family": "6",
+        "regime": "S2",
+    }  # fmt: skip
+    return parse_claim(row | {name: str(value) for name, value in changes.items()})
+
+
+def level(**changes):
+    return claim(**{"kind": "level", "reference": "", "unit": "share"} | changes)
+
+
+def episodes(policy, world="tooldag", n=N, first=0, **columns):
+    base = {
+        "world": world, "policy": policy, "regime": "S2", "protocol": "paper", "profile": "typical",
+        "seed": np.arange(first, first + n), "accuracy": 0.5, "success": False, "probes": 4,
+        "useful": 2, "budget": 7, "collapse_onset": 5.0, "action_onset": 9.0,
+    }  # fmt: skip
+    return pd.DataFrame(base | columns)
+
+
+def frame(*parts):
+    return pd.concat(parts, ignore_index=True)
+
+
+def two(arm, reference=0.5, world="tooldag", **changes):
+    return frame(
+        episodes("simple", world, accuracy=arm, **changes),
+        episodes("periodic", world, accuracy=reference, **changes),
+    )
+
+
+def judged(a_claim, a_frame, **settings_):
+    return evaluate(a_claim, a_frame, **{"protocol": "paper", "resamples": 400} | settings_)
+
+
+NOISE = np.random.default_rng(0).normal(0, 0.02, N)
+
+
+# each kind by hand
+
+
+@pytest.mark.parametrize(
+    ("arm", "changes", "expected"),
+    [
+        (0.62, {"value": 11.76, "ci_low": 10.77, "ci_high": 12.75}, "holds"),
+        (0.72, {"value": 11.76, "ci_low": 10.77, "ci_high": 12.75}, "holds, other size"),
+        (0.51, {"value": 11.76, "ci_low": 10.77, "ci_high": 12.75}, "holds, other size"),
+        (0.51, {}, "holds"),
+        (0.539, {"value": "3.9"}, "holds"),
+        (0.540, {"value": "3.9"}, "holds, other size"),
+        (0.540, {"value": "4"}, "holds"),
+        (0.45, {"value": 11.76}, "reverses"),
+        (0.5, {"value": 11.76}, "inconclusive"),
+        (0.5 + NOISE - NOISE.mean(), {}, "inconclusive"),
+        (0.45, {"direction": "less"}, "holds"),
+        (0.55, {"direction": "less"}, "reverses"),
+    ],
+)
+def test_paired_differences(arm, changes, expected):
+    assert judged(claim(**changes), two(arm)).verdict == expected
+
+
+def test_a_record_holds_the_statistics_and_the_reason():
+    arm = 0.6 + NOISE
+    changes = {"value": "11.76", "ci_low": "10.77", "ci_high": "12.75", "n": 220}
+    result = judged(claim(**changes), two(arm))
+    naive = paired_bootstrap(100 * (arm - 0.5), resamples=400, family=6)
+    assert result.estimate == pytest.approx(naive.mean)
+    assert (result.low, result.high) == pytest.approx((naive.low, naive.high))
+    assert result.low_adjusted == pytest.approx(naive.low_adjusted)
+    assert result.high_adjusted == pytest.approx(naive.high_adjusted)
+    assert (result.p, result.p_adjusted) == pytest.approx((naive.p, naive.p_adjusted))
+    assert (result.claim, result.unit, result.n) == ("c", "points", N)
+    assert (result.protocol, result.profile) == ("paper", "typical")
+    assert (result.paper_value, result.paper_low, result.paper_high) == (11.76, 10.77, 12.75)
+    assert (result.paper_n, result.same_n) == (220, False)
+    assert result.difference == pytest.approx(result.estimate - 11.76)
+    for part in ("simple - periodic", "points", "n = 20", "lies above 0 as claimed", "is 220"):
+        assert part in result.reason
+    same = judged(claim(n=N), two(arm))
+    assert same.same_n
+    assert "the paper's n" not in same.reason
+    assert (same.difference, same.paper_value) == (None, None)
+
+
+def test_the_adjusted_interval_decides():
+    arm = 0.5 + np.resize([0.05, -0.02], N)
+    wide, narrow = judged(claim(family=6), two(arm)), judged(claim(family=1), two(arm))
+    assert (wide.verdict, narrow.verdict) == ("inconclusive", "holds")
+    assert wide.low == narrow.low > 0 > wide.low_adjusted
+
+
+def test_worlds_are_pooled_and_resampled_within():
+    rng = np.random.default_rng(1)
+    values = {world: rng.normal(0.6, 0.1, N) for world in ("graphnav", "objectstate")}
+    result = judged(
+        claim(worlds="objectstate+graphnav"),
+        frame(*(two(values[world], world=world) for world in values)),
+    )
+    stacked = 100 * (np.concatenate([values["objectstate"], values["graphnav"]]) - 0.5)
+    draws = bootstrap_means(stacked, np.repeat([0, 1], N), resamples=400)
+    assert result.n == 2 * N
+    assert result.estimate == pytest.approx(stacked.mean())
+    assert (result.low, result.high) == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])))
+
+
+@pytest.mark.parametrize(
+    ("only_arm", "only_reference", "direction", "expected"),
+    [
+        (8, 0, "greater", "holds"),  # p = 2 / 2**8, times 6: .047
+        (7, 0, "greater", "inconclusive"),  # .094
+        (8, 0, "less", "reverses"),
+        (8, 0, "either", "holds"),
+        (0, 8, "either", "holds"),
+        (0, 8, "less", "holds"),
+        (0, 8, "greater", "reverses"),
+        (5, 5, "either", "inconclusive"),
+    ],
+)
+def test_mcnemar(only_arm, only_reference, direction, expected):
+    arm = np.arange(N) < only_arm
+    reference = np.arange(N) >= N - only_reference
+    result = judged(
+        claim(kind="mcnemar", measure="success", direction=direction),
+        frame(episodes("simple", success=arm), episodes("periodic", success=reference)),
+    )
+    assert result.verdict == expected
+    n = only_arm + only_reference
+    tail = sum(math.comb(n, k) for k in range(min(only_arm, only_reference) + 1))
+    assert result.p == pytest.approx(min(1, 2 * tail / 2**n))
+    assert result.p_adjusted == pytest.approx(min(1, 6 * result.p))
+    assert result.estimate == pytest.approx(100 * (only_arm - only_reference) / N)
+    assert f"{only_arm} against {only_reference} discordant pairs" in result.reason
+
+
+def test_mcnemar_has_a_size_too():
+    arm = np.arange(N) < 12
+    both = frame(episodes("simple", success=arm), episodes("periodic"))
+    assert judged(claim(kind="mcnemar", measure="success", value=60), both).verdict == "holds"
+    other = judged(claim(kind="mcnemar", measure="success", value=10), both)
+    assert other.verdict == "holds, other size"
+
+
+@pytest.mark.parametrize(
+    ("difference", "expected"),
+    [(0.0, "holds"), (0.02, "holds"), (-0.02, "holds"), (0.03, "reverses"), (-0.03, "reverses"),
+     (0.02 + NOISE, "inconclusive")],
+)  # fmt: skip
+def test_no_difference_is_claimed_within_a_margin(difference, expected):
+    a_claim = claim(kind="equivalence", direction="none", margin=2, value=-0.4)
+    result = judged(a_claim, two(0.5 + np.asarray(difference)))
+    assert result.verdict == expected
+    assert "the margin [-2, 2]" in result.reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "accuracy", "expected"),
+    [
+        ({"direction": "equal", "value": 0.5, "margin": 0}, 0.5, "holds"),
+        ({"direction": "equal", "value": 0.5, "margin": 0.03}, 0.53, "holds"),
+        ({"direction": "equal", "value": 0.5, "margin": 0.03}, 0.54, "reverses"),
+        ({"direction": "equal", "value": 9, "bound": 0.5, "margin": 0.1}, 0.45, "holds"),
+        ({"direction": "equal", "bound": 0.5, "margin": 0.01}, 0.5 + NOISE, "inconclusive"),
+        ({"direction": "greater", "bound": 0.5}, 0.6, "holds"),
+        ({"direction": "greater", "bound": 0.5, "value": 0.735}, 0.6, "holds, other size"),
+        ({"direction": "greater", "bound": 0.5}, 0.5, "inconclusive"),
+        ({"direction": "greater", "bound": 0.5}, 0.4, "reverses"),
+        ({"direction": "less", "bound": 1}, 0.4, "holds"),
+        ({"direction": "less", "bound": 1}, 1.0, "inconclusive"),
+    ],
+)
+def test_levels(changes, accuracy, expected):
+    result = judged(level(**changes), episodes("simple", accuracy=accuracy))
+    assert result.verdict == expected
+    assert result.estimate == pytest.approx(np.mean(accuracy))
+
+
+def test_p_of_a_level_is_against_its_bound():
+    result = judged(level(bound=0.5, direction="greater"), episodes("simple", accuracy=0.5))
+    assert result.p == 1.0
+    assert judged(level(bound=0.4), episodes("simple", accuracy=0.5)).p == pytest.approx(2 / 401)
+
+
+def test_rates_are_sums_over_sums_clustered_by_episode():
+    top, bottom = np.resize([1, 2, 9], N), np.resize([2, 3, 10], N)
+    wrong = frame(
+        episodes("simple", confident_wrong=top, confident=bottom),
+        episodes("periodic", confident_wrong=0, confident=0),
+    )
+    changes = {"kind": "rate", "measure": "confident_wrong/confident", "bound": 0.6}
+    result = judged(level(**changes, arm="simple periodic", n=int(bottom.sum())), wrong)
+    assert result.estimate == pytest.approx(top.sum() / bottom.sum())
+    assert (result.n, result.same_n) == (bottom.sum(), True)
+    assert result.verdict == "holds"
+    mean_of_ratios = judged(level(measure="confident_wrong/confident", bound=0.6), wrong)
+    assert mean_of_ratios.estimate == pytest.approx(np.mean(top / bottom))
+    assert mean_of_ratios.n == N
+
+
+def test_contrast_of_gains():
+    a_claim = claim(kind="contrast", worlds="tooldag", against="graphnav")
+    both = [two(0.6), two(0.55, world="graphnav")]
+    result = judged(a_claim, frame(*both))
+    assert (result.verdict, result.n) == ("holds", 2 * N)
+    assert result.estimate == pytest.approx(5)
+    swapped = judged(claim(kind="contrast", worlds="graphnav", against="tooldag"), frame(*both))
+    assert swapped.verdict == "reverses"
+    alone = claim(kind="contrast", worlds="graphnav", against="tooldag", reference="", direction="less")
+    assert judged(alone, frame(*both)).verdict == "holds"
+
+
+def test_orderings_need_every_step():
+    def ranked(*levels):
+        names = ("no-probe", "periodic", "simple")
+        return frame(
+            *(episodes(p, accuracy=a) for p, a in zip(names, levels, strict=True))
+        )  # fmt: skip
+
+    a_claim = claim(kind="ordering", arm="no-probe periodic simple", reference="")
+    assert judged(a_claim, ranked(0.4, 0.5, 0.6)).verdict == "holds"
+    undecided = judged(a_claim, ranked(0.4, 0.5, 0.5))
+    assert undecided.verdict == "inconclusive"
+    assert undecided.reason.startswith("1 of 2 comparisons hold, 0 reverse; the weakest: ")
+    assert "simple - periodic" in undecided.reason
+    against = judged(a_claim, ranked(0.4, 0.6, 0.5))
+    assert against.verdict == "reverses"
+    assert against.estimate == pytest.approx(-10)
+    falling = claim(kind="ordering", arm="simple periodic no-probe", reference="", direction="less")
+    assert judged(falling, ranked(0.4, 0.5, 0.6)).verdict == "holds"
+
+
+def test_dominance_needs_every_reference_and_measure():
+    changes = {
+        "kind": "dominance",
+        "measure": "accuracy success",
+        "direction": "greater greater",
+        "reference": "periodic random",
+    }
+
+    def against(accuracy, success):
+        return frame(
+            episodes("simple", accuracy=0.6, success=True),
+            episodes("periodic"),
+            episodes("random", accuracy=accuracy, success=success),
+        )
+
+    assert judged(claim(**changes), against(0.5, False)).verdict == "holds"
+    assert judged(claim(**changes), against(0.5, True)).verdict == "inconclusive"
+    lost = judged(claim(**changes), against(0.7, False))
+    assert lost.verdict == "reverses"
+    assert "accuracy, simple - random" in lost.reason
+    traded = claim(**changes | {"direction": "greater less"})
+    assert judged(traded, against(0.5, False)).verdict == "reverses"
+    weaker = claim(**changes | {"measure": "accuracy", "direction": "greater"})
+    assert judged(weaker, against(0.55, False)).estimate == pytest.approx(5)
+
+
+# undefined measures
+
+
+def test_pairs_without_a_ratio_on_both_sides_are_left_out():
+    both = frame(
+        episodes("simple", probes=np.resize([0, 4], N), useful=np.resize([0, 2], N)),
+        episodes("random", probes=np.resize([4, 4, 0, 4], N), useful=np.resize([1, 1, 0, 1], N)),
+    )
+    result = judged(claim(measure="useful/probes", reference="random"), both)
+    assert result.n == N // 2
+    assert result.estimate == pytest.approx(25)
+    assert f"{N // 2} left out" in result.reason
+
+
+def test_censored_events():
+    never = np.where(np.arange(N) < 4, np.nan, 3.0)
+    one = episodes("simple", collapse_onset=never)
+    onset = judged(level(measure="collapse_onset", bound=1, unit="steps"), one)
+    assert (onset.n, onset.estimate) == (N - 4, 3.0)
+    early = judged(level(measure="collapse_onset<4", bound=0.5), one)
+    assert (early.n, early.estimate) == (N, pytest.approx(0.8))
+    late = judged(level(measure="collapse_onset>4", bound=0.5), one)
+    assert late.estimate == pytest.approx(0.2)
+    first = judged(level(measure="action_onset>collapse_onset", bound=0.5), one)
+    assert (first.n, first.estimate) == (N - 4, 1.0)
+    offset = judged(level(measure="action_onset-collapse_onset", bound=0, unit="steps"), one)
+    assert (offset.n, offset.estimate, offset.verdict) == (N - 4, 6.0, "holds")
+
+
+def test_several_arms_are_clustered_by_seed():
+    spread = np.resize([0.2, 0.8], N)
+    both = frame(episodes("simple", accuracy=spread), episodes("periodic", accuracy=spread))
+    pooled = judged(level(arm="simple periodic", bound=0.1), both)
+    alone = judged(level(arm="simple", bound=0.1), both)
+    assert pooled.n == 2 * alone.n
+    assert (pooled.low, pooled.high) == pytest.approx((alone.low, alone.high))
+
+
+# calibration and what cannot be tested
+
+
+def test_calibration_targets_are_inputs_of_calibrated_profiles_only():
+    a_claim = claim(input="periodic accuracy")
+    assert judged(a_claim, two(0.6)).verdict == "holds"
+    fitted = judged(a_claim, two(0.6, profile="calibrated"), profile="calibrated")
+    assert fitted.verdict == "input"
+    assert fitted.estimate == pytest.approx(10)
+    assert fitted.reason.endswith("calibrated on periodic accuracy.")
+    free = judged(claim(), two(0.6, profile="calibrated"), profile="calibrated")
+    assert free.verdict == "holds"
+
+
+@pytest.mark.parametrize(
+    ("changes", "a_frame", "reason"),
+    [
+        ({}, episodes("simple"), "the frame has no periodic in tooldag, S2"),
+        ({"worlds": "graphnav"}, two(0.6), "the frame has no simple in graphnav, S2"),
+        ({"regime": "S3"}, two(0.6), "the frame has no simple in tooldag, S3"),
+        ({"measure": "chain_length"}, two(0.6), "the frame has no column chain_length"),
+        ({}, two(0.6, n=9), "accuracy: 9 episodes with a value, 10 are needed"),
+        ({}, two(0.6, n=1), "tooldag has 1 episodes in common"),
+        ({"measure": "useful/probes"}, two(0.6, probes=0),
+         "useful/probes: 0 episodes with a value, 10 are needed"),
+        ({"kind": "contrast", "against": "graphnav+objectstate",
+          "measure": "collapse_onset"},
+         frame(two(0.6), *(two(0.6, world=w, collapse_onset=np.nan)
+                           for w in ("graphnav", "objectstate"))),
+         "graphnav and objectstate: 0 episodes with a value, 10 are needed"),
+    ],
+)  # fmt: skip
+def test_what_a_frame_cannot_test_is_not_tested(changes, a_frame, reason):
+    result = judged(claim(value=1, n=7, **changes), a_frame)
+    assert (result.verdict, result.reason) == ("not tested", f"{reason}.")
+    assert (result.estimate, result.n, result.p) == (None, None, None)
+    assert (result.paper_value, result.paper_n, result.same_n) == (1, 7, True)
+
+
+def test_ten_episodes_are_enough():
+    assert judged(claim(), two(0.6, n=10)).verdict == "holds"
+
+
+@pytest.mark.parametrize(
+    ("a_frame", "settings_", "message"),
+    [
+        (two(0.6).drop(columns="seed"), {}, "the frame has no column seed"),
+        (two(0.6), {"protocol": "released"}, "no protocol 'released'; it holds paper"),
+        (two(0.6), {"profile": "perfect"}, "no profile 'perfect'; it holds typical"),
+        (frame(two(0.6), episodes("simple", n=1, first=3)), {}, "seed 3 of simple in tooldag, S2, "
+         "occurs twice"),
+        (two(np.where(np.arange(N) == 7, np.nan, 0.6)), {}, "accuracy is missing for seed 7 of "
+         "simple in tooldag"),
+    ],
+)  # fmt: skip
+def test_a_damaged_frame_is_refused(a_frame, settings_, message):
+    with pytest.raises(InputError) as error:
+        judged(claim(), a_frame, **settings_)
+    assert message in str(error.value)
+
+
+# joins and invariants
+
+
+def test_pairs_are_joined_by_key():
+    rng = np.random.default_rng(2)
+    arm, reference = rng.random(N), rng.random(N)
+    both = frame(
+        episodes("simple", accuracy=arm, first=0),
+        episodes("periodic", accuracy=reference, first=5),
+        episodes("simple", "graphnav", accuracy=0.9),
+        episodes("simple", accuracy=0.9, regime="S3"),
+        episodes("simple", accuracy=0.9, protocol="released"),
+    ).sample(frac=1, random_state=3)
+    result = judged(claim(), both)
+    pairs = arm[5:] - reference[: N - 5]
+    assert result.n == N - 5
+    assert result.estimate == pytest.approx(100 * pairs.mean())
+    expected = paired_bootstrap(100 * pairs, resamples=400)
+    assert (result.low, result.high) == pytest.approx((expected.low, expected.high))
+
+
+UNITS = st.lists(st.integers(0, 27), min_size=N, max_size=N)
+
+
+@settings(max_examples=25, deadline=None)
+@given(UNITS, UNITS, st.randoms(use_true_random=False))
+def test_the_order_of_rows_never_matters(arm, reference, random):
+    both = two(np.array(arm) / 27, np.array(reference) / 27)
+    order = list(range(len(both)))
+    random.shuffle(order)
+    assert judged(claim(), both) == judged(claim(), both.iloc[order])
+
+
+@settings(max_examples=25, deadline=None)
+@given(UNITS, UNITS, st.floats(0, 0.5))
+def test_a_shift_moves_the_verdict_one_way(arm, reference, shift):
+    arm, reference = np.array(arm) / 27, np.array(reference) / 27
+    before = judged(claim(), two(arm, reference))
+    after = judged(claim(), two(arm + shift, reference))
+    assert RANKS[after.verdict] >= RANKS[before.verdict]
+    assert after.low_adjusted == pytest.approx(before.low_adjusted + 100 * shift, abs=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(UNITS, UNITS)
+def test_swapping_the_arms_mirrors_the_verdict(arm, reference):
+    both = two(np.array(arm) / 27, np.array(reference) / 27)
+    plain = judged(claim(), both)
+    swapped = judged(claim(arm="periodic", reference="simple"), both)
+    mirror = {"holds": "reverses", "reverses": "holds", "inconclusive": "inconclusive"}
+    assert swapped.verdict == mirror[plain.verdict]
+    assert swapped.low == pytest.approx(-plain.high, abs=1e-9)
+    turned = judged(claim(arm="periodic", reference="simple", direction="less"), both)
+    assert turned.verdict == plain.verdict
+
+
+# many claims
+
+
+def test_all_claims_under_all_protocols():
+    released = two(0.4)
+    released["protocol"] = "released"
+    both = frame(released, two(0.6))
+    table = evaluate_all(both, [claim(id="a"), claim(id="b", direction="less")], resamples=50)
+    assert table["claim"].tolist() == ["a", "a", "b", "b"]
+    assert table["protocol"].tolist() == ["paper", "released"] * 2
+    assert table["verdict"].tolist() == ["holds", "reverses", "reverses", "holds"]
+    assert {"statement", "section", "source", "same_n", "reason", "primary"} <= set(table.columns)
+    one = evaluate_all(both, ["main-procedural"], protocols=["released"], resamples=50)
+    assert one[["claim", "verdict", "protocol"]].values.tolist() == [
+        ["main-procedural", "reverses", "released"]
+    ]
+    panel = Panel(both, "released", "typical")
+    again = evaluate("main-procedural", panel, protocol="released", resamples=50)
+    assert again.reason == one.loc[0, "reason"]
+    with pytest.raises(InputError, match="asked for are 'paper' and 'typical'"):
+        evaluate("main-procedural", panel, protocol="paper")
+
+
+def test_every_claim_has_a_verdict_on_a_full_frame():
+    rng = np.random.default_rng(4)
+    parts = []
+    for world in claims_module.WORLDS:
+        for policy in claims_module.POLICIES:
+            probes = rng.integers(0, 8, N)
+            parts.append(
+                episodes(
+                    policy, world, accuracy=rng.integers(0, 28, N) / 27,
+                    success=rng.random(N) < 0.5, probes=probes, useful=probes // 2, horizon=30,
+                    collapse_onset=rng.choice([np.nan, 2, 5, 9], N),
+                    action_onset=rng.choice([np.nan, 2, 5, 9], N), mutation_rate=0.1,
+                    chain_length=9 if world == "tooldag" else 4, initial_accuracy=1.0,
+                    confident=9, confident_wrong=8, low_steps=3, low_consistent=3,
+                    scan_confident=4, scan_wrong=3, sample_confident=2, sample_wrong=1,
+                )
+            )  # fmt: skip
+    medium = frame(*parts)
+    stress = [medium.assign(regime=r, horizon=h) for r, h in (("S1", 20), ("S3", 40))]
+    table = evaluate_all(frame(medium, *stress), resamples=50)
+    assert table["claim"].tolist() == [c.id for c in load_claims()]
+    assert set(table["verdict"]) <= set(VERDICTS) - {"not tested", "input"}
+    assert table["reason"].str.endswith(".").all()
+    by_name = table.set_index("claim")["verdict"]
+    expected = {
+        "horizon-s1": "holds", "horizon-s2": "holds", "horizon-s3": "holds", "mutation-s2": "holds",
+        "mutation-s1": "reverses", "budget-s2": "holds", "budget-kept": "holds",
+        "chain-procedural": "holds", "chain-spatial": "holds", "chain-shorter": "holds",
+        "start-correct": "holds", "pcw-canonical": "holds, other size", "pcw-sample": "reverses",
+        "pcw-self-check": "holds, other size",
+    }  # fmt: skip
+    assert by_name[list(expected)].to_dict() == expected
+
+
+# the claims file
+
+
+def test_claims_name_what_the_engine_knows():
+    from envprobe_core.policies import POLICIES
+    from envprobe_core.regimes import REGIMES
+    from envprobe_core.worlds import WORLDS
+
+    assert set(claims_module.WORLDS) == set(WORLDS)
+    assert set(claims_module.POLICIES) <= set(POLICIES)
+    assert set(claims_module.REGIMES) <= set(REGIMES)
+
+
+def test_the_family_of_six():
+    six = int(paper_value("tab:hparams_appendix", "bonferroni", "family").value)
+    assert sum(c.primary for c in load_claims()) == six
+    assert {c.family for c in load_claims()} == {1, six}
+    assert all(c.family == six for c in load_claims() if c.primary or c.references)
+
+
+def test_claimed_numbers_are_the_papers():
+    printed = {(v.source, v.value, v.low, v.high) for v in paper_values()}
+    derived = []
+    for c in load_claims():
+        if c.value is not None and (c.source, c.value, c.low, c.high) not in printed:
+            derived.append(c)
+        ns = {v.n for v in paper_values() if v.source == c.source and v.value == c.value}
+        if c.value is not None and c not in derived and ns - {None}:
+            assert c.n in ns, c.id
+    for c in derived:
+        row = f"procedural: {c.arms[0]} vs {c.references[0]}"
+        arm, reference = (
+            paper_value(c.source, row, f"{side}_success_pct") for side in ("method", "reference")
+        )
+        assert c.value == pytest.approx(arm.value - reference.value)
+
+
+def test_inputs_are_the_calibration_targets():
+    for c in load_claims():
+        accuracy = "accuracy" in c.measures
+        expected = {
+            f"{policy} accuracy"
+            for policy in ("no-probe", "periodic")
+            if accuracy and policy in c.arms + c.references
+        }
+        if c.id == "pcw-canonical":
+            expected = {"canonical p_cw"}
+        assert set(c.inputs) == expected, c.id
+
+
+def test_claims_are_found_by_name_and_section():
+    main = load_claims(section="main")
+    assert {c.section for c in main} == {"main"}
+    assert find_claim("main-combined") in main
+    assert len({c.id for c in load_claims()}) == len(load_claims())
+    with pytest.raises(InputError, match="claim 'nope' is unknown; accepted: mutation-s1"):
+        find_claim("nope")
+    with pytest.raises(InputError, match="section 'nope' is unknown; accepted: environments"):
+        load_claims(section="nope")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": "guess"}, "kind 'guess' is unknown"),
+        ({"worlds": "mars"}, "world 'mars' is unknown"),
+        ({"arm": "me"}, "policy 'me' is unknown"),
+        ({"regime": "S9"}, "regime 'S9' is unknown"),
+        ({"unit": "miles"}, "unit 'miles' is unknown"),
+        ({"direction": "up"}, "direction 'up' is unknown; accepted: greater, less"),
+        ({"measure": "a+b"}, "measure 'a+b' cannot be read"),
+        ({"value": "x"}, "value 'x' is not a number"),
+        ({"reference": ""}, "needs a reference"),
+        ({"reference": "random oracle"}, "needs two arms"),
+        ({"measure": "accuracy success"}, "needs one direction a measure"),
+        ({"measure": "accuracy success", "direction": "less less"}, "needs one measure"),
+        ({"margin": "1"}, "misuses `margin`"),
+        ({"kind": "equivalence", "direction": "none"}, "misuses `margin`"),
+        ({"kind": "level"}, "takes no reference"),
+        ({"kind": "level", "reference": ""}, "needs a bound"),
+        ({"kind": "level", "reference": "", "direction": "equal", "margin": "1"}, "bound or a v"),
+        ({"kind": "rate", "reference": "", "bound": "1"}, "needs a measure a/b"),
+        ({"kind": "ordering", "reference": ""}, "needs two or more arms"),
+        ({"kind": "contrast"}, "contrast alone needs `against`"),
+        ({"against": "graphnav"}, "contrast alone needs `against`"),
+        ({"kind": "contrast", "against": "tooldag"}, "has a world in both groups"),
+        ({"ci_low": "1"}, "needs both ends of an interval"),
+        ({"arm": ""}, "needs an arm"),
+    ],
+)
+def test_a_claim_that_cannot_be_tested_is_refused(changes, message):
+    with pytest.raises(InputError) as error:
+        claim(**changes)
+    assert message in str(error.value)
+
+
+def test_measures_are_read():
+    assert measure_parts("accuracy") == ("accuracy", "", "")
+    assert measure_parts("useful/probes") == ("useful", "/", "probes")
+    assert measure_parts("collapse_onset<2") == ("collapse_onset", "<", "2")
+    assert measure_parts("a-b") == ("a", "-", "b")
+
+
+@pytest.mark.parametrize("ending", ["", "c,,,,guess" + "," * 17 + "\n"])
+def test_a_damaged_claims_file_is_refused_with_its_line(tmp_path, ending):
+    path = tmp_path / "claims.csv"
+    path.write_text(",".join(COLUMNS) + "\n" + ending if ending else "a,b\n")
+    with pytest.raises(InputError, match=r"claims\.csv(, line 2: .*|: the columns are)"):
+        load_claims(path)
