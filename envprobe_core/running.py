@@ -43,6 +43,7 @@ class Group:
 
 def run_missing(
     folder: RunFolder,
+    missing: Sequence[Part],
     *,
     jobs: int | None = None,
     batch_size: int = BATCH_SIZE,
@@ -52,11 +53,11 @@ def run_missing(
 
     Args:
         folder: an open run folder.
+        missing: its missing parts.
         jobs: processes; None means every core, where that is faster.
         batch_size: rows a block; changes nothing but speed and memory.
         progress: called with the number of episodes that have just been stored.
     """
-    missing = folder.missing()
     if jobs is None:
         jobs = worthwhile_jobs(missing)
     groups = plan_groups(folder.path, missing, batch_size)
@@ -69,7 +70,14 @@ def run_missing(
 def worthwhile_jobs(parts: Sequence[Part]) -> int:
     """Return how many processes are faster than one: at most a core each, none for little work."""
     work = sum(len(part.seeds) + (LOGGED_COST - 1) * part.logged for part in parts)
-    return int(np.clip(1 + work // PROCESS_PAYS, 1, len(os.sched_getaffinity(0))))
+    return min(1 + work // PROCESS_PAYS, cores())
+
+
+def cores() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def plan_groups(folder: Path, parts: Sequence[Part], batch_size: int) -> list[Group]:

@@ -137,7 +137,7 @@ class RunFolder:
     @property
     def finished(self) -> bool:
         """Say whether everything is in place."""
-        return self.manifest["finished"] is True
+        return bool(self.manifest["finished"])
 
     def missing(self) -> list[Part]:
         """Return the parts that have not been run."""
@@ -177,9 +177,8 @@ class RunFolder:
         Raises:
             InputError: if a file is missing, or the table is not what the manifest says.
         """
-        cells, logs = self.inputs.cells, (log_name(cell) for cell in self.inputs.cells)
-        wanted = logs if self.inputs.most_logged != 0 else iter(())
-        for name in wanted:
+        cells = self.inputs.cells
+        for name in map(log_name, cells if self.inputs.most_logged != 0 else ()):
             if not (self.path / name).is_file():
                 raise InputError(f"{self.path} is marked as finished, but {name} is missing")
         sizes = [len(seeds) for seeds in self.inputs.seeds_of_cells]
@@ -187,7 +186,7 @@ class RunFolder:
             columns = read_episodes(self.path / EPISODES, cells, sizes)
         except DamagedTableError as error:
             raise InputError(f"{self.path} is marked as finished, but {error}") from None
-        if total_hash(cells, [result_hash(part) for part in columns]) != self.manifest["result_hash"]:
+        if total_hash(cells, [result_hash(part) for part in columns]) != self.manifest.get("result_hash"):
             raise InputError(
                 f"{self.path} is marked as finished, but {EPISODES} does not give its result_hash"
             )
@@ -231,16 +230,15 @@ def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
     manifest = new_manifest(inputs)
     if path.exists() and not path.is_dir():
         raise InputError(f"{path} is not a folder")
-    found = _find_manifest(path) if path.is_dir() else None
-    if found is not None and (difference := first_difference(found, manifest)):
-        raise InputError(
-            f"{path} holds a different run ({difference}); give the same inputs or another folder"
-        )
     try:
         path.mkdir(parents=True, exist_ok=True)
         with _locked(path):
             found = _find_manifest(path)
-            folder = RunFolder(path, inputs, found or manifest)
+            if found and (difference := first_difference(found, manifest)):
+                raise InputError(
+                    f"{path} holds a different run ({difference}); give the same inputs or another folder"
+                )
+            folder = RunFolder(path, inputs, found if found and found["finished"] else manifest)
             for stray in [*path.glob(f".*{TEMPORARY}"), *path.glob(f"*/.*{TEMPORARY}")]:
                 stray.unlink(missing_ok=True)
             if folder.finished:
@@ -293,7 +291,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} holds no run: it has no {MANIFEST}") from None
     except (OSError, orjson.JSONDecodeError) as error:
         raise InputError(f"{path / MANIFEST} cannot be read ({error})") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or "finished" not in manifest:
         raise InputError(f"{path / MANIFEST} is no manifest of a run ({FORMAT})")
     inputs_of(manifest)
     return manifest

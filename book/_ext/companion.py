@@ -28,7 +28,7 @@ EXECUTED = "executed/"
 _FONT_PRELOAD = re.compile(r'[ \t]*<link rel="preload" as="font"[^>]*>\n?')
 LABELS = {
     "profile": "Agent profile",
-    "protocols": "Protocols",
+    "protocol": "Protocol",
     "seeds": "Seeds",
     "regime": "Regime",
     "resamples": "Bootstrap resamples",

@@ -1,0 +1,218 @@
+"""``envprobe run`` and ``envprobe recompute``: make a run folder, and check one from its logs."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ALL = "all"
+WIDTH = 200  # of the table where standard output is no terminal
+
+
+def run(
+    world: Annotated[
+        list[str],
+        typer.Option("--world", metavar="W", help="World; may be repeated; `all` for every one."),
+    ],
+    policy: Annotated[
+        list[str],
+        typer.Option("--policy", metavar="P", help="Policy; may be repeated; `all` for every one."),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Folder of the run; made if it is not there.")
+    ],
+    regime: Annotated[str, typer.Option("--regime", metavar="R", help="Stress regime.")] = "S2",
+    protocol: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--protocol",
+            metavar="P",
+            help="Protocol, also with switches turned, as in paper:clock=stands,end=success; "
+            "may be repeated.  [default: paper]",
+        ),
+    ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            "--seeds",
+            metavar="A:B",
+            help="Seeds A..B-1, a seed, or several of these with commas.  "
+            "[default: the regime's own, at S2 those of the protocol: 0:220, released 42:262]",
+        ),
+    ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            "--budget", metavar="N", help="Probes an episode may fire.  [default: horizon/4]"
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "--threshold",
+            metavar="X",
+            help="Score from which a policy probes; for policies that have one.  [default: 1.5]",
+        ),
+    ] = None,
+    profile: Annotated[
+        str, typer.Option("--profile", metavar="NAME", help="Profile of the simulated agent.")
+    ] = "typical",
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            min=1,
+            max=256,
+            help="Processes; changes nothing but speed.  [default: every core, where that pays]",
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int,
+        typer.Option(
+            "--batch-size",
+            min=1,
+            max=100_000,
+            help="Episodes computed at a time; changes nothing but speed and memory.",
+        ),
+    ] = 1500,
+    logs: Annotated[
+        str,
+        typer.Option(
+            "--logs",
+            metavar="[full|none|sample:N]",
+            help="Step logs of every episode, of none, or of the first N seeds of each cell.",
+        ),
+    ] = "full",
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON array, an object a cell, and nothing else.")
+    ] = False,
+) -> None:
+    """Run policies in worlds and keep every step.
+
+    DIR gets episodes.parquet (a row an episode), manifest.json (inputs, versions, hashes) and
+    logs/ (a JSON object a step, a file a cell). A run that was interrupted goes on where it
+    stopped; a finished one is not repeated; a folder that holds something else is left alone.
+    `envprobe list` names the worlds, policies, protocols, regimes and profiles.
+    """
+    from envprobe_core.manifest import make_inputs
+    from envprobe_core.policies import POLICIES
+    from envprobe_core.runstore import open_run
+    from envprobe_core.summary import summarise
+    from envprobe_core.worlds import WORLDS
+
+    inputs = make_inputs(
+        _every(world, WORLDS),
+        _every(policy, POLICIES),
+        regime,
+        protocol or ["paper"],
+        profile,
+        budget,
+        threshold,
+        seeds,
+        logs,
+    )
+    with open_run(out, inputs) as folder:
+        if folder.finished:
+            typer.echo(f"{out}: this run is finished already; nothing was repeated", err=True)
+        else:
+            from envprobe_core.running import run_missing
+
+            missing = folder.missing()
+            with _progress(sum(len(part.seeds) for part in missing)) as advance:
+                run_missing(folder, missing, jobs=jobs, batch_size=batch_size, progress=advance)
+        columns = folder.columns()
+    rows = summarise(inputs.cells, columns)
+    if json:
+        import orjson
+
+        sys.stdout.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode() + "\n")
+    else:
+        _print_table(rows)
+        episodes = sum(len(part["seed"]) for part in columns)
+        typer.echo(
+            f"{len(rows)} cells, {episodes} episodes, {inputs.regime}, profile {inputs.profile}: {out}"
+        )
+
+
+def recompute(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a finished run.")],
+) -> None:
+    """Compute every measure of a run again from its step logs alone.
+
+    Exit code 0 if all agree with episodes.parquet and manifest.json; 1 if some do not, each named
+    with file, line and field; 2 if a log is damaged or cut short, or there is nothing to check.
+    """
+    from envprobe_core.recompute import check_run
+
+    with _progress(0, "checking") as advance:
+        report = check_run(folder, progress=advance)
+    for text in report.disagreements:
+        typer.echo(f"envprobe: {text}", err=True)
+    if report.disagreements:
+        raise typer.Exit(1)
+    typer.echo(report.text)
+
+
+def _every(names: list[str], known: Sequence[str] | Any) -> list[str]:
+    """Replace the word `all` by every name."""
+    return [each for name in names for each in (known if name == ALL else [name])]
+
+
+@contextmanager
+def _progress(total: int, label: str = "episodes") -> "Iterator[Callable[[int], None] | None]":
+    """Show a bar on standard error where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(
+        *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
+    ) as progress:
+        task = progress.add_task(label, total=total or None)
+        yield lambda done: progress.update(task, advance=done)
+
+
+def _print_table(rows: "Sequence[dict[str, Any]]") -> None:
+    """Print the summary for people: rounded, intervals in brackets."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("world", "policy", "protocol", box=None, pad_edge=False)
+    for heading in "n accuracy terminal slots success probes useful onset never".split():
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("result hash", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            *(str(row[key]) for key in ("world", "policy", "protocol", "n")),
+            _interval(row, "accuracy"),
+            _number(row["accuracy_terminal"]),
+            _number(row["accuracy_slot"]),
+            _interval(row, "task_success"),
+            _number(row["probes"], 2),
+            _number(row["useful_probe_rate"]),
+            _number(row["collapse_onset"], 2),
+            str(row["onset_censored"]),
+            str(row["result_hash"])[:12],
+        )
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    console.print(table)
+
+
+def _interval(row: dict[str, Any], name: str) -> str:
+    ends = f" [{_number(row[f'{name}_low'])}, {_number(row[f'{name}_high'])}]"
+    return _number(row[name]) + ends
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
