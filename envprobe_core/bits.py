@@ -41,7 +41,16 @@ def single(member: npt.ArrayLike) -> Bits:
 
 def lowest(masks: Bits) -> npt.NDArray[np.int64]:
     """Return each mask's lowest member; an empty mask gives NONE."""
-    return np.bitwise_count((masks & -masks) - ONE).astype(np.int64)
+    below = ((masks & -masks) - ONE).astype(np.uint32)  # bitwise_count drops a sign
+    return np.bitwise_count(below).astype(np.int64)
+
+
+def highest(masks: Bits) -> npt.NDArray[np.int64]:
+    """Return each mask's highest member; an empty mask gives -1."""
+    filled = masks
+    for shift in (1, 2, 4, 8, 16):
+        filled = filled | filled >> np.int32(shift)
+    return np.bitwise_count(filled).astype(np.int64) - 1
 
 
 def nth(masks: Bits, rank: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.cells import Cell
 from envprobe_core.scoring import Columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 KEYS = ("world", "policy", "regime", "protocol", "profile", "budget", "threshold")
 MEASURES: dict[str, str] = {
@@ -34,7 +38,7 @@ MEASURES: dict[str, str] = {
     "repeated_probes": "int64",
     "digest": "uint64",
 }
-NULLABLE = ("collapse_onset", "action_onset")
+NULLABLE = ("threshold", "collapse_onset", "action_onset")
 
 
 class DamagedTableError(Exception):
@@ -52,21 +56,34 @@ def write_episodes(path: Path, cells: Sequence[Cell], parts: Sequence[Columns]) 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    sizes = [len(part["seed"]) for part in parts]
-    table = {}
-    for key in KEYS:
-        values = pa.array([cell.key[key] for cell in cells], type=_arrow_type(key))
-        table[key] = values.take(pa.array(np.repeat(np.arange(len(cells)), sizes)))
+    table = _key_columns(cells, [len(part["seed"]) for part in parts])
     for name, dtype in MEASURES.items():
-        values = np.concatenate([part[name] for part in parts]).astype(dtype)
-        table[name] = pa.array(values, mask=np.isnan(values) if name in NULLABLE else None)
-    pq.write_table(pa.table(table), path, compression="zstd")
+        table[name] = np.concatenate([part[name] for part in parts]).astype(dtype)
+    arrays = {name: _arrow_array(values, name in NULLABLE) for name, values in table.items()}
+    pq.write_table(pa.table(arrays), path, compression="zstd")
 
 
-def _arrow_type(key: str) -> object:
+def _arrow_array(values: npt.NDArray[np.generic], nullable: bool) -> pa.Array:
+    """Turn an array into Arrow's, NaN into null; `pyarrow.array` would import pandas, which is slow."""
     import pyarrow as pa
 
-    return {"budget": pa.int64(), "threshold": pa.float64()}.get(key, pa.string())
+    if values.dtype.kind == "U":
+        texts = [text.encode() for text in values.tolist()]
+        ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+        return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(b"".join(texts)))
+    data = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else values
+    there = pa.py_buffer(np.packbits(~np.isnan(values), bitorder="little")) if nullable else None
+    kind = pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(kind, len(values), [there, pa.py_buffer(data)])
+
+
+def _key_columns(cells: Sequence[Cell], sizes: Sequence[int]) -> Columns:
+    """Return what names the cell of each episode, [row]; NaN for a threshold that is none."""
+    dtypes = {"budget": np.int64, "threshold": np.float64}
+    return {
+        key: np.repeat(np.array([cell.key[key] for cell in cells], dtype=dtypes.get(key)), sizes)
+        for key in KEYS
+    }
 
 
 def read_episodes(path: Path, cells: Sequence[Cell], sizes: Sequence[int]) -> list[Columns]:
@@ -86,37 +103,36 @@ def read_episodes(path: Path, cells: Sequence[Cell], sizes: Sequence[int]) -> li
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    def damaged(what: str) -> DamagedTableError:
+        return DamagedTableError(f"{path.name}: {what}")
+
     try:
-        table = pq.read_table(path)
+        with pq.ParquetFile(path) as file:  # `read_table` would import pandas
+            table = file.read()
     except (OSError, pa.ArrowException) as error:
-        raise DamagedTableError(f"{path.name}: cannot be read as Parquet ({error})") from None
-    expected = {key: _arrow_type(key) for key in KEYS}
-    expected |= {name: pa.from_numpy_dtype(np.dtype(dtype)) for name, dtype in MEASURES.items()}
-    for name, kind in expected.items():
+        raise damaged(f"cannot be read as Parquet ({error})") from None
+    keys = _key_columns(cells, sizes)
+    kinds = {key: _arrow_array(values[:0], nullable=False).type for key, values in keys.items()}
+    kinds |= {name: pa.from_numpy_dtype(np.dtype(dtype)) for name, dtype in MEASURES.items()}
+    for name, kind in kinds.items():
         if name not in table.column_names:
-            raise DamagedTableError(f"{path.name}: has no column {name}")
+            raise damaged(f"has no column {name}")
         if table.schema.field(name).type != kind:
-            found = table.schema.field(name).type
-            raise DamagedTableError(f"{path.name}: column {name} is {found}, not {kind}")
+            raise damaged(f"column {name} is {table.schema.field(name).type}, not {kind}")
+        if table[name].null_count and name not in NULLABLE:
+            raise damaged(f"column {name} holds nulls")
     if table.num_rows != sum(sizes):
-        raise DamagedTableError(f"{path.name}: has {table.num_rows} rows, not {sum(sizes)}")
-    for key in KEYS:
-        wanted = pa.array([cell.key[key] for cell in cells], type=_arrow_type(key))
-        wanted = wanted.take(pa.array(np.repeat(np.arange(len(cells)), sizes)))
-        if not table[key].combine_chunks().equals(wanted):
-            raise DamagedTableError(f"{path.name}: column {key} does not name the run's cells")
-    columns = {name: _to_numpy(path, name, table[name]) for name in MEASURES}
+        raise damaged(f"has {table.num_rows} rows, not {sum(sizes)}")
+    for key, values in keys.items():
+        found = table[key].to_numpy()
+        if not ((found == values) | ((found != found) & (values != values))).all():
+            raise damaged(f"column {key} does not name the run's cells")
+    columns = {name: table[name].to_numpy().astype(dtype) for name, dtype in MEASURES.items()}
     stops = np.cumsum(sizes)
     return [
         {name: column[stop - size : stop] for name, column in columns.items()}
         for size, stop in zip(sizes, stops, strict=True)
     ]
-
-
-def _to_numpy(path: Path, name: str, column: object) -> npt.NDArray[np.generic]:
-    if column.null_count and name not in NULLABLE:  # type: ignore[attr-defined]
-        raise DamagedTableError(f"{path.name}: column {name} holds nulls")
-    return column.to_numpy().astype(MEASURES[name])  # type: ignore[attr-defined]
 
 
 def columns_as_lists(columns: Columns) -> dict[str, list[object]]:

@@ -201,9 +201,7 @@ def _read_episode(lines: _Lines, seed: int, world: World) -> list[Line]:
 class _Block:
     """Some episodes' lines, turned into arrays; `first` is the number of each one's first line."""
 
-    def __init__(
-        self, lines: _Lines, world: World, first: Ints, episodes: list[list[Line]]
-    ) -> None:
+    def __init__(self, lines: _Lines, world: World, first: Ints, episodes: list[list[Line]]) -> None:
         self.lines, self.world, self.first = lines, world, first
         self.steps = np.array([len(episode) - 1 for episode in episodes])
         self.states = [line for episode in episodes for line in episode]
@@ -243,9 +241,7 @@ class _Block:
             self._damaged(self.states[line], "does not fit the line's check sum", CHECKED[part])
         return trajectory
 
-    def _fields(
-        self, key: str, dtype: npt.DTypeLike, low: int, high: Ints | int
-    ) -> npt.NDArray[Any]:
+    def _fields(self, key: str, dtype: npt.DTypeLike, low: int, high: Ints | int) -> npt.NDArray[Any]:
         shape = (len(self.first), self.world.regime.horizon + 1, self.world.fields)
         result = np.zeros(shape, dtype=dtype)
         result[self.row, self.time] = self._values(self.states, key, low, high)
@@ -256,9 +252,7 @@ class _Block:
         result[self.row, self.time] = self._values(self.states, key, low, high)
         return result
 
-    def _steps(
-        self, key: str, dtype: npt.DTypeLike, low: int, high: int, empty: int = 0
-    ) -> npt.NDArray[Any]:
+    def _steps(self, key: str, dtype: npt.DTypeLike, low: int, high: int, empty: int = 0) -> npt.NDArray[Any]:
         result = np.full((len(self.first), self.world.regime.horizon), empty, dtype=dtype)
         values = self._values(self.decisions, key, low, high, empty)
         result[self.row[self.acting], self.time[self.acting]] = values

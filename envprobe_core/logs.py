@@ -89,8 +89,7 @@ def encode_episodes(trajectory: Trajectory, seeds: Ints) -> bytes:
     """
     sums = line_checks(trajectory).tolist()
     state = [
-        getattr(trajectory, name).tolist()
-        for name in ("place", "belief", "gold", "staleness", "confidence")
+        getattr(trajectory, name).tolist() for name in ("place", "belief", "gold", "staleness", "confidence")
     ]
     decision = [
         trajectory.action.tolist(),
@@ -149,7 +148,5 @@ def line_checks(trajectory: Trajectory) -> Ints:
     final = np.arange(times)[None, :] == trajectory.steps[:, None]
     rest[final, 1:] = 0
     rest[final, 9] = trajectory.success
-    sums = [
-        (part % MODULUS * np.arange(1, part.shape[2] + 1)).sum(axis=2) for part in (*parts, rest)
-    ]
+    sums = [(part % MODULUS * np.arange(1, part.shape[2] + 1)).sum(axis=2) for part in (*parts, rest)]
     return np.stack(sums, axis=2) % MODULUS

@@ -47,7 +47,7 @@ def run_missing(
     *,
     jobs: int | None = None,
     batch_size: int = BATCH_SIZE,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """Run the parts that a folder lacks and finish it.
 
@@ -56,14 +56,16 @@ def run_missing(
         missing: its missing parts.
         jobs: processes; None means every core, where that is faster.
         batch_size: rows a block; changes nothing but speed and memory.
-        progress: called with the number of episodes that have just been stored.
+        progress: called with the number of episodes done and to do.
     """
     if jobs is None:
         jobs = worthwhile_jobs(missing)
     groups = plan_groups(folder.path, missing, batch_size)
+    done, total = 0, sum(len(part.seeds) for part in missing)
     for stored in spread(run_group, groups, jobs):
+        done += stored
         if progress is not None:
-            progress(stored)
+            progress(done, total)
     folder.finish()
 
 
@@ -125,9 +127,7 @@ def run_group(group: Group) -> int:
     return sum(done)
 
 
-def spread(
-    work: Callable[[Item], Result], items: Sequence[Item], jobs: int
-) -> Iterator[Result]:
+def spread(work: Callable[[Item], Result], items: Sequence[Item], jobs: int) -> Iterator[Result]:
     """Do the work on all items, in this process and in `jobs` - 1 fresh ones; results as they come.
 
     Args:

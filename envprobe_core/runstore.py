@@ -300,6 +300,4 @@ def read_manifest(path: Path) -> dict[str, Any]:
 def write_manifest(path: Path, manifest: dict[str, Any]) -> None:
     """Write a run's manifest in one step."""
     with replacing(path / MANIFEST) as temporary:
-        temporary.write_bytes(
-            orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-        )
+        temporary.write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))

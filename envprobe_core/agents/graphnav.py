@@ -7,8 +7,9 @@ import numpy as np
 from envprobe_core import bits
 from envprobe_core.agents.base import Implied, join
 from envprobe_core.belief import BeliefTable
-from envprobe_core.worlds.base import UNKNOWN, WAIT, Ints, Mask, Observation
-from envprobe_core.worlds.graphnav import GraphMap, GraphNavWorld
+from envprobe_core.bits import Bits
+from envprobe_core.worlds.base import UNKNOWN, WAIT, Ints, Observation
+from envprobe_core.worlds.graphnav import GraphMap, GraphNavWorld, component, first_step, grown
 
 NEVER = -1
 
@@ -54,16 +55,17 @@ class GraphMind:
         key = self.static.key_of_edge
         key_held = (key >= 0) & (np.take_along_axis(location, np.maximum(key, 0), axis=1) == world.nodes)
         passable = self.met & ~(locked & ~key_held)
-        step = self.static.first_step(node, self.static.target, passable)
+        ways = self.static.ways(passable)
+        step = first_step(node, self.static.target, ways)
         arrived = node == self.static.target
         stuck = np.flatnonzero((step < 0) & ~arrived)
         if len(stuck):
-            step[stuck] = self._detour(stuck, node[stuck], location[stuck], passable[stuck])
+            step[stuck] = self._detour(stuck, node[stuck], location[stuck], ways[:, stuck])
         return np.where(arrived, WAIT, step)
 
-    def _detour(self, rows: Ints, node: Ints, location: Ints, passable: Mask) -> Ints:
-        world, static = self.world, self.static.take(rows)
-        reached = static.component(node, passable)
+    def _detour(self, rows: Ints, node: Ints, location: Ints, ways: Bits) -> Ints:
+        world = self.world
+        reached = component(node, ways)
         on_node = (location >= 0) & (location < world.nodes)
         within = on_node & bits.has(reached[:, None], np.where(on_node, location, 0))
         found = within.any(axis=1)
@@ -73,9 +75,10 @@ class GraphMind:
         others = bits.unpack(reached & ~bits.single(node), world.nodes)
         seen = np.where(others, self.last_seen[rows], np.iinfo(np.int64).max)
         goal = np.where(found, key_node, np.argmin(seen, axis=1))
-        step = static.first_step(node, goal, passable)
+        step = first_step(node, goal, ways)
         step = np.where(found & (key_node == node), world.nodes + key, step)
 
-        around = static.grown(bits.single(node), self.met[rows]) & ~bits.single(node)
+        met = self.static.ways(self.met)[:, rows]
+        around = grown(bits.single(node), met) & ~bits.single(node)
         bang = np.where(around != 0, bits.lowest(around), WAIT)
         return np.where(found | others.any(axis=1), step, bang)

@@ -72,7 +72,8 @@ class RoomMind:
             sought = np.where(beyond & (key >= 0), key, sought)
         target = locations[rows, sought]
         found = is_room(target, world) & (target >= lowest) & (target <= highest)
-        target = np.where(found, target, self._explore(lowest, highest, here))
+        lost = np.flatnonzero(~found)
+        target[lost] = self._explore(lost, lowest[lost], highest[lost], here[lost])
 
         door = np.where(target > here, here, here - 1)
         ahead = np.clip(door, 0, world.doors - 1)
@@ -81,11 +82,11 @@ class RoomMind:
         action = np.where(target == here, world.rooms + sought, action)
         return np.where(holds[:, world.goal], WAIT, action)
 
-    def _explore(self, lowest: Ints, highest: Ints, here: Ints) -> Ints:
+    def _explore(self, rows: Ints, lowest: Ints, highest: Ints, here: Ints) -> Ints:
         rooms = np.arange(self.world.rooms)
         candidates = (rooms >= lowest[:, None]) & (rooms <= highest[:, None])
         candidates &= rooms != here[:, None]
-        oldest = np.argmin(np.where(candidates, self.last_seen, np.iinfo(np.int64).max), axis=1)
+        oldest = np.argmin(np.where(candidates, self.last_seen[rows], np.iinfo(np.int64).max), axis=1)
         neighbour = np.where(here < self.world.rooms - 1, here + 1, here - 1)
         return np.where(candidates.any(axis=1), oldest, neighbour)
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ALL = "all"
+LISTED = 20  # disagreements that are spelled out
 WIDTH = 200  # of the table where standard output is no terminal
 
 
@@ -48,9 +49,7 @@ def run(
     ] = None,
     budget: Annotated[
         int | None,
-        typer.Option(
-            "--budget", metavar="N", help="Probes an episode may fire.  [default: horizon/4]"
-        ),
+        typer.Option("--budget", metavar="N", help="Probes an episode may fire.  [default: horizon/4]"),
     ] = None,
     threshold: Annotated[
         float | None,
@@ -123,9 +122,8 @@ def run(
         else:
             from envprobe_core.running import run_missing
 
-            missing = folder.missing()
-            with _progress(sum(len(part.seeds) for part in missing)) as advance:
-                run_missing(folder, missing, jobs=jobs, batch_size=batch_size, progress=advance)
+            with _progress("episodes") as show:
+                run_missing(folder, folder.missing(), jobs=jobs, batch_size=batch_size, progress=show)
         columns = folder.columns()
     rows = summarise(inputs.cells, columns)
     if json:
@@ -150,11 +148,12 @@ def recompute(
     """
     from envprobe_core.recompute import check_run
 
-    with _progress(0, "checking") as advance:
-        report = check_run(folder, progress=advance)
-    for text in report.disagreements:
+    with _progress("logs") as show:
+        report = check_run(folder, progress=show)
+    for text in report.disagreements[:LISTED]:
         typer.echo(f"envprobe: {text}", err=True)
     if report.disagreements:
+        typer.echo(f"envprobe: {len(report.disagreements)} disagreements in {folder}", err=True)
         raise typer.Exit(1)
     typer.echo(report.text)
 
@@ -165,7 +164,7 @@ def _every(names: list[str], known: Sequence[str] | Any) -> list[str]:
 
 
 @contextmanager
-def _progress(total: int, label: str = "episodes") -> "Iterator[Callable[[int], None] | None]":
+def _progress(label: str) -> "Iterator[Callable[[int, int], None] | None]":
     """Show a bar on standard error where that is a terminal."""
     if not sys.stderr.isatty():
         yield None
@@ -174,11 +173,9 @@ def _progress(total: int, label: str = "episodes") -> "Iterator[Callable[[int], 
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
-    ) as progress:
-        task = progress.add_task(label, total=total or None)
-        yield lambda done: progress.update(task, advance=done)
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(label, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def _print_table(rows: "Sequence[dict[str, Any]]") -> None:
@@ -187,7 +184,7 @@ def _print_table(rows: "Sequence[dict[str, Any]]") -> None:
     from rich.table import Table
 
     table = Table("world", "policy", "protocol", box=None, pad_edge=False)
-    for heading in "n accuracy terminal slots success probes useful onset never".split():
+    for heading in ["n", "accuracy", "terminal", "slots", "success", "probes", "useful", "onset", "never"]:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("result hash", no_wrap=True)
     for row in rows:

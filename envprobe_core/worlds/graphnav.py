@@ -12,6 +12,7 @@ Source: Sections 3 and 6.1; book/definitions.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -57,55 +58,48 @@ class GraphMap:
         """Return the number of edges."""
         return self.ends.shape[1]
 
+    @cached_property
+    def pairs(self) -> Bits:
+        """Return the two ends of each edge as a set, [edge, row]: edges first, so that unions are fast."""
+        return np.ascontiguousarray(np.bitwise_or.reduce(bits.single(self.ends), axis=2).T)
+
     def edge_between(self, one: Ints, other: Ints) -> Ints:
         """Return the edge that joins two nodes, [row]; -1 where none does."""
-        low, high = np.minimum(one, other)[:, None], np.maximum(one, other)[:, None]
-        match = (self.ends[:, :, 0] == low) & (self.ends[:, :, 1] == high)
-        return np.where(match.any(axis=1), np.argmax(match, axis=1), UNKNOWN)
+        match = self.pairs == bits.single(one) | bits.single(other)
+        number = np.arange(1, self.edges + 1, dtype=np.int32)[:, None]
+        return np.add.reduce(match * number, axis=0, dtype=np.int64) - 1
 
     def incident(self, node: Ints) -> Mask:
         """Say which edges touch the node, [row, edge]."""
-        return (self.ends == node[:, None, None]).any(axis=2)
+        return (self.pairs & bits.single(node) != 0).T
 
-    def grown(self, reached: Bits, passable: Mask) -> Bits:
-        """Add to a set of nodes all neighbours over passable edges, [row]."""
-        ends = bits.single(self.ends)
-        inside = (ends & reached[:, None, None] != 0).any(axis=2) & passable
-        gained = np.where(inside, ends[:, :, 0] | ends[:, :, 1], 0)
-        return reached | np.bitwise_or.reduce(gained, axis=1)
+    def ways(self, passable: Mask) -> Bits:
+        """Keep the edges that can be passed, [row, edge], for the functions below: [edge, row]."""
+        return self.pairs * passable.T
 
-    def component(self, node: Ints, passable: Mask) -> Bits:
-        """Return all nodes that can be reached from a node over passable edges, [row] masks."""
-        reached = bits.single(node)
-        while True:
-            grown = self.grown(reached, passable)
-            if np.array_equal(grown, reached):
-                return reached
-            reached = grown
 
-    def first_step(self, node: Ints, goal: Ints, passable: Mask) -> Ints:
-        """Return the lowest next node on a shortest way from node to goal, [row]; -1 where there is none."""
-        around = self.grown(bits.single(node), passable) & ~bits.single(node)
-        reached = bits.single(goal)
-        step = np.zeros(len(node), dtype=np.int32)
-        while True:
-            step = np.where(step == 0, reached & around, step)
-            grown = self.grown(reached, passable)
-            if np.array_equal(grown, reached):
-                break
-            reached = grown
-        return np.where((step != 0) & (node != goal), bits.lowest(step), UNKNOWN)
+def grown(reached: Bits, ways: Bits) -> Bits:
+    """Add to a set of nodes, [row], all neighbours over the ways, [edge, row]."""
+    return reached | np.bitwise_or.reduce(ways * (ways & reached != 0), axis=0)
 
-    def take(self, rows: Ints) -> GraphMap:
-        """Return the map of some rows only."""
-        return replace(
-            self,
-            ends=self.ends[rows],
-            key_of_edge=self.key_of_edge[rows],
-            edge_of_key=self.edge_of_key[rows],
-            start=self.start[rows],
-            target=self.target[rows],
-        )
+
+def component(node: Ints, ways: Bits) -> Bits:
+    """Return all nodes that can be reached from a node over the ways, [row] sets."""
+    reached = bits.single(node)
+    while not np.array_equal(following := grown(reached, ways), reached):
+        reached = following
+    return reached
+
+
+def first_step(node: Ints, goal: Ints, ways: Bits) -> Ints:
+    """Return the lowest next node on a shortest way from node to goal, [row]; -1 where there is none."""
+    around = grown(bits.single(node), ways) & ~bits.single(node)
+    reached = bits.single(goal)
+    step = reached & around
+    while not np.array_equal(following := grown(reached, ways), reached):
+        reached = following
+        step = np.where(step == 0, reached & around, step)
+    return np.where((step != 0) & (node != goal), bits.lowest(step), UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -181,8 +175,8 @@ class GraphNavWorld(World):
         where = noise.high_choice(loose, n)
         still = locked.copy()
         for index in range(self.locks):
-            region = static.component(static.start, ~still)
-            inside = (bits.single(ends) & region[:, None, None] != 0).any(axis=2)
+            region = component(static.start, static.ways(~still))
+            inside = (static.pairs & region != 0).T
             edge = np.argmax(first_ranked(turn, still & inside, 1), axis=1)
             rank = noise.high_choice(spot[:, index], np.bitwise_count(region))
             where[rows, key_of_edge[rows, edge]] = bits.nth(region, rank, n)
@@ -251,10 +245,9 @@ class GraphNavWorld(World):
         """Weigh the shortest path from start to target 1, the keys of its edges .7, the rest .1."""
         weights = np.full((len(static.start), self.fields), 0.1)
         weights[:, 0] = 1.0
-        everywhere = np.ones(static.ends.shape[:2], dtype=bool)
         node = static.start
         for _ in range(self.nodes - 1):
-            step = static.first_step(node, static.target, everywhere)
+            step = first_step(node, static.target, static.pairs)
             going = np.flatnonzero(step >= 0)
             if not len(going):
                 break

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core import noise
+from envprobe_core import bits, noise
 from envprobe_core.noise import Words
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
@@ -281,7 +281,6 @@ def open_stretch(blocked: Mask, room: Ints) -> tuple[Ints, Ints]:
         blocked: [row, door]; door d lies between rooms d and d + 1.
         room: [row].
     """
-    doors = np.arange(blocked.shape[1])
-    left = np.where(blocked & (doors < room[:, None]), doors + 1, 0).max(axis=1)
-    right = np.where(blocked & (doors >= room[:, None]), doors, blocked.shape[1]).min(axis=1)
-    return left, right
+    doors = blocked.shape[1]
+    shut, below = bits.pack(blocked), bits.single(room) - bits.ONE
+    return bits.highest(shut & below) + 1, np.minimum(bits.lowest(shut & ~below), doors)

@@ -1,0 +1,178 @@
+"""``envprobe list``: every name that the other commands take, with what it stands for."""
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from envprobe_core.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from envprobe_core.policies import Policy
+
+WIDTH = 160  # of the tables where standard output is no terminal
+ABOUT_PROTOCOLS = {
+    "paper": "the paper's text: the first belief equals gold (Algorithm 1)",
+    "observed": "the text, but the first belief holds only what the first observation shows",
+    "released": "the paper's public code (commit 3266b54)",
+}
+
+
+def list_names(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[worlds|policies|protocols|regimes|profiles|sections]",
+            help="What to list; everything if left out.",
+        ),
+    ] = None,
+) -> None:
+    """List worlds, policies, protocols, regimes, profiles and sections."""
+    if what is not None and what not in TABLES:
+        raise InputError(f"no list of {what!r}; accepted: {', '.join(TABLES)}")
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDTH)
+    for name in TABLES if what is None else [what]:
+        console.print(TABLES[name]())
+        console.print()
+
+
+def _table(title: str, *columns: str) -> "Table":
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for position, column in enumerate(columns):
+        table.add_column(column, no_wrap=position == 0)
+    return table
+
+
+def worlds() -> "Table":
+    """Return the worlds, with their sizes at low, medium and high complexity and density."""
+    from envprobe_core.protocols import PAPER
+    from envprobe_core.regimes import REGIMES
+    from envprobe_core.worlds import WORLDS, make_world
+
+    table = _table("worlds", "name", "title", "fields (S1/S2/S3)", "actions", "what it is")
+    for name, kind in WORLDS.items():
+        sizes = [make_world(name, REGIMES[regime], PAPER) for regime in ("S1", "S2", "S3")]
+        table.add_row(
+            name,
+            kind.title,
+            " / ".join(str(world.fields) for world in sizes),
+            " / ".join(str(world.actions) for world in sizes),
+            _described(kind),
+        )
+    return table
+
+
+def _described(kind: type) -> str:
+    """The line `Description:` of the module that defines a world."""
+    lines = (sys.modules[kind.__module__].__doc__ or "").splitlines()
+    found = [line for line in lines if line.startswith("Description: ")]
+    return found[0].removeprefix("Description: ") if found else (kind.__doc__ or "")
+
+
+def policies() -> "Table":
+    """Return the policies, with the terms of their score."""
+    from envprobe_core.policies import POLICIES, THRESHOLD
+
+    table = _table("policies", "name", "title", "score", "threshold", "what it does")
+    for name, policy in POLICIES.items():
+        table.add_row(
+            name,
+            policy.title,
+            "+".join(policy.terms) if policy.terms else "-",
+            str(THRESHOLD) if policy.has_threshold else "-",
+            _doing(policy),
+        )
+    return table
+
+
+def _doing(policy: "Policy") -> str:
+    """One line on a policy, from its rule and its properties."""
+    text = (policy.rule.__doc__ or "Probe the field of highest score if it reaches the threshold.").strip()
+    text = text.splitlines()[0].rstrip(".")
+    if policy.replays:
+        text += f"; repeats the probes of {policy.replays}"
+    if policy.sees_gold:
+        text += "; sees gold"
+    if not policy.answered:
+        text += "; the answer is withheld"
+    return text
+
+
+def protocols() -> "Table":
+    """Return the protocols, one row a switch; the first value of a switch is the text's."""
+    from envprobe_core.protocols import PROTOCOLS, SWITCHES, switch_values
+
+    table = _table("protocols", "switch", *PROTOCOLS, "accepted")
+    table.add_row("", *(ABOUT_PROTOCOLS.get(name, "") for name in PROTOCOLS), "")
+    for switch in SWITCHES:
+        values = [getattr(protocol, switch) for protocol in PROTOCOLS.values()]
+        table.add_row(switch, *values, " ".join(switch_values(switch)))
+    table.caption = "a switch is turned behind a colon: paper:clock=stands,end=success"
+    table.caption_justify = "left"
+    return table
+
+
+def regimes() -> "Table":
+    """Return the regimes, with their levels."""
+    from envprobe_core.regimes import REGIMES
+
+    levels = ("low", "medium", "high")
+    table = _table(
+        "regimes",
+        *("name", "what it is", "complexity", "density", "mutation", "observations"),
+        *("horizon", "budget", "seeds"),
+    )
+    for name, regime in REGIMES.items():
+        table.add_row(
+            name,
+            regime.title,
+            *(levels[level] for level in (regime.complexity, regime.density, regime.mutation)),
+            regime.observation,
+            str(regime.horizon),
+            str(regime.budget),
+            "{}:{}".format(*regime.seeds),
+        )
+    return table
+
+
+def profiles() -> "Table":
+    """Return the profiles of the simulated agent, with the assumption behind each."""
+    from envprobe_core.profiles import PROFILES, TYPICAL
+
+    table = _table("profiles", "name", "what it assumes")
+    for name, profile in PROFILES.items():
+        label = f"{name} (default)" if profile is TYPICAL else name
+        table.add_row(label, profile.assumption)
+    return table
+
+
+def sections() -> "Table":
+    """Return the paper's sections that have a notebook, with their titles."""
+    from envprobe_core.notebooks import find_sections
+
+    table = _table("sections", "name", "title")
+    try:
+        for name, section in find_sections().items():
+            table.add_row(name, section.title)
+    except InputError as error:  # the package without its checkout
+        table.add_row("-", str(error))
+    return table
+
+
+TABLES: dict[str, Callable[[], "Table"]] = {
+    "worlds": worlds,
+    "policies": policies,
+    "protocols": protocols,
+    "regimes": regimes,
+    "profiles": profiles,
+    "sections": sections,
+}
