@@ -38,6 +38,15 @@ class BeliefTable:
             np.where(known, np.uint8(CERTAIN), np.uint8(0)),
         )
 
+    def reported(self) -> BeliefTable:
+        """Return what an agent reports of its own accord: of unknown fields neither age nor doubt."""
+        known = self.value != UNKNOWN
+        return BeliefTable(
+            self.value,
+            self.staleness * known,
+            np.where(known, self.confidence, np.uint8(CERTAIN)),
+        )
+
     def age(self) -> None:
         """Let one step pass: every reported staleness grows by one."""
         np.minimum(self.staleness + np.uint8(1), np.uint8(STALENESS_LIMIT), out=self.staleness)

@@ -107,8 +107,7 @@ def read_episodes(path: Path, cells: Sequence[Cell], sizes: Sequence[int]) -> li
         return DamagedTableError(f"{path.name}: {what}")
 
     try:
-        with pq.ParquetFile(path) as file:  # `read_table` would import pandas
-            table = file.read()
+        table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
         raise damaged(f"cannot be read as Parquet ({error})") from None
     keys = _key_columns(cells, sizes)

@@ -142,6 +142,8 @@ def decide(
         [row] whether it probes, [row] which field, [row] the highest score (NaN where a policy has none).
     """
     rows = len(used)
+    if block.world.protocol.structure == "reported":
+        table = table.reported()
     probes = np.zeros(rows, dtype=bool)
     target = np.zeros(rows, dtype=np.int64)
     rho = np.full(rows, np.nan)

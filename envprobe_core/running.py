@@ -17,6 +17,7 @@ import numpy as np
 
 from envprobe_core.logs import encode_episodes
 from envprobe_core.runstore import Part, RunFolder, write_part
+from envprobe_core.scoring import Columns
 from envprobe_core.sweep import BATCH_SIZE, plan_tasks, score_task, simulate
 
 PROCESS_PAYS = 6000  # episodes (a logged one counts threefold) that outweigh starting a process
@@ -48,7 +49,7 @@ def run_missing(
     jobs: int | None = None,
     batch_size: int = BATCH_SIZE,
     progress: Callable[[int, int], None] | None = None,
-) -> None:
+) -> list[Columns]:
     """Run the parts that a folder lacks and finish it.
 
     Args:
@@ -57,6 +58,9 @@ def run_missing(
         jobs: processes; None means every core, where that is faster.
         batch_size: rows a block; changes nothing but speed and memory.
         progress: called with the number of episodes done and to do.
+
+    Returns:
+        The columns of each cell.
     """
     if jobs is None:
         jobs = worthwhile_jobs(missing)
@@ -66,7 +70,7 @@ def run_missing(
         done += stored
         if progress is not None:
             progress(done, total)
-    folder.finish()
+    return folder.finish()
 
 
 def worthwhile_jobs(parts: Sequence[Part]) -> int:
@@ -103,7 +107,7 @@ def plan_groups(folder: Path, parts: Sequence[Part], batch_size: int) -> list[Gr
 def run_group(group: Group) -> int:
     """Simulate, score and store the parts of a group; return the number of episodes."""
     parts = group.parts
-    columns: list[list[dict[str, np.ndarray]]] = [[] for _ in parts]
+    columns: list[list[Columns]] = [[] for _ in parts]
     texts: list[list[bytes]] = [[] for _ in parts]
     done = [0] * len(parts)
     cells, seeds = [part.cell for part in parts], [part.seeds for part in parts]

@@ -143,8 +143,12 @@ class RunFolder:
         """Return the parts that have not been run."""
         return [part for part in self.parts if self._stored(part) is None]
 
-    def finish(self) -> None:
-        """Put logs and table together from the parts, state the hashes, and clear the parts away."""
+    def finish(self) -> list[Columns]:
+        """Put logs and table together, state the hashes, and clear the parts away.
+
+        Returns:
+            The columns of each cell.
+        """
         stored = [self._stored(part) for part in self.parts]
         cells = self.inputs.cells
         of_cell: list[list[int]] = [[] for _ in cells]
@@ -166,13 +170,14 @@ class RunFolder:
         self.manifest = finished_manifest(self.inputs, self.manifest, hashes, total)
         write_manifest(self.path, self.manifest)
         self.tidy()
+        return columns
 
     def tidy(self) -> None:
         """Remove what a finished run does not need."""
         shutil.rmtree(self.path / PARTS, ignore_errors=True)
 
-    def columns(self) -> list[Columns]:
-        """Return the columns of each cell of a finished run, from its table.
+    def read(self) -> list[Columns]:
+        """Read a finished run's table: the columns of each cell.
 
         Raises:
             InputError: if a file is missing, or the table is not what the manifest says.

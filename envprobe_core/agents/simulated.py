@@ -161,7 +161,8 @@ class SimulatedAgent:
         dependency: Floats | None = None
         single = self._single
         if self.reports or len(single):
-            used = self.world.used_fields(self.static, observation.place, action)
+            known = table.value != UNKNOWN
+            used = self.world.used_fields(self.static, observation.place, action) & known
         if len(single):
             first = np.argmax(used[single], axis=1)
             named = used[single, first]
@@ -172,7 +173,7 @@ class SimulatedAgent:
             dependency = np.where(used, REPORTED_DEPENDENCY, 0.0)
             criticality = used.astype(np.float64)
             goal = list(self.world.goal_fields)
-            criticality[:, goal] = np.maximum(criticality[:, goal], 0.5)
+            criticality[:, goal] = np.maximum(criticality[:, goal], 0.5 * known[:, goal])
             if len(single):
                 only = np.zeros((len(single), self.world.fields), dtype=bool)
                 only[named, first[named]] = True

@@ -1,15 +1,12 @@
 """``envprobe run`` and ``envprobe recompute``: make a run folder, and check one from its logs."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ALL = "all"
 LISTED = 20  # disagreements that are spelled out
@@ -35,7 +32,8 @@ def run(
             "--protocol",
             metavar="P",
             help="Protocol, also with switches turned, as in paper:clock=stands,end=success; "
-            "may be repeated.  [default: paper]",
+            "may be repeated.",
+            show_default="paper",
         ),
     ] = None,
     seeds: Annotated[
@@ -43,20 +41,21 @@ def run(
         typer.Option(
             "--seeds",
             metavar="A:B",
-            help="Seeds A..B-1, a seed, or several of these with commas.  "
-            "[default: the regime's own, at S2 those of the protocol: 0:220, released 42:262]",
+            help="Seeds A..B-1, a seed, or several of these with commas.",
+            show_default="the regime's own; at S2 0:220, under released 42:262",
         ),
     ] = None,
     budget: Annotated[
         int | None,
-        typer.Option("--budget", metavar="N", help="Probes an episode may fire.  [default: horizon/4]"),
+        typer.Option("--budget", metavar="N", help="Probes an episode may fire.", show_default="horizon / 4"),
     ] = None,
     threshold: Annotated[
         float | None,
         typer.Option(
             "--threshold",
             metavar="X",
-            help="Score from which a policy probes; for policies that have one.  [default: 1.5]",
+            help="Score from which a policy probes; for policies that have one.",
+            show_default="1.5",
         ),
     ] = None,
     profile: Annotated[
@@ -68,7 +67,8 @@ def run(
             "--jobs",
             min=1,
             max=256,
-            help="Processes; changes nothing but speed.  [default: every core, where that pays]",
+            help="Processes; changes nothing but speed.",
+            show_default="every core, where that is faster",
         ),
     ] = None,
     batch_size: Annotated[
@@ -119,12 +119,14 @@ def run(
     with open_run(out, inputs) as folder:
         if folder.finished:
             typer.echo(f"{out}: this run is finished already; nothing was repeated", err=True)
+            columns = folder.read()
         else:
             from envprobe_core.running import run_missing
 
             with _progress("episodes") as show:
-                run_missing(folder, folder.missing(), jobs=jobs, batch_size=batch_size, progress=show)
-        columns = folder.columns()
+                columns = run_missing(
+                    folder, folder.missing(), jobs=jobs, batch_size=batch_size, progress=show
+                )
     rows = summarise(inputs.cells, columns)
     if json:
         import orjson
@@ -158,13 +160,13 @@ def recompute(
     typer.echo(report.text)
 
 
-def _every(names: list[str], known: Sequence[str] | Any) -> list[str]:
+def _every(names: list[str], known: Iterable[str]) -> list[str]:
     """Replace the word `all` by every name."""
     return [each for name in names for each in (known if name == ALL else [name])]
 
 
 @contextmanager
-def _progress(label: str) -> "Iterator[Callable[[int, int], None] | None]":
+def _progress(label: str) -> Iterator[Callable[[int, int], None] | None]:
     """Show a bar on standard error where that is a terminal."""
     if not sys.stderr.isatty():
         yield None
@@ -178,7 +180,7 @@ def _progress(label: str) -> "Iterator[Callable[[int, int], None] | None]":
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def _print_table(rows: "Sequence[dict[str, Any]]") -> None:
+def _print_table(rows: Sequence[dict[str, Any]]) -> None:
     """Print the summary for people: rounded, intervals in brackets."""
     from rich.console import Console
     from rich.table import Table

@@ -109,6 +109,15 @@ class Agent:
         if used != NONE:
             self.confidence[used] = 90
 
+    def publish(self, known_only: bool) -> None:
+        """Show the policy what is reported; where the graph is hidden, nothing on unknown fields."""
+        self.reported_staleness, self.reported_confidence = self.staleness, self.confidence
+        if known_only and UNKNOWN in self.value:
+            pairs = list(zip(self.value, self.staleness, strict=True))
+            self.reported_staleness = [0 if value == UNKNOWN else tau for value, tau in pairs]
+            pairs = list(zip(self.value, self.confidence, strict=True))
+            self.reported_confidence = [100 if value == UNKNOWN else conf for value, conf in pairs]
+
     def propose(self, t: int) -> int:
         """Return the plan's next action, by a slip any action, and `wait` once it has quit."""
         if t > 0 and self.impulse_words[t][3] & LOW < self.quit:

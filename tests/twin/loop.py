@@ -59,9 +59,10 @@ def run_episode(
             agent.update(t)
         over = t == horizon or (stops and truth.success)
         proposal = agent.propose(t)
-        c, d, first_used = structure.terms(proposal, truth.here)
+        c, d, first_used = structure.terms(proposal, truth.here, agent.value)
         if profile.single_report:
             agent.report_only(first_used)
+        agent.publish(not graph_known)
 
         episode.belief.append(agent.value[:])
         episode.staleness.append(agent.staleness[:])
@@ -73,9 +74,10 @@ def run_episode(
 
         # score all belief fields
         if scored:
+            tau_hat, conf_hat = agent.reported_staleness, agent.reported_confidence
             rho = [
                 ((c_i + s[tau]) + u[conf]) + d_i
-                for c_i, tau, conf, d_i in zip(c, agent.staleness, agent.confidence, d, strict=True)
+                for c_i, tau, conf, d_i in zip(c, tau_hat, conf_hat, d, strict=True)
             ]
 
         # the gate: probe a field, or execute the proposed action

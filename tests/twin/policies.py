@@ -1,7 +1,7 @@
 """The policies: score terms that come from the task, and gates that choose a field or none."""
 
 from .agent import Agent
-from .given import LOW, NONE
+from .given import LOW, NONE, UNKNOWN
 from .graphnav import Layout as GraphNavLayout
 from .objectstate import Layout as ObjectStateLayout
 from .tooldag import Layout as ToolDAGLayout
@@ -44,34 +44,37 @@ class Structure:
         self.c = [wc * (w / top) for w in weights]
         self.reported, self.single_report = reported, single_report
         self.wc, self.wd = wc, wd
-        self.known: dict[tuple[int, int], tuple[list[float], list[float], int]] = {}
+        self.known: dict[tuple[int, int], tuple[list[float], list[float], list[int]]] = {}
 
-    def terms(self, action: int, here: int) -> tuple[list[float], list[float], int]:
-        """Return wc * c, wd * d and the first field used by the action (-1: none)."""
+    def terms(self, action: int, here: int, value: list[int]) -> tuple[list[float], list[float], int]:
+        """Return wc * c, wd * d and the first known field used by the action (-1: none)."""
+        if self.reported:
+            return self.from_report(action, here, value)
         terms = self.known.get((action, here))
         if terms is None:
-            compute = self.from_report if self.reported else self.from_graph
-            terms = self.known[action, here] = compute(action, here)
-        return terms
+            terms = self.known[action, here] = self.from_graph(action, here)
+        c, d, used = terms
+        return c, d, next((field for field in used if value[field] != UNKNOWN), NONE)
 
-    def from_graph(self, action: int, here: int) -> tuple[list[float], list[float], int]:
+    def from_graph(self, action: int, here: int) -> tuple[list[float], list[float], list[int]]:
         """Return the terms that the static task graph gives."""
         d = [0.0] * self.layout.fields
         roles = self.layout.roles(action, here)
         for field, role in roles.items():
             d[field] = self.wd * role
-        return self.c, d, min([field for field in roles if roles[field] == 1], default=NONE)
+        return self.c, d, sorted(field for field in roles if roles[field] == 1)
 
-    def from_report(self, action: int, here: int) -> tuple[list[float], list[float], int]:
-        """Return the terms that the agent reports."""
+    def from_report(self, action: int, here: int, value: list[int]) -> tuple[list[float], list[float], int]:
+        """Return the terms that the agent reports: none on what it does not know."""
         c, d = [0.0] * self.layout.fields, [0.0] * self.layout.fields
-        used = self.layout.reported_as_used(action, here)
+        used = [f for f in self.layout.reported_as_used(action, here) if value[f] != UNKNOWN]
         first = min(used, default=NONE)
         if self.single_report:
             used = used and [first]
         else:
             for field in self.layout.goal_fields:
-                c[field] = self.wc * 0.5
+                if value[field] != UNKNOWN:
+                    c[field] = self.wc * 0.5
         for field in used:
             c[field] = self.wc * 1.0
             d[field] = self.wd * (0.5 + 0.5 * min(1, 1 / 3))
@@ -123,16 +126,16 @@ class Gates:
         if t == 0 or t % period != 0:
             return NONE
         if self.released:
-            return agent.staleness.index(max(agent.staleness))
+            return agent.reported_staleness.index(max(agent.reported_staleness))
         return used % self.fields
 
     def self_uncertainty(
         self, t: int, agent: Agent, gold: list[int], rho: list[float], d: list[float], used: int
     ) -> int:
         """Probe the lowest reported confidence, if it is low (or, released, a risk reported)."""
-        lowest = min(agent.confidence)
+        lowest = min(agent.reported_confidence)
         unsure = lowest < 50 or agent.risk_is_medium if self.released else lowest < 70
-        return agent.confidence.index(lowest) if unsure else NONE
+        return agent.reported_confidence.index(lowest) if unsure else NONE
 
     def simple(
         self, t: int, agent: Agent, gold: list[int], rho: list[float], d: list[float], used: int
@@ -150,7 +153,7 @@ class Gates:
             return field
         ranked = sorted(range(self.fields), key=lambda i: -rho[i])  # stable: ties to the first
         for candidate in ranked[:3]:
-            if d[candidate] == 1 and agent.confidence[candidate] < 70:
+            if d[candidate] == 1 and agent.reported_confidence[candidate] < 70:
                 return candidate
         return NONE
 
