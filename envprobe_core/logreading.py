@@ -112,7 +112,7 @@ class _Lines:
                 yield from stream
         except EOFError:
             self.number += 1
-            self.damaged("is missing: the file is truncated")
+            self.damaged("cannot be read: the file is truncated here")
         except (gzip.BadGzipFile, zlib.error) as error:
             self.number += 1
             self.damaged(f"cannot be decompressed ({error})")

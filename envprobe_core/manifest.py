@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -21,16 +20,10 @@ from envprobe_core import __version__
 from envprobe_core.cells import Cell, make_cell, parse_seeds
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import parse_protocol
+from envprobe_core.sources import engine_sha256
 
 FORMAT = "envprobe-run/1"
-PACKAGE = Path(__file__).resolve().parent
-ROOTS = ("running.py", "summary.py")
-"""The modules whose imports, followed to the end, are the engine that a run depends on."""
-
 LONGEST_SLUG = 80
-_IMPORT = re.compile(
-    r"^\s*(?:from|import) envprobe_core([\w.]*)(?: import (?:\(([^)]*)\)|([\w, ]+)))?", re.MULTILINE
-)
 
 Seeds = npt.NDArray[np.int64]
 
@@ -274,30 +267,3 @@ def _versions() -> dict[str, str]:
         "orjson": orjson.__version__,
         "zlib": zlib.ZLIB_RUNTIME_VERSION,
     }
-
-
-def engine_sources() -> list[Path]:
-    """Return the modules that a run's results depend on, by following imports from `ROOTS`."""
-    found: dict[Path, None] = {}
-    waiting = [PACKAGE / name for name in ROOTS]
-    while waiting:
-        path = waiting.pop()
-        if path in found or not path.is_file():
-            continue
-        found[path] = None
-        for match in _IMPORT.finditer(path.read_text(encoding="utf-8")):
-            base = PACKAGE.joinpath(*filter(None, match[1].split(".")))
-            listed = (match[2] or match[3] or "").split(",")
-            names = [name.split()[0] for name in listed if name.split()]
-            for module in (base, *(base / name for name in names)):
-                waiting += [module.with_suffix(".py"), module / "__init__.py"]
-    return sorted(found)
-
-
-def engine_sha256() -> str:
-    """Return SHA-256 over the names and contents of the engine's sources."""
-    total = hashlib.sha256()
-    for path in engine_sources():
-        content = hashlib.sha256(path.read_bytes()).digest()
-        total.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0" + content)
-    return total.hexdigest()

@@ -16,7 +16,8 @@ from typing import TypeVar
 import numpy as np
 
 from envprobe_core.logs import encode_episodes
-from envprobe_core.runstore import Part, RunFolder, write_part
+from envprobe_core.parts import Part, write_part
+from envprobe_core.runstore import RunFolder
 from envprobe_core.scoring import Columns
 from envprobe_core.sweep import BATCH_SIZE, plan_tasks, score_task, simulate
 

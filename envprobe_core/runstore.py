@@ -1,10 +1,10 @@
 """The run folder: who may write to it, what is finished in it, and how it is put together.
 
 A folder holds `manifest.json` (what the run is, and in the end its hashes), `episodes.parquet` and
-`logs/`. While a run goes on, `parts/` holds what is finished; a part is one cell's next
-`PART_EPISODES` episodes. Every file is written under another name and then renamed, so that a run
-that is killed leaves whole files only, and the same command goes on where it stopped. The manifest
-says `finished` only after everything else is in place.
+`logs/`; while a run goes on, `parts/` holds what is finished (see `parts`). Every file is written
+under another name and then renamed, so that a run that is killed leaves whole files only, and the
+same command goes on where it stopped. The manifest says `finished` only after everything else is
+in place.
 """
 
 from __future__ import annotations
@@ -13,109 +13,32 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 
-from envprobe_core.cells import Cell
-from envprobe_core.episodes import (
-    DamagedTableError,
-    columns_as_lists,
-    columns_from_lists,
-    read_episodes,
-    write_episodes,
-)
+from envprobe_core.episodes import DamagedTableError, read_episodes, write_episodes
 from envprobe_core.errors import InputError
 from envprobe_core.logs import compress, encode_line, log_footer, log_header
 from envprobe_core.manifest import (
     FORMAT,
     RunInputs,
-    cell_slug,
     finished_manifest,
     first_difference,
     inputs_of,
     log_name,
     new_manifest,
 )
+from envprobe_core.parts import PARTS, TEMPORARY, Part, cut_parts, read_part, replacing
 from envprobe_core.scoring import Columns
 from envprobe_core.summary import result_hash, total_hash
 
 MANIFEST = "manifest.json"
 EPISODES = "episodes.parquet"
-PARTS = "parts"
-PART_EPISODES = 500  # fixed: a log's bytes depend on where its chunks are cut
-TEMPORARY = ".part"
-
-
-@dataclass(frozen=True)
-class Part:
-    """Neighbouring episodes of one cell: the unit that is written once and never run again.
-
-    Attributes:
-        index: position of the cell in the run.
-        number: position of the part in the cell.
-        cell: the cell.
-        seeds: the part's seeds, ascending.
-        logged: how many of them, from the first, are logged.
-    """
-
-    index: int
-    number: int
-    cell: Cell
-    seeds: npt.NDArray[np.int64]
-    logged: int
-
-    @property
-    def stem(self) -> str:
-        """Return the name of the part's files, without their endings."""
-        return f"{cell_slug(self.cell)}.{self.number:06d}"
-
-
-def cut_parts(inputs: RunInputs) -> list[Part]:
-    """Cut a run into parts, in the order of cells and seeds."""
-    parts = []
-    for index, (cell, seeds) in enumerate(zip(inputs.cells, inputs.seeds_of_cells, strict=True)):
-        to_log = len(inputs.logged(index))
-        for number, start in enumerate(range(0, len(seeds), PART_EPISODES)):
-            own = seeds[start : start + PART_EPISODES]
-            parts.append(Part(index, number, cell, own, int(np.clip(to_log - start, 0, len(own)))))
-    return parts
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Give a name to write to, and put what was written in place at once when it is whole.
-
-    Args:
-        path: the file that appears, or is replaced, in one step.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def write_part(folder: Path, part: Part, columns: Columns, text: bytes) -> None:
-    """Store a finished part: first the lines of its log, then its columns, which say that it is whole.
-
-    Args:
-        folder: the run's folder.
-        part: the part.
-        columns: its episodes.
-        text: the lines of its logged episodes.
-    """
-    if part.logged:
-        with replacing(folder / PARTS / f"{part.stem}.gz") as path:
-            path.write_bytes(compress(text))
-    with replacing(folder / PARTS / f"{part.stem}.json") as path:
-        path.write_bytes(orjson.dumps({"lines": text.count(b"\n"), **columns_as_lists(columns)}))
 
 
 class RunFolder:
@@ -141,7 +64,7 @@ class RunFolder:
 
     def missing(self) -> list[Part]:
         """Return the parts that have not been run."""
-        return [part for part in self.parts if self._stored(part) is None]
+        return [part for part in self.parts if read_part(self.path, part) is None]
 
     def finish(self) -> list[Columns]:
         """Put logs and table together, state the hashes, and clear the parts away.
@@ -149,20 +72,16 @@ class RunFolder:
         Returns:
             The columns of each cell.
         """
-        stored = [self._stored(part) for part in self.parts]
-        cells = self.inputs.cells
-        of_cell: list[list[int]] = [[] for _ in cells]
-        for position, part in enumerate(self.parts):
-            of_cell[part.index].append(position)
-        columns = []
-        for index, positions in enumerate(of_cell):
-            own = [stored[position] for position in positions]
-            if any(item is None for item in own):
-                raise RuntimeError(f"{cell_slug(cells[index])} is put together before it is run")
-            measures = [item[1] for item in own if item]
+        cells, columns = self.inputs.cells, []
+        for index, group in groupby(self.parts, key=lambda part: part.index):
+            parts = list(group)
+            stored = [read_part(self.path, part) for part in parts]
+            if None in stored:
+                raise RuntimeError(f"{parts[0].stem} is put together before it has been run")
+            measures = [item[1] for item in stored if item]
             columns.append({k: np.concatenate([m[k] for m in measures]) for k in measures[0]})
-            if len(self.inputs.logged(index)):
-                self._write_log(index, positions, sum(item[0] for item in own if item))
+            if parts[0].logged:
+                self._write_log(index, parts, sum(item[0] for item in stored if item))
         with replacing(self.path / EPISODES) as path:
             write_episodes(path, cells, columns)
         hashes = [result_hash(part) for part in columns]
@@ -197,25 +116,13 @@ class RunFolder:
             )
         return columns
 
-    def _stored(self, part: Part) -> tuple[int, Columns] | None:
-        """Return a part's number of log lines and its columns; None if it is not there, or not whole."""
-        stem = self.path / PARTS / part.stem
-        with suppress(OSError, ValueError, KeyError, TypeError, OverflowError):
-            content = orjson.loads(stem.with_name(f"{part.stem}.json").read_bytes())
-            columns = columns_from_lists(content)
-            whole = np.array_equal(columns["seed"], part.seeds)
-            if whole and (not part.logged or stem.with_name(f"{part.stem}.gz").is_file()):
-                return int(content["lines"]), columns
-        return None
-
-    def _write_log(self, index: int, positions: Sequence[int], lines: int) -> None:
+    def _write_log(self, index: int, parts: Sequence[Part], lines: int) -> None:
         cell, seeds = self.inputs.cells[index], self.inputs.logged(index)
         target = self.path / log_name(cell)
         target.parent.mkdir(exist_ok=True)
         with replacing(target) as path, path.open("wb") as log:
             log.write(compress(encode_line(log_header(cell, seeds))))
-            for position in positions:
-                part = self.parts[position]
+            for part in parts:
                 if part.logged:
                     log.write((self.path / PARTS / f"{part.stem}.gz").read_bytes())
             log.write(compress(encode_line(log_footer(lines, len(seeds)))))

@@ -1,0 +1,608 @@
+"""The commands `run` and `list`, as a user meets them: real processes, folders, kills."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from envprobe_core import running
+from envprobe_core.cells import make_cell
+from envprobe_core.cli import main
+from envprobe_core.manifest import cell_slug, make_inputs, seed_ranges
+from envprobe_core.policies import POLICIES
+from envprobe_core.protocols import SWITCHES, parse_protocol, switch_values
+from envprobe_core.regimes import REGIMES
+from envprobe_core.runstore import open_run
+from envprobe_core.sources import PACKAGE, engine_sources
+from envprobe_core.summary import ROW_KEYS
+from envprobe_core.worlds import WORLDS
+
+COMMAND = [sys.executable, "-m", "envprobe_core"]
+SMALL = ["--world", "tooldag", "--policy", "simple", "--policy", "no-probe", "--seeds", "0:6"]
+KEYS = ("world", "policy", "regime", "protocol", "profile", "budget", "threshold")
+MEASURES = ("seed", "n_fields", "horizon", "steps", "accuracy", "accuracy_terminal", "accuracy_slot")
+MEASURES += ("success", "probes", "useful", "collapse_onset", "actions", "valid_actions")
+MEASURES += ("action_onset", "repeated_probes", "digest")
+
+
+def envprobe(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own."""
+    given = [*COMMAND, *map(str, arguments)]
+    return subprocess.run(given, capture_output=True, text=True, timeout=120)
+
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    """Run the command in this process: exit code, standard output, standard error."""
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as end:
+            main(list(map(str, arguments)))
+        return end.value.code, *capsys.readouterr()  # type: ignore[return-value]
+
+    return run
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file of a folder, by its name in it."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def test_json_is_one_array_and_nothing_else(tmp_path: Path) -> None:
+    done = envprobe("run", *SMALL, "--protocol", "paper", "--json", "--out", tmp_path / "run")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = json.loads(done.stdout)
+    assert [tuple(row) for row in rows] == [ROW_KEYS] * 2
+    simple, idle = rows
+    assert (simple["world"], simple["policy"], simple["n"]) == ("tooldag", "simple", 6)
+    assert (simple["regime"], simple["protocol"], simple["profile"]) == ("S2", "paper", "typical")
+    assert idle["useful_probe_rate"] is None
+    assert idle["probes"] == 0
+    assert re.fullmatch(r"[0-9a-f]{64}", simple["result_hash"])
+
+
+def test_the_folder_holds_table_logs_and_manifest(tmp_path: Path, call: Call) -> None:
+    run = tmp_path / "deep" / "run"
+    code, out, _ = call("run", *SMALL, "--out", run)
+    assert code == 0
+    assert "2 cells, 12 episodes, S2, profile typical" in out
+    logs = ["logs/tooldag_S2_paper_no-probe.jsonl.gz", "logs/tooldag_S2_paper_simple.jsonl.gz"]
+    assert sorted(contents(run)) == ["episodes.parquet", *logs, "manifest.json"]
+    frame = pd.read_parquet(run / "episodes.parquet")
+    assert tuple(frame.columns) == KEYS + MEASURES
+    assert frame["seed"].tolist() == [*range(6), *range(6)]
+    idle = frame[frame["policy"] == "no-probe"]
+    assert idle["threshold"].isna().all()
+    assert (frame["budget"] == 7).all()
+    assert frame["success"].dtype == bool
+    never = frame["collapse_onset"].isna()
+    assert never.any()
+    assert (~never).any()
+    assert frame.loc[~never, "collapse_onset"].between(0, 30).all()
+    lines = gzip.decompress((run / logs[0]).read_bytes()).splitlines()
+    assert len(lines) == 1 + 6 * 31 + 1
+
+
+def test_the_manifest_says_what_was_run_and_nothing_of_where_and_when(tmp_path: Path, call: Call) -> None:
+    run = tmp_path / "run"
+    _, out, _ = call("run", *SMALL, "--budget", "3", "--json", "--out", run)
+    text = (run / "manifest.json").read_text()
+    manifest = json.loads(text)
+    assert manifest["finished"] is True
+    assert manifest["inputs"] == {
+        "worlds": ["tooldag"],
+        "policies": ["simple", "no-probe"],
+        "regime": "S2",
+        "protocols": ["paper"],
+        "profile": "typical",
+        "budget": 3,
+        "threshold": None,
+        "seeds": "0:6",
+        "logs": "full",
+    }
+    assert manifest["versions"]["numpy"] == np.__version__
+    assert manifest["protocols"]["paper"]["clock"] == "runs"
+    assert manifest["profile"]["omit"] == 0.15
+    cells = manifest["cells"]
+    assert [cell["result_hash"] for cell in cells] == [row["result_hash"] for row in json.loads(out)]
+    assert (cells[0]["threshold"], cells[1]["threshold"]) == (1.5, None)
+    for word in (str(tmp_path), str(PACKAGE), os.uname().nodename, time.strftime("%Y-")):
+        assert word not in text
+
+
+def test_every_default_is_in_the_help() -> None:
+    done = envprobe("run", "--help")
+    text = " ".join(re.sub("[│╭╮╰╯─]", " ", done.stdout).split())
+    for words in (
+        "[default: S2]",
+        "[default: (paper)]",
+        "at S2 0:220, under released 42:262",
+        "[default: (horizon / 4)]",
+        "[default: (1.5)]",
+        "[default: typical]",
+        "[default: full]",
+        "[default: 1500]",
+    ):
+        assert words in text
+
+
+def test_each_cell_has_its_own_default_seeds(tmp_path: Path, call: Call) -> None:
+    given = ["--world", "tooldag", "--policy", "no-probe", "--logs", "none", "--json"]
+    given += ["--protocol", "paper", "--protocol", "released", "--out"]
+    assert call("run", *given, tmp_path / "a")[0] == 0
+    frame = pd.read_parquet(tmp_path / "a" / "episodes.parquet")
+    ends = frame.groupby("protocol")["seed"].agg(["min", "max"]).T.to_dict("list")
+    assert ends == {"paper": [0, 219], "released": [42, 261]}
+    code, out, _ = call("run", *given, tmp_path / "b", "--regime", "S1")
+    assert [row["n"] for row in json.loads(out)] == [30, 30]
+    assert code == 0
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of a run in one process, in blocks of the usual size."""
+    folder = tmp_path_factory.mktemp("reference") / "run"
+    assert envprobe("run", *GRID, "--jobs", "1", "--out", folder).returncode == 0
+    return contents(folder)
+
+
+GRID = ["--world", "graphnav", "--world", "tooldag", "--seeds", "0:40", "--regime", "R3"]
+GRID += ["--policy", "simple", "--policy", "yoked", "--policy", "random", "--policy", "judge"]
+GRID += ["--protocol", "observed", "--protocol", "released:end=horizon"]
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        ["--jobs", "2", "--batch-size", "120"],
+        ["--jobs", "2", "--batch-size", "7"],
+        ["--jobs", "1", "--batch-size", "2000"],
+        ["--seeds", "30:40,29,0:29"],
+        ["--world", "graphnav", "--policy", "simple"],
+    ],
+)
+def test_the_same_run_gives_the_same_bytes(
+    tmp_path: Path, reference: dict[str, bytes], how: list[str]
+) -> None:
+    done = envprobe("run", *GRID, *how, "--out", tmp_path / "run")
+    assert done.returncode == 0
+    assert contents(tmp_path / "run") == reference
+
+
+def test_a_cell_alone_has_the_log_and_hash_it_has_among_others(
+    tmp_path: Path, call: Call, reference: dict[str, bytes]
+) -> None:
+    given = ["--world", "tooldag", "--policy", "yoked", "--protocol", "observed", "--regime", "R3"]
+    _, out, _ = call("run", *given, "--seeds", "0:40", "--json", "--out", tmp_path / "run")
+    name = "logs/tooldag_R3_observed_yoked.jsonl.gz"
+    assert (tmp_path / "run" / name).read_bytes() == reference[name]
+    cells = json.loads(reference["manifest.json"])["cells"]
+    (same,) = [cell for cell in cells if cell["log"] == name]
+    assert json.loads(out)[0]["result_hash"] == same["result_hash"]
+
+
+def test_logs_do_not_touch_results(tmp_path: Path, call: Call) -> None:
+    tables = []
+    for logs in ("full", "none", "sample:2", "sample:900"):
+        run = tmp_path / logs.replace(":", "")
+        assert call("run", *SMALL, "--logs", logs, "--out", run)[0] == 0
+        tables.append((run / "episodes.parquet").read_bytes())
+    assert len(set(tables)) == 1
+    assert not (tmp_path / "none" / "logs").exists()
+    log = "logs/tooldag_S2_paper_simple.jsonl.gz"
+    whole, sample = (gzip.decompress((tmp_path / n / log).read_bytes()) for n in ("full", "sample2"))
+    kept = sample.splitlines()
+    assert kept[1:-1] == whole.splitlines()[1 : 1 + 2 * 31]
+    assert json.loads(kept[0])["seeds"] == "0:2"
+    assert json.loads(kept[-1]) == {"lines": 62, "episodes": 2}
+    assert (tmp_path / "sample900" / log).read_bytes() == (tmp_path / "full" / log).read_bytes()
+
+
+def test_large_cells_are_stored_in_several_parts(tmp_path: Path, call: Call) -> None:
+    given = ["--world", "tooldag", "--policy", "no-probe", "--seeds", "0:1100", "--logs", "sample:700"]
+    assert call("run", *given, "--out", tmp_path / "run")[0] == 0
+    log = gzip.decompress((tmp_path / "run/logs/tooldag_S2_paper_no-probe.jsonl.gz").read_bytes())
+    assert json.loads(log.splitlines()[-1]) == {"lines": 700 * 31, "episodes": 700}
+    assert call("recompute", tmp_path / "run")[0] == 0
+
+
+def test_a_finished_run_is_recognised_and_not_repeated(tmp_path: Path, call: Call) -> None:
+    run = tmp_path / "run"
+    first = call("run", *SMALL, "--json", "--out", run)
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+    again = call("run", *SMALL, "--json", "--jobs", "2", "--batch-size", "3", "--out", run)
+    assert first[:2] == again[:2]
+    assert "finished already; nothing was repeated" in again[2]
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        (["--seeds", "0:7"], "seeds: 0:6 there, 0:7 now"),
+        (["--policy", "cd"], "policies: simple no-probe there, simple no-probe cd now"),
+        (["--world", "graphnav"], "worlds: tooldag there, tooldag graphnav now"),
+        (["--regime", "R1"], "regime: S2 there, R1 now"),
+        (["--protocol", "observed"], "protocols: paper there, observed now"),
+        (["--protocol", "paper:clock=stands"], "protocols: paper there, paper:clock=stands now"),
+        (["--budget", "2"], "budget: the default there, 2 now"),
+        (["--profile", "perfect"], "profile: typical there, perfect now"),
+        (["--logs", "none"], "logs: full there, none now"),
+    ],
+)
+def test_a_different_run_is_refused(
+    finished: Path, tmp_path: Path, call: Call, changed: list[str], named: str
+) -> None:
+    run = shutil.copytree(finished, tmp_path / "run")
+    before = contents(run)
+    code, out, err = call("run", *SMALL, *changed, "--out", run)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"holds a different run ({named})" in err
+    assert contents(run) == before
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    with pytest.raises(SystemExit, match="0"):
+        main(["run", *SMALL, "--out", str(folder)])
+    return folder
+
+
+def test_another_engine_or_version_is_another_run(finished: Path, tmp_path: Path, call: Call) -> None:
+    for part, name, label in (("engine", "sources_sha256", "engine"), ("versions", "numpy", "versions")):
+        run = shutil.copytree(finished, tmp_path / part)
+        manifest = json.loads((run / "manifest.json").read_text())
+        manifest[part][name] = "0"
+        (run / "manifest.json").write_text(json.dumps(manifest))
+        code, _, err = call("run", *SMALL, "--out", run)
+        assert code == 2
+        assert f"holds a different run ({label} {name}: 0 there, " in err
+
+
+@pytest.mark.parametrize("name", ["logs/tooldag_S2_paper_simple.jsonl.gz", "episodes.parquet"])
+def test_a_finished_run_that_lost_a_file_is_not_passed_off_as_whole(
+    finished: Path, tmp_path: Path, call: Call, name: str
+) -> None:
+    run = shutil.copytree(finished, tmp_path / "run")
+    (run / name).unlink()
+    code, out, err = call("run", *SMALL, "--out", run)
+    assert (code, out) == (2, "")
+    assert "is marked as finished, but " in err
+    assert name in err
+
+
+def test_a_table_that_does_not_fit_the_manifest_is_not_passed_off(
+    finished: Path, tmp_path: Path, call: Call
+) -> None:
+    run = shutil.copytree(finished, tmp_path / "run")
+    frame = pd.read_parquet(run / "episodes.parquet")
+    frame.loc[0, "actions"] += 1
+    frame.to_parquet(run / "episodes.parquet", index=False)
+    code, _, err = call("run", *SMALL, "--out", run)
+    assert code == 2
+    assert "does not give its result_hash" in err or "column" in err
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "manifest.json", "parts/x"])
+def test_a_foreign_folder_is_left_alone(tmp_path: Path, call: Call, name: str) -> None:
+    (tmp_path / "run" / name).parent.mkdir(parents=True)
+    (tmp_path / "run" / name).write_text("{}")
+    before = contents(tmp_path / "run")
+    code, out, err = call("run", *SMALL, "--out", tmp_path / "run")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "holds no run" in err or "is no manifest" in err
+    assert contents(tmp_path / "run") == before
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path: Path, call: Call) -> None:
+    (tmp_path / "file").write_text("mine")
+    for out, message in (
+        (tmp_path / "file", "is not a folder"),
+        (tmp_path / "file" / "run", "cannot write to"),
+        (Path("/proc/run"), "cannot write to /proc/run"),
+    ):
+        code, _, err = call("run", *SMALL, "--out", out)
+        assert (code, err.count("\n")) == (2, 1)
+        assert message in err
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--world", "moon"], ["unknown world 'moon'", *WORLDS]),
+        (["--policy", "best"], ["unknown policy 'best'", *POLICIES]),
+        (["--regime", "S9"], ["unknown regime 'S9'", *REGIMES]),
+        (["--protocol", "mine"], ["unknown protocol 'mine'", "paper", "observed", "released"]),
+        (["--protocol", "paper:clock=off"], ["clock", "runs or stands", "'off'"]),
+        (["--profile", "wise"], ["unknown profile 'wise'", "typical", "perfect", "scripted"]),
+        (["--seeds", ""], ["seeds ''"]),
+        (["--seeds", "5:5"], ["5:5 is empty"]),
+        (["--seeds", "9:3"], ["9:3 is empty"]),
+        (["--seeds", "0-9"], ["'0-9' is not FIRST:PAST"]),
+        (["--seeds", "-3:2"], ["'-3:2' is not FIRST:PAST"]),
+        (["--seeds", "1,1"], ["a seed stands twice"]),
+        (["--budget", "-1"], ["budget -1 is not in 0..30"]),
+        (["--budget", "31"], ["budget 31 is not in 0..30"]),
+        (["--budget", "some"], ["--budget"]),
+        (["--policy", "judge", "--threshold", "nan"], ["threshold nan is not a finite number"]),
+        (["--policy", "judge", "--threshold", "inf"], ["threshold inf is not a finite number"]),
+        (["--threshold", "1.2"], ["policy no-probe has no threshold", "simple", "cd", "judge"]),
+        (["--jobs", "0"], ["--jobs"]),
+        (["--batch-size", "0"], ["--batch-size"]),
+        (["--logs", "some"], ["logs 'some'", "full, none, and sample:N"]),
+        (["--logs", "sample:0"], ["logs 'sample:0'"]),
+        (["--logs", "sample:-1"], ["logs 'sample:-1'"]),
+        (["--colour", "red"], ["--colour"]),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_no_folder(
+    tmp_path: Path, call: Call, given: list[str], words: list[str]
+) -> None:
+    policy = ["--policy", "simple"] if "judge" in given else ["--policy", "no-probe"]
+    code, out, err = call("run", "--world", "tooldag", *policy, *given, "--out", tmp_path / "run")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    for word in words:
+        assert word in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_bad_input_ends_a_real_process_with_code_2(tmp_path: Path) -> None:
+    done = envprobe("run", *SMALL, "--threshold", "nan", "--out", tmp_path / "run")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "envprobe: threshold nan is not a finite number\n"
+
+
+GOING = ["--world", "graphnav", "--seeds", "0:120", "--batch-size", "5"]
+GOING += ["--policy", "simple", "--policy", "random", "--policy", "oracle"]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of a run that nobody killed."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    assert envprobe("run", *GOING, "--jobs", "1", "--out", folder).returncode == 0
+    return contents(folder)
+
+
+@contextlib.contextmanager
+def going(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that is stopped, by its id, whatever happens."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([*COMMAND, *map(str, arguments)], **pipes)  # type: ignore[call-overload]
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(condition: Callable[[], object], process: subprocess.Popen[str] | None = None) -> None:
+    end = time.monotonic() + 30
+    while not condition() and time.monotonic() < end:
+        if process is not None and process.poll() is not None:
+            return
+        time.sleep(0.002)
+
+
+MOMENTS: dict[str, Callable[[Path], object]] = {
+    "folder": lambda run: run.exists(),
+    "manifest": lambda run: (run / "manifest.json").exists(),
+    "first log": lambda run: len(list(run.glob("parts/*.gz"))) == 1,
+    "second part": lambda run: len(list(run.glob("parts/*.json"))) >= 2,
+    "logs": lambda run: (run / "logs").exists(),
+    "table": lambda run: (run / "episodes.parquet").exists(),
+}
+
+
+@pytest.mark.parametrize(
+    ("moment", "jobs"), [*((name, "1") for name in MOMENTS), ("first log", "2"), ("second part", "2")]
+)
+def test_a_killed_run_is_completed_to_the_same_bytes(
+    tmp_path: Path, whole: dict[str, bytes], moment: str, jobs: str, call: Call
+) -> None:
+    run = tmp_path / "run"
+    with going("run", *GOING, "--jobs", jobs, "--out", run) as process:
+        wait_for(lambda: MOMENTS[moment](run), process)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert set(contents(run)) != set(whole) or contents(run) == whole
+    assert call("run", *GOING, "--batch-size", "150", "--out", run)[0] == 0
+    assert contents(run) == whole
+    assert not (run / "parts").exists()
+
+
+def children_of(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
+def test_a_killed_run_leaves_no_process_behind(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with going("run", *GOING, "--jobs", "2", "--out", run) as process:
+        wait_for(lambda: list(run.glob("parts/*.json")), process)
+        children = children_of(process.pid)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert children
+    wait_for(lambda: not any(map(alive, children)))
+    assert not any(map(alive, children))
+
+
+def test_an_interrupted_run_ends_quietly_and_goes_on(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    run = tmp_path / "run"
+    with going("run", *GOING, "--jobs", "1", "--out", run) as process:
+        wait_for(lambda: list(run.glob("parts/*.json")), process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in out + err
+    assert envprobe("run", *GOING, "--out", run).returncode == 0
+    assert contents(run) == whole
+
+
+def test_finished_parts_are_not_run_again(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch, whole: dict[str, bytes]
+) -> None:
+    run, ran = tmp_path / "run", []
+    worlds, policies = ["graphnav"], ["simple", "random", "oracle"]
+    with open_run(run, make_inputs(worlds, policies, seeds="0:120")) as folder:
+        running.run_group(running.plan_groups(run, folder.missing(), 150)[1])
+        done = sorted(path.name for path in (run / "parts").iterdir())
+        assert [part.cell.policy.name for part in folder.missing()] == ["simple", "oracle"]
+        damaged = run / "parts" / done[1]
+    assert [name.endswith((".gz", ".json")) for name in done] == [True, True]
+    simulate = running.simulate
+
+    def counted(task: running.Task, **how: bool) -> object:
+        ran.extend(piece.cell.policy.name for piece in task.pieces)
+        return simulate(task, **how)
+
+    monkeypatch.setattr(running, "simulate", counted)
+    assert call("run", *GOING, "--jobs", "1", "--batch-size", "150", "--out", run)[0] == 0
+    assert ran == ["simple", "oracle"]
+    assert contents(run) == whole
+    assert not damaged.exists()
+
+
+def test_a_damaged_part_is_run_again(tmp_path: Path, call: Call, whole: dict[str, bytes]) -> None:
+    run = tmp_path / "run"
+    with open_run(run, make_inputs(["graphnav"], ["simple", "random", "oracle"], seeds="0:120")) as folder:
+        for group in running.plan_groups(run, folder.missing(), 150):
+            running.run_group(group)
+        paths = sorted((run / "parts").iterdir())
+        assert len(paths) == 6
+        paths[0].unlink()  # a log without which its part is not whole
+        paths[3].write_text("{}")
+        (run / "parts" / ".x.1.part").write_text("what a kill left behind")
+        assert len(folder.missing()) == 2
+    assert call("run", *GOING, "--batch-size", "150", "--out", run)[0] == 0
+    assert contents(run) == whole
+
+
+def test_two_runs_in_one_folder_keep_out_of_each_others_way(tmp_path: Path, call: Call) -> None:
+    with open_run(tmp_path / "run", make_inputs(["tooldag"], ["simple"])):
+        code, _, err = call("run", "--world", "tooldag", "--policy", "simple", "--out", tmp_path / "run")
+    assert code == 2
+    assert f"another run is writing to {tmp_path / 'run'}" in err
+
+
+def test_file_names_are_safe_and_unlike_each_other() -> None:
+    turned = [f"paper:{switch}={switch_values(switch)[1]}" for switch in SWITCHES]
+    every = ",".join(f"{switch}={switch_values(switch)[1]}" for switch in SWITCHES)
+    most = every.replace("encoding=literal,", "")
+    names = ["paper", "observed", "released", f"paper:{every}", f"paper:{most}", *turned]
+    cells = [make_cell("tooldag", "simple", protocol=parse_protocol(name)) for name in names]
+    slugs = [cell_slug(cell) for cell in cells]
+    assert len(set(slugs)) == len(slugs)
+    for slug in slugs:
+        assert re.fullmatch(r"[\w+~-]+", slug)
+        assert len(slug) < 140
+    assert slugs[0] == "tooldag_S2_paper_simple"
+    assert slugs[7] == "tooldag_S2_paper+clock-stands_simple"
+
+
+def test_seed_ranges_are_as_short_as_they_can_be() -> None:
+    assert seed_ranges(np.array([0, 1, 2, 5, 7, 8])) == "0:3,5,7:9"
+    assert seed_ranges(np.array([4])) == "4"
+
+
+def test_names_given_twice_count_once(tmp_path: Path, call: Call) -> None:
+    twice = ["--policy", "simple", "--protocol", "paper", "--protocol", "paper:clock=runs"]
+    _, out, _ = call("run", *SMALL, *twice, "--json", "--out", tmp_path / "run")
+    assert [row["policy"] for row in json.loads(out)] == ["simple", "no-probe"]
+
+
+def test_the_word_all_stands_for_every_name(tmp_path: Path, call: Call) -> None:
+    given = ["--world", "all", "--policy", "all", "--seeds", "3", "--logs", "none", "--json"]
+    _, out, _ = call("run", *given, "--out", tmp_path / "run")
+    assert [row["world"] for row in json.loads(out)] == [w for w in WORLDS for _ in POLICIES]
+    assert [row["policy"] for row in json.loads(out)] == [p for _ in WORLDS for p in POLICIES]
+    assert json.loads(out)[0]["accuracy_low"] is None
+
+
+def test_a_run_loads_no_heavy_package(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from envprobe_core.cli import main\n"
+        "try:\n    main(sys.argv[1:])\n"
+        "except SystemExit as end:\n    assert end.code == 0\n"
+        "loaded = {'pandas', 'scipy', 'matplotlib', 'IPython', 'papermill'} & set(sys.modules)\n"
+        "assert not loaded, loaded\n"
+    )
+    given = [sys.executable, "-c", program, "run", *SMALL, "--out", str(tmp_path / "run")]
+    done = subprocess.run(given, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_engine_hash_covers_what_results_depend_on() -> None:
+    names = {path.relative_to(PACKAGE).as_posix() for path in engine_sources()}
+    needed = "rollout policies belief noise scoring metrics slots sweep cells logs summary stats"
+    assert {f"{name}.py" for name in needed.split()} <= names
+    for world in WORLDS:
+        assert {f"worlds/{world}.py", f"agents/{world}.py"} <= names
+    assert not {name for name in names if name.startswith(("cli/", "book", "notebooks", "figures"))}
+
+
+def test_list_names_everything(call: Call) -> None:
+    code, out, _ = call("list")
+    assert code == 0
+    for name in [*WORLDS, *POLICIES, *REGIMES, *SWITCHES, "typical", "scripted-true-open"]:
+        assert re.search(rf"^{re.escape(name)}\b", out, re.MULTILINE), name
+    for heading in ("worlds", "policies", "protocols", "regimes", "profiles", "sections"):
+        assert re.search(rf"^{heading} *$", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("what", ["worlds", "policies", "protocols", "regimes", "profiles", "sections"])
+def test_list_shows_one_kind(call: Call, what: str) -> None:
+    code, out, _ = call("list", what)
+    assert code == 0
+    assert out.startswith(what)
+    assert out.count("\n\n") == 1
+
+
+def test_list_describes_each_policy(call: Call) -> None:
+    _, out, _ = call("list", "policies")
+    lines = {line.split()[0]: line for line in out.splitlines() if line.strip()}
+    assert "s+u+d" in lines["minus-c"]
+    assert "1.5" in lines["judge"]
+    assert "repeats the probes of simple; the answer is withheld" in lines["yoked"]
+    assert "sees gold" in lines["oracle"]
+    assert "sees gold" not in lines["simple"]
+
+
+def test_list_refuses_an_unknown_kind(call: Call) -> None:
+    code, out, err = call("list", "planets")
+    assert (code, out) == (2, "")
+    assert err == (
+        "envprobe: no list of 'planets'; accepted: worlds, policies, protocols, regimes, profiles, sections\n"
+    )

@@ -1,0 +1,203 @@
+"""The summary table and the hash of a cell's outcomes."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from strategies import cells, seeds
+from twinning import simulate_cell
+
+from envprobe_core import noise
+from envprobe_core.cells import Cell, make_cell
+from envprobe_core.metrics import right_fields
+from envprobe_core.policies import POLICIES
+from envprobe_core.protocols import PROTOCOLS, RELEASED
+from envprobe_core.scoring import DIGEST_KEY, Columns, outcome_digest
+from envprobe_core.stats import mean_interval, wilson
+from envprobe_core.summary import HASHED, ROW_KEYS, result_hash, summarise, total_hash
+from envprobe_core.sweep import run_cells
+from envprobe_core.worlds import WORLDS
+
+GRID = [
+    make_cell(world, policy, protocol=PROTOCOLS[protocol])
+    for world, protocol in (("tooldag", "released"), ("objectstate", "paper"), ("graphnav", "observed"))
+    for policy in ("random", "simple", "yoked", "oracle")
+]
+
+
+def split(table: Columns, count: int) -> list[Columns]:
+    return [{k: v[table["cell"] == index] for k, v in table.items()} for index in range(count)]
+
+
+def hashes(grid: list[Cell], some: np.ndarray, **how: int) -> list[str]:
+    return [result_hash(part) for part in split(run_cells(grid, some, **how), len(grid))]
+
+
+def columns(n: int = 4, **changes: object) -> Columns:
+    """A cell's episodes, made up."""
+    base: dict[str, object] = {
+        "seed": np.arange(n),
+        "steps": np.full(n, 30),
+        "accuracy": np.linspace(0.2, 0.8, n),
+        "accuracy_terminal": np.linspace(0.1, 0.4, n),
+        "accuracy_slot": np.full(n, 0.5),
+        "success": np.arange(n) == 1,
+        "probes": np.array([0, 2, 4, 4][:n]),
+        "useful": np.array([0, 1, 1, 0][:n]),
+        "collapse_onset": np.array([3.0, np.nan, 5.0, np.nan][:n]),
+        "actions": np.full(n, 20),
+        "valid_actions": np.full(n, 15),
+        "action_onset": np.full(n, np.nan),
+        "repeated_probes": np.zeros(n, dtype=np.int64),
+        "digest": np.arange(n, dtype=np.uint64) + np.uint64(2**63),
+    }
+    return base | changes  # type: ignore[return-value]
+
+
+def test_a_row_by_hand() -> None:
+    (row,) = summarise([make_cell("tooldag", "simple", protocol=RELEASED)], [columns()])
+    assert tuple(row) == ROW_KEYS
+    names = [row[key] for key in ("world", "policy", "regime", "protocol", "profile", "n")]
+    assert names == ["tooldag", "simple", "S2", "released", "typical", 4]
+    accuracy = mean_interval(columns()["accuracy"])
+    found = (row["accuracy"], row["accuracy_low"], row["accuracy_high"])
+    assert found == (accuracy.value, accuracy.low, accuracy.high)
+    assert row["accuracy"] == pytest.approx(0.5)
+    assert row["accuracy_terminal"] == pytest.approx(0.25)
+    assert row["accuracy_slot"] == 0.5
+    success = wilson(1, 4)
+    found = (row["task_success"], row["task_success_low"], row["task_success_high"])
+    assert found == (0.25, success.low, success.high)
+    assert row["probes"] == 2.5
+    assert row["useful_probe_rate"] == pytest.approx((1 / 2 + 1 / 4 + 0 / 4) / 3)
+    assert row["collapse_onset"] == 4.0
+    assert row["onset_censored"] == 2
+
+
+def test_a_mean_without_events_is_none() -> None:
+    never, nothing = np.full(4, np.nan), np.zeros(4, dtype=np.int64)
+    part = columns(probes=nothing, useful=nothing, collapse_onset=never)
+    (row,) = summarise([make_cell("tooldag", "no-probe")], [part])
+    assert row["useful_probe_rate"] is None
+    assert row["collapse_onset"] is None
+    assert row["onset_censored"] == 4
+    assert row["probes"] == 0
+
+
+def test_one_episode_has_no_interval() -> None:
+    (row,) = summarise([make_cell("tooldag", "no-probe")], [columns(1)])
+    assert row["accuracy"] == 0.2
+    assert row["accuracy_low"] is None
+    assert row["accuracy_high"] is None
+    assert row["task_success_high"] < 1
+
+
+def test_cells_of_different_sizes_do_not_touch_each_other() -> None:
+    cell = make_cell("tooldag", "simple")
+    together = summarise([cell] * 3, [columns(4), columns(3), columns(4)])
+    assert together == [summarise([cell], [columns(n)])[0] for n in (4, 3, 4)]
+
+
+def test_the_order_of_episodes_changes_nothing() -> None:
+    cell, order = make_cell("tooldag", "simple"), np.array([2, 0, 3, 1])
+    shuffled = {name: column[order] for name, column in columns().items()}
+    assert summarise([cell], [shuffled]) == summarise([cell], [columns()])
+
+
+def test_the_hash_is_that_of_its_definition() -> None:
+    part = columns()
+    octets = b""
+    for row in range(4):
+        for name in HASHED[:-1]:
+            value = float(part[name][row])
+            octets += struct.pack("<q", -1 if np.isnan(value) else int(value))
+        octets += struct.pack("<Q", int(part["digest"][row]))
+    assert result_hash(part) == hashlib.sha256(octets).hexdigest()
+
+
+@pytest.mark.parametrize("name", HASHED)
+def test_every_outcome_enters_the_hash(name: str) -> None:
+    part = columns()
+    changed = part[name].copy()
+    changed[2] = ~changed[2] if changed.dtype == bool else changed[2] + 1
+    if name == "action_onset":
+        changed[2] = 7.0
+    assert result_hash(columns(**{name: changed})) != result_hash(part)
+
+
+def test_accuracy_does_not_enter_the_hash_but_right_counts_do() -> None:
+    assert result_hash(columns(accuracy=np.zeros(4))) == result_hash(columns())
+    trajectory = simulate_cell(GRID[1], np.arange(3))
+    right = right_fields(trajectory.belief, trajectory.gold)
+    other = right.copy()
+    other[1, 4] += 1
+    ours, theirs = (outcome_digest(counts, trajectory.probe, trajectory.steps) for counts in (right, other))
+    assert (ours != theirs).tolist() == [False, True, False]
+
+
+@settings(max_examples=30, deadline=None)
+@given(cells(), seeds)
+def test_the_digest_is_that_of_its_definition(cell: Cell, some: np.ndarray) -> None:
+    trajectory = simulate_cell(cell, some)
+    right = right_fields(trajectory.belief, trajectory.gold)
+    found = outcome_digest(right, trajectory.probe, trajectory.steps)
+    horizon = cell.regime.horizon
+    words = noise.wide_words(DIGEST_KEY, 2 * horizon + 1)[0].tolist()
+    for row, steps in enumerate(trajectory.steps.tolist()):
+        total = sum((int(right[row, t]) + 1) * words[t] for t in range(steps + 1))
+        total += sum((int(trajectory.probe[row, t]) + 2) * words[horizon + 1 + t] for t in range(steps))
+        assert int(found[row]) == total % 2**64
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(cells(), min_size=1, max_size=4), st.integers(1, 9), st.randoms(use_true_random=False))
+def test_the_hash_of_a_cell_depends_on_nothing_around_it(
+    grid: list[Cell], batch_size: int, shuffle: object
+) -> None:
+    some = np.arange(5)
+    shuffled = some.copy()
+    shuffle.shuffle(shuffled)  # type: ignore[attr-defined]
+    expected = [hashes([cell], some)[0] for cell in grid]
+    assert hashes(grid, shuffled, batch_size=batch_size) == expected
+    assert hashes(grid[::-1], some) == expected[::-1]
+
+
+@pytest.fixture(scope="module")
+def expected() -> list[str]:
+    return hashes(GRID, np.arange(40))
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 220, 2000])
+def test_the_hash_is_the_same_in_any_batch_size(batch_size: int, expected: list[str]) -> None:
+    # a single row a block takes as many Python steps as a full one: a few seeds suffice
+    some = np.arange(4 if batch_size == 1 else 40)
+    wanted = hashes(GRID, some) if batch_size == 1 else expected
+    assert hashes(GRID, some, batch_size=batch_size) == wanted
+
+
+def test_the_hash_is_the_same_in_two_processes(expected: list[str]) -> None:
+    assert hashes(GRID, np.arange(40), batch_size=160, jobs=2) == expected
+
+
+def test_the_hash_tells_every_policy_and_world_apart() -> None:
+    grid = [make_cell(world, policy) for world in WORLDS for policy in POLICIES]
+    found = hashes(grid, np.arange(60))
+    assert len(set(found)) >= len(grid) - 3  # policies that act alike on some world may agree
+
+
+def test_the_total_covers_names_and_hashes() -> None:
+    grid = GRID[:2]
+    assert total_hash(grid, ["a", "b"]) != total_hash(grid, ["b", "a"])
+    assert total_hash(grid, ["a", "b"]) != total_hash([GRID[0], GRID[3]], ["a", "b"])
+    assert total_hash(grid, ["a", "b"]) == total_hash(list(grid), ["a", "b"])
+
+
+def test_under_released_a_placebo_equals_simple_bit_for_bit() -> None:
+    pair = [make_cell("tooldag", policy, protocol=RELEASED) for policy in ("simple", "placebo")]
+    simple, placebo = hashes(pair, np.arange(42, 82))
+    assert simple == placebo
