@@ -18,6 +18,7 @@ from envprobe_core.worlds import WORLDS
 
 RELEASED_SEEDS = (42, 262)
 LARGEST_SEED = 2**63 - 1
+MOST_SEEDS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,8 @@ def parse_seeds(text: str) -> npt.NDArray[np.int64]:
             raise InputError(f"seeds {text!r}: the range {item.strip()} is empty; PAST must exceed FIRST")
         if past - 1 > LARGEST_SEED:
             raise InputError(f"seeds {text!r}: {past - 1} exceeds the largest seed {LARGEST_SEED}")
+        if past - first > MOST_SEEDS:
+            raise InputError(f"seeds {text!r}: {past - first} seeds in a range; at most {MOST_SEEDS}")
         parts.append(np.arange(first, past, dtype=np.int64))
     seeds = np.concatenate(parts)
     if len(np.unique(seeds)) != len(seeds):

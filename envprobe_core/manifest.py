@@ -226,7 +226,7 @@ def inputs_of(manifest: Mapping[str, object]) -> RunInputs:
 
 
 def first_difference(old: Mapping[str, object], new: Mapping[str, object]) -> str | None:
-    """Say where two runs differ: in their inputs, the engine, or the packages they run with.
+    """Say where two runs differ: in inputs and what they stand for, engine, or packages.
 
     Args:
         old: the manifest in the folder.
@@ -235,7 +235,7 @@ def first_difference(old: Mapping[str, object], new: Mapping[str, object]) -> st
     Returns:
         The first difference in words, None where there is none.
     """
-    for part in ("inputs", "engine", "versions"):
+    for part in ("inputs", "profile", "protocols", "engine", "versions"):
         was, wanted = old.get(part), new[part]
         if not isinstance(was, dict) or not isinstance(wanted, dict):
             return f"{part}: missing from its manifest"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import groupby
 from multiprocessing import connection, get_context, parent_process
@@ -139,24 +140,28 @@ def spread(work: Callable[[Item], Result], items: Sequence[Item], jobs: int) -> 
         work: a function of a module.
         items: what to do it on; taken from both ends, so large ones should stand in front.
         jobs: processes in all.
+
+    Raises:
+        BrokenProcessPool: if one of the processes is ended from outside.
     """
     if jobs <= 1 or len(items) <= 1:
         yield from map(work, items)
         return
-    pool = ProcessPoolExecutor(
-        min(jobs, len(items)) - 1, mp_context=get_context("spawn"), initializer=_follow_parent
-    )
+    others = min(jobs, len(items)) - 1
+    left = deque(items)
+    given: set[Future[Result]] = set()
+    pool = ProcessPoolExecutor(others, mp_context=get_context("spawn"), initializer=_follow_parent)
     try:
-        waiting: dict[Future[Result], Item] = {pool.submit(work, item): item for item in items}
-        for future, item in reversed(list(waiting.items())):
-            if future.cancel():
-                del waiting[future]
-                yield work(item)
-            for done in [other for other in waiting if other.done() and not other.cancelled()]:
-                del waiting[done]
-                yield done.result()
-        for future in as_completed(waiting):
-            yield future.result()
+        while left or given:
+            while left and len(given) <= others:  # one each, and one that waits
+                given.add(pool.submit(work, left.popleft()))
+            if left:
+                yield work(left.pop())
+            else:
+                wait(given, return_when=FIRST_COMPLETED)
+            for future in [future for future in given if future.done()]:
+                given.remove(future)
+                yield future.result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
@@ -168,8 +173,8 @@ def _follow_parent() -> None:
     if parent is None:
         return
 
-    def wait() -> None:
+    def end_with_it() -> None:
         connection.wait([parent.sentinel])
         os._exit(1)
 
-    threading.Thread(target=wait, daemon=True).start()
+    threading.Thread(target=end_with_it, daemon=True).start()

@@ -6,6 +6,8 @@ when accuracy counts as collapsed.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+
 import numpy as np
 import numpy.typing as npt
 
@@ -47,6 +49,7 @@ def score_episodes(
     protocol: Protocol,
     writes_true: Mask,
     keeps_open: Mask,
+    wanted: Collection[str] | None = None,
 ) -> Columns:
     """Score every episode of a recording.
 
@@ -56,17 +59,18 @@ def score_episodes(
         protocol: whose scoring switches apply.
         writes_true: [row], whether the agent writes tool values as `True`.
         keeps_open: [row], whether it keeps its list of open tools.
+        wanted: the measures to compute; by default all.
 
     Returns:
-        A column [row] for each measure of the episode table.
+        A column [row] for each measure of the episode table, in the same order whatever is wanted.
     """
     steps, lagged = trajectory.steps, protocol.pairing == "lagged"
     belief, gold = trajectory.belief, trajectory.gold
     right = metrics.right_fields(belief, gold)
-    terminal = metrics.at_end(right, steps) / world.fields
-    matches = writes_true | (protocol.encoding == "meaning")
-    slots = slot_overlap(trajectory, world, lagged, matches, keeps_open)
-    slot_mean = metrics.mean_over_steps(slots, steps)
+    if protocol.accuracy == "slots" or wanted is None or "accuracy_slot" in wanted:
+        matches = writes_true | (protocol.encoding == "meaning")
+        slots = slot_overlap(trajectory, world, lagged, matches, keeps_open)
+        slot_mean = metrics.mean_over_steps(slots, steps)
     if protocol.accuracy == "slots":
         accuracy = slot_mean
         onset = metrics.collapse_onset(slots, steps, 1, protocol.onset)
@@ -74,18 +78,19 @@ def score_episodes(
         track = metrics.lagged_right_fields(belief, gold) if lagged else right
         accuracy = metrics.at_end(track, steps) / world.fields
         onset = metrics.collapse_onset(track / world.fields, steps, 0, protocol.onset)
-    return {
-        "steps": steps,
-        "accuracy": accuracy,
-        "accuracy_terminal": terminal,
-        "accuracy_slot": slot_mean,
-        "success": trajectory.success,
-        "probes": (trajectory.probe >= 0).sum(axis=1),
-        "useful": trajectory.useful.sum(axis=1),
-        "collapse_onset": onset,
-        "actions": trajectory.acted.sum(axis=1),
-        "valid_actions": trajectory.valid.sum(axis=1),
-        "action_onset": metrics.action_onset(trajectory.acted, trajectory.valid),
-        "repeated_probes": metrics.repeated_probes(trajectory.probe, world.fields),
-        "digest": outcome_digest(right, trajectory.probe, steps),
+    scores: dict[str, Callable[[], npt.NDArray[np.generic]]] = {
+        "steps": lambda: steps,
+        "accuracy": lambda: accuracy,
+        "accuracy_terminal": lambda: metrics.at_end(right, steps) / world.fields,
+        "accuracy_slot": lambda: slot_mean,
+        "success": lambda: trajectory.success,
+        "probes": lambda: (trajectory.probe >= 0).sum(axis=1),
+        "useful": lambda: trajectory.useful.sum(axis=1),
+        "collapse_onset": lambda: onset,
+        "actions": lambda: trajectory.acted.sum(axis=1),
+        "valid_actions": lambda: trajectory.valid.sum(axis=1),
+        "action_onset": lambda: metrics.action_onset(trajectory.acted, trajectory.valid),
+        "repeated_probes": lambda: metrics.repeated_probes(trajectory.probe, world.fields),
+        "digest": lambda: outcome_digest(right, trajectory.probe, steps),
     }
+    return {name: score() for name, score in scores.items() if wanted is None or name in wanted}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from multiprocessing import get_context
@@ -15,6 +17,8 @@ import numpy.typing as npt
 from envprobe_core.agents.simulated import SimulatedAgent
 from envprobe_core.cells import Cell, parse_seeds
 from envprobe_core.policies import POLICIES
+from envprobe_core.protocols import Protocol
+from envprobe_core.regimes import Regime
 from envprobe_core.rollout import Arm, Block, drive, rollout
 from envprobe_core.scoring import Columns, score_episodes
 from envprobe_core.trajectory import Trajectory
@@ -23,6 +27,7 @@ from envprobe_core.worlds import World, make_world
 __all__ = ["BATCH_SIZE", "Piece", "Task", "parse_seeds", "plan_tasks", "run_cells", "run_task"]
 
 BATCH_SIZE = 1500
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 Seeds = npt.NDArray[np.int64]
 Result = TypeVar("Result")
 
@@ -46,11 +51,15 @@ class Task:
 def plan_tasks(cells: Sequence[Cell], seeds: Sequence[Seeds], batch_size: int = BATCH_SIZE) -> Iterator[Task]:
     """Cut a grid into blocks of at most `batch_size` rows that share world, regime and protocol."""
 
-    def shape(index: int) -> tuple[str, str, str]:
+    def names(index: int) -> tuple[str, str, str]:
         cell = cells[index]
         return cell.world, cell.regime.name, cell.protocol.name
 
-    for _, group in groupby(sorted(range(len(cells)), key=shape), key=shape):
+    def shape(index: int) -> tuple[str, Regime, Protocol]:  # a reader's own may share a name
+        cell = cells[index]
+        return cell.world, cell.regime, cell.protocol
+
+    for _, group in groupby(sorted(range(len(cells)), key=names), key=shape):
         pieces: list[Piece] = []
         room = batch_size
         for index in group:
@@ -67,13 +76,13 @@ def plan_tasks(cells: Sequence[Cell], seeds: Sequence[Seeds], batch_size: int = 
 
 
 def make_block(world: World, pieces: Sequence[Piece]) -> Block:
-    """Lay the pieces out as the rows of one block."""
+    """Lay the pieces out as the rows of one block; neighbours of one policy are one arm."""
     sizes = np.array([len(piece.seeds) for piece in pieces])
-    stops = np.cumsum(sizes)
-    arms = [
-        Arm(piece.cell.policy, slice(int(stop - size), int(stop)))
-        for piece, size, stop in zip(pieces, sizes, stops, strict=True)
-    ]
+    arms, start = [], 0
+    for policy, group in groupby(pieces, key=lambda piece: piece.cell.policy):
+        stop = start + sum(len(piece.seeds) for piece in group)
+        arms.append(Arm(policy, slice(start, stop)))
+        start = stop
     return Block(
         world,
         np.concatenate([piece.seeds for piece in pieces]),
@@ -133,6 +142,7 @@ def run_cells(
     batch_size: int = BATCH_SIZE,
     jobs: int = 1,
     progress: Callable[[int], None] | None = None,
+    work: Callable[[Task], Columns] = run_task,
 ) -> Columns:
     """Run a grid and return its episode table, in the order of cells and of each cell's seeds.
 
@@ -142,11 +152,12 @@ def run_cells(
         batch_size: rows a block; changes nothing but speed and memory.
         jobs: processes; changes nothing but speed.
         progress: called with the number of episodes that have just finished.
+        work: what runs and measures a task; a function of a module, with the columns of `run_task` and more.
     """
     of_cell = seeds_of_cells(cells, seeds)
     tasks = list(plan_tasks(cells, of_cell, batch_size))
     parts = []
-    for part in run_tasks(run_task, tasks, jobs):
+    for part in run_tasks(work, tasks, jobs):
         parts.append(part)
         if progress is not None:
             progress(len(part["seed"]))
@@ -177,8 +188,25 @@ def run_tasks(work: Callable[[Task], Result], tasks: Iterable[Task], jobs: int) 
         yield from map(work, tasks)
         return
     with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(work, task) for task in tasks]):
+        with _one_thread_a_process():  # the processes start as tasks are handed in
+            running = [pool.submit(work, task) for task in tasks]
+        for done in as_completed(running):
             yield done.result()
+
+
+@contextmanager
+def _one_thread_a_process() -> Iterator[None]:
+    """Keep the linear algebra of processes that start now to one thread each: they share the cores."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _sort_key(cell: npt.NDArray[np.int64], seed: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

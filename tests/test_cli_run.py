@@ -268,14 +268,14 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_another_engine_or_version_is_another_run(finished: Path, tmp_path: Path, call: Call) -> None:
-    for part, name, label in (("engine", "sources_sha256", "engine"), ("versions", "numpy", "versions")):
+    for part, name in (("engine", "sources_sha256"), ("versions", "numpy"), ("profile", "omit")):
         run = shutil.copytree(finished, tmp_path / part)
         manifest = json.loads((run / "manifest.json").read_text())
         manifest[part][name] = "0"
         (run / "manifest.json").write_text(json.dumps(manifest))
         code, _, err = call("run", *SMALL, "--out", run)
         assert code == 2
-        assert f"holds a different run ({label} {name}: 0 there, " in err
+        assert f"holds a different run ({part} {name}: 0 there, " in err
 
 
 @pytest.mark.parametrize("name", ["logs/tooldag_S2_paper_simple.jsonl.gz", "episodes.parquet"])
@@ -372,7 +372,7 @@ def test_bad_input_ends_a_real_process_with_code_2(tmp_path: Path) -> None:
     assert done.stderr == "envprobe: threshold nan is not a finite number\n"
 
 
-GOING = ["--world", "graphnav", "--seeds", "0:120", "--batch-size", "5"]
+GOING = ["--world", "graphnav", "--seeds", "0:90", "--batch-size", "5"]
 GOING += ["--policy", "simple", "--policy", "random", "--policy", "oracle"]
 
 
@@ -458,6 +458,25 @@ def test_a_killed_run_leaves_no_process_behind(tmp_path: Path) -> None:
     assert not any(map(alive, children))
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
+def test_a_lost_process_is_said_in_one_line_and_the_run_goes_on(
+    tmp_path: Path, whole: dict[str, bytes], call: Call
+) -> None:
+    run = tmp_path / "run"
+    with going("run", *GOING, "--jobs", "2", "--out", run) as process:
+        wait_for(lambda: list(run.glob("parts/*.json")), process)
+        for child in children_of(process.pid):
+            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():  # a worker
+                os.kill(child, signal.SIGKILL)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (1, "")
+    assert err == (
+        "envprobe: a process was ended from outside, perhaps for lack of memory; give the command again\n"
+    )
+    assert call("run", *GOING, "--batch-size", "150", "--out", run)[0] == 0
+    assert contents(run) == whole
+
+
 def test_an_interrupted_run_ends_quietly_and_goes_on(tmp_path: Path, whole: dict[str, bytes]) -> None:
     run = tmp_path / "run"
     with going("run", *GOING, "--jobs", "1", "--out", run) as process:
@@ -475,7 +494,7 @@ def test_finished_parts_are_not_run_again(
 ) -> None:
     run, ran = tmp_path / "run", []
     worlds, policies = ["graphnav"], ["simple", "random", "oracle"]
-    with open_run(run, make_inputs(worlds, policies, seeds="0:120")) as folder:
+    with open_run(run, make_inputs(worlds, policies, seeds="0:90")) as folder:
         running.run_group(running.plan_groups(run, folder.missing(), 150)[1])
         done = sorted(path.name for path in (run / "parts").iterdir())
         assert [part.cell.policy.name for part in folder.missing()] == ["simple", "oracle"]
@@ -496,7 +515,7 @@ def test_finished_parts_are_not_run_again(
 
 def test_a_damaged_part_is_run_again(tmp_path: Path, call: Call, whole: dict[str, bytes]) -> None:
     run = tmp_path / "run"
-    with open_run(run, make_inputs(["graphnav"], ["simple", "random", "oracle"], seeds="0:120")) as folder:
+    with open_run(run, make_inputs(["graphnav"], ["simple", "random", "oracle"], seeds="0:90")) as folder:
         for group in running.plan_groups(run, folder.missing(), 150):
             running.run_group(group)
         paths = sorted((run / "parts").iterdir())

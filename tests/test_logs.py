@@ -59,6 +59,13 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("log") / "x.jsonl.gz"
+    write_log(path, CELL, SEEDS)
+    return path
+
+
 def lines_of(path: Path) -> list[dict]:
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
@@ -159,18 +166,16 @@ def test_the_bytes_do_not_depend_on_how_episodes_are_joined() -> None:
     st.integers(1, 40),
 )
 def test_any_altered_number_is_found(
-    tmp_path_factory: pytest.TempPathFactory, key: str, line: int, position: int, change: int
+    untouched: Path, key: str, line: int, position: int, change: int
 ) -> None:
-    path = tmp_path_factory.mktemp("log") / "x.jsonl.gz"
-    write_log(path, CELL, SEEDS)
-    lines = lines_of(path)
+    path = untouched.with_name("altered.jsonl.gz")
+    lines = lines_of(untouched)
     line = FIRST + line % (len(lines) - 2)
     values = lines[line - 1][key]
     limit = 2 if key in ("belief", "gold") else 100
     values[position] = (values[position] + change) % limit
-    unchanged = values == lines_of(path)[line - 1][key]
     put(path, lines)
-    if unchanged:
+    if values == lines_of(untouched)[line - 1][key]:
         read_all(path, CELL, SEEDS)
         return
     with pytest.raises(DamagedLogError, match=rf"^the\.log, line {line}, {key}: .*check sum"):

@@ -154,7 +154,7 @@ def test_the_digest_is_that_of_its_definition(cell: Cell, some: np.ndarray) -> N
         assert int(found[row]) == total % 2**64
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(cells(), min_size=1, max_size=4), st.integers(1, 9), st.randoms(use_true_random=False))
 def test_the_hash_of_a_cell_depends_on_nothing_around_it(
     grid: list[Cell], batch_size: int, shuffle: object

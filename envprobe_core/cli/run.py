@@ -123,10 +123,9 @@ def run(
         else:
             from envprobe_core.running import run_missing
 
-            with _progress("episodes") as show:
-                columns = run_missing(
-                    folder, folder.missing(), jobs=jobs, batch_size=batch_size, progress=show
-                )
+            with _lost_processes(), _progress("episodes") as show:
+                missing = folder.missing()
+                columns = run_missing(folder, missing, jobs=jobs, batch_size=batch_size, progress=show)
     rows = summarise(inputs.cells, columns)
     if json:
         import orjson
@@ -150,7 +149,7 @@ def recompute(
     """
     from envprobe_core.recompute import check_run
 
-    with _progress("logs") as show:
+    with _lost_processes(), _progress("logs") as show:
         report = check_run(folder, progress=show)
     for text in report.disagreements[:LISTED]:
         typer.echo(f"envprobe: {text}", err=True)
@@ -163,6 +162,19 @@ def recompute(
 def _every(names: list[str], known: Iterable[str]) -> list[str]:
     """Replace the word `all` by every name."""
     return [each for name in names for each in (known if name == ALL else [name])]
+
+
+@contextmanager
+def _lost_processes() -> Iterator[None]:
+    """Say in one line that a process of ours was killed."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    try:
+        yield
+    except BrokenProcessPool:
+        text = "a process was ended from outside, perhaps for lack of memory; give the command again"
+        typer.echo(f"envprobe: {text}", err=True)
+        raise typer.Exit(1) from None
 
 
 @contextmanager

@@ -1,0 +1,42 @@
+"""The engine's own sources: which modules results depend on, and one hash over them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+ROOTS = ("running.py", "summary.py")
+"""The modules whose imports, followed to the end, are the engine that a run depends on."""
+
+_IMPORT = re.compile(
+    r"^\s*(?:from|import) envprobe_core([\w.]*)(?: import (?:\(([^)]*)\)|([\w, ]+)))?", re.MULTILINE
+)
+
+
+def engine_sources() -> list[Path]:
+    """Return the modules that a run's results depend on, by following imports from `ROOTS`."""
+    found: dict[Path, None] = {}
+    waiting = [PACKAGE / name for name in ROOTS]
+    while waiting:
+        path = waiting.pop()
+        if path in found or not path.is_file():
+            continue
+        found[path] = None
+        for match in _IMPORT.finditer(path.read_text(encoding="utf-8")):
+            base = PACKAGE.joinpath(*filter(None, match[1].split(".")))
+            listed = (match[2] or match[3] or "").split(",")
+            names = [name.split()[0] for name in listed if name.split()]
+            for module in (base, *(base / name for name in names)):
+                waiting += [module.with_suffix(".py"), module / "__init__.py"]
+    return sorted(found)
+
+
+def engine_sha256() -> str:
+    """Return SHA-256 over the names and contents of the engine's sources."""
+    total = hashlib.sha256()
+    for path in engine_sources():
+        content = hashlib.sha256(path.read_bytes()).digest()
+        total.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0" + content)
+    return total.hexdigest()
