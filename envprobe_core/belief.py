@@ -58,7 +58,7 @@ class BeliefTable:
         self.confidence.reshape(-1)[where] = confidence
 
     def repair(self, rows: Ints, field: Ints, answer: Values) -> None:
-        """Write a probe's answers: b(t+1) := g(t), staleness 0, full confidence (Definition 4.1)."""
+        """Write a probe's answers: b(t+1) := g(t), staleness 0, full confidence (Definition 3.1)."""
         self.value[rows, field] = answer
         self.staleness[rows, field] = 0
         self.confidence[rows, field] = CERTAIN

@@ -27,6 +27,7 @@ KINDS = {  # kind: the directions it accepts
     "mcnemar": ("greater", "less", "either"),
     "equivalence": ("none",),
     "level": ("greater", "less", "equal"),
+    "median": ("greater", "less", "equal"),
     "rate": ("greater", "less", "equal"),
     "contrast": ("greater", "less"),
     "ordering": ("greater", "less"),
@@ -38,6 +39,7 @@ COLUMNS = (
     "reference", "direction", "bound", "margin", "unit", "value", "ci_low", "ci_high", "n",
     "family", "primary", "regime", "input",
 )  # fmt: skip
+LEVELS = ("level", "median", "rate")  # kinds that compare with a number and take no reference
 MEASURE = re.compile(r"([a-z_]+)(?:([/<>-])([a-z_]+|\d+(?:\.\d+)?))?")
 
 
@@ -92,6 +94,16 @@ def measure_parts(measure: str) -> tuple[str, str, str]:
     return found[1], found[2] or "", found[3] or ""
 
 
+def policy_and_budget(arm: str) -> tuple[str, int | None]:
+    """Policy and budget of an arm: `cd@3` is c+d with three probes, `cd` the policy as it is."""
+    policy, sign, budget = arm.partition("@")
+    if not sign:
+        return policy, None
+    if not budget.isdecimal():
+        raise InputError(f"arm {arm!r} cannot be read; a policy, or POLICY@BUDGET, is accepted")
+    return policy, int(budget)
+
+
 def _optional(text: str, name: str) -> float | None:
     if not text:
         return None
@@ -142,7 +154,7 @@ def _check(claim: Claim) -> None:
     _among("kind", [claim.kind], KINDS)
     _among("unit", [claim.unit], UNITS)
     _among("world", claim.worlds + claim.against, WORLDS)
-    _among("policy", claim.arms + claim.references, POLICIES)
+    _among("policy", [policy_and_budget(arm)[0] for arm in claim.arms + claim.references], POLICIES)
     _among("regime", [claim.regime], REGIMES)
     _among("direction", claim.directions, KINDS[claim.kind])
     for measure in claim.measures:
@@ -155,7 +167,7 @@ def _check(claim: Claim) -> None:
         (not several and len(claim.measures) != 1, "needs one measure"),
         (not claim.arms, "needs an arm"),
         (compares and not claim.references, "needs a reference"),
-        (claim.kind in ("level", "rate", "ordering") and claim.references, "takes no reference"),
+        (claim.kind in (*LEVELS, "ordering") and claim.references, "takes no reference"),
         (compares and not several and len(claim.arms + claim.references) != 2, "needs two arms"),
         (claim.kind == "ordering" and len(claim.arms) < 2, "needs two or more arms"),
         ((claim.kind == "contrast") != bool(claim.against), "contrast alone needs `against`"),
@@ -163,7 +175,7 @@ def _check(claim: Claim) -> None:
         ((equal or claim.kind == "equivalence") != (claim.margin is not None), "misuses `margin`"),
         (equal and claim.bound is None and claim.value is None, "needs a bound or a value"),
         (
-            claim.kind in ("level", "rate") and not equal and claim.bound is None,
+            claim.kind in LEVELS and not equal and claim.bound is None,
             "needs a bound",
         ),
         (claim.kind == "rate" and "/" not in claim.measures[0], "needs a measure a/b"),

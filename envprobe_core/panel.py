@@ -43,6 +43,7 @@ class Sample:
     denominators: np.ndarray
     worlds: np.ndarray
     left_out: int  # episodes or pairs whose measure is undefined (censored, nothing fired)
+    spread: np.ndarray | None = None  # [unit, arm], each value by itself; NaN where undefined
 
     @property
     def n(self) -> int:
@@ -86,14 +87,33 @@ class Panel:
         self._measures: dict[str, np.ndarray] = {}
 
     def column(self, name: str) -> np.ndarray:
-        """A column [row] as floats; NaN is accepted only where an event may never come."""
+        """A column [row] as floats; `sample` refuses the gaps that it meets."""
         if name not in self.frame.columns:
             raise NotTestableError(f"the frame has no column {name}")
-        values = self.frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
-        if name not in NULLABLE and np.isnan(values).any():
-            at = self.frame.iloc[int(np.flatnonzero(np.isnan(values))[0])]
-            raise InputError(f"{name} is missing for seed {at['seed']} of {at['policy']} in {at['world']}")
-        return values
+        return self.frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+
+    def _refuse_gaps(self, measure: str, rows: list[np.ndarray]) -> None:
+        """Refuse a gap in a column, except where an event may never come.
+
+        A cell without any value was not measured and cannot be tested; one with some is damaged.
+        """
+        left, _, right = measure_parts(measure)
+        for name in (left, right):
+            if not name or name[0].isdigit() or name in NULLABLE:
+                continue
+            values = self.column(name)
+            for block in rows:
+                gaps = np.isnan(values[block])
+                if not gaps.any():
+                    continue
+                at = self.frame.iloc[int(block[np.flatnonzero(gaps)[0]])]
+                if gaps.all():
+                    raise NotTestableError(
+                        f"{name} was not measured for {at['policy']} in {at['world']}, {at['regime']}"
+                    )
+                raise InputError(
+                    f"{name} is missing for seed {at['seed']} of {at['policy']} in {at['world']}"
+                )
 
     def measure(self, text: str) -> np.ndarray:
         """A measure [row]: a column, a ratio, a difference, or 1 and 0 for a comparison.
@@ -151,10 +171,11 @@ class Panel:
         own value counts once. What the frame cannot give raises `NotTestableError`.
         """
         left, _, right = measure_parts(measure)
-        tops, bottoms, labels, left_out = [], [], [], 0
+        tops, bottoms, labels, spread, left_out = [], [], [], [], 0
         for position, world in enumerate(worlds):
             policies = arms if reference is None else (*arms, reference)
             rows = self._rows(regime, policies, world)
+            self._refuse_gaps(measure, rows)
             shape = (len(arms), len(rows[0]))
             if pooled_events:
                 top = np.stack([self.column(left)[block] for block in rows])
@@ -164,6 +185,7 @@ class Panel:
                 top = np.stack([values[block] for block in rows[: len(arms)]])
                 if reference is not None:
                     top = top - values[rows[-1]]
+                spread.append(top.T)
                 defined = ~np.isnan(top)
                 top, bottom = np.where(defined, top, 0.0), defined.astype(np.float64)
                 left_out += int(np.prod(shape) - defined.sum())
@@ -172,6 +194,7 @@ class Panel:
             labels.append(np.full(shape[1], position))
             if shape[1] < 2:
                 raise NotTestableError(f"{world} has {shape[1]} episodes in common")
-        sample = Sample(*(np.concatenate(part) for part in (tops, bottoms, labels)), left_out)
+        joined = (np.concatenate(part) for part in (tops, bottoms, labels))
+        sample = Sample(*joined, left_out, np.concatenate(spread) if spread else None)
         require_units(np.count_nonzero(sample.denominators), measure)
         return sample

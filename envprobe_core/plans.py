@@ -1,7 +1,7 @@
 """Gold shortest plans: how many task actions still separate a true state from the goal.
 
 The world is held still: nothing mutates while the plan is carried out. The length at step 0 is K, the
-chain length of Lemma 5.4 and of "3-5 transitions vs. 9"; the length at any other state tells whether an
+chain length of Lemma 5.7 and of "3-5 transitions vs. 9"; the length at any other state tells whether an
 action was effective (book/definitions.md). All functions work on blocks of rows and on any gold state.
 
 Each world has its own exact search:
@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core import bits
-from envprobe_core.worlds.base import Floats, Ints, Values, World
+from envprobe_core.worlds.base import Floats, Values, World
 from envprobe_core.worlds.graphnav import GraphNavWorld, GraphState
 from envprobe_core.worlds.objectstate import ObjectStateWorld, RoomState
 from envprobe_core.worlds.tooldag import ToolDAGWorld, ToolState

@@ -1,11 +1,22 @@
-"""Agent profiles: the simulated agent's habits and errors, each a stated assumption."""
+"""Agent profiles: the simulated agent's habits and errors, each a stated assumption.
+
+Some profiles are defined here, others are files of `data/profiles/`: those that were fitted
+(`calibration`), and those that were settled beforehand to be compared with them.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
 
 from envprobe_core.errors import InputError
 
+PROFILE_FOLDER = Path(__file__).resolve().parents[1] / "data" / "profiles"
+KINDS = ("stated", "fitted")
+_ENTRIES = {"name", "kind", "assumption", "parameters"}  # of a file; a fitted one has `fit` too
+_LEAST_ASSUMPTION = 20  # characters
 _RATES = ("omit", "overwrite", "slip", "quit", "misreport", "hedge")
 
 
@@ -44,6 +55,78 @@ class AgentProfile:
     def as_dict(self) -> dict[str, object]:
         """Return every field by name, for manifests and pages."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def as_record(profile: AgentProfile, kind: str) -> dict[str, Any]:
+    """Return a profile as a file of `data/profiles/` holds it."""
+    parameters = profile.as_dict()
+    name, assumption = parameters.pop("name"), parameters.pop("assumption")
+    return {"name": name, "kind": kind, "assumption": assumption, "parameters": parameters}
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Read a profile's file and refuse what is damaged, incomplete or unknown.
+
+    Args:
+        path: a JSON file with `name` (the file's own), `kind`, `assumption`, `parameters` (every behaviour of
+            `AgentProfile`) and, where the profile was fitted, `fit`.
+
+    Raises:
+        InputError: with the file's name and what is wrong with it.
+    """
+
+    def refused(why: str) -> InputError:
+        return InputError(f"profile file {path.name}: {why}")
+
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise refused(f"cannot be read as JSON ({error})") from None
+    if not isinstance(record, dict):
+        raise refused("holds no JSON object")
+    fitted = {"fit"} if record.get("kind") == "fitted" else set()
+    _same_keys(refused, "entry", record, _ENTRIES | fitted)
+    if record["name"] != path.stem:
+        raise refused(f"names the profile {record['name']!r}; its file must be called after it")
+    if record["kind"] not in KINDS:
+        raise refused(f"kind {record['kind']!r} is none of {', '.join(KINDS)}")
+    assumption = record["assumption"]
+    if not isinstance(assumption, str) or len(assumption) <= _LEAST_ASSUMPTION:
+        raise refused(f"its assumption must be a text of more than {_LEAST_ASSUMPTION} characters")
+    if not isinstance(record["parameters"], dict):
+        raise refused("its parameters are no JSON object")
+    defaults = AgentProfile("", assumption="").as_dict()
+    del defaults["name"], defaults["assumption"]
+    _same_keys(refused, "parameter", record["parameters"], set(defaults))
+    for name, value in record["parameters"].items():
+        kind = type(defaults[name])
+        if type(value) is not kind and not (kind is float and type(value) is int):
+            raise refused(f"parameter {name} is {value!r}, which is not of type {kind.__name__}")
+    return record
+
+
+def _same_keys(refused: Any, what: str, given: dict[str, Any], accepted: set[str]) -> None:
+    for name in sorted(set(given) ^ accepted):
+        fault = "is unknown" if name in given else "is missing"
+        raise refused(f"{what} {name!r} {fault}; accepted: {', '.join(sorted(accepted))}")
+
+
+def read_profile(path: Path) -> AgentProfile:
+    """Read the profile of a file; see `read_record` for what is refused.
+
+    Raises:
+        InputError: also for rates and percents outside their range.
+    """
+    record = read_record(path)
+    try:
+        return AgentProfile(record["name"], **record["parameters"], assumption=record["assumption"])
+    except InputError as error:
+        raise InputError(f"profile file {path.name}: {error}") from None
+
+
+def committed_profiles(folder: Path = PROFILE_FOLDER) -> tuple[AgentProfile, ...]:
+    """Return the profiles of a folder, in the order of their names; none where there is no folder."""
+    return tuple(read_profile(path) for path in sorted(folder.glob("*.json"), key=lambda path: path.stem))
 
 
 def _scripted(name: str, writes: str, keeps_open: bool, assumption: str) -> AgentProfile:
@@ -86,6 +169,7 @@ PROFILES: dict[str, AgentProfile] = {
             writes="true",
             assumption="Writes all that its observation shows and errs nowhere.",
         ),
+        *committed_profiles(),
         _scripted("scripted", "number", False, "writes numbers, leaves its open list empty."),
         _scripted("scripted-open", "number", True, "writes numbers, keeps its open list."),
         _scripted("scripted-true", "true", False, "writes True, leaves its open list empty."),

@@ -26,7 +26,7 @@ class Regime:
 
     @property
     def budget(self) -> int:
-        """Return the probe budget B = floor(H/4) (Definition 4.1)."""
+        """Return the probe budget B = floor(H/4) (Definition 3.1)."""
         return self.horizon // 4
 
     @property

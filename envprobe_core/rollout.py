@@ -63,11 +63,14 @@ def rollout(block: Block, instance: Any, *, reports: bool = True) -> Generator[R
     """
     world, protocol = block.world, block.world.protocol
     horizon, rows = world.regime.horizon, len(block.seeds)
-    exogenous = noise.keys(block.seeds, world.code, Stream.MUTATION)
+    seeds, seed_of_row = np.unique(block.seeds, return_inverse=True)
+    exogenous = noise.keys(seeds, world.code, Stream.MUTATION)
     visibility = noise.keys(block.seeds, world.code, Stream.VISIBLE)
     chance = noise.keys(block.seeds, world.code, Stream.PROBE)
     exposed = world.exposed
     clock_runs, delivers = protocol.clock == "runs", protocol.answer == "delivered"
+    # one draw for all rows that share a seed, [tick * seeds + seed, field]
+    changes = np.concatenate([noise.words(exogenous, tick, exposed) for tick in range(horizon)])
     everyone, nobody = np.ones(rows, dtype=bool), np.zeros(rows, dtype=bool)
     answered = by_arm(block.arms, rows, lambda policy: policy.answered) & delivers
 
@@ -109,7 +112,7 @@ def rollout(block: Block, instance: Any, *, reports: bool = True) -> Generator[R
         acting = np.where(probes, NO_ACTION, reply.action)
         state, worked = world.act(instance, state, acting)
         moving = everyone if clock_runs else ~probes
-        state = world.mutate(instance, state, noise.words(exogenous, tick, exposed), moving)
+        state = world.mutate(instance, state, changes.take(tick * len(seeds) + seed_of_row, axis=0), moving)
         tick = tick + 1 if clock_runs else tick + moving
         recorder.decision(t, reply.action, probes, target, answer, useful, worked, rho)
 

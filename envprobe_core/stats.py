@@ -42,6 +42,7 @@ __all__ = [
     "paired_bootstrap",
     "percentile_interval",
     "resample_counts",
+    "summarize",
     "wilson",
 ]
 
@@ -115,7 +116,8 @@ def _mean(values: np.ndarray) -> float:
     return math.fsum(values.tolist()) / len(values)
 
 
-def _summary(observed: float, draws: np.ndarray, n: int, null: float, level: float, family: int) -> Estimate:
+def summarize(observed: float, draws: np.ndarray, n: int, null: float, level: float, family: int) -> Estimate:
+    """An observed statistic over `n` units, with intervals and p from its resampled `draws` [resample]."""
     greater, less = one_sided(draws, null)
     p = min(1.0, 2 * min(greater, less))
     adjusted = bonferroni(p, family)
@@ -168,7 +170,7 @@ def clustered_rate(
     means = bootstrap_means(np.stack([top, bottom], axis=1), strata, resamples=resamples, seed=seed)
     means = means[means[:, 1] > 0]
     n = int(np.count_nonzero(bottom))
-    return _summary(_ratio(top, bottom), means[:, 0] / means[:, 1], n, null, level, family)
+    return summarize(_ratio(top, bottom), means[:, 0] / means[:, 1], n, null, level, family)
 
 
 def paired_bootstrap(
@@ -189,7 +191,7 @@ def paired_bootstrap(
     """
     data = vector("differences", differences)
     draws = bootstrap_means(data, strata, resamples=resamples, seed=seed)
-    return _summary(_mean(data), draws, len(data), null, level, family)
+    return summarize(_mean(data), draws, len(data), null, level, family)
 
 
 def contrast_bootstrap(
@@ -221,7 +223,7 @@ def contrast_bootstrap(
     means = means[(means[:, 1] > 0) & (means[:, 3] > 0)]
     draws = means[:, 0] / means[:, 1] - means[:, 2] / means[:, 3]
     observed = _ratio(top[chosen], bottom[chosen]) - _ratio(top[~chosen], bottom[~chosen])
-    return _summary(observed, draws, int(np.count_nonzero(bottom)), 0.0, level, family)
+    return summarize(observed, draws, int(np.count_nonzero(bottom)), 0.0, level, family)
 
 
 def mean_of_ratios(

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from envprobe_core.claims import Claim, find_claim, load_claims
+from envprobe_core.claims import LEVELS, Claim, find_claim, load_claims
 from envprobe_core.errors import InputError
+from envprobe_core.medians import median_bootstrap
 from envprobe_core.panel import NotTestableError, Panel, Sample, require_units
 from envprobe_core.stats import (
     LEVEL,
@@ -92,7 +93,10 @@ def _estimate(claim: Claim, sample: Sample, resamples: int, *, contrast: bool = 
         for group, worlds in ((first, claim.worlds), (~first, claim.against)):
             require_units(np.count_nonzero(sample.denominators[group]), " and ".join(worlds))
         return contrast_bootstrap(top, sample.denominators, first, sample.worlds, **settings)
-    null = claim.centre if claim.kind in ("level", "rate") else 0.0
+    null = claim.centre if claim.kind in LEVELS else 0.0
+    if claim.kind == "median":
+        values = sample.spread * claim.scale
+        return median_bootstrap(values, sample.worlds, null=null, **settings)
     return clustered_rate(top, sample.denominators, sample.worlds, null=null, **settings)
 
 
@@ -170,7 +174,7 @@ def _mcnemar(claim: Claim, sample: Sample, estimate: Estimate) -> tuple[str, str
     return *_size(claim, estimate, reason), p
 
 
-def _links(claim: Claim) -> list[tuple[str, tuple[str, ...], str | None, str]]:
+def comparisons(claim: Claim) -> list[tuple[str, tuple[str, ...], str | None, str]]:
     """(measure, arms, reference, direction) of each comparison a claim consists of."""
     if claim.kind == "ordering":
         steps = zip(claim.arms[1:], claim.arms[:-1], strict=True)
@@ -202,7 +206,7 @@ def _test(
     elif direction in ("none", "equal"):
         verdict, reason = _within(claim, estimate)
     else:
-        bound = claim.centre if claim.kind in ("level", "rate") else 0.0
+        bound = claim.centre if claim.kind in LEVELS else 0.0
         verdict, reason = _side(claim, direction, estimate, bound)
     label = measure if reference is None else f"{measure}, {' '.join(arms)} - {reference}"
     if sample.left_out:
@@ -233,7 +237,7 @@ def _evaluate(claim: Claim, panel: Panel, resamples: int) -> Verdict:
         paper_value=claim.value, paper_low=claim.low, paper_high=claim.high, paper_n=claim.n,
     )  # fmt: skip
     try:
-        links = [_test(claim, panel, link, resamples) for link in _links(claim)]
+        links = [_test(claim, panel, link, resamples) for link in comparisons(claim)]
     except NotTestableError as why:
         return replace(blank, reason=f"{why}.")
     verdict, link, count = _joined(links)

@@ -461,7 +461,7 @@ def test_every_claim_has_a_verdict_on_a_full_frame():
     rng = np.random.default_rng(4)
     parts = []
     for world in claims_module.WORLDS:
-        for policy in claims_module.POLICIES:
+        for policy in (*claims_module.POLICIES, "cd@0", "cd@3", "cd@15"):
             probes = rng.integers(0, 8, N)
             parts.append(
                 episodes(
@@ -472,12 +472,16 @@ def test_every_claim_has_a_verdict_on_a_full_frame():
                     chain_length=9 if world == "tooldag" else 4, initial_accuracy=1.0,
                     confident=9, confident_wrong=8, low_steps=3, low_consistent=3,
                     scan_confident=4, scan_wrong=3, sample_confident=2, sample_wrong=1,
+                    steps=30, n_fields=27, procedural=27 if world == "tooldag" else 0, spent=30,
+                    answered=probes, changes=4, noticed=3, reproduced=1, wrong=9, failed=1, pattern=1,
+                    actions=20, valid_actions=rng.integers(0, 20, N),
                 )
             )  # fmt: skip
     medium = frame(*parts)
     stress = [medium.assign(regime=r, horizon=h) for r, h in (("S1", 20), ("S3", 40))]
     table = evaluate_all(frame(medium, *stress), resamples=50)
     assert table["claim"].tolist() == [c.id for c in load_claims()]
+    assert table.loc[table["verdict"] == "not tested", "reason"].tolist() == []
     assert set(table["verdict"]) <= set(VERDICTS) - {"not tested", "input"}
     assert table["reason"].str.endswith(".").all()
     by_name = table.set_index("claim")["verdict"]

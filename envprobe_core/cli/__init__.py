@@ -7,7 +7,7 @@ import typer
 from typer.exceptions import TyperException
 
 from envprobe_core import __version__
-from envprobe_core.cli import listing, reproduce, run
+from envprobe_core.cli import calibrate, claims, listing, reproduce, run
 from envprobe_core.errors import InputError
 
 app = typer.Typer(
@@ -38,6 +38,8 @@ app.command("run")(run.run)
 app.command("recompute")(run.recompute)
 app.command("reproduce")(reproduce.reproduce)
 app.command("book")(reproduce.book)
+app.command("calibrate")(calibrate.calibrate)
+app.command("claims")(claims.claims)
 app.command("list")(listing.list_names)
 
 

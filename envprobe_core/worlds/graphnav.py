@@ -96,9 +96,13 @@ def first_step(node: Ints, goal: Ints, ways: Bits) -> Ints:
     around = grown(bits.single(node), ways) & ~bits.single(node)
     reached = bits.single(goal)
     step = reached & around
-    while not np.array_equal(following := grown(reached, ways), reached):
-        reached = following
-        step = np.where(step == 0, reached & around, step)
+    open_rows = np.flatnonzero((step == 0) & (around != 0))
+    while len(open_rows):
+        before = reached[open_rows]
+        following = grown(before, ways[:, open_rows])
+        reached[open_rows] = following
+        step[open_rows] = following & around[open_rows]
+        open_rows = open_rows[(step[open_rows] == 0) & (following != before)]
     return np.where((step != 0) & (node != goal), bits.lowest(step), UNKNOWN)
 
 

@@ -1,0 +1,246 @@
+"""Figures: how the book draws, one style for every policy, and the drawing that a notebook shows.
+
+A figure is shown as SVG inside the page, so that its text and axes follow the page's own colours in light
+and in dark mode and can be read aloud: black is drawn in the text colour of the page, white in its ground.
+The same data give the same bytes.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import io
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from envprobe_core.policies import POLICIES
+from envprobe_core.worlds import WORLDS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, GROUND = "#000000", "#ffffff"  # become the page's text colour and its ground
+BLUE, VERMILLION, GREEN = "#0072b2", "#b84f00", "#007a5a"  # after Okabe and Ito (2008), darkened so
+PURPLE, AMBER, SKY = "#a0508a", "#8a6200", "#2b78a6"  # that text in them reads on white (4.5:1)
+GREY = "#808080"
+DARK = {  # the same colours on a dark page
+    BLUE: "#56b4e9",
+    VERMILLION: "#f0853f",
+    GREEN: "#2fc79a",
+    PURPLE: "#e09ccb",
+    AMBER: "#eeb43c",
+    SKY: "#9bd4f5",
+}
+RC = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "envprobe",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # for measuring; pages show their own font
+    "font.size": 9.5,
+    "axes.titlesize": 10,
+    "axes.labelsize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "axes.edgecolor": INK,
+    "axes.axisbelow": True,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "grid.color": GREY,
+    "grid.alpha": 0.35,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 5.5,
+}
+WIDTH = 5.2  # inches; narrow, so that a phone can show a figure whole and its text can still be read
+LARGEST, SMALLEST = 1.15, 0.68  # how far a page may enlarge or shrink a figure
+_PIXELS = 96
+_CLASS = "envprobe-figure"
+_COLOURS = "".join(
+    f"{theme} .{_CLASS}{{"
+    + "".join(f"--ink-{light[1:]}:{light if day else dark};" for light, dark in DARK.items())
+    + "}"
+    for theme, day in (
+        ("html", True),
+        ('html[data-theme="dark"]', False),
+        ('[data-jp-theme-light="false"]', False),
+    )
+)
+_FONTS = "var(--pst-font-family-base, system-ui, sans-serif)"
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one policy is drawn, everywhere."""
+
+    colour: str
+    marker: str
+    filled: bool = True
+
+    def dot(self, **more: Any) -> dict[str, Any]:
+        """Return the keywords of a marker with an interval (`Axes.errorbar`)."""
+        face = self.colour if self.filled else GROUND
+        return {
+            "color": self.colour,
+            "marker": self.marker,
+            "markerfacecolor": face,
+            "markeredgecolor": self.colour,
+            "linestyle": "none",
+            "elinewidth": 1.6,
+        } | more
+
+
+POLICY_STYLES: dict[str, Style] = {
+    "no-probe": Style(INK, "o", filled=False),
+    "random": Style(PURPLE, "s"),
+    "periodic": Style(VERMILLION, "D"),
+    "self-uncertainty": Style(AMBER, "v"),
+    "simple": Style(BLUE, "o"),
+    "minus-c": Style(GREEN, "<"),
+    "minus-s": Style(GREEN, ">"),
+    "minus-u": Style(GREEN, "^"),
+    "minus-d": Style(GREEN, "v"),
+    "cd": Style(SKY, "^"),
+    "judge": Style(SKY, "P"),
+    "oracle": Style(INK, "*"),
+    "oracle-tw": Style(INK, "X"),
+    "placebo": Style(BLUE, "o", filled=False),
+    "yoked": Style(BLUE, "s", filled=False),
+}
+PROTOCOL_DASHES = ("-", (0, (5, 2)), (0, (1.2, 1.6)), (0, (5, 2, 1, 2)), (0, (9, 2)), (0, (3, 1, 1, 1, 1, 1)))
+WORLD_TITLES = {name: world.title for name, world in WORLDS.items()}
+STRATA: dict[str, tuple[str, ...]] = {
+    "procedural": ("tooldag",),
+    "spatial": ("objectstate", "graphnav"),
+    "combined": ("tooldag", "objectstate", "graphnav"),
+}
+
+
+def policy_title(name: str) -> str:
+    """Return how tables and figures call a policy."""
+    return POLICIES[name].title
+
+
+def stratum_of(worlds: tuple[str, ...]) -> str:
+    """Return the paper's name for a set of worlds, or the world's own."""
+    for name, members in STRATA.items():
+        if set(members) == set(worlds):
+            return name
+    return " + ".join(worlds)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure with a description, which a notebook shows as SVG in the page's colours.
+
+    Attributes:
+        figure: the Matplotlib figure, for readers who want to change it.
+        name: a name no other figure of the page has.
+        alt: what the figure shows, for those who do not see it.
+    """
+
+    figure: Figure
+    name: str
+    alt: str
+
+    def svg(self) -> str:
+        """Return the figure as one SVG element for an HTML page."""
+        import matplotlib
+
+        buffer = io.StringIO()
+        with matplotlib.rc_context(RC):
+            self.figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+        return _embedded(buffer.getvalue(), self.name, self.alt)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        return {"text/html": self.svg(), "text/plain": self.alt}
+
+
+Plot = TypeVar("Plot", bound=Callable[..., Drawing])
+
+
+def styled(plot: Plot) -> Plot:
+    """Let a plotting function draw in the book's style."""
+
+    @functools.wraps(plot)
+    def drawn(*arguments: Any, **keywords: Any) -> Drawing:
+        import matplotlib
+
+        with matplotlib.rc_context(RC):
+            return plot(*arguments, **keywords)
+
+    return drawn  # type: ignore[return-value]
+
+
+def canvas(height: float, *, rows: int = 1, columns: int = 1, **settings: Any) -> tuple[Figure, Any]:
+    """Make an empty figure in the book's style.
+
+    Args:
+        height: in inches; every figure is `WIDTH` wide.
+        rows: panels above each other.
+        columns: panels beside each other.
+        settings: as `Figure.subplots` takes them (`sharex`, `width_ratios` and so on).
+
+    Returns:
+        The figure and its panels, a 2-d array [row, column].
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **settings)
+
+
+def interval(
+    axes: Axes, x: float, low: float, high: float, y: float, *, ends: bool = True, **keywords: Any
+) -> None:
+    """Draw one estimate with its interval across; a missing interval leaves the marker alone."""
+    known = low == low and high == high  # NaN is not itself
+    error = [[max(x - low, 0.0)], [max(high - x, 0.0)]] if known else None
+    axes.errorbar([x], [y], xerr=error, capsize=3 if ends else 0, **keywords)
+
+
+def strip(axes: Axes, *, keep: tuple[str, ...] = ()) -> None:
+    """Take spines and ticks from a panel, but for those to keep."""
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in keep)
+    if "bottom" not in keep:
+        axes.set_xticks([])
+    if "left" not in keep:
+        axes.set_yticks([])
+
+
+def _embedded(svg: str, name: str, alt: str) -> str:
+    """Turn Matplotlib's SVG file into an element that lives in a page among others."""
+    svg = svg[svg.index("<svg") :].strip()
+    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>\s*", "", svg, flags=re.DOTALL)  # rules for all "*"
+    used = set(re.findall(r'(?:href="|url\()#([\w.-]+)', svg))
+    svg = re.sub(r' id="([\w.-]+)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", svg)
+    svg = re.sub(r'(href="|url\()#', rf"\g<1>#{name}-", svg)
+    svg = re.sub(r"font-family: [^;\"]*;? ?", "", svg)
+    svg = svg.replace(INK, "currentColor").replace(GROUND, "var(--pst-color-background, #fff)")
+    for colour in DARK:
+        svg = svg.replace(colour, f"var(--ink-{colour[1:]})")
+    svg = re.sub(r"\s*\n\s*", " ", svg)
+    head, width = re.match(r'<svg[^>]*width="([\d.]+)pt"[^>]*>', svg), 0.0
+    if head is None:
+        raise ValueError("Matplotlib's SVG does not begin as expected")
+    width = float(head[1]) * _PIXELS / 72
+    box = re.search(r'viewBox="[^"]*"', head[0])
+    style = (
+        f"width: 100%; max-width: {LARGEST * width:.0f}px; min-width: {SMALLEST * width:.0f}px; height: "
+        f"auto; font-family: {_FONTS}"
+    )
+    opening = (
+        f"<style>{_COLOURS}</style>"
+        f'<svg class="{_CLASS}" xmlns="http://www.w3.org/2000/svg" '
+        f'xmlns:xlink="http://www.w3.org/1999/xlink" {box[0] if box else ""} role="img" '
+        f'aria-label="{html.escape(alt)}" fill="currentColor" '
+        f'stroke-linejoin="round" style="{style}">'
+    )
+    return opening + svg[head.end() :]

@@ -1,0 +1,1 @@
+"""One module a section of the book: what it loads, shows, plots and tells."""

@@ -1,0 +1,118 @@
+"""Measured repair gains G_T(S), and what probe scores rank fields by (Section 5.1).
+
+Repairing a belief that is right changes nothing that anybody reads later, so G_T(S) = G_T(S and E) with E
+the wrong beliefs: only subsets of E are played. All sets share their futures, so differences are paired.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from envprobe_core import noise
+from envprobe_core.noise import Stream
+from envprobe_core.policies import STALENESS_DIVISOR
+from envprobe_core.stats import Interval, bootstrap_means, percentile_interval
+from envprobe_core.theory.forks import Past, Setting, future_seeds, play, type_accuracy
+from envprobe_core.worlds.base import Floats, Mask
+
+if TYPE_CHECKING:
+    pass
+
+Ints = npt.NDArray[np.int64]
+TERM_SCORES: dict[str, tuple[str, ...]] = {
+    "full": ("c", "s", "u", "d"),
+    "c+d": ("c", "d"),
+    "s+u": ("s", "u"),
+    "c": ("c",),
+    "s": ("s",),
+    "u": ("u",),
+    "d": ("d",),
+}
+SCORES = (*TERM_SCORES, "random", "periodic", "oracle", "oracle-tw")
+DEPTH = 3
+SMALLEST_GAIN = 1e-9
+
+
+def accuracies(
+    setting: Setting, past: Past, row: Ints, repaired: Mask, futures: int, first: int = 0
+) -> tuple[dict[str, Floats], Floats]:
+    """Play each query's futures.
+
+    Args:
+        setting: where the forks start.
+        past: what stands there.
+        row: [query], a row of the past.
+        repaired: [query, field].
+        futures: futures a query.
+        first: number of the first future; numbers from another range are fresh futures.
+
+    Returns:
+        A_H^T by type, [query, future], and the number of valid task actions taken, [query, future].
+    """
+    seeds = np.repeat(past.seeds[row], futures)
+    numbers = np.tile(np.arange(first, first + futures), len(row))
+    played = play(setting, seeds, future_seeds(seeds, numbers), np.repeat(repaired, futures, axis=0))
+    shape = (len(row), futures)
+    by_type = {kind: a.reshape(shape) for kind, a in type_accuracy(setting, played.right).items()}
+    return by_type, played.actions.reshape(shape).astype(np.float64)
+
+
+def terms_of(past: Past) -> dict[str, Floats]:
+    """Return the four terms of the probe score at the moment, [row, field] each."""
+    return {
+        "c": past.c,
+        "s": np.minimum(past.staleness, np.uint8(STALENESS_DIVISOR)) / STALENESS_DIVISOR,
+        "u": 1.0 - past.confidence / 100.0,
+        "d": past.d,
+    }
+
+
+def rank_values(setting: Setting, past: Past, score: str) -> Floats:
+    """Return what a score ranks fields by, [row, field]: higher is probed earlier, ties to the first field.
+
+    A repaired field leaves the competition, and c, d, s and u of the others stay what they were, so one
+    ranking serves all sets that the score visits.
+    """
+    terms, shape = terms_of(past), past.c.shape
+    if score in TERM_SCORES:
+        total = np.zeros(shape)
+        for term in TERM_SCORES[score]:
+            total = total + terms[term]
+        return total
+    if score == "random":
+        key = noise.keys(past.seeds, setting.world.code, Stream.PROBE)
+        return noise.words(key, setting.moment, shape[1]).astype(np.float64)
+    if score == "periodic":
+        period = max(1, setting.horizon // max(1, setting.world.regime.budget))
+        probed = min(setting.world.regime.budget, max(0, (setting.moment - 1) // period))
+        turn = (np.arange(shape[1]) - probed) % shape[1]
+        return np.broadcast_to(-turn.astype(np.float64), shape)
+    if score == "oracle":
+        return past.wrong.astype(np.float64)
+    return np.where(past.wrong, 1.0 + past.weights, 0.0)  # oracle-tw
+
+
+def ratio_interval(top: Floats, bottom: Floats, resamples: int) -> Interval:
+    """Ratio of sums with its percentile interval; NaN where the sum below is not clearly positive."""
+    return least_ratio(top[:, None], bottom[:, None], resamples)
+
+
+def least_ratio(top: Floats, bottom: Floats, resamples: int) -> Interval:
+    """The smallest over columns of the ratio of sums, [past, column], resampled by past.
+
+    NaN where some sum below is not positive, ends NaN where it is not in more than 1% of the resamples.
+    """
+    n, columns = top.shape
+    nothing = Interval(np.nan, np.nan, np.nan, n)
+    if n < 2 or (bottom.mean(axis=0) <= SMALLEST_GAIN).any():
+        return nothing
+    value = float((top.mean(axis=0) / bottom.mean(axis=0)).min())
+    means = bootstrap_means(np.concatenate([top, bottom], axis=1), resamples=resamples)
+    good = (means[:, columns:] > SMALLEST_GAIN).all(axis=1)
+    if good.mean() < 0.99:
+        return nothing._replace(value=value)
+    low, high = percentile_interval((means[good, :columns] / means[good, columns:]).min(axis=1))
+    return Interval(value, float(low), float(high), n)

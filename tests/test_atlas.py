@@ -1,0 +1,302 @@
+"""The atlas: an even sample, verdicts equal to the reference, and nothing left out that is not a copy."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from envprobe_core.atlas import deciding, design, drawing, fitting, questions, running, tables, text
+from envprobe_core.atlas.testing import CODES, NO, UNTESTED, YES, Cube, judge
+from envprobe_core.calibration import TARGETS, predict
+from envprobe_core.cells import Cell
+from envprobe_core.claims import load_claims
+from envprobe_core.confidence import confident_counts
+from envprobe_core.policies import POLICIES
+from envprobe_core.profiles import PROFILES, TYPICAL, AgentProfile
+from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED, Protocol
+from envprobe_core.regimes import REGIMES
+from envprobe_core.sweep import Piece, Task, run_cells, simulate
+from envprobe_core.verdicts import OTHER_SIZE, comparisons, evaluate_all
+from envprobe_core.worlds import WORLDS
+
+SEEDS = np.arange(12)
+
+
+def some_profiles(count: int) -> tuple[AgentProfile, ...]:
+    """Profiles from all over the box, both kinds of report among them."""
+    sample = design.sample_profiles(64)
+    lone = next(profile for profile in sample if profile.single_report)
+    return (lone, *[profile for profile in sample if not profile.single_report][: count - 1])
+
+
+@pytest.fixture(scope="module")
+def atlas() -> running.Atlas:
+    return running.load_atlas(16, 10, resamples=200, jobs=1)
+
+
+def frame_of(cube: Cube, profile: int, protocol: str, name: str, seeds: np.ndarray) -> pd.DataFrame:
+    """The episode frame of one profile of a cube."""
+    rows = [
+        pd.DataFrame(
+            {column: values[w, p, profile] for column, values in cube.columns.items()}
+            | {"world": world, "policy": policy, "seed": seeds}
+        )
+        for w, world in enumerate(WORLDS)
+        for p, policy in enumerate(POLICIES)
+    ]
+    return pd.concat(rows, ignore_index=True).assign(regime="S2", protocol=protocol, profile=name)
+
+
+def test_the_sample_is_fixed_and_each_behaviour_is_spread_evenly() -> None:
+    points = design.coordinates(512)
+    np.testing.assert_array_equal(points, design.coordinates(512))
+    np.testing.assert_array_equal(points[:100], design.coordinates(100), "a smaller sample is a part")
+    for column in points.T:  # one point in each of 512 slices
+        np.testing.assert_array_equal(np.sort((column * 512).astype(int)), np.arange(512))
+    assert len(set(design.sample_profiles(512))) == 512
+
+
+def test_the_sample_fills_space_better_than_chance() -> None:
+    from scipy.stats import qmc
+
+    random = [
+        qmc.discrepancy(np.random.default_rng(seed).random((512, len(design.BOX)))) for seed in range(20)
+    ]
+    assert qmc.discrepancy(design.coordinates(512)) < 0.5 * min(random)
+
+
+def test_the_box_holds_every_named_profile_and_every_sampled_one() -> None:
+    for profile in (*PROFILES.values(), *design.sample_profiles(32)):
+        for axis, value in zip(design.BOX, design.values_of(profile), strict=True):
+            assert axis.holds(value), (profile.name, axis.name)
+        back = design.profile_of(design.values_of(profile), profile.name)
+        assert replace(back, assumption="") == replace(profile, assumption="")
+    shares = [profile.single_report for profile in design.sample_profiles(512)]
+    assert sum(shares) == 128
+    assert TYPICAL.name in PROFILES
+
+
+def test_every_claim_of_the_frame_is_asked_and_none_is_asked_twice() -> None:
+    asked = [claim.id for claim in questions.atlas_claims()]
+    assert len(set(asked)) == len(asked)
+    assert set(questions.HEADLINES) <= set(asked)
+    primary = {claim.id for claim in load_claims() if claim.primary}
+    assert primary <= set(asked)
+    used = {arm for claim in questions.atlas_claims() for arm in claim.arms + claim.references}
+    assert used == set(POLICIES), "every policy has a question"
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+def test_columns_are_those_of_the_engine(protocol: Protocol) -> None:
+    """Copies included: what is not run again equals what a plain run gives, column by column."""
+    profiles = some_profiles(4)
+    cube = running.run_cube(profiles, protocol, SEEDS)
+    cells = [
+        Cell(world, policy, REGIMES["S2"], protocol, profile)
+        for world in WORLDS
+        for policy in POLICIES.values()
+        for profile in profiles
+    ]
+    plain = run_cells(cells, SEEDS)
+    for name in questions.FRAME:
+        if name != "budget":
+            expected = plain[name].reshape(cube.columns[name].shape)
+            np.testing.assert_array_equal(cube.columns[name], expected, name)
+    assert (cube.columns["budget"] == REGIMES["S2"].budget).all()
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_where_answers_are_withheld_the_skipped_policies_are_copies(world: str) -> None:
+    """Beliefs, gold and steps of a copy are its original's bit for bit; only the field asked may differ."""
+    assert running.copies(PAPER) == running.copies(OBSERVED) == {}
+    kept = ("belief", "gold", "confidence", "action", "valid", "acted", "useful", "steps", "success")
+    for profile in (*some_profiles(4), PROFILES["perfect"]):
+        for copy, original in running.copies(RELEASED).items():
+            one, other = (
+                simulate(
+                    Task((Piece(0, Cell(world, POLICIES[name], protocol=RELEASED, profile=profile), SEEDS),)),
+                    reports=True,
+                )
+                for name in (copy, original)
+            )
+            for name in kept:
+                np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)
+            np.testing.assert_array_equal(one.probe >= 0, other.probe >= 0)
+
+
+def test_confidence_is_counted_as_the_calibration_counts_it() -> None:
+    profiles = some_profiles(2)
+    for protocol in (PAPER, RELEASED):
+        cube = running.run_cube(profiles, protocol, SEEDS)
+        recorded = ~np.isnan(cube.columns["confident"]).all(axis=(0, 2, 3))
+        held = {name for name, known in zip(POLICIES, recorded, strict=True) if known}
+        assert held - set(running.copies(protocol)) == running.REPORTING
+        cell = Cell("graphnav", POLICIES["simple"], REGIMES["S2"], protocol, profiles[1])
+        counts = confident_counts(simulate(Task((Piece(0, cell, SEEDS),)), reports=True), protocol)
+        at = list(WORLDS).index("graphnav"), list(POLICIES).index("simple"), 1
+        for name in questions.REPORTS:
+            np.testing.assert_array_equal(cube.columns[name][at], counts[name])
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+def test_verdicts_are_those_of_the_reference(protocol: Protocol) -> None:
+    profiles, resamples = some_profiles(4), 150
+    cube = running.run_cube(profiles, protocol, SEEDS)
+    claims = questions.atlas_claims()
+    ours = judge(claims, cube, resamples)
+    for number, profile in enumerate(profiles):
+        frame = frame_of(cube, number, protocol.name, profile.name, SEEDS)
+        reference = evaluate_all(frame, claims, profile=profile.name, resamples=resamples)
+        expected = [name.replace(OTHER_SIZE, CODES[YES]) for name in reference["verdict"]]
+        found = [CODES[code] for code in ours.verdict[number]]
+        assert dict(zip(reference["claim"], found, strict=True)) == dict(
+            zip(reference["claim"], expected, strict=True)
+        )
+        single = [len(comparisons(claim)) == 1 for claim in claims]
+        estimate = reference["estimate"].to_numpy(dtype=float)
+        np.testing.assert_allclose(ours.estimate[number][single], estimate[single], rtol=1e-9, atol=1e-9)
+
+
+def test_verdicts_agree_on_random_columns() -> None:
+    """On columns that no engine would give: gaps, ties, empty denominators, effects of every size."""
+    rng = np.random.default_rng(5)
+    shape = (len(WORLDS), len(POLICIES), 6, 14)
+    effect = rng.normal(0, 0.1, (len(WORLDS), len(POLICIES), 6, 1))
+    steps = rng.integers(0, 12, (2, *shape)).astype(float)
+    steps[rng.random(steps.shape) < 0.3] = np.nan
+    steps[:, :, :, 0] = np.nan
+    probes = rng.integers(0, 4, shape).astype(float)
+    columns = {
+        "accuracy": np.clip(np.round(0.4 + effect + rng.normal(0, 0.1, shape), 2), 0, 1),
+        "success": (rng.random(shape) < 0.5 + effect).astype(float),
+        "probes": probes,
+        "useful": np.floor(probes * rng.random(shape)),
+        "budget": np.full(shape, 7.0),
+        "collapse_onset": steps[0],
+        "action_onset": steps[1],
+        "actions": rng.integers(1, 20, shape).astype(float),
+        "confident": rng.integers(0, 9, shape).astype(float),
+        "confident_wrong": rng.integers(0, 9, shape).astype(float),
+    }
+    cube, claims = Cube(columns), questions.atlas_claims()
+    ours = judge(claims, cube, 120)
+    for profile in range(6):
+        frame = frame_of(cube, profile, "paper", "random", np.arange(14))
+        reference = evaluate_all(frame, claims, profile="random", resamples=120)
+        expected = [name.replace(OTHER_SIZE, CODES[YES]) for name in reference["verdict"]]
+        assert [CODES[code] for code in ours.verdict[profile]] == expected
+    assert set(np.unique(ours.verdict)) == {0, 1, 2, UNTESTED}
+    assert np.isnan(ours.support[ours.verdict == UNTESTED]).any()
+
+
+def test_the_whole_atlas_is_the_same_in_two_processes(atlas: running.Atlas) -> None:
+    again = running.load_atlas(16, 10, resamples=200, jobs=2)
+    for name in ("verdict", "estimate", "support"):
+        np.testing.assert_array_equal(getattr(atlas, name), getattr(again, name), name)
+    for name, levels in atlas.levels.items():
+        np.testing.assert_array_equal(levels, again.levels[name], name)
+    assert atlas.episodes == 3 * 15 * 3 * 16 * 10
+    assert atlas.simulated == (15 + 15 + 12) * 3 * 16 * 10
+
+
+def test_targets_are_what_the_calibration_predicts(atlas: running.Atlas) -> None:
+    seeds = np.arange(42, 52)
+    np.testing.assert_allclose(
+        fitting.target_measures(atlas), predict(atlas.profiles, seeds), rtol=1e-12, atol=1e-12
+    )
+
+
+def test_the_nearest_agents_stand_in_where_none_fits(atlas: running.Atlas) -> None:
+    subset = fitting.fitted_subset(atlas)
+    assert subset is not None
+    met = np.abs(subset.values - [target.value for target in TARGETS]) <= fitting.TOLERANCE
+    assert subset.fits == met.all(axis=1).sum()
+    assert subset.nearest == (subset.fits < fitting.FEWEST)
+    assert subset.distance[subset.members].max() <= np.sort(subset.distance)[len(subset.members) - 1]
+    assert fitting.fitted_subset(replace(atlas, protocols=("paper", "observed", "other"))) is None
+
+
+def test_shares_add_up_and_leave_out_what_cannot_be_tested(atlas: running.Atlas) -> None:
+    found = tables.shares(atlas)
+    known = ~np.isnan(found[..., 0])
+    np.testing.assert_allclose(found[known].sum(axis=1), 1.0)
+    untested = (atlas.verdict == UNTESTED).mean(axis=1)
+    np.testing.assert_array_equal(known, untested < 1 - tables.TESTED)
+    at = next(place for place, claim in enumerate(atlas.claims) if claim.id == "main-spatial")
+    assert found[0, at, 2] == (atlas.verdict[0, :, at] == NO).mean()
+
+
+def planted(support: np.ndarray, count: int) -> running.Atlas:
+    """An atlas of no episodes whose one claim has this support."""
+    claims = questions.atlas_claims()[:1]
+    table = support[None, :, None]
+    nothing = np.zeros(table.shape, dtype=np.int8)
+    agents = design.sample_profiles(count)
+    return running.Atlas(agents, claims, ("paper",), 1, 1, nothing, table, table, {}, 0, 0, 0.0, 0.0, 1)
+
+
+def test_a_planted_behaviour_is_found_even_where_it_only_humps() -> None:
+    values = np.array([design.values_of(profile) for profile in design.sample_profiles(256)])
+    noise = np.random.default_rng(3).normal(size=256)
+    slip, habit = design.NAMES.index("slip"), design.NAMES.index("writes")
+    for support, axis in (
+        (values[:, slip] + 0.02 * noise, slip),
+        (-np.abs(values[:, slip] - np.median(values[:, slip])) + 0.01 * noise, slip),
+        (values[:, habit] + 0.2 * noise, habit),
+    ):
+        found = deciding.sensitivity(planted(support, 256))
+        assert found.decides(0, 0) == design.NAMES[axis]
+        assert found.share[0, 0, axis] > 0.6
+        assert found.sure[0, 0] == 1.0
+        assert found.low[0, 0, axis] <= found.share[0, 0, axis]
+    found = deciding.sensitivity(planted(noise, 256))
+    assert found.decides(0, 0) is None
+    assert deciding.sensitivity(planted(np.ones(256), 256)).first[0, 0] == -1
+
+
+def test_the_share_between_slices_is_the_adjusted_correlation_ratio() -> None:
+    rng = np.random.default_rng(8)
+    values, support = rng.random(90), rng.random(90)
+    cut = deciding.slices(values, 5)
+    assert np.bincount(cut).tolist() == [18] * 5
+    member = np.eye(5)[cut].T
+    one = deciding.between(member, np.array([5]), np.ones((90, 1)), (support - support.mean())[:, None])
+    grand = support.mean()
+    within = sum(((support[cut == k] - support[cut == k].mean()) ** 2).sum() for k in range(5))
+    whole = ((support - grand) ** 2).sum()
+    assert one[0, 0] == pytest.approx(1 - (within / 85) / (whole / 89), abs=1e-12)
+
+
+def test_behaviours_are_not_entangled_in_the_default_sample() -> None:
+    assert deciding.entanglement(planted(np.ones(512), 512)) < 0.01
+    assert deciding.entanglement(planted(np.ones(64), 64)) > deciding.DECIDES
+
+
+def test_everything_is_shown(atlas: running.Atlas) -> None:
+    subset, found = fitting.fitted_subset(atlas), deciding.sensitivity(atlas)
+    assert subset is not None
+    one = replace(atlas, protocols=("paper",), verdict=atlas.verdict[:1], support=atlas.support[:1])
+    lone = deciding.sensitivity(one)
+    for told in (
+        text.tell_run(atlas), text.tell_shares(atlas), text.tell_ours(atlas), text.tell_fit(atlas, subset),
+        text.tell_deciders(atlas, found), text.tell_shares(one), text.tell_fit(one, None),
+        text.tell_deciders(one, lone),
+    ):  # fmt: skip
+        assert not re.search(r"\bnan\b", told.markdown)
+        assert told.markdown.strip()
+    shown = [*tables.show_shares(atlas, subset), *tables.show_shares(one, None)]
+    shown += [tables.show_box(), tables.show_nearest(atlas, subset)]
+    shown += [tables.show_deciders(atlas, found, questions.HEADLINES)]
+    for table in shown:
+        assert not re.search(r"\bnan\b", table.markdown())
+        assert all(len(row) == len(table.head) == len(table.align) for row in table.rows)
+    rows = sum(len(table.rows) for table in tables.show_shares(atlas, subset))
+    assert rows == len(atlas.claims)
+    for figure in (
+        drawing.plot_shares(atlas, subset), drawing.plot_shares(one, None),
+        drawing.plot_deciding(atlas, found), drawing.plot_deciding(one, lone),
+    ):  # fmt: skip
+        assert "<svg" in figure.svg()
+        assert not re.search(r"\bnan\b", figure.alt)

@@ -1,0 +1,515 @@
+"""Calibration: only allowed policies are run, the fit is reproducible, and the committed file is true."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from envprobe_core import calibration, calibration_search
+from envprobe_core.calibration import (
+    BASE,
+    FREE,
+    SCALE,
+    TARGETS,
+    calibration_cells,
+    candidate,
+    compare_targets,
+    independent,
+    loss,
+    predict,
+    target_values,
+)
+from envprobe_core.calibration_search import (
+    Search,
+    Settings,
+    calibrate,
+    fit_record,
+    read_fit,
+    write_record,
+)
+from envprobe_core.cells import RELEASED_SEEDS, Cell
+from envprobe_core.claims import load_claims
+from envprobe_core.cli import main
+from envprobe_core.confidence import confident_counts, held_beliefs
+from envprobe_core.errors import InputError
+from envprobe_core.markup import counted
+from envprobe_core.paper import paper_value, paper_values
+from envprobe_core.policies import POLICIES
+from envprobe_core.profiles import (
+    PROFILE_FOLDER,
+    PROFILES,
+    TYPICAL,
+    as_record,
+    committed_profiles,
+    read_profile,
+    read_record,
+)
+from envprobe_core.protocols import PAPER, RELEASED
+from envprobe_core.regimes import REGIMES
+from envprobe_core.sections import calibration as section
+from envprobe_core.sections import calibration_outside as outside
+from envprobe_core.sections import calibration_space as space
+from envprobe_core.sweep import Piece, Task, run_cells, simulate
+from envprobe_core.verdicts import CALIBRATED
+from envprobe_core.worlds import WORLDS
+
+SEEDS = np.arange(42, 54)
+SMALL = Settings(population=8, generations=2, left_out_generations=1, seed=3)
+
+
+# counting confident beliefs
+
+
+def recording(protocol=RELEASED, profile=TYPICAL, world="graphnav", policy="no-probe", **settings):
+    cell = Cell(world, POLICIES[policy], REGIMES["S2"], protocol, profile)
+    return simulate(Task((Piece(0, cell, SEEDS),)), **({"reports": True} | settings))
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("protocol", [PAPER, RELEASED])
+@pytest.mark.parametrize("profile", ["typical", "scripted", "careful"])
+def test_confident_counts_are_those_of_a_loop(world, protocol, profile):
+    seen = recording(protocol, PROFILES[profile], world, "periodic")
+    counts = confident_counts(seen, protocol)
+    lag = int(protocol.pairing == "lagged")
+    for row in range(len(SEEDS)):
+        naive = dict.fromkeys(counts, 0)
+        for t in range(lag, seen.steps[row] + 1):
+            for field in range(seen.gold.shape[2]):
+                belief = seen.belief[row, t - lag, field]
+                wrong = bool(belief != seen.gold[row, t, field])
+                sure = bool(seen.confidence[row, t - lag, field] >= 70 and belief != -1)
+                naive["total"] += 1
+                naive["wrong"] += wrong
+                naive["confident"] += sure
+                naive["confident_wrong"] += sure and wrong
+        assert {name: int(column[row]) for name, column in counts.items()} == naive
+
+
+def test_confidence_thresholds_are_ordered_and_checked():
+    seen = recording()
+    low, high = (confident_counts(seen, RELEASED, threshold) for threshold in (0, 100))
+    assert (low["confident"] >= high["confident"]).all()
+    known = held_beliefs(seen, RELEASED)
+    assert low["confident"].sum() == (known.counted[..., None] & (known.belief != -1)).sum()
+    for bad in (-1, 101):
+        with pytest.raises(InputError, match=r"is not in 0\.\.100"):
+            confident_counts(seen, RELEASED, bad)
+    with pytest.raises(InputError, match="reports=True"):
+        confident_counts(recording(reports=False), RELEASED)
+
+
+# targets
+
+
+def test_targets_are_all_that_may_be_used():
+    """Every accuracy of No-Probe and Periodic and every canonical p_cw in tables.csv, and nothing else."""
+    allowed = set()
+    for value in paper_values():
+        _, _, pair = value.row.partition(": ")
+        arm, _, reference = pair.partition(" vs ")
+        side = {"method_accuracy": arm, "reference_accuracy": reference, "accuracy": pair}.get(value.column)
+        canonical = value.column == "confident_wrong" and value.row in ("canonical", "supplementary audit")
+        if side in calibration.TARGET_POLICIES or canonical:
+            allowed.add((value.source, value.row, value.column))
+    places = [place for target in TARGETS for place in (target.place, *target.repeats)]
+    assert set(places) == allowed
+    assert len(places) == len(allowed)
+
+
+def test_targets_have_the_papers_values_and_outnumber_the_free_rates():
+    assert target_values().tolist() == [0.352, 0.313, 0.303, 0.306, 0.924]
+    assert independent() == 4 > len(FREE)
+    follows = [target for target in TARGETS if target.follows]
+    assert [t.value for t in follows] == [pytest.approx((0.313 + 2 * 0.303) / 3, abs=0.0005)]
+    for target in TARGETS:
+        for place in target.repeats:
+            if target.policy is not None:
+                assert paper_value(*place).value == target.value
+    with pytest.raises(InputError, match="4 free rates for 4 independent targets"):
+        Search(free=(*FREE, replace(FREE[0], name="slip")))
+
+
+def test_claims_name_the_kinds_of_target():
+    kinds = {target.kind for target in TARGETS}
+    assert {kind for claim in load_claims() for kind in claim.inputs} == kinds
+    assert set(CALIBRATED) == {
+        path.stem for path in PROFILE_FOLDER.glob("*.json") if read_record(path)["kind"] == "fitted"
+    }
+
+
+def test_free_rates_are_rates_of_a_profile():
+    for item in FREE:
+        assert 0 <= item.low <= getattr(BASE, item.name) <= item.high <= 1
+        assert len(item.why) > 20
+
+
+# predictions
+
+
+def test_predictions_are_those_of_single_episodes():
+    profile = PROFILES["careful"]
+    (ours,) = predict([profile], SEEDS)
+    cells = calibration_cells([profile])
+    table = run_cells(cells, SEEDS)
+    accuracy = {
+        (cell.world, cell.policy.name): table["accuracy"][table["cell"] == place].mean()
+        for place, cell in enumerate(cells)
+    }
+    for target, value in zip(TARGETS[:-1], ours, strict=False):
+        expected = np.mean([accuracy[world, target.policy] for world in target.worlds])
+        assert value == pytest.approx(expected, abs=1e-15)
+    wrong = confident = 0
+    for cell in cells:
+        counts = confident_counts(simulate(Task((Piece(0, cell, SEEDS),)), reports=True), cell.protocol)
+        wrong += counts["confident_wrong"].sum()
+        confident += counts["confident"].sum()
+    assert ours[-1] == wrong / confident
+
+
+def test_a_profiles_prediction_does_not_depend_on_its_company_or_on_processes():
+    names = ["typical", "careful", "overconfident"]
+    together = predict([PROFILES[name] for name in names], SEEDS)
+    alone = np.concatenate([predict([PROFILES[name]], SEEDS) for name in names])
+    assert (together == alone).all()
+    assert (predict([PROFILES[name] for name in names], SEEDS, jobs=2) == together).all()
+
+
+def test_an_agent_that_is_never_sure_has_no_confident_wrong_beliefs():
+    doubter = replace(TYPICAL, name="doubter", confidence=60)
+    told_at_start = predict([doubter], SEEDS, protocol=PAPER)[0, -1]
+    assert 0 <= told_at_start <= 1
+    assert np.isfinite(predict([doubter], SEEDS)).all()
+
+
+finite = st.floats(0, 1)
+
+
+@given(arrays.arrays(float, (3, 5), elements=finite), arrays.arrays(bool, 5))
+def test_loss_is_its_formula_and_is_zero_only_at_the_target(predicted, counted):
+    paper = target_values()
+    naive = [
+        sum(
+            2 * ((1 + ((a - b) / SCALE) ** 2) ** 0.5 - 1)
+            for a, b, c in zip(row, paper, counted, strict=True)
+            if c
+        )
+        for row in predicted
+    ]
+    assert loss(predicted, paper, counted) == pytest.approx(naive)
+    assert loss(paper, paper) == 0
+    assert (loss(predicted, paper) >= loss(predicted, paper, counted)).all()
+
+
+# the search
+
+
+def spy(monkeypatch):
+    cells, calls = [], []
+
+    def watched(given_cells, *arguments, **keywords):
+        cells.extend(given_cells)
+        calls.append(len(given_cells))
+        return run_cells(given_cells, *arguments, **keywords)
+
+    monkeypatch.setattr(calibration, "run_cells", watched)
+    return cells, calls
+
+
+@pytest.fixture(scope="module")
+def small():
+    search = Search(seeds=SEEDS)
+    return search, *calibrate(search, SMALL)
+
+
+def test_a_fit_never_runs_a_forbidden_policy_and_asks_once_a_generation(monkeypatch):
+    cells, calls = spy(monkeypatch)
+    search = Search(seeds=SEEDS)
+    search.run(settings=SMALL)
+    assert {cell.policy.name for cell in cells} == {"no-probe", "periodic"}
+    assert {cell.protocol.name for cell in cells} == {"released"}
+    assert {cell.regime.name for cell in cells} == {"S2"}
+    assert len(calls) <= SMALL.generations + 1
+    assert sum(calls) == 6 * len(search.seen)
+
+
+def test_a_fit_improves_the_objective_and_is_the_best_it_saw(small):
+    search, fitted, others = small
+    assert fitted.loss < fitted.first_loss
+    assert fitted.loss < loss(predict([BASE], SEEDS), target_values())[0]
+    everything = np.array(list(search.seen.values()))
+    assert len({other.left_out for other in others}) == 3
+    for other in others:
+        counted = np.array([target.kind != other.left_out for target in TARGETS])
+        by_then = everything[: other.evaluations]
+        assert other.loss == loss(by_then, target_values(), counted).min()
+    (again,) = predict([fitted.profile], SEEDS)
+    assert (again == fitted.predicted).all()
+    for item in FREE:
+        assert item.low <= getattr(fitted.profile, item.name) <= item.high
+        changed = {item.name: getattr(BASE, item.name) for item in FREE}
+        assert replace(fitted.profile, **changed, name=BASE.name, assumption=BASE.assumption) == BASE
+
+
+def test_a_fit_is_deterministic(small, tmp_path):
+    search, fitted, others = small
+    again = Search(seeds=SEEDS, jobs=2)
+    found, left_out = calibrate(again, SMALL)
+    paths = [tmp_path / "one.json", tmp_path / "two.json"]
+    write_record(paths[0], fit_record(fitted, others, search, SMALL))
+    write_record(paths[1], fit_record(found, left_out, again, SMALL))
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert found.profile == fitted.profile
+
+
+def test_an_unknown_kind_cannot_be_left_out():
+    with pytest.raises(InputError, match="no target is of kind 'success'; accepted: no-probe accuracy"):
+        Search(seeds=SEEDS).run("success", SMALL)
+
+
+# the committed profile
+
+
+def test_the_committed_fit_is_what_the_code_finds():
+    fit, profile = read_fit("calibrated"), PROFILES["calibrated"]
+    assert [entry["name"] for entry in fit["targets"]] == [target.name for target in TARGETS]
+    frame = compare_targets([profile])
+    for entry, row in zip(fit["targets"], frame.itertuples(), strict=True):
+        assert (
+            entry["paper"] == row.paper == paper_value(entry["source"], entry["row"], entry["column"]).value
+        )
+        assert entry["ours"] == pytest.approx(row.ours, abs=1e-12)
+        assert entry["residual"] == pytest.approx(row.residual, abs=1e-12)
+    ours = np.array([entry["ours"] for entry in fit["targets"]])
+    assert fit["objective"]["value"] == pytest.approx(float(loss(ours, target_values())), abs=1e-9)
+    assert fit["objective"]["value"] < fit["objective"]["first_generation"]
+    assert fit["free"] == [{"name": i.name, "low": i.low, "high": i.high, "why": i.why} for i in FREE]
+    assert fit["optimizer"] == calibration_search.DEFAULT.as_dict()
+    assert (fit["protocol"], fit["regime"], fit["base"]) == ("released", "S2", "typical")
+    assert fit["seeds"] == "{}:{}".format(*RELEASED_SEEDS)
+    assert fit["policies"] == ["no-probe", "periodic"]
+    assert fit["command"].split()[:2] == ["envprobe", "calibrate"]
+    rates = [round(1000 * getattr(profile, item.name)) for item in FREE]
+    assert candidate(rates) == profile
+
+
+def test_the_committed_fit_left_out_one_kind_at_a_time():
+    fit = read_fit("calibrated")
+    assert [entry["kind"] for entry in fit["left_out"]] == list(dict.fromkeys(t.kind for t in TARGETS))
+    profiles = [
+        candidate([round(1000 * entry["rates"][item.name]) for item in FREE]) for entry in fit["left_out"]
+    ]
+    ours = predict(profiles)
+    for entry, row in zip(fit["left_out"], ours, strict=True):
+        assert list(entry["ours"].values()) == pytest.approx(row.tolist(), abs=1e-12)
+        counted = np.array([target.kind != entry["kind"] for target in TARGETS])
+        assert entry["value"] == pytest.approx(float(loss(row, target_values(), counted)), abs=1e-9)
+        committed = np.array([target["ours"] for target in fit["targets"]])
+        assert entry["value"] <= float(loss(committed, target_values(), counted))
+
+
+# files of profiles
+
+
+def test_committed_profiles_join_the_others():
+    assert [profile.name for profile in committed_profiles()] == ["calibrated", "careful", "overconfident"]
+    for profile in committed_profiles():
+        assert PROFILES[profile.name] == profile
+        kind = read_record(PROFILE_FOLDER / f"{profile.name}.json")["kind"]
+        assert kind == ("fitted" if profile.name in CALIBRATED else "stated")
+    careful, sure = PROFILES["careful"], PROFILES["overconfident"]
+    for name in ("omit", "overwrite", "slip", "quit", "misreport"):
+        assert getattr(careful, name) < getattr(TYPICAL, name) == getattr(sure, name)
+    assert careful.fade > TYPICAL.fade > sure.fade == 0
+    assert careful.hedge > TYPICAL.hedge > sure.hedge == 0
+    assert (sure.confidence, sure.spread) == (100, 0)
+
+
+def test_a_written_profile_is_read_as_it_was(tmp_path):
+    for profile in PROFILES.values():
+        path = tmp_path / f"{profile.name}.json"
+        write_record(path, as_record(profile, "stated"))
+        assert read_profile(path) == profile
+    assert [profile.name for profile in committed_profiles(tmp_path)] == sorted(PROFILES)
+    assert committed_profiles(tmp_path / "nowhere") == ()
+
+
+DAMAGE = {
+    "unknown parameter": (lambda r: r["parameters"].update(sleep=0.1), "parameter 'sleep' is unknown"),
+    "missing parameter": (lambda r: r["parameters"].pop("omit"), "parameter 'omit' is missing"),
+    "unknown entry": (lambda r: r.update(author="me"), "entry 'author' is unknown"),
+    "missing entry": (lambda r: r.pop("assumption"), "entry 'assumption' is missing"),
+    "fit of a stated one": (lambda r: r.update(fit={}), "entry 'fit' is unknown"),
+    "fitted without fit": (lambda r: r.update(kind="fitted"), "entry 'fit' is missing"),
+    "kind": (lambda r: r.update(kind="guessed"), "kind 'guessed' is none of stated, fitted"),
+    "name": (lambda r: r.update(name="another"), "names the profile 'another'"),
+    "assumption": (lambda r: r.update(assumption="none"), "a text of more than 20 characters"),
+    "no parameters": (lambda r: r.update(parameters=[]), "its parameters are no JSON object"),
+    "text for a rate": (lambda r: r["parameters"].update(omit="0.1"), "parameter omit is '0.1'"),
+    "yes for a rate": (lambda r: r["parameters"].update(omit=True), "parameter omit is True"),
+    "fraction for a percent": (lambda r: r["parameters"].update(fade=1.5), "parameter fade is 1.5"),
+    "out of range": (lambda r: r["parameters"].update(omit=1.5), "profile omit: 1.5 is not in 0..1"),
+    "not a number": (lambda r: r["parameters"].update(omit=float("nan")), "profile omit: nan is not"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_profiles_are_refused(tmp_path, damage):
+    change, says = DAMAGE[damage]
+    record = as_record(replace(TYPICAL, name="broken"), "stated")
+    change(record)
+    path = tmp_path / "broken.json"
+    write_record(path, record)
+    with pytest.raises(InputError, match=re.escape(says)) as refused:
+        read_profile(path)
+    assert "profile file broken.json: " in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1, 2]", '"typical"', "\x00"])
+def test_what_is_no_profile_is_refused(tmp_path, text):
+    path = tmp_path / "broken.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"profile file broken\.json: "):
+        committed_profiles(tmp_path)
+
+
+def test_a_stated_profile_has_no_fit():
+    with pytest.raises(InputError, match="profile 'careful' was not fitted; it is stated"):
+        read_fit("careful")
+    with pytest.raises(InputError, match=r"profile file nobody\.json: cannot be read"):
+        read_fit("nobody")
+
+
+# the command
+
+
+def test_the_command_prints_the_fit_and_writes_the_profile(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(Search, "evaluate", _pretend)
+    out = tmp_path / "calibrated.json"
+    with pytest.raises(SystemExit) as left:
+        main(["calibrate", "--jobs", "1", "--out", str(out)])
+    assert left.value.code == 0
+    printed = capsys.readouterr().out
+    for word in (
+        "Periodic (procedural)",
+        "0.313",
+        "omit",
+        "without canonical p_cw",
+        "objective",
+        str(out.name),
+    ):
+        assert word in printed
+    record = json.loads(out.read_text())
+    assert read_profile(out) == candidate([round(1000 * record["parameters"][i.name]) for i in FREE])
+    with pytest.raises(SystemExit) as refused:
+        main(["calibrate", "--out", str(tmp_path / "nowhere" / "x.json")])
+    assert refused.value.code == 2
+    assert "there is no folder" in capsys.readouterr().err
+
+
+def _pretend(self, points):
+    """Stand in for the engine: smooth functions of the rates."""
+    rates = np.array(points) / 1000
+    values = np.stack(
+        [0.4 - 0.1 * rates[:, 0], 0.5 - 0.2 * rates[:, 0], 0.4 - 0.1 * rates[:, 0],
+         0.45 - 0.15 * rates[:, 0], 0.3 + 0.3 * rates[:, 1] - rates[:, 2]], axis=-1
+    )  # fmt: skip
+    self.seen.update(zip(points, values, strict=True))
+    return values
+
+
+# the section
+
+
+@pytest.fixture(scope="module")
+def shown():
+    residuals = section.load_targets(section.load_fit(), "typical careful")
+    return section.load_fit(), residuals
+
+
+def test_the_section_tells_what_its_numbers_say(shown):
+    fitted, residuals = shown
+    text = section.tell_residuals(residuals, fitted).markdown
+    own = residuals[residuals["profile"] == "calibrated"]
+    met = int((own["residual"].abs() <= SCALE).sum())
+    assert f"of {counted(met)} of five targets" in text
+    assert "are what this page finds" in text
+    moved = replace(fitted, fit=json.loads(json.dumps(fitted.fit)))
+    moved.fit["targets"][0]["ours"] += 0.01
+    assert (
+        "differ from what this page finds by up to 0.01" in section.tell_residuals(residuals, moved).markdown
+    )
+    perfect = residuals.assign(ours=residuals["paper"], residual=0.0)
+    assert "of five of five targets." in section.tell_residuals(perfect, fitted).markdown
+    assert "four against three free rates" in section.tell_rules().markdown
+    for table in (section.show_targets(), section.show_rates(fitted), section.show_residuals(residuals)):
+        assert all(len(row) == len(table.head) == len(table.align) for row in table.rows)
+
+
+def test_the_space_is_told_as_it_is(shown):
+    _, residuals = shown
+    text = space.tell_space(residuals).markdown
+    assert "None of them reaches the printed *confident-wrong rate" in text
+    assert "So none of them meets the two targets together" in text
+    met = residuals.assign(ours=residuals["paper"])
+    text = space.tell_space(met).markdown
+    assert "None" not in text
+    assert "none" not in text
+
+
+def test_switches_are_told_as_they_are():
+    rows = [("released", "", -0.3, -2.0), ("released:pairing=same-step", "pairing", -0.1, 0.1)]
+    table = pd.DataFrame(rows, columns=["protocol", "switch", "fitted", "base"])
+    text = space.tell_switches(table).markdown
+    assert "comes with the lag" in text
+    assert "No single switch reaches the printed +4.9 points: the most is +0.10." in text
+    table.loc[1, "base"] = -1.9
+    assert "No single switch halves it." in space.tell_switches(table).markdown
+    assert "lag" not in space.tell_switches(table).markdown
+    table.loc[1, "fitted"] = 5.0
+    assert "A single switch is enough for the printed +4.9" in space.tell_switches(table).markdown
+
+
+def verdicts(**by_agent):
+    rows = [
+        (agent, f"claim-{place}", "paper", verdict, 1.0, 2.0, 1.0, "points")
+        for agent, found in by_agent.items()
+        for place, verdict in enumerate(found)
+    ]
+    names = ["profile", "claim", "protocol", "verdict", "paper_value", "estimate", "difference", "unit"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def test_the_rest_of_the_paper_is_counted_on_what_both_agents_can_answer():
+    frame = verdicts(
+        typical=["holds", "reverses", "inconclusive", "not tested"],
+        calibrated=["reverses", "holds", "holds, other size", "holds"],
+    )
+    text = outside.tell_outside(frame, outside.load_gaps(frame)).markdown
+    assert "with `typical` 1 of 3 claims hold and 1 reverse; with `calibrated` 2 of 3 claims hold" in text
+    assert "missed by 1.0 and 1.0 points in the median" in text
+    assert "more of them hold under `paper`" in text
+    assert "Of the 3 verdicts 3 differ between the two agents, and two of these go to the other side" in text
+    counts = outside.count_verdicts(frame).set_index("profile")
+    assert counts.loc["typical", "tested"] == 3
+    assert counts.loc["calibrated", "holds"] == 2
+    alone = frame[frame["profile"] == "calibrated"]
+    assert "verdicts" not in outside.tell_outside(alone, outside.load_gaps(alone)).markdown
+    none = verdicts(calibrated=["not tested"])
+    assert outside.tell_outside(none, outside.load_gaps(none)).markdown.startswith("No claim")
+
+
+def test_no_input_is_counted_as_outside_the_fit():
+    claims = outside.outside_claims()
+    assert len(claims) > 50
+    for claim in claims:
+        arms = {*claim.arms, *claim.references}
+        if "accuracy" in claim.measures:
+            assert not arms & set(calibration.TARGET_POLICIES)
+        assert claim.id != "pcw-canonical"

@@ -1,0 +1,389 @@
+"""The scoreboard: what it runs, what it says, its command, and the paper against itself."""
+
+import csv
+import functools
+import io
+import json
+import re
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from envprobe_core import inconsistencies, places, scoreboard_page, scoreboard_prose
+from envprobe_core.cells import make_cell
+from envprobe_core.claims import COLUMNS as CLAIM_COLUMNS
+from envprobe_core.claims import load_claims, parse_claim, policy_and_budget
+from envprobe_core.errors import InputError
+from envprobe_core.experiments import COLUMNS, load_grid
+from envprobe_core.medians import median_bootstrap
+from envprobe_core.notebooks import find_sections
+from envprobe_core.paper import paper_values
+from envprobe_core.resampling import resample_counts
+from envprobe_core.scoreboard import (
+    KEYS,
+    as_records,
+    choose_claims,
+    load_scoreboard,
+    load_scoreboard_frame,
+    needs,
+)
+from envprobe_core.scoreboard_facts import FACTS, NOTICING, measure_facts
+from envprobe_core.stats import percentile_interval
+from envprobe_core.sweep import Piece, Task, score_task, simulate
+from envprobe_core.verdicts import NOT_TESTED, VERDICTS, evaluate_all
+
+SEEDS = "0:60"
+
+
+@functools.cache
+def board():
+    return load_scoreboard(seeds=SEEDS, resamples=200)
+
+
+# --- what is run ------------------------------------------------------------------------------
+
+
+def test_every_claim_gets_a_verdict_under_every_protocol():
+    table = board()
+    assert table["claim"].tolist() == [c.id for c in choose_claims() for _ in range(3)]
+    assert table["protocol"].tolist() == ["paper", "observed", "released"] * len(load_claims())
+    assert set(table["verdict"]) <= set(VERDICTS)
+    untested = table[table["verdict"] == NOT_TESTED]
+    assert len(untested) <= 0.02 * len(table), untested["reason"].tolist()
+    assert untested["reason"].str.contains("episodes with a value").all()  # censored, nothing else
+
+
+def test_claims_stand_in_the_papers_order_and_all_places_exist():
+    positions = [places.order(claim.source) for claim in choose_claims()]
+    assert positions == sorted(positions)
+    assert {v.source for v in paper_values()} <= set(places.PLACES)
+    with pytest.raises(InputError, match="no place 'tab:mian' in the paper; accepted: abstract"):
+        places.place("tab:mian")
+
+
+def test_nothing_is_run_that_no_claim_asks_for():
+    claims = choose_claims(["ablation"])
+    wanted = needs(claims)
+    frame = load_scoreboard_frame(claims, ["paper"], seeds="0:3")
+    assert list(frame.columns) == list(COLUMNS)
+    cells = set(frame[["regime", "world", "policy"]].itertuples(index=False, name=None))
+    assert cells == set(wanted)
+    assert {world for _, world, _ in wanted} == {"tooldag"}
+    assert wanted["S2", "tooldag", "minus-c"] == {"accuracy", "success"}
+
+
+def test_the_frame_holds_what_the_grid_holds():
+    """The same episodes come out when cells run together with others and their facts."""
+    frame = load_scoreboard_frame(protocols=["observed"], seeds="5:17")
+    frame = frame[(frame["regime"] == "S2") & ~frame["policy"].str.contains("@")]
+    grid = load_grid(protocols=["observed"], seeds="5:17")
+    key = ["world", "policy", "seed"]
+    both = frame[list(COLUMNS)].merge(grid, on=key, suffixes=("", "_grid"), validate="one_to_one")
+    assert len(both) == len(frame) > 0
+    for name in set(COLUMNS) - set(key):
+        pd.testing.assert_series_equal(both[name], both[f"{name}_grid"], check_names=False)
+
+
+def test_processes_and_protocol_sets_move_nothing():
+    claims = choose_claims(["budget", "set-up"])
+    one = load_scoreboard_frame(claims, "paper released", seeds="0:12")
+    two = load_scoreboard_frame(claims, "paper released", seeds="0:12", jobs=2)
+    pd.testing.assert_frame_equal(one, two)
+    alone = load_scoreboard_frame(claims, "released", seeds="0:12")
+    part = one[one["protocol"] == "released"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(part, alone)
+
+
+def test_an_arm_may_carry_its_budget():
+    assert policy_and_budget("cd@3") == ("cd", 3)
+    assert policy_and_budget("cd") == ("cd", None)
+    with pytest.raises(InputError, match="arm 'cd@x' cannot be read"):
+        policy_and_budget("cd@x")
+    frame = load_scoreboard_frame(choose_claims(["budget"]), "paper", seeds="0:30")
+    spent = frame.groupby("policy")[["budget", "probes"]].max()
+    assert spent.loc["cd@0"].tolist() == [0, 0]
+    assert spent.loc["cd@3", "budget"] == spent.loc["cd@3", "probes"] == 3
+    assert spent.loc["cd", "budget"] == 7
+    idle, none = (frame[frame["policy"] == name] for name in ("no-probe", "cd@0"))
+    tools = idle[idle["world"] == "tooldag"]
+    assert none["accuracy"].tolist() == tools["accuracy"].tolist()
+
+
+def test_claims_about_the_primary_regime_move_and_settings_stay():
+    moved = {claim.id: claim for claim in choose_claims(regime="S3")}
+    assert moved["main-procedural"].regime == "S3"
+    assert moved["horizon-s2"].regime == "S2"
+    assert moved["stress-gain-s1"].regime == "S1"
+    with pytest.raises(InputError, match="unknown regime"):
+        choose_claims(regime="S9")
+    with pytest.raises(InputError, match="section 'nope' is unknown"):
+        choose_claims("nope")
+    table = load_scoreboard("main", "observed", "perfect", "0:12", "R1", 100)
+    assert set(table["regime"]) == {"R1"}
+    assert set(table["profile"]) == {"perfect"}
+    with pytest.raises(InputError, match="one is named twice"):
+        load_scoreboard("main", "paper paper", seeds="0:12")
+
+
+def test_every_supplier_of_facts_is_asked_for():
+    asked = set().union(*needs(choose_claims()).values())
+    assert set(FACTS) <= asked
+    assert asked <= set(FACTS) | set(COLUMNS) | {"reproduced"}
+
+
+# --- the facts, recomputed plainly ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("world", ["tooldag", "objectstate", "graphnav"])
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+def test_answers_and_traces_against_plain_loops(world, protocol):
+    from envprobe_core.protocols import PROTOCOLS
+
+    for policy in ("no-probe", "simple"):
+        cell = make_cell(world, policy, protocol=PROTOCOLS[protocol])
+        seeds = np.arange(7)
+        task = Task((Piece(0, cell, seeds),))
+        recording = simulate(task, reports=True)
+        scored = score_task(task, recording)
+        found = measure_facts(
+            frozenset({"answered", "noticed", "changes", "spent"}), cell, seeds, recording, scored
+        )
+        for row in range(len(seeds)):
+            answered = sum(
+                recording.belief[row, t + 1, field] == recording.answer[row, t]
+                for t, field in enumerate(recording.probe[row])
+                if field >= 0
+            )
+            assert found["answered"][row] == answered
+            assert found["spent"][row] == scored["probes"][row] + scored["actions"][row]
+        assert (found["noticed"] <= found["changes"]).all()
+        if (world, policy) == ("tooldag", "no-probe"):
+            check_tool_traces(recording, found)
+
+
+def check_tool_traces(recording, found):
+    """On tools the world unloads and nothing else: every loss of a loaded tool is its doing."""
+    tools = recording.gold.shape[2] // 3
+    for row in range(len(recording.steps)):
+        changes = noticed = 0
+        for t in range(int(recording.steps[row]) - NOTICING):
+            for field in range(2 * tools):
+                gold, belief = recording.gold[row, :, field], recording.belief[row, :, field]
+                if gold[t] == 1 and gold[t + 1] == 0 and belief[t] == 1:
+                    changes += 1
+                    for later in range(t + 1, t + 2 + NOTICING):
+                        if gold[later] != 0:
+                            break
+                        if belief[later] == 0:
+                            noticed += 1
+                            break
+        assert found["changes"][row] >= changes
+        assert found["noticed"][row] >= noticed
+        if not recording.acted[row].any():
+            assert (found["changes"][row], found["noticed"][row]) == (changes, noticed)
+
+
+def test_settings_that_can_be_counted_by_hand():
+    frame = load_scoreboard_frame(choose_claims("set-up"), "paper", seeds="0:6")
+    assert set(frame.loc[frame["world"] == "tooldag", "procedural"].dropna()) == {27}
+    assert set(frame["reproduced"].dropna()) == {1.0}
+    assert (frame["spent"].dropna() <= frame.loc[frame["spent"].notna(), "horizon"]).all()
+
+
+# --- medians ----------------------------------------------------------------------------------
+
+VALUES = st.lists(
+    st.lists(st.one_of(st.integers(-6, 6), st.none()), min_size=2, max_size=2), min_size=2, max_size=9
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(VALUES)
+def test_medians_equal_numpys_on_every_resample(rows):
+    values = np.array([[np.nan if x is None else x for x in row] for row in rows], dtype=float)
+    if np.isnan(values).all():
+        with pytest.raises(InputError, match="all undefined"):
+            median_bootstrap(values, resamples=20)
+        return
+    found = median_bootstrap(values, resamples=60)
+    counts = resample_counts(len(values), 60, 0)
+    draws = [np.repeat(values, count, axis=0) for count in counts]
+    draws = [np.median(draw[~np.isnan(draw)]) for draw in draws if not np.isnan(draw).all()]
+    assert found.mean == np.nanmedian(values)
+    assert (found.low, found.high) == percentile_interval(np.array(draws))
+    assert found.n == (~np.isnan(values)).any(axis=1).sum()
+
+
+def test_a_median_is_judged_by_its_margin():
+    row = dict.fromkeys(CLAIM_COLUMNS, "") | {
+        "id": "m", "kind": "median", "measure": "steps", "worlds": "tooldag", "arm": "simple periodic",
+        "direction": "equal", "value": "3", "margin": "1", "unit": "steps", "family": "6", "regime": "S2",
+    }  # fmt: skip
+    frame = pd.concat(
+        pd.DataFrame(
+            {
+                "world": "tooldag", "policy": policy, "regime": "S2", "protocol": "paper",
+                "profile": "typical", "seed": np.arange(30), "steps": steps,
+            }
+        )
+        for policy, steps in (("simple", 3.0), ("periodic", 9.0))
+    )  # fmt: skip
+    judged = evaluate_all(frame, [parse_claim(row | {"arm": "simple"})], resamples=100)
+    assert (judged.loc[0, "verdict"], judged.loc[0, "estimate"]) == ("holds", 3)
+    both = evaluate_all(frame, [parse_claim(row)], resamples=100)
+    assert (both.loc[0, "verdict"], both.loc[0, "estimate"]) == ("reverses", 6)
+    with pytest.raises(InputError, match="values have 1 dimensions"):
+        median_bootstrap(np.zeros(3))
+
+
+# --- as records, pages and sentences ----------------------------------------------------------
+
+
+def test_records_are_plain_and_complete():
+    records = as_records(board())
+    assert json.loads(json.dumps(records, allow_nan=False)) == records
+    assert all(tuple(record) == KEYS for record in records)
+    main = {r["protocol"]: r for r in records if r["id"] == "main-procedural"}
+    assert {r["paper"] for r in main.values()} == {11.76}
+    assert all(r["interval"][0] <= r["ours"] <= r["interval"][1] for r in main.values())
+    assert all((r["interval"] is None) == (r["verdict"] == NOT_TESTED) for r in records)
+
+
+def test_the_table_shows_every_claim_with_a_sign_and_a_word():
+    shown = scoreboard_page.show_scoreboard(board()).html
+    claims = load_claims()
+    assert shown.count('<th scope="row">') == len(claims)
+    marks = re.findall(r'class="verdict verdict-([a-z-]+)">(.)&nbsp;([a-z, ]+)<', shown)
+    assert len(marks) == 3 * len(claims)
+    assert {word: sign for _, sign, word in marks}.items() <= scoreboard_page.SIGNS.items()
+    assert len(set(scoreboard_page.SIGNS.values())) == len(VERDICTS)
+    assert "+11.76 points <small>[10.77, 12.75]</small>" in shown
+    heads = re.findall(r'class="scoreboard-place">.*?<span>(.*?)</span>', shown)
+    assert heads == list(dict.fromkeys(heads))
+    assert heads[0] == "Abstract"
+
+
+def test_every_claim_leads_to_a_section_that_exists():
+    pages = {claim.section: scoreboard_page.page_of(claim.section) for claim in load_claims()}
+    assert None not in pages.values(), pages
+    shown = scoreboard_page.show_scoreboard(board(), "executed/").html
+    assert set(re.findall(r'href="executed/([a-z-]+)\.html"', shown)) <= set(find_sections())
+
+
+def test_counts_add_up():
+    table = board()
+    shown = scoreboard_page.show_legend(table).html
+    counts = [int(x) for x in re.findall(r'scoreboard-count">(\d+)<', shown)]
+    assert len(counts) == 3 * len(VERDICTS)
+    for column in range(3):
+        assert sum(counts[column::3]) == len(load_claims())
+    text = scoreboard_prose.tell_scoreboard(table).markdown
+    assert text.count(f"{len(load_claims())} claims") == 3
+    both = scoreboard_prose.tell_agreement(table).markdown
+    flips = sum(part.count("`, `") + 1 for part in both.splitlines()[2:])
+    assert both.splitlines()[0].count("claims") == 1
+    assert flips > 0
+
+
+def test_one_protocol_alone_has_nothing_to_agree_with():
+    table = load_scoreboard("ablation", "observed", seeds=SEEDS, resamples=100)
+    assert "Only one protocol" in scoreboard_prose.tell_agreement(table).markdown
+    assert "`observed`" in scoreboard_prose.tell_scoreboard(table).markdown
+    assert scoreboard_page.show_scoreboard(table).html.count("<td") == 2 * table["claim"].nunique()
+
+
+def test_the_file_to_take_along_holds_the_same():
+    text = scoreboard_page.as_csv(board())
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [(r["id"], r["protocol"], r["verdict"]) for r in rows] == [
+        (r["id"], r["protocol"], r["verdict"]) for r in as_records(board())
+    ]
+    assert all(row["reason"] for row in rows)
+
+
+def test_reasons_are_shown_for_claims_without_a_page_of_their_own():
+    for section in ("set-up", "budget"):
+        table = scoreboard_prose.show_reasons(board(), section)
+        assert len(table.rows) == 3 * len(load_claims(section=section))
+
+
+# --- the command ------------------------------------------------------------------------------
+
+
+def envprobe(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "envprobe_core", "claims", *arguments],
+        capture_output=True, stdin=subprocess.DEVNULL, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_the_command_writes_one_json_array():
+    result = envprobe("--json", "--seeds", SEEDS, "--resamples", "200", "--section", "main")
+    assert (result.returncode, result.stderr) == (0, "")
+    records = json.loads(result.stdout)
+    expected = [r for r in as_records(board()) if r["section"] == "main"]
+    assert records == expected
+
+
+def test_the_command_prints_a_table_a_section():
+    result = envprobe("--seeds", "0:12", "--resamples", "100", "--section", "ablation", "--protocol", "paper")
+    assert result.returncode == 0, result.stderr
+    assert "ablation" in result.stdout
+    assert "holds, other size" in result.stdout
+    assert "Table 3" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--profile", "nobody"], "unknown profile 'nobody'; accepted: typical"),
+        (["--section", "nope"], "section 'nope' is unknown; accepted: environments"),
+        (["--protocol", "text"], "unknown protocol 'text'; accepted: paper"),
+        (["--seeds", "9:2"], "the range 9:2 is empty"),
+        (["--regime", "S9"], "unknown regime 'S9'; accepted: S1"),
+        (["--resamples", "5"], "greater than or equal to 100"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_two(arguments, words):
+    result = envprobe("--json", *arguments)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("envprobe: ")
+    assert result.stderr.count("\n") == 1
+    assert words in result.stderr
+
+
+def test_the_whole_scoreboard_takes_twenty_seconds_of_one_core():
+    start = time.process_time()
+    load_scoreboard(seeds="0:220")
+    assert time.process_time() - start < 20
+
+
+# --- the paper against itself -----------------------------------------------------------------
+
+
+def test_what_only_reading_finds_names_its_places():
+    tensions = inconsistencies.load_tensions()
+    assert len({t.id for t in tensions}) == len(tensions)
+    assert {"start", "loop", "tau-c", "diagonal", "weighted", "ordering", "canonical", "guardrail"} <= {
+        t.id for t in tensions
+    }
+    assert all(t.places for t in tensions)
+    assert len(inconsistencies.show_tensions(tensions).rows) == len(tensions)
+
+
+def test_findings_are_shown_without_labels_of_latex():
+    findings = inconsistencies.load_findings()
+    table = inconsistencies.show_findings(findings)
+    assert len(table.rows) == len(findings)
+    assert set(findings["kind"]) <= set(inconsistencies.KINDS)
+    text = " ".join(cell for row in table.rows for cell in row)
+    assert not re.search(r"\b(tab|sec|fig|app):", text)
+    assert "0.339 − 0.341 = −0.20, not +2.39" in text
+    assert str(len(paper_values())) in inconsistencies.tell_findings(findings).markdown
