@@ -227,11 +227,10 @@ def _embedded(svg: str, name: str, alt: str) -> str:
     for colour in DARK:
         svg = svg.replace(colour, f"var(--ink-{colour[1:]})")
     svg = re.sub(r"\s*\n\s*", " ", svg)
-    head, width = re.match(r'<svg[^>]*width="([\d.]+)pt"[^>]*>', svg), 0.0
+    head = re.match(r'<svg[^>]*width="([\d.]+)pt"[^>]*(viewBox="[^"]*")[^>]*>', svg)
     if head is None:
         raise ValueError("Matplotlib's SVG does not begin as expected")
     width = float(head[1]) * _PIXELS / 72
-    box = re.search(r'viewBox="[^"]*"', head[0])
     style = (
         f"width: 100%; max-width: {LARGEST * width:.0f}px; min-width: {SMALLEST * width:.0f}px; height: "
         f"auto; font-family: {_FONTS}"
@@ -239,7 +238,7 @@ def _embedded(svg: str, name: str, alt: str) -> str:
     opening = (
         f"<style>{_COLOURS}</style>"
         f'<svg class="{_CLASS}" xmlns="http://www.w3.org/2000/svg" '
-        f'xmlns:xlink="http://www.w3.org/1999/xlink" {box[0] if box else ""} role="img" '
+        f'xmlns:xlink="http://www.w3.org/1999/xlink" {head[2]} role="img" '
         f'aria-label="{html.escape(alt)}" fill="currentColor" '
         f'stroke-linejoin="round" style="{style}">'
     )

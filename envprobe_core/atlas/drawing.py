@@ -13,7 +13,7 @@ from envprobe_core.atlas.questions import HEADLINES
 from envprobe_core.atlas.running import Atlas
 from envprobe_core.atlas.tables import is_level, sections, shares
 from envprobe_core.claims import Claim
-from envprobe_core.figures import BLUE, GREY, INK, VERMILLION, Drawing, canvas, strip
+from envprobe_core.figures import BLUE, GREY, INK, VERMILLION, Drawing, canvas
 from envprobe_core.markup import percent
 
 ROW = 0.165  # inches
@@ -79,7 +79,8 @@ def plot_deciding(atlas: Atlas, found: Sensitivity, claims: tuple[str, ...] = HE
         for column, protocol in enumerate(atlas.protocols):
             axes, axis = panels[row, column], max(int(found.first[column, at]), 0)
             if found.first[column, at] < 0:
-                strip(axes)
+                axes.spines[:].set_visible(False)
+                axes.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
                 axes.text(0.5, 0.5, "never varies,\nor not testable", ha="center", transform=axes.transAxes)
                 axes.set_title(protocol if row == 0 else "", fontsize=9.5)
                 continue

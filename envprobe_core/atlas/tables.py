@@ -121,7 +121,7 @@ def show_deciders(atlas: Atlas, found: Sensitivity, claims: Iterable[str]) -> Ta
             axis = found.first[protocol, at]
             row = [f"`{name}`", f"`{title}`"]
             if axis < 0:
-                rows.append([*row, "the size never varies", EMPTY, EMPTY, EMPTY])
+                rows.append([*row, "never varies, or not testable", EMPTY, EMPTY, EMPTY])
                 continue
             part = found.share[protocol, at, axis]
             low, high = found.low[protocol, at, axis], found.high[protocol, at, axis]

@@ -107,7 +107,7 @@ def _turning(atlas: Atlas) -> str:
     if not len(often):
         return "No claim of the paper holds under one protocol and reverses under another for most agents."
     return (
-        f"For most agents, {_part(len(often), int(_theirs(atlas).sum()))} of the paper's claims hold under "
+        f"For most agents, {_part(len(often), int(_theirs(atlas).sum()))} claims of the paper hold under "
         f"one protocol and reverse under another{_named(atlas, often)}: there the protocol weighs more "
         "than the agent."
     )

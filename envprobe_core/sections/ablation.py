@@ -160,7 +160,7 @@ def plot_bars(frame: pd.DataFrame, resamples: int = RESAMPLES) -> Drawing:
     protocols = list(dict.fromkeys(frame["protocol"]))
     figure, panels = canvas(4.6, rows=2, columns=len(protocols), sharey=True, sharex=True)
     told = []
-    for row, (measure, label) in enumerate((("accuracy", "accuracy"), ("success", "task success"))):
+    for row, (measure, label) in enumerate((("accuracy", "accuracy"), ("success", "success"))):
         shown = levels(frame, SHOWN, ("procedural",), measure, resamples)
         for column, protocol in enumerate(protocols):
             axes, part = panels[row, column], shown[shown["protocol"] == protocol]
@@ -171,7 +171,7 @@ def plot_bars(frame: pd.DataFrame, resamples: int = RESAMPLES) -> Drawing:
             marks = [(place, value) for place, name in enumerate(SHOWN) if (value := _printed(name, measure))]
             axes.plot([value for _, value in marks], [place for place, _ in marks], **PRINTED_POINT)
             axes.set_xlim(0, 1)
-            axes.set_title(f"{protocol}, {label}", loc="left", fontsize=9.5)
+            axes.set_title(f"{protocol}, {label}", loc="left", fontsize=9)
             axes.grid(axis="x")
             values = ", ".join(f"{policy_title(p.policy)} {p.value:.3f}" for p in part.itertuples())
             told.append(f"{label} under {protocol}: {values}")

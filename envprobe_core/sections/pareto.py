@@ -198,7 +198,7 @@ def plot_frontier(points: pd.DataFrame, stratum: str) -> Drawing:
         )
         told.append(f"under {protocol} nondominated: {names}")
     panels[-1, 0].set_xlabel("task success")
-    figure.legend(handles=_legend(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    figure.legend(handles=_legend(), loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     alt = (
         f"Accuracy against task success of {len(SHOWN)} policies, {stratum}, with intervals on both axes; "
         f"{'; '.join(told)}."

@@ -1,0 +1,327 @@
+"""Frames behind the sections: what they hold, what the environments measure, how means are made."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from envprobe_core import environments, experiments, noise
+from envprobe_core.averages import MIN_RUNNING, mean_by, mean_track
+from envprobe_core.cells import make_cell
+from envprobe_core.claims import load_claims
+from envprobe_core.errors import InputError
+from envprobe_core.experiments import COLUMNS, load_grid, record, run_frame
+from envprobe_core.noise import Stream
+from envprobe_core.policies import POLICIES
+from envprobe_core.profiles import AgentProfile
+from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
+from envprobe_core.regimes import REGIMES
+from envprobe_core.stats import mean_interval
+from envprobe_core.sweep import run_cells
+from envprobe_core.verdicts import NOT_TESTED, evaluate_all
+from envprobe_core.worlds import WORLDS, make_world
+
+FEW = "0:14"
+
+
+@pytest.fixture(scope="module")
+def episodes():
+    return experiments.load_environments("S2", "paper observed released", "typical", FEW)
+
+
+@pytest.fixture(scope="module")
+def curves():
+    return experiments.load_drift("S2", "paper released", "typical", "0:30", resamples=200)
+
+
+# --- grids ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("paper released", ("paper", "released")),
+        ("paper, released", ("paper", "released")),
+        ("released paper:clock=stands,end=success", ("released", "paper:clock=stands,end=success")),
+        (("simple", "cd"), ("simple", "cd")),
+    ],
+)
+def test_names(given, expected):
+    assert experiments.names(given) == expected
+
+
+def test_seeds_are_given_or_the_cells_own():
+    assert experiments.read_seeds("default") is None
+    assert experiments.read_seeds("3:6").tolist() == [3, 4, 5]
+    assert experiments.first_seed("7:9", "S2") == 7
+    assert experiments.first_seed("default", "S3") == 1000
+    own = load_grid("tooldag", "no-probe", protocols="paper released")
+    seeds = own.groupby("protocol")["seed"].agg(["min", "max", "size"])
+    assert seeds.loc["paper"].tolist() == [0, 219, 220]
+    assert seeds.loc["released"].tolist() == [42, 261, 220]
+    with pytest.raises(InputError, match="accepted"):
+        load_grid("moon", seeds=FEW)
+
+
+def test_a_grid_has_the_columns_and_numbers_of_its_cells():
+    frame = load_grid("tooldag graphnav", "no-probe simple", protocols="paper", seeds=FEW, budget=3)
+    assert tuple(frame.columns) == COLUMNS
+    assert len(frame) == 2 * 2 * 14
+    cells = [
+        make_cell(world, policy, budget=3)
+        for world in ("tooldag", "graphnav")
+        for policy in ("no-probe", "simple")
+    ]
+    direct = run_cells(cells, np.arange(14))
+    for name in ("seed", "accuracy", "probes", "collapse_onset", "n_fields"):
+        np.testing.assert_array_equal(frame[name], direct[name])
+    assert frame["world"].tolist() == ["tooldag"] * 28 + ["graphnav"] * 28
+    assert frame.loc[frame["policy"] == "simple", "threshold"].eq(1.5).all()
+    assert frame.loc[frame["policy"] == "no-probe", "threshold"].isna().all()
+    assert frame["budget"].eq(3).all()
+    assert frame["probes"].max() <= 3
+
+
+def test_a_threshold_reaches_only_the_policies_that_have_one():
+    frame = load_grid("tooldag", "periodic simple", protocols="paper", seeds=FEW, threshold=9.0)
+    assert frame.groupby("policy")["probes"].max().to_dict() == {"periodic": 7, "simple": 0}
+
+
+def test_a_grid_does_not_depend_on_what_stands_beside_it():
+    alone = load_grid("graphnav", "simple", protocols="released", seeds=FEW)
+    among = load_grid(seeds=FEW)
+    same = among[
+        (among["world"] == "graphnav") & (among["policy"] == "simple") & (among["protocol"] == "released")
+    ]
+    pd.testing.assert_frame_equal(alone, same.reset_index(drop=True))
+    assert among.groupby(["world", "policy", "protocol"]).size().eq(14).all()
+    assert set(among["policy"]) == set(POLICIES)
+
+
+def test_recordings_are_those_of_the_grid():
+    cells = [make_cell("tooldag", name) for name in ("no-probe", "periodic")]
+    frame = run_frame(cells, np.arange(14))
+    parts = {cell.policy.name: part for cell, _, part in record(cells, [np.arange(14)] * 2)}
+    for name, part in parts.items():
+        fired = frame.loc[frame["policy"] == name, "probes"]
+        np.testing.assert_array_equal((part.probe >= 0).sum(axis=1), fired)
+
+
+def test_probe_steps():
+    steps = experiments.load_probe_steps("no-probe periodic", "S2", "paper released", "typical", FEW)
+    assert set(steps["policy"]) == {"periodic"}
+    text = steps[steps["protocol"] == "paper"]
+    assert text["first"].eq(4).all()  # floor(30 / 7)
+    assert text["last"].eq(28).all()
+    assert text["age"].eq(2).all()
+    assert (steps["age"] >= 0).all()  # episodes that stop early too
+
+
+# --- what the environments measure ------------------------------------------------------------
+
+
+def test_environments_have_what_their_claims_need(episodes):
+    assert set(episodes["regime"]) == {"S1", "S2", "S3"}
+    assert episodes[["chain_length", "mutation_rate", "initial_accuracy"]].notna().all().all()
+    verdicts = evaluate_all(episodes, load_claims(section="environments"), resamples=200)
+    assert (verdicts["verdict"] != NOT_TESTED).all()
+
+
+def test_only_the_regime_looked_at_runs_on_the_given_seeds(episodes):
+    idle = episodes[episodes["policy"] == "no-probe"]
+    counts = idle.groupby(["protocol", "regime"])["seed"].nunique().unstack()
+    assert counts.loc["paper"].to_dict() == {"S1": 30, "S2": 14, "S3": 30}
+    elsewhere = experiments.load_environments("R2", "paper", "perfect", FEW)
+    assert elsewhere.groupby("regime")["seed"].nunique().to_dict() == {
+        "R2": 14,
+        "S1": 30,
+        "S2": 220,
+        "S3": 30,
+    }
+
+
+def test_the_start(episodes):
+    start = episodes.groupby(["protocol", "world"])["initial_accuracy"]
+    assert start.min()["paper"].eq(1).all()
+    assert start.max()["observed"]["tooldag"] == 0  # nothing was called, so nothing is seen
+    assert start.max()["observed"].lt(1).all()
+
+
+@pytest.mark.parametrize(
+    ("world", "protocol", "regime", "count"),
+    [
+        ("tooldag", PAPER, "S2", 8),  # every tool but the target
+        ("objectstate", PAPER, "S2", 7 + 3),  # objects and lockable doors
+        ("objectstate", RELEASED, "S2", 3),  # keys alone drift
+        ("graphnav", PAPER, "S2", 3 + 3),  # keys and lockable edges
+        ("graphnav", PAPER, "S3", 5 + 5),
+        ("graphnav", RELEASED, "S1", 0),
+    ],
+)
+def test_mutable_fields(world, protocol, regime, count):
+    built = make_world(world, REGIMES[regime], protocol)
+    mutable = environments.mutable_fields(built, built.instances(np.arange(5)).map)
+    assert mutable.shape == (5, built.fields)
+    assert (mutable.sum(axis=1) == count).all()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+@pytest.mark.parametrize("name", WORLDS)
+def test_drawn_mutation_against_a_plain_count(name, protocol):
+    world = make_world(name, REGIMES["S1" if name == "tooldag" else "S2"], protocol)
+    seeds = np.array([3, 11])
+    mutable = environments.mutable_fields(world, world.instances(seeds).map)
+    rates = environments.drawn_mutation(world, seeds)
+    key = noise.keys(seeds, world.code, Stream.MUTATION)
+    for row in range(len(seeds)):
+        events = chances = 0
+        for tick in range(world.regime.horizon):
+            for field in range(world.exposed):
+                if mutable[row, field]:
+                    word = int(noise.word(key[row : row + 1], tick, field)[0])
+                    events += (word & 0xFFFFFFFF) < int(world.rates[field] * 2**32 + 0.5)
+                    chances += 1
+        assert rates[row] == (events / chances if chances else 0)
+
+
+def test_drawn_mutation_has_the_nominal_rate():
+    for name in WORLDS:
+        world = make_world(name, REGIMES["S2"], PAPER)
+        assert environments.drawn_mutation(world, np.arange(2000)).mean() == pytest.approx(0.10, abs=0.002)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_effective_mutation_of_an_agent_that_does_nothing(name):
+    """What changes in the world of an agent that waits, mutation changed."""
+    from envprobe_core.cells import Cell
+
+    idler = AgentProfile("idler", quit=1.0)
+    cell = Cell(name, POLICIES["no-probe"], profile=idler)
+    seeds = np.arange(12)
+    ((_, _, recording),) = record([cell], [seeds])
+    world = make_world(name, cell.regime, cell.protocol)
+    mutable = environments.mutable_fields(world, world.instances(seeds).map)
+    changed, everywhere = environments.effective_mutation(world, seeds, recording)
+    moved = recording.gold[:, 2:] != recording.gold[:, 1:-1]  # it acts at step 0 alone
+    least = (moved & mutable[:, None]).sum(axis=(1, 2)) / mutable.sum(axis=1) / 30
+    assert (changed >= least).all()
+    assert (changed <= least + 1 / 30).all()
+    assert (everywhere >= moved.mean(axis=(1, 2)) * 29 / 30).all()
+
+
+def test_effective_mutation_leaves_out_what_the_agent_did(episodes):
+    still = episodes[(episodes["regime"] == "S1") & (episodes["protocol"] == "released")]
+    assert still["changed"].eq(0).all()
+    assert still["changed_all"].eq(0).all()
+    assert still["valid_actions"].sum() > 0
+    moving = episodes[(episodes["protocol"] == "paper") & (episodes["policy"] == "no-probe")]
+    assert (moving["changed"] <= moving["mutation_rate"] + 1e-12).all()  # an event, or no change
+
+
+def test_half_life():
+    assert environments.half_life(0.1) == pytest.approx(6.5788, abs=1e-4)
+    assert environments.half_life(0.5) == 1
+    assert environments.half_life(0.0) == np.inf
+    assert environments.half_life(1.0) == 1
+
+
+def test_worlds_are_described_as_they_are():
+    facts = environments.describe_worlds(["S2"], PAPER).set_index("world")
+    assert facts.loc["tooldag", ["fields", "procedural", "spatial", "actions"]].tolist() == [27, 27, 0, 9]
+    assert facts.loc["objectstate", ["fields", "procedural", "spatial"]].tolist() == [23, 7, 16]
+    assert facts.loc["graphnav", "sizes"] == "12 nodes, 17 edges, 3 keys, 3 locked edges"
+    small = environments.describe_worlds(["S1"], PAPER).set_index("world")
+    assert small.loc["objectstate", "sizes"] == "5 rooms, 2 keys, 1 box, 1 goal, 1 locked door"
+    released = environments.describe_worlds(["S1"], RELEASED)
+    assert released["rate"].isna().all()
+
+
+def test_summaries_are_means_of_their_episodes(episodes, curves):
+    mutation = environments.summarise_mutation(episodes, "S2", 200).set_index(["protocol", "world"])
+    idle = environments.idle(episodes, "S2")
+    for key, rows in idle.groupby(["protocol", "world"]):
+        assert mutation.loc[key, "drawn"] == pytest.approx(rows["mutation_rate"].mean())
+        assert mutation.loc[key, "changed_all"] == pytest.approx(rows["changed_all"].mean())
+    assert mutation.loc[("released", "objectstate"), "rate"] == 0.15
+    chains = environments.summarise_chains(episodes, "S2", 200).set_index(["protocol", "world"])
+    assert chains.loc[("paper", "tooldag"), ["length", "shortest", "longest", "fits"]].tolist() == [
+        9,
+        9,
+        9,
+        1,
+    ]
+    wide = experiments.load_environments("S2", "paper released", "typical", "0:30")
+    drift = environments.summarise_drift(wide, curves, "S2", 200).set_index(["protocol", "world"])
+    assert drift.loc["paper", "below"].eq(0).all()
+    assert drift.loc["released", "below"].eq(1).all()
+    assert drift.loc["paper", "running"].eq(30).all()
+    assert (drift["top"] >= drift["last"]).all()
+
+
+# --- curves and means -------------------------------------------------------------------------
+
+
+def test_curves_end_where_episodes_do(curves):
+    grid = load_grid(policies="no-probe", protocols="paper", seeds="0:30")
+    text = curves[curves["protocol"] == "paper"]
+    for world, rows in text.groupby("world"):
+        assert rows["t"].tolist() == list(range(31))
+        assert rows["accuracy"].iloc[0] == 1
+        final = grid.loc[grid["world"] == world, "accuracy"].mean()
+        assert rows["accuracy"].iloc[-1] == pytest.approx(final)
+        assert (rows["low"] <= rows["accuracy"]).all()
+        assert (rows["accuracy"] <= rows["high"]).all()
+    stopped = curves[(curves["protocol"] == "released") & (curves["world"] == "graphnav")]
+    assert stopped["running"].is_monotonic_decreasing
+    assert stopped.loc[stopped["running"] < MIN_RUNNING, "accuracy"].isna().all()
+    assert stopped.loc[stopped["running"] >= MIN_RUNNING, "accuracy"].notna().all()
+
+
+def test_accuracy_track_is_the_share_of_right_fields():
+    ((_, _, recording),) = record([make_cell("graphnav", "no-probe", protocol=OBSERVED)], [np.arange(3)])
+    track = environments.accuracy_track(recording)
+    for row, time in ((0, 0), (1, 7), (2, 30)):
+        right = (recording.belief[row, time] == recording.gold[row, time]).mean()
+        assert track[row, time] == right
+
+
+def test_mean_track_by_hand():
+    track = np.array([[1.0, 0.5], [0.0, np.nan]] * MIN_RUNNING)
+    found = mean_track(track, 200)
+    assert found["accuracy"].tolist() == [0.5, 0.5]
+    assert found["running"].tolist() == [2 * MIN_RUNNING, MIN_RUNNING]
+    assert found["low"][0] < 0.5 < found["high"][0]
+    assert found["low"][1] == found["high"][1] == 0.5  # every running episode has the same
+    few = mean_track(track[:4], 200)
+    assert np.isnan(few["accuracy"][1])
+    single = mean_track(np.array([[0.25, np.nan]]), 200)
+    assert single["accuracy"][0] == 0.25
+    assert np.isnan(single["low"]).all()
+
+
+def test_mean_by_is_the_bootstrap_of_each_group():
+    generator = np.random.default_rng(5)
+    frame = pd.DataFrame(
+        {
+            "world": ["b"] * 20 + ["a"] * 12 + ["c"],
+            "seed": [*range(20), *range(12), 0],
+            "value": [*generator.random(20), *generator.random(12), 0.5],
+        }
+    )
+    frame.loc[3, "value"] = np.nan
+    found = mean_by(frame, "value", ("world",), resamples=300)
+    assert found["world"].tolist() == ["b", "a", "c"]
+    assert found["n"].tolist() == [19, 12, 1]
+    expected = mean_interval(frame["value"][20:32].to_numpy(), resamples=300)
+    assert found.loc[1, ["mean", "low", "high"]].tolist() == list(expected[:3])
+    assert np.isnan(found.loc[2, "low"])
+    shuffled = mean_by(frame.sample(frac=1, random_state=1), "value", ("world",), resamples=300)
+    pd.testing.assert_frame_equal(
+        shuffled.sort_values("world", ignore_index=True), found.sort_values("world", ignore_index=True)
+    )
+
+
+def test_mean_by_names_groups_without_a_value():
+    frame = pd.DataFrame({"world": ["a", "b"], "seed": [0, 0], "value": [np.nan, 1.0]})
+    found = mean_by(frame, "value", ("world",))
+    assert found["n"].tolist() == [0, 1]
+    assert np.isnan(found.loc[0, "mean"])
