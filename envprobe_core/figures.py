@@ -172,7 +172,10 @@ def styled(plot: Plot) -> Plot:
         import matplotlib
 
         with matplotlib.rc_context(RC):
-            return plot(*arguments, **keywords)
+            drawing = plot(*arguments, **keywords)
+            drawing.figure.draw_without_rendering()  # settles the layout, which must not move again
+            drawing.figure.set_layout_engine("none")
+            return drawing
 
     return drawn  # type: ignore[return-value]
 

@@ -6,7 +6,7 @@ import pytest
 
 from envprobe_core import environments, experiments, noise
 from envprobe_core.averages import MIN_RUNNING, mean_by, mean_track
-from envprobe_core.cells import make_cell
+from envprobe_core.cells import Cell, make_cell
 from envprobe_core.claims import load_claims
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import COLUMNS, load_grid, record, run_frame
@@ -192,8 +192,6 @@ def test_drawn_mutation_has_the_nominal_rate():
 @pytest.mark.parametrize("name", WORLDS)
 def test_effective_mutation_of_an_agent_that_does_nothing(name):
     """What changes in the world of an agent that waits, mutation changed."""
-    from envprobe_core.cells import Cell
-
     idler = AgentProfile("idler", quit=1.0)
     cell = Cell(name, POLICIES["no-probe"], profile=idler)
     seeds = np.arange(12)
@@ -202,10 +200,15 @@ def test_effective_mutation_of_an_agent_that_does_nothing(name):
     mutable = environments.mutable_fields(world, world.instances(seeds).map)
     changed, everywhere = environments.effective_mutation(world, seeds, recording)
     moved = recording.gold[:, 2:] != recording.gold[:, 1:-1]  # it acts at step 0 alone
-    least = (moved & mutable[:, None]).sum(axis=(1, 2)) / mutable.sum(axis=1) / 30
-    assert (changed >= least).all()
-    assert (changed <= least + 1 / 30).all()
-    assert (everywhere >= moved.mean(axis=(1, 2)) * 29 / 30).all()
+    for share, counted, size in (
+        (changed, moved & mutable[:, None], mutable.sum(axis=1)),
+        (everywhere, moved, world.fields),
+    ):
+        found = np.rint(share * size * 30)
+        np.testing.assert_allclose(share * size * 30, found)
+        first = found - counted.sum(axis=(1, 2))  # what mutation did at step 0
+        assert (first >= 0).all()
+        assert (first <= size).all()
 
 
 def test_effective_mutation_leaves_out_what_the_agent_did(episodes):

@@ -79,7 +79,9 @@ def plot_normalized(rates: pd.DataFrame) -> Drawing:
                 axes.plot([point.printed], [place], **PRINTED_POINT)
             axes.set_xlim(-0.04, 1.04)
             axes.grid(axis="x")
-            axes.set_title(f"{protocol}, {_title(group)}", loc="left", fontsize=9)
+            axes.set_title(protocol if row == 0 else "", loc="left")
+            if column == 0:
+                axes.set_ylabel(_title(group), fontsize=9)
             values = ", ".join(f"{policy_title(p.policy)} {p.value:.2f}" for p in part.itertuples())
             told.append(f"{_title(group)} under {protocol}: {values}")
     rows_from_top(panels[0, 0], [policy_title(name) for name in SHOWN])
