@@ -69,37 +69,45 @@ def show_profile(profile: str, label: str = "tab-profile") -> Table:
 
 
 def show_worlds(regime: str, protocols: Sequence[str]) -> Table:
-    """Show sizes, fields, actions, horizon and budget of every world in S1, S2, S3 and one regime.
+    """Show sizes, fields, actions, horizon, budget and rate of every world in S1, S2, S3 and one regime.
 
     Args:
         regime: name of a regime.
-        protocols: names; sizes are the same under all.
+        protocols: names; sizes are the same under all, rates are shown for each table of rates among them.
     """
-    regimes = dict.fromkeys(("S1", "S2", "S3", regime))
-    facts = environments.describe_worlds(list(regimes), parse_protocol(protocols[0]))
-    rows = [
-        [
-            f"`{row.regime}`" if row.world == "tooldag" else "",
-            WORLD_TITLES[row.world],
-            row.sizes,
-            str(row.fields),
-            str(row.procedural),
-            str(row.spatial),
-            str(row.actions),
-            str(row.horizon),
-            str(row.budget),
-            row.observation,
+    regimes = list(dict.fromkeys(("S1", "S2", "S3", regime)))
+    switches: dict[str, str] = {}  # one protocol for each table of rates
+    for name in protocols:
+        switches.setdefault(parse_protocol(name).rates, name)
+    facts = {name: environments.describe_worlds(regimes, parse_protocol(name)) for name in switches.values()}
+    rows = []
+    for place, row in enumerate(facts[next(iter(facts))].itertuples()):
+        rates = [
+            0.0 if np.isnan(other.loc[place, "rate"]) else other.loc[place, "rate"]
+            for other in facts.values()
         ]
-        for row in facts.itertuples()
-    ]
+        rows.append(
+            [
+                f"`{row.regime}`" if row.world == "tooldag" else "",
+                WORLD_TITLES[row.world],
+                row.sizes,
+                str(row.fields),
+                str(row.procedural),
+                str(row.spatial),
+                str(row.actions),
+                str(row.horizon),
+                str(row.budget),
+                *(number(rate, 2) for rate in rates),
+                row.observation,
+            ]
+        )
     titles = "; ".join(f"`{name}`: {REGIMES[name].title}" for name in regimes)
-    return Table(
-        "tab-worlds",
-        f"The three worlds in each regime. {titles}.",
-        ("regime", "world", "sizes", "fields", "proc.", "spat.", "actions", "$H$", "$B$", "observations"),
-        rows,
-        "lllrrrrrrl",
-    )
+    head = (
+        "regime", "world", "sizes", "fields", "proc.", "spat.", "actions", "$H$", "$B$",
+        *(f"rate, `{name}`" for name in facts), "observations",
+    )  # fmt: skip
+    caption = f"The three worlds in each regime, with nominal mutation rates. {titles}."
+    return Table("tab-worlds", caption, head, rows, "lllrrrrrr" + "r" * len(facts) + "l")
 
 
 def _named(protocols: pd.Series) -> list[str]:
