@@ -215,3 +215,34 @@ def tell_ledger(verdicts: pd.DataFrame) -> Text:
     if len(untested):
         text += f"\n\nNot tested, for want of episodes or of a column: {counted(len(untested))}."
     return Text(text)
+
+
+def tell_starts(verdicts: pd.DataFrame) -> Text:
+    """Set two statements of the paper about the start side by side: can one experiment have both?
+
+    Args:
+        verdicts: from `verdicts.evaluate_all`, of the claims about the environments.
+    """
+    held = verdicts[verdicts["verdict"].isin([HOLDS, OTHER_SIZE])]
+    correct, low = (
+        [
+            name
+            for name in dict.fromkeys(verdicts["protocol"])
+            if ((held["claim"] == claim) & (held["protocol"] == name)).any()
+        ]
+        for claim in ("start-correct", "spatial-starts-collapsed")
+    )
+    both = [name for name in correct if name in low]
+    text = (
+        "Two of these statements are about the start. The paper's algorithm begins with a table equal to "
+        "the truth; its results say that spatial episodes begin below .6. "
+    )
+    parts = [
+        f"the {word} holds under {code(protocols)}"
+        if protocols
+        else f"the {word} holds under no protocol shown"
+        for word, protocols in (("first", correct), ("second", low))
+    ]
+    text += f"Here {listed(parts)}"
+    text += f", and both under {code(both)}." if both else ", and both together under none."
+    return Text(text)

@@ -305,6 +305,17 @@ def test_drift_is_told_by_its_course(drift):
     assert "it stays near 0.50" in environment_prose.tell_drift(level).markdown
 
 
+def test_starts_are_set_side_by_side(episodes):
+    claims = [find_claim(name) for name in ("start-correct", "spatial-starts-collapsed")]
+    found = verdicts.evaluate_all(episodes, claims, resamples=200)
+    text = environment_prose.tell_starts(found).markdown
+    assert "the first holds under `paper` and the second holds under `observed` and `released`" in text
+    assert "both together under none" in text
+    assert "and both under `paper`" in environment_prose.tell_starts(found.assign(verdict="holds")).markdown
+    nowhere = environment_prose.tell_starts(found.assign(verdict="reverses")).markdown
+    assert "the first holds under no protocol shown" in nowhere
+
+
 def test_worlds_are_told_with_their_counts():
     text = environment_prose.tell_worlds("S3", ("paper",)).markdown
     assert "ToolDAGWorld has 48 fields (all procedural)" in text
