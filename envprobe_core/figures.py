@@ -112,7 +112,8 @@ POLICY_STYLES: dict[str, Style] = {
     "placebo": Style(BLUE, "o", filled=False),
     "yoked": Style(BLUE, "s", filled=False),
 }
-PROTOCOL_DASHES = ("-", (0, (5, 2)), (0, (1.2, 1.6)), (0, (5, 2, 1, 2)), (0, (9, 2)), (0, (3, 1, 1, 1, 1, 1)))
+PROTOCOL_DASHES = {"paper": "-", "observed": (0, (5, 2)), "released": (0, (1.2, 1.6))}
+OTHER_DASHES = ((0, (5, 2, 1, 2)), (0, (9, 2)), (0, (3, 1, 1, 1, 1, 1)))  # protocols with switches turned
 WORLD_TITLES = {name: world.title for name, world in WORLDS.items()}
 STRATA: dict[str, tuple[str, ...]] = {
     "procedural": ("tooldag",),

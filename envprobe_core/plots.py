@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from envprobe_core.figures import (
     GREY,
     GROUND,
     INK,
+    OTHER_DASHES,
     POLICY_STYLES,
     PROTOCOL_DASHES,
     STRATA,
@@ -36,6 +38,7 @@ PRINTED_CHAINS = {  # where the paper prints the least and greatest chain length
     "objectstate": (("spatial", "chain_min"), ("spatial", "chain_max")),
     "graphnav": (("spatial", "chain_min"), ("spatial", "chain_max")),
 }
+STRATUM_WORLDS = {"procedural": "tools", "spatial": "rooms and graph", "combined": "all three worlds"}
 COMPARED = ("no-probe", "periodic", "placebo", "simple")
 
 
@@ -63,9 +66,9 @@ def plot_gains(comparisons: pd.DataFrame) -> Drawing:
         own = [f"{signed(rows.loc[p]['estimate'], 1)} under {p}" for p in protocols]
         told.append(f"{stratum}: {signed(first['paper_value'], 1)} in the paper, {listed(own)}")
         _zero(axes)
-        axes.set_title(f"{stratum} ({listed(WORLD_TITLES[world] for world in STRATA[stratum])})", loc="left")
-        _rows(axes, ["printed", *(f"ours: {name}" for name in protocols)])
-    panels[-1, 0].set_xlabel("gain in world-state accuracy, Simple − Periodic [points]")
+        axes.set_title(f"{stratum} ({STRATUM_WORLDS[stratum]})", loc="left")
+        _rows(axes, ["printed", *(folded(f"ours: {name}") for name in protocols)])
+    figure.supxlabel("gain in world-state accuracy, Simple − Periodic [points]", fontsize=9.5)
     alt = f"Gain of EnvProbe-Simple over Periodic in points, with intervals. {'; '.join(told)}."
     return Drawing(figure, "gains", alt)
 
@@ -95,7 +98,7 @@ def plot_accuracies(grid: pd.DataFrame, summary: pd.DataFrame) -> Drawing:
             means = [f"{policy_title(p)} {number(rows.loc[p]['mean'], 2)}" for p in COMPARED]
             told.append(f"{WORLD_TITLES[world]} under {protocol}: {', '.join(means)}")
             axes.grid(axis="x")
-            axes.set_title(protocol if down == 0 else "", loc="left")
+            axes.set_title(folded(protocol) if down == 0 else "", loc="left")
             if across == 0:
                 _rows(axes, [policy_title(policy) for policy in COMPARED])
                 axes.set_ylabel(WORLD_TITLES[world])
@@ -115,10 +118,10 @@ def plot_drift(drift: pd.DataFrame) -> Drawing:
     figure, panels = canvas(2.15 * len(WORLDS) + 0.4, rows=len(WORLDS), sharex=True, sharey=True)
     told = []
     for axes, world in zip(panels[:, 0], WORLDS, strict=True):
-        for protocol, dash in zip(protocols, _dashes(len(protocols)), strict=True):
+        for protocol, dash in zip(protocols, _dashes(protocols), strict=True):
             curve = drift[(drift["world"] == world) & (drift["protocol"] == protocol)]
             axes.fill_between(curve["t"], curve["low"], curve["high"], color=GREY, alpha=0.3, lw=0)
-            axes.plot(curve["t"], curve["accuracy"], color=INK, ls=dash, label=protocol)
+            axes.plot(curve["t"], curve["accuracy"], color=INK, ls=dash, label=folded(protocol))
             seen = curve[curve["accuracy"].notna()]
             ends = [number(seen["accuracy"].iloc[place], 2) for place in (0, -1)]
             told.append(f"{WORLD_TITLES[world]} under {protocol} from {ends[0]} to {ends[1]}")
@@ -173,6 +176,15 @@ def plot_chains(frame: pd.DataFrame, regime: str = "S2") -> Drawing:
     return Drawing(figure, "chains", alt)
 
 
+def folded(name: str) -> str:
+    """Break the name of a protocol with switches turned after each of them."""
+    return (
+        name.replace(":", ":\n", 1).replace("ours:\n", "ours: ", 1).replace(",", ",\n")
+        if "=" in name
+        else name
+    )
+
+
 def _distributions(rows: pd.DataFrame) -> dict[tuple[str, ...], np.ndarray]:
     """Group protocols whose instances have the same plan lengths: protocols -> lengths [seed]."""
     found: dict[bytes, tuple[list[str], np.ndarray]] = {}
@@ -182,9 +194,10 @@ def _distributions(rows: pd.DataFrame) -> dict[tuple[str, ...], np.ndarray]:
     return {tuple(protocols): lengths for protocols, lengths in found.values()}
 
 
-def _dashes(count: int) -> list[object]:
-    """Return a dash pattern for each line; more lines than patterns start again."""
-    return [PROTOCOL_DASHES[place % len(PROTOCOL_DASHES)] for place in range(count)]
+def _dashes(protocols: list[str]) -> list[object]:
+    """Return each protocol's line style: its own, or the next free one where switches are turned."""
+    others = itertools.cycle(OTHER_DASHES)
+    return [PROTOCOL_DASHES[name] if name in PROTOCOL_DASHES else next(others) for name in protocols]
 
 
 def _rows(axes: Axes, labels: list[str]) -> None:

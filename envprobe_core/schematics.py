@@ -158,6 +158,9 @@ def plot_graph(regime: str = "S2", seed: int = 0) -> Drawing:
         regime: name of a regime.
         seed: the instance's seed.
     """
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
     world = make_world("graphnav", REGIMES[regime], parse_protocol("paper"))
     instance = world.instances([seed])
     ends, key_of_edge = instance.map.ends[0], instance.map.key_of_edge[0]
@@ -169,15 +172,15 @@ def plot_graph(regime: str = "S2", seed: int = 0) -> Drawing:
     for edge, (one, other) in enumerate(ends):
         locked = key_of_edge[edge] >= 0
         (x0, y0), (x1, y1) = spot[int(one)], spot[int(other)]
-        bend = 0.22 if x0 == x1 and abs(y0 - y1) > 1.01 else 0.0
+        # edges within a column bow out, so that they do not run through the nodes between
+        bow = 0.13 * abs(y0 - y1) if x0 == x1 and abs(y0 - y1) > 1.01 else 0.0
         look = {"color": VERMILLION, "lw": 2.2} if locked else {"color": INK, "lw": 1.0, "alpha": 0.75}
-        axes.annotate(
-            "", (x1, y1), (x0, y0), zorder=1,
-            arrowprops=look | {"arrowstyle": "-", "connectionstyle": f"arc3,rad={bend}"},
-        )  # fmt: skip
+        bend = (x0 + x1) / 2 - bow, (y0 + y1) / 2
+        way = Path([(x0, y0), bend, (x1, y1)], [Path.MOVETO, Path.CURVE3, Path.CURVE3])
+        axes.add_patch(PathPatch(way, fill=False, zorder=1, **look))
         if locked:
             axes.text(
-                (x0 + x1) / 2, (y0 + y1) / 2, f"k{key_of_edge[edge]}", color=AMBER, ha="center", va="center",
+                bend[0] + bow / 2, bend[1], f"k{key_of_edge[edge]}", color=AMBER, ha="center", va="center",
                 fontsize=9, zorder=2, bbox=_PATCH,
             )  # fmt: skip
     for node, (x, y) in spot.items():

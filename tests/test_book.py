@@ -19,7 +19,15 @@ from envprobe_core.protocols import SWITCHES, switch_values
 # one group, so that the parallel workers do not build one book each
 pytestmark = pytest.mark.xdist_group("book")
 
-SMALL = {"seeds": "0:12", "resamples": "200"}
+SMALL = {
+    "seeds": "0:12",
+    "resamples": "200",
+    "profiles": "16",
+    "seeds_each": "10",
+    "pasts": "8",
+    "futures": "4",
+    "points": "3",
+}
 
 
 def build_book(out):
@@ -122,7 +130,7 @@ def test_every_page_says_how_its_numbers_were_made(html):
     for name in page_names(html):
         text = read_page(html, name).provenance
         assert "The embedded agent is a simulation." in text, name
-        for label in ("Agent profile", "Protocols", "Seeds", "Regime", "Bootstrap resamples"):
+        for label in ("Agent profile", "Protocol", "Seeds", "Regime", "Bootstrap resamples"):
             assert label in text, (name, label)
         assert "envprobe_core" in text
         assert "Song and Cai" in text
@@ -130,7 +138,8 @@ def test_every_page_says_how_its_numbers_were_made(html):
         if section is None:
             assert "0:12" in text, name
             continue
-        assert f"envprobe reproduce {section.name} -p " in text
+        values = " -p " if section.parameters else ""
+        assert f"envprobe reproduce {section.name}{values}" in text
         for given, value in SMALL.items():
             if given in section.parameters:
                 default = section.parameters[given].default
