@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from strategies import cells, seeds
 from twinning import simulate_cell
 
+from envprobe_core import noise
+from envprobe_core.agents.simulated import SimulatedAgent
 from envprobe_core.cells import Cell, make_cell
+from envprobe_core.noise import Stream
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED
 from envprobe_core.sweep import run_cells
@@ -224,3 +227,19 @@ def test_a_budget_of_nothing_makes_every_policy_no_probe() -> None:
         other = run_cells([make_cell("graphnav", policy, budget=0)], np.arange(20))
         np.testing.assert_array_equal(reference["accuracy"], other["accuracy"], policy)
         assert (other["probes"] == 0).all()
+
+
+def test_an_agent_that_changes_its_seeds_draws_as_one_made_from_them() -> None:
+    world = make_world("tooldag", make_cell("tooldag", "simple").regime, PAPER)
+    static = world.instances([5, 5, 5, 5]).map
+    profile = make_cell("tooldag", "simple").profile
+    rows, fields = np.array([0, 1, 2, 3]), np.array([4, 4, 4, 4])
+    for shared in ([1, 1, 2, 2], [1, 2, 3, 4]):
+        changed = SimulatedAgent(world, static, [5, 5, 5, 5], [profile], np.zeros(4, dtype=int))
+        made = SimulatedAgent(world, static, shared, [profile], np.zeros(4, dtype=int))
+        changed.draw_from(shared)
+        words = noise.words(noise.keys(shared, world.code, Stream.WRITE), 3, world.fields)
+        expected = noise.quarters(words[rows, fields])
+        for agent in (changed, made):
+            agent._write_draws = noise.quarters(noise.words(agent._write_key, 3, world.fields).ravel())
+            np.testing.assert_array_equal(agent._drawn(3, rows, fields), expected)

@@ -54,11 +54,7 @@ class SimulatedAgent:
         self.mind: Mind = _MINDS[world.name](world, static)
         self.static = static
         self.reports = world.protocol.structure == "reported"
-        distinct, self._seed_of_row = np.unique(np.asarray(seeds), return_inverse=True)
-        self._write_key = noise.keys(distinct, world.code, Stream.WRITE)
-        self._staleness_key = noise.keys(seeds, world.code, Stream.STALENESS)
-        self._impulse_key = noise.keys(distinct, world.code, Stream.IMPULSE)
-        self._write_draws = noise.quarters(np.empty(0, dtype=np.uint64))  # [quarter, seed * fields + field]
+        self.draw_from(seeds)
 
         def column(name: str) -> npt.NDArray[Any]:
             values = np.array([getattr(profile, name) for profile in profiles])
@@ -78,11 +74,21 @@ class SimulatedAgent:
         self._single = np.flatnonzero(np.broadcast_to(column("single_report"), rows))
         self._risk = np.full(rows, RISK_LOW, dtype=np.int8)
 
+    def draw_from(self, seeds: npt.ArrayLike) -> None:
+        """Draw all errors from these seeds, [row]; rows that share a seed share its draws."""
+        distinct, self._seed_of_row = np.unique(np.asarray(seeds), return_inverse=True)
+        self._seeds_shared = 2 * len(distinct) <= len(self._seed_of_row)
+        self._write_key = noise.keys(distinct, self.world.code, Stream.WRITE)
+        self._staleness_key = noise.keys(seeds, self.world.code, Stream.STALENESS)
+        self._impulse_key = noise.keys(distinct, self.world.code, Stream.IMPULSE)
+        self._write_draws = noise.quarters(np.empty(0, dtype=np.uint64))  # [quarter, seed * fields + field]
+
     def answer(self, request: Request) -> Reply:
         """Fade, write the news, err, and propose the next action."""
         step, table, observation = request.step, request.table, request.observation
         impulses = noise.words(self._impulse_key, step, IMPULSES).take(self._seed_of_row, axis=0)
-        self._write_draws = noise.quarters(noise.words(self._write_key, step, self.world.fields).ravel())
+        if self._seeds_shared:
+            self._write_draws = noise.quarters(noise.words(self._write_key, step, self.world.fields).ravel())
         self.mind.remember(step, observation)
         if step > 0:
             self._fade_others(table, request.told)
@@ -119,7 +125,7 @@ class SimulatedAgent:
         where = np.flatnonzero(known)
         row = where // known.shape[1]
         field = where - row * known.shape[1] + first
-        parts = self._drawn(row, field)
+        parts = self._drawn(step, row, field)
         kept = np.flatnonzero(parts[0] >= of(self._omit, row))
         news = value.ravel()[where[kept]]
         self._put(step, table, row[kept], field[kept], news, parts[:, kept])
@@ -145,11 +151,14 @@ class SimulatedAgent:
         parts = noise.quarters(impulse[row])
         field = noise.quarter_choice(parts[2], self.world.fields)
         value = noise.quarter_choice(parts[3], self.world.domain[field]).astype(np.int8)
-        self._put(step, table, row, field, value, self._drawn(row, field))
+        self._put(step, table, row, field, value, self._drawn(step, row, field))
 
-    def _drawn(self, row: Ints, field: Ints) -> Quarters:
+    def _drawn(self, step: int, row: Ints, field: Ints) -> Quarters:
         """Return this step's draws for writing a field of a row, [quarter, entry]."""
-        return self._write_draws.take(self._seed_of_row[row] * self.world.fields + field, axis=1)
+        seed = self._seed_of_row[row]
+        if self._seeds_shared:
+            return self._write_draws.take(seed * self.world.fields + field, axis=1)
+        return noise.quarters(noise.words_at(self._write_key[seed], step, field))
 
     def _strayed(self, step: int, impulses: Words, action: Ints) -> Ints:
         """Slip to a random action now and then; wait for good once it takes its task for finished."""

@@ -34,16 +34,6 @@ BATCH_ROWS = 4_000
 TYPES = (PROCEDURAL, SPATIAL)
 
 
-class ForkableAgent(SimulatedAgent):
-    """A simulated agent whose later errors may be drawn from other seeds; its memory stays."""
-
-    def reseed(self, seeds: npt.ArrayLike) -> None:
-        """Draw from other seeds from now on, [row]."""
-        self._write_key = noise.keys(seeds, self.world.code, Stream.WRITE)
-        self._staleness_key = noise.keys(seeds, self.world.code, Stream.STALENESS)
-        self._impulse_key = noise.keys(seeds, self.world.code, Stream.IMPULSE)
-
-
 @dataclass(frozen=True)
 class Setting:
     """What all forks of a measurement share; `moment` is the step t at which fields are repaired."""
@@ -169,7 +159,7 @@ def _walk(setting: Setting, seeds: Ints, futures: Ints | None, repaired: Mask | 
     world, rows = setting.world, len(seeds)
     different, position = np.unique(seeds, return_inverse=True)
     instance = taken(world.instances(different), position)
-    agent = ForkableAgent(world, instance.map, seeds, [setting.profile], np.zeros(rows, dtype=np.int64))
+    agent = SimulatedAgent(world, instance.map, seeds, [setting.profile], np.zeros(rows, dtype=np.int64))
     exogenous = noise.keys(seeds, world.code, Stream.MUTATION)
     visibility = noise.keys(seeds, world.code, Stream.VISIBLE)
     everyone, silent = np.ones(rows, dtype=bool), np.full(rows, NOT_PROBED)
@@ -195,7 +185,7 @@ def _walk(setting: Setting, seeds: Ints, futures: Ints | None, repaired: Mask | 
             past = _seen(setting, seeds, instance, table, gold, place, reply, ended)
             if futures is None or repaired is None:
                 return past, Futures(right, success, actions)
-            agent.reseed(futures)
+            agent.draw_from(futures)
             exogenous = noise.keys(futures, world.code, Stream.MUTATION)
             visibility = noise.keys(futures, world.code, Stream.VISIBLE)
         if t == setting.horizon or (t >= setting.moment and ended.all()):
