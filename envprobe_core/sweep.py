@@ -162,14 +162,11 @@ def run_cells(
         if progress is not None:
             progress(len(part["seed"]))
     table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    position = np.concatenate([np.arange(len(own)) for own in of_cell])
-    wanted = _sort_key(
-        np.repeat(np.arange(len(cells)), [len(own) for own in of_cell]), np.concatenate(of_cell)
-    )
-    have = _sort_key(table["cell"], table["seed"])
-    place = np.empty(len(position), dtype=np.int64)
-    place[wanted] = have
-    return {name: column[place] for name, column in table.items()}
+    asked_cells = np.repeat(np.arange(len(cells)), [len(own) for own in of_cell])
+    # the k-th in (cell, seed) order of what was asked for is the k-th of what was run
+    order = np.empty(len(asked_cells), dtype=np.int64)
+    order[np.lexsort((np.concatenate(of_cell), asked_cells))] = np.lexsort((table["seed"], table["cell"]))
+    return {name: column[order] for name, column in table.items()}
 
 
 def seeds_of_cells(cells: Sequence[Cell], seeds: Seeds | Sequence[Seeds] | None) -> list[Seeds]:
@@ -207,10 +204,6 @@ def _one_thread_a_process() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def _sort_key(cell: npt.NDArray[np.int64], seed: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    return np.lexsort((seed, cell))
 
 
 def _schedule(block: Block, task: Task) -> npt.NDArray[np.int64] | None:
