@@ -25,6 +25,8 @@ from envprobe_core.theory.tables import POINTS, score_title, title_of
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 SHOWN_FIELDS = 8
 PROXY = {"color": GREY, "marker": "d", "markerfacecolor": GROUND, "linestyle": "none", "elinewidth": 1.0}
@@ -104,33 +106,22 @@ def plot_displacement(table: pd.DataFrame) -> Drawing:
     Args:
         table: from `displacement.load_displacement`.
     """
-    worlds, protocols = list(dict.fromkeys(table["world"])), list(dict.fromkeys(table["protocol"]))
-    figure, panels = canvas(
-        0.9 + 1.9 * len(worlds), rows=len(worlds), columns=len(protocols), sharex=True, sharey=True
-    )
+    figure, panels = _by_world_and_protocol(table, "success")
     told = []
-    for across, protocol in enumerate(protocols):
-        for down, world in enumerate(worlds):
-            axes = panels[down, across]
-            rows = table[(table["world"] == world) & (table["protocol"] == protocol)]
-            axes.plot([0, 1], [0, 1], color=INK, lw=0.9, ls=(0, (5, 2)))
-            for row in rows.itertuples():
-                error = [[max(0.0, row.success - row.low)], [max(0.0, row.high - row.success)]]
-                axes.errorbar(
-                    [row.bound], [row.success], yerr=error, capsize=2, label=policy_title(row.policy),
-                    **POLICY_STYLES[row.policy].dot(elinewidth=1.2),
-                )  # fmt: skip
-            axes.set_xlim(0, 1.05)
-            axes.set_ylim(0, 1.05)
-            axes.grid()
-            axes.set_title(protocol if down == 0 else "", loc="left")
-            if across == 0:
-                axes.set_ylabel(f"success\n{WORLD_TITLES[world]}")
-            above = [policy_title(row.policy) for row in rows.itertuples() if row.exceeds]
-            told.append(f"{WORLD_TITLES[world]} under {protocol}: above the line {listed(above)}")
+    for axes, world, protocol, rows in panels:
+        axes.plot([0, 1], [0, 1], color=INK, lw=0.9, ls=(0, (5, 2)))
+        for row in rows.itertuples():
+            error = [[max(0.0, row.success - row.low)], [max(0.0, row.high - row.success)]]
+            axes.errorbar(
+                [row.bound], [row.success], yerr=error, capsize=2, label=policy_title(row.policy),
+                **POLICY_STYLES[row.policy].dot(elinewidth=1.2),
+            )  # fmt: skip
+        axes.set_xlim(0, 1.05)
+        axes.set_ylim(0, 1.05)
+        above = [policy_title(row.policy) for row in rows.itertuples() if row.exceeds]
+        told.append(f"{WORLD_TITLES[world]} under {protocol}: above the line {listed(above)}")
     figure.supxlabel(r"displacement bound $E[\min(1, \eta N / K)]$", fontsize=10)
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=4)
+    _legend(figure, panels[0][0])
     return Drawing(figure, "theory-displacement", f"Success against its bound. {'; '.join(told)}.")
 
 
@@ -141,47 +132,63 @@ def plot_frontier(frontier: pd.DataFrame) -> Drawing:
     Args:
         frontier: from `frontier.frontier_frame`.
     """
-    worlds, protocols = list(dict.fromkeys(frontier["world"])), list(dict.fromkeys(frontier["protocol"]))
-    figure, panels = canvas(
+    figure, panels = _by_world_and_protocol(frontier, "accuracy $A_H$")
+    told = []
+    for axes, world, protocol, here in panels:
+        for policy in dict.fromkeys(here["policy"]):
+            rows = here[here["policy"] == policy].sort_values("budget")
+            style = POLICY_STYLES[policy]
+            error = [
+                [
+                    (rows[name] - rows[f"{name}_low"]).clip(lower=0),
+                    (rows[f"{name}_high"] - rows[name]).clip(lower=0),
+                ]
+                for name in ("success", "accuracy")
+            ]
+            axes.plot(rows["success"], rows["accuracy"], color=style.colour, lw=1.0)
+            axes.errorbar(
+                rows["success"], rows["accuracy"], xerr=error[0], yerr=error[1],
+                label=policy_title(policy), **style.dot(elinewidth=0.6, ms=3),
+            )  # fmt: skip
+            ends = [rows.iloc[place] for place in (0, -1)]
+            path = [f"({number(e['success'])}, {number(e['accuracy'])})" for e in ends]
+            told.append(
+                f"{WORLD_TITLES[world]}, {protocol}, {policy_title(policy)} from {path[0]} to {path[1]}"
+            )
+        start = here[here["budget"] == 0].iloc[0]
+        axes.errorbar(
+            [start["success"]], [start["accuracy"]], **POLICY_STYLES["no-probe"].dot(ms=9, zorder=5)
+        )
+        axes.set_xlim(-0.02, 1.02)
+        axes.set_ylim(0, 1.02)
+    figure.supxlabel("task success; the open circle is a budget of 0", fontsize=10)
+    _legend(figure, panels[0][0])
+    alt = f"Success and accuracy as the budget grows from none to the horizon. {'; '.join(told)}."
+    return Drawing(figure, "theory-frontier", alt)
+
+
+def _by_world_and_protocol(
+    frame: pd.DataFrame, measure: str
+) -> tuple[Figure, list[tuple[Axes, str, str, pd.DataFrame]]]:
+    """Lay out a panel a world (down) and protocol (across), each with its rows of the frame."""
+    worlds, protocols = list(dict.fromkeys(frame["world"])), list(dict.fromkeys(frame["protocol"]))
+    figure, grid = canvas(
         0.9 + 1.9 * len(worlds), rows=len(worlds), columns=len(protocols), sharex=True, sharey=True
     )
-    told = []
+    panels = []
     for across, protocol in enumerate(protocols):
         for down, world in enumerate(worlds):
-            axes = panels[down, across]
-            here = frontier[(frontier["world"] == world) & (frontier["protocol"] == protocol)]
-            for policy in dict.fromkeys(here["policy"]):
-                rows = here[here["policy"] == policy].sort_values("budget")
-                style = POLICY_STYLES[policy]
-                error = [
-                    [
-                        (rows[name] - rows[f"{name}_low"]).clip(lower=0),
-                        (rows[f"{name}_high"] - rows[name]).clip(lower=0),
-                    ]
-                    for name in ("success", "accuracy")
-                ]
-                axes.plot(rows["success"], rows["accuracy"], color=style.colour, lw=1.0)
-                axes.errorbar(
-                    rows["success"], rows["accuracy"], xerr=error[0], yerr=error[1],
-                    label=policy_title(policy), **style.dot(elinewidth=0.6, ms=3),
-                )  # fmt: skip
-                ends = [rows.iloc[place] for place in (0, -1)]
-                path = [f"({number(e['success'])}, {number(e['accuracy'])})" for e in ends]
-                told.append(
-                    f"{WORLD_TITLES[world]}, {protocol}, {policy_title(policy)} from {path[0]} to {path[1]}"
-                )
-            start = here[here["budget"] == 0].iloc[0]
-            axes.errorbar(
-                [start["success"]], [start["accuracy"]], **POLICY_STYLES["no-probe"].dot(ms=9, zorder=5)
-            )
-            axes.set_xlim(-0.02, 1.02)
-            axes.set_ylim(0, 1.02)
+            axes = grid[down, across]
             axes.grid()
             axes.set_title(protocol if down == 0 else "", loc="left")
             if across == 0:
-                axes.set_ylabel(f"accuracy $A_H$\n{WORLD_TITLES[world]}")
-    figure.supxlabel("task success; the open circle is a budget of 0", fontsize=10)
-    handles, labels = panels[0, 0].get_legend_handles_labels()
+                axes.set_ylabel(f"{measure}\n{WORLD_TITLES[world]}")
+            rows = frame[(frame["world"] == world) & (frame["protocol"] == protocol)]
+            panels.append((axes, world, protocol, rows))
+    return figure, panels
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    """Put the legend of one panel above them all."""
+    handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4)
-    alt = f"Success and accuracy as the budget grows from none to the horizon. {'; '.join(told)}."
-    return Drawing(figure, "theory-frontier", alt)
