@@ -1,8 +1,9 @@
-"""Speed of the engine, in one run: episodes a second, the ratio to the naive twin, growth and memory.
+"""Speed in one run: episodes a second, ratios to the naive twin and to a compiled loop, growth, memory.
 
-`make bench` prints the table; `python benchmarks/bench.py --json` prints the same as one JSON object.
-Times are processor seconds of one core, best of several rounds in which engine and twin take turns, so that
-a busy machine disturbs both alike. Instances, noise and scores are part of every figure of the engine.
+`make bench` prints the table and writes `benchmarks/result.json`; `--book` adds the times of the book's
+builds, `--models` the rates of the store of model answers. Rates are processor seconds of one core, best of
+several rounds in which those compared take turns, so that a busy machine disturbs all alike. Instances,
+noise and scores are part of every figure of the engine, unless it is named `kernel` (no scores).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 import os
 import platform
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,20 +28,24 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
+from compiled import check, compiled_run, engine_run  # noqa: E402
 from twinning import twin_episodes, twin_instances, twin_noise  # noqa: E402
 
 from envprobe_core.cells import Cell, make_cell  # noqa: E402
+from envprobe_core.explorer.readings import take_readings  # noqa: E402
 from envprobe_core.policies import POLICIES  # noqa: E402
 from envprobe_core.protocols import PROTOCOLS  # noqa: E402
-from envprobe_core.sweep import run_cells  # noqa: E402
+from envprobe_core.sweep import BATCH_SIZE, run_cells  # noqa: E402
 from envprobe_core.worlds import WORLDS, make_world  # noqa: E402
 
 ROUNDS = 5
 ENGINE_EPISODES = 8_000
-BLOCK = 2_000
+BLOCK = BATCH_SIZE
+SPREAD_EPISODES = 300_000
+SLIDER_POLICIES = ("no-probe", "periodic", "self-uncertainty", "simple")
 TWIN_EPISODES = 300
-SIZES = (1_000, 3_000, 10_000, 30_000, 100_000)
-TARGETS = {"tooldag_per_second": 25_000, "twin_ratio": 20, "memory_mib": 1024, "grid_seconds": 5}
+SIZES = (10_000, 100_000, 1_000_000)
+RESULT = ROOT / "benchmarks" / "result.json"
 
 
 def processor_seconds(work: Callable[[], Any]) -> float:
@@ -80,8 +86,42 @@ def compare_with_twin(cell: Cell) -> dict[str, float]:
     }
 
 
+def compare_with_compiled(cell: Cell) -> dict[str, float]:
+    """Let engine and compiled loop take turns on the same seeds, once their trajectories were compared.
+
+    Returns:
+        Episodes a second of the engine with scores, of its kernel without them and of the compiled loop, and
+        the two ratios to the compiled loop.
+    """
+    seeds = np.arange(ENGINE_EPISODES)
+    check(cell, seeds)
+    best = dict.fromkeys(("engine", "kernel", "compiled"), 0.0)
+    blocks = np.array_split(seeds, len(seeds) // BLOCK)
+    for _ in range(2 * ROUNDS):
+        seconds = {
+            "engine": processor_seconds(lambda: run_cells([cell], seeds)),
+            "kernel": processor_seconds(lambda: [engine_run(cell, block) for block in blocks]),
+            "compiled": processor_seconds(lambda: [compiled_run(cell, block) for block in blocks]),
+        }
+        best = {name: max(best[name], len(seeds) / seconds[name]) for name in best}
+    return best | {
+        "engine_share": best["engine"] / best["compiled"],
+        "kernel_share": best["kernel"] / best["compiled"],
+    }
+
+
+def all_cores(cell: Cell) -> dict[str, float]:
+    """Run many episodes in one process and in one a core; episodes a wall second, starts included."""
+    seeds, rates = np.arange(SPREAD_EPISODES), {}
+    for jobs in (1, os.cpu_count() or 1):
+        begin = time.perf_counter()
+        run_cells([cell], seeds, jobs=jobs)
+        rates[str(jobs)] = len(seeds) / (time.perf_counter() - begin)
+    return rates
+
+
 def growth(cell: Cell) -> dict[str, Any]:
-    """Run more and more episodes, each size in a process of its own; time, peak memory and exponent."""
+    """Run more and more episodes, each size in a process of its own; time, peak memory and exponents."""
     rows = []
     for size in SIZES:
         code = f"import bench; bench.report_size({size})"
@@ -93,12 +133,15 @@ def growth(cell: Cell) -> dict[str, Any]:
             check=True,
         )
         rows.append(json.loads(done.stdout))
-    # below some thousand episodes the fixed costs of a block still show
-    large = [row for row in rows if row["episodes"] >= 10_000]
-    exponent = np.polyfit(
-        [math.log(row["episodes"]) for row in large], [math.log(row["seconds"]) for row in large], 1
-    )[0]
-    return {"sizes": rows, "exponent": float(exponent)}
+
+    sizes, seconds = ([math.log(row[name]) for row in rows] for name in ("episodes", "seconds"))
+    first, last = rows[0], rows[-1]
+    added = (last["peak_mib"] - first["peak_mib"]) * 2**20 / (last["episodes"] - first["episodes"])
+    return {
+        "sizes": rows,
+        "time_exponent": float(np.polyfit(sizes, seconds, 1)[0]),
+        "bytes_per_episode": added,
+    }
 
 
 def report_size(size: int) -> None:
@@ -108,6 +151,18 @@ def report_size(size: int) -> None:
     seconds = processor_seconds(lambda: run_cells([cell], np.arange(size), batch_size=BLOCK))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"episodes": size, "seconds": seconds, "peak_mib": peak}))
+
+
+def slider_tick() -> dict[str, float]:
+    """Answer ticks of the live explorer, four policies on 220 seeds and their readings; median seconds."""
+    ticks = []
+    for step in range(2 * ROUNDS):
+        cells = [make_cell(world, policy, budget=step) for world in WORLDS for policy in SLIDER_POLICIES]
+        begin = time.perf_counter()
+        for start in range(0, len(cells), len(SLIDER_POLICIES)):
+            take_readings(cells[start : start + len(SLIDER_POLICIES)], np.arange(220))
+        ticks.append((time.perf_counter() - begin) / len(WORLDS))
+    return {"median_seconds": float(np.median(ticks[1:]))}
 
 
 def grid_from_the_shell(logs: str) -> float:
@@ -125,51 +180,105 @@ def grid_from_the_shell(logs: str) -> float:
         return time.perf_counter() - begin
 
 
-def measure() -> dict[str, Any]:
+def builds() -> dict[str, float]:
+    """Build the book in a copy of the checkout, thrice: from nothing, unchanged, one notebook changed."""
+    seconds = {}
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "book"
+        ignored = shutil.ignore_patterns(".git", ".venv", "_build", "executed", "__pycache__", ".hypothesis")
+        shutil.copytree(ROOT, copy, ignore=ignored)
+        touched = copy / "notebooks" / "ordering.ipynb"
+        for name in ("from_nothing", "again", "one_notebook_changed"):
+            if name == "one_notebook_changed":
+                touched.write_text(touched.read_text().replace("# ", "#  ", 1))
+            begin = time.perf_counter()
+            environment = os.environ | {"PYTHONPATH": str(copy)}
+            subprocess.run(
+                [sys.executable, "-m", "envprobe_core", "book"], cwd=copy, check=True, env=environment
+            )
+            seconds[name] = time.perf_counter() - begin
+    return seconds
+
+
+def measure(book: bool, models: bool) -> dict[str, Any]:
     """Take every measurement."""
     simple = make_cell("tooldag", "simple")
-    rates = {world: max(engine_rate(make_cell(world, "simple")) for _ in range(3)) for world in WORLDS}
-    return {
+    rates = {world: max(engine_rate(make_cell(world, "simple")) for _ in range(ROUNDS)) for world in WORLDS}
+    fields = {world: make_world(world, simple.regime, simple.protocol).fields for world in WORLDS}
+    result = {
         "machine": {
             "processor": platform.processor() or platform.machine(),
             "cores": os.cpu_count(),
             "python": platform.python_version(),
             "numpy": np.__version__,
         },
+        "block": BLOCK,
         "episodes_per_second": rates,
+        "fields": fields,
         "twin": compare_with_twin(simple),
+        "compiled": compare_with_compiled(simple),
+        "all_cores": all_cores(simple),
         "growth": growth(simple),
+        "slider": slider_tick(),
         "grid_seconds": {logs: grid_from_the_shell(logs) for logs in ("none", "full")},
     }
+    if models:
+        script = Path(__file__).with_name("llm.py")
+        done = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, check=True)
+        result["models"] = json.loads(done.stdout)
+    if book:
+        result["book_seconds"] = builds()
+    return result
 
 
 def show(result: dict[str, Any]) -> None:
     """Print the measurements for people."""
-    machine, twin = result["machine"], result["twin"]
+    machine, twin, compiled = result["machine"], result["twin"], result["compiled"]
     print(f"{machine['cores']} cores, Python {machine['python']}, NumPy {machine['numpy']}")
-    print("engine on one core, S2, Simple")
+    print(f"engine on one core, S2, Simple, blocks of {result['block']:,}")
     for world, rate in result["episodes_per_second"].items():
-        aim = f"  (aim: {TARGETS['tooldag_per_second']:,})" if world == "tooldag" else ""
-        print(f"  {world:12s} {rate:9,.0f} episodes/s, blocks of {BLOCK:,}{aim}")
+        fields = result["fields"][world]
+        print(f"  {world:12s} {rate:9,.0f} episodes/s, {rate * fields / 1e6:.2f} million fields/s")
     print("engine against the naive twin, tooldag")
     print(f"  twin, its instances and noise drawn    {twin['twin']:7,.0f}/s: {twin['ratio']:.1f} x")
     print(
         f"  twin, instances and noise handed over  {twin['twin_given']:7,.0f}/s: {twin['ratio_given']:.1f} x"
     )
-    print(f"growth, tooldag: exponent {result['growth']['exponent']:.3f} from 10,000 to 100,000 episodes")
-    for row in result["growth"]["sizes"]:
+    print("engine against the compiled loop, tooldag, trajectories compared")
+    print(f"  compiled                {compiled['compiled']:9,.0f} episodes/s")
+    print(f"  engine without scores   {compiled['kernel']:9,.0f} episodes/s: {compiled['kernel_share']:.1%}")
+    print(f"  engine with scores      {compiled['engine']:9,.0f} episodes/s: {compiled['engine_share']:.1%}")
+    one, *more = result["all_cores"].values()
+    for rate in more:
+        print(f"all cores: {one:,.0f} episodes/s on one, {rate:,.0f} on all: {rate / one:.2f} x")
+    grown = result["growth"]
+    print(
+        f"growth, tooldag: time exponent {grown['time_exponent']:.3f}, memory {grown['memory_exponent']:.3f}"
+    )
+    for row in grown["sizes"]:
         print(f"  {row['episodes']:9,d} episodes {row['seconds']:7.2f} s {row['peak_mib']:6.0f} MiB")
-    print("main grid from the shell: 3 worlds, 15 policies, 3 protocols, 220 seeds")
+    print(f"  {grown['bytes_per_episode']:.0f} bytes an episode")
+    slider = 1000 * result["slider"]["median_seconds"]
+    print(f"live slider: {slider:.0f} ms a tick of four policies on 220 seeds")
+    cells = f"{len(WORLDS)} worlds, {len(POLICIES)} policies, {len(PROTOCOLS)} protocols, 220 seeds"
+    print(f"main grid from the shell: {cells}")
     for logs, seconds in result["grid_seconds"].items():
         print(f"  logs {logs}: {seconds:.1f} s")
+    for part in ("models", "book_seconds"):
+        for name, value in result.get(part, {}).items():
+            print(f"{part} {name}: {value:.2f}" if isinstance(value, float) else f"{part} {name}: {value}")
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, print and keep."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    result = measure()
-    print(json.dumps(result, indent=1)) if parser.parse_args().json else show(result)
+    parser.add_argument("--book", action="store_true", help="build the book three times as well")
+    parser.add_argument("--models", action="store_true", help="measure calls and replay of a model as well")
+    arguments = parser.parse_args()
+    result = measure(arguments.book, arguments.models)
+    RESULT.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result, indent=1)) if arguments.json else show(result)
 
 
 if __name__ == "__main__":
