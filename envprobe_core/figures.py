@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 INK, GROUND = "#000000", "#ffffff"  # become the page's text colour and its ground
 BLUE, VERMILLION, GREEN = "#0072b2", "#b84f00", "#007a5a"  # after Okabe and Ito (2008), darkened so
 PURPLE, AMBER, SKY = "#a0508a", "#8a6200", "#2b78a6"  # that text in them reads on white (4.5:1)
+ROSE = "#c2185b"
 GREY = "#808080"
 DARK = {  # the same colours on a dark page
     BLUE: "#56b4e9",
@@ -33,6 +34,7 @@ DARK = {  # the same colours on a dark page
     PURPLE: "#e09ccb",
     AMBER: "#eeb43c",
     SKY: "#9bd4f5",
+    ROSE: "#ff86b3",
 }
 RC = {
     "svg.fonttype": "none",
@@ -111,6 +113,9 @@ POLICY_STYLES: dict[str, Style] = {
     "oracle-tw": Style(INK, "X"),
     "placebo": Style(BLUE, "o", filled=False),
     "yoked": Style(BLUE, "s", filled=False),
+    "voi": Style(ROSE, "p"),
+    "voi-accuracy": Style(ROSE, "^"),
+    "voi-success": Style(ROSE, ">"),
 }
 PROTOCOL_DASHES = {"paper": "-", "observed": (0, (5, 2)), "released": (0, (1.2, 1.6))}
 OTHER_DASHES = ((0, (5, 2, 1, 2)), (0, (9, 2)), (0, (3, 1, 1, 1, 1, 1)))  # protocols with switches turned

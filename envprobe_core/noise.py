@@ -82,9 +82,14 @@ def words(key: Words, clock: int | npt.NDArray[np.int64], fields: int) -> Words:
     return _mix(rows[:, None] + steps)
 
 
-def words_at(key: Words, clock: int, fields: npt.NDArray[np.integer]) -> Words:
-    """Draw the words of chosen (row, field) pairs: key [draw], fields [draw], result [draw]."""
-    return _mix(key + fields.astype(np.uint64) * np.uint64(_GOLDEN) + np.uint64(_offset(clock, 0)))
+def field_keys(key: Words, fields: int) -> Words:
+    """Return the key of every field: [row, field] for `at_clock`, from [row]."""
+    return key[:, None] + np.arange(fields, dtype=np.uint64) * np.uint64(_GOLDEN)
+
+
+def at_clock(key: Words, clock: int) -> Words:
+    """Draw the words of chosen fields: keys [draw] from `field_keys`, result [draw]."""
+    return _mix(key + np.uint64(_offset(clock, 0)))
 
 
 def word(key: Words, clock: int, field: int) -> Words:
@@ -118,9 +123,9 @@ def high_choice(draws: Words, count: int | npt.NDArray[np.integer]) -> npt.NDArr
     return (((draws >> _BITS32) * np.asarray(count, dtype=np.uint64)) >> _BITS32).astype(np.int64)
 
 
-def quarters(draws: Words) -> Quarters:
-    """Split words [draw] into their four 16-bit quarters, lowest first: [quarter, draw]."""
-    return draws.astype("<u8", copy=False).view("<u2").reshape(-1, 4).T.astype(np.int32)
+def quarter(draws: Words, which: int) -> Quarters:
+    """Return one of the four 16-bit quarters of each word, the lowest first, [draw]."""
+    return draws.astype("<u8", copy=False).view("<u2")[which::4].astype(np.int32)
 
 
 def quarter_choice(quarter: Quarters, count: int | Quarters) -> Quarters:

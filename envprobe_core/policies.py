@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,8 @@ from envprobe_core import noise
 from envprobe_core.errors import InputError
 from envprobe_core.noise import Words
 from envprobe_core.protocols import Protocol
-from envprobe_core.worlds.base import Floats, Ints, Mask, Values
+from envprobe_core.voi import Prober
+from envprobe_core.worlds.base import Floats, Ints, Mask, Observation, Values, World
 
 TERMS = ("c", "s", "u", "d")
 THRESHOLD = 1.5  # rho_star, Table "Hyperparameter configuration"
@@ -24,6 +26,23 @@ RELEASED_UNCERTAINTY = 50  # percent
 JUDGE_CANDIDATES = 3
 JUDGE_CONFIDENCE = 70  # percent
 STALENESS_DIVISOR = 10.0
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a policy with a memory may follow besides the agent's table, for its own rows.
+
+    Attributes:
+        observation: what the agent has just been shown.
+        told: [row], the field that the last step's probe told the agent about, or -1.
+        answer: [row], that answer, as it was written into the table.
+        position: [row], ascending, the rows' numbers in the block; rows may drop out for good.
+    """
+
+    observation: Observation
+    told: Ints
+    answer: Values
+    position: Ints
 
 
 @dataclass(frozen=True)
@@ -43,6 +62,7 @@ class View:
         schedule: [row], the field a replayed policy probes at this step, or -1.
         protocol: the protocol in force.
         gold, weights: [row, field], for oracles only; None for every other policy.
+        sight: for policies with a memory only; None for every other policy.
     """
 
     step: int
@@ -62,6 +82,7 @@ class View:
     protocol: Protocol
     gold: Values | None = None
     weights: Floats | None = None
+    sight: Sight | None = None
 
     @property
     def s(self) -> Floats:
@@ -85,6 +106,8 @@ class Decision:
 
 Rule = Callable[[View], Decision]
 Score = Callable[[View], Floats]
+Begin = Callable[[World, Any, slice], Rule]
+"""Opens a rule with a memory for one block: the world, its static task graph and the policy's rows."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +122,7 @@ class Policy:
         answered: whether answers reach the belief table where the protocol delivers them.
         sees_gold: whether it is an oracle.
         replays: the policy whose probe times and fields it repeats, or None.
+        begin: for a policy with a memory, what opens its rule for a block; its `rule` alone never probes.
     """
 
     name: str
@@ -108,6 +132,7 @@ class Policy:
     answered: bool = True
     sees_gold: bool = False
     replays: str | None = None
+    begin: Begin | None = None
 
     @property
     def has_threshold(self) -> bool:
@@ -222,6 +247,25 @@ def replayed(view: View) -> Decision:
     return Decision(view.schedule >= 0, np.maximum(view.schedule, 0))
 
 
+@dataclass(frozen=True)
+class ValueOfInformation:
+    """Opens VoI (ours) for a block; the attributes are those of `voi.Prober`."""
+
+    weight: float
+    given: bool = False
+    paced: bool = True
+
+    def __call__(self, world: World, static: Any, rows: slice) -> Rule:
+        """Return the rule, which remembers what it saw of these rows."""
+        prober = Prober(world, static, rows, self.weight, given=self.given, paced=self.paced)
+        return lambda view: Decision(*prober(view))
+
+
+def value_policy(name: str, title: str, weight: float, *, given: bool = False, paced: bool = True) -> Policy:
+    """Make VoI with a weight between task success (0) and accuracy (1)."""
+    return Policy(name, title, never, begin=ValueOfInformation(weight, given, paced))
+
+
 def _additive(name: str, title: str, terms: tuple[str, ...], answered: bool = True) -> Policy:
     return Policy(name, title, ThresholdRule(AdditiveScore(terms)), terms, answered)
 
@@ -244,8 +288,13 @@ POLICIES: dict[str, Policy] = {
         Policy("oracle-tw", "Oracle-TW", oracle_task_weighted, sees_gold=True),
         _additive("placebo", "Placebo", TERMS, answered=False),
         Policy("yoked", "Yoked Placebo", replayed, TERMS, answered=False, replays="simple"),
+        value_policy("voi", "VoI", 0.5),
+        value_policy("voi-accuracy", "VoI for accuracy", 1.0),
+        value_policy("voi-success", "VoI for success", 0.0),
     )
 }
+OF_THE_PAPER: dict[str, Policy] = {name: policy for name, policy in POLICIES.items() if not policy.begin}
+"""The paper's policies, its ablations and the placebos: all but VoI."""
 
 
 def custom_policy(name: str, score: Score, title: str | None = None) -> Policy:

@@ -52,6 +52,11 @@ class AgentProfile:
         if self.writes not in ("number", "true"):
             raise InputError(f"profile writes: {self.writes!r} is not 'number' or 'true'")
 
+    @property
+    def identity(self) -> dict[str, object]:
+        """Return what logs and hashes carry besides its name; a language model's say who it is."""
+        return {}
+
     def as_dict(self) -> dict[str, object]:
         """Return every field by name, for manifests and pages."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

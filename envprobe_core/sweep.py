@@ -26,7 +26,7 @@ from envprobe_core.worlds import World, make_world
 
 __all__ = ["BATCH_SIZE", "Piece", "Task", "parse_seeds", "plan_tasks", "run_cells", "run_task"]
 
-BATCH_SIZE = 1500
+BATCH_SIZE = 4000
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 Seeds = npt.NDArray[np.int64]
 Result = TypeVar("Result")

@@ -89,6 +89,11 @@ class Recorder:
         """Say whether every row has succeeded by now."""
         return bool(self._ended.all())
 
+    @property
+    def running(self) -> Mask:
+        """Say which rows have not succeeded by now, [row]."""
+        return ~self._ended
+
     def state(self, t: int, table: BeliefTable, gold: Values, place: Ints, reached: Mask) -> None:
         """Record the table and the world at time t."""
         self.belief[:, t] = table.value

@@ -13,7 +13,7 @@ from envprobe_core.calibration import TARGETS, predict
 from envprobe_core.cells import Cell
 from envprobe_core.claims import load_claims
 from envprobe_core.confidence import confident_counts
-from envprobe_core.policies import POLICIES
+from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED, Protocol
 from envprobe_core.regimes import REGIMES
@@ -44,7 +44,7 @@ def frame_of(cube: Cube, profile: int, protocol: str, name: str, seeds: np.ndarr
             | {"world": world, "policy": policy, "seed": seeds}
         )
         for w, world in enumerate(WORLDS)
-        for p, policy in enumerate(POLICIES)
+        for p, policy in enumerate(OF_THE_PAPER)
     ]
     return pd.concat(rows, ignore_index=True).assign(regime="S2", protocol=protocol, profile=name)
 
@@ -85,7 +85,7 @@ def test_every_claim_of_the_frame_is_asked_and_none_is_asked_twice() -> None:
     primary = {claim.id for claim in load_claims() if claim.primary}
     assert primary <= set(asked)
     used = {arm for claim in questions.atlas_claims() for arm in claim.arms + claim.references}
-    assert used == set(POLICIES), "every policy has a question"
+    assert used == set(OF_THE_PAPER), "every policy has a question"
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
@@ -96,7 +96,7 @@ def test_columns_are_those_of_the_engine(protocol: Protocol) -> None:
     cells = [
         Cell(world, policy, REGIMES["S2"], protocol, profile)
         for world in WORLDS
-        for policy in POLICIES.values()
+        for policy in OF_THE_PAPER.values()
         for profile in profiles
     ]
     plain = run_cells(cells, SEEDS)
@@ -116,7 +116,13 @@ def test_where_answers_are_withheld_the_skipped_policies_are_copies(world: str) 
         for copy, original in running.copies(RELEASED).items():
             one, other = (
                 simulate(
-                    Task((Piece(0, Cell(world, POLICIES[name], protocol=RELEASED, profile=profile), SEEDS),)),
+                    Task(
+                        (
+                            Piece(
+                                0, Cell(world, OF_THE_PAPER[name], protocol=RELEASED, profile=profile), SEEDS
+                            ),
+                        )
+                    ),
                     reports=True,
                 )
                 for name in (copy, original)
@@ -131,11 +137,11 @@ def test_confidence_is_counted_as_the_calibration_counts_it() -> None:
     for protocol in (PAPER, RELEASED):
         cube = running.run_cube(profiles, protocol, SEEDS)
         recorded = ~np.isnan(cube.columns["confident"]).all(axis=(0, 2, 3))
-        held = {name for name, known in zip(POLICIES, recorded, strict=True) if known}
+        held = {name for name, known in zip(OF_THE_PAPER, recorded, strict=True) if known}
         assert held - set(running.copies(protocol)) == running.REPORTING
-        cell = Cell("graphnav", POLICIES["simple"], REGIMES["S2"], protocol, profiles[1])
+        cell = Cell("graphnav", OF_THE_PAPER["simple"], REGIMES["S2"], protocol, profiles[1])
         counts = confident_counts(simulate(Task((Piece(0, cell, SEEDS),)), reports=True), protocol)
-        at = list(WORLDS).index("graphnav"), list(POLICIES).index("simple"), 1
+        at = list(WORLDS).index("graphnav"), list(OF_THE_PAPER).index("simple"), 1
         for name in questions.REPORTS:
             np.testing.assert_array_equal(cube.columns[name][at], counts[name])
 
@@ -162,8 +168,8 @@ def test_verdicts_are_those_of_the_reference(protocol: Protocol) -> None:
 def test_verdicts_agree_on_random_columns() -> None:
     """On columns that no engine would give: gaps, ties, empty denominators, effects of every size."""
     rng = np.random.default_rng(5)
-    shape = (len(WORLDS), len(POLICIES), 6, 14)
-    effect = rng.normal(0, 0.1, (len(WORLDS), len(POLICIES), 6, 1))
+    shape = (len(WORLDS), len(OF_THE_PAPER), 6, 14)
+    effect = rng.normal(0, 0.1, (len(WORLDS), len(OF_THE_PAPER), 6, 1))
     steps = rng.integers(0, 12, (2, *shape)).astype(float)
     steps[rng.random(steps.shape) < 0.3] = np.nan
     steps[:, :, :, 0] = np.nan

@@ -47,7 +47,7 @@ def test_every_way_to_draw_gives_the_same_word(
     assert int(noise.word(key, clock, field)[0]) == expected
     assert int(noise.words(key, clock, 64)[0, field]) == expected
     assert int(noise.words(key, np.array([clock]), 64)[0, field]) == expected
-    assert int(noise.words_at(key, clock, np.array([field]))[0]) == expected
+    assert int(noise.at_clock(noise.field_keys(key, 64)[:, field], clock)[0]) == expected
     if clock == 0:
         assert int(noise.wide_words(key, 64)[0, field]) == expected
 
@@ -57,9 +57,10 @@ def test_parts_of_a_word(word: int, count: int) -> None:
     drawn = np.array([word], dtype=np.uint64)
     assert int(noise.low(drawn)[0]) == word & 0xFFFFFFFF
     assert int(noise.high_choice(drawn, count)[0]) == (word >> 32) * count >> 32
-    parts = noise.quarters(drawn)
-    assert parts[:, 0].tolist() == [(word >> 16 * i) & 0xFFFF for i in range(4)]
-    chosen = noise.quarter_choice(parts[1], count)
+    assert [int(noise.quarter(drawn, i)[0]) for i in range(4)] == [
+        (word >> 16 * i) & 0xFFFF for i in range(4)
+    ]
+    chosen = noise.quarter_choice(noise.quarter(drawn, 1), count)
     assert int(chosen[0]) == ((word >> 16) & 0xFFFF) * count >> 16
 
 

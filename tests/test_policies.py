@@ -213,7 +213,11 @@ def test_the_register() -> None:
         "oracle-tw",
         "placebo",
         "yoked",
+        "voi",
+        "voi-accuracy",
+        "voi-success",
     ]
+    assert {name for name, p in POLICIES.items() if p.begin} == {"voi", "voi-accuracy", "voi-success"}
     assert {name for name, p in POLICIES.items() if p.sees_gold} == {"oracle", "oracle-tw"}
     assert {name for name, p in POLICIES.items() if not p.answered} == {"placebo", "yoked"}
     assert {name: p.replays for name, p in POLICIES.items() if p.replays} == {"yoked": "simple"}
@@ -241,6 +245,7 @@ def test_the_register() -> None:
     assert titles["oracle-tw"] == "Oracle-TW"
     assert titles["placebo"] == "Placebo"
     assert titles["yoked"] == "Yoked Placebo"
+    assert titles["voi"] == "VoI"
     assert [titles[f"minus-{t}"] for t in "csud"] == [f"Simple without {t}" for t in "csud"]
     assert POLICIES["cd"].terms == ("c", "d")
     assert POLICIES["judge"].terms == policies.TERMS == ("c", "s", "u", "d")
@@ -259,9 +264,11 @@ def test_thresholds_scale_with_the_kept_terms_where_the_protocol_says_so(name: s
 
 
 def test_unknown_and_taken_names_are_refused() -> None:
-    with pytest.raises(InputError, match=r"unknown policy 'simpel'; accepted: no-probe, random, .*yoked$"):
+    with pytest.raises(
+        InputError, match=r"unknown policy 'simpel'; accepted: no-probe, random, .*voi-success$"
+    ):
         find_policy("simpel")
-    with pytest.raises(InputError, match=r"policy name 'cd' is taken; taken names: no-probe, .*yoked$"):
+    with pytest.raises(InputError, match=r"policy name 'cd' is taken; taken names: no-probe, .*voi-success$"):
         custom_policy("cd", lambda seen: seen.c)
     assert find_policy("cd") is POLICIES["cd"]
 

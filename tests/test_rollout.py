@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from poisoning import poison_gold
 from strategies import cells, seeds
 from twinning import simulate_cell
 
@@ -131,48 +132,7 @@ def test_poisoned_gold_changes_no_decision(
     """Replace every gold value but those that observations and answers show: only oracles may notice."""
     cell = make_cell(world, policy, "S2", PROTOCOLS[protocol])
     clean = simulate_cell(cell, np.arange(8))
-    kind = WORLDS[world]
-    gold = kind.gold
-
-    truth: list[np.ndarray] = []
-
-    def poisoned(self: World, instance: object, state: object) -> np.ndarray:
-        truth.append(gold(self, instance, state))
-        return ((truth[-1] + 1) % self.domain).astype(np.int8)
-
-    observe = kind.observe
-
-    def shows(self: World, instance: object, state: object, _: np.ndarray, *rest: object) -> object:
-        return observe(self, instance, state, truth[-1], *rest)
-
-    from envprobe_core import rollout
-    from envprobe_core.belief import BeliefTable
-
-    known = BeliefTable.known.__func__
-
-    class Table(BeliefTable):
-        @classmethod
-        def known(cls, value: np.ndarray, mask: np.ndarray) -> BeliefTable:
-            return known(BeliefTable, truth[0], mask)
-
-    def decide(block: object, t: int, table: BeliefTable, *rest: object) -> object:
-        probes, target, rho = ask(block, t, table, *rest)
-        answers = np.take_along_axis(truth[-1], target[:, None], axis=1)[:, 0]
-        told.append((probes, target, answers))
-        return probes, target, rho
-
-    told: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    ask = rollout.decide
-    repair = BeliefTable.repair
-
-    def repaired(self: BeliefTable, rows: np.ndarray, field: np.ndarray, _: np.ndarray) -> None:
-        repair(self, rows, field, told[-1][2][rows])
-
-    monkeypatch.setattr(kind, "gold", poisoned)
-    monkeypatch.setattr(kind, "observe", shows)
-    monkeypatch.setattr(rollout, "BeliefTable", Table)
-    monkeypatch.setattr(rollout, "decide", decide)
-    monkeypatch.setattr(BeliefTable, "repair", repaired)
+    poison_gold(WORLDS[world], monkeypatch)
     dirty = simulate_cell(cell, np.arange(8))
     assert (dirty.gold != clean.gold).any()
     same = all(
@@ -186,17 +146,24 @@ def test_poisoned_gold_changes_no_decision(
 
 
 def test_oracles_alone_are_given_gold_and_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And policies with a memory alone may follow the observation."""
+    from envprobe_core import rollout
+
     shown: dict[str, set[bool]] = {name: set() for name in POLICIES}
-    for name, policy in POLICIES.items():
+    sights: dict[str, set[bool]] = {name: set() for name in POLICIES}
+    kind = rollout.View
 
-        def spy(view: object, name: str = name, rule: object = policy.rule) -> object:
-            shown[name].add(view.gold is not None or view.weights is not None)
-            return rule(view)
+    def spy(**seen: object) -> object:
+        shown[name].add(seen["gold"] is not None or seen["weights"] is not None)
+        sights[name].add(seen["sight"] is not None)
+        return kind(**seen)
 
-        monkeypatch.setitem(POLICIES, name, replace(policy, rule=spy))
+    monkeypatch.setattr(rollout, "View", spy)
+    for name in POLICIES:
         run_cells([make_cell("tooldag", name)], np.arange(2))
     assert {name for name, seen in shown.items() if True in seen} == {"oracle", "oracle-tw"}
-    assert all(len(seen) == 1 for seen in shown.values())
+    assert {name for name, seen in sights.items() if True in seen} == {"voi", "voi-accuracy", "voi-success"}
+    assert all(len(seen) == 1 for seen in (*shown.values(), *sights.values()))
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -233,13 +200,10 @@ def test_an_agent_that_changes_its_seeds_draws_as_one_made_from_them() -> None:
     world = make_world("tooldag", make_cell("tooldag", "simple").regime, PAPER)
     static = world.instances([5, 5, 5, 5]).map
     profile = make_cell("tooldag", "simple").profile
-    rows, fields = np.array([0, 1, 2, 3]), np.array([4, 4, 4, 4])
     for shared in ([1, 1, 2, 2], [1, 2, 3, 4]):
         changed = SimulatedAgent(world, static, [5, 5, 5, 5], [profile], np.zeros(4, dtype=int))
         made = SimulatedAgent(world, static, shared, [profile], np.zeros(4, dtype=int))
         changed.draw_from(shared)
-        words = noise.words(noise.keys(shared, world.code, Stream.WRITE), 3, world.fields)
-        expected = noise.quarters(words[rows, fields])
+        expected = noise.words(noise.keys(shared, world.code, Stream.WRITE), 3, world.fields)
         for agent in (changed, made):
-            agent._write_draws = noise.quarters(noise.words(agent._write_key, 3, world.fields).ravel())
-            np.testing.assert_array_equal(agent._drawn(3, rows, fields), expected)
+            np.testing.assert_array_equal(noise.at_clock(agent._write_key, 3), expected.ravel())

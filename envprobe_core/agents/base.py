@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.belief import BeliefTable
-from envprobe_core.worlds.base import Floats, Ints, Observation, Values, World
+from envprobe_core.policies import View
+from envprobe_core.worlds.base import Floats, Ints, Mask, Observation, Values, World
 
 RISK_LOW, RISK_MEDIUM = 0, 1
 
@@ -23,12 +24,14 @@ class Request:
         table: the current belief table, which the agent writes to.
         observation: what the agent sees.
         told: [row], the field a delivered probe answer has just repaired, or -1.
+        due: [row], whose answer matters: their episodes have not ended; None where all do.
     """
 
     step: int
     table: BeliefTable
     observation: Observation
     told: Ints
+    due: Mask | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,19 @@ class Reply:
     criticality: Floats | None
     dependency: Floats | None
     risk: npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class Consultation:
+    """A decision that the rollout asks its agent for, where a second model stands in for a policy's rule.
+
+    Attributes:
+        view: what the policy may look at; the answer is a `policies.Decision` for its rows.
+        rows: which of the block's rows these are.
+    """
+
+    view: View
+    rows: slice | Ints
 
 
 class Agent(Protocol):

@@ -8,7 +8,7 @@ from envprobe_core import bits
 from envprobe_core.agents.base import Implied, join
 from envprobe_core.belief import BeliefTable
 from envprobe_core.bits import Bits
-from envprobe_core.worlds.base import UNKNOWN, WAIT, Ints, Observation
+from envprobe_core.worlds.base import UNKNOWN, WAIT, Ints, Observation, Values
 from envprobe_core.worlds.graphnav import GraphMap, GraphNavWorld, component, first_step, grown
 
 NEVER = -1
@@ -47,25 +47,29 @@ class GraphMind:
         return join(absent, walked)
 
     def plan(self, table: BeliefTable, observation: Observation) -> Ints:
-        """Return the next action towards the target."""
-        world = self.world
+        """Return the next action towards the target; wait where it takes itself to be there."""
         node = np.maximum(table.value[:, 0].astype(np.int64), 0)
-        location = table.value[:, 1 : 1 + world.keys].astype(np.int64)
-        locked = table.value[:, 1 + world.keys :] == 1
-        key = self.static.key_of_edge
-        key_held = (key >= 0) & (np.take_along_axis(location, np.maximum(key, 0), axis=1) == world.nodes)
-        passable = self.met & ~(locked & ~key_held)
-        ways = self.static.ways(passable)
-        step = first_step(node, self.static.target, ways)
-        arrived = node == self.static.target
-        stuck = np.flatnonzero((step < 0) & ~arrived)
-        if len(stuck):
-            step[stuck] = self._detour(stuck, node[stuck], location[stuck], ways[:, stuck])
-        return np.where(arrived, WAIT, step)
+        action = np.full(len(node), WAIT)
+        going = np.flatnonzero(node != self.static.target)
+        action[going] = self._step(going, node[going], table.value[going])
+        return action
+
+    def _step(self, rows: Ints, node: Ints, value: Values) -> Ints:
+        world = self.world
+        location = value[:, 1 : 1 + world.keys]
+        passable = value[:, 1 + world.keys :] != 1
+        opens = self.static.edge_of_key[rows]
+        holder, key = np.nonzero((location == world.nodes) & (opens >= 0))
+        passable[holder, opens[holder, key]] = True
+        ways = self.static.ways(passable & self.met[rows], rows)
+        step = first_step(node, self.static.target[rows], ways)
+        stuck = np.flatnonzero(step < 0)
+        step[stuck] = self._detour(rows[stuck], node[stuck], location[stuck].astype(np.int64), ways[:, stuck])
+        return step
 
     def _detour(self, rows: Ints, node: Ints, location: Ints, ways: Bits) -> Ints:
         world = self.world
-        reached = component(node, ways)
+        reached = component(bits.single(node), ways)
         on_node = (location >= 0) & (location < world.nodes)
         within = on_node & bits.has(reached[:, None], np.where(on_node, location, 0))
         found = within.any(axis=1)
@@ -78,7 +82,7 @@ class GraphMind:
         step = first_step(node, goal, ways)
         step = np.where(found & (key_node == node), world.nodes + key, step)
 
-        met = self.static.ways(self.met)[:, rows]
+        met = self.static.ways(self.met[rows], rows)
         around = grown(bits.single(node), met) & ~bits.single(node)
         bang = np.where(around != 0, bits.lowest(around), WAIT)
         return np.where(found | others.any(axis=1), step, bang)

@@ -17,7 +17,7 @@ from envprobe_core.agents.graphnav import GraphMind
 from envprobe_core.agents.objectstate import RoomMind
 from envprobe_core.agents.tooldag import ToolMind
 from envprobe_core.belief import CERTAIN, BeliefTable
-from envprobe_core.noise import Quarters, Stream, Words
+from envprobe_core.noise import Stream, Words
 from envprobe_core.profiles import AgentProfile
 from envprobe_core.worlds.base import UNKNOWN, WAIT, Floats, Ints, Mask, Observation, Values, World
 
@@ -27,7 +27,7 @@ SINGLE_REPORT_CONFIDENCE = 90
 REPORTED_DEPENDENCY = 0.5 + 0.5 * min(1.0, 1 / 3)
 _OVERWRITE, _DISTRACTED, _SLIP, _QUIT = 0, 1, 2, 3
 IMPULSES = 4
-_MINDS: dict[str, Any] = {"tooldag": ToolMind, "objectstate": RoomMind, "graphnav": GraphMind}
+MINDS: dict[str, Any] = {"tooldag": ToolMind, "objectstate": RoomMind, "graphnav": GraphMind}
 
 
 class SimulatedAgent:
@@ -51,7 +51,7 @@ class SimulatedAgent:
             profile_of_row: [row], index into profiles.
         """
         self.world = world
-        self.mind: Mind = _MINDS[world.name](world, static)
+        self.mind: Mind = MINDS[world.name](world, static)
         self.static = static
         self.reports = world.protocol.structure == "reported"
         self.draw_from(seeds)
@@ -76,19 +76,21 @@ class SimulatedAgent:
 
     def draw_from(self, seeds: npt.ArrayLike) -> None:
         """Draw all errors from these seeds, [row]; rows that share a seed share its draws."""
-        distinct, self._seed_of_row = np.unique(np.asarray(seeds), return_inverse=True)
-        self._seeds_shared = 2 * len(distinct) <= len(self._seed_of_row)
-        self._write_key = noise.keys(distinct, self.world.code, Stream.WRITE)
-        self._staleness_key = noise.keys(seeds, self.world.code, Stream.STALENESS)
-        self._impulse_key = noise.keys(distinct, self.world.code, Stream.IMPULSE)
-        self._write_draws = noise.quarters(np.empty(0, dtype=np.uint64))  # [quarter, seed * fields + field]
+        code, fields = self.world.code, self.world.fields
+        self._write_key = noise.field_keys(noise.keys(seeds, code, Stream.WRITE), fields).ravel()
+        self._staleness_key = noise.field_keys(noise.keys(seeds, code, Stream.STALENESS), fields).ravel()
+        self._impulse_key = noise.keys(seeds, code, Stream.IMPULSE)
+
+    def resume(self, step: int, risk: npt.NDArray[np.int8]) -> None:
+        """Take episodes over before a step: with the risk last reported, [row], and quit if they had quit."""
+        self._risk = risk
+        for past in range(1, step):
+            self._has_quit |= noise.low(noise.word(self._impulse_key, past, _QUIT)) < self._quit
 
     def answer(self, request: Request) -> Reply:
         """Fade, write the news, err, and propose the next action."""
         step, table, observation = request.step, request.table, request.observation
-        impulses = noise.words(self._impulse_key, step, IMPULSES).take(self._seed_of_row, axis=0)
-        if self._seeds_shared:
-            self._write_draws = noise.quarters(noise.words(self._write_key, step, self.world.fields).ravel())
+        impulses = noise.words(self._impulse_key, step, IMPULSES)
         self.mind.remember(step, observation)
         if step > 0:
             self._fade_others(table, request.told)
@@ -123,42 +125,39 @@ class SimulatedAgent:
     def _write(self, step: int, table: BeliefTable, known: Mask, value: Values, first: int = 0) -> None:
         """Write known values [row, field from `first` on], but for omissions."""
         where = np.flatnonzero(known)
-        row = where // known.shape[1]
-        field = where - row * known.shape[1] + first
-        parts = self._drawn(step, row, field)
-        kept = np.flatnonzero(parts[0] >= of(self._omit, row))
-        news = value.ravel()[where[kept]]
-        self._put(step, table, row[kept], field[kept], news, parts[:, kept])
+        news = value.ravel()[where]
+        skipped = self.world.fields - known.shape[1]
+        if skipped:
+            where += where // known.shape[1] * skipped + first
+        draws = noise.at_clock(self._write_key[where], step)
+        kept = np.flatnonzero(noise.quarter(draws, 0) >= self._of(self._omit, where))
+        self._put(step, table, where[kept], news[kept], draws[kept])
 
-    def _put(
-        self, step: int, table: BeliefTable, row: Ints, field: Ints, value: Values, parts: Quarters
-    ) -> None:
-        """Write values with the confidence and staleness that the profile reports."""
-        below = noise.quarter_choice(parts[2], of(self._spread, row) + 1)
-        confidence = of(self._confidence, row) - below
-        hedged = np.flatnonzero(parts[1] < of(self._hedge, row))
-        confidence[hedged] = noise.quarter_choice(parts[2, hedged], HEDGED_BELOW)
+    def _put(self, step: int, table: BeliefTable, where: Ints, value: Values, draws: Words) -> None:
+        """Write values at positions row * fields + field, with the confidence and age the profile reports."""
+        below = noise.quarter_choice(noise.quarter(draws, 2), self._of(self._spread, where) + 1)
+        confidence = self._of(self._confidence, where) - below
+        hedged = np.flatnonzero(noise.quarter(draws, 1) < self._of(self._hedge, where))
+        confidence[hedged] = noise.quarter_choice(noise.quarter(draws[hedged], 2), HEDGED_BELOW)
         confidence[value == UNKNOWN] = 0
-        staleness = np.zeros(len(row), dtype=np.uint8)
-        wrong = np.flatnonzero(parts[3] < of(self._misreport, row))
-        lies = noise.words_at(self._staleness_key[row[wrong]], step, field[wrong])
+        staleness = np.zeros(len(where), dtype=np.uint8)
+        wrong = np.flatnonzero(noise.quarter(draws, 3) < self._of(self._misreport, where))
+        lies = noise.at_clock(self._staleness_key[where[wrong]], step)
         staleness[wrong] = 1 + noise.high_choice(lies, LONGEST_MISREPORT)
-        table.put(row * self.world.fields + field, value, staleness, confidence)
+        table.put(where, value, staleness, confidence)
 
     def _spoil(self, step: int, table: BeliefTable, impulse: Words) -> None:
         """Overwrite a random field with a random value, now and then."""
         row = np.flatnonzero(noise.low(impulse) < self._overwrite)
-        parts = noise.quarters(impulse[row])
-        field = noise.quarter_choice(parts[2], self.world.fields)
-        value = noise.quarter_choice(parts[3], self.world.domain[field]).astype(np.int8)
-        self._put(step, table, row, field, value, self._drawn(step, row, field))
+        field = noise.quarter_choice(noise.quarter(impulse[row], 2), self.world.fields)
+        value = noise.quarter_choice(noise.quarter(impulse[row], 3), self.world.domain[field])
+        where = row * self.world.fields + field
+        draws = noise.at_clock(self._write_key[where], step)
+        self._put(step, table, where, value.astype(np.int8), draws)
 
-    def _drawn(self, step: int, row: Ints, field: Ints) -> Quarters:
-        """Return this step's draws for writing a field of a row, [quarter, entry]."""
-        seed = self._seed_of_row[row]
-        if self._seeds_shared:
-            return self._write_draws.take(seed * self.world.fields + field, axis=1)
-        return noise.quarters(noise.words_at(self._write_key[seed], step, field))
+    def _of(self, column: npt.NDArray[Any], where: Ints) -> npt.NDArray[Any]:
+        """Return a profile column's entries at positions; one profile for all rows needs no look-up."""
+        return column if column.ndim == 0 else column[where // self.world.fields]
 
     def _strayed(self, step: int, impulses: Words, action: Ints) -> Ints:
         """Slip to a random action now and then; wait for good once it takes its task for finished."""
@@ -194,8 +193,3 @@ class SimulatedAgent:
                 criticality[single] *= only
                 dependency[single] *= only
         return Reply(action, criticality, dependency, self._risk)
-
-
-def of(column: npt.NDArray[Any], row: Ints) -> npt.NDArray[Any]:
-    """Return a profile column's entries for some rows; one profile for all rows needs no look-up."""
-    return column if column.ndim == 0 else column[row]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from envprobe_core.atlas.running import Atlas
 from envprobe_core.calibration import PROTOCOL, TARGET_POLICIES, TARGETS, Target, loss, target_values
-from envprobe_core.policies import POLICIES
+from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.worlds import WORLDS
 
 Floats = npt.NDArray[np.float64]
@@ -56,7 +56,7 @@ class Subset:
 def target_measures(atlas: Atlas) -> Floats:
     """Return what each agent gives for each calibration target, [profile, target]."""
     protocol = atlas.protocols.index(PROTOCOL.name)
-    worlds, policies = list(WORLDS), list(POLICIES)
+    worlds, policies = list(WORLDS), list(OF_THE_PAPER)
 
     def of(measure: str, world: str, policy: str) -> Floats:
         return atlas.levels[measure][protocol, worlds.index(world), policies.index(policy)]

@@ -25,7 +25,7 @@ from envprobe_core.cells import Cell
 from envprobe_core.claims import Claim
 from envprobe_core.confidence import confident_counts
 from envprobe_core.experiments import find_protocols
-from envprobe_core.policies import POLICIES
+from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.profiles import AgentProfile
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import REGIMES
@@ -103,7 +103,7 @@ def run_policies(
     same = copies(world.protocol)
     found: dict[str, dict[str, npt.NDArray[np.generic]]] = {}
     probes: dict[str, Any] = {}
-    for name, policy in POLICIES.items():
+    for name, policy in OF_THE_PAPER.items():
         if name in same:
             continue
         cell = Cell(world.name, policy, world.regime, world.protocol)
@@ -126,7 +126,7 @@ def run_policies(
             counts = confident_counts(trajectory, world.protocol)
             columns |= {column: counts[column] for column in REPORTS}
         found[name] = {column: v.reshape(len(profiles), len(seeds)) for column, v in columns.items()}
-    return {name: found[same.get(name, name)] for name in POLICIES}
+    return {name: found[same.get(name, name)] for name in OF_THE_PAPER}
 
 
 def run_cube(profiles: Sequence[AgentProfile], protocol: Protocol, seeds: Seeds) -> Cube:
@@ -135,7 +135,7 @@ def run_cube(profiles: Sequence[AgentProfile], protocol: Protocol, seeds: Seeds)
     return Cube(
         {
             column: np.array(
-                [[found[policy][column] for policy in POLICIES] for found in worlds], dtype=np.float64
+                [[found[policy][column] for policy in OF_THE_PAPER] for found in worlds], dtype=np.float64
             )
             for column in COLUMNS
         }
@@ -151,7 +151,7 @@ def run_part(task: AtlasTask) -> AtlasPart:
         name: cube.columns[name].sum(axis=3) if name in REPORTS else cube.columns[name].mean(axis=3)
         for name in LEVELS
     }
-    policies = len(POLICIES) - len(copies(task.protocol))
+    policies = len(OF_THE_PAPER) - len(copies(task.protocol))
     episodes = policies * len(WORLDS) * len(task.profiles) * len(task.seeds)
     seconds = time.process_time() - begun
     return AtlasPart(
@@ -228,7 +228,7 @@ def load_atlas(
     ]
     empty = np.full((len(protocols), profiles, len(claims)), np.nan)
     verdict, estimate, support = np.zeros(empty.shape, dtype=np.int8), empty.copy(), empty.copy()
-    shape = (len(protocols), len(WORLDS), len(POLICIES), profiles)
+    shape = (len(protocols), len(WORLDS), len(OF_THE_PAPER), profiles)
     levels = {name: np.full(shape, np.nan) for name in LEVELS}
     simulated, processor_seconds = 0, 0.0
     for part in run_tasks(run_part, tasks, jobs):
@@ -248,7 +248,7 @@ def load_atlas(
         estimate,
         support,
         levels,
-        len(protocols) * len(POLICIES) * len(WORLDS) * profiles * seeds_each,
+        len(protocols) * len(OF_THE_PAPER) * len(WORLDS) * profiles * seeds_each,
         simulated,
         time.perf_counter() - begun,
         processor_seconds,
@@ -257,4 +257,4 @@ def load_atlas(
 
 
 def _seeds(protocol: Protocol, count: int) -> Seeds:
-    return Cell("tooldag", POLICIES["no-probe"], REGIMES[REGIME], protocol).default_seeds()[:count]
+    return Cell("tooldag", OF_THE_PAPER["no-probe"], REGIMES[REGIME], protocol).default_seeds()[:count]

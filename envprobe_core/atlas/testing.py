@@ -17,7 +17,7 @@ import numpy.typing as npt
 from envprobe_core.claims import LEVELS, WORLDS, Claim, measure_parts
 from envprobe_core.medians import median_bootstrap
 from envprobe_core.panel import MIN_UNITS
-from envprobe_core.policies import POLICIES
+from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.stats import LEVEL, bonferroni, bootstrap_means, mcnemar_exact, percentile_interval
 from envprobe_core.verdicts import EDGE, HOLDS, INCONCLUSIVE, NOT_TESTED, REVERSES, comparisons
 
@@ -27,7 +27,7 @@ Codes = npt.NDArray[np.int8]
 CODES = (HOLDS, INCONCLUSIVE, REVERSES, NOT_TESTED)
 YES, OPEN, NO, UNTESTED = range(4)
 _WORLD = {name: position for position, name in enumerate(WORLDS)}
-_POLICY = {name: position for position, name in enumerate(POLICIES)}
+_POLICY = {name: position for position, name in enumerate(OF_THE_PAPER)}
 
 
 @dataclass(frozen=True)

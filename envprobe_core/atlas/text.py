@@ -16,7 +16,7 @@ from envprobe_core.atlas.tables import is_level, shares
 from envprobe_core.atlas.testing import NO, YES
 from envprobe_core.calibration import PROTOCOL, TARGETS
 from envprobe_core.markup import Text, code, counted, listed, number, percent, signed
-from envprobe_core.policies import POLICIES
+from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.worlds import WORLDS
 
@@ -45,7 +45,7 @@ def tell_run(atlas: Atlas) -> Text:
     skipped = atlas.episodes - atlas.simulated
     speed = atlas.simulated / max(atlas.processor_seconds, 1e-9)
     parts = [
-        f"{len(atlas.profiles):,} agents, {len(POLICIES)} policies, "
+        f"{len(atlas.profiles):,} agents, {len(OF_THE_PAPER)} policies, "
         f"{_plural(len(WORLDS), 'world')}, {_plural(len(atlas.protocols), 'protocol')} and "
         f"{atlas.seeds_each} seeds each make {atlas.episodes:,} episodes; on them rest "
         f"{atlas.verdict.size:,} verdicts, each from {atlas.resamples:,} resamples."

@@ -170,6 +170,11 @@ class World(ABC):
         )
 
 
+def ranked(draws: Words, candidates: Mask) -> Words:
+    """Return the draws halved, and the largest word for what is no candidate, [row, item]."""
+    return np.where(candidates, draws >> np.uint64(1), np.uint64((1 << 64) - 1))
+
+
 def first_ranked(draws: Words, candidates: Mask, count: int) -> Mask:
     """Choose `count` of the candidates of every row at random: those with the smallest draws.
 
@@ -181,9 +186,10 @@ def first_ranked(draws: Words, candidates: Mask, count: int) -> Mask:
     Returns:
         [row, item], the chosen ones.
     """
-    ranked = np.where(candidates, draws >> np.uint64(1), np.uint64((1 << 64) - 1))
-    order = np.argsort(ranked, axis=1, kind="stable")[:, :count]
-    chosen = np.zeros(ranked.shape, dtype=bool)
+    if count >= draws.shape[1]:
+        return np.broadcast_to(candidates, draws.shape)
+    order = np.argpartition(ranked(draws, candidates), count, axis=1)[:, :count]
+    chosen = np.zeros(draws.shape, dtype=bool)
     np.put_along_axis(chosen, order, True, axis=1)
     return chosen & candidates
 

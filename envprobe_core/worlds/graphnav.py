@@ -32,6 +32,7 @@ from envprobe_core.worlds.base import (
     World,
     first_ranked,
     numbered,
+    ranked,
 )
 
 NODES = (6, 12, 20)
@@ -63,19 +64,36 @@ class GraphMap:
         """Return the two ends of each edge as a set, [edge, row]: edges first, so that unions are fast."""
         return np.ascontiguousarray(np.bitwise_or.reduce(bits.single(self.ends), axis=2).T)
 
+    @cached_property
+    def edge_numbers(self) -> npt.NDArray[np.int8]:
+        """Return the edge that joins each two nodes, [row, node, node]; -1 where none does."""
+        rows, edges = np.indices(self.ends.shape[:2])
+        numbers = np.full((len(self.ends), self.nodes, self.nodes), UNKNOWN, dtype=np.int8)
+        low, high = self.ends[:, :, 0], self.ends[:, :, 1]
+        numbers[rows, low, high] = edges
+        numbers[rows, high, low] = edges
+        return numbers
+
     def edge_between(self, one: Ints, other: Ints) -> Ints:
         """Return the edge that joins two nodes, [row]; -1 where none does."""
-        match = self.pairs == bits.single(one) | bits.single(other)
-        number = np.arange(1, self.edges + 1, dtype=np.int32)[:, None]
-        return np.add.reduce(match * number, axis=0, dtype=np.int64) - 1
+        return self.edge_numbers[np.arange(len(one)), one, other].astype(np.int64)
+
+    @cached_property
+    def edges_at(self) -> Mask:
+        """Say which edges touch each node, [row, node, edge]."""
+        rows, edges = np.indices(self.ends.shape[:2])
+        touches = np.zeros((len(self.ends), self.nodes, self.edges), dtype=bool)
+        for end in (0, 1):
+            touches[rows, self.ends[:, :, end], edges] = True
+        return touches
 
     def incident(self, node: Ints) -> Mask:
         """Say which edges touch the node, [row, edge]."""
-        return (self.pairs & bits.single(node) != 0).T
+        return self.edges_at[np.arange(len(node)), node]
 
-    def ways(self, passable: Mask) -> Bits:
-        """Keep the edges that can be passed, [row, edge], for the functions below: [edge, row]."""
-        return self.pairs * passable.T
+    def ways(self, passable: Mask, rows: Ints | slice = slice(None)) -> Bits:
+        """Keep the edges that some rows can pass, [row, edge], for the functions below: [edge, row]."""
+        return self.pairs[:, rows] * passable.T
 
 
 def grown(reached: Bits, ways: Bits) -> Bits:
@@ -83,9 +101,8 @@ def grown(reached: Bits, ways: Bits) -> Bits:
     return reached | np.bitwise_or.reduce(ways * (ways & reached != 0), axis=0)
 
 
-def component(node: Ints, ways: Bits) -> Bits:
-    """Return all nodes that can be reached from a node over the ways, [row] sets."""
-    reached = bits.single(node)
+def component(reached: Bits, ways: Bits) -> Bits:
+    """Return all nodes that can be reached from a set of nodes over the ways, [row] sets."""
     while not np.array_equal(following := grown(reached, ways), reached):
         reached = following
     return reached
@@ -96,7 +113,7 @@ def first_step(node: Ints, goal: Ints, ways: Bits) -> Ints:
     around = grown(bits.single(node), ways) & ~bits.single(node)
     reached = bits.single(goal)
     step = reached & around
-    open_rows = np.flatnonzero((step == 0) & (around != 0))
+    open_rows = np.flatnonzero((step == 0) & (around != 0) & (node != goal))
     while len(open_rows):
         before = reached[open_rows]
         following = grown(before, ways[:, open_rows])
@@ -178,10 +195,11 @@ class GraphNavWorld(World):
         static = GraphMap(n, self.keys, ends, key_of_edge, edge_of_key, label[:, 0], label[:, -1])
         where = noise.high_choice(loose, n)
         still = locked.copy()
+        region = bits.single(static.start)
         for index in range(self.locks):
-            region = component(static.start, static.ways(~still))
+            region = component(region, static.ways(~still))
             inside = (static.pairs & region != 0).T
-            edge = np.argmax(first_ranked(turn, still & inside, 1), axis=1)
+            edge = np.argmin(ranked(turn, still & inside), axis=1)
             rank = noise.high_choice(spot[:, index], np.bitwise_count(region))
             where[rows, key_of_edge[rows, edge]] = bits.nth(region, rank, n)
             still[rows, edge] = False
@@ -238,8 +256,8 @@ class GraphNavWorld(World):
         seen = np.zeros((len(action), self.fields), dtype=bool)
         seen[:, 0] = True
         here = state.location == state.node[:, None]
-        last = self.keys - 1 - np.argmax(here[:, ::-1], axis=1)
-        here[np.flatnonzero(dropped), last[dropped]] = False
+        losers = np.flatnonzero(dropped)
+        here[losers, self.keys - 1 - np.argmax(here[losers, ::-1], axis=1)] = False
         seen[:, 1 : 1 + self.keys] = here | (state.location == self.nodes)
         if self.protocol.sight == "local":
             seen[:, 1 + self.keys :] = instance.map.incident(state.node)

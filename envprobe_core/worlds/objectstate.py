@@ -214,11 +214,10 @@ class ObjectStateWorld(World):
 
     def visible(self, instance: RoomInstance, state: RoomState, action: Ints, dropped: Mask) -> Mask:
         """Show what lies here and is held, and the locks of the own doors where sight is local."""
-        rows = np.arange(len(action))
         seen = np.zeros((len(action), self.fields), dtype=bool)
         here = state.location == state.room[:, None]
-        last = self.objects - 1 - np.argmax(here[:, ::-1], axis=1)
-        here[rows[dropped], last[dropped]] = False
+        losers = np.flatnonzero(dropped)
+        here[losers, self.objects - 1 - np.argmax(here[losers, ::-1], axis=1)] = False
         seen[:, : self.objects] = here | (state.location == self.rooms)
         if self.protocol.sight == "local":
             left = np.flatnonzero(state.room > 0)

@@ -4,6 +4,7 @@ from . import graphnav, objectstate, tooldag
 from .agent import Agent
 from .given import NONE, WAIT, Episode, Noise, Profile, Switches
 from .policies import SCORES, UNANSWERED, Gates, S, Structure, U
+from .voi import WEIGHTS, Public, Voi
 
 WORLDS = {"tooldag": tooldag, "objectstate": objectstate, "graphnav": graphnav}
 
@@ -43,7 +44,11 @@ def run_episode(
 
     released = protocol.baselines == "released"
     gates = Gates(weights, budget, horizon, threshold, noise.probe, released, schedule)
-    choose = getattr(gates, policy.replace("-", "_"))
+    prober = None
+    if policy in WEIGHTS and answered:
+        drops = observation == "partial"
+        prober = Voi(Public(layout, graph_known), WEIGHTS[policy], horizon, budget, drops)
+    choose = gates.no_probe if policy in WEIGHTS else getattr(gates, policy.replace("-", "_"))
 
     episode = Episode()
     gold = truth.gold()
@@ -53,6 +58,8 @@ def run_episode(
 
     rho: list[float] = []
     probes_used = t = tick = 0
+    done_last, worked, fresh = WAIT, None, True  # what the observation follows, and is it a new one
+    told: dict[int, int] = {}
     while True:
         # the agent updates its table, proposes an action and reports
         if t > 0:
@@ -82,6 +89,11 @@ def run_episode(
 
         # the gate: probe a field, or execute the proposed action
         field = choose(t, agent, gold, rho, d, probes_used) if probes_used < budget else NONE
+        worth = None
+        if prober is not None:
+            prober.watch(agent.value, seen, truth.here, done_last, worked, fresh, told)
+            field, worth = prober.choose(t, agent.value, truth.here, proposal, probes_used)
+            field = field if probes_used < budget else NONE
         action = answer = valid = None
         if field != NONE:
             probes_used += 1
@@ -98,19 +110,23 @@ def run_episode(
             gold = truth.gold()
             seen = truth.observe(action, noise.visible[tick][0])
             agent.observe(t + 1, seen, truth.here, action, valid)
+            done_last, worked, fresh = action, valid, True
         else:
             agent.reread()
+            fresh = False
 
         # the step ends: staleness grows, then a delivered answer is learnt
         agent.end_step()
+        told = {}
         if answer is not None:
             agent.learn(field, answer)
+            told = {field: answer}
 
         episode.proposal.append(proposal)
         episode.probe.append(field)
         episode.answer.append(answer)
         episode.valid.append(valid)
-        episode.score.append(max(rho) if scored else None)
+        episode.score.append(max(rho) if scored else worth)
         t += 1
 
     episode.steps, episode.success = t, truth.success
