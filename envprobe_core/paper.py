@@ -125,6 +125,23 @@ def paper_value(source: str, row: str, column: str) -> PaperValue:
     return known[0]
 
 
+def printed_levels() -> dict[tuple[str, str], dict[str, PaperValue]]:
+    """What the paper prints of each policy's level: (stratum, policy) -> column -> the first such number.
+
+    Columns are `accuracy` (a share) and `success_pct`; one that the paper does not print is missing.
+    """
+    found: dict[tuple[str, str], dict[str, PaperValue]] = {}
+    for value in paper_values():
+        stratum, _, pair = value.row.partition(": ")
+        arm, versus, reference = pair.partition(" vs ")
+        sides = {"method_": arm, "reference_": reference} if versus else {"": arm}
+        for side, policy in sides.items():
+            for column in ("accuracy", "success_pct"):
+                if value.column == side + column and value.relation == "=":
+                    found.setdefault((stratum, policy), {}).setdefault(column, value)
+    return found
+
+
 def inconsistencies(values: tuple[PaperValue, ...] | None = None) -> pd.DataFrame:
     """Where the printed numbers contradict each other, one row a finding, in the order of checks.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
@@ -15,10 +16,10 @@ _IMPORT = re.compile(
 )
 
 
-def engine_sources() -> list[Path]:
-    """Return the modules that a run's results depend on, by following imports from `ROOTS`."""
+def engine_sources(roots: Sequence[str] = ROOTS) -> list[Path]:
+    """Return the modules that results depend on, by following imports from some: by default a run's."""
     found: dict[Path, None] = {}
-    waiting = [PACKAGE / name for name in ROOTS]
+    waiting = [PACKAGE / name for name in roots]
     while waiting:
         path = waiting.pop()
         if path in found or not path.is_file():
@@ -33,10 +34,10 @@ def engine_sources() -> list[Path]:
     return sorted(found)
 
 
-def engine_sha256() -> str:
-    """Return SHA-256 over the names and contents of the engine's sources."""
+def engine_sha256(roots: Sequence[str] = ROOTS) -> str:
+    """Return SHA-256 over the names and contents of the engine's sources, as `engine_sources` finds them."""
     total = hashlib.sha256()
-    for path in engine_sources():
+    for path in engine_sources(roots):
         content = hashlib.sha256(path.read_bytes()).digest()
         total.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0" + content)
     return total.hexdigest()

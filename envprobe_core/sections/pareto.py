@@ -13,7 +13,7 @@ import numpy.typing as npt
 from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names, load_grid
 from envprobe_core.figures import GREY, GROUND, POLICY_STYLES, STRATA, Drawing, canvas, policy_title, styled
 from envprobe_core.markup import Table, Text, bracket, counted, listed, number, percent, signed
-from envprobe_core.paper import paper_values
+from envprobe_core.paper import printed_levels
 from envprobe_core.sections.paired import ABLATIONS, DEPLOYABLE, levels
 from envprobe_core.sections.report import PRINTED_POINT
 from envprobe_core.stats import RESAMPLES, bootstrap_means
@@ -115,17 +115,11 @@ def printed_points() -> pd.DataFrame:
     """Return the points whose two coordinates the paper prints: `stratum policy accuracy success`."""
     import pandas as pd
 
-    found: dict[tuple[str, str], dict[str, float]] = {}
-    for value in paper_values():
-        stratum, _, pair = value.row.partition(": ")
-        arm, versus, reference = pair.partition(" vs ")
-        sides = {"method_": arm, "reference_": reference} if versus else {"": arm}
-        for side, policy in sides.items():
-            for column, scale in (("accuracy", 1), ("success_pct", 100)):
-                if value.column == side + column and stratum in FRONTIERS and value.relation == "=":
-                    point = found.setdefault((stratum, policy), {})
-                    point.setdefault(column.removesuffix("_pct"), value.value / scale)
-    rows = [(*key, p["accuracy"], p["success"]) for key, p in found.items() if len(p) == 2]
+    rows = [
+        (stratum, policy, printed["accuracy"].value, printed["success_pct"].value / 100)
+        for (stratum, policy), printed in printed_levels().items()
+        if stratum in FRONTIERS and len(printed) == 2
+    ]
     return pd.DataFrame(rows, columns=["stratum", "policy", "accuracy", "success"])
 
 
