@@ -102,7 +102,7 @@ def plot_rooms(regime: str = "S2", seed: int = 0) -> Drawing:
     labels = [name[9:-1] for name in world.field_names[: world.objects]]
     contents = [["agent"] if room == start else [] for room in range(rooms)]
     for label, place in zip(labels, places, strict=True):
-        contents[place].append(_short(label))
+        contents[place].append(short_name(label))
     depth = max(len(lines) for lines in contents)
     strips = -(-rooms // ROOMS_IN_A_ROW)
     figure, panels = canvas(strips * (0.75 + 0.24 * depth), rows=strips)
@@ -144,7 +144,7 @@ def _wall(axes: Axes, wall: int, is_door: bool, key: int) -> None:
         axes.text(wall, -0.06, f"k{key}", color=AMBER, ha="center", va="top", fontsize=9)
 
 
-def _short(label: str) -> str:
+def short_name(label: str) -> str:
     """Shorten an object's name: key 1 -> k1, box 0 -> b0, the first goal -> goal."""
     kind, number = label.split()
     return "goal" if label == "goal 0" else f"{kind[0]}{number}"

@@ -1,0 +1,41 @@
+"""Sphinx extension: puts the front ends of widgets into the pages that hold them, and into no others.
+
+The state of a widget is in the page already: see `envprobe_core.widgets.host`.
+"""
+
+import re
+from typing import Any
+
+from sphinx.application import Sphinx
+
+import envprobe_core
+from envprobe_core.notebooks import file_digest
+from envprobe_core.widgets.modules import MODULES, PACKAGE, embedded_json, module_text, style_sheets
+
+_WIDGET = re.compile(r'<div class="static-widget" id="[^"]*" data-module="([\w-]+)">')
+
+
+def add_modules(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
+) -> None:
+    """Give a page the modules that its widgets need (event ``html-page-context``)."""
+    names = sorted(set(_WIDGET.findall(context.get("body", ""))))
+    if names:
+        modules = embedded_json({name: module_text(name) for name in names})
+        app.add_js_file(None, body=f"window.WIDGET_MODULES = {modules};", priority=700)
+        app.add_js_file("static-widgets.js", priority=701, loading_method="defer")
+        for sheet in dict.fromkeys(file for name in names for file in style_sheets(name)):
+            app.add_css_file(sheet, priority=700)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    # a changed front end is a reason to write the pages again
+    files = {file for name in MODULES for file in MODULES[name]}
+    app.add_config_value("widget_modules", file_digest(PACKAGE, sorted(files)), "html")
+    app.connect("html-page-context", add_modules)
+    return {
+        "version": envprobe_core.__version__,
+        "parallel_read_safe": True,
+        "parallel_write_safe": True,
+    }

@@ -1,0 +1,60 @@
+// Runs the widgets of a page that has no kernel: no request is made, so it works from a folder too.
+// window.WIDGET_MODULES ({name: source}) is written into the page by book/_ext/static_widgets.py; a module
+// is imported from a blob, because browsers refuse to import one from a file.
+(() => {
+  // What a widget's front end expects of its model (anywidget's interface), with no Python behind it.
+  class StaticModel {
+    constructor(values) {
+      this.values = values;
+      this.listeners = new Map();
+    }
+    get(name) {
+      return this.values[name];
+    }
+    set(name, value) {
+      if (Object.is(this.values[name], value)) return;
+      this.values[name] = value;
+      for (const listener of this.listeners.get(`change:${name}`) ?? []) listener(this, value);
+    }
+    on(event, listener) {
+      if (!this.listeners.has(event)) this.listeners.set(event, new Set());
+      this.listeners.get(event).add(listener);
+    }
+    off(event, listener) {
+      this.listeners.get(event)?.delete(listener);
+    }
+    save_changes() {}
+    send() {}
+  }
+
+  const loaded = new Map();
+
+  function load(name) {
+    if (!loaded.has(name)) {
+      const source = new Blob([window.WIDGET_MODULES[name]], { type: "text/javascript" });
+      loaded.set(name, import(URL.createObjectURL(source)));
+    }
+    return loaded.get(name);
+  }
+
+  async function mount(host) {
+    const values = JSON.parse(host.querySelector('script[type="application/json"]').textContent);
+    const widget = (await load(host.dataset.module)).default;
+    const el = document.createElement("div");
+    await widget.render({ model: new StaticModel(values), el });
+    host.querySelector(".static-widget-fallback").replaceWith(el);
+    host.dataset.ready = "yes";
+  }
+
+  function mountAll() {
+    for (const host of document.querySelectorAll(".static-widget")) {
+      mount(host).catch((error) => {
+        host.dataset.ready = "failed"; // the fallback's text stays
+        console.error(`widget ${host.id}:`, error);
+      });
+    }
+  }
+
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", mountAll);
+  else mountAll();
+})();

@@ -1,0 +1,69 @@
+"""The host of every widget: one front end, shown by JupyterLab with a kernel and by a page without one.
+
+In JupyterLab a widget is an anywidget. In the book its cell's output is HTML: the state as JSON, which
+`book/assets/static-widgets.js` hands to the same front end, and a text for readers without JavaScript. The
+front end itself is put into the page by `book/_ext/static_widgets.py`, once for all widgets of the page.
+
+A front end (`modules`) asks its model for `get("state")` and `get("live")`; one that is live also sends
+messages to Python (`model.send`) and listens to its answers (`model.on("msg:custom", ...)`).
+"""
+
+from __future__ import annotations
+
+import html
+from typing import Any, ClassVar
+
+import anywidget
+import traitlets
+
+from envprobe_core.widgets.modules import embedded_json, module_text, style_text
+
+
+class Widget(anywidget.AnyWidget):
+    """A front end with its state; a subclass names its front end in `module`.
+
+    Attributes:
+        module: the front end, one of `modules.MODULES`.
+        state: what the front end shows, as JSON can hold it; synchronised.
+        live: whether Python answers messages; False in every static page; synchronised.
+        identity: an id that no other widget of the page has; the same in every build.
+        page_state: what a static page shows instead, where the two differ; None: nothing but the fallback.
+        fallback: what a reader without JavaScript is told, in plain text, one paragraph a line.
+    """
+
+    module: ClassVar[str]
+    state = traitlets.Dict().tag(sync=True)
+    live = traitlets.Bool(False).tag(sync=True)
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Give the class its front end and the widgets' style sheet, as anywidget expects them."""
+        if "module" in cls.__dict__:  # not where traitlets derives a class of its own
+            cls._esm = module_text(cls.module)
+            cls._css = style_text(cls.module)
+        super().__init_subclass__(**keywords)
+
+    def __init__(
+        self, state: dict[str, Any], *, identity: str, fallback: str, live: bool = False, **keywords: Any
+    ) -> None:
+        super().__init__(state=state, live=live, **keywords)
+        self.identity = identity
+        self.fallback = fallback
+        self.page_state: dict[str, Any] | None = state
+
+    def static_html(self) -> str:
+        """Return the widget as a page without a kernel holds it."""
+        paragraphs = "".join(f"<p>{html.escape(line)}</p>" for line in self.fallback.splitlines())
+        if self.page_state is None:
+            return paragraphs
+        state = embedded_json({"state": self.page_state, "live": False})
+        return (
+            f'<div class="static-widget" id="{html.escape(self.identity)}" data-module="{self.module}">'
+            f'<script type="application/json">{state}</script>'
+            f'<div class="static-widget-fallback">{paragraphs}</div></div>'
+        )
+
+    def _repr_mimebundle_(self, **keywords: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        bundle = super()._repr_mimebundle_(**keywords)
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        forms = {"text/html": self.static_html(), "text/plain": self.fallback}
+        return {**(data or {}), **forms}, dict(metadata)
