@@ -1,0 +1,329 @@
+"""The split of gains: Shapley values against closed forms and their definition, arms against plain runs."""
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+from itertools import permutations
+from math import factorial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envprobe_core.cells import Cell, make_cell
+from envprobe_core.decomposition import drawing, running, splitting, tables, text
+from envprobe_core.decomposition.hybrids import (
+    ALL,
+    FACTOR_NAMES,
+    INFORMATION,
+    METRIC,
+    SELECTION,
+    SPLIT,
+    TIME,
+    TIMING,
+    GateAndSelector,
+    arm,
+    context,
+    hybrid,
+    members,
+    own_level,
+)
+from envprobe_core.decomposition.shapley import interactions, pairs, restrict, shapley_values
+from envprobe_core.errors import InputError
+from envprobe_core.policies import POLICIES
+from envprobe_core.protocols import PROTOCOLS, parse_protocol
+from envprobe_core.sweep import Piece, Task, run_cells, simulate
+
+SEEDS = "0:14"
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return running.load_factorial("S1", "paper released", "typical", SEEDS, "periodic simple cd")
+
+
+@pytest.fixture(scope="module")
+def splits(runs):
+    return splitting.split_gains(runs, 200)
+
+
+# --- Shapley values ---------------------------------------------------------------------------
+
+
+def test_additive_game_gives_every_player_its_own_worth():
+    worth = np.array([3.0, -1.0, 0.0, 0.5])
+    game = np.array([sum(worth[i] for i in range(4) if k >> i & 1) for k in range(16)])
+    np.testing.assert_allclose(shapley_values(game), worth, atol=1e-12)
+    np.testing.assert_allclose(interactions(game), 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("carrier", [0b1, 0b110, 0b1011, 0b1111])
+def test_unanimity_game_is_shared_equally_by_its_carrier(carrier):
+    """u_T(S) = 1 if T is part of S: 1/|T| for the members of T, exactly 0 for all others."""
+    game = np.array([float(k & carrier == carrier) for k in range(16)])
+    shares, size = shapley_values(game), carrier.bit_count()
+    for player in range(4):
+        if carrier >> player & 1:
+            assert shares[player] == pytest.approx(1 / size)
+        else:
+            assert shares[player] == 0.0
+    for value, (first, second) in zip(interactions(game), pairs(4), strict=True):
+        inside = carrier >> first & carrier >> second & 1  # known value: 1 / (|T| - 1)
+        assert value == pytest.approx(1 / (size - 1) if inside else 0.0)
+
+
+def by_orders(game, players):
+    """The definition: what each player adds, averaged over all orders of arrival, in exact fractions."""
+    shares = [Fraction(0)] * players
+    for order in permutations(range(players)):
+        there = 0
+        for player in order:
+            shares[player] += Fraction(int(game[there | 1 << player])) - Fraction(int(game[there]))
+            there |= 1 << player
+    return [float(share / factorial(players)) for share in shares]
+
+
+@given(st.integers(1, 5).flatmap(lambda n: st.lists(st.integers(-99, 99), min_size=2**n, max_size=2**n)))
+def test_shapley_values_are_means_over_orders_and_add_up(game):
+    players = len(game).bit_length() - 1
+    shares = shapley_values(game)
+    np.testing.assert_allclose(shares, by_orders(game, players), atol=1e-9)
+    assert shares.sum() == pytest.approx(game[-1] - game[0], abs=1e-9)
+
+
+@given(st.lists(st.integers(-99, 99), min_size=8, max_size=8))
+def test_interaction_is_the_change_of_one_share_by_the_other_player(game):
+    """I_ij: i's share in the game with j always there, minus its share in the game without j."""
+    found = dict(zip(pairs(3), interactions(game), strict=True))
+    for first, second in pairs(3):
+        rest = [player for player in range(3) if player != second]
+        with_j = shapley_values(restrict(game, rest, 1 << second))[rest.index(first)]
+        without_j = shapley_values(restrict(game, rest))[rest.index(first)]
+        assert found[first, second] == pytest.approx(with_j - without_j, abs=1e-9)
+
+
+def test_games_of_many_episodes_are_split_one_by_one():
+    games = np.random.default_rng(1).normal(size=(3, 2, 8))
+    np.testing.assert_array_equal(shapley_values(games)[1, 0], shapley_values(games[1, 0]))
+    np.testing.assert_array_equal(restrict(games, (2, 0))[..., 1], games[..., 4])
+
+
+@pytest.mark.parametrize("game", [1.0, [1.0], [1.0, 2.0, 3.0], np.zeros(2**13)])
+def test_what_is_no_game_is_refused(game):
+    with pytest.raises(InputError, match="coalitions"):
+        shapley_values(game)
+
+
+def test_a_pair_needs_two_players():
+    with pytest.raises(InputError, match="1 player"):
+        interactions([0.0, 1.0])
+
+
+# --- hybrids ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SPLIT)
+@pytest.mark.parametrize("protocol", ["observed", "released"])
+def test_a_policy_crossed_with_itself_is_the_policy(name, protocol):
+    seeds = np.arange(20)
+    own = POLICIES[name]
+    cells = [Cell("objectstate", policy, protocol=PROTOCOLS[protocol]) for policy in (own, hybrid(own, own))]
+    digests = run_cells(cells, seeds)["digest"].reshape(2, -1)
+    np.testing.assert_array_equal(digests[0], digests[1])
+
+
+def test_gate_says_when_and_selector_says_which():
+    class Fixed:
+        def __init__(self, probe, field):
+            self.decision = replace(POLICIES["simple"].rule(view), probe=probe, field=field)
+
+        def __call__(self, _):
+            return self.decision
+
+    cell = make_cell("tooldag", "simple", "S1")
+    seen = []
+
+    def spy(own):
+        seen.append(own)
+        return POLICIES["simple"].rule(own)
+
+    run_cells([replace(cell, policy=replace(cell.policy, rule=spy))], np.arange(2))
+    view = seen[0]
+    gate = Fixed(np.array([True, False]), np.array([0, 0]))
+    selector = Fixed(np.array([False, False]), np.array([5, 7]))
+    made = GateAndSelector(gate, selector)(view)
+    assert made.probe.tolist() == [True, False]
+    assert made.field.tolist() == [5, 7]
+
+
+def test_a_hybrid_keeps_its_gates_threshold_and_oracles_their_sight():
+    mixed = hybrid(POLICIES["minus-u"], POLICIES["oracle"], answered=False)
+    assert mixed.terms == POLICIES["minus-u"].terms
+    assert mixed.sees_gold
+    assert not mixed.answered
+    assert mixed.name not in POLICIES
+
+
+def test_arms_of_a_hybrid_probe_at_the_gates_times():
+    cells = [
+        Cell("tooldag", policy) for policy in (POLICIES["periodic"], arm("simple", INFORMATION | SELECTION))
+    ]
+    periodic, mixed = (simulate(Task((Piece(0, cell, np.arange(8)),))) for cell in cells)
+    np.testing.assert_array_equal(periodic.probe >= 0, mixed.probe >= 0)
+    assert (periodic.probe != mixed.probe).any()
+
+
+@pytest.mark.parametrize("name", [name for name in SPLIT if name != "periodic"])
+def test_without_answers_the_field_leaves_no_trace(name):
+    """Why arms without answers are run once whatever selects the field."""
+    for protocol in ("paper", "released"):
+        for gate in (name, "periodic"):
+            cells = [
+                Cell(
+                    "graphnav",
+                    hybrid(POLICIES[gate], POLICIES[selector], answered=False),
+                    protocol=context(protocol, 0),
+                )
+                for selector in (name, "periodic")
+            ]
+            columns = run_cells(cells, np.arange(20))
+            for measure in ("accuracy", "accuracy_slot", "success", "probes"):
+                first, second = columns[measure].reshape(2, -1)
+                np.testing.assert_array_equal(first, second)
+
+
+def test_a_context_turns_answers_and_clock_alone():
+    for name in PROTOCOLS:
+        for coalition, clock in ((0, "runs"), (TIME, "stands")):
+            own = context(name, coalition)
+            wanted = replace(PROTOCOLS[name], name=own.name, answer="delivered", clock=clock)
+            assert own == wanted
+
+
+# --- the factorial ----------------------------------------------------------------------------
+
+
+def test_own_levels():
+    assert members(own_level("paper")) == (0, 2, 3)
+    assert own_level("released") == TIME | SELECTION | TIMING | METRIC
+    assert own_level("released:answer=delivered") == ALL
+
+
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+@pytest.mark.parametrize("policy", ["simple", "cd"])
+def test_the_gain_that_is_split_is_the_plain_one(runs, protocol, policy):
+    seeds = np.arange(14)
+    for world in runs.worlds:
+        for reference in ("periodic", "no-probe"):
+            cells = [make_cell(world, name, "S1", PROTOCOLS[protocol]) for name in (policy, reference)]
+            accuracy = 100 * run_cells(cells, seeds)["accuracy"].reshape(2, -1)
+            game = running.gains(runs, protocol, world, policy, reference)
+            np.testing.assert_array_equal(game[:, own_level(protocol)], accuracy[0] - accuracy[1])
+
+
+def test_parts_add_up_to_the_gain(runs, splits):
+    for protocol in runs.protocols:
+        for world in runs.worlds:
+            for reference in ("periodic", "no-probe"):
+                game = running.gains(runs, protocol, world, "simple", reference)
+                for coalition in (own_level(protocol), ALL):
+                    parts = splitting.split_episodes(game, coalition)
+                    made = parts["start"] + sum(parts.get(name, 0.0) for name in FACTOR_NAMES)
+                    np.testing.assert_allclose(made, parts["gain"], atol=1e-10)
+    wide = splits.pivot(
+        index=["protocol", "world", "policy", "reference", "game"], columns="part", values="value"
+    ).fillna(0.0)
+    total = wide["start"] + sum(wide[name] for name in FACTOR_NAMES)
+    np.testing.assert_allclose(total, wide["gain"], atol=1e-10)
+    assert (splits["low"] <= splits["value"] + 1e-9).all()
+    assert (splits["value"] <= splits["high"] + 1e-9).all()
+
+
+def test_periodic_has_nothing_to_select_or_to_time(splits):
+    own = splits[(splits["policy"] == "periodic") & splits["part"].isin(["selection", "timing"])]
+    assert len(own)
+    assert (own[["value", "low", "high"]] == 0).all().all()
+
+
+def test_over_periodic_nothing_is_there_before_times_or_fields_are_the_policys_own(runs):
+    game = running.gains(runs, "paper", "tooldag", "simple", "periodic")
+    for coalition in range(ALL + 1):
+        if not coalition & (SELECTION | TIMING):
+            assert (game[:, coalition] == 0).all()
+
+
+def test_the_worked_case_is_right(runs):
+    """The four numbers in the text give the two shares by the formula beside them."""
+    told = text.tell_case(runs).markdown
+    world = next(name for name in runs.worlds if tables.WORLD_TITLES[name] in told)
+    game = running.gains(runs, "paper", world, "simple", "no-probe").mean(axis=0)
+    none, answers, times, both = (
+        game[SELECTION | more] for more in (0, INFORMATION, TIMING, INFORMATION | TIMING)
+    )
+    for value in (
+        none,
+        answers,
+        times,
+        both,
+        ((answers - none) + (both - times)) / 2,
+        ((times - none) + (both - answers)) / 2,
+    ):
+        assert f"{abs(value):.3f}" in told
+    shares = shapley_values([none, answers, times, both])
+    assert none + shares.sum() == pytest.approx(both)
+
+
+def test_a_case_with_known_numbers():
+    """v = 6, 10, 7, 8: information (4 + 1) / 2, timing (1 - 2) / 2; the pair adds -3 together."""
+    assert shapley_values([6, 10, 7, 8]).tolist() == [2.5, -0.5]
+    assert interactions([6, 10, 7, 8]).tolist() == [-3.0]
+
+
+def test_the_page_is_made_of_what_was_run(runs, splits):
+    crossed, valued = splitting.cross(runs, resamples=200), splitting.placebos(runs, 200)
+    shown = [
+        tables.show_factors(runs),
+        *(tables.show_split(splits, reference) for reference in ("periodic", "no-probe")),
+        tables.show_split(splits, "periodic", runs.policies),
+        tables.show_split(splits, "periodic", game="all"),
+        tables.show_cells(runs),
+        tables.show_cross(crossed),
+        tables.show_placebos(valued),
+        tables.show_identified(runs),
+    ]
+    labels = [table.label for table in shown]
+    assert len(set(labels)) == len(labels)
+    for table in shown:
+        assert table.rows
+        assert {len(row) for row in table.rows} == {len(table.head)} == {len(table.align)}
+    for said in (
+        text.tell_runs(runs),
+        text.tell_split(splits, "periodic"),
+        text.tell_split(splits, "no-probe"),
+        text.tell_unanswered(splits),
+        text.tell_policies(splits, "no-probe"),
+        text.tell_cross(crossed),
+        text.tell_placebos(valued),
+        text.tell_identified(runs),
+    ):
+        assert not re.search(r"\bnan\b", said.markdown)
+        assert "`paper`" in said.markdown
+    for drawn in (
+        drawing.plot_parts(splits, "periodic"),
+        drawing.plot_stacks(splits, "periodic"),
+        drawing.plot_stacks(splits, "no-probe"),
+    ):
+        assert drawn.svg() == drawn.svg()
+        assert not re.search(r"\bnan\b", drawn.alt)
+
+
+def test_answers_alone_and_the_choices_they_change_make_the_placebo(runs):
+    valued = splitting.placebos(runs, 200).pivot(
+        index=["protocol", "world"], columns="against", values="value"
+    )
+    np.testing.assert_allclose(valued["yoked"] + valued["choice"], valued["placebo"], atol=1e-10)
+    seeds = np.arange(14)
+    cells = [make_cell("graphnav", name, "S1", parse_protocol("paper")) for name in ("simple", "placebo")]
+    accuracy = 100 * run_cells(cells, seeds)["accuracy"].reshape(2, -1).mean(axis=1)
+    assert valued.loc[("paper", "graphnav"), "placebo"] == pytest.approx(accuracy[0] - accuracy[1])
