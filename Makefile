@@ -9,7 +9,7 @@ BIN     := .venv/bin
 READY   := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help book test lint bench serve mutants lock browser clean
+.PHONY: help book test lint bench serve lab mutants lock browser clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -44,6 +44,9 @@ bench: $(READY) ## speed of the engine and its ratio to the naive twin
 
 serve: book ## the book on http://127.0.0.1:8000 (PORT=...)
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory book/_build/html
+
+lab: $(READY) ## JupyterLab on the notebooks
+	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks
 
 mutants: $(READY) ## mutation testing of metrics, statistics and policies
 	$(BIN)/mutmut run

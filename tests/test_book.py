@@ -27,6 +27,7 @@ SMALL = {
     "pasts": "8",
     "futures": "4",
     "points": "3",
+    "held_out": "10000:10012",
 }
 
 

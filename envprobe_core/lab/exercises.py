@@ -1,0 +1,172 @@
+"""The exercises as data: read from their notebook, handed to students without solutions, or as an answer key.
+
+An exercise is a `{exercise}` directive in a cell of its own. Its second line says `Level: ...; about N
+minutes; teaches ...`. Its solution is what stands between `{solution-start}` and `{solution-end}`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from envprobe_core.errors import InputError
+from envprobe_core.notebooks import ROOT, cell_source
+
+NAME = "exercises"
+LEVELS = ("first steps", "understanding", "craft", "research")
+_EXERCISE = re.compile(
+    r"````\{exercise\} (?P<title>.+)\n:label: (?P<label>\S+)\n\n"
+    r"\*Level: (?P<level>[a-z ]+); about (?P<minutes>\d+) minutes; teaches (?P<teaches>.+?)\.\*\n\n"
+    r"(?P<task>.+)\n````\s*$",
+    re.DOTALL,
+)
+_START, _END = "{solution-start} ", "{solution-end}"
+Cell = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise and the cells of its solution."""
+
+    label: str
+    title: str
+    level: str
+    minutes: int
+    teaches: str
+    task: str
+    solution: tuple[Cell, ...]
+
+
+def exercises_notebook() -> dict[str, Any]:
+    """Return the notebook of exercises of the checkout."""
+    return json.loads((ROOT / "notebooks" / f"{NAME}.ipynb").read_text(encoding="utf-8"))
+
+
+def read_exercises(cells: Sequence[Cell]) -> list[Exercise]:
+    """Read every exercise of a notebook, in order.
+
+    Args:
+        cells: of a notebook's JSON, executed or not.
+
+    Raises:
+        InputError: if an exercise is not of the module's form or has no solution.
+    """
+    found = []
+    for place, cell in enumerate(cells):
+        source = cell_source(cell)
+        if "{exercise}" not in source:
+            continue
+        match = _EXERCISE.match(source)
+        if match is None or match["level"] not in LEVELS:
+            raise InputError(
+                f"exercise in cell {place + 1} is not of the form that lab/exercises.py describes"
+            )
+        solution = _solution_after(cells, place, match["label"])
+        fields = match.groupdict() | {"minutes": int(match["minutes"])}
+        found.append(Exercise(**fields, solution=solution))
+    return found
+
+
+def _solution_after(cells: Sequence[Cell], place: int, label: str) -> tuple[Cell, ...]:
+    sources = [cell_source(cell) for cell in cells]
+    if place + 1 == len(cells) or f"{_START}{label}\n" not in sources[place + 1]:
+        raise InputError(f"exercise {label}: no solution follows it")
+    inner = []
+    for at in range(place + 2, len(cells)):
+        if _END in sources[at]:
+            return tuple(inner)
+        inner.append(cells[at])
+    raise InputError(f"exercise {label}: its solution has no end")
+
+
+def student_copy(notebook: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the exercises without their solutions, an empty cell after each, as a notebook's JSON."""
+    cells: list[dict[str, Any]] = []
+    inside, count = False, 0
+    for cell in notebook["cells"]:
+        source = cell_source(cell)
+        if _START in source:
+            inside = True
+            cells.append(_new_cell(cells, "code", ""))
+        elif _END in source:
+            inside = False
+        elif not inside and (match := _EXERCISE.match(source)):
+            count += 1
+            about = f"*{match['level']}, about {match['minutes']} minutes; teaches {match['teaches']}*"
+            text = f"### Exercise {count}: {match['title']}\n\n{about}\n\n{match['task']}"
+            cells.append(_new_cell(cells, "markdown", text))
+        elif not inside and "solution-only" not in cell["metadata"].get("tags", ()):
+            cells.append(_new_cell(cells, cell["cell_type"], source))
+            cells[-1]["metadata"] = dict(cell["metadata"])
+    metadata = {key: notebook["metadata"][key] for key in ("kernelspec", "language_info")}
+    return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+
+
+def _new_cell(cells: Sequence[object], kind: str, source: str) -> dict[str, Any]:
+    cell: dict[str, Any] = {
+        "cell_type": kind,
+        "id": f"student-{len(cells):02d}",
+        "metadata": {},
+        "source": source,
+    }
+    return cell | ({"execution_count": None, "outputs": []} if kind == "code" else {})
+
+
+def answer_key(notebook: Mapping[str, Any]) -> str:
+    """Return the answer key of an executed notebook of exercises, in Markdown.
+
+    Raises:
+        InputError: if a solution was not executed or failed.
+    """
+    record = notebook["metadata"].get("envprobe", {}).get("parameters", {})
+    values = ", ".join(f"{name} = {value}" for name, value in record.items())
+    lines = ["# Answer key", "", f"Computed with {values or 'the defaults'}.", ""]
+    for count, exercise in enumerate(read_exercises(notebook["cells"]), 1):
+        about = f"*{exercise.level}, about {exercise.minutes} minutes; teaches {exercise.teaches}*"
+        lines += [f"## {count}. {exercise.title}", "", about, "", exercise.task, "", "**Solution**", ""]
+        for cell in exercise.solution:
+            if cell["cell_type"] != "code":
+                lines += [cell_source(cell), ""]
+                continue
+            if not cell["execution_count"]:
+                raise InputError(f"exercise {exercise.label}: its solution was not executed")
+            lines += ["~~~python", cell_source(cell), "~~~", "", *_outputs(cell, exercise.label)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _outputs(cell: Cell, label: str) -> list[str]:
+    lines = []
+    for output in cell["outputs"]:
+        if output["output_type"] == "error":
+            raise InputError(f"exercise {label}: its solution failed with {output['ename']}")
+        data = output.get("data", {"text/plain": output.get("text", "")})
+        text = data.get("text/markdown", data.get("text/plain", ""))
+        lines += ["".join(text), ""]
+    return lines
+
+
+@dataclass(frozen=True)
+class Download:
+    """A link that saves a file which it carries itself, so that it works without a network or a server."""
+
+    name: str
+    text: str
+    content: str
+    kind: str = "application/x-ipynb+json"
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        packed = base64.b64encode(self.content.encode()).decode()
+        link = f'<a download="{self.name}" href="data:{self.kind};base64,{packed}">{self.text}</a>'
+        return {"text/html": f"<p>{link}</p>", "text/plain": f"{self.text}: {self.name}"}
+
+
+def student_download() -> Download:
+    """Return a link to the exercises without solutions, as a notebook."""
+    content = json.dumps(student_copy(exercises_notebook()), ensure_ascii=False, indent=1)
+    return Download(
+        "envprobe-exercises.ipynb", "Download the exercises without solutions (a notebook)", content
+    )

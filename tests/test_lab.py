@@ -1,0 +1,538 @@
+"""The classroom: bad policies are told why, good ones are those of the engine, and the solutions run."""
+
+import functools
+import itertools
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from envprobe_core import lab, notebooks
+from envprobe_core.cells import Cell, find_profile, find_regime, make_cell, parse_seeds
+from envprobe_core.cli import main
+from envprobe_core.errors import InputError
+from envprobe_core.figures import POLICY_STYLES
+from envprobe_core.lab import boards, drawing, exercises, guard, solutions, telling, trial
+from envprobe_core.lab import contest as contests
+from envprobe_core.notebooks import ROOT, cell_source
+from envprobe_core.policies import POLICIES, View, custom_policy, find_policy, probe_score
+from envprobe_core.protocols import parse_protocol
+from envprobe_core.sections.pareto import nondominated
+from envprobe_core.stats import paired_bootstrap
+from envprobe_core.sweep import Piece, Task, run_cells, simulate
+
+SMALL = {"seeds": "0:6", "held_out": "50:56", "resamples": "100", "protocol": "observed"}
+
+
+# --- policies that are refused ----------------------------------------------------------------
+
+
+def reads_gold(view):
+    truth = view.gold
+    return (view.value != truth) * 2.0
+
+
+def writes(view):
+    view.c[:, 0] = 9
+    return view.c
+
+
+def writes_past_the_flag(view):
+    own = view.d
+    own.setflags(write=True)
+    own += 1
+    return own
+
+
+def fails(view):
+    ready = view.u + view.s
+    return ready + view.criticality
+
+
+def rolls_dice(view):
+    return np.random.default_rng().random(view.c.shape)
+
+
+def keeps_count(view, seen=[]):  # noqa: B006
+    seen.append(view.step)
+    return view.c + len(seen)
+
+
+def looks_at_others(view):
+    return view.c / view.c.max(axis=0)
+
+
+def first_row_only(view):
+    score = view.u + view.d
+    return score + 3.0 * (np.arange(len(score)) == 0)[:, None]
+
+
+SHAPE = r"shape \[row, field\], here \(6, 27\), as view\.c \+ view\.u has it"
+BAD = {
+    "gold": (reads_gold, r"reads view\.gold at line \d+ \(`truth = view\.gold`\): the truth is for oracles"),
+    "gold, in a comparison": (lambda view: (view.value != view.gold) * 1.0, r"reads view\.gold"),
+    "weights": (lambda view: view.weights, r"reads view\.weights .*use view\.c"),
+    "a view of another name": (fails, r"at line \d+ \(`return ready \+ view\.criticality`\): AttributeError"),
+    "what is not to be seen": (lambda view: view.schedule * 1.0, r"has no 'schedule'; it has c, s, u, d"),
+    "one number a row": (lambda view: view.c.sum(axis=1), r"\(6,\) \(one number a row.*" + SHAPE),
+    "one number a field": (lambda view: view.c[0], r"\(27,\) \(one number a field.*" + SHAPE),
+    "transposed": (lambda view: view.c.T, r"\(27, 6\) \(rows and fields are exchanged\).*" + SHAPE),
+    "a zero-dimensional array": (lambda view: np.array(1.0), r"\(\) \(a single number\).*" + SHAPE),
+    "a list": (lambda view: view.c.tolist(), "returns a list; return an array"),
+    "a number": (lambda view: 2, "returns an int; return an array"),
+    "nothing": (lambda view: None, "returns nothing: end it with `return`"),
+    "text": (lambda view: view.c.astype(str), r"values of type <U32; scores must be real numbers"),
+    "complex numbers": (lambda view: view.c * 1j, r"values of type complex128"),
+    "objects": (lambda view: view.c.astype(object), r"values of type object"),
+    "nan": (lambda view: view.c * np.nan, r"gives nan for 162 of 162 scores, first at row 0, field 0"),
+    "a division by zero": (lambda view: view.c / view.s, r"gives inf for .* step 0: scores must be finite"),
+    "an exception": (lambda view: view.c + 1 // 0, r"fails at line \d+ \(`.*`\): ZeroDivisionError"),
+    "shapes that do not meet": (lambda view: view.c * view.used, r"broadcast.*as view\.used\[:, None\]"),
+    "a write": (writes, r"writes into the view at line \d+ \(`view\.c\[:, 0\] = 9`\).*view\.c\.copy\(\)"),
+    "an attribute set": (lambda view: setattr(view, "step", 3), r"writes into the view"),
+    "a write behind the flag": (writes_past_the_flag, r"changes the arrays of the view: work on a copy"),
+    "dice": (rolls_dice, r"a second time \(step 0\).*for chance use view\.draws"),
+    "memory": (keeps_count, r"scores the same view differently a second time"),
+    "other rows": (looks_at_others, r"when other rows stand beside it"),
+    "the order of rows": (first_row_only, r"when other rows stand beside it .*with axis=1"),
+    "two arguments": (lambda view, t: view.c, r"one argument, the view; this one takes \(view, t\)"),
+    "no argument": (lambda: 1, r"one argument, the view; this one takes \(\)"),
+    "no function": (7, r"7 is no function; write it as `def my_rule\(view\)"),
+    "a policy": (POLICIES["cd"], r"this is a policy already, named 'cd'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_bad_policy_gets_one_message_that_says_what_to_change(kind):
+    function, message = BAD[kind]
+    with pytest.raises(lab.PolicyError, match=message) as caught:
+        lab.policy("mine")(function)
+    text = str(caught.value)
+    assert "'mine'" in text
+    assert "\n" not in text
+    assert caught.value._render_traceback_() == [f"PolicyError: {text}"]
+    assert lab.diagnose(function, "mine").markdown == f"~~~text\n{text}\n~~~"
+
+
+@pytest.mark.parametrize("name", [*POLICIES, "Simple WITHOUT c", "Oracle"])
+def test_a_taken_name_is_refused(name):
+    with pytest.raises(lab.PolicyError, match=re.escape(f"policy name {name!r} is taken")):
+        lab.policy(name)
+
+
+@pytest.mark.parametrize("name", ["", "<b>x</b>", "a`b", "$x$", "*x*", "1st", "x" * 31, "tab\tx", "a|b"])
+def test_a_name_that_would_be_markup_is_refused(name):
+    with pytest.raises(lab.PolicyError, match="is not accepted: begin with a letter"):
+        lab.policy(name)
+
+
+def test_a_decorator_without_a_name_says_so():
+    with pytest.raises(lab.PolicyError, match=r'write @policy\("my rule"\)'):
+        lab.policy(lambda view: view.c)
+
+
+def test_a_fault_that_only_the_run_meets_is_told_too():
+    late = lab.policy("late fault")(lambda view: np.where(view.step == 13, np.nan, view.c))
+    with pytest.raises(lab.PolicyError, match=r"'late fault' gives nan .* step 13"):
+        lab.compete(late, seeds="0:2", worlds="tooldag", rivals=())
+
+
+def test_everything_a_view_offers_can_be_read_and_nothing_else():
+    whole = trial.trial_views()[0]
+    shown = guard.ReadersView(whole)
+    for name in guard.READABLE:
+        seen = getattr(shown, name)
+        np.testing.assert_array_equal(seen, getattr(whole, name))
+        assert not (isinstance(seen, np.ndarray) and seen.flags.writeable), name
+    hidden = set(View.__dataclass_fields__) - set(guard.READABLE)
+    assert hidden >= {"gold", "weights", "schedule"}
+    for name in hidden:
+        with pytest.raises((AttributeError, guard.ForbiddenError)):
+            getattr(shown, name)
+
+
+def test_numbers_of_any_real_kind_and_callables_of_any_kind_are_accepted():
+    for kind in (np.float32, np.int64, np.uint8, bool):
+        made = lab.policy("of a kind")(lambda view, kind=kind: (view.d > 0).astype(kind))
+        assert made.rule(trial.trial_views()[0]).score.dtype == np.float64
+    lab.policy("partial")(functools.partial(probe_score, terms=("c", "d")))
+    lab.policy("by chance")(lambda view: 2 * view.c * (view.draws[:, None] % np.uint64(3) == 0))
+
+
+# --- good policies ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def setting():
+    return {"seeds": "3:12", "protocols": "paper released", "rivals": "cd periodic"}
+
+
+@pytest.fixture(scope="module")
+def final(setting):
+    mine = lab.policy("structure")(lambda view: view.c + view.d)
+    calm = lab.policy("calm")(lambda view: view.s + view.u)
+    return lab.compete([mine, calm], held_out="40:49", **setting)
+
+
+@pytest.fixture(scope="module")
+def board(final):
+    return lab.leaderboard(final, 200)
+
+
+@pytest.mark.parametrize("world", ["tooldag", "objectstate", "graphnav"])
+@pytest.mark.parametrize("protocol", ["paper", "released:threshold=fixed"])
+def test_a_readers_policy_is_the_engines_step_by_step(world, protocol):
+    """The score c + d written in the lab is EnvProbe-(c+d), where thresholds are not scaled."""
+    mine = lab.policy("structure")(lambda view: view.c + view.d)
+    plain = custom_policy("plain", lambda view: view.c + view.d)
+    seeds = np.arange(9)
+    runs = [
+        simulate(Task((Piece(0, Cell(world, p, protocol=parse_protocol(protocol)), seeds),)), reports=True)
+        for p in (mine, plain, find_policy("cd"))
+    ]
+    for other in runs[1:]:
+        for name in ("belief", "gold", "probe", "score", "staleness", "confidence", "action"):
+            np.testing.assert_array_equal(getattr(runs[0], name), getattr(other, name), err_msg=name)
+
+
+def test_a_contest_holds_the_episodes_of_the_sweep(final):
+    cells = [make_cell("graphnav", name, "S2", parse_protocol("released")) for name in ("cd", "no-probe")]
+    seeds = np.concatenate([parse_seeds("3:12"), parse_seeds("40:49")])
+    plain = run_cells(cells, seeds)
+    frame = final.frame
+    for place, name in enumerate(("cd", "no-probe")):
+        part = frame[
+            (frame["world"] == "graphnav") & (frame["protocol"] == "released") & (frame["policy"] == name)
+        ].sort_values("seed")
+        order = np.argsort(plain["seed"][plain["cell"] == place])
+        for column in ("accuracy", "success", "probes", "useful"):
+            np.testing.assert_array_equal(part[column], plain[column][plain["cell"] == place][order])
+
+
+def test_leaderboard_numbers_are_those_of_the_episodes(final, board):
+    assert len(board) == 2 * 2 * 6
+    for row in board.itertuples():
+        part = final.frame[(final.frame["protocol"] == row.protocol) & (final.frame["set"] == row.set)]
+        mine = part[part["policy"] == row.policy]
+        assert row.n == len(mine) == 27
+        assert row.accuracy == pytest.approx(mine["accuracy"].mean(), rel=1e-12)
+        assert row.success == pytest.approx(mine["success"].mean(), rel=1e-12)
+        assert row.probes == pytest.approx(mine["probes"].mean(), rel=1e-12)
+        fired = mine[mine["probes"] > 0]
+        rate = (fired["useful"] / fired["probes"]).mean()
+        assert row.useful_rate == pytest.approx(rate, rel=1e-12, nan_ok=True)
+        for other, column in (("simple", "minus_simple"), ("no-probe", "minus_no_probe")):
+            pairs = mine.merge(part[part["policy"] == other], on=["world", "seed"]).sort_values(
+                ["world", "seed"]
+            )
+            points = 100 * (pairs["accuracy_x"] - pairs["accuracy_y"]).to_numpy()
+            found = paired_bootstrap(points, pairs["world"].to_numpy(dtype=str), 200)
+            assert getattr(row, column) == pytest.approx(found.mean, abs=1e-9)
+            assert getattr(row, f"{column}_low") == pytest.approx(found.low, abs=1e-9)
+            assert getattr(row, f"{column}_high") == pytest.approx(found.high, abs=1e-9)
+
+
+def test_ranks_follow_accuracy_and_leave_out_oracles():
+    found = lab.leaderboard(lab.compete(seeds="0:4", worlds="tooldag", rivals="oracle cd periodic"), 100)
+    assert found["accuracy"].is_monotonic_decreasing
+    assert (found.loc[found["policy"] == "oracle", "rank"] == 0).all()
+    assert sorted(found.loc[found["policy"] != "oracle", "rank"]) == [1, 2, 3, 4]
+    shown = {row[1]: row[0] for row in lab.show_leaderboard(found).rows}
+    assert shown["Oracle"] == "–"
+    assert sorted(rank for rank in shown.values() if rank != "–") == ["1", "2", "3", "4"]
+
+
+def test_all_policies_compete_by_default():
+    frame = lab.compete(seeds="0:2", worlds="tooldag").frame
+    assert list(dict.fromkeys(frame["policy"])) == list(POLICIES)
+
+
+# --- design and held-out ----------------------------------------------------------------------
+
+
+def test_held_out_seeds_are_new(final):
+    sets = final.frame.groupby("set")["seed"].unique()
+    assert set(sets["design"]) == set(range(3, 12))
+    assert set(sets["held-out"]) == set(range(40, 49))
+    with pytest.raises(InputError, match=r"2 seeds are both design and held-out, the first 8"):
+        lab.compete(seeds="0:10", held_out="8:12")
+
+
+def test_the_defaults_of_the_notebooks_hold_seeds_out():
+    for name in ("your-policy", "exercises"):
+        parameters = notebooks.find_sections()[name].parameters
+        design, held = (parse_seeds(parameters[given].default) for given in ("seeds", "held_out"))
+        assert not np.intersect1d(design, held).size
+
+
+def test_looks_at_the_held_out_seeds_are_counted(monkeypatch):
+    monkeypatch.setattr(contests, "_looks", contests.Counter())
+    mine = lab.policy("mine")(lambda view: view.c)
+    play = functools.partial(lab.compete, worlds="tooldag", rivals=())
+    assert play(mine, seeds="0:2").looks == 0
+    assert play(seeds="0:2", held_out="7:9").looks == 0  # nothing of one's own was looked at
+    assert [play(mine, seeds="0:2", held_out="7:9").looks for _ in range(2)] == [1, 2]
+    assert play(mine, seeds="0:2", held_out="20:22").looks == 1
+    assert "run 2 times" in lab.show_differences(lab.leaderboard(play(mine, seeds="0:2"), 100), 2).caption
+
+
+def test_what_is_no_entry_is_refused():
+    mine = lab.policy("mine")(lambda view: view.c)
+    with pytest.raises(InputError, match=r'reads_gold is no policy yet: write @policy\("my rule"\)'):
+        lab.compete(reads_gold)
+    with pytest.raises(InputError, match="two policies are named 'mine'"):
+        lab.compete([mine, mine])
+    with pytest.raises(InputError, match=r"'cd' was not made in the lab; .*`rivals`"):
+        lab.compete(POLICIES["cd"])
+    with pytest.raises(InputError, match="an interval needs two seeds"):
+        lab.leaderboard(lab.compete(mine, seeds="0:1", rivals=()), 100)
+
+
+# --- what is shown ----------------------------------------------------------------------------
+
+
+def test_tables_and_text_show_design_beside_held_out(final, board):
+    levels, differences = lab.show_leaderboard(board), lab.show_differences(board, final.looks)
+    assert len(levels.rows) == len(differences.rows) == 12
+    for table in (levels, differences):
+        assert {len(row) for row in table.rows} == {len(table.head)} == {len(table.align)}
+        assert sum("**structure**" in row for row in table.rows) == 2
+    text = telling.tell_contest(board, final).markdown
+    for row in board[board["own"]].itertuples():
+        sign = "−" if row.minus_simple < 0 else "+"
+        assert f"{sign}{abs(row.minus_simple):.2f}" in text
+    plane = telling.tell_plane(board).markdown
+    for _, part in board[board["deployable"]].groupby(["protocol", "set"]):
+        assert f"{boards.title_of(part.iloc[0]['policy'])} knows most" in plane
+    assert "9 design seeds (3 to 11) and 9 held-out seeds (40 to 48)" in telling.tell_sets(final).markdown
+    assert levels.head[0] == differences.head[0] == "protocol"
+    one = board[(board["set"] == "design") & (board["protocol"] == "paper")]
+    for table in (lab.show_leaderboard(one), lab.show_differences(one)):
+        assert {len(row) for row in table.rows} == {len(table.head)} == {len(table.align)}
+        assert "protocol" not in table.head
+        assert "held-out" not in table.head
+        assert "under `paper`" in table.caption
+
+
+def test_text_turns_with_the_numbers(final, board):
+    def told(**change):
+        changed = board.assign(**{f"minus_simple_{end}": value for end, value in change.items()})
+        return telling.tell_contest(changed, final).markdown
+
+    assert "above Simple" in told(low=1.0, high=2.0)
+    assert "below Simple" in told(low=-2.0, high=-1.0)
+    assert "not told apart from Simple" in told(low=-1.0, high=1.0)
+
+
+def test_figures_show_every_policy_in_the_books_style(board):
+    plane, transfer = drawing.plot_plane(board, "a"), drawing.plot_transfer(board, "b")
+    for made in (plane, transfer):
+        assert made.svg().count("<svg") == 1
+        labels = {text.get_text() for legend in made.figure.legends for text in legend.get_texts()}
+        assert {"structure", "calm", "Periodic", "EnvProbe-(c+d)"} <= labels
+    assert drawing.style_of("periodic", ["calm"]) is POLICY_STYLES["periodic"]
+    assert drawing.style_of("calm", ["calm"]) in drawing.OWN_STYLES
+    part = board[(board["protocol"] == "paper") & (board["set"] == "design")]
+    front = nondominated(part[["success", "accuracy"]].to_numpy())
+    mine = part.assign(front=front).set_index("policy").loc["calm", "front"]
+    assert (
+        f"accuracy {part.set_index('policy').loc['calm', 'accuracy']:.3f}, "
+        + ("nondominated" if mine else "dominated")
+        in plane.alt.split("held-out")[0]
+    )
+
+
+# --- the exercises ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory):
+    """What `envprobe answers --out` writes, on few seeds."""
+    out = tmp_path_factory.mktemp("answers") / "key"
+    given = [text for name, value in SMALL.items() for text in ("-p", f"{name}={value}")]
+    with pytest.raises(SystemExit) as ended:
+        main(["answers", "--out", str(out), *given])
+    assert ended.value.code == 0
+    return out
+
+
+def test_there_are_a_dozen_exercises_and_more_in_every_level():
+    found = exercises.read_exercises(exercises.exercises_notebook()["cells"])
+    assert len(found) >= 12
+    assert len({exercise.label for exercise in found}) == len(found)
+    levels = [exercise.level for exercise in found]
+    assert list(dict.fromkeys(levels)) == list(exercises.LEVELS)
+    assert levels == sorted(levels, key=exercises.LEVELS.index)
+    for exercise in found:
+        assert 5 <= exercise.minutes <= 120
+        assert any(cell["cell_type"] == "code" for cell in exercise.solution), exercise.label
+
+
+def test_every_solution_runs_and_shows_something(key):
+    solved = json.loads((key / "solved.ipynb").read_text())
+    assert solved["metadata"]["envprobe"]["parameters"]["seeds"] == SMALL["seeds"]
+    for exercise in exercises.read_exercises(solved["cells"]):
+        ran = [cell for cell in exercise.solution if cell["cell_type"] == "code"]
+        assert all(cell["execution_count"] for cell in ran), exercise.label
+        assert any(cell["outputs"] for cell in ran), exercise.label
+
+
+def test_the_answer_key_has_every_exercise_with_its_output(key):
+    text = (key / "answers.md").read_text()
+    found = exercises.read_exercises(exercises.exercises_notebook()["cells"])
+    for count, exercise in enumerate(found, 1):
+        assert f"## {count}. {exercise.title}\n" in text
+        assert exercise.task in text
+    assert text.count("**Solution**") == len(found)
+    assert "seeds = 0:6" in text
+    assert not re.search(r"\bnan\b", text)
+
+
+def test_students_get_the_questions_and_no_solution(key):
+    copy = json.loads((key / "exercises.ipynb").read_text())
+    whole = exercises.exercises_notebook()
+    text = "\n".join(cell_source(cell) for cell in copy["cells"])
+    assert "{" + "solution" not in text
+    assert "{" + "exercise" not in text
+    for exercise in exercises.read_exercises(whole["cells"]):
+        assert exercise.task in text
+        for cell in exercise.solution:
+            assert cell_source(cell) not in text
+    empty = [cell for cell in copy["cells"] if not cell_source(cell)]
+    assert len(empty) == len(exercises.read_exercises(whole["cells"]))
+    link = exercises.student_download()._repr_mimebundle_()["text/html"]
+    assert 'download="envprobe-exercises.ipynb"' in link
+
+
+def test_the_student_notebook_runs_as_it_is(key):
+    """Its first cells are all that the questions need."""
+    copy = json.loads((key / "exercises.ipynb").read_text())
+    code = [cell_source(cell) for cell in copy["cells"] if cell["cell_type"] == "code"]
+    space = {}
+    for source in code[:2]:
+        exec(source, space)
+    assert space["play"]("no-probe").belief.shape[0] == 220
+
+
+def test_a_broken_key_is_not_handed_out():
+    whole = exercises.exercises_notebook()
+    with pytest.raises(InputError, match="exercise ex-cell: its solution was not executed"):
+        exercises.answer_key(whole)
+    cut = [cell for cell in whole["cells"] if "{solution-end}" not in cell_source(cell)]
+    with pytest.raises(InputError, match="its solution has no end"):
+        exercises.read_exercises(cut)
+
+
+def test_answers_refuse_what_is_not_accepted(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["answers", "-p", "seeds=5:5"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("envprobe: parameter seeds")
+
+
+# --- what the solutions say -------------------------------------------------------------------
+
+
+def test_differences_join_by_seed_and_turn_with_their_sides():
+    seeds = np.arange(30)
+    arm = pd.DataFrame({"world": "tooldag", "seed": seeds, "accuracy": 0.5 + seeds / 1000})
+    other = pd.DataFrame({"world": "tooldag", "seed": seeds[::-1], "accuracy": 0.4 + seeds[::-1] / 1000})
+    found = solutions.difference(arm, other, resamples=200)
+    assert found.mean == pytest.approx(10.0)
+    assert (found.low, found.high) == pytest.approx((10.0, 10.0))
+    assert "above zero for `x`" in solutions.tell_sides({"`x`": found}).markdown
+    turned = solutions.difference(other, arm, resamples=200)
+    assert "below zero for `x`" in solutions.tell_sides({"`x`": turned}).markdown
+    flat = solutions.difference(arm, arm, resamples=200)
+    assert "around zero for `x`" in solutions.tell_sides({"`x`": flat}).markdown
+
+
+def test_the_power_rule_by_hand():
+    points = np.array([-4.0, 4.0] * 50)
+    spread = np.std(points, ddof=1)
+    needed = int(np.ceil((2.8 * spread) ** 2))
+    assert f"{needed} pairs for 1 point," in solutions.tell_power(points).markdown
+
+
+def test_the_price_of_the_choice_by_hand():
+    text = solutions.tell_curse(
+        5, np.array([3.0, 5.0]), np.array([1.0, 2.0]), np.array([1.0, 1.0]), 0.5
+    ).markdown
+    assert "promised +4.00 points over Simple on average and kept +1.50" in text
+    assert "in 100% of them" in text
+    assert "What is left, +2.00 points" in text
+
+
+def test_worlds_part_at_the_first_probe_and_not_before():
+    cells = [
+        Cell("tooldag", find_policy(name), find_regime("S2"), profile=find_profile("typical"))
+        for name in ("simple", "no-probe")
+    ]
+    runs = [simulate(Task((Piece(0, cell, np.arange(8)),))) for cell in cells]
+    text = solutions.tell_pairing(*runs).markdown
+    assert "the same in 100% of the 8 seeds, and up to the first probe in 100%" in text
+
+
+# --- the classroom's files --------------------------------------------------------------------
+
+
+def test_the_instructors_page_names_commands_and_exercises_that_exist():
+    text = (ROOT / "book" / "instructors.md").read_text()
+    labels = {
+        exercise.label for exercise in exercises.read_exercises(exercises.exercises_notebook()["cells"])
+    }
+    assert set(re.findall(r"\{ref\}`(ex-[a-z]+)`", text)) <= labels
+    for target in re.findall(r"^make (\w+)", text, re.MULTILINE):
+        assert f"\n{target}: " in (ROOT / "Makefile").read_text()
+    assert "envprobe answers --out key" in text
+    for heading in ("A plan for 50 minutes", "A plan for 90 minutes", "Set-up", "Grading"):
+        assert f"## {heading}" in text
+    for plan in re.findall(r"## A plan for (\d+) minutes\n(.*?)\n## ", text + "\n## ", re.DOTALL):
+        spans = [tuple(map(int, pair)) for pair in re.findall(r"^\| (\d+)–(\d+) \|", plan[1], re.MULTILINE)]
+        assert spans[0][0] == 0
+        assert spans[-1][1] == int(plan[0])
+        assert all(before[1] == after[0] for before, after in itertools.pairwise(spans))
+
+
+def test_binder_installs_pinned_packages_of_the_lock():
+    lines = (ROOT / "binder" / "requirements.txt").read_text().splitlines()
+    assert "-c ../requirements.txt" in lines
+    wanted = [re.match(r"[\w.-]+", line)[0] for line in lines if line and line[0] not in "#-"]
+    pinned = {
+        line.split("==")[0] for line in (ROOT / "requirements.txt").read_text().splitlines() if "==" in line
+    }
+    assert set(wanted) <= pinned
+    assert {"numpy", "papermill", "jupyterlab", "ipykernel", "anywidget"} <= set(wanted)
+    assert not {"sphinx", "pytest", "playwright", "numba"} & set(wanted)
+    assert re.fullmatch(r"python-3\.1[1-9]\n", (ROOT / "binder" / "runtime.txt").read_text())
+    build = ROOT / "binder" / "postBuild"
+    assert build.stat().st_mode & 0o111
+    assert "set -euo pipefail" in build.read_text()
+    assert "pip install --no-cache-dir --no-deps" in build.read_text()
+
+
+def test_the_workflow_tests_builds_and_publishes():
+    flow = yaml.safe_load((ROOT / ".github" / "workflows" / "book.yml").read_text())
+    on = flow[True]  # YAML 1.1 reads the key `on` as true
+    assert on["push"]["branches"] == ["main"]
+    assert "pull_request" in on
+    assert flow["permissions"] == {"contents": "read"}
+    assert "github.ref" in flow["concurrency"]["group"]
+    jobs = flow["jobs"]
+    steps = {name: jobs[name]["steps"] for name in jobs}
+    assert {"run": "make test"} in steps["test"]
+    assert {"run": "make book"} in steps["build"]
+    assert any(step.get("with", {}).get("cache") == "pip" for step in steps["build"])
+    upload = next(step for step in steps["build"] if "upload-pages-artifact" in step.get("uses", ""))
+    assert upload["with"]["path"] == "book/_build/html"
+    publish = jobs["publish"]
+    assert publish["needs"] == ["test", "build"]
+    assert publish["permissions"] == {"pages": "write", "id-token": "write"}
+    assert "refs/heads/main" in publish["if"]
+    assert any("deploy-pages" in step.get("uses", "") for step in steps["publish"])
+    for job in jobs.values():
+        assert job["timeout-minutes"] <= 60
+        assert all(("uses" in step) != ("run" in step) for step in job["steps"])
