@@ -271,13 +271,13 @@ def test_the_link_can_be_copied(opened):
 def test_nothing_is_wider_than_the_window_and_axe_finds_nothing(opened, scheme, width):
     from axe_playwright_python.sync_playwright import Axe
 
-    # over http, since axe asks for style sheets again, which a browser refuses to a file
-    page = opened(scheme="http", viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = opened(viewport={"width": width, "height": 800}, color_scheme=scheme)
     assert page.locator("html").get_attribute("data-theme") == scheme
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     inside = "(node) => node.scrollWidth <= node.clientWidth"
     assert page.locator(".cell_output .output").evaluate_all(f"nodes => nodes.every({inside})")
-    found = Axe().run(page, context="#explorer").response["violations"]
+    options = {"preload": False}  # it would ask for style sheets again, which a browser refuses to a file
+    found = Axe().run(page, context="#explorer", options=options).response["violations"]
     assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
 
 
@@ -290,10 +290,11 @@ def test_the_page_is_light(opened, html):
     page.reload(wait_until="networkidle")
     total = sum(len(gzip.compress(body, mtime=0)) for body in sizes.values())
     assert len(sizes) > 5
-    assert total < 1_500_000, total
     text = (html / PAGE).read_text(encoding="utf-8")
     grid = json.loads(re.search(r'<script type="application/json">(.*?)</script>', text)[1])["state"]["grid"]
-    assert len(gzip.compress(json.dumps(grid).encode())) < 300_000
+    own = len(gzip.compress(json.dumps(grid).encode()))
+    assert own < 300_000
+    assert total - own + 300_000 < 1_500_000, total  # with more seeds a grid is larger, up to its own bar
 
 
 def test_what_a_reader_supplies_stays_text():

@@ -25,6 +25,7 @@ from envprobe_core.notebooks import stored_record
 logger = logging.getLogger(__name__)
 
 EXECUTED = "executed/"
+_ICON_SCRIPT = re.compile(r"[ \t]*<script [^>]*/fontawesome/[^>]*></script>\n?")
 _FONT_PRELOAD = re.compile(r'[ \t]*<link rel="preload" as="font"[^>]*>\n?')
 LABELS = {
     "profile": "Agent profile",
@@ -173,12 +174,13 @@ def copy_mathjax(app: Sphinx, exception: Exception | None) -> None:
 def drop_font_preloads(app: Sphinx, exception: Exception | None) -> None:
     """Take out the theme's preloading of fonts, which browsers refuse to a page opened as a file.
 
-    The style sheets load the same fonts, in every case.
+    The style sheets load the same fonts, in every case, and draw every icon with them: so the theme's script
+    that draws icons a second time, half a megabyte a page, goes too.
     """
     if exception is None and app.builder.format == "html":
         for page in Path(app.outdir).rglob("*.html"):
             text = page.read_text(encoding="utf-8")
-            page.write_text(_FONT_PRELOAD.sub("", text), encoding="utf-8")
+            page.write_text(_ICON_SCRIPT.sub("", _FONT_PRELOAD.sub("", text)), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

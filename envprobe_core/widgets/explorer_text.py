@@ -17,7 +17,7 @@ from envprobe_core.explorer.encoding import encode
 from envprobe_core.explorer.grid import POOL, Grid
 from envprobe_core.explorer.readings import Reading
 from envprobe_core.figures import WORLD_TITLES, policy_title
-from envprobe_core.markup import Text, code, listed, number, percent, signed
+from envprobe_core.markup import Text, code, listed, number, percent
 from envprobe_core.policies import THRESHOLD
 from envprobe_core.worlds import WORLDS
 
@@ -98,7 +98,7 @@ def _threshold(grid: Grid, protocol: str) -> str:
         told = f"{early} of its probes fall within the first {budget} steps" if fired else "it fires none"
         rate = reading["useful_rate"]
         useful = f", and a probing episode finds {percent(rate[0])} of them useful" if rate else ""
-        found.append(f"at threshold {place.threshold:g} {told}{useful}")
+        found.append(f"at threshold {place.threshold:g}, {told}{useful}")
     return (
         f"**When does {policy_title('simple')} probe?** Watch the third plot "
         f"{places[0].link('at the threshold of the paper')} and {places[1].link(f'at {HIGH_THRESHOLD:g}')}: "
@@ -113,15 +113,18 @@ def _placebo(grid: Grid, protocols: Sequence[str]) -> str:
         place = Place(world, protocol, ("no-probe", "simple", "placebo"), budget)
         simple, placebo = (reading_at(grid, place, policy) for policy in ("simple", "placebo"))
         gap = simple["accuracy"][0] - placebo["accuracy"][0]
+        ahead = policy_title("simple" if gap > 0 else "placebo")
         told = (
             "every number of the two is the same"
             if simple == placebo
-            else f"their accuracies differ by {signed(100 * gap, 1)} points"
+            else f"their accuracies are {number(100 * abs(gap), 1)} points apart, with {ahead} ahead"
+            if abs(gap) >= SAME
+            else "their accuracies are the same, though not every number is"
         )
         found.append(f"{place.link(f'under <code>{escape(protocol)}</code>')} {told}")
     return (
         f"**Is it information?** The placebo spends its steps as {policy_title('simple')} does and is told "
-        f"nothing. Compare the two: {listed(found)} ({policy_title('simple')} minus placebo)."
+        f"nothing. Compare the two: {listed(found)}."
     )
 
 
