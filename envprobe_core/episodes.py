@@ -6,7 +6,7 @@ threshold of a policy that has none are null.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,28 +39,48 @@ MEASURES: dict[str, str] = {
     "digest": "uint64",
 }
 NULLABLE = ("threshold", "collapse_onset", "action_onset")
+GROUP_ROWS = 50_000  # of the file; what is in memory at once while it is written or read
 
 
 class DamagedTableError(Exception):
     """An episode table that cannot be read, or is not one."""
 
 
-def write_episodes(path: Path, cells: Sequence[Cell], parts: Sequence[Columns]) -> None:
-    """Write the table of all cells, in the order of the cells.
+def write_episodes(path: Path, blocks: Iterable[tuple[Cell, Columns]]) -> None:
+    """Write the table, a group of rows at a time: what is in memory does not grow with the table.
 
     Args:
         path: the file to write.
-        cells: the cells.
-        parts: the columns of each cell's episodes.
+        blocks: cells in order, each with the columns of its next episodes.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = _key_columns(cells, [len(part["seed"]) for part in parts])
-    for name, dtype in MEASURES.items():
-        table[name] = np.concatenate([part[name] for part in parts]).astype(dtype)
-    arrays = {name: _arrow_array(values, name in NULLABLE) for name, values in table.items()}
-    pq.write_table(pa.table(arrays), path, compression="zstd")
+    writer = None
+    try:
+        for group in _row_groups(blocks):
+            table = _key_columns(group)
+            for name, dtype in MEASURES.items():
+                table[name] = np.concatenate([columns[name] for _, columns in group]).astype(dtype)
+            arrays = {name: _arrow_array(values, name in NULLABLE) for name, values in table.items()}
+            batch = pa.table(arrays)
+            writer = writer or pq.ParquetWriter(path, batch.schema, compression="zstd")
+            writer.write_table(batch)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _row_groups(blocks: Iterable[tuple[Cell, Columns]]) -> Iterator[list[tuple[Cell, Columns]]]:
+    """Join blocks until there are enough rows."""
+    group: list[tuple[Cell, Columns]] = []
+    for block in blocks:
+        group.append(block)
+        if sum(len(columns["seed"]) for _, columns in group) >= GROUP_ROWS:
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def _arrow_array(values: npt.NDArray[np.generic], nullable: bool) -> pa.Array:
@@ -77,17 +97,18 @@ def _arrow_array(values: npt.NDArray[np.generic], nullable: bool) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [there, pa.py_buffer(data)])
 
 
-def _key_columns(cells: Sequence[Cell], sizes: Sequence[int]) -> Columns:
+def _key_columns(group: Sequence[tuple[Cell, Columns]]) -> Columns:
     """Return what names the cell of each episode, [row]; NaN for a threshold that is none."""
     dtypes = {"budget": np.int64, "threshold": np.float64}
+    sizes = [len(columns["seed"]) for _, columns in group]
     return {
-        key: np.repeat(np.array([cell.key[key] for cell in cells], dtype=dtypes.get(key)), sizes)
+        key: np.repeat(np.array([cell.key[key] for cell, _ in group], dtype=dtypes.get(key)), sizes)
         for key in KEYS
     }
 
 
 def read_episodes(path: Path, cells: Sequence[Cell], sizes: Sequence[int]) -> list[Columns]:
-    """Read the table again.
+    """Read the whole table again.
 
     Args:
         path: the file.
@@ -100,38 +121,73 @@ def read_episodes(path: Path, cells: Sequence[Cell], sizes: Sequence[int]) -> li
     Raises:
         DamagedTableError: if the file is missing or damaged, or holds other cells.
     """
+    blocks: list[list[Columns]] = [[] for _ in cells]
+    for index, columns in read_blocks(path, cells, sizes):
+        blocks[index].append(columns)
+    return [{name: np.concatenate([block[name] for block in own]) for name in MEASURES} for own in blocks]
+
+
+def read_blocks(path: Path, cells: Sequence[Cell], sizes: Sequence[int]) -> Iterator[tuple[int, Columns]]:
+    """Read the table again, some rows at a time.
+
+    Args:
+        path: the file.
+        cells: the cells it must hold, in order.
+        sizes: how many episodes each must have.
+
+    Yields:
+        The position of a cell and the columns of its next episodes.
+
+    Raises:
+        DamagedTableError: if the file is missing or damaged, or holds other cells.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    def damaged(what: str) -> DamagedTableError:
-        return DamagedTableError(f"{path.name}: {what}")
-
+    owner = np.repeat(np.arange(len(cells)), sizes)
+    start = 0
     try:
-        table = pq.read_table(path)
+        with pq.ParquetFile(path) as file:
+            _check_columns(path, file.schema_arrow, cells)
+            if file.metadata.num_rows != sum(sizes):
+                raise DamagedTableError(f"{path.name}: has {file.metadata.num_rows} rows, not {sum(sizes)}")
+            for batch in file.iter_batches(GROUP_ROWS):
+                here = owner[start : start + batch.num_rows]
+                start += batch.num_rows
+                for index in np.unique(here).tolist():
+                    first, past = np.searchsorted(here, [index, index + 1]).tolist()
+                    yield index, _measures(path, cells[index], batch.slice(first, past - first))
     except (OSError, pa.ArrowException) as error:
-        raise damaged(f"cannot be read as Parquet ({error})") from None
-    keys = _key_columns(cells, sizes)
-    kinds = {key: _arrow_array(values[:0], nullable=False).type for key, values in keys.items()}
+        raise DamagedTableError(f"{path.name}: cannot be read as Parquet ({error})") from None
+
+
+def _check_columns(path: Path, schema: pa.Schema, cells: Sequence[Cell]) -> None:
+    """Check that every column is there, of the type it is written with."""
+    import pyarrow as pa
+
+    keys = _key_columns([(cells[0], {"seed": np.empty(0)})])
+    kinds = {key: _arrow_array(values, nullable=False).type for key, values in keys.items()}
     kinds |= {name: pa.from_numpy_dtype(np.dtype(dtype)) for name, dtype in MEASURES.items()}
     for name, kind in kinds.items():
-        if name not in table.column_names:
-            raise damaged(f"has no column {name}")
-        if table.schema.field(name).type != kind:
-            raise damaged(f"column {name} is {table.schema.field(name).type}, not {kind}")
-        if table[name].null_count and name not in NULLABLE:
-            raise damaged(f"column {name} holds nulls")
-    if table.num_rows != sum(sizes):
-        raise damaged(f"has {table.num_rows} rows, not {sum(sizes)}")
-    for key, values in keys.items():
-        found = table[key].to_numpy()
-        if not ((found == values) | ((found != found) & (values != values))).all():
-            raise damaged(f"column {key} does not name the run's cells")
-    columns = {name: table[name].to_numpy().astype(dtype) for name, dtype in MEASURES.items()}
-    stops = np.cumsum(sizes)
-    return [
-        {name: column[stop - size : stop] for name, column in columns.items()}
-        for size, stop in zip(sizes, stops, strict=True)
-    ]
+        if name not in schema.names:
+            raise DamagedTableError(f"{path.name}: has no column {name}")
+        if schema.field(name).type != kind:
+            raise DamagedTableError(f"{path.name}: column {name} is {schema.field(name).type}, not {kind}")
+
+
+def _measures(path: Path, cell: Cell, batch: pa.RecordBatch) -> Columns:
+    """Return the measures of rows that must be of one cell."""
+    for name in (*KEYS, *MEASURES):
+        if batch.column(name).null_count and name not in NULLABLE:
+            raise DamagedTableError(f"{path.name}: column {name} holds nulls")
+    for key in KEYS:
+        found, value = batch.column(key).to_numpy(zero_copy_only=False), cell.key[key]
+        if not (np.isnan(found) if value is None else found == value).all():
+            raise DamagedTableError(f"{path.name}: column {key} does not name the run's cells")
+    return {
+        name: batch.column(name).to_numpy(zero_copy_only=False).astype(dtype)
+        for name, dtype in MEASURES.items()
+    }
 
 
 def columns_as_lists(columns: Columns) -> dict[str, list[object]]:

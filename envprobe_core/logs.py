@@ -52,6 +52,7 @@ def log_header(cell: Cell, seeds: Ints) -> dict[str, Any]:
     return {
         "format": FORMAT,
         **cell.key,
+        **cell.profile.identity,
         "threshold_in_force": cell.threshold_in_force if cell.policy.has_threshold else None,
         "writes": cell.profile.writes,
         "keeps_open": cell.profile.keeps_open,

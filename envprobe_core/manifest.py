@@ -10,7 +10,7 @@ import platform
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,11 +19,13 @@ import numpy.typing as npt
 from envprobe_core import __version__
 from envprobe_core.cells import Cell, make_cell, parse_seeds
 from envprobe_core.errors import InputError
+from envprobe_core.llm.identity import ModelAgent
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.sources import engine_sha256
+from envprobe_core.sources import ROOTS, engine_sha256
 
 FORMAT = "envprobe-run/1"
 LONGEST_SLUG = 80
+MODEL_ROOTS = (*ROOTS, "llm/running.py")
 
 Seeds = npt.NDArray[np.int64]
 
@@ -39,6 +41,7 @@ class RunInputs:
         threshold: the gate's threshold, or None for the paper's.
         seeds: ranges in ascending order, or None for each cell's own.
         logs: `full`, `none` or `sample:N`.
+        agent: the language model, None for the simulated agent.
     """
 
     worlds: tuple[str, ...]
@@ -50,11 +53,12 @@ class RunInputs:
     threshold: float | None
     seeds: str | None
     logs: str
+    agent: ModelAgent | None = None
 
     @cached_property
     def cells(self) -> list[Cell]:
         """Return the cells: for each protocol and world, every policy."""
-        return [
+        cells = [
             make_cell(
                 world,
                 policy,
@@ -68,6 +72,9 @@ class RunInputs:
             for world in self.worlds
             for policy in self.policies
         ]
+        if self.agent is None:
+            return cells
+        return [replace(cell, profile=self.agent.profile) for cell in cells]
 
     @cached_property
     def seeds_of_cells(self) -> list[Seeds]:
@@ -96,6 +103,7 @@ def make_inputs(
     threshold: float | None = None,
     seeds: str | None = None,
     logs: str = "full",
+    agent: ModelAgent | Mapping[str, object] | None = None,
 ) -> RunInputs:
     """Check what a run is asked for and bring it into one form.
 
@@ -109,6 +117,7 @@ def make_inputs(
         threshold: the gate's threshold, None for the paper's.
         seeds: as `cells.parse_seeds` reads them, None for each cell's own.
         logs: `full`, `none` or `sample:N`.
+        agent: the language model, also as a manifest states it; None for the simulated agent.
 
     Raises:
         InputError: for anything that is not accepted.
@@ -123,6 +132,7 @@ def make_inputs(
         None if threshold is None else float(threshold),
         None if seeds is None else seed_ranges(np.sort(parse_seeds(seeds))),
         logs,
+        ModelAgent.from_dict(agent) if isinstance(agent, Mapping) else agent,
     )
     parse_logs(logs)
     if not inputs.cells:
@@ -172,9 +182,12 @@ def new_manifest(inputs: RunInputs) -> dict[str, object]:
     return {
         "format": FORMAT,
         "finished": False,
-        "inputs": {name: _plain(value) for name, value in asdict(inputs).items()},
-        "engine": {"version": __version__, "sources_sha256": engine_sha256()},
-        "versions": _versions(),
+        "inputs": _stated(inputs),
+        "engine": {
+            "version": __version__,
+            "sources_sha256": engine_sha256(MODEL_ROOTS) if inputs.agent else engine_sha256(),
+        },
+        "versions": package_versions(),
         "profile": inputs.cells[0].profile.as_dict(),
         "protocols": {
             cell.protocol.name: {
@@ -246,6 +259,17 @@ def first_difference(old: Mapping[str, object], new: Mapping[str, object]) -> st
     return None
 
 
+def _stated(inputs: RunInputs) -> dict[str, object]:
+    """Return the inputs as a manifest states them; the simulated agent goes without saying."""
+    stated = {field.name: _plain(getattr(inputs, field.name)) for field in fields(inputs)}
+    if inputs.agent is None:
+        del stated["agent"]
+    else:
+        stated["agent"] = inputs.agent.as_dict()
+        del stated["profile"]  # a language model has none
+    return stated
+
+
 def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
@@ -256,7 +280,8 @@ def _words(value: object) -> str:
     return "the default" if value is None else str(value)
 
 
-def _versions() -> dict[str, str]:
+def package_versions() -> dict[str, str]:
+    """Return the versions of what a run's files depend on, beside the engine."""
     import orjson
     import pyarrow
 

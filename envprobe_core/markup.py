@@ -57,10 +57,10 @@ class Table:
         marks = {"l": ":--", "r": "--:", "c": ":-:"}
         lines = [self.head, [marks[letter] for letter in self.align], *self.rows]
         grid = "\n".join(
-            "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+            "| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in line) + " |" for line in lines
         )
         # a fence of tildes, since a caption may hold backticks
-        return f"~~~{{table}} {self.caption}\n:name: {self.label}\n:align: left\n\n{grid}\n~~~"
+        return f"~~~{{table}} {_one_line(self.caption)}\n:name: {self.label}\n:align: left\n\n{grid}\n~~~"
 
     def html(self) -> str:
         """Return the table as HTML, for hosts that do not read MyST."""
@@ -86,6 +86,11 @@ class Table:
             "text/html": self.html(),
             "text/plain": "\n".join([self.caption, *rows]),
         }
+
+
+def _one_line(text: str) -> str:
+    """Join lines, so that no text can end the table or the cell that it stands in."""
+    return " ".join(text.splitlines())
 
 
 def _to_html(text: str) -> str:

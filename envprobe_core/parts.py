@@ -1,7 +1,7 @@
 """Parts of a run: one cell's next `PART_EPISODES` episodes, stored once and never run again.
 
 While a run goes on, `parts/` in its folder holds two files of each finished part: its log's lines,
-compressed, and its columns.
+compressed, and its columns; a third where a language model was asked.
 """
 
 from __future__ import annotations
@@ -77,20 +77,52 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def write_part(folder: Path, part: Part, columns: Columns, text: bytes) -> None:
-    """Store a finished part: first the lines of its log, then its columns, which say that it is whole.
+def part_calls(folder: Path, part: Part) -> Path:
+    """Name the file that says what a part asked of a language model; written before the part's others."""
+    return folder / PARTS / f"{part.stem}.calls"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What came of a part, ready to be stored.
+
+    Attributes:
+        part: the part.
+        columns: its episodes.
+        lines: how many lines its log has.
+        log: the lines of its logged episodes, compressed.
+    """
+
+    part: Part
+    columns: Columns
+    lines: int
+    log: bytes
+
+
+def finish_part(part: Part, columns: Columns, text: bytes) -> Finished:
+    """Compress a part's log.
 
     Args:
-        folder: the run's folder.
         part: the part.
         columns: its episodes.
         text: the lines of its logged episodes.
     """
+    return Finished(part, columns, text.count(b"\n"), compress(text) if part.logged else b"")
+
+
+def store_part(folder: Path, finished: Finished) -> None:
+    """Store a part: first its log, then its columns, which say that it is whole.
+
+    Args:
+        folder: the run's folder.
+        finished: what came of it.
+    """
+    part = finished.part
     if part.logged:
         with replacing(folder / PARTS / f"{part.stem}.gz") as path:
-            path.write_bytes(compress(text))
+            path.write_bytes(finished.log)
     with replacing(folder / PARTS / f"{part.stem}.json") as path:
-        path.write_bytes(orjson.dumps({"lines": text.count(b"\n"), **columns_as_lists(columns)}))
+        path.write_bytes(orjson.dumps({"lines": finished.lines, **columns_as_lists(finished.columns)}))
 
 
 def read_part(folder: Path, part: Part) -> tuple[int, Columns] | None:

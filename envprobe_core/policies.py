@@ -122,7 +122,7 @@ class Policy:
         answered: whether answers reach the belief table where the protocol delivers them.
         sees_gold: whether it is an oracle.
         replays: the policy whose probe times and fields it repeats, or None.
-        begin: for a policy with a memory, what opens its rule for a block; its `rule` alone never probes.
+        begin: for a policy with a memory, what opens its rule for a block; `rule` alone never probes.
     """
 
     name: str
@@ -224,6 +224,11 @@ def judge(view: View) -> Decision:
     return Decision(stands | doubted.any(axis=1), np.where(stands, order[:, 0], forced), best)
 
 
+def by_value(view: View) -> Decision:
+    """Probe where an answer is expected to gain more than the step is worth (ours)."""
+    return never(view)  # without a memory: `Policy.begin` opens the rule that has one
+
+
 def mismatches(view: View) -> Mask:
     """Say which beliefs differ from gold; for oracles only."""
     return view.value != view.gold
@@ -263,7 +268,7 @@ class ValueOfInformation:
 
 def value_policy(name: str, title: str, weight: float, *, given: bool = False, paced: bool = True) -> Policy:
     """Make VoI with a weight between task success (0) and accuracy (1)."""
-    return Policy(name, title, never, begin=ValueOfInformation(weight, given, paced))
+    return Policy(name, title, by_value, begin=ValueOfInformation(weight, given, paced))
 
 
 def _additive(name: str, title: str, terms: tuple[str, ...], answered: bool = True) -> Policy:

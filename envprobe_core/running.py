@@ -1,4 +1,4 @@
-"""Running what a run folder lacks, here or in several processes."""
+"""Running what a run folder lacks: here, in several processes, or on a cluster."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from typing import TypeVar
 
 import numpy as np
 
+from envprobe_core.cluster import hand_out
 from envprobe_core.logs import encode_episodes
-from envprobe_core.parts import Part, write_part
+from envprobe_core.parts import Finished, Part, finish_part, store_part
 from envprobe_core.runstore import RunFolder
 from envprobe_core.scoring import Columns
+from envprobe_core.summary import RunningSummary
 from envprobe_core.sweep import BATCH_SIZE, plan_tasks, score_task, simulate
 
 PROCESS_PAYS = 6000  # episodes (a logged one counts threefold) that outweigh starting a process
@@ -51,7 +53,8 @@ def run_missing(
     jobs: int | None = None,
     batch_size: int = BATCH_SIZE,
     progress: Callable[[int, int], None] | None = None,
-) -> list[Columns]:
+    scheduler: str | None = None,
+) -> list[RunningSummary]:
     """Run the parts that a folder lacks and finish it.
 
     Args:
@@ -60,19 +63,32 @@ def run_missing(
         jobs: processes; None means every core, where that is faster.
         batch_size: rows a block; changes nothing but speed and memory.
         progress: called with the number of episodes done and to do.
+        scheduler: address of a Dask scheduler whose workers compute; what they send back is stored here.
 
     Returns:
-        The columns of each cell.
+        The summary of each cell.
+
+    Raises:
+        ClusterLostError: if the cluster is lost; what is finished is kept.
     """
-    if jobs is None:
-        jobs = worthwhile_jobs(missing)
     groups = plan_groups(folder.path, missing, batch_size)
+    if scheduler is None:
+        sizes = spread(run_group, groups, worthwhile_jobs(missing) if jobs is None else jobs)
+    else:
+        sizes = (_store(folder.path, own) for own in hand_out(compute_group, groups, scheduler))
     done, total = 0, sum(len(part.seeds) for part in missing)
-    for stored in spread(run_group, groups, jobs):
+    for stored in sizes:
         done += stored
         if progress is not None:
             progress(done, total)
     return folder.finish()
+
+
+def _store(folder: Path, parts: Sequence[Finished]) -> int:
+    """Store what came back; return the number of episodes."""
+    for finished in parts:
+        store_part(folder, finished)
+    return sum(len(finished.part.seeds) for finished in parts)
 
 
 def worthwhile_jobs(parts: Sequence[Part]) -> int:
@@ -108,12 +124,25 @@ def plan_groups(folder: Path, parts: Sequence[Part], batch_size: int) -> list[Gr
 
 def run_group(group: Group) -> int:
     """Simulate, score and store the parts of a group; return the number of episodes."""
-    parts = group.parts
+    done = 0
+    for finished in compute_parts(group.parts, group.batch_size):
+        store_part(group.folder, finished)
+        done += len(finished.part.seeds)
+    return done
+
+
+def compute_group(group: Group) -> list[Finished]:
+    """Simulate and score the parts of a group where its folder is out of reach."""
+    return list(compute_parts(group.parts, group.batch_size))
+
+
+def compute_parts(parts: Sequence[Part], batch_size: int) -> Iterator[Finished]:
+    """Simulate and score parts that share world, regime and protocol; each as soon as it is whole."""
     columns: list[list[Columns]] = [[] for _ in parts]
     texts: list[list[bytes]] = [[] for _ in parts]
     done = [0] * len(parts)
     cells, seeds = [part.cell for part in parts], [part.seeds for part in parts]
-    for task in plan_tasks(cells, seeds, group.batch_size):
+    for task in plan_tasks(cells, seeds, batch_size):
         trajectory = simulate(task, reports=any(part.logged for part in parts))
         scores = score_task(task, trajectory)
         start = 0
@@ -128,9 +157,8 @@ def run_group(group: Group) -> int:
             start = stop
             if done[index] == len(parts[index].seeds):
                 whole = {k: np.concatenate([c[k] for c in columns[index]]) for k in scores}
-                write_part(group.folder, parts[index], whole, b"".join(texts[index]))
+                yield finish_part(parts[index], whole, b"".join(texts[index]))
                 columns[index], texts[index] = [], []
-    return sum(done)
 
 
 def spread(work: Callable[[Item], Result], items: Sequence[Item], jobs: int) -> Iterator[Result]:

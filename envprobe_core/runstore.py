@@ -1,10 +1,10 @@
 """The run folder: who may write to it, what is finished in it, and how it is put together.
 
-A folder holds `manifest.json` (what the run is, and in the end its hashes), `episodes.parquet` and
-`logs/`; while a run goes on, `parts/` holds what is finished (see `parts`). Every file is written
-under another name and then renamed, so that a run that is killed leaves whole files only, and the
-same command goes on where it stopped. The manifest says `finished` only after everything else is
-in place.
+A folder holds `manifest.json` (what the run is, and in the end its hashes), `episodes.parquet`,
+`logs/` and, where a language model was asked, `calls.jsonl`; while a run goes on, `parts/` holds
+what is finished (see `parts`). Every file is written under another name and then renamed, so that a
+run that is killed leaves whole files only, and the same command goes on where it stopped. The
+manifest says `finished` only after everything else is in place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from envprobe_core.episodes import DamagedTableError, read_episodes, write_episodes
+from envprobe_core.cells import Cell
+from envprobe_core.episodes import DamagedTableError, read_blocks, write_episodes
 from envprobe_core.errors import InputError
 from envprobe_core.logs import compress, encode_line, log_footer, log_header
 from envprobe_core.manifest import (
@@ -33,12 +34,14 @@ from envprobe_core.manifest import (
     log_name,
     new_manifest,
 )
-from envprobe_core.parts import PARTS, TEMPORARY, Part, cut_parts, read_part, replacing
+from envprobe_core.parts import PARTS, TEMPORARY, Part, cut_parts, part_calls, read_part, replacing
 from envprobe_core.scoring import Columns
-from envprobe_core.summary import result_hash, total_hash
+from envprobe_core.summary import RunningSummary, total_hash
 
 MANIFEST = "manifest.json"
 EPISODES = "episodes.parquet"
+CALLS = "calls.jsonl"
+BLOCK_PARTS = 100  # of a cell that are put together at once
 
 
 class RunFolder:
@@ -66,37 +69,48 @@ class RunFolder:
         """Return the parts that have not been run."""
         return [part for part in self.parts if read_part(self.path, part) is None]
 
-    def finish(self) -> list[Columns]:
+    def finish(self) -> list[RunningSummary]:
         """Put logs and table together, state the hashes, and clear the parts away.
 
         Returns:
-            The columns of each cell.
+            The summary of each cell.
         """
-        cells, columns = self.inputs.cells, []
-        for index, group in groupby(self.parts, key=lambda part: part.index):
-            parts = list(group)
-            stored = [read_part(self.path, part) for part in parts]
-            if None in stored:
-                raise RuntimeError(f"{parts[0].stem} is put together before it has been run")
-            measures = [item[1] for item in stored if item]
-            columns.append({k: np.concatenate([m[k] for m in measures]) for k in measures[0]})
-            if parts[0].logged:
-                self._write_log(index, parts, sum(item[0] for item in stored if item))
+        cells = self.inputs.cells
+        summaries = [RunningSummary() for _ in cells]
         with replacing(self.path / EPISODES) as path:
-            write_episodes(path, cells, columns)
-        hashes = [result_hash(part) for part in columns]
+            write_episodes(path, self._stored_blocks(summaries))
+        if self.inputs.agent is not None:
+            with replacing(self.path / CALLS) as path:
+                path.write_bytes(b"".join(part_calls(self.path, part).read_bytes() for part in self.parts))
+        hashes = [own.result_hash for own in summaries]
         total = total_hash(cells, hashes)
         self.manifest = finished_manifest(self.inputs, self.manifest, hashes, total)
         write_manifest(self.path, self.manifest)
         self.tidy()
-        return columns
+        return summaries
+
+    def _stored_blocks(self, summaries: Sequence[RunningSummary]) -> Iterator[tuple[Cell, Columns]]:
+        """Read the parts again, some at a time; add them to their cell's summary, and write its log."""
+        for index, group in groupby(self.parts, key=lambda part: part.index):
+            parts, lines = list(group), 0
+            for first in range(0, len(parts), BLOCK_PARTS):
+                stored = [read_part(self.path, part) for part in parts[first : first + BLOCK_PARTS]]
+                if None in stored:
+                    raise RuntimeError(f"{parts[0].stem} is put together before it has been run")
+                lines += sum(item[0] for item in stored if item)
+                measures = [item[1] for item in stored if item]
+                block = {name: np.concatenate([own[name] for own in measures]) for name in measures[0]}
+                summaries[index].add(block)
+                yield self.inputs.cells[index], block
+            if parts[0].logged:
+                self._write_log(index, parts, lines)
 
     def tidy(self) -> None:
         """Remove what a finished run does not need."""
         shutil.rmtree(self.path / PARTS, ignore_errors=True)
 
-    def read(self) -> list[Columns]:
-        """Read a finished run's table: the columns of each cell.
+    def read(self) -> list[RunningSummary]:
+        """Read a finished run's table: the summary of each cell.
 
         Raises:
             InputError: if a file is missing, or the table is not what the manifest says.
@@ -106,15 +120,17 @@ class RunFolder:
             if not (self.path / name).is_file():
                 raise InputError(f"{self.path} is marked as finished, but {name} is missing")
         sizes = [len(seeds) for seeds in self.inputs.seeds_of_cells]
+        summaries = [RunningSummary() for _ in cells]
         try:
-            columns = read_episodes(self.path / EPISODES, cells, sizes)
+            for index, block in read_blocks(self.path / EPISODES, cells, sizes):
+                summaries[index].add(block)
         except DamagedTableError as error:
             raise InputError(f"{self.path} is marked as finished, but {error}") from None
-        if total_hash(cells, [result_hash(part) for part in columns]) != self.manifest.get("result_hash"):
+        if total_hash(cells, [own.result_hash for own in summaries]) != self.manifest.get("result_hash"):
             raise InputError(
                 f"{self.path} is marked as finished, but {EPISODES} does not give its result_hash"
             )
-        return columns
+        return summaries
 
     def _write_log(self, index: int, parts: Sequence[Part], lines: int) -> None:
         cell, seeds = self.inputs.cells[index], self.inputs.logged(index)

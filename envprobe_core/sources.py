@@ -36,8 +36,25 @@ def engine_sources(roots: Sequence[str] = ROOTS) -> list[Path]:
 
 def engine_sha256(roots: Sequence[str] = ROOTS) -> str:
     """Return SHA-256 over the names and contents of the engine's sources, as `engine_sources` finds them."""
+    return files_sha256(PACKAGE, engine_sources(roots))
+
+
+def package_sha256() -> str:
+    """Return SHA-256 over all of the package's modules and its data: what two machines must share."""
+    root = PACKAGE.parent
+    paths = [path for path in (*PACKAGE.rglob("*.py"), *(root / "data").rglob("*")) if path.is_file()]
+    return files_sha256(root, sorted(paths))
+
+
+def files_sha256(root: Path, paths: Sequence[Path]) -> str:
+    """Return SHA-256 over the names and contents of files.
+
+    Args:
+        root: the folder; names enter the hash relative to it.
+        paths: the files, in the order in which they enter.
+    """
     total = hashlib.sha256()
-    for path in engine_sources(roots):
+    for path in paths:
         content = hashlib.sha256(path.read_bytes()).digest()
-        total.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0" + content)
+        total.update(path.relative_to(root).as_posix().encode() + b"\0" + content)
     return total.hexdigest()

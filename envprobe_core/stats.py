@@ -246,6 +246,11 @@ def _normal_quantile(probability: float) -> float:
     return NormalDist().inv_cdf(probability)
 
 
+def normal_half_width(deviation: np.ndarray | float, n: int, level: float = LEVEL) -> np.ndarray | float:
+    """Half of a mean's normal interval: z s / sqrt(n)."""
+    return _normal_quantile((1 + level) / 2) * deviation / math.sqrt(n)
+
+
 def mean_intervals(
     values: np.ndarray,
     strata: object = None,
@@ -266,7 +271,7 @@ def mean_intervals(
     if len(data) == 1:
         return mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)
     if len(data) > LARGE and strata is None:
-        half = _normal_quantile((1 + level) / 2) * data.std(axis=0) / math.sqrt(len(data))
+        half = normal_half_width(data.std(axis=0), len(data), level)
         return mean, mean - half, mean + half
     draws = bootstrap_means(data, strata, resamples=resamples, seed=seed)
     return mean, *percentile_interval(draws, level)

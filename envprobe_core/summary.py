@@ -6,10 +6,12 @@ import hashlib
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from envprobe_core.cells import Cell
+from envprobe_core.moments import RunningMean
 from envprobe_core.scoring import Columns
-from envprobe_core.stats import mean_intervals, wilson
+from envprobe_core.stats import LARGE, mean_intervals, wilson
 
 ROW_KEYS = (
     "world",
@@ -46,6 +48,14 @@ HASHED = (
     "digest",
 )
 CENSORED = -1
+AVERAGED = (
+    "accuracy",
+    "accuracy_terminal",
+    "accuracy_slot",
+    "probes",
+    "useful_probe_rate",
+    "collapse_onset",
+)
 
 Row = dict[str, object]
 
@@ -60,45 +70,111 @@ def result_hash(columns: Columns) -> str:
     Args:
         columns: the cell's episodes, in any order.
     """
-    columns = _in_order(columns)
+    return hashlib.sha256(_outcomes(_in_order(columns))).hexdigest()
+
+
+def _outcomes(columns: Columns) -> bytes:
+    """Write the outcomes of episodes, in the order given, as they are hashed."""
     outcomes = np.empty((len(columns["seed"]), len(HASHED)), dtype="<i8")
     for position, name in enumerate(HASHED):
         column = columns[name]
         if column.dtype == np.float64:
             column = np.where(np.isnan(column), CENSORED, column)
         outcomes[:, position] = column.view("<i8") if name == "digest" else column
-    return hashlib.sha256(outcomes.tobytes()).hexdigest()
+    return outcomes.tobytes()
 
 
 def total_hash(cells: Sequence[Cell], hashes: Sequence[str]) -> str:
     """Condense the hashes of a run's cells, with the cells' names, into one."""
     lines = (
-        " ".join([*(str(value) for value in cell.key.values()), own]) + "\n"
+        " ".join([*(str(value) for value in (cell.key | cell.profile.identity).values()), own]) + "\n"
         for cell, own in zip(cells, hashes, strict=True)
     )
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def summarise(cells: Sequence[Cell], parts: Sequence[Columns]) -> list[Row]:
-    """Make the summary table.
+class RunningSummary:
+    """A cell's row of the summary table, made in one pass over its episodes in order of seed.
 
-    Accuracies have percentile intervals of the bootstrapped mean, success has Wilson's. Probes
-    are a mean over episodes; the useful-probe rate is the mean of useful / fired over episodes
-    that fired; the onset is the mean over episodes that collapse.
+    No more than `LARGE` accuracies are kept: a mean over more has the normal interval, which needs none.
+
+    Attributes:
+        n: how many episodes there were.
+        success: how many of them succeeded.
+        censored: how many of them never collapsed.
+        means: the running means of the measures that are averaged.
+    """
+
+    def __init__(self) -> None:
+        self.n = self.success = self.censored = 0
+        self.means = {name: RunningMean() for name in AVERAGED}
+        self._digest = hashlib.sha256()
+        self._accuracies: list[npt.NDArray[np.float64]] = []
+
+    def add(self, columns: Columns) -> None:
+        """Take in the cell's next episodes, in order of seed."""
+        fired, onset = columns["probes"] > 0, columns["collapse_onset"]
+        averaged = {
+            name: columns[name] for name in ("accuracy", "accuracy_terminal", "accuracy_slot", "probes")
+        }
+        averaged["useful_probe_rate"] = columns["useful"][fired] / columns["probes"][fired]
+        averaged["collapse_onset"] = onset[~np.isnan(onset)]
+        for name, values in averaged.items():
+            self.means[name].add(values)
+        self._digest.update(_outcomes(columns))
+        self.n += len(onset)
+        self.success += int(columns["success"].sum())
+        self.censored += int(np.isnan(onset).sum())
+        if self.n <= LARGE:
+            self._accuracies.append(columns["accuracy"])
+        else:
+            self._accuracies.clear()
+
+    @property
+    def result_hash(self) -> str:
+        """Return the `result_hash` of all episodes so far."""
+        return self._digest.hexdigest()
+
+    @property
+    def accuracies(self) -> npt.NDArray[np.float64]:
+        """Return every accuracy, [episode], where there are no more than `LARGE`."""
+        return np.concatenate(self._accuracies)
+
+
+def summarise(cells: Sequence[Cell], parts: Sequence[Columns]) -> list[Row]:
+    """Make the summary table from episodes in memory.
 
     Args:
         cells: the cells.
-        parts: the columns of each cell's episodes.
+        parts: the columns of each cell's episodes, in any order.
+
+    Returns:
+        As `summary_rows`.
+    """
+    summaries = []
+    for part in parts:
+        summaries.append(RunningSummary())
+        summaries[-1].add(_in_order(part))
+    return summary_rows(cells, summaries)
+
+
+def summary_rows(cells: Sequence[Cell], summaries: Sequence[RunningSummary]) -> list[Row]:
+    """Make the summary table.
+
+    Accuracies have percentile intervals of the bootstrapped mean (normal ones above `LARGE` episodes),
+    success has Wilson's. Probes are a mean over episodes; the useful-probe rate is the mean of useful / fired
+    over episodes that fired; the onset is the mean over episodes that collapse.
+
+    Args:
+        cells: the cells.
+        summaries: of each.
 
     Returns:
         One row a cell with the keys `ROW_KEYS`; a mean without events, or the interval of a
         single episode, is None.
     """
-    ordered = [_in_order(part) for part in parts]
-    return [
-        _row(cell, part, accuracy)
-        for cell, part, accuracy in zip(cells, ordered, _accuracy_intervals(ordered), strict=True)
-    ]
+    ends = _accuracy_intervals(summaries)
+    return [_row(cell, own, end) for cell, own, end in zip(cells, summaries, ends, strict=True)]
 
 
 def _in_order(columns: Columns) -> Columns:
@@ -107,44 +183,45 @@ def _in_order(columns: Columns) -> Columns:
     return {name: column[order] for name, column in columns.items()}
 
 
-def _accuracy_intervals(parts: Sequence[Columns]) -> np.ndarray:
+def _accuracy_intervals(summaries: Sequence[RunningSummary]) -> np.ndarray:
     """Return mean, low and high end for each cell [cell, 3]; cells of one size share resamples."""
-    ends = np.empty((len(parts), 3))
-    sizes = np.array([len(part["seed"]) for part in parts])
+    ends = np.empty((len(summaries), 3))
+    sizes = np.array([own.n for own in summaries])
     for size in np.unique(sizes):
         same = np.flatnonzero(sizes == size)
-        values = np.stack([parts[index]["accuracy"] for index in same], axis=1)
-        ends[same] = np.stack(mean_intervals(values), axis=1)
+        if size > LARGE:
+            ends[same] = [summaries[index].means["accuracy"].interval()[:3] for index in same]
+        else:
+            values = np.stack([summaries[index].accuracies for index in same], axis=1)
+            ends[same] = np.stack(mean_intervals(values), axis=1)
     return ends
 
 
-def _mean(values: np.ndarray) -> float | None:
-    return float(values.sum() / len(values)) if len(values) else None
-
-
-def _row(cell: Cell, part: Columns, accuracy: np.ndarray) -> Row:
-    n = len(part["seed"])
-    success = wilson(int(part["success"].sum()), n)
-    fired, onset = part["probes"] > 0, part["collapse_onset"]
-    mean, low, high = (None if np.isnan(end) else float(end) for end in accuracy)
+def _row(cell: Cell, own: RunningSummary, accuracy: np.ndarray) -> Row:
+    success = wilson(own.success, own.n)
+    mean, low, high = map(_there, accuracy)
     return {
         "world": cell.world,
         "policy": cell.policy.name,
         "regime": cell.regime.name,
         "protocol": cell.protocol.name,
         "profile": cell.profile.name,
-        "n": n,
+        "n": own.n,
         "accuracy": mean,
         "accuracy_low": low,
         "accuracy_high": high,
-        "accuracy_terminal": _mean(part["accuracy_terminal"]),
-        "accuracy_slot": _mean(part["accuracy_slot"]),
+        "accuracy_terminal": _there(own.means["accuracy_terminal"].mean),
+        "accuracy_slot": _there(own.means["accuracy_slot"].mean),
         "task_success": success.value,
         "task_success_low": success.low,
         "task_success_high": success.high,
-        "probes": _mean(part["probes"]),
-        "useful_probe_rate": _mean(part["useful"][fired] / part["probes"][fired]),
-        "collapse_onset": _mean(onset[~np.isnan(onset)]),
-        "onset_censored": int(np.isnan(onset).sum()),
-        "result_hash": result_hash(part),
+        "probes": _there(own.means["probes"].mean),
+        "useful_probe_rate": _there(own.means["useful_probe_rate"].mean),
+        "collapse_onset": _there(own.means["collapse_onset"].mean),
+        "onset_censored": own.censored,
+        "result_hash": own.result_hash,
     }
+
+
+def _there(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

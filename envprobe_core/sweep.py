@@ -1,13 +1,13 @@
-"""Run whole grids: cells become rows, rows become blocks, blocks run in turn or in several processes."""
+"""Run whole grids: cells become rows, rows become blocks; these run in turn, in processes, on a cluster."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, islice
 from multiprocessing import get_context
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from envprobe_core.agents.simulated import SimulatedAgent
 from envprobe_core.cells import Cell, parse_seeds
+from envprobe_core.cluster import hand_out, scheduler_in_force
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
@@ -24,9 +25,19 @@ from envprobe_core.scoring import Columns, score_episodes
 from envprobe_core.trajectory import Trajectory
 from envprobe_core.worlds import World, make_world
 
-__all__ = ["BATCH_SIZE", "Piece", "Task", "parse_seeds", "plan_tasks", "run_cells", "run_task"]
+__all__ = [
+    "BATCH_SIZE",
+    "Piece",
+    "Task",
+    "parse_seeds",
+    "plan_tasks",
+    "run_cells",
+    "run_task",
+    "stream_cells",
+]
 
 BATCH_SIZE = 4000
+UNDER_WAY = 2  # tasks a process, so that none waits
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 Seeds = npt.NDArray[np.int64]
 Result = TypeVar("Result")
@@ -155,9 +166,8 @@ def run_cells(
         work: what runs and measures a task; a function of a module, with the columns of `run_task` and more.
     """
     of_cell = seeds_of_cells(cells, seeds)
-    tasks = list(plan_tasks(cells, of_cell, batch_size))
     parts = []
-    for part in run_tasks(work, tasks, jobs):
+    for part in stream_cells(cells, of_cell, batch_size=batch_size, jobs=jobs, work=work):
         parts.append(part)
         if progress is not None:
             progress(len(part["seed"]))
@@ -167,6 +177,28 @@ def run_cells(
     order = np.empty(len(asked_cells), dtype=np.int64)
     order[np.lexsort((np.concatenate(of_cell), asked_cells))] = np.lexsort((table["seed"], table["cell"]))
     return {name: column[order] for name, column in table.items()}
+
+
+def stream_cells(
+    cells: Sequence[Cell],
+    seeds: Seeds | Sequence[Seeds] | None = None,
+    *,
+    batch_size: int = BATCH_SIZE,
+    jobs: int = 1,
+    work: Callable[[Task], Columns] = run_task,
+) -> Iterator[Columns]:
+    """Run a grid and yield its episode table block by block, as blocks finish: for any number of episodes.
+
+    No more blocks are in memory than are under way. `moments.running_means` averages them in one pass.
+
+    Args:
+        cells: the settings; the column `cell` holds their positions.
+        seeds: the seeds of all cells, or one array a cell; by default each cell's own.
+        batch_size: rows a block.
+        jobs: processes.
+        work: what runs and measures a task, as in `run_cells`.
+    """
+    return run_tasks(work, plan_tasks(cells, seeds_of_cells(cells, seeds), batch_size), jobs)
 
 
 def seeds_of_cells(cells: Sequence[Cell], seeds: Seeds | Sequence[Seeds] | None) -> list[Seeds]:
@@ -179,16 +211,25 @@ def seeds_of_cells(cells: Sequence[Cell], seeds: Seeds | Sequence[Seeds] | None)
 
 
 def run_tasks(work: Callable[[Task], Result], tasks: Iterable[Task], jobs: int) -> Iterator[Result]:
-    """Do the tasks here, or in that many fresh processes; results come as they finish."""
+    """Do the tasks here, in that many fresh processes, or on the cluster in force; results as they finish."""
     tasks = list(tasks)
+    scheduler = scheduler_in_force()
+    if len(tasks) > 1 and scheduler is not None:
+        yield from hand_out(work, tasks, scheduler)
+        return
     if jobs <= 1 or len(tasks) <= 1:
         yield from map(work, tasks)
         return
+    left, given = iter(tasks), set()
     with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=get_context("spawn")) as pool:
-        with _one_thread_a_process():  # the processes start as tasks are handed in
-            running = [pool.submit(work, task) for task in tasks]
-        for done in as_completed(running):
-            yield done.result()
+        while True:
+            with _one_thread_a_process():  # the processes start as tasks are handed in
+                given |= {pool.submit(work, task) for task in islice(left, UNDER_WAY * jobs - len(given))}
+            if not given:
+                return
+            done, given = wait(given, return_when=FIRST_COMPLETED)
+            while done:  # and let go of each
+                yield done.pop().result()
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What several test modules share: the system's browser, and notebooks made on the spot."""
+"""What several test modules share: the system's browser, a small book, and notebooks made on the spot."""
 
 import os
 import shutil
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from built_book import html, server, small_book  # noqa: F401  (fixtures)
 
 CHROMIUM_ARGUMENTS = [
     "--no-sandbox",

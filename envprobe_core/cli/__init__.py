@@ -7,7 +7,7 @@ import typer
 from typer.exceptions import TyperException
 
 from envprobe_core import __version__
-from envprobe_core.cli import calibrate, claims, listing, reproduce, run
+from envprobe_core.cli import answers, calibrate, claims, estimate, listing, reproduce, run, store
 from envprobe_core.errors import InputError
 
 app = typer.Typer(
@@ -35,11 +35,14 @@ def _options(
 
 
 app.command("run")(run.run)
+app.command("estimate")(estimate.estimate)
 app.command("recompute")(run.recompute)
 app.command("reproduce")(reproduce.reproduce)
 app.command("book")(reproduce.book)
 app.command("calibrate")(calibrate.calibrate)
 app.command("claims")(claims.claims)
+app.command("answers")(answers.answers)
+app.add_typer(store.app, name="store")
 app.command("list")(listing.list_names)
 
 
@@ -63,5 +66,6 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _fail(message: str) -> NoReturn:
-    print(f"envprobe: {' '.join(message.split())}", file=sys.stderr)
+    if message:  # a group of commands without a command has shown its help instead
+        print(f"envprobe: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(2)

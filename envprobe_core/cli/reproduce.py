@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from envprobe_core import book as pages
+from envprobe_core.cli.clustering import Scheduler, SchedulerFile, chosen_scheduler, handing_out
 from envprobe_core.notebooks import ROOT, Job, missing_parameters, plan
 from envprobe_core.parameters import parse_assignments
 
@@ -43,14 +44,20 @@ def reproduce(
     ] = None,
     param: Parameters = None,
     jobs: Jobs = _CORES,
+    scheduler: Scheduler = None,
+    scheduler_file: SchedulerFile = None,
 ) -> None:
     """Execute the paper's sections, those that changed.
 
     A section is skipped if nothing it depends on has changed: its cells, its parameters, the
     engine, the data. The results lie in book/executed/ and state the parameters they ran with.
+    With `--scheduler` every grid of more than one block is computed by a Dask cluster.
     Exit code 1 if a section failed, 2 if a name or value is not accepted.
     """
-    if not _execute(sections or [], parse_assignments(param or []), jobs):
+    given = parse_assignments(param or [])
+    with handing_out(chosen_scheduler(scheduler, scheduler_file)):
+        done = _execute(sections or [], given, jobs)
+    if not done:
         raise typer.Exit(1)
 
 
@@ -61,6 +68,8 @@ def book(
         Path | None,
         typer.Option("--out", metavar="DIR", help="Build a book of its own in DIR, beside the checkout's."),
     ] = None,
+    scheduler: Scheduler = None,
+    scheduler_file: SchedulerFile = None,
 ) -> None:
     """Execute the sections that changed, then build the book.
 
@@ -70,7 +79,9 @@ def book(
     given = parse_assignments(param or [])
     plan((), given)
     root = pages.stage(out) if out else ROOT
-    if not _execute([], given, jobs, root / "book" / "executed"):
+    with handing_out(chosen_scheduler(scheduler, scheduler_file)):
+        done = _execute([], given, jobs, root / "book" / "executed")
+    if not done:
         typer.echo("the book was not built, because a section failed", err=True)
         raise typer.Exit(1)
     index = pages.html_folder(root) / "index.html"

@@ -8,56 +8,67 @@ from typing import Annotated, Any
 
 import typer
 
+from envprobe_core.cli import asking, clustering, modelling
+from envprobe_core.errors import InputError
+
 ALL = "all"
 LISTED = 20  # disagreements that are spelled out
 WIDTH = 200  # of the table where standard output is no terminal
 
 
+Worlds = Annotated[
+    list[str],
+    typer.Option("--world", metavar="W", help="World; may be repeated; `all` for every one."),
+]
+Policies = Annotated[
+    list[str],
+    typer.Option("--policy", metavar="P", help="Policy; may be repeated; `all` for every one."),
+]
+Regime = Annotated[str, typer.Option("--regime", metavar="R", help="Stress regime.")]
+Protocols = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--protocol",
+        metavar="P",
+        help="Protocol, also with switches turned, as in paper:clock=stands,end=success; may be repeated.",
+        show_default="paper",
+    ),
+]
+Seeds = Annotated[
+    str | None,
+    typer.Option(
+        "--seeds",
+        metavar="A:B",
+        help="Seeds A..B-1, a seed, or several of these with commas.",
+        show_default="the regime's own; at S2 0:220, under released 42:262",
+    ),
+]
+Budget = Annotated[
+    int | None,
+    typer.Option("--budget", metavar="N", help="Probes an episode may fire.", show_default="horizon / 4"),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        "--threshold",
+        metavar="X",
+        help="Score from which a policy probes; for policies that have one.",
+        show_default="1.5",
+    ),
+]
+
+
 def run(
-    world: Annotated[
-        list[str],
-        typer.Option("--world", metavar="W", help="World; may be repeated; `all` for every one."),
-    ],
-    policy: Annotated[
-        list[str],
-        typer.Option("--policy", metavar="P", help="Policy; may be repeated; `all` for every one."),
-    ],
+    world: Worlds,
+    policy: Policies,
     out: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Folder of the run; made if it is not there.")
     ],
-    regime: Annotated[str, typer.Option("--regime", metavar="R", help="Stress regime.")] = "S2",
-    protocol: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--protocol",
-            metavar="P",
-            help="Protocol, also with switches turned, as in paper:clock=stands,end=success; "
-            "may be repeated.",
-            show_default="paper",
-        ),
-    ] = None,
-    seeds: Annotated[
-        str | None,
-        typer.Option(
-            "--seeds",
-            metavar="A:B",
-            help="Seeds A..B-1, a seed, or several of these with commas.",
-            show_default="the regime's own; at S2 0:220, under released 42:262",
-        ),
-    ] = None,
-    budget: Annotated[
-        int | None,
-        typer.Option("--budget", metavar="N", help="Probes an episode may fire.", show_default="horizon / 4"),
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            "--threshold",
-            metavar="X",
-            help="Score from which a policy probes; for policies that have one.",
-            show_default="1.5",
-        ),
-    ] = None,
+    regime: Regime = "S2",
+    protocol: Protocols = None,
+    seeds: Seeds = None,
+    budget: Budget = None,
+    threshold: Threshold = None,
     profile: Annotated[
         str, typer.Option("--profile", metavar="NAME", help="Profile of the simulated agent.")
     ] = "typical",
@@ -91,23 +102,62 @@ def run(
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON array, an object a cell, and nothing else.")
     ] = False,
+    scheduler: clustering.Scheduler = None,
+    scheduler_file: clustering.SchedulerFile = None,
+    agent: modelling.Agent = modelling.SIMULATED,
+    model: modelling.Model = None,
+    judge_model: modelling.JudgeModel = None,
+    base_url: modelling.BaseUrl = None,
+    concurrency: modelling.Concurrency = None,
+    max_cost: modelling.MaxCost = None,
+    prices: modelling.Prices = None,
+    store: modelling.Store = None,
+    replay_only: modelling.ReplayOnly = False,
+    replay: modelling.Replay = None,
+    timeout: modelling.Timeout = None,
+    attempts: modelling.Attempts = None,
 ) -> None:
     """Run policies in worlds and keep every step.
 
     DIR gets episodes.parquet (a row an episode), manifest.json (inputs, versions, hashes) and
     logs/ (a JSON object a step, a file a cell). A run that was interrupted goes on where it
     stopped; a finished one is not repeated; a folder that holds something else is left alone.
+    With `--agent openai` a language model acts: every answer is stored before it is used, so that the
+    same command goes on after an interruption without paying twice, and calls.jsonl says what was asked.
+    The key is read from OPENAI_API_KEY and appears nowhere. With `--scheduler` a Dask cluster computes,
+    and the same folder comes of it; a language model's calls are made here all the same.
     `envprobe list` names the worlds, policies, protocols, regimes and profiles.
     """
     from envprobe_core.manifest import make_inputs
     from envprobe_core.policies import POLICIES
     from envprobe_core.runstore import open_run
-    from envprobe_core.summary import summarise
+    from envprobe_core.summary import summary_rows
     from envprobe_core.worlds import WORLDS
 
+    options = modelling.ModelOptions(
+        model,
+        judge_model,
+        base_url,
+        concurrency,
+        max_cost,
+        prices,
+        store,
+        replay_only,
+        replay,
+        timeout,
+        attempts,
+    )
+    asked = modelling.chosen_agent(agent, options, profile)
+    if asked is not None and jobs is not None:
+        raise InputError("--jobs is for the simulated agent; for a language model give --concurrency")
+    cluster = clustering.chosen_scheduler(scheduler, scheduler_file)
+    if cluster is not None and asked is not None:
+        typer.echo("calls are made here, beside the store and the cap: the cluster is not used", err=True)
+    elif cluster is not None and jobs is not None:
+        raise InputError("--jobs is for processes of this machine; a cluster has its workers")
     inputs = make_inputs(
-        _every(world, WORLDS),
-        _every(policy, POLICIES),
+        every(world, WORLDS),
+        every(policy, POLICIES),
         regime,
         protocol or ["paper"],
         profile,
@@ -115,28 +165,41 @@ def run(
         threshold,
         seeds,
         logs,
+        asked,
     )
     with open_run(out, inputs) as folder:
         if folder.finished:
             typer.echo(f"{out}: this run is finished already; nothing was repeated", err=True)
-            columns = folder.read()
+            summaries = folder.read()
+        elif asked is not None:
+            with asking.stopped_runs():
+                summaries = asking.run_on_model(folder, options.service(asked, out))
         else:
             from envprobe_core.running import run_missing
 
-            with _lost_processes(), _progress("episodes") as show:
-                missing = folder.missing()
-                columns = run_missing(folder, missing, jobs=jobs, batch_size=batch_size, progress=show)
-    rows = summarise(inputs.cells, columns)
+            if cluster is not None:
+                clustering.announce(cluster)
+            with _lost_processes(), clustering.lost_clusters(), _progress("episodes") as show:
+                summaries = run_missing(
+                    folder,
+                    folder.missing(),
+                    jobs=jobs,
+                    batch_size=batch_size,
+                    progress=show,
+                    scheduler=cluster,
+                )
+    rows = summary_rows(inputs.cells, summaries)
     if json:
         import orjson
 
         sys.stdout.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode() + "\n")
     else:
         _print_table(rows)
-        episodes = sum(len(part["seed"]) for part in columns)
-        typer.echo(
-            f"{len(rows)} cells, {episodes} episodes, {inputs.regime}, profile {inputs.profile}: {out}"
-        )
+        episodes = sum(own.n for own in summaries)
+        acting = f"profile {inputs.profile}" if asked is None else f"model {asked.settings.model}"
+        typer.echo(f"{len(rows)} cells, {episodes} episodes, {inputs.regime}, {acting}: {out}")
+        if asked is not None:
+            typer.echo(asking.say_calls(out))
 
 
 def recompute(
@@ -159,7 +222,7 @@ def recompute(
     typer.echo(report.text)
 
 
-def _every(names: list[str], known: Iterable[str]) -> list[str]:
+def every(names: list[str], known: Iterable[str]) -> list[str]:
     """Replace the word `all` by every name."""
     return [each for name in names for each in (known if name == ALL else [name])]
 

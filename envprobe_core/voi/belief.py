@@ -6,6 +6,8 @@ episode itself: how often a value that was evident before had changed when it wa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from envprobe_core.voi.knowledge import Knowledge
@@ -28,7 +30,7 @@ class ChangePointBelief:
     def __init__(self, world: World, knowledge: Knowledge, rows: int) -> None:
         """Start with nothing but what can never change."""
         self.knowledge = knowledge
-        kinds = int(knowledge.kind.max()) + 1
+        kinds = len(knowledge.spans)
         fixed = knowledge.fixed()
         self.value = np.where(fixed, 0, UNKNOWN).astype(np.int8)
         self.chance = fixed.astype(np.float64)
@@ -46,15 +48,18 @@ class ChangePointBelief:
 
     def hazard(self) -> Floats:
         """Return each field's chance to change in one step, [row, field]; 0 where it cannot by itself."""
-        rate = (self.changes / self.steps)[:, self.knowledge.kind]
-        return np.where(self.knowledge.loose(self.value), rate, 0.0)
+        rate = self.changes / self.steps
+        hazard = np.zeros(self.value.shape)
+        for kind, (span, loose) in enumerate(zip(self.knowledge.spans, self._loose(), strict=True)):
+            hazard[:, span] = np.where(loose, rate[:, kind : kind + 1], 0.0)
+        return hazard
 
     def step(self, moving: Mask) -> None:
         """Let the world move once in some rows, [row]: a change leads away, or by luck back."""
         hazard = np.where(moving[:, None], self.hazard(), 0.0)
-        stays = self.chance * (1.0 - hazard)
         returns = (1.0 - self.chance) * (hazard * self.knowledge.landing)
-        self.chance = np.where(self.value == UNKNOWN, 0.0, stays + returns)
+        self.chance = self.chance * (1.0 - hazard) + returns
+        self.chance[self.value == UNKNOWN] = 0.0
         self.since += moving[:, None]
 
     def learn(self, known: Mask, value: Values, touched: Mask) -> None:
@@ -65,39 +70,46 @@ class ChangePointBelief:
             value: [row, field], their values.
             touched: [row, field], which ones the agent's own action may have changed: they count for nothing.
         """
-        counted = known & (self.value != UNKNOWN) & self.knowledge.loose(self.value) & ~touched
-        counted &= self.watched & (self.since > 0)
+        counted = known & (self.value != UNKNOWN) & ~touched & self.watched & (self.since > 0)
         changed = counted & (value != self.value)
-        # what comes back when it changes twice looks unchanged: no longer wait than the mean says more
-        wait = self._wait()
-        stayed = np.where(self.knowledge.landing == 1.0, np.minimum(self.since, wait), self.since)
-        steps = np.where(changed, np.minimum((self.since + 1) * 0.5, wait), stayed)
-        self._count(changed.astype(np.float64), np.where(counted, steps, 0.0))
-        self.value = np.where(known, value, self.value)
-        self.chance = np.where(known, 1.0, self.chance)
-        self.since = np.where(known, 0, self.since)
-        self.watched = known | self.watched
+        for kind, (span, loose) in enumerate(zip(self.knowledge.spans, self._loose(), strict=True)):
+            seen, gone, since = counted[:, span] & loose, changed[:, span] & loose, self.since[:, span]
+            wait = self._wait(kind)
+            # what comes back when it changes twice looks unchanged: no longer wait than the mean says more
+            stayed = np.minimum(since, wait) if self.knowledge.landing[span.start] == 1.0 else since
+            steps = np.where(gone, np.minimum((since + 1) * 0.5, wait), stayed)
+            self._count(kind, gone.astype(np.float64), np.where(seen, steps, 0.0))
+        np.copyto(self.value, value, where=known)
+        self.chance[known], self.since[known] = 1.0, 0
+        self.watched |= known
 
     def miss(self, missed: Mask) -> None:
         """Doubt, by Bayes' rule, what should have been seen and was not, [row, field]."""
+        if not missed.any():
+            return
         overlooked = self.chance * self._overlooked
         total = np.where(missed, overlooked + (1.0 - self.chance), 1.0)
         doubted = np.where(total > 0.0, overlooked / np.where(total > 0.0, total, 1.0), 0.0)
         gone = np.where(missed & self.watched, 1.0 - doubted, 0.0)
-        self._count(gone, gone * np.minimum((self.since + 1) * 0.5, self._wait()))
-        self.chance = np.where(missed, doubted, self.chance)
-        self.watched = self.watched & ~missed
+        for kind, span in enumerate(self.knowledge.spans):
+            steps = np.minimum((self.since[:, span] + 1) * 0.5, self._wait(kind))
+            self._count(kind, gone[:, span], gone[:, span] * steps)
+        np.copyto(self.chance, doubted, where=missed)
+        self.watched &= ~missed
 
-    def _wait(self) -> Floats:
-        """Return the mean number of steps between changes, by what is known so far, [row, field]."""
-        return (self.steps / self.changes)[:, self.knowledge.kind]
+    def _loose(self) -> Iterator[Mask]:
+        """Say for each kind which of its fields could change by themselves, [row, field of the kind]."""
+        loose = self.knowledge.loose(self.value)
+        return (loose[:, span] for span in self.knowledge.spans)
 
-    def _count(self, changes: Floats, steps: Floats) -> None:
-        """Add the changes seen and the steps watched to those of each kind, field by field."""
-        for kind in range(self.changes.shape[1]):
-            mine = self.knowledge.kind == kind
-            for seen, total in ((changes, self.changes), (steps, self.steps)):
-                total[:, kind] += np.add.accumulate(seen[:, mine], axis=1)[:, -1]
+    def _wait(self, kind: int) -> Floats:
+        """Return the mean number of steps between changes, by what is known so far, [row, 1]."""
+        return (self.steps[:, kind] / self.changes[:, kind])[:, None]
+
+    def _count(self, kind: int, changes: Floats, steps: Floats) -> None:
+        """Add the changes seen and the steps watched to those of a kind, field by field."""
+        self.changes[:, kind] += np.add.accumulate(changes, axis=1)[:, -1]
+        self.steps[:, kind] += np.add.accumulate(steps, axis=1)[:, -1]
 
     def right(self, value: Values) -> Floats:
         """Return the chance that the agent's beliefs are right, [row, field].

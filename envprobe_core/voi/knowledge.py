@@ -55,12 +55,12 @@ class Knowledge:
     """What is known of a block's rows; the base is a world of which only the fields are known.
 
     Attributes:
-        kind: [field], the hazard that the field shares with others of its type.
+        spans: the fields of each kind that changes by itself; those of one kind share a hazard.
         landing: [field], the chance that a change leads back to the value that stood before.
         goal: the field that says whether the task is done; `done_value`: [row], the value it has then.
     """
 
-    kind: Ints
+    spans: tuple[slice, ...]
     landing: Floats
     goal: int
     done_value: Ints
@@ -126,7 +126,7 @@ class ToolKnowledge(Knowledge):
         super().__init__(world, rows)
         self.n = world.tools
         self.needs = static.needs_bits[rows]
-        self.kind = np.zeros(world.fields, dtype=np.int64)
+        self.spans = (slice(0, self.n),)
         self.landing = np.zeros(world.fields)
         self.goal = world.fields - 1
         self.done_value = np.ones(self.rows, dtype=np.int64)
@@ -195,8 +195,7 @@ class PlacedKnowledge(Knowledge):
         self.things = slice(first, first + things)
         self.locks = slice(first + things, first + things + keyed.shape[1])
         self.keyed, self.places = keyed, places
-        self.kind = np.zeros(self.world.fields, dtype=np.int64)
-        self.kind[self.locks] = 1
+        self.spans = (self.things, self.locks)
         self.landing = np.zeros(self.world.fields)
         self.landing[self.things] = 1.0 / places
         self.landing[self.locks] = 1.0

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -95,11 +96,12 @@ class ToolDAGWorld(World):
     name = "tooldag"
     title = "ToolDAGWorld"
     code = 1
+    sizes: ClassVar[tuple[int, int, int]] = TOOLS
 
     def __init__(self, regime: Regime, protocol: Protocol) -> None:
         """Set 5, 9 or 16 tools with 1, 2 or 3 prerequisites each."""
         super().__init__(regime, protocol)
-        self.tools = TOOLS[regime.complexity]
+        self.tools = self.sizes[regime.complexity]
         self.prerequisites = PREREQUISITES[regime.density]
         parts = ("loaded", "dependency satisfied", "subgoal complete")
         self.field_names = tuple(f"{part}({t})" for part in parts for t in range(self.tools))

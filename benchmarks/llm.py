@@ -1,0 +1,108 @@
+"""Speed of a run on a model: calls a second against a slow server, and stored answers a second at a replay.
+
+`python benchmarks/llm.py` prints one JSON object. The server is the scripted one, in a process of its own,
+with 200 ms before each answer; the ideal is concurrency / latency. Store, engine and logs are part of every
+figure. The throughput is taken between a tenth and nine tenths of the calls: the start of Python, and the
+end, where fewer than `concurrency` episodes are left, are no part of it. Processor seconds are given too:
+on a machine that others use they say more than the clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from envprobe_core.llm.asking import ModelSettings
+from envprobe_core.llm.client import Counts, Limits
+from envprobe_core.llm.hiding import PLACEHOLDER, Secret
+from envprobe_core.llm.identity import ModelAgent
+from envprobe_core.llm.prices import read_prices
+from envprobe_core.llm.prompts import PROMPT_VERSION
+from envprobe_core.llm.running import Service, run_missing
+from envprobe_core.llm.store import AnswerStore
+from envprobe_core.manifest import make_inputs
+from envprobe_core.runstore import open_run, read_manifest
+
+LATENCY = 0.2
+CONCURRENCY = 64
+EPISODES = 330  # of 31 answers each at S2: 10,230
+TARGETS = {"share_of_ideal": 0.85, "replayed_per_second": 3_000}
+
+
+def start_server(latency: float) -> tuple[subprocess.Popen[str], str]:
+    """Start the scripted server; return its process and address."""
+    command = [sys.executable, "-m", "envprobe_core.llm.server", "--latency", str(latency)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    return process, process.stdout.readline().strip()
+
+
+def run(folder: Path, service: Service, episodes: int) -> dict[str, float]:
+    """Run episodes of one cell into a folder; seconds, processor seconds, and the steady rate of calls."""
+    inputs = make_inputs(["tooldag"], ["simple"], seeds=f"0:{episodes}", agent=service.agent)
+    marks: list[tuple[int, float]] = []
+
+    def notice(done: int, counts: Counts) -> None:
+        marks.append((counts.calls + counts.replayed, time.perf_counter()))
+
+    begin, processor = time.perf_counter(), time.process_time()
+    with open_run(folder, inputs) as opened:
+        run_missing(opened, opened.missing(), service, notice)
+    seconds, processor = time.perf_counter() - begin, time.process_time() - processor
+    total = marks[-1][0]
+    early = next(mark for mark in marks if mark[0] >= total / 10)
+    late = next(mark for mark in marks if mark[0] >= total * 9 / 10)
+    return {
+        "answers": total,
+        "seconds": seconds,
+        "processor_seconds": processor,
+        "answers_per_second": total / seconds,
+        "steady_per_second": (late[0] - early[0]) / max(late[1] - early[1], 1e-9),
+    }
+
+
+def measure(latency: float, concurrency: int, episodes: int) -> dict[str, Any]:
+    """Take both measurements, on one store."""
+    agent = ModelAgent("local", PROMPT_VERSION, ModelSettings("gpt-4o-mini"))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        server, url = start_server(latency)
+        try:
+            store = AnswerStore(folder / "answers.sqlite")
+            service = Service(agent, store, Secret(PLACEHOLDER), url, Limits(concurrency), read_prices())
+            live = run(folder / "live", service, episodes)
+            store.close()
+        finally:
+            server.terminate()
+            server.wait()
+        store = AnswerStore(folder / "answers.sqlite", writable=False)
+        replay = run(folder / "replay", Service(agent, store), episodes)
+        store.close()
+        hashes = {read_manifest(folder / name)["result_hash"] for name in ("live", "replay")}
+    ideal = concurrency / latency
+    return {
+        "latency": latency,
+        "concurrency": concurrency,
+        "ideal_per_second": ideal,
+        "live": live,
+        "share_of_ideal": live["steady_per_second"] / ideal,
+        "replay": replay,
+        "replayed_per_second": replay["answers_per_second"],
+        "same_results": len(hashes) == 1,
+        "targets": TARGETS,
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--latency", type=float, default=LATENCY)
+    parser.add_argument("--concurrency", type=int, default=CONCURRENCY)
+    parser.add_argument("--episodes", type=int, default=EPISODES)
+    given = parser.parse_args()
+    print(json.dumps(measure(given.latency, given.concurrency, given.episodes), indent=2))

@@ -1,0 +1,85 @@
+"""A run on a language model, as the terminal shows it: the live line, the last line, why it stopped."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from envprobe_core.llm.client import Counts
+    from envprobe_core.llm.running import Service
+    from envprobe_core.runstore import RunFolder
+    from envprobe_core.summary import RunningSummary
+
+
+def run_on_model(folder: RunFolder, service: Service) -> list[RunningSummary]:
+    """Run what a folder lacks, with a live line on standard error where that is a terminal."""
+    from envprobe_core.llm.running import run_missing
+
+    missing = folder.missing()
+    try:
+        with _live_line(sum(len(part.seeds) for part in missing), service) as notice:
+            return run_missing(folder, missing, service, notice)
+    finally:
+        service.answers.close()
+
+
+@contextmanager
+def _live_line(total: int, service: Service) -> Iterator[Callable[[int, Counts], None] | None]:
+    """Show episodes, calls, answers from the store, tokens, cost and unusable answers."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from envprobe_core.llm.prices import dollars
+
+    priced = bool(service.prices)
+    columns = (TextColumn("episodes"), BarColumn(10), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(
+        *columns, TextColumn("{task.description}"), console=Console(stderr=True), transient=True
+    ) as progress:
+        task = progress.add_task("", total=total)
+
+        def notice(done: int, counts: Counts) -> None:
+            cost = f", {dollars(counts.cost)}" if priced else ""
+            text = (
+                f"{counts.calls} calls ({counts.faults} failed), {counts.replayed} from the store, "
+                f"{counts.prompt_tokens}+{counts.completion_tokens} tokens{cost}, {counts.unusable} unusable"
+            )
+            progress.update(task, completed=done, description=text)
+
+        yield notice
+
+
+def say_calls(folder: Path) -> str:
+    """Say in one line what a run on a model asked for, and how much of it was invalid."""
+    from envprobe_core.llm.running import total_tally
+    from envprobe_core.runstore import CALLS
+
+    total = total_tally((folder / CALLS).read_bytes())
+    verdicts = (
+        f", {total['invalid_verdicts']} of {total['verdicts']} verdicts invalid" if total["verdicts"] else ""
+    )
+    return (
+        f"{total['calls']} answers ({total['reasks']} asked again), {total['invalid_updates']} belief "
+        f"updates invalid{verdicts}, {total['prompt_tokens']} + {total['completion_tokens']} tokens"
+    )
+
+
+@contextmanager
+def stopped_runs() -> Iterator[None]:
+    """Say in one line why a run on a model stopped, and end with exit code 1."""
+    from envprobe_core.llm.stopping import RunStoppedError
+
+    try:
+        yield
+    except RunStoppedError as error:
+        typer.echo(f"envprobe: {error}", err=True)
+        raise typer.Exit(1) from None

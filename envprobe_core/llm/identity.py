@@ -1,0 +1,85 @@
+"""Which model a run asks, and how: what its manifest, logs and hash carry, and what its cells are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from envprobe_core.errors import InputError
+from envprobe_core.llm.asking import ModelSettings
+from envprobe_core.profiles import AgentProfile
+
+LONGEST_NAME = 120
+HIGHEST_TEMPERATURE = 2.0
+
+
+@dataclass(frozen=True)
+class ModelAgent:
+    """A language model as the agent of a run.
+
+    Attributes:
+        provider: who answers, as in the keys of answers.
+        prompt_version: of the prompts it is asked with.
+        settings: which model, and how.
+    """
+
+    provider: str
+    prompt_version: str
+    settings: ModelSettings
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be asked for."""
+        for name in (self.provider, self.settings.model, self.settings.judge_model):
+            if name is not None and not (name.isprintable() and 0 < len(name) <= LONGEST_NAME):
+                raise InputError(f"model {name[:LONGEST_NAME]!r}: accepted are 1..{LONGEST_NAME} letters")
+        if not 0 <= self.settings.temperature <= HIGHEST_TEMPERATURE:
+            raise InputError(f"temperature {self.settings.temperature} is not in 0..{HIGHEST_TEMPERATURE:g}")
+
+    def as_dict(self) -> dict[str, object]:
+        """Return every value by name, as a manifest states them."""
+        return {
+            "kind": "openai",
+            "provider": self.provider,
+            "prompt_version": self.prompt_version,
+            **asdict(self.settings),
+        }
+
+    @classmethod
+    def from_dict(cls, stated: Mapping[str, object]) -> ModelAgent:
+        """Read what a manifest states.
+
+        Raises:
+            TypeError: if it states something else.
+        """
+        rest = dict(stated)
+        if rest.pop("kind", None) != "openai":
+            raise TypeError("the agent is of another kind")
+        provider, version = str(rest.pop("provider")), str(rest.pop("prompt_version"))
+        return cls(provider, version, ModelSettings(**rest))  # type: ignore[arg-type]
+
+    @property
+    def profile(self) -> AgentProfile:
+        """Return what stands in the place of a simulated agent's profile: how its table is scored."""
+        return ModelProfile(
+            self.settings.model,
+            writes="number",
+            keeps_open=True,
+            assumption="A language model: its errors are its own.",
+            agent=tuple(self.as_dict().items()),
+        )
+
+
+@dataclass(frozen=True)
+class ModelProfile(AgentProfile):
+    """The scoring habits of a language model's table, and who it is; its rates are not used."""
+
+    agent: tuple[tuple[str, object], ...] = ()
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """Return what logs and hashes carry of it."""
+        return {"agent": dict(self.agent)}
+
+    def as_dict(self) -> dict[str, object]:
+        """Return how its table is scored, for manifests."""
+        return {"name": self.name, "writes": self.writes, "keeps_open": self.keeps_open}

@@ -1,0 +1,338 @@
+"""Past one machine: a real scheduler and real workers, some of which are killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cloudpickle import dumps
+
+from envprobe_core import cluster, execution, notebooks
+from envprobe_core.atlas.running import load_atlas
+from envprobe_core.cells import make_cell
+from envprobe_core.cli.clustering import chosen_scheduler, handing_out
+from envprobe_core.errors import InputError
+from envprobe_core.scoring import Columns
+from envprobe_core.sources import PACKAGE
+from envprobe_core.sweep import Task, run_cells, run_task
+
+ENVPROBE = [sys.executable, "-m", "envprobe_core"]
+RUN = ["run", "--world", "graphnav", "--world", "tooldag", "--policy", "simple", "--policy", "yoked"]
+RUN += ["--protocol", "observed", "--seeds", "0:1500", "--logs", "sample:200", "--batch-size", "60"]
+DASK = "import sys; from dask.__main__ import main; sys.argv[0] = 'dask'; main()"
+WITHOUT_PACKAGE = f"import sys; sys.modules['envprobe_core'] = None; {DASK}"
+PATIENCE = 60
+
+pytestmark = pytest.mark.xdist_group("cluster")
+
+
+class Cluster:
+    """A scheduler and its workers, each a process of its own, all on this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.file = folder, folder / "scheduler.json"
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.start()
+
+    def start(self) -> None:
+        self.file.unlink(missing_ok=True)
+        given = ["scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+        self.scheduler = self._process([*given, "--scheduler-file", self.file])
+
+    def add_worker(self, program: str = DASK, **environment: str) -> subprocess.Popen[bytes]:
+        given = ["worker", "--scheduler-file", self.file, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        given += ["--death-timeout", str(PATIENCE), "--local-directory", self.folder]
+        self.workers.append(self._process(given, program, environment))
+        return self.workers[-1]
+
+    def wait_for(self, workers: int) -> None:
+        def joined() -> bool:
+            with contextlib.suppress(InputError):
+                return cluster.check_cluster(self.address)[0] == workers
+            return False
+
+        wait_for(self.file.exists)
+        wait_for(joined)
+
+    @property
+    def address(self) -> str:
+        return cluster.read_scheduler_file(self.file)
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.kill()
+        for process in self.processes:
+            process.wait()
+
+    def _process(
+        self, given: list[object], program: str = DASK, environment: dict[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        with (self.folder / f"{len(self.processes)}.txt").open("wb") as told:
+            self.processes.append(
+                subprocess.Popen(
+                    [sys.executable, "-c", program, *map(str, given)],
+                    stdout=told,
+                    stderr=told,
+                    env=os.environ | (environment or {}),
+                )
+            )
+        return self.processes[-1]
+
+
+@pytest.fixture(scope="module")
+def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    started = Cluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        started.add_worker()
+        started.add_worker()
+        started.wait_for(2)
+        yield started
+    finally:
+        started.stop()
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of the run that this machine makes alone."""
+    folder = tmp_path_factory.mktemp("local") / "run"
+    subprocess.run([*ENVPROBE, *RUN[:-2], "--jobs", "1", "--out", str(folder)], check=True)
+    return contents(folder)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def running(*given: object) -> Iterator[subprocess.Popen[str]]:
+    """A command that is stopped, by its id, whatever happens."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([*ENVPROBE, *map(str, given)], **pipes)  # type: ignore[call-overload]
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def stored(run: Path) -> int:
+    return len(list(run.glob("parts/*.json")))
+
+
+def marking() -> Callable[[Task], Columns]:
+    """Make a function, of no module, that runs a task and says in which process."""
+
+    def marked(task: Task) -> Columns:
+        columns = run_task(task)
+        return columns | {"process": np.full(len(columns["seed"]), os.getpid())}
+
+    return marked
+
+
+def test_a_grid_has_the_same_episodes_on_a_cluster(
+    two_workers: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = [make_cell(world, "yoked") for world in ("tooldag", "objectstate")]
+    here = run_cells(cells, np.arange(90), batch_size=20, work=marking())
+    monkeypatch.setenv(cluster.ENVIRONMENT, two_workers.address)
+    there = run_cells(cells, np.arange(90), batch_size=20, jobs=2, work=marking())
+    one_block = run_cells(cells[:1], np.arange(9), work=marking())
+    assert set(here.pop("process")) == set(one_block["process"]) == {os.getpid()}
+    assert set(there.pop("process")) == {worker.pid for worker in two_workers.workers}
+    assert list(here) == list(there)
+    for name in here:
+        np.testing.assert_array_equal(here[name], there[name])
+
+
+def test_the_atlas_has_the_same_verdicts_on_a_cluster(
+    two_workers: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = {"profiles": 3, "seeds_each": 3, "protocol": "observed released", "resamples": 100}
+    here = load_atlas(**small, jobs=1)
+    monkeypatch.setenv(cluster.ENVIRONMENT, two_workers.address)
+    there = load_atlas(**small, jobs=1)
+    for name in ("verdict", "estimate", "support"):
+        np.testing.assert_array_equal(getattr(here, name), getattr(there, name))
+    for name, level in here.levels.items():
+        np.testing.assert_array_equal(level, there.levels[name])
+
+
+NOTEBOOK = """\
+import os
+import numpy as np
+from envprobe_core.cells import make_cell
+from envprobe_core.sweep import run_cells, run_task
+def where(task):
+    columns = run_task(task)
+    return columns | {"process": np.full(len(columns["seed"]), os.getpid())}
+table = run_cells([make_cell("tooldag", "simple")], np.arange(40), batch_size=5, work=where)
+print(*sorted(set(table["process"].tolist())))
+"""
+
+
+def test_the_kernels_of_sections_use_the_cluster(
+    two_workers: Cluster, checkout: Path, write_notebook: Callable[..., Path]
+) -> None:
+    write_notebook("demo", "", NOTEBOOK)
+    with handing_out(two_workers.address):
+        (outcome,) = execution.run(notebooks.plan(root=checkout), 1)
+    assert outcome.error is None
+    printed = (checkout / "book" / "executed" / "demo.ipynb").read_text()
+    processes = sorted(worker.pid for worker in two_workers.workers)
+    assert " ".join(map(str, processes)) in printed
+    assert cluster.ENVIRONMENT not in os.environ
+
+
+def test_a_fault_of_the_work_is_told_as_it_is(two_workers: Cluster) -> None:
+    with pytest.raises(ZeroDivisionError, match="division by zero"):
+        list(cluster.hand_out(lambda number: 1 // number, range(3), two_workers.address))
+    with pytest.raises(FileNotFoundError, match="absent"):
+        list(cluster.hand_out(lambda name: Path(name).read_text(), ["absent"], two_workers.address))
+
+
+def test_workers_that_would_compute_something_else_are_refused(two_workers: Cluster, tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "envprobe_core", ignore=shutil.ignore_patterns("__pycache__"))
+    with (tmp_path / "envprobe_core" / "noise.py").open("a") as changed:
+        changed.write("OTHER = True\n")
+    (tmp_path / "data").symlink_to(PACKAGE.parent / "data")
+    for program, environment, words in (
+        (WITHOUT_PACKAGE, {}, "no envprobe_core; install the version that is here"),
+        (DASK, {"PYTHONPATH": str(tmp_path)}, "install the same everywhere"),
+    ):
+        odd = two_workers.add_worker(program, **environment)
+        refused: list[str] = []
+
+        def say_no(refused: list[str] = refused) -> bool:
+            try:
+                cluster.check_cluster(two_workers.address)
+            except InputError as error:
+                refused.append(str(error))
+            return bool(refused)
+
+        wait_for(say_no)
+        assert words in refused[0]
+        assert "worker tcp://127.0.0.1:" in refused[0]
+        run = tmp_path / "run"
+        done = subprocess.run(
+            [*ENVPROBE, *RUN, "--scheduler", two_workers.address, "--out", str(run)],
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert words in done.stderr
+        assert stored(run) == 0
+        odd.kill()
+        two_workers.workers.remove(odd)
+        two_workers.wait_for(2)
+
+
+def test_a_worker_that_joins_later_is_refused_too() -> None:
+    payload = dumps((len, "four"))
+    assert cluster.answer(cluster.identity(), payload) == 4
+    with pytest.raises(InputError, match=r"has numpy .*, here it is 0; install the same everywhere"):
+        cluster.answer(cluster.identity() | {"numpy": "0"}, payload)
+
+
+def test_a_killed_worker_loses_nothing(two_workers: Cluster, tmp_path: Path, local: dict[str, bytes]) -> None:
+    run = tmp_path / "run"
+    with running(*RUN, "--scheduler", two_workers.address, "--out", run) as process:
+        wait_for(lambda: stored(run) >= 2)
+        os.kill(two_workers.workers[0].pid, signal.SIGKILL)
+        kept = stored(run)
+        out, err = process.communicate(timeout=PATIENCE)
+    assert kept < 12
+    assert process.returncode == 0, err
+    assert err == f"{two_workers.address}: handing work to 2 workers with 2 threads\n"
+    assert "4 cells, 6000 episodes" in out
+    assert contents(run) == local
+
+
+def test_a_killed_scheduler_is_told_and_the_same_command_completes(
+    tmp_path: Path, local: dict[str, bytes]
+) -> None:
+    run, lost = tmp_path / "run", Cluster(tmp_path)
+    command = [*RUN, "--scheduler-file", lost.file, "--out", run]
+    try:
+        lost.add_worker()
+        lost.wait_for(1)
+        with running(*command) as process:
+            wait_for(lambda: stored(run) >= 1)
+            os.kill(lost.scheduler.pid, signal.SIGKILL)
+            out, err = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, out, err.count("\n")) == (1, "", 2)
+        assert "was lost; what is finished is kept: give the command again" in err
+        kept = {path: path.stat().st_mtime_ns for path in run.glob("parts/*.json")}
+        assert 0 < len(kept) < 12
+        lost.start()
+        lost.add_worker()
+        lost.wait_for(1)
+        with running(*command) as process:
+            wait_for(lambda: stored(run) > len(kept))
+            assert {path: path.stat().st_mtime_ns for path in kept} == kept
+            _, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, err
+        assert contents(run) == local
+    finally:
+        lost.stop()
+
+
+def test_an_address_where_nobody_answers_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    with ThreadPoolExecutor(2) as pool:
+        for text in pool.map(refusal, ["tcp://127.0.0.1:9", "nonsense://here"]):
+            assert text.startswith("no Dask scheduler answers at '")
+            assert text.endswith("as in tcp://HOST:8786")
+            assert "\n" not in text
+    file = tmp_path / "scheduler.json"
+    with pytest.raises(InputError, match="cannot be read"):
+        chosen_scheduler(None, file)
+    for content in ("", "{}", "[]"):
+        file.write_text(content)
+        with pytest.raises(InputError, match="states no address"):
+            chosen_scheduler(None, file)
+    with pytest.raises(InputError, match="cannot stand beside"):
+        chosen_scheduler("tcp://127.0.0.1:9", file)
+
+
+def refusal(address: str) -> str:
+    with pytest.raises(InputError) as refused:
+        cluster.check_cluster(address)
+    return str(refused.value)
+
+
+def test_processes_are_not_asked_of_a_cluster(tmp_path: Path) -> None:
+    given = [*RUN, "--jobs", "2", "--scheduler", "tcp://127.0.0.1:9", "--out", str(tmp_path / "run")]
+    done = subprocess.run([*ENVPROBE, *given], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "envprobe: --jobs is for processes of this machine; a cluster has its workers\n"
+
+
+def test_a_model_is_asked_here_whatever_cluster_there_is(tmp_path: Path) -> None:
+    given = ["run", "--world", "tooldag", "--policy", "simple", "--seeds", "0:2", "--agent", "openai"]
+    given += ["--model", "gpt-4o-mini", "--replay-only", "--store", tmp_path / "none.sqlite"]
+    given += ["--scheduler", "tcp://127.0.0.1:9", "--out", tmp_path / "run"]
+    done = subprocess.run([*ENVPROBE, *map(str, given)], capture_output=True, text=True)
+    told, *others = done.stderr.splitlines()
+    assert told == "calls are made here, beside the store and the cap: the cluster is not used"
+    assert len(others) == 1
+    assert "none.sqlite" in others[0]
+    assert "Dask" not in done.stderr

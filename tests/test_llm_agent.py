@@ -1,0 +1,477 @@
+"""The language-model agent: its prompts as text, the driver, the judge, and the scripted brain."""
+
+import asyncio
+import hashlib
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from poisoning import poison_gold
+from strategies import cells
+
+from envprobe_core.cells import Cell, make_cell
+from envprobe_core.errors import InputError
+from envprobe_core.llm import scripted
+from envprobe_core.llm.agent import Tally
+from envprobe_core.llm.asking import Answered, Asker, ChatRequest, ModelSettings
+from envprobe_core.llm.driver import run_model
+from envprobe_core.llm.prompts import (
+    JUDGE_TITLE,
+    LONGEST_ECHO,
+    PROMPT_VERSION,
+    asked_again,
+    headline,
+    judge_system,
+    update_system,
+)
+from envprobe_core.llm.scripted import Scripted, world_of
+from envprobe_core.llm.situation_reading import read_situation
+from envprobe_core.llm.situations import NEW, UNCHANGED, SituationWriter
+from envprobe_core.logs import encode_episodes
+from envprobe_core.policies import POLICIES
+from envprobe_core.profiles import AgentProfile
+from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
+from envprobe_core.regimes import REGIMES
+from envprobe_core.sweep import Piece, Task, score_task, simulate
+from envprobe_core.trajectory import Trajectory
+from envprobe_core.worlds import WORLDS, make_world
+from envprobe_core.worlds.base import WAIT, Values
+
+GOLDEN = Path(__file__).parent / "golden_prompts"
+SETTINGS = ModelSettings("scripted")
+GATE_WORDS = ("probe", "budget", "threshold", "policy", "gold")
+REQUEST_KEYS = ["model", "messages", "response_format", "temperature", "max_tokens", "seed"]
+
+
+class Recording(Scripted):
+    """The scripted brain, with every request it was asked."""
+
+    def __init__(self, cell: Cell) -> None:
+        super().__init__(cell.profile)
+        self.requests: list[ChatRequest] = []
+
+    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+        self.requests.append(request)
+        return await super().ask(request, identity)
+
+    @property
+    def bodies(self) -> list[str]:
+        return [json.dumps(request, sort_keys=True) for request in self.requests]
+
+
+def task_of(cell: Cell, seeds: np.ndarray) -> Task:
+    return Task((Piece(0, cell, seeds),))
+
+
+def run(
+    cell: Cell, seeds: np.ndarray, asker: Asker, rows: int = 1, live: int = 8, how: ModelSettings = SETTINGS
+) -> tuple[Trajectory, Tally]:
+    async def running() -> tuple[Trajectory, Tally]:
+        return await run_model(
+            task_of(cell, seeds), asker, how, live=asyncio.Semaphore(live), rows=rows, reports=True
+        )
+
+    return asyncio.run(running())
+
+
+def assert_same(cell: Cell, seeds: np.ndarray, trajectory: Trajectory) -> None:
+    direct = simulate(task_of(cell, seeds), reports=True)
+    expected, found = (score_task(task_of(cell, seeds), one) for one in (direct, trajectory))
+    for name, column in expected.items():
+        np.testing.assert_array_equal(column, found[name], name)
+    assert encode_episodes(trajectory, seeds) == encode_episodes(direct, seeds)
+
+
+# ---------------------------------------------------------------- the scripted brain
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_run_through_the_scripted_brain_equals_the_simulated_run(world: str, protocol: str) -> None:
+    """All regimes, three profiles, every policy in its turn: all columns, and the bytes of the logs."""
+    first = 9 * (3 * list(WORLDS).index(world) + list(PROTOCOLS).index(protocol))
+    turns = product(("S1", "S2", "S3"), ("typical", "perfect", "scripted"))
+    for turn, (regime, profile) in enumerate(turns, start=first):
+        for policy in {list(POLICIES)[turn % len(POLICIES)], *(["judge"] if turn % 4 == 0 else [])}:
+            cell = make_cell(world, policy, regime, PROTOCOLS[protocol], profile)
+            seeds = np.array([17 + turn])
+            trajectory, tally = run(cell, seeds, Scripted(cell.profile))
+            assert_same(cell, seeds, trajectory)
+            assert not (tally.invalid_updates + tally.invalid_verdicts + tally.reasks).any()
+            assert (tally.calls == trajectory.steps + 1 + tally.verdicts).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(cells())
+def test_so_does_any_profile_protocol_regime_budget_and_threshold(cell: Cell) -> None:
+    seeds = np.array([3, 2**62 + 5])
+    trajectory, _ = run(cell, seeds, Scripted(cell.profile), rows=2)
+    assert_same(cell, seeds, trajectory)
+
+
+CARELESS = AgentProfile("careless", omit=0.5, slip=0.2, overwrite=0.2)
+NOTES = {  # what a situation tells: a pattern, what hides it, and a cell in which it matters
+    "told": (r"Told: \d+", "Told: nothing", "tooldag", "simple", "S2", PAPER),
+    "stood still": (UNCHANGED, NEW, "tooldag", "random", "S2", RELEASED),
+    "worked": ("action: invalid", "action: valid", "tooldag", "self-uncertainty", "S2", RELEASED),
+    "failed calls": (r"(?<=calls ago\): ).*", "nothing", "tooldag", "no-probe", "S2", RELEASED),
+    "rooms seen": (r"(?<=place and step\): ).*", "nothing", "objectstate", "no-probe", "S2", PAPER),
+    "validity": (r"\(invalid\)", "(valid)", "objectstate", "no-probe", "S2", PAPER),
+    "distractor": (r"; location\(box 5\)=\d+", "", "objectstate", "no-probe", "S3", PAPER),
+    "came from": (r"taken at \d+", "taken at 0", "graphnav", "no-probe", "S2", RELEASED),
+    "edges met": (r"(?<=Edges met: ).*", "nothing", "graphnav", "no-probe", "S2", RELEASED),
+    "keys of edges": (r" key \d+", "", "graphnav", "no-probe", "S3", PAPER),
+}
+
+
+@pytest.mark.parametrize("note", NOTES)
+def test_nothing_a_situation_tells_is_idle(note: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide one note, and the run is another: so the equality above tests each of them."""
+    pattern, hidden, world, policy, regime, protocol = NOTES[note]
+    cell = replace(make_cell(world, policy, regime, protocol), profile=CARELESS)
+    seeds = np.arange(8)
+    whole, _ = run(cell, seeds, Scripted(CARELESS), rows=8)
+    assert_same(cell, seeds, whole)
+    write = SituationWriter.write
+    monkeypatch.setattr(
+        SituationWriter, "write", lambda *given: [re.sub(pattern, hidden, text) for text in write(*given)]
+    )
+    without, _ = run(cell, seeds, Scripted(CARELESS), rows=8)
+    assert encode_episodes(without, seeds) != encode_episodes(whole, seeds)
+
+
+def test_a_request_that_is_not_ours_is_refused() -> None:
+    request = {
+        "messages": [{"role": "system", "content": "Hello."}, {"role": "user", "content": "x"}],
+        "seed": 1,
+    }
+    with pytest.raises(InputError, match="does not begin as one of this program's"):
+        scripted.answer(request)
+    request["messages"][0]["content"] = update_system(make_world("tooldag", REGIMES["S1"], PAPER))
+    with pytest.raises(InputError, match="not a situation"):
+        scripted.answer(request)
+    with pytest.raises(InputError, match="no user message"):
+        scripted.answer(request | {"messages": request["messages"][:1]})
+
+
+# ---------------------------------------------------------------- prompts
+
+
+def requests_of(cell: Cell, seeds: np.ndarray, rows: int = 1) -> Recording:
+    recording = Recording(cell)
+    run(cell, seeds, recording, rows=rows)
+    return recording
+
+
+def golden_texts() -> dict[str, str]:
+    """Make the golden prompts: one small case a world, and one of the judge."""
+    texts = {}
+    for name, cell, number in (
+        ("tooldag", make_cell("tooldag", "simple", "S1", OBSERVED), 9),
+        ("tooldag-released", make_cell("tooldag", "no-probe", "S1", RELEASED), 4),
+        ("objectstate", make_cell("objectstate", "simple", "S1", PAPER), 12),
+        ("graphnav", make_cell("graphnav", "simple", "S1", RELEASED), 6),
+        ("judge", make_cell("graphnav", "judge", "S1", PAPER), 3),
+    ):
+        system, user = (
+            message["content"] for message in requests_of(cell, np.array([2])).requests[number]["messages"]
+        )
+        texts[name] = f"{system}\n\n----------\n\n{user}\n"
+    return texts
+
+
+def test_prompts_are_those_on_file() -> None:
+    files = {path.stem: path.read_text() for path in GOLDEN.glob("*.txt")}
+    assert files == golden_texts()
+    assert sum("judge" in text.partition("\n")[0] for text in files.values()) == 1
+
+
+def test_a_new_wording_is_a_new_version() -> None:
+    """The version ends with the fingerprint of every constant text, and of situations of every world."""
+    digest = hashlib.sha256()
+    for world, regime, protocol in product(WORLDS, REGIMES.values(), PROTOCOLS.values()):
+        built = make_world(world, regime, protocol)
+        digest.update((update_system(built) + judge_system(built)).encode())
+    for world, regime, protocol in product(WORLDS, ("S1", "S3"), PROTOCOLS.values()):
+        for body in requests_of(make_cell(world, "judge", regime, protocol), np.array([0])).bodies:
+            digest.update(body.encode())
+    digest.update(json.dumps(asked_again({"messages": []}, "x", "y")).encode())
+    assert f"1-{digest.hexdigest()[:8]}" == PROMPT_VERSION, "raise PROMPT_VERSION in llm/prompts.py"
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_no_prompt_tells_the_policy_budget_or_gate(world: str, protocol: str) -> None:
+    """Same bytes for the same situation: requests of all policies differ only in what has happened."""
+    seeds, rules = np.arange(2), PROTOCOLS[protocol]
+    names = [name for name in POLICIES if name not in ("judge", "yoked")]
+    said = defaultdict(set)
+    for turn, name in enumerate(names):
+        cell = make_cell(world, name, "S1", rules, budget=None if turn % 2 else 2)
+        for request in requests_of(cell, seeds).requests:
+            user = request["messages"][1]["content"]
+            said[request["seed"], user.partition("\nStep: ")[2].partition("\n")[0]].add(json.dumps(request))
+            assert not any(word in user.lower() for word in (*names, *GATE_WORDS))
+            assert list(request) == REQUEST_KEYS
+    assert all(len(said[seed, "0 of 20"]) == 1 for seed in seeds.tolist())
+    quiet = [make_cell(world, "no-probe", "S1", rules), make_cell(world, "simple", "S1", rules, budget=0)]
+    one, other = (requests_of(cell, seeds).bodies for cell in quiet)
+    assert one == other
+    system = update_system(make_world(world, REGIMES["S1"], rules)).partition("\n")[2].lower()
+    assert not any(word in system for word in (*names, *GATE_WORDS))
+
+
+def test_the_constant_part_stands_first() -> None:
+    """The system message is the same for all episodes of a world, the task graph for one episode."""
+    requests = requests_of(make_cell("graphnav", "simple"), np.arange(4)).requests
+    assert len({request["messages"][0]["content"] for request in requests}) == 1
+    graphs = defaultdict(set)
+    for request in requests:
+        graphs[request["seed"]].add(request["messages"][1]["content"].partition("\n\nStep: ")[0])
+    assert [len(graphs[seed]) for seed in range(4)] == [1] * 4
+    assert len(set.union(*graphs.values())) == 4
+
+
+@settings(max_examples=15, deadline=None)
+@given(cells(policies=("simple", "random", "placebo")))
+def test_a_situation_reads_back_and_holds_nothing_else(cell: Cell) -> None:
+    """Written again from what was read it is the same text; no history makes it longer than a bound."""
+    longest = 0
+    for request in requests_of(cell, np.array([11])).requests:
+        system, user = (message["content"] for message in request["messages"])
+        world = world_of(system.partition("\n")[0])
+        read = read_situation(user, world)
+        world = make_world(world.name, cell.regime, world.protocol)  # the horizon is told, not read
+        read.mind.remember(read.request.step, read.request.observation)
+        again = SituationWriter(world, read.static).write(read.request, read.mind, read.last_worked)
+        assert again == [user]
+        longest = max(longest, len(user))
+    assert longest < 5000
+
+
+@pytest.mark.parametrize("policy", ["random", "judge"])
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_poisoned_gold_reaches_no_prompt(
+    world: str, policy: str, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model is shown observations and answers only: all other gold may be wrong, no byte changes."""
+    cell, seeds = make_cell(world, policy, "S2", PROTOCOLS[protocol]), np.arange(4)
+    clean = requests_of(cell, seeds, rows=4)
+    poison_gold(WORLDS[world], monkeypatch)
+    assert requests_of(cell, seeds, rows=4).bodies == clean.bodies
+
+
+def test_every_world_has_a_headline_of_its_own() -> None:
+    lines = [headline("x", world) for world in scripted._worlds()]
+    assert len(set(lines)) == 4 * (3 + 3 + 9)  # structure x sight; only a graph shows its density
+
+
+# ---------------------------------------------------------------- the driver
+
+
+class Delaying(Recording):
+    """Holds back one episode's first answer until the answers of all others are given."""
+
+    def __init__(self, cell: Cell, seeds: np.ndarray) -> None:
+        super().__init__(cell)
+        self.left = (cell.regime.horizon + 1) * (len(seeds) - 1)
+        self.others_are_done = asyncio.Event()
+        self.seeds_under_way: set[int] = set()
+        self.most = 0
+
+    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+        self.seeds_under_way.add(request["seed"])
+        self.most = max(self.most, len(self.seeds_under_way))
+        if request["seed"] == 0:
+            await self.others_are_done.wait()
+        else:
+            await asyncio.sleep(0)
+            self.left -= 1
+        if not self.left:
+            self.others_are_done.set()
+        if "Step: 30 of 30" in request["messages"][1]["content"]:
+            self.seeds_under_way.remove(request["seed"])
+        return await super().ask(request, identity)
+
+
+def test_one_slow_answer_holds_up_nobody_and_no_more_are_live_than_allowed() -> None:
+    cell, seeds = make_cell("tooldag", "simple"), np.arange(9)
+    asker = Delaying(cell, seeds)
+    trajectory, _ = run(cell, seeds, asker, live=4)
+    assert asker.most == 4
+    assert_same(cell, seeds, trajectory)
+
+
+def test_blocks_of_any_size_give_the_same_rows_and_requests() -> None:
+    for protocol in (PAPER, RELEASED):  # under `released` episodes end one after the other
+        cell, seeds = make_cell("tooldag", "judge", "S1", protocol), np.arange(7)
+        alone, block = Recording(cell), Recording(cell)
+        one, counted = run(cell, seeds, alone, rows=1)
+        other, counted_block = run(cell, seeds, block, rows=5)
+        assert_same(cell, seeds, other)
+        assert sorted(alone.bodies) == sorted(block.bodies)
+        for name, column in vars(counted).items():
+            np.testing.assert_array_equal(column, getattr(counted_block, name), name)
+        assert one.belief.shape == other.belief.shape
+
+
+class Failing(Recording):
+    """Fails for good after some answers, as a client does that gives up."""
+
+    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+        if len(self.requests) >= 20:
+            raise ConnectionError("the server is gone")
+        await asyncio.sleep(0)
+        return await super().ask(request, identity)
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_an_infrastructure_failure_stops_the_run_as_itself(rows: int) -> None:
+    cell = make_cell("tooldag", "simple")
+    asker = Failing(cell)
+    with pytest.raises(ConnectionError, match="the server is gone"):
+        run(cell, np.arange(8), asker, rows=rows)
+    assert len(asker.requests) < 20 + 8  # what was in flight, and nothing after
+
+
+# ---------------------------------------------------------------- answers that cannot be used
+
+
+class Garbling(Recording):
+    """Gives an unusable answer wherever `garbles(attempt, request)` says so."""
+
+    def __init__(
+        self, cell: Cell, garbles: Callable[[int, ChatRequest], bool], text: str = "\ud800" * 2000
+    ) -> None:
+        super().__init__(cell)
+        self.garbles, self.text = garbles, text
+
+    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+        attempt = (len(request["messages"]) - 2) // 2
+        answered = await super().ask(request, identity)
+        return Answered(self.text, usage=answered.usage) if self.garbles(attempt, request) else answered
+
+
+def test_an_unusable_answer_is_asked_again_with_its_fault_named() -> None:
+    cell, seeds = make_cell("objectstate", "judge"), np.arange(2)
+    asker = Garbling(cell, lambda attempt, request: attempt < 2)
+    trajectory, tally = run(cell, seeds, asker)
+    assert_same(cell, seeds, trajectory)
+    assert (tally.calls == 3 * (31 + tally.verdicts)).all()
+    assert (tally.reasks == 2 * (31 + tally.verdicts)).all()
+    assert not (tally.invalid_updates + tally.invalid_verdicts).any()
+    last = asker.requests[2]
+    assert [message["role"] for message in last["messages"]] == [
+        *("system", "user"),
+        *("assistant", "user") * 2,
+    ]
+    assert last["messages"][:2] == asker.requests[0]["messages"]
+    assert len({json.dumps(request) for request in asker.requests[:3]}) == 3
+    assert "not one whole JSON object" in last["messages"][3]["content"]
+    assert last["messages"][2]["content"].isascii()
+    assert len(last["messages"][2]["content"]) <= 6 * LONGEST_ECHO
+    json.dumps(last, ensure_ascii=False).encode()  # no lone surrogate is sent on
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_what_stays_unusable_is_counted_and_changes_no_belief(protocol: str) -> None:
+    cell, seeds = make_cell("graphnav", "judge", "S1", PROTOCOLS[protocol]), np.arange(3)
+    trajectory, tally = run(cell, seeds, Garbling(cell, lambda attempt, request: True, ""))
+    start = simulate(task_of(make_cell("graphnav", "no-probe", "S1", PROTOCOLS[protocol]), seeds)).belief[
+        :, 0
+    ]
+    probed = trajectory.probe >= 0
+    assert (tally.invalid_updates == trajectory.steps + 1).all()
+    assert (tally.invalid_verdicts == tally.verdicts).all()
+    assert (tally.calls == 3 * (tally.invalid_updates + tally.verdicts)).all()
+    assert (trajectory.action == WAIT).all()
+    assert not trajectory.success.any()
+    held: Values = start.copy()
+    for t in range(trajectory.belief.shape[1]):
+        np.testing.assert_array_equal(trajectory.belief[:, t], held)
+        if t < probed.shape[1] and PROTOCOLS[protocol].answer == "delivered":
+            row = np.flatnonzero(probed[:, t])
+            held[row, trajectory.probe[row, t]] = trajectory.answer[row, t]
+    score_task(task_of(cell, seeds), trajectory)
+    assert encode_episodes(trajectory, seeds)
+
+
+def test_a_model_that_fails_now_and_then_still_gives_a_whole_run() -> None:
+    cell, seeds = make_cell("tooldag", "simple", "S1", RELEASED), np.arange(4)
+    asker = Garbling(
+        cell, lambda attempt, request: "Step: 3 of" in request["messages"][1]["content"], '{"set":"0:7,0,0"}'
+    )
+    trajectory, tally = run(cell, seeds, asker)
+    assert tally.invalid_updates.tolist() == [1] * 4
+    np.testing.assert_array_equal(trajectory.belief[:, 3], trajectory.belief[:, 2])
+    assert (trajectory.action[:, 3] == WAIT).all()
+
+
+# ---------------------------------------------------------------- the judge
+
+
+class Ruling(Recording):
+    """Answers updates as scripted, and every case with one verdict."""
+
+    def __init__(self, cell: Cell, verdict: str) -> None:
+        super().__init__(cell)
+        self.verdict = verdict
+
+    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+        answered = await super().ask(request, identity)
+        judged = request["messages"][0]["content"].startswith(JUDGE_TITLE)
+        return Answered(self.verdict) if judged else answered
+
+
+def test_the_judges_verdict_decides() -> None:
+    cell, seeds = make_cell("tooldag", "judge"), np.arange(4)
+    stands, tally = run(cell, seeds, Ruling(cell, '{"override":false,"field":-1}'))
+    assert_same(replace(cell, policy=POLICIES["simple"]), seeds, stands)
+    assert (tally.verdicts > 0).all()
+    vetoes, _ = run(cell, seeds, Ruling(cell, '{"override":true,"field":-1}'))
+    assert (vetoes.probe < 0).all()
+    asker = Ruling(cell, '{"override":true,"field":-1}')
+    run(cell, seeds, asker, how=replace(SETTINGS, judge_model="second", judge_max_tokens=48))
+    models = {(request["model"], request["max_tokens"]) for request in asker.requests}
+    assert models == {("scripted", 512), ("second", 48)}
+
+
+def test_the_judge_may_force_a_candidate_and_is_not_asked_once_the_budget_is_spent() -> None:
+    cell = make_cell("tooldag", "judge", budget=3, threshold=100.0)
+    first = first_candidate(cell, 5)
+    asker = Ruling(cell, json.dumps({"override": True, "field": first}))
+    trajectory, tally = run(cell, np.array([5]), asker, how=replace(SETTINGS, reasks=0))
+    fired = np.flatnonzero(trajectory.probe[0] >= 0)
+    assert trajectory.probe[0, 0] == first
+    assert len(fired) <= 3
+    cases = [r for r in asker.requests if r["messages"][0]["content"].startswith(JUDGE_TITLE)]
+    assert len(cases) == tally.verdicts[0] == (fired[-1] + 1 if len(fired) == 3 else 30)
+
+
+def first_candidate(cell: Cell, seed: int) -> int:
+    """Return the highest-scored field of an episode's first case."""
+    asker = Recording(cell)
+    run(cell, np.array([seed]), asker)
+    case = asker.requests[1]["messages"][1]["content"]
+    return int(case.partition("score)\n")[2].partition(" ")[0])
+
+
+def test_usage_is_counted() -> None:
+    cell = make_cell("tooldag", "no-probe", "S1")
+    asker = Recording(cell)
+    _, tally = run(cell, np.arange(2), asker)
+    texts = [message["content"] for request in asker.requests for message in request["messages"]]
+    assert (
+        sum(map(len, texts)) / 4
+        <= tally.prompt_tokens.sum()
+        <= sum(map(len, texts)) / 4 + len(asker.requests)
+    )
+    assert (tally.completion_tokens > 0).all()

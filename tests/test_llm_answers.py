@@ -1,0 +1,344 @@
+"""Answers: what is accepted, what is refused, and that nothing a model can say breaks a run."""
+
+import json
+import re
+from collections.abc import Coroutine
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from envprobe_core.agents.base import Reply, Request
+from envprobe_core.belief import BeliefTable
+from envprobe_core.llm.agent import LanguageModelAgent
+from envprobe_core.llm.answers import (
+    MOST_REASONS,
+    UPDATE_SCHEMA,
+    VERDICT_SCHEMA,
+    Update,
+    Verdict,
+    Vocabulary,
+    apply_update,
+    reported_terms,
+    response_format,
+    write_update,
+    write_verdict,
+)
+from envprobe_core.llm.asking import Answered, ChatRequest, ModelSettings
+from envprobe_core.llm.checking import LONGEST_ANSWER, InvalidAnswer, parse_update, parse_verdict
+from envprobe_core.protocols import PAPER, RELEASED
+from envprobe_core.regimes import REGIMES
+from envprobe_core.worlds import WORLDS, make_world
+from envprobe_core.worlds.base import NO_ACTION, UNKNOWN, WAIT, Observation, World
+
+TOKENS = 512  # of a belief update, Table "Hyperparameter configuration"
+TOOLS = make_world("tooldag", REGIMES["S1"], PAPER)  # 5 tools, 15 fields
+VOCABULARY = Vocabulary(TOOLS)
+GOOD = {"set": "0:1,0,95;14:?,3,0", "fade": 2, "act": "call(1)", "risk": 1, "why": "0:2,1,1"}
+
+
+def changed(**changes: object) -> str:
+    return json.dumps(GOOD | changes)
+
+
+def test_a_good_update_means_what_it_says() -> None:
+    expected = Update(((0, 1, 0, 95), (14, UNKNOWN, 3, 0)), 2, 1, 1, ((0, 2, 1, 1),))
+    assert parse_update(json.dumps(GOOD), VOCABULARY) == expected
+    assert parse_update(changed(set=" 0 : 1 , 0 , 95 ; 14:?,3,0 ; "), VOCABULARY) == expected
+    nothing = parse_update(changed(set="", why=" ", act="wait"), VOCABULARY)
+    assert (nothing.entries, nothing.reasons, nothing.action) == ((), (), WAIT)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "empty"),
+        (" \n", "empty"),
+        ("null", "not a JSON object"),
+        ("[1]", "not a JSON object"),
+        (changed()[:-3], "not one whole JSON object"),
+        (changed() + "}", "not one whole JSON object"),
+        ("```json\n" + changed() + "\n```", "not one whole JSON object"),
+        (changed(more=1), "the key 'more' is unknown"),
+        (changed()[:-1] + ', "risk": 0}', "a key stands twice"),
+        (json.dumps({key: value for key, value in GOOD.items() if key != "fade"}), "'fade' is missing"),
+        (changed(fade=1.0), "1.0' is not a whole number"),
+        (changed(fade=float("nan")), "NaN"),
+        (changed(fade=float("-inf")), "-Infinity"),
+        (changed().replace('"fade": 2', '"fade": 1e999'), "1e999"),
+        (changed(fade=True), "fade must be of type integer"),
+        (changed(fade=None), "fade must be of type integer"),
+        (changed(fade=-1), "fade -1 is not a whole number from 0 to 100"),
+        (changed(fade=101), "fade 101"),
+        (changed(fade=10**4000), "more than 64 bits"),
+        (changed(risk=3), "risk 3"),
+        (changed(act="call(5)"), "act 'call(5)' is not an action"),
+        (changed(act="Call(1)"), "is not an action"),
+        (changed(act="nothing"), "is not an action"),
+        (changed(act=1), "act must be of type string"),
+        (changed(set=[[0, 1, 0, 95]]), "set must be of type string"),
+        (changed(set="15:1,0,95"), "there is no field 15; the last is 14"),
+        (changed(set="-1:1,0,95"), "is not a row"),
+        (changed(set="0:1,0,95;0:1,0,95"), "field 0 stands twice"),
+        (changed(set="0:2,0,95"), "field 0 has values 0 to 1 or ?, not 2"),
+        (changed(set="0:-1,0,95"), "an unknown value is written ?"),
+        (changed(set="0:-2,0,95"), "not -2"),
+        (changed(set="0:true,0,95"), "is not a row"),
+        (changed(set="0:1,-1,95"), "staleness -1"),
+        (changed(set="0:1,100,95"), "staleness 100"),
+        (changed(set="0:1,0,0.95"), "is not a row"),
+        (changed(set="0:1,0,101"), "confidence 101"),
+        (changed(set="0:1,0,-5"), "confidence -5"),
+        (changed(set="0:1,0"), "is not a row"),
+        (changed(set="0:1,0,95;;1:1,0,95"), "is not a row"),
+        (changed(set="٣:1,0,95"), "is not a row"),
+        (changed(set="0:" + "1" * 3000 + ",0,95"), "is not a row"),
+        (changed(set="\ud800"), "'\\ud800' is not a row"),
+        (changed(why="0:3,1,1"), "criticality 3"),
+        (changed(why="0:-1,1,1"), "criticality -1"),
+        (changed(why="0:?,1,1"), "is not a row"),
+        (changed(why="0:2,2,1"), "used 2"),
+        (changed(why="0:2,1,100"), "steps 100"),
+        (changed(why=";".join(f"{field}:0,0,0" for field in range(9))), "9 rows; at most 8"),
+        ("[" * 4000, "nested too deeply"),
+        ('{"set":' * 100, "not one whole JSON object"),
+        ("9" * (LONGEST_ANSWER + 1), "4097 characters"),
+        (changed(act="x" * LONGEST_ANSWER), "characters; at most 4096"),
+        ("<html><body>502</body></html>", "not one whole JSON object"),
+    ],
+)
+def test_a_bad_update_is_refused_and_its_fault_named_in_ascii(text: str, fault: str) -> None:
+    with pytest.raises(InvalidAnswer) as refused:
+        parse_update(text, VOCABULARY)
+    message = str(refused.value)
+    assert fault in message
+    assert message.isascii()
+    assert len(message) < 250
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ('{"override": 1, "field": 3}', "override must be of type boolean"),
+        ('{"override": true, "field": 4}', "neither -1 nor a candidate: 3, 7, 0"),
+        ('{"override": true}', "'field' is missing"),
+        ('{"override": true, "field": true}', "field must be of type integer"),
+        ("yes", "not one whole JSON object"),
+    ],
+)
+def test_a_bad_verdict_is_refused(text: str, fault: str) -> None:
+    with pytest.raises(InvalidAnswer, match=fault):
+        parse_verdict(text, [3, 7, 0])
+
+
+def test_a_verdict_reads_back_as_it_was_written() -> None:
+    for verdict in (Verdict(True, -1), Verdict(True, 7), Verdict(False, -1)):
+        assert parse_verdict(write_verdict(verdict), [3, 7, 0]) == verdict
+
+
+@st.composite
+def updates(draw: st.DrawFn, world: World, most: int | None = None) -> Update:
+    fields = draw(st.lists(st.integers(0, world.fields - 1), unique=True, max_size=most))
+    entries = tuple(
+        (
+            field,
+            draw(st.integers(UNKNOWN, int(world.domain[field]) - 1)),
+            draw(st.integers(0, 99)),
+            draw(st.integers(0, 100)),
+        )
+        for field in fields
+    )
+    reasons = tuple(
+        (field, draw(st.integers(0, 2)), draw(st.integers(0, 1)), draw(st.integers(0, 99)))
+        for field in fields[:MOST_REASONS]
+    )
+    action = draw(st.integers(WAIT, world.actions - 1))
+    return Update(entries, draw(st.integers(0, 100)), action, draw(st.integers(0, 2)), reasons)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_an_update_reads_back_as_it_was_written(data: st.DataObject) -> None:
+    world = make_world(data.draw(st.sampled_from(sorted(WORLDS))), REGIMES["S3"], PAPER)
+    update, vocabulary = data.draw(updates(world)), Vocabulary(world)
+    assert parse_update(write_update(update, vocabulary), vocabulary) == update
+
+
+def most_tokens(text: str) -> int:
+    """Bound the tokens of an ASCII text for tokenizers that keep up to three digits together.
+
+    cl100k, o200k (GPT-4o mini) and the tokenizer of Llama 3 take a run of one to three digits as one token,
+    and no tokenizer of bytes needs more than one token for any other ASCII character.
+    """
+    assert text.isascii()
+    return len(re.findall(r"[0-9]{1,3}|[^0-9]", text))
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_longest_update_of_the_largest_world_fits_in_512_tokens(world: str) -> None:
+    largest = make_world(world, REGIMES["S3"], PAPER)
+    last = largest.fields - 1
+    entries = tuple((f, int(largest.domain[f]) - 1, 99, 100) for f in range(largest.fields))
+    action = int(np.argmax([len(name) for name in largest.action_names]))
+    reasons = tuple((last - index, 2, 1, 99) for index in range(MOST_REASONS))
+    text = write_update(Update(entries, 100, action, 2, reasons), Vocabulary(largest))
+    assert most_tokens(text) <= TOKENS
+    assert len(text) < 800  # so LONGEST_ANSWER refuses nothing that could be meant
+
+
+@pytest.mark.parametrize("schema", [UPDATE_SCHEMA, VERDICT_SCHEMA])
+def test_schemas_are_strict(schema: dict[str, object]) -> None:
+    """What strict structured output asks for: every key required, no other key, plain types."""
+    form = response_format("name", schema)
+    assert form["type"] == "json_schema"
+    assert form["json_schema"]["strict"] is True
+    assert schema["additionalProperties"] is False
+    assert schema["required"] == list(schema["properties"])
+    kinds = {rule["type"] for rule in schema["properties"].values()}
+    assert kinds <= {"string", "integer", "boolean"}
+    assert len(json.dumps(form, separators=(",", ":"))) < 400
+
+
+def test_applying_an_update_fades_all_but_what_is_written_and_told() -> None:
+    table = BeliefTable(
+        np.zeros((2, 4), dtype=np.int8),
+        np.full((2, 4), 5, np.uint8),
+        np.array([[50, 1, 100, 100]] * 2, np.uint8),
+    )
+    apply_update(table, 1, Update(((3, 1, 2, 80),), 3, 0, 0, ()), told=2)
+    assert table.value.tolist() == [[0, 0, 0, 0], [0, 0, 0, 1]]
+    assert table.staleness.tolist() == [[5, 5, 5, 5], [5, 5, 5, 2]]
+    assert table.confidence.tolist() == [[50, 1, 100, 100], [47, 0, 100, 80]]
+    apply_update(table, 0, Update((), 100, 0, 0, ()), told=-1)
+    assert table.confidence[0].tolist() == [0, 0, 0, 0]
+
+
+def test_reported_terms_follow_the_public_codes_formula() -> None:
+    """c: low, medium, high = 0, .5, 1; d: .5 used + .5 min(1, required / 3); nothing of unknown fields."""
+    update = Update((), 0, 0, 0, ((0, 2, 1, 1), (1, 1, 0, 9), (2, 0, 1, 0), (3, 2, 1, 3)))
+    c, d = reported_terms(update, [True, True, True, False, True])
+    assert c.tolist() == [1.0, 0.5, 0.0, 0.0, 0.0]
+    assert d.tolist() == [0.5 + 0.5 * (1 / 3), 0.5, 0.5, 0.0, 0.0]
+
+
+# ---------------------------------------------------------------- ten thousand answers
+
+RELEASED_TOOLS = make_world("tooldag", REGIMES["S1"], RELEASED)
+keys = st.sampled_from([*GOOD, "sets", "", "act ", "\ud800", "__class__"])
+numbers = st.sampled_from(
+    ["0", "1", "?", "-1", "00", "99", "100", "101", "0.95", "1e999", "NaN", "9" * 400, "١", ""]
+)
+rows = st.lists(st.builds("{}:{},{},{}".format, numbers, numbers, numbers, numbers), max_size=2).map(";".join)
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 102),
+    st.integers(),
+    st.floats(),
+    st.sampled_from(["wait", "call(0)", "call(4)", "call(5)", "low", "<script>", "\x00", "\ud800"]),
+    rows,
+)
+nested = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3)
+)
+off_schema = st.dictionaries(keys, nested, max_size=4).map(json.dumps)
+nonsense = st.fixed_dictionaries({}, optional=dict.fromkeys(GOOD, scalars)).map(
+    lambda part: json.dumps(GOOD | part)
+)
+valid = updates(RELEASED_TOOLS, 3).map(lambda update: write_update(update, VOCABULARY))
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> str:
+    """Draw a valid answer that was cut, or into which something was put."""
+    text = draw(valid)
+    place = draw(st.integers(0, len(text)))
+    middle = draw(st.sampled_from(["", '"', "{", "NaN", ",", "\\ud800", "0", ";", "\x00", "}{"]))
+    return text[:place] + middle + text[place + draw(st.integers(0, 5)) :]
+
+
+hostile = st.one_of(
+    st.text(st.characters(), max_size=40),
+    st.builds(
+        lambda piece, count: piece * count,
+        st.sampled_from(["[", '{"set":', "9", '"', "\\"]),
+        st.integers(0, 5000),
+    ),
+)
+texts = st.one_of(valid, nonsense, off_schema, damaged(), hostile)
+
+
+class Says:
+    """Gives one answer, whatever it is asked."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+        return Answered(self.text)
+
+
+def at_once(waiting: Coroutine[object, object, Reply]) -> Reply:
+    """Finish what never has to wait."""
+    try:
+        waiting.send(None)
+    except StopIteration as finished:
+        return finished.value
+    raise AssertionError("it waits")
+
+
+SAYS = Says()
+STATIC = RELEASED_TOOLS.instances([0]).map
+AGENT = LanguageModelAgent(RELEASED_TOOLS, STATIC, np.arange(1), SAYS, ModelSettings("m", reasks=0))
+NOTHING_SEEN = np.zeros((1, RELEASED_TOOLS.fields), dtype=bool)
+OBSERVATION = Observation(
+    NOTHING_SEEN,
+    np.full((1, RELEASED_TOOLS.fields), UNKNOWN, dtype=np.int8),
+    np.zeros(1, dtype=np.int64),
+    np.array([NO_ACTION]),
+    np.array([False]),
+    np.zeros(1, dtype=np.int64),
+    False,
+    np.array([True]),
+)
+
+
+@settings(max_examples=1_000, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(answers=st.lists(texts, min_size=10, max_size=10))
+def test_ten_thousand_answers_are_each_applied_or_counted(answers: list[str]) -> None:
+    for text in answers:
+        applied_or_counted(text)
+
+
+def applied_or_counted(text: str) -> None:
+    values = np.full((1, RELEASED_TOOLS.fields), UNKNOWN, dtype=np.int8)
+    values[0, :3] = 1
+    table = BeliefTable(
+        values, np.full_like(values, 4, dtype=np.uint8), np.full_like(values, 50, dtype=np.uint8)
+    )
+    before = np.stack([table.value, table.staleness, table.confidence])
+    counted = int(AGENT.tally.invalid_updates[0])
+    SAYS.text = text
+    reply = at_once(AGENT.answer(Request(1, table, OBSERVATION, np.array([-1]))))
+    after = np.stack([table.value, table.staleness, table.confidence])
+    assert reply.criticality is not None
+    assert reply.dependency is not None
+    if AGENT.tally.invalid_updates[0] > counted:
+        assert (after == before).all()
+        assert reply.action.tolist() == [WAIT]
+        assert not reply.criticality.any()
+        assert not reply.dependency.any()
+        return
+    update = parse_update(text, VOCABULARY)  # what was not counted has a meaning, and that was applied
+    assert reply.action[0] == update.action
+    assert reply.risk[0] == update.risk
+    for field, value, staleness, confidence in update.entries:
+        assert after[:, 0, field].tolist() == [value, staleness, confidence]
+    written = {entry[0] for entry in update.entries}
+    rest = [field for field in range(RELEASED_TOOLS.fields) if field not in written]
+    assert (after[:2, 0, rest] == before[:2, 0, rest]).all()
+    assert (after[2, 0, rest] == max(50 - update.fade, 0)).all()
+    assert ((table.value >= UNKNOWN) & (table.value < RELEASED_TOOLS.domain)).all()
+    assert (reply.criticality <= 1).all()
+    assert (reply.dependency <= 1).all()

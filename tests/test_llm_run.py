@@ -1,0 +1,356 @@
+"""`run --agent openai`, `estimate` and `store`, as a user meets them: real processes, a real server."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from serving import Served, server_process
+
+from envprobe_core.cells import make_cell
+from envprobe_core.cli import main
+from envprobe_core.llm.auditing import read_stats
+from envprobe_core.llm.prompts import PROMPT_VERSION
+from envprobe_core.sweep import run_cells
+
+COMMAND = [sys.executable, "-m", "envprobe_core"]
+KEY = "sk-a-secret-of-the-run-tests/0123456789"
+CLOSED = "http://127.0.0.1:9/v1"  # nothing listens there
+SMALL = ["--world", "tooldag", "--policy", "simple", "--regime", "S1", "--seeds", "0:6"]
+STEPS = 6 * 21  # answers of SMALL: one at each t = 0..H
+MODEL = ["--agent", "openai", "--model", "gpt-4o-mini"]
+UNLIKE = "calls.jsonl"  # what was asked again differs where answers were spoiled
+
+
+def envprobe(*arguments: str | Path, key: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own, with a key or without."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    environment |= more | ({"OPENAI_API_KEY": key} if key else {})
+    given = [*COMMAND, *map(str, arguments)]
+    return subprocess.run(given, capture_output=True, text=True, timeout=120, env=environment)
+
+
+def call(*arguments: str | Path) -> int:
+    """Run the command in this process."""
+    with pytest.raises(SystemExit) as end:
+        main(list(map(str, arguments)))
+    return int(end.value.code or 0)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+@pytest.fixture(scope="module")
+def plain() -> Iterator[Served]:
+    """A server that does nothing wrong."""
+    with server_process() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def undisturbed(plain: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small run, as it is when nothing happens; its answers stand beside it."""
+    run = tmp_path_factory.mktemp("runs") / "run"
+    done = envprobe("run", *SMALL, *MODEL, "--base-url", plain.url, "--max-cost", "1", "--out", run)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{STEPS} answers (0 asked again), 0 belief updates invalid" in done.stdout
+    return run
+
+
+@pytest.fixture
+def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+@pytest.mark.usefixtures("no_key")
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+def test_a_run_through_the_server_equals_the_simulated_run(
+    protocol: str, plain: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grid = ["--world", "all", "--regime", "S2", "--seeds", "50:52", "--protocol", protocol]
+    for policy in ("simple", "random", "judge", "yoked"):
+        grid += ["--policy", policy]
+    model, simulated = tmp_path / "model", tmp_path / "simulated"
+    assert call("run", *grid, *MODEL, "--base-url", plain.url, "--out", model) == 0
+    assert call("run", *grid, "--out", simulated) == 0
+    capsys.readouterr()
+    tables = [pd.read_parquet(run / "episodes.parquet") for run in (model, simulated)]
+    assert set(tables[0].pop("profile")) == {"gpt-4o-mini"}
+    assert set(tables[1].pop("profile")) == {"typical"}
+    pd.testing.assert_frame_equal(*tables)
+    for log in sorted((model / "logs").iterdir()):
+        (header, *lines), (other, *same) = (
+            gzip.decompress((run / "logs" / log.name).read_bytes()).splitlines() for run in (model, simulated)
+        )
+        assert lines == same
+        agent = json.loads(header).pop("agent")
+        assert (agent["model"], agent["prompt_version"]) == ("gpt-4o-mini", PROMPT_VERSION)
+        assert "agent" not in json.loads(other)
+    assert call("recompute", model) == 0
+
+
+def asked_and_stored(server: Served, store: Path) -> tuple[int, int]:
+    """Requests that the server has seen, and answers that are stored."""
+    requests = server.counts()["requests"]
+    with contextlib.closing(sqlite3.connect(store)) as connection:
+        query = "SELECT count(*) FROM attempts WHERE body NOT NULL"
+        return requests, connection.execute(query).fetchone()[0]
+
+
+def test_six_kills_lose_nothing_and_repeat_only_what_was_under_way(undisturbed: Path, tmp_path: Path) -> None:
+    run, store, concurrency = tmp_path / "run", tmp_path / "run.answers.sqlite", 4
+    dice, lost = random.Random(5), 0
+    asked_before = stored_before = 0
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    with server_process("--latency", "0.03") as server:
+        given = ["run", *SMALL, *MODEL, "--base-url", server.url, "--max-cost", "1", "--out", str(run)]
+        given += ["--concurrency", str(concurrency)]
+        for _ in range(6):
+            with subprocess.Popen(
+                [*COMMAND, *given], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            ) as process:
+                while server.counts()["requests"] == asked_before and process.poll() is None:
+                    time.sleep(0.002)
+                time.sleep(dice.uniform(0, 0.12))
+                assert process.poll() is None, "the run was over before it was killed"
+                process.send_signal(signal.SIGKILL)
+            time.sleep(0.1)  # let the server read what was on its way
+            asked, stored = asked_and_stored(server, store)
+            under_way = (asked - asked_before) - (stored - stored_before)
+            assert 0 <= under_way <= concurrency
+            lost, asked_before, stored_before = lost + under_way, asked, stored
+        done = envprobe(*given)
+        assert done.returncode == 0, done.stderr
+        counts = server.counts()
+    assert contents(run) == contents(undisturbed)
+    assert counts["distinct"] == STEPS
+    assert counts["requests"] == STEPS + lost
+    attempts = read_stats(store).attempts
+    assert attempts.pop("answer") == STEPS  # so nothing that was stored was asked again
+    assert lost <= attempts.pop("started", 0) <= 6 * concurrency
+    assert not attempts
+
+
+def test_a_fifth_of_mixed_faults_changes_no_byte(undisturbed: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with server_process("--faults", "mixed", "--rate", "0.2") as server:
+        limits = ["--timeout", "1", "--concurrency", "16", "--max-cost", "1"]
+        done = envprobe("run", *SMALL, *MODEL, "--base-url", server.url, *limits, "--out", run, key=KEY)
+        assert done.returncode == 0, done.stderr
+        faults = server.counts()["faults"]
+    assert len(faults) >= 12, faults
+    assert sum(faults.values()) > STEPS / 8
+    one, other = contents(run), contents(undisturbed)
+    calls = [json.loads(line) for line in one.pop(UNLIKE).splitlines()]
+    other.pop(UNLIKE)
+    assert one == other
+    assert sum(line["reasks"] for line in calls) > 0
+    assert sum(line["invalid_updates"] for line in calls) == 0
+    stats = read_stats(tmp_path / "run.answers.sqlite")
+    assert stats.wasted_attempts == sum(faults.values())
+
+
+def test_a_replay_needs_no_key_and_no_connection(undisturbed: Path, tmp_path: Path) -> None:
+    store = undisturbed.with_name("run.answers.sqlite")
+    closed = ["--base-url", CLOSED, "--store", str(store), "--replay-only"]
+    program = (
+        "import socket, sys\n"
+        "def refuse(*given): raise AssertionError('a connection')\n"
+        "socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse\n"
+        "from envprobe_core.cli import main\n"
+        "main(sys.argv[1:])\n"
+    )
+    given = [*SMALL, *MODEL, *closed, "--out", str(tmp_path / "run")]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    done = subprocess.run(
+        [sys.executable, "-c", program, "run", *given],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert contents(tmp_path / "run") == contents(undisturbed)
+    other = [*SMALL[:-1], "0:7", *MODEL, *closed, "--out", str(tmp_path / "more")]
+    done = envprobe("run", *other)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+    assert "has no answer to" in done.stderr
+    assert "update of episode 6" in done.stderr
+    assert not (tmp_path / "more" / "episodes.parquet").exists()
+
+
+@pytest.mark.usefixtures("no_key")
+def test_an_exported_run_replays_from_a_small_file(
+    undisturbed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, file = undisturbed.with_name("run.answers.sqlite"), tmp_path / "answers.replay.gz"
+    assert call("store", "export", store, "--run", undisturbed, "--out", file, "--note", "a test") == 0
+    assert f"{STEPS} answers of gpt-4o-mini" in capsys.readouterr().out
+    assert file.stat().st_size < store.stat().st_size / 10
+    assert call("run", *SMALL, "--replay", file, "--out", tmp_path / "run") == 0
+    assert contents(tmp_path / "run") == contents(undisturbed)
+    assert call("store", "verify", store) == 0
+    assert call("store", "stats", store, "--json") == 0
+    printed = capsys.readouterr().out
+    stats = json.loads(printed[printed.index("\n{") :])
+    assert (stats["questions"], stats["answered"], stats["wasted_attempts"]) == (STEPS, STEPS, 0)
+    assert 0 < stats["paid_usd"] < 0.1
+
+
+def test_two_processes_share_one_store(plain: Served, undisturbed: Path, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    shared = tmp_path / "shared.sqlite"
+    given = [*COMMAND, "run", *SMALL, *MODEL, "--base-url", plain.url, "--store", str(shared)]
+    processes = [
+        subprocess.Popen([*given, "--out", str(tmp_path / name)], env=environment, stdout=subprocess.DEVNULL)
+        for name in ("one", "two")
+    ]
+    assert [process.wait(timeout=60) for process in processes] == [0, 0]
+    assert contents(tmp_path / "one") == contents(tmp_path / "two") == contents(undisturbed)
+    assert read_stats(shared).answered == STEPS
+
+
+def everything(folder: Path) -> bytes:
+    """All bytes under a folder, and those within its compressed files."""
+    found = b""
+    for path in (path for path in folder.rglob("*") if path.is_file()):
+        found += path.read_bytes()
+        if path.suffix == ".gz":
+            found += gzip.decompress(path.read_bytes())
+        if path.suffix == ".sqlite":
+            with contextlib.closing(sqlite3.connect(path)) as connection:
+                for (body,) in connection.execute("SELECT body FROM attempts WHERE body NOT NULL"):
+                    found += zlib.decompress(body)
+                for (content,) in connection.execute("SELECT content FROM questions"):
+                    found += zlib.decompress(content)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("faults", "code"), [("echo,echo-in-answer", 0), ("key-refused", 1)], ids=["passing", "refused"]
+)
+def test_the_key_is_nowhere(faults: str, code: int, tmp_path: Path) -> None:
+    with server_process("--faults", faults, "--rate", "0.3" if code == 0 else "1") as server:
+        given = [*SMALL[:-1], "0:2", *MODEL, "--base-url", server.url, "--out", tmp_path / "run"]
+        done = envprobe("run", *given, key=KEY, OPENAI_LOG="debug", PYTHONASYNCIODEBUG="1")
+    assert done.returncode == code, done.stderr
+    assert "openai" in done.stderr  # the SDK's own log is on
+    assert KEY not in done.stdout + done.stderr
+    assert KEY.encode() not in everything(tmp_path)
+    if code:
+        assert [line for line in done.stderr.splitlines() if line.startswith("envprobe: ")] == [
+            "envprobe: local gave no answer: key-refused (HTTP 401: Incorrect API key provided: [API key]); "
+            f"nothing was scored, all answers are kept in {tmp_path / 'run.answers.sqlite'}: "
+            "give the command again to go on"
+        ]
+        assert not (tmp_path / "run" / "episodes.parquet").exists()
+
+
+def test_the_cap_stops_a_run_that_a_higher_one_completes(
+    plain: Served, undisturbed: Path, tmp_path: Path
+) -> None:
+    given = ["run", *SMALL, *MODEL, "--base-url", plain.url, "--out", tmp_path / "run"]
+    done = envprobe(*given, "--max-cost", "0.01")
+    assert done.returncode == 1
+    assert done.stderr.startswith("envprobe: the cap of $0.01 is reached: ")
+    assert done.stderr.count("\n") == 1
+    store = tmp_path / "run.answers.sqlite"
+    first = read_stats(store)
+    assert 0.004 < first.paid / 1e12 <= 0.01
+    assert first.answered > 0
+    assert envprobe(*given, "--max-cost", "1").returncode == 0
+    assert contents(tmp_path / "run") == contents(undisturbed)
+    assert read_stats(store).attempts == {"answer": STEPS}
+
+
+@pytest.mark.usefixtures("no_key")
+def test_an_estimate_of_all_seeds_is_what_is_asked(
+    undisturbed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grid = [*SMALL, "--policy", "placebo"]  # which shares its first answers with Simple
+    assert call("estimate", *grid, "--model", "gpt-4o-mini", "--sample", "6", "--json") == 0
+    both = json.loads(capsys.readouterr().out)
+    assert call("estimate", *SMALL, "--model", "gpt-4o-mini", "--sample", "6", "--json") == 0
+    one = json.loads(capsys.readouterr().out)
+    stats = read_stats(undisturbed.with_name("run.answers.sqlite"))
+    assert (one["episodes"], one["steps"], one["calls"]) == (6, STEPS, stats.questions)
+    assert both["steps"] == 2 * STEPS
+    assert STEPS < both["calls"] < 2 * STEPS
+    paid = stats.paid / 1e12
+    assert paid <= one["cost_usd"] <= 1.3 * paid
+    assert one["most_usd"] > one["cost_usd"]
+    assert call("estimate", *SMALL, "--model", "unheard-of") == 0
+    assert "no price for unheard-of" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("no_key")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--model", "m"], "--model is for a language model"),
+        (["--replay-only"], "--replay-only is for a language model"),
+        (["--agent", "gpt"], "unknown agent 'gpt'"),
+        (["--agent", "openai"], "needs --model"),
+        ([*MODEL], "OPENAI_API_KEY is not set"),
+        ([*MODEL, "--jobs", "2"], "--jobs is for the simulated agent"),
+        ([*MODEL, "--profile", "perfect"], "is of the simulated agent"),
+        ([*MODEL, "--base-url", "127.0.0.1:80"], "--base-url: accepted is"),
+        ([*MODEL, "--base-url", "http://u:secret@host/v1"], "without a password"),
+        (["--agent", "openai", "--model", "own", "--base-url", CLOSED, "--max-cost", "1"], "price for 'own'"),
+        ([*MODEL, "--base-url", CLOSED, "--max-cost", "-1"], "--max-cost -1.0"),
+        ([*MODEL, "--base-url", CLOSED, "--timeout", "0"], "--timeout 0.0"),
+        ([*MODEL, "--replay-only"], "does not exist"),
+        (["--replay", "nowhere.gz"], "nowhere.gz cannot be read"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line(
+    arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("run", *SMALL, *arguments, "--out", tmp_path / "run") == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert words in captured.err
+    assert captured.err.count("\n") == 1
+    assert "secret" not in captured.err
+
+
+def test_the_simulated_agent_is_the_default_and_as_ever(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("run", *SMALL, "--out", tmp_path / "run") == 0
+    assert call("run", *SMALL, "--agent", "simulated", "--out", tmp_path / "same") == 0
+    capsys.readouterr()
+    assert contents(tmp_path / "run") == contents(tmp_path / "same")
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert "agent" not in manifest["inputs"]
+    table = run_cells([make_cell("tooldag", "simple", "S1")], np.arange(6))
+    frame = pd.read_parquet(tmp_path / "run" / "episodes.parquet")
+    assert frame["digest"].tolist() == table["digest"].tolist()
+
+
+def test_nothing_of_the_model_is_loaded_for_a_simulated_run(tmp_path: Path) -> None:
+    program = (
+        "import sys\nfrom envprobe_core.cli import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit as end:\n    assert not end.code\n"
+        "loaded = {'openai', 'aiohttp', 'sqlite3', 'asyncio'} & set(sys.modules)\nassert not loaded, loaded\n"
+    )
+    given = [sys.executable, "-c", program, "run", *SMALL, "--out", str(tmp_path / "run")]
+    done = subprocess.run(given, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
