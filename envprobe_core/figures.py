@@ -62,9 +62,9 @@ RC = {
 WIDTH = 5.2  # inches; narrow, so that a phone can show a figure whole and its text can still be read
 LARGEST, SMALLEST = 1.15, 0.68  # how far a page may enlarge or shrink a figure
 _PIXELS = 96
-_CLASS = "envprobe-figure"
+FIGURE_CLASS = "envprobe-figure"
 _COLOURS = "".join(
-    f"{theme} .{_CLASS}{{"
+    f"{theme} .{FIGURE_CLASS}{{"
     + "".join(f"--ink-{light[1:]}:{light if day else dark};" for light, dark in DARK.items())
     + "}"
     for theme, day in (
@@ -246,7 +246,7 @@ def _embedded(svg: str, name: str, alt: str) -> str:
     )
     opening = (
         f"<style>{_COLOURS}</style>"
-        f'<svg class="{_CLASS}" xmlns="http://www.w3.org/2000/svg" '
+        f'<svg class="{FIGURE_CLASS}" xmlns="http://www.w3.org/2000/svg" '
         f'xmlns:xlink="http://www.w3.org/1999/xlink" {head[2]} role="img" '
         f'aria-label="{html.escape(alt)}" fill="currentColor" '
         f'stroke-linejoin="round" style="{style}">'
