@@ -151,8 +151,16 @@ def show_heldout(compared: pd.DataFrame) -> Table:
     return Table("tab-voi-heldout", caption, head, rows, "llrrrr")
 
 
-def show_margins(compared: pd.DataFrame) -> Table:
-    """Show VoI's differences from No-Probe and from the most accurate other policy, in every pair."""
+def show_margins(
+    compared: pd.DataFrame, label: str = "tab-voi-margins", which: str = "the held-out seeds"
+) -> Table:
+    """Show VoI's differences from No-Probe and from the most accurate other policy, in every pair.
+
+    Args:
+        compared: from `load_heldout`.
+        label: of the table.
+        which: the seeds, in words.
+    """
     rows = []
     for (protocol, regime, world), part in compared.groupby(["protocol", "regime", "world"], sort=False):
         mine = part[part["variant"] == "voi"].set_index("rival")
@@ -171,11 +179,11 @@ def show_margins(compared: pd.DataFrame) -> Table:
                 ]
             )
     caption = (
-        "VoI (weight ½) minus No-Probe, and minus the most accurate policy of the paper in that pair, on the "
-        "held-out seeds; in points, with paired 95% intervals."
+        "VoI (weight ½) minus No-Probe, and minus the most accurate policy of the paper in that pair, on "
+        f"{which}; in points, with paired 95% intervals."
     )
     head = ("protocol", "pair", "minus", "accuracy", "95% interval", "success", "95% interval")
-    return Table("tab-voi-margins", caption, head, rows, "lllrrrr")
+    return Table(label, caption, head, rows, "lllrrrr")
 
 
 def tell_heldout(compared: pd.DataFrame) -> Text:
