@@ -9,7 +9,7 @@ BIN     := .venv/bin
 READY   := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help book test lint bench serve lab mutants lock browser clean
+.PHONY: help book test lint bench serve lab mutants replay lock browser clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -51,6 +51,9 @@ lab: $(READY) ## JupyterLab on the notebooks
 mutants: $(READY) ## mutation testing of metrics, statistics and policies
 	$(BIN)/mutmut run
 	$(BIN)/mutmut results
+
+replay: $(READY) ## ask the scripted test server again for data/replays/scripted.replay.gz
+	$(BIN)/python -m envprobe_core.llm.demonstration
 
 lock: $(READY) ## pin every dependency of pyproject.toml again
 	UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --all-extras \

@@ -20,6 +20,7 @@ _INLINE = (
     (re.compile(r"`([^`]*)`"), r"<code>\1</code>"),
     (re.compile(r"\*\*([^*]+)\*\*"), r"<strong>\1</strong>"),
     (re.compile(r"\*([^*]+)\*"), r"<em>\1</em>"),
+    (re.compile(r"\[([^]]+)\]\((#[^)\s\"]*)\)"), r'<a href="\2">\1</a>'),  # to a place of the same page
 )
 _WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -32,6 +33,17 @@ class Text:
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return {"text/markdown": self.markdown, "text/plain": self.markdown}
+
+
+@dataclass(frozen=True)
+class Html:
+    """A piece of a page, with the plain text for hosts that show none."""
+
+    html: str
+    text: str
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        return {"text/html": self.html, "text/plain": self.text}
 
 
 @dataclass(frozen=True)
@@ -97,6 +109,15 @@ def _to_html(text: str) -> str:
     for pattern, form in _INLINE:
         text = pattern.sub(form, html.escape(text, quote=False) if pattern is _INLINE[0][0] else text)
     return text
+
+
+def numbered(lines: Sequence[str]) -> Html:
+    """Make a numbered list of lines in Markdown, in which a link may lead to a place of the same page.
+
+    MyST takes the address of such a link for a label of the book, so that the list is made HTML here.
+    """
+    items = "".join(f"<li><p>{_to_html(line)}</p></li>" for line in lines)
+    return Html(f"<ol>{items}</ol>", "\n".join(f"{place}. {line}" for place, line in enumerate(lines, 1)))
 
 
 def number(value: float | None, digits: int = 2) -> str:

@@ -10,13 +10,12 @@ import base64
 import csv
 import html
 import io
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from envprobe_core import places
 from envprobe_core.claims import find_claim
-from envprobe_core.markup import EMPTY, number, signed
+from envprobe_core.markup import EMPTY, Html, number, signed
 from envprobe_core.notebooks import find_sections
 from envprobe_core.scoreboard import KEYS, as_records
 from envprobe_core.verdicts import (
@@ -55,17 +54,6 @@ def page_of(section: str) -> str | None:
     return name if name in find_sections() else None
 
 
-@dataclass(frozen=True)
-class Html:
-    """A piece of a page, with the plain text for hosts that show none."""
-
-    html: str
-    text: str
-
-    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        return {"text/html": self.html, "text/plain": self.text}
-
-
 def _amount(value: float | None, unit: str, sign: bool) -> str:
     if value is None or value != value:
         return EMPTY
@@ -100,6 +88,8 @@ def mark(verdict: str) -> str:
 def _ours(row: object) -> str:
     """One cell: our figure with the interval that decides, and the verdict."""
     verdict, reason = row.verdict, html.escape(row.reason, quote=True)  # type: ignore[attr-defined]
+    if verdict == NOT_TESTED and getattr(row, "replayed", False):
+        return f'<td title="{reason}">{mark(verdict)}</td>'
     if verdict == NOT_TESTED:
         return f'<td>{mark(verdict)}<br><span class="scoreboard-why">{reason}</span></td>'
     unit, kind = row.unit, row.kind  # type: ignore[attr-defined]
@@ -125,7 +115,7 @@ def show_scoreboard(board: pd.DataFrame, folder: str = "") -> Html:
     """Show every claim in the paper's order: its figure, ours and the verdict under each protocol.
 
     Args:
-        board: from `scoreboard.load_scoreboard`.
+        board: from `scoreboard.load_scoreboard`, with or without what `llm.replayed.join_scoreboard` adds.
         folder: where the pages of sections lie, seen from the page that shows the table.
     """
     protocols = list(dict.fromkeys(board["protocol"]))
@@ -136,7 +126,7 @@ def show_scoreboard(board: pd.DataFrame, folder: str = "") -> Html:
         for text in (
             "Claim, and the section that shows it",
             "The paper",
-            *(f"<code>{p}</code>" for p in protocols),
+            *(f"<code>{html.escape(p)}</code>" for p in protocols),
         )
     )
     body = []
@@ -153,8 +143,10 @@ def show_scoreboard(board: pd.DataFrame, folder: str = "") -> Html:
             )
     caption = (
         f"{board['claim'].nunique()} claims in the paper's order. Under each protocol: the verdict, our "
-        f"figure and the interval that decides, all from the simulated agent <code>{profile}</code>."
+        f"figure and the interval that decides, from the simulated agent <code>{profile}</code>."
     )
+    if "replayed" in board and board["replayed"].any():
+        caption += " Columns that name a model and its prompts are replayed runs, on seeds of their own."
     table = (
         f'<div class="scoreboard" role="region" tabindex="0" aria-label="Scoreboard, profile {profile}">'
         f"<table><caption><span>{caption}</span></caption><thead><tr>{head}</tr></thead>"

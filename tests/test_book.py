@@ -1,16 +1,12 @@
 """The book as a reader meets it: a small one is built once, then opened in a browser."""
 
-import functools
-import http.server
 import json
-import subprocess
-import sys
-import threading
 import time
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from built_book import SMALL, build_book, page_names
 
 from envprobe_core import book
 from envprobe_core.notebooks import ROOT, find_sections, plan, stored_record
@@ -18,50 +14,6 @@ from envprobe_core.protocols import SWITCHES, switch_values
 
 # one group, so that the parallel workers do not build one book each
 pytestmark = pytest.mark.xdist_group("book")
-
-SMALL = {
-    "seeds": "0:12",
-    "resamples": "200",
-    "profiles": "16",
-    "seeds_each": "10",
-    "pasts": "8",
-    "futures": "4",
-    "points": "3",
-    "held_out": "10000:10012",
-}
-
-
-def build_book(out):
-    given = [text for name, value in SMALL.items() for text in ("-p", f"{name}={value}")]
-    return subprocess.run(
-        [sys.executable, "-m", "envprobe_core", "book", *given, "--out", out],
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        check=False,
-    )
-
-
-@pytest.fixture(scope="session")
-def small_book(tmp_path_factory):
-    """The folder of a book with few seeds."""
-    out = tmp_path_factory.mktemp("small") / "book with a space"
-    result = build_book(out)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return out
-
-
-@pytest.fixture(scope="session")
-def html(small_book):
-    return book.html_folder(small_book)
-
-
-def page_names(html):
-    return sorted(
-        path.relative_to(html).as_posix()
-        for path in html.rglob("*.html")
-        if "_static" not in path.relative_to(html).parts
-    )
 
 
 class Page(HTMLParser):
@@ -163,22 +115,6 @@ def test_the_protocols_page_has_every_switch_and_value(html):
 
 
 # --- in a browser -----------------------------------------------------------------------------
-
-
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *arguments):
-        pass
-
-
-@pytest.fixture(scope="session")
-def server(html):
-    handler = functools.partial(QuietHandler, directory=str(html))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{running.server_address[1]}"
-        running.shutdown()
-        thread.join()
 
 
 @pytest.mark.browser

@@ -10,7 +10,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 import numpy as np
 import pytest
-from test_book import QuietHandler
+from built_book import QuietHandler
 
 from envprobe_core import book
 from envprobe_core.cells import make_cell

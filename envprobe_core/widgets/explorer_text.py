@@ -8,7 +8,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 from urllib.parse import quote
 
@@ -17,7 +16,7 @@ from envprobe_core.explorer.encoding import encode
 from envprobe_core.explorer.grid import POOL, Grid
 from envprobe_core.explorer.readings import Reading
 from envprobe_core.figures import WORLD_TITLES, policy_title
-from envprobe_core.markup import Text, code, listed, number, percent
+from envprobe_core.markup import Html, Text, code, listed, number, numbered, percent
 from envprobe_core.policies import THRESHOLD
 from envprobe_core.worlds import WORLDS
 
@@ -45,7 +44,7 @@ class Place:
             "threshold": f"{self.threshold:g}",
         }
         fragment = "&".join(f"{name}={quote(value, safe=',')}" for name, value in said.items())
-        return f'<a href="#{escape(fragment)}">{text}</a>'
+        return f"[{text}](#{fragment})"
 
 
 def reading_at(grid: Grid, place: Place, policy: str) -> Reading:
@@ -55,12 +54,12 @@ def reading_at(grid: Grid, place: Place, policy: str) -> Reading:
     return grid.readings.record(int(rows[grid.budgets.index(place.budget), across]))
 
 
-def tell_tries(grid: Grid) -> Text:
+def tell_tries(grid: Grid) -> Html:
     """Suggest four places to go, and say what is found there."""
     protocols = list(dict.fromkeys(protocol for protocol, _, _ in grid.rows))
     tries = [_budget(grid, protocols[0]), _threshold(grid, protocols[0])]
     tries += [_placebo(grid, protocols), _oracle(grid, protocols[0])]
-    return Text("\n".join(f"{place}. {line}" for place, line in enumerate(tries, 1)))
+    return numbered(tries)
 
 
 def _budget(grid: Grid, protocol: str) -> str:
@@ -121,7 +120,7 @@ def _placebo(grid: Grid, protocols: Sequence[str]) -> str:
             if abs(gap) >= SAME
             else "their accuracies are the same, though not every number is"
         )
-        found.append(f"{place.link(f'under <code>{escape(protocol)}</code>')} {told}")
+        found.append(f"{place.link(f'under `{protocol}`')} {told}")
     return (
         f"**Is it information?** The placebo spends its steps as {policy_title('simple')} does and is told "
         f"nothing. Compare the two: {listed(found)}."

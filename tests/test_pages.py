@@ -1,0 +1,351 @@
+"""The reader's path: where things are, what can be taken along, and that everyone can use every page."""
+
+import csv
+import html as markup
+import io
+import re
+import shlex
+import xml.etree.ElementTree as ElementTree
+from urllib.parse import unquote
+
+import nbformat
+import pytest
+from built_book import SMALL, page_names
+
+from envprobe_core import book
+from envprobe_core.claims import load_claims
+from envprobe_core.figures import FIGURE_CLASS, Drawing, canvas
+from envprobe_core.inconsistencies import load_tensions
+from envprobe_core.items import KINDS, load_items
+from envprobe_core.markup import Table, Text, numbered
+from envprobe_core.notebooks import METADATA_KEY, ROOT, find_sections, plan
+from envprobe_core.paper import load_tables
+from envprobe_core.parameters import parse_assignments
+from envprobe_core.places import PLACES
+from envprobe_core.protocol_audit.departures import load_departures
+
+pytestmark = pytest.mark.xdist_group("book")
+
+FRAME = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
+PAGES = [*(f"{name}.html" for name in FRAME), *(f"executed/{name}.html" for name in find_sections())]
+HOSTILE = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
+
+
+def read(html, name):
+    return (html / name).read_text(encoding="utf-8")
+
+
+# --- the items of the paper -------------------------------------------------------------------
+
+
+def test_every_place_that_the_data_name_is_an_item():
+    named = {*load_tables()["source"], *(claim.source for claim in load_claims())}
+    named |= {place for tension in load_tensions() for place in tension.places}
+    named |= {place for departure in load_departures() for place in departure.places}
+    named |= set(PLACES)
+    items = {item.label: item for item in load_items()}
+    assert {place.removesuffix(" caption") for place in named} <= set(items)
+    for label, item in items.items():
+        assert item.name == PLACES.get(label, item.name)
+    assert {item.kind for item in items.values()} == set(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "last"),
+    [
+        (r"Equation \((\d+)\)", 29),
+        (r"Table (\d+)", 7),
+        (r"Figure (\d+)", 7),
+        (r"(?:Assumption|Definition|Lemma|Proposition|Theorem) 5\.(\d+)", 8),
+        (r"Definition 3\.(\d+)", 2),
+        (r"Algorithm (\d+)", 1),
+        (r"Section (\d+)", 8),
+        (r"Appendix A\.(\d+)", 6),
+    ],
+)
+def test_nothing_that_the_paper_numbers_is_left_out(pattern, last):
+    numbers = [int(match[1]) for item in load_items() if (match := re.fullmatch(pattern, item.name))]
+    assert sorted(numbers) == list(range(1, last + 1))
+
+
+def test_every_item_leads_to_a_place_that_exists(html):
+    rows = re.findall(r"<tr class=\"row-(?:even|odd)\">(.*?)</tr>", read(html, "items.html"), re.DOTALL)
+    found = {}
+    for row in rows:
+        first = re.search(r"<td[^>]*><p>(.*?)</p>", row)
+        if first:
+            found[markup.unescape(first[1])] = re.findall(r'href="([^"]+)"', row)
+    for item in load_items():
+        links = found[item.name]
+        assert len(links) == len(item.targets), item
+        for link in links:
+            page, _, anchor = link.partition("#")
+            assert not anchor or f'id="{unquote(anchor)}"' in read(html, page or "items.html"), (item, link)
+            assert (html / (page or "items.html")).exists()
+
+
+def test_pages_name_the_items_they_have(html):
+    for page, item in (
+        ("executed/main-results", "Table 1"),
+        ("executed/theory", "Theorem 5.8"),
+        ("executed/drift", "Appendix G, timing table"),
+        ("how-to-read", "Figure 2"),
+    ):
+        foot = read(html, f"{page}.html").split('class="provenance"')[1]
+        assert item in foot, page
+    assert "Of the paper" not in read(html, "executed/atlas.html")
+
+
+# --- to take along ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(find_sections()))
+def test_tables_and_figures_can_be_taken_along(html, name):
+    text = read(html, f"executed/{name}.html")
+    links = re.findall(r'<a href="\.\./(_downloads/[^"]+)" download>', text)
+    tables = [link for link in links if link.endswith(".csv")]
+    figures = [link for link in links if link.endswith(".svg")]
+    assert len(set(links)) == len(links)
+    assert len(tables) == len(re.findall(r'<table class="[^"]*\btable\b', text))
+    assert len(figures) == text.count(f'<svg class="{FIGURE_CLASS}"')
+    for link in tables:
+        head, *rows = csv.reader(io.StringIO((html / link).read_text(encoding="utf-8")))
+        assert rows
+        assert {len(row) for row in rows} == {len(head)}, link
+    for link in figures:
+        written = (html / link).read_text(encoding="utf-8")
+        assert ElementTree.fromstring(written).tag == "{http://www.w3.org/2000/svg}svg"
+        assert "var(" not in written
+        assert "currentColor" not in written
+
+
+def test_a_file_holds_the_cells_of_its_table(html):
+    text = read(html, "executed/main-results.html")
+    table = re.search(r'<table[^>]* id="tab-gains".*?</table>', text, re.DOTALL)
+    assert table is not None
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL) for row in table[0].split("</tr>")[:-1]]
+    written = list(csv.reader(io.StringIO(read(html, "_downloads/tables/tab-gains.csv"))))
+    assert len(written) == len(rows)
+    for shown, cells in zip(rows[1:], written[1:], strict=True):
+        told = [re.sub(r"<[^>]+>|\\[()]", "", cell) for cell in shown]  # formulas stand in \( and \)
+        told = [" ".join(markup.unescape(cell).split()) for cell in told]
+        assert [cell.replace("−", "-") for cell in told] == cells
+
+
+@pytest.mark.parametrize("name", sorted(find_sections()))
+def test_the_command_of_a_page_makes_the_page(html, small_book, name):
+    text = read(html, f"executed/{name}.html").split('id="run-again"')[1]
+    command = shlex.split(markup.unescape(re.search(r"<code>(.*?)</code>", text, re.DOTALL)[1]))
+    assert command[:3] == ["envprobe", "reproduce", name]
+    assert command[3::2] == ["-p"] * len(command[4::2])
+    (job,) = plan((name,), parse_assignments(command[4::2]), executed=small_book / "book" / "executed")
+    assert job.fresh
+
+
+def test_a_section_can_be_opened_as_a_notebook(html):
+    for name in find_sections():
+        text = read(html, f"executed/{name}.html")
+        link = re.search(rf'<a href="\.\./([^"]+)" download="{name}\.ipynb">', text)
+        assert link is not None
+        assert nbformat.read(html / link[1], as_version=4).cells
+        assert "mybinder.org" not in text  # no address is set
+        assert "colab.research" not in text
+
+
+# --- for everyone -----------------------------------------------------------------------------
+
+UNREACHABLE = """() => [...document.querySelectorAll(".bd-article *")].filter((box) =>
+  box.scrollWidth > box.clientWidth + 1 && box.clientWidth > 0
+  && /auto|scroll/.test(getComputedStyle(box).overflowX) && box.tabIndex < 0
+).map((box) => box.outerHTML.slice(0, 120))"""
+WIDER = "document.documentElement.scrollWidth - window.innerWidth"
+OPEN_ALL = "document.querySelectorAll('details').forEach((folded) => { folded.open = true; })"
+WAITS = (
+    """() => [...document.querySelectorAll(".static-widget")].every((host) => host.dataset.ready === "yes")"""
+)
+
+
+@pytest.fixture(scope="module")
+def tab(chromium, html):
+    """One tab, in which one page after the other is opened."""
+    context = chromium.new_context(color_scheme="light", viewport={"width": 1280, "height": 900})
+    yield context.new_page()
+    context.close()
+
+
+def serious(page):
+    """What axe-core calls serious or critical; drawings are one image each, with a text of their own."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    drawn = {"exclude": [[f"svg.{FIGURE_CLASS}"], ["mjx-math"]]}
+    options = {"resultTypes": ["violations"], "preload": False}
+    found = Axe().run(page, context=drawn, options=options).response["violations"]
+    return [
+        (fault["id"], node["target"], node["html"][:120])
+        for fault in found
+        if fault["impact"] in ("serious", "critical")
+        for node in fault["nodes"]
+    ]
+
+
+def test_every_page_is_looked_at(html):
+    made_by_sphinx = {"genindex.html", "search.html", "prf-prf.html"}
+    assert set(page_names(html)) == {*PAGES, *made_by_sphinx}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", [*PAGES, "genindex.html", "search.html", "prf-prf.html"])
+def test_everyone_can_use_the_page(tab, html, name):
+    """No serious fault for axe-core, light and wide, dark and narrow; whatever scrolls takes the focus."""
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    tab.goto(f"{html.as_uri()}/{name}", wait_until="load")
+    tab.wait_for_function(WAITS)
+    for drawing in tab.locator(f"svg.{FIGURE_CLASS}").all():
+        assert drawing.get_attribute("role") == "img"
+        assert drawing.get_attribute("aria-label")
+    assert serious(tab) == []
+    tab.evaluate("document.documentElement.dataset.theme = 'dark'")
+    tab.evaluate(OPEN_ALL)
+    tab.set_viewport_size({"width": 390, "height": 844})
+    tab.wait_for_timeout(400)  # boxes are looked at again a moment after a change of width
+    assert tab.evaluate(WIDER) <= 0
+    assert tab.evaluate(UNREACHABLE) == []
+    assert serious(tab) == []
+
+
+FOCUS = """() => {
+  const node = document.activeElement;
+  const seen = getComputedStyle(node);
+  const outlined = seen.outlineStyle !== "none" && parseFloat(seen.outlineWidth) > 0;
+  const box = node.getBoundingClientRect();
+  return {
+    name: node.tagName, html: node.outerHTML.slice(0, 120),
+    visible: outlined || seen.boxShadow !== "none" || node.matches("[type=radio], [type=checkbox]"),
+    place: node === document.body || (box.width > 0 && box.bottom > 0 && box.top < innerHeight),
+  };
+}"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", ["index.html", "items.html", "executed/main-results.html"])
+def test_the_keyboard_shows_where_it_is(tab, html, name):
+    """The first stop skips to the text; every stop after it is on the screen and can be seen."""
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    tab.goto(f"{html.as_uri()}/{name}", wait_until="load")
+    tab.keyboard.press("Tab")
+    skip = tab.locator(":focus")
+    assert skip.get_attribute("href") == "#main-content"
+    tab.wait_for_timeout(400)  # it slides in
+    assert tab.evaluate(FOCUS)["place"]
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("location.hash") == "#main-content"
+    stops = []
+    for _ in range(60):
+        tab.keyboard.press("Tab")
+        tab.wait_for_function(f"({FOCUS})().place")  # the page scrolls there, smoothly
+        stops.append(tab.evaluate(FOCUS))
+        if stops[-1]["name"] == "BODY":
+            break
+    stops = [stop for stop in stops if stop["name"] != "BODY"]
+    assert len(stops) > 5
+    assert [stop["html"] for stop in stops if not stop["visible"]] == []
+
+
+@pytest.mark.browser
+def test_a_wide_table_scrolls_by_keyboard(tab, html):
+    tab.set_viewport_size({"width": 390, "height": 844})
+    tab.goto(f"{html.as_uri()}/executed/main-results.html", wait_until="load")
+    box = tab.locator("[data-scrolls=yes]:has(#tab-gains)").first
+    assert box.get_attribute("role") == "region"
+    assert "Table" in box.get_attribute("aria-label")
+    box.focus()
+    tab.keyboard.press("ArrowRight")
+    tab.wait_for_function("document.activeElement.scrollLeft > 0")
+
+
+@pytest.mark.browser
+def test_a_command_can_be_copied(chromium, server):
+    context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(f"{server}/executed/main-results.html", wait_until="load")
+    block = page.locator(".provenance .highlight")
+    block.locator("button.copybtn").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".provenance button.copybtn.success")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.strip() == block.locator("code").inner_text().strip()
+    assert f"-p seeds={SMALL['seeds']}" in copied
+    context.close()
+
+
+# --- what readers supply ----------------------------------------------------------------------
+
+
+def hostile_drawing():
+    figure, panels = canvas(1.0)
+    panels[0, 0].set_title(HOSTILE)
+    return Drawing(figure, "hostile", HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def hostile_html(tmp_path_factory):
+    """A book of one section, whose data are an attack, in a repository with an address."""
+    out = book.stage(tmp_path_factory.mktemp("hostile") / "book")
+    breaks_out = f"x\n:name: y\n\n~~~\n\n```{{raw}} html\n{HOSTILE}\n```\n"
+    table = Table("tab-hostile", f"{HOSTILE} {breaks_out}", ("a", HOSTILE), [[HOSTILE, breaks_out]], "ll")
+    outputs = [
+        nbformat.v4.new_output("display_data", shown._repr_mimebundle_())
+        for shown in (table, Text(f"The policy {HOSTILE}."), numbered([HOSTILE]), hostile_drawing())
+    ]
+    cell = nbformat.v4.new_code_cell("show()", outputs=outputs, execution_count=1)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# Main results"), cell])
+    notebook.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
+    values = {"profile": HOSTILE}
+    notebook.metadata[METADATA_KEY] = {
+        "section": "main-results",
+        "inputs_sha256": "0" * 64,
+        "parameters": values,
+        "defaults": values,
+        "engine_version": "0",
+    }
+    (out / "book" / "executed").mkdir()
+    nbformat.write(notebook, out / "book" / "executed" / "main-results.ipynb")
+    (out / "book" / "index.md").write_text("# Book\n\n```{binder-address} main-results\n```\n", "utf-8")
+    toc = "format: jb-book\nroot: index\nchapters:\n  - file: executed/main-results\n"
+    (out / "book" / "_toc.yml").write_text(toc, encoding="utf-8")
+    config = out / "_config.yml"
+    text = config.read_text(encoding="utf-8")
+    assert '  url: ""\n' in text
+    config.write_text(text.replace('  url: ""\n', '  url: "https://github.com/someone/companion"\n'), "utf-8")
+    code, printed = book.build(out)
+    assert code == 0, printed
+    return book.html_folder(out)
+
+
+def test_what_readers_supply_never_becomes_markup(hostile_html):
+    text = read(hostile_html, "executed/main-results.html")
+    assert "<script>window.hacked" not in text
+    assert "<img src=x" not in text
+    assert text.count("&lt;script&gt;window.hacked") >= 6
+    written = read(hostile_html, "_downloads/figures/main-results-figure-1.svg")
+    assert "<script" not in written
+    assert Table("t", HOSTILE, (HOSTILE,), [[HOSTILE]], "l").html().count("<script") == 0
+
+
+@pytest.mark.browser
+def test_an_attack_does_not_run(chromium, hostile_html):
+    page = chromium.new_page()
+    page.goto(f"{hostile_html.as_uri()}/executed/main-results.html", wait_until="load")
+    assert page.evaluate("window.hacked") is None
+    assert page.locator(".bd-article", has_text="window.hacked").count() == 1
+    page.close()
+
+
+def test_one_setting_gives_every_address(hostile_html):
+    text = read(hostile_html, "executed/main-results.html")
+    place = "notebooks/main-results.ipynb"
+    binder = f"https://mybinder.org/v2/gh/someone/companion/main?urlpath=lab/tree/{place}"
+    assert f'<a href="{binder}"' in text
+    assert f'<a href="https://colab.research.google.com/github/someone/companion/blob/main/{place}"' in text
+    assert "!git clone https://github.com/someone/companion companion" in text
+    assert binder in read(hostile_html, "index.html")
