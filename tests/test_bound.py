@@ -1,0 +1,374 @@
+"""The optimum on small worlds, against a naive twin and every policy; ceilings of the full-size worlds."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from strategies import cells, seeds
+
+from envprobe_core import noise
+from envprobe_core.bound import ceilings, comparing, tables, text, whole
+from envprobe_core.bound.exact import accuracy, leaves, run
+from envprobe_core.bound.optimum import as_policy, frontier, random_policy, solve, worth
+from envprobe_core.bound.small import AGENT, SMALL_TOOLS, ScriptedTools, Setting
+from envprobe_core.bound.states import ACT, grow
+from envprobe_core.cells import Cell
+from envprobe_core.errors import InputError
+from envprobe_core.policies import POLICIES, custom_policy
+from envprobe_core.profiles import PROFILES, TYPICAL
+from envprobe_core.protocols import OBSERVED, PAPER, RELEASED
+from envprobe_core.regimes import REGIMES
+from envprobe_core.sweep import run_cells
+from envprobe_core.worlds import WORLDS, make_world
+
+WEIGHTS = (0.0, 0.3, 0.5, 0.9, 1.0)
+DRAWN = tuple(name for name in POLICIES if name not in ("random", "yoked"))
+settings_of_worlds = st.builds(
+    Setting,
+    density=st.sampled_from([0, 1]),
+    mutation=st.sampled_from([0, 1, 2]),
+    horizon=st.integers(2, 6),
+    budget=st.integers(0, 2),
+    protocol=st.sampled_from([PAPER, OBSERVED]),
+)
+
+
+# --- a naive twin: whole histories, exact fractions, nothing merged ---------------------------
+
+
+class Naive:
+    """Expectimax over histories; a hidden state is (loaded, complete), a belief maps it to its weight."""
+
+    def __init__(self, setting: Setting, weight: Fraction) -> None:
+        self.needs = [(), (0,), (1,) if setting.density == 0 else (0, 1)]
+        self.rate = Fraction(int(setting.world.levels[0]), 2**32)
+        self.setting, self.weight = setting, weight
+
+    def best(self) -> Fraction:
+        known = self.setting.protocol.start == "gold"
+        table = self.gold(frozenset(), frozenset()) if known else (None,) * 9
+        return self.value(0, table, 0, {(frozenset(), frozenset()): Fraction(1)})
+
+    def gold(self, loaded, complete):
+        ready = [all(need in loaded for need in needs) for needs in self.needs]
+        return tuple(
+            int(x) for x in (*(t in loaded for t in range(3)), *ready, *(t in complete for t in range(3)))
+        )
+
+    def plan(self, table):
+        if table[8] == 1:
+            return None
+        needed = {2}
+        for tool in (2, 1):
+            if tool in needed and table[tool] != 1:
+                needed |= set(self.needs[tool])
+        return min((tool for tool in needed if table[tool] != 1), default=2)
+
+    def value(self, t, table, used, belief):
+        if t == self.setting.horizon:
+            total = Fraction(0)
+            for (loaded, complete), chance in belief.items():
+                right = sum(a == b for a, b in zip(table, self.gold(loaded, complete), strict=True))
+                total += chance * (self.weight * Fraction(right, 9) + (1 - self.weight) * (2 in complete))
+            return total
+        fields = range(9) if used < self.setting.budget else ()
+        return max(self.after(t, table, used, belief, choice) for choice in (None, *fields))
+
+    def after(self, t, table, used, belief, field):
+        shown = {}
+        call = self.plan(table) if field is None else None
+        for (loaded, complete), chance in belief.items():
+            answer = None if field is None else self.gold(loaded, complete)[field]
+            valid = call is not None and call not in loaded and all(n in loaded for n in self.needs[call])
+            now = (loaded | {call}, complete | {call}) if valid else (loaded, complete)
+            at_risk = sorted(now[0] - {2})
+            for gone in product((False, True), repeat=len(at_risk)):
+                kept = now[0] - {tool for tool, lost in zip(at_risk, gone, strict=True) if lost}
+                odds = self.rate ** sum(gone) * (1 - self.rate) ** (len(gone) - sum(gone))
+                seen = () if call is None else tuple((t, int(t in kept)) for t in (call, *self.needs[call]))
+                group = shown.setdefault((answer, valid, seen), {})
+                group[kept, now[1]] = group.get((kept, now[1]), 0) + chance * odds
+        total = Fraction(0)
+        for (answer, valid, seen), group in shown.items():
+            written = self.written(table, field, answer, call, valid, seen)
+            total += self.value(t + 1, written, used + (field is not None), group)
+        return total
+
+    def written(self, table, field, answer, call, valid, seen):
+        table = list(table)
+        news = {tool for tool, _ in seen}
+        if field is not None:
+            table[field] = answer
+            news |= {field} & {0, 1, 2}
+        for tool, loaded in seen:
+            table[tool] = loaded
+        if valid:
+            table[6 + call] = 1
+        for tool, needs in enumerate(self.needs):
+            if news & set(needs):
+                table[3 + tool] = int(all(table[need] == 1 for need in needs))
+        return tuple(table)
+
+
+@pytest.mark.parametrize("protocol", [PAPER, OBSERVED], ids=lambda protocol: protocol.name)
+@pytest.mark.parametrize("density", [0, 1])
+@pytest.mark.parametrize(("horizon", "budget"), [(4, 0), (4, 1), (3, 2)])
+def test_the_optimum_is_that_of_exhaustive_search(protocol, density, horizon, budget) -> None:
+    setting = Setting(density, 2, horizon, budget, protocol)
+    tree = grow(setting)
+    for weight in (Fraction(0), Fraction(1, 2), Fraction(1)):
+        assert solve(tree, float(weight)).worth == pytest.approx(
+            float(Naive(setting, weight).best()), abs=1e-12
+        )
+
+
+# --- the tree is the engine's -----------------------------------------------------------------
+
+
+@settings(max_examples=12, deadline=None)
+@given(settings_of_worlds)
+def test_the_engine_reaches_the_optimum(setting: Setting) -> None:
+    tree = grow(setting)
+    for corner in frontier(tree):
+        means = leaves(setting, as_policy(tree, corner)).means(setting.rate)
+        assert means == pytest.approx((corner.accuracy, corner.success), abs=1e-10)
+
+
+def test_scripts_are_what_the_hash_draws() -> None:
+    setting, some = Setting(1, 2, 8, 2, OBSERVED), np.arange(50)
+    key = noise.keys(some, setting.world.code, noise.Stream.MUTATION)
+    ticks = [
+        noise.low(noise.words(key, t, SMALL_TOOLS)) < setting.world.levels for t in range(setting.horizon)
+    ]
+    for name in ("simple", "voi"):
+        scripted = ScriptedTools(setting.regime, setting.protocol, np.stack(ticks, axis=1))
+        own, same = (run(setting, world, POLICIES[name], some) for world in (setting.world, scripted))
+        np.testing.assert_array_equal(own.belief, same.belief)
+        np.testing.assert_array_equal(own.gold, same.gold)
+        np.testing.assert_array_equal(own.probe, same.probe)
+
+
+@pytest.mark.parametrize("name", ["simple", "voi", "oracle-tw"])
+def test_leaves_are_all_scripts(name: str) -> None:
+    """Without dropping any script: each bit may be on or off, whether a tool is loaded or not."""
+    setting = Setting(0, 1, 4, 1, OBSERVED)
+    bits = np.array(list(product((False, True), repeat=2 * setting.horizon))).reshape(-1, setting.horizon, 2)
+    script = np.concatenate([bits, np.zeros_like(bits[:, :, :1])], axis=2)
+    world = ScriptedTools(setting.regime, setting.protocol, script)
+    found = run(setting, world, POLICIES[name], np.zeros(len(script), dtype=np.int64))
+    lost = bits.sum(axis=(1, 2))
+    for rate in (0.0, 0.1, 0.3, 1.0):
+        chance = rate**lost * (1 - rate) ** (2 * setting.horizon - lost)
+        own = leaves(setting, POLICIES[name])
+        assert own.chances(rate).sum() == pytest.approx(1)
+        assert own.means(rate) == pytest.approx((chance @ accuracy(found), chance @ found.success))
+
+
+def test_random_is_the_engines_random() -> None:
+    setting, some = Setting(1, 2, 8, 2, OBSERVED), np.arange(8000)
+    found = run(setting, setting.world, POLICIES["random"], some)
+    exact = random_policy(grow(setting))
+    for mean, sample in zip(exact, (accuracy(found), found.success), strict=True):
+        assert sample.mean() == pytest.approx(mean, abs=4 * sample.std() / len(some) ** 0.5)
+
+
+# --- no policy beats its bound ----------------------------------------------------------------
+
+amounts = st.floats(-1, 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    settings_of_worlds,
+    st.lists(amounts, min_size=4, max_size=4),
+    st.lists(amounts, min_size=9, max_size=9),
+    st.lists(amounts, min_size=9, max_size=9),
+    st.lists(amounts, min_size=6, max_size=6),
+    st.floats(-1, 2),
+)
+def test_no_score_beats_the_optimum(setting, terms, by_field, by_belief, by_step, threshold) -> None:
+    def score(view):
+        own = sum(weight * getattr(view, name) for weight, name in zip(terms, "csud", strict=True))
+        return own + np.array(by_field) + np.array(by_belief) * view.value + by_step[view.step]
+
+    point = leaves(setting, custom_policy("drawn", score), threshold).means(setting.rate)
+    tree = grow(setting)
+    for weight in WEIGHTS:
+        assert worth(weight, point) <= solve(tree, weight).worth + 1e-9
+
+
+@settings(max_examples=15, deadline=None)
+@given(settings_of_worlds, st.floats(0.0, 3.0))
+def test_no_policy_of_the_book_beats_its_bound(setting: Setting, threshold: float) -> None:
+    blind, golden = grow(setting), grow(setting, sees_gold=True)
+    points = {name: leaves(setting, POLICIES[name], threshold).means(setting.rate) for name in DRAWN}
+    points["random"] = random_policy(blind)
+    for weight in WEIGHTS:
+        bounds = solve(blind, weight).worth, solve(golden, weight).worth
+        assert bounds[0] <= bounds[1] + 1e-9
+        for name, point in points.items():
+            assert worth(weight, point) <= bounds[name.startswith("oracle")] + 1e-9, name
+
+
+def test_without_budget_the_optimum_is_no_probe() -> None:
+    setting = Setting(1, 2, 6, 0, OBSERVED)
+    best = solve(grow(setting), 0.5)
+    idle = leaves(setting, POLICIES["no-probe"]).means(setting.rate)
+    assert (best.accuracy, best.success) == pytest.approx(idle)
+
+
+def test_corners_are_best_for_their_weight_and_no_other_is_better() -> None:
+    tree = grow(Setting(0, 2, 6, 2, OBSERVED))
+    corners = frontier(tree)
+    assert len(corners) > 3
+    for weight in np.linspace(0, 1, 21):
+        among = max(worth(weight, (corner.accuracy, corner.success)) for corner in corners)
+        assert solve(tree, weight).worth == pytest.approx(among, abs=1e-9)
+
+
+@pytest.fixture(scope="module")
+def boards() -> list[comparing.Board]:
+    return comparing.load_boards("paper observed released", 8, 2)
+
+
+def test_voi_closes_half_of_the_distance(boards) -> None:
+    assert len(boards) == 12
+    for board in boards:
+        for name, weight in (("voi", 0.5), ("voi-success", 0.0)):
+            assert comparing.voi_name(weight) == name
+            far = board.distance("simple", weight)
+            assert far - board.distance(name, weight) >= far / 2, tables.describe(board)
+
+
+def test_the_text_says_what_was_found(boards) -> None:
+    told = text.tell_optimum(boards).markdown
+    assert "No deployable policy lies above" in told
+    assert "No oracle exceeds" in told
+    shares = [board.closed(weight) for board in boards for weight in comparing.WEIGHTS]
+    assert f"in {sum(share >= 0.5 for share in shares)} of 60 cases" in text.tell_closed(boards).markdown
+    assert sum(cell.startswith("**") for row in tables.show_closed(boards).rows for cell in row) == sum(
+        share < 0.5 for share in shares
+    )
+    lifted = replace(boards[0], leaves=boards[0].leaves | {"simple": boards[0].leaves["oracle"]})
+    assert "**Some deployable policy lies**" in text.tell_optimum([lifted]).markdown
+    assert "Left out: `released`" in text.tell_size(boards, "paper observed released").markdown
+
+
+def test_a_decision_worked_out(boards) -> None:
+    for board in boards:
+        worked = tables.work_out(board, 0.5)
+        for _, branches, right, _, value in worked.choices:
+            assert sum(chance for chance, _ in branches) == pytest.approx(1)
+            assert sum(chance * worth for chance, worth in branches) == pytest.approx(right)
+            assert value <= worked.choices[0][4]
+        probing = bool((board.optimum[0].choices[worked.step] != ACT).any())
+        assert worked.choices[0][0].startswith("probe") is probing or worked.left == 0
+
+
+def test_the_engines_own_draws_agree(boards) -> None:
+    for board in boards[2::3]:
+        assert comparing.check_sampling(board, "0:3000").largest < 4.5
+
+
+def test_what_cannot_be_solved_is_refused() -> None:
+    for protocol in (
+        RELEASED,
+        replace(PAPER, name="x", clock="stands"),
+        replace(PAPER, name="x", answer="withheld"),
+    ):
+        with pytest.raises(InputError, match="cannot be solved exactly"):
+            Setting(protocol=protocol)
+    with pytest.raises(InputError, match="none of them"):
+        comparing.load_boards("released", 4, 1)
+    with pytest.raises(InputError, match="horizon 11"):
+        Setting(horizon=11)
+    with pytest.raises(InputError, match="replays"):
+        leaves(Setting(), POLICIES["yoked"])
+
+
+# --- ceilings -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(cells(), seeds)
+def test_no_policy_succeeds_where_none_can(cell: Cell, some: np.ndarray) -> None:
+    assume(ceilings.has_ceiling(cell.protocol))
+    possible = ceilings.success_ceiling(cell.world, cell.regime, cell.protocol, cell.profile, some)
+    assert not (run_cells([cell], some)["success"] & ~possible).any()
+
+
+def _reachable(world, seed: int, profile) -> bool:
+    """Search all states step by step, with the engine's own rules, one seed at a time."""
+    one = np.array([seed])
+    instance = world.instances(one)
+    slipped, acts = ceilings.impulses(world, profile, one)
+    key = noise.keys(one, world.code, noise.Stream.MUTATION)
+    states = {repr(world.start(instance)): world.start(instance)}
+    for t in range(world.regime.horizon):
+        following = {}
+        for state in states.values():
+            free = slipped[0, t] == ceilings.NO_SLIP
+            actions = [-1, *(range(world.actions) if free else slipped[0, t : t + 1])] if acts[0, t] else [-1]
+            for action in actions:
+                after, _ = world.act(instance, state, np.array([action]))
+                after = world.mutate(instance, after, noise.words(key, t, world.exposed), np.array([True]))
+                if world.succeeded(instance, after)[0]:
+                    return True
+                following[repr(after)] = after
+        states = following
+    return False
+
+
+@pytest.mark.parametrize("name", ["tooldag", "graphnav"])
+def test_where_the_ceiling_is_exact_it_is_a_search(name: str) -> None:
+    regime = replace(REGIMES["S1"], horizon=7, mutation=2)
+    world, some = make_world(name, regime, PAPER), np.arange(20)
+    profile = replace(TYPICAL, name="slips", slip=0.3, quit=0.05)
+    possible = ceilings.success_ceiling(name, regime, PAPER, profile, some)
+    assert 0 < possible.sum() < len(some)
+    assert possible.tolist() == [_reachable(world, seed, profile) for seed in some.tolist()]
+
+
+def test_rooms_are_bounded_by_a_search() -> None:
+    regime = replace(REGIMES["S1"], horizon=5, mutation=2)
+    world, some = make_world("objectstate", regime, PAPER), np.arange(12)
+    possible = ceilings.success_ceiling("objectstate", regime, PAPER, AGENT, some)
+    found = np.array([_reachable(world, seed, AGENT) for seed in some.tolist()])
+    assert 0 < found.sum() <= possible.sum() < len(some)
+    assert not (found & ~possible).any()
+
+
+def test_the_ceiling_of_accuracy_by_hand() -> None:
+    """S2 rooms: 23 fields; two boxes and one idle goal at risk; of three keyed doors at most two in sight."""
+    profile = replace(PROFILES["perfect"], name="x", slip=0.1)
+    found = ceilings.accuracy_ceiling("objectstate", REGIMES["S2"], PAPER, profile, np.arange(30))
+    loose = 3 * 0.1 * 0.8 * (1 - 30 * 0.1 / 33)
+    assert set(np.round((1 - found) * 23, 9)) <= {round(loose + doors * 0.1, 9) for doors in (1, 2)}
+    tools = ceilings.accuracy_ceiling("tooldag", REGIMES["S2"], PAPER, TYPICAL, np.arange(2))
+    assert tools == pytest.approx([1 - 0.2 * 0.5 / 27] * 2)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_no_policy_is_more_accurate_than_its_ceiling(world: str) -> None:
+    some = np.arange(400)
+    for name in ("oracle-tw", "voi-accuracy"):
+        cell = Cell(world, POLICIES[name], REGIMES["S1"], PAPER, TYPICAL, budget=20)
+        own = run_cells([cell], some)["accuracy"]
+        kept = ceilings.accuracy_ceiling(world, cell.regime, PAPER, TYPICAL, some)
+        assert (own - kept).mean() < 3 * (own - kept).std() / 20
+
+
+def test_the_page_of_the_full_size_worlds() -> None:
+    found = whole.load_whole("S1", "paper released", "typical", "0:20", 200)
+    assert set(found["protocol"]) == {"paper"}
+    assert (found["broken"] == 0).all()
+    assert (found["value"] <= found["high"]).all()
+    told = whole.tell_whole(found, "paper released").markdown
+    assert "No ceiling is given under `released`" in told
+    assert len(whole.show_whole(found)) == 1
+    nothing = found.assign(ceiling=np.where(found["measure"] == "success", 0.0, found["ceiling"]), value=0.0)
+    assert "no policy of any kind can complete" in whole.tell_whole(nothing, "paper").markdown
