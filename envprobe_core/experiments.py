@@ -6,7 +6,7 @@ Frames have one row an episode and the columns that `claims` and `verdicts` expe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -110,9 +110,18 @@ def load_grid(
 
 def run_frame(cells: Sequence[Cell], seeds: Seeds | Sequence[Seeds] | None = None) -> pd.DataFrame:
     """Run cells and return their episodes as a frame with the columns `COLUMNS`."""
+    return episode_frame(cells, run_cells(cells, seeds))
+
+
+def episode_frame(cells: Sequence[Cell], columns: Mapping[str, npt.NDArray[np.generic]]) -> pd.DataFrame:
+    """Return scored episodes as a frame with the columns `COLUMNS`.
+
+    Args:
+        cells: the settings.
+        columns: as `sweep.run_cells` gives them, [row] each; `cell` is a row's place in `cells`.
+    """
     import pandas as pd
 
-    columns = run_cells(cells, seeds)
     which = columns["cell"]
     keys = {name: np.array([cell.key[name] for cell in cells], dtype=object) for name in cells[0].key}
     keys["budget"] = keys["budget"].astype(np.int64)

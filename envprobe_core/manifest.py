@@ -182,7 +182,7 @@ def new_manifest(inputs: RunInputs) -> dict[str, object]:
     return {
         "format": FORMAT,
         "finished": False,
-        "inputs": _stated(inputs),
+        "inputs": stated_inputs(inputs),
         "engine": {
             "version": __version__,
             "sources_sha256": engine_sha256(MODEL_ROOTS) if inputs.agent else engine_sha256(),
@@ -255,11 +255,20 @@ def first_difference(old: Mapping[str, object], new: Mapping[str, object]) -> st
         for name in dict.fromkeys([*wanted, *was]):
             if was.get(name) != wanted.get(name):
                 label = name if part == "inputs" else f"{part} {name}"
-                return f"{label}: {_words(was.get(name))} there, {_words(wanted.get(name))} now"
+                return _difference(label, was.get(name), wanted.get(name))
     return None
 
 
-def _stated(inputs: RunInputs) -> dict[str, object]:
+def _difference(label: str, was: object, wanted: object) -> str:
+    """Say where two values differ; of an agent, in its first entry that does."""
+    if isinstance(was, dict) and isinstance(wanted, dict):
+        for name in dict.fromkeys([*wanted, *was]):
+            if was.get(name) != wanted.get(name):
+                return _difference(f"{label} {name}", was.get(name), wanted.get(name))
+    return f"{label}: {_words(was)} there, {_words(wanted)} now"
+
+
+def stated_inputs(inputs: RunInputs) -> dict[str, object]:
     """Return the inputs as a manifest states them; the simulated agent goes without saying."""
     stated = {field.name: _plain(getattr(inputs, field.name)) for field in fields(inputs)}
     if inputs.agent is None:
@@ -275,6 +284,8 @@ def _plain(value: object) -> object:
 
 
 def _words(value: object) -> str:
+    if isinstance(value, dict):
+        return str(value.get("model", "another kind"))
     if isinstance(value, list):
         return " ".join(str(item) for item in value)
     return "the default" if value is None else str(value)

@@ -18,6 +18,7 @@ from typing import Any
 from envprobe_core import __version__
 from envprobe_core.errors import InputError
 from envprobe_core.parameters import Parameter, Value, read_parameters, resolve
+from envprobe_core.sources import files_sha256
 
 ROOT = Path(__file__).resolve().parents[1]
 """The checkout: it holds ``notebooks/``, ``book/``, ``data/`` and the lock."""
@@ -198,12 +199,7 @@ def file_digest(root: Path, patterns: Iterable[str]) -> str:
         root: the folder; names enter the hash relative to it.
         patterns: globs.
     """
-    files = sorted({f for pattern in patterns for f in root.glob(pattern) if f.is_file()})
-    total = hashlib.sha256()
-    for path in files:
-        content = hashlib.sha256(path.read_bytes()).digest()
-        total.update(path.relative_to(root).as_posix().encode() + b"\0" + content)
-    return total.hexdigest()
+    return files_sha256(root, sorted({f for pattern in patterns for f in root.glob(pattern) if f.is_file()}))
 
 
 def engine_digest(root: Path = ROOT) -> str:

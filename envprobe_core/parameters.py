@@ -244,6 +244,12 @@ def _profile(text: str) -> None:
     _one_of(text, "profile", PROFILES)
 
 
+def _replay(text: str) -> None:
+    from envprobe_core.llm.replayed import find_replay
+
+    find_replay(text)
+
+
 VOCABULARIES: dict[str, Callable[[str], None]] = {
     "seeds": _seeds,
     "worlds": _worlds,
@@ -251,5 +257,6 @@ VOCABULARIES: dict[str, Callable[[str], None]] = {
     "protocols": _protocols,
     "regime": _regime,
     "profile": _profile,
+    "replay": _replay,
 }
 """Named rules: each takes the text and raises ``ValueError`` saying what was wrong with it."""

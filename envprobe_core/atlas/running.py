@@ -23,6 +23,7 @@ from envprobe_core.atlas.testing import Cube, judge
 from envprobe_core.calibration import TARGET_POLICIES
 from envprobe_core.cells import Cell
 from envprobe_core.claims import Claim
+from envprobe_core.cluster import scheduler_in_force
 from envprobe_core.confidence import confident_counts
 from envprobe_core.experiments import find_protocols
 from envprobe_core.policies import OF_THE_PAPER
@@ -176,7 +177,7 @@ class Atlas:
         simulated: those that had to be run.
         seconds: wall-clock time.
         processor_seconds: summed over the processes.
-        jobs: processes.
+        jobs: processes; 0 for a cluster's.
     """
 
     profiles: tuple[AgentProfile, ...]
@@ -252,7 +253,7 @@ def load_atlas(
         simulated,
         time.perf_counter() - begun,
         processor_seconds,
-        jobs,
+        jobs if scheduler_in_force() is None else 0,
     )
 
 

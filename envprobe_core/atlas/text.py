@@ -56,8 +56,9 @@ def tell_run(atlas: Atlas) -> Text:
             f"({listed(told)}): where no answer arrives, it makes no difference that one is withheld, "
             "nor which field was asked about."
         )
+    workers = f"with {_plural(atlas.jobs, 'process')}" if atlas.jobs else "on a cluster"
     parts.append(
-        f"This took {number(atlas.seconds, 0)} s with {_plural(atlas.jobs, 'process')}, "
+        f"This took {number(atlas.seconds, 0)} s {workers}, "
         f"{number(atlas.processor_seconds, 0)} s of processor time in all, or {speed:,.0f} episodes "
         "a second on one core, verdicts included."
     )

@@ -60,8 +60,8 @@ def announce(address: str) -> None:
     from envprobe_core.cluster import check_cluster
 
     workers, threads = check_cluster(address)
-    who = f"{workers} workers with {threads} threads" if workers else "the first worker that comes"
-    typer.echo(f"{address}: handing work to {who}", err=True)
+    who = f"workers: {workers}, threads: {threads}" if workers else "no worker yet: waiting for the first"
+    typer.echo(f"work goes to the cluster at {address} ({who})", err=True)
 
 
 @contextmanager

@@ -49,9 +49,10 @@ def stats(
     typer.echo(f"attempts  {sum(found.attempts.values())} ({verdicts or 'none'})")
     typer.echo(f"tokens    {found.prompt_tokens} + {found.completion_tokens}")
     typer.echo(f"wasted    {found.wasted_attempts} attempts, {dollars(found.wasted)}")
-    typer.echo(
-        f"paid      {dollars(found.paid)}{unpriced}, of it {dollars(found.uncertain)} at most, not known"
+    uncertain = (
+        f", of it up to {dollars(found.uncertain)} where usage is not known" if found.uncertain else ""
     )
+    typer.echo(f"paid      {dollars(found.paid)}{unpriced}{uncertain}")
 
 
 def as_dict(found: StoreStats) -> dict[str, Any]:
@@ -126,7 +127,7 @@ def export(
             raise InputError(
                 f"{run} does not come out of {file}: the result hash is another; nothing was written"
             )
-        count = write_replay(out, inputs.agent, note, store, map(bytes.fromhex, keys))
+        count = write_replay(out, inputs, str(manifest["result_hash"]), note, store, map(bytes.fromhex, keys))
     except OSError as error:
         raise InputError(f"cannot write {out}: {error.strerror or error}") from None
     finally:
