@@ -1,12 +1,15 @@
-"""A small book, built once for all tests that open its pages; `conftest` makes its fixtures known."""
+"""A small book, built once for all tests that open its pages, in whichever process they run; `conftest`
+makes its fixtures known."""
 
 import functools
 import http.server
+import os
 import subprocess
 import sys
 import threading
 
 import pytest
+from filelock import FileLock
 
 from envprobe_core import book
 
@@ -36,10 +39,15 @@ def build_book(out):
 
 @pytest.fixture(scope="session")
 def small_book(tmp_path_factory):
-    """The folder of a book with few seeds."""
-    out = tmp_path_factory.mktemp("small") / "book with a space"
-    result = build_book(out)
-    assert result.returncode == 0, result.stdout + result.stderr
+    """The folder of a book with few seeds; the first test process that wants it builds it."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    out, built = shared / "book with a space", shared / "book.built"
+    with FileLock(shared / "book.lock"):
+        if not built.exists():
+            result = build_book(out)
+            built.write_text(result.stdout + result.stderr if result.returncode else "")
+    assert not built.read_text(), built.read_text()
     return out
 
 

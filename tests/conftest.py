@@ -20,9 +20,12 @@ CHROMIUM_ARGUMENTS = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[object]:
     """The system's Chromium, driven by Playwright; skips where there is none.
+
+    It ends with its module: Playwright leaves an event loop running in the thread, where nobody else
+    can run one.
 
     `make test` installs one where it may and sets ENVPROBE_REQUIRE_BROWSER, so that a missing
     browser fails instead.

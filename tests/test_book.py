@@ -12,9 +12,6 @@ from envprobe_core import book
 from envprobe_core.notebooks import ROOT, find_sections, plan, stored_record
 from envprobe_core.protocols import SWITCHES, switch_values
 
-# one group, so that the parallel workers do not build one book each
-pytestmark = pytest.mark.xdist_group("book")
-
 
 class Page(HTMLParser):
     """The images of a page and the text of its provenance block."""

@@ -1,66 +1,29 @@
 """The explorer in the book's page: no kernel, no network, and the engine's own numbers."""
 
-import functools
 import gzip
-import http.server
 import json
 import re
-import threading
 from decimal import ROUND_HALF_UP, Decimal
 
-import numpy as np
 import pytest
-from built_book import QuietHandler
+from built_book import SMALL
 
-from envprobe_core import book
-from envprobe_core.cells import make_cell
-from envprobe_core.execution import run
+from envprobe_core.cells import make_cell, parse_seeds
 from envprobe_core.explorer.readings import pooled, take_readings
 from envprobe_core.explorer.vocabulary import POOL
-from envprobe_core.notebooks import plan
 from envprobe_core.policies import POLICIES, custom_policy
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.widgets.explorer import COMPARED, Explorer
 from envprobe_core.widgets.modules import MODULES, module_text
 
-pytestmark = pytest.mark.xdist_group("explorer")
-SEEDS = 12
+SEEDS, RESAMPLES = parse_seeds(SMALL["seeds"]), int(SMALL["resamples"])
 PAGE = "executed/explorer.html"
 WIDGET = "#explorer[data-ready=yes]"
 HOSTILE = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 
 
-@pytest.fixture(scope="module")
-def html(tmp_path_factory):
-    """A book of two pages, built as the real one is; only its links to absent pages are warned of."""
-    out = book.stage(tmp_path_factory.mktemp("explorer") / "a book")
-    given = {"seeds": f"0:{SEEDS}", "resamples": "300"}
-    jobs = plan(("explorer",), given, executed=out / "book" / "executed")
-    (outcome,) = run(jobs, 1)
-    assert outcome.error is None, outcome.error
-    (out / "book" / "index.md").write_text("# Book\n", encoding="utf-8")
-    toc = "format: jb-book\nroot: index\nchapters:\n  - file: executed/explorer\n"
-    (out / "book" / "_toc.yml").write_text(toc, encoding="utf-8")
-    _, printed = book.build(out)
-    warned = [line for line in printed.splitlines() if "WARNING" in line and "xref_missing" not in line]
-    assert not [line for line in warned if "explorer" in line], printed
-    return book.html_folder(out)
-
-
-@pytest.fixture(scope="module")
-def served(html):
-    """The address of the same folder behind a server."""
-    handler = functools.partial(QuietHandler, directory=str(html))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{running.server_address[1]}"
-        running.shutdown()
-        thread.join()
-
-
 @pytest.fixture
-def opened(chromium, html, served):
+def opened(chromium, html, server):
     """Open the page; whatever goes wrong in it fails the test."""
     contexts, faults = [], []
 
@@ -68,7 +31,7 @@ def opened(chromium, html, served):
         context = chromium.new_context(**options)
         contexts.append(context)
         page = context.new_page()
-        base = served if scheme == "http" else html.as_uri()
+        base = server if scheme == "http" else html.as_uri()
         page.on("pageerror", lambda error: faults.append(f"script: {error}"))
         page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
         page.on("requestfailed", lambda asked: faults.append(f"failed: {asked.url}"))
@@ -114,7 +77,7 @@ def expected_rows(world, protocol, policies, budget, threshold):
             "tooldag" if world == POOL else world, name, "S2", PROTOCOLS[protocol], "typical", budget, own
         )
         settings.append(pooled(cell) if world == POOL else cell)
-    readings = take_readings(settings, np.arange(SEEDS), resamples=300)
+    readings = take_readings(settings, SEEDS, resamples=RESAMPLES)
     return [as_row(POLICIES[name].title, r) for name, r in zip(policies, readings, strict=True)]
 
 

@@ -166,7 +166,12 @@ def test_a_fifth_of_mixed_faults_changes_no_byte(undisturbed: Path, tmp_path: Pa
     assert stats.wasted_attempts == sum(faults.values())
 
 
-def test_a_replay_needs_no_key_and_no_connection(undisturbed: Path, tmp_path: Path) -> None:
+def test_a_replay_needs_no_key_and_no_connection(
+    undisturbed: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     store = undisturbed.with_name("run.answers.sqlite")
     closed = ["--base-url", CLOSED, "--store", str(store), "--replay-only"]
     program = (
@@ -188,11 +193,12 @@ def test_a_replay_needs_no_key_and_no_connection(undisturbed: Path, tmp_path: Pa
     assert (done.returncode, done.stderr) == (0, "")
     assert contents(tmp_path / "run") == contents(undisturbed)
     other = [*SMALL[:-1], "0:7", *MODEL, *closed, "--out", str(tmp_path / "more")]
-    done = envprobe("run", *other)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.count("\n") == 1
-    assert "has no answer to" in done.stderr
-    assert "update of episode 6" in done.stderr
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert call("run", *other) == 1
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert "has no answer to" in said.err
+    assert "update of episode 6" in said.err
     assert not (tmp_path / "more" / "episodes.parquet").exists()
 
 
@@ -263,19 +269,30 @@ def test_the_key_is_nowhere(faults: str, code: int, tmp_path: Path) -> None:
         assert not (tmp_path / "run" / "episodes.parquet").exists()
 
 
+@pytest.mark.usefixtures("no_key")
+def test_a_server_that_is_not_there_is_named_and_costs_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--base-url", CLOSED, "--attempts", "1", "--max-cost", "1", "--logs", "none"]
+    assert call("run", *SMALL, *MODEL, *given, "--out", tmp_path / "run") == 1
+    assert "no-connection (nothing answers there); nothing was scored" in capsys.readouterr().err
+    assert read_stats(tmp_path / "run.answers.sqlite").paid == 0
+
+
+@pytest.mark.usefixtures("no_key")
 def test_the_cap_stops_a_run_that_a_higher_one_completes(
-    plain: Served, undisturbed: Path, tmp_path: Path
+    plain: Served, undisturbed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = ["run", *SMALL, *MODEL, "--base-url", plain.url, "--out", tmp_path / "run"]
-    done = envprobe(*given, "--max-cost", "0.01")
-    assert done.returncode == 1
-    assert done.stderr.startswith("envprobe: the cap of $0.01 is reached: ")
-    assert done.stderr.count("\n") == 1
+    assert call(*given, "--max-cost", "0.01") == 1
+    said = capsys.readouterr().err
+    assert said.startswith("envprobe: the cap of $0.01 is reached: ")
+    assert said.count("\n") == 1
     store = tmp_path / "run.answers.sqlite"
     first = read_stats(store)
     assert 0.004 < first.paid / 1e12 <= 0.01
     assert first.answered > 0
-    assert envprobe(*given, "--max-cost", "1").returncode == 0
+    assert call(*given, "--max-cost", "1") == 0
     assert contents(tmp_path / "run") == contents(undisturbed)
     assert read_stats(store).attempts == {"answer": STEPS}
 

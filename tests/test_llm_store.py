@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from envprobe_core.llm.reading import Completion, Tokens
 from envprobe_core.llm.replay import read_replay, write_replay
 from envprobe_core.llm.stopping import RunStoppedError
 from envprobe_core.llm.store import AnswerStore, Judgement, Raw
+from envprobe_core.manifest import make_inputs
 
 BODY = b'{"choices":[{"message":{"content":"text %d"}}],"usage":{"prompt_tokens":7,"completion_tokens":2}}'
 NOBODY = 65534
@@ -319,16 +321,19 @@ def test_a_full_disk_stops_with_a_word_and_keeps_what_was_there(path: Path) -> N
 # ---------------------------------------------------------------- replay files
 
 AGENT = ModelAgent("local", "1", ModelSettings("m"))
+RUN = make_inputs(["tooldag"], ["simple"], seeds="0:3", agent=AGENT)
 
 
 def test_a_replay_file_holds_the_answers_asked_for(path: Path, tmp_path: Path) -> None:
     store = AnswerStore(path, writable=False)
     keys = [key_of(asked(number)) for number in (2, 0, 2)]
     file = tmp_path / "r.gz"
-    assert write_replay(file, AGENT, "a test", store, keys) == 2
+    assert write_replay(file, RUN, "a hash", "a test", store, keys) == 2
     store.close()
     replay = read_replay(file)
     assert (replay.agent, replay.note, len(replay)) == (AGENT, "a test", 2)
+    assert replace(replay.inputs, logs="full") == RUN
+    assert replay.result_hash == "a hash"
     assert replay.find(keys[0]) == Completion("text 2", Tokens(7, 2), "")
     assert replay.find(key_of(asked(1))) is None
 
@@ -345,7 +350,7 @@ def test_a_replay_file_holds_the_answers_asked_for(path: Path, tmp_path: Path) -
 def test_a_damaged_replay_file_is_refused(spoil: object, path: Path, tmp_path: Path) -> None:
     store = AnswerStore(path, writable=False)
     file = tmp_path / "r.gz"
-    write_replay(file, AGENT, "", store, [key_of(asked(0))])
+    write_replay(file, RUN, "a hash", "", store, [key_of(asked(0))])
     store.close()
     file.write_bytes(spoil(file.read_bytes()))  # type: ignore[operator]
     with pytest.raises(InputError, match=r"r\.gz"):

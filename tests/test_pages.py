@@ -24,8 +24,6 @@ from envprobe_core.parameters import parse_assignments
 from envprobe_core.places import PLACES
 from envprobe_core.protocol_audit.departures import load_departures
 
-pytestmark = pytest.mark.xdist_group("book")
-
 FRAME = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
 PAGES = [*(f"{name}.html" for name in FRAME), *(f"executed/{name}.html" for name in find_sections())]
 HOSTILE = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"

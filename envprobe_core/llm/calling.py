@@ -13,11 +13,13 @@ from typing import Any
 
 from envprobe_core.llm.asking import ChatRequest
 from envprobe_core.llm.hiding import Secret, guard_logs
-from envprobe_core.llm.keys import OPENAI_URL
+from envprobe_core.llm.keys import OPENAI_URL, canonical
 from envprobe_core.llm.reading import Fault
 from envprobe_core.llm.retries import retry_after
 from envprobe_core.llm.store import Raw
 
+# The key is never sent; without it the SDK would draw a new one for each call.
+_OPTIONS: Any = {"idempotency_key": "none", "headers": {"Content-Type": "application/json"}}
 SLACK = 5.0  # seconds by which the transport's own limits exceed the deadline, which ends a call first
 
 
@@ -65,7 +67,12 @@ class Caller:
 
         try:
             async with asyncio.timeout(self._deadline):
-                reply = await self._sdk.post("/chat/completions", cast_to=httpx2.Response, body=request)
+                reply = await self._sdk.post(
+                    "/chat/completions",
+                    cast_to=httpx2.Response,
+                    content=canonical(request),
+                    options=_OPTIONS,
+                )
             return self._response(reply)
         except openai.APIStatusError as error:
             return self._response(error.response)

@@ -114,8 +114,9 @@ class Client:
             return _answered(key, found)
         if self._caller is None:
             raise MissingAnswerError(
-                f"store {self._store.path} has no answer to {key.hex()[:16]} ({identity}, model "
-                f"{request.get('model')}); give the command without --replay-only to ask for it"
+                self._store.lacks(
+                    f"{key.hex()[:16]} ({identity}, model {request.get('model')} of {self._provider})"
+                )
             )
         task = self._flying.get(key)
         if task is None:

@@ -159,7 +159,8 @@ async def _run_part(
     trajectory, tally = await run_model(
         task, listener, service.agent.settings, live=live, rows=service.rows, reports=part.logged > 0
     )
-    text = encode_episodes(trajectory.rows(slice(part.logged)), part.seeds[: part.logged])
+    logged = part.logged
+    text = encode_episodes(trajectory.rows(slice(logged)), part.seeds[:logged]) if logged else b""
     with replacing(part_calls(path, part)) as temporary:
         temporary.write_bytes(_call_lines(part, tally, listener.fingerprints))
     store_part(path, finish_part(part, score_task(task, trajectory), text))
@@ -178,11 +179,17 @@ def _call_lines(part: Part, tally: Tally, fingerprints: set[str]) -> bytes:
     return b"".join(lines)
 
 
-def finish_in_loop(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine to its end, also where a loop runs already, as in a notebook."""
+def _in_a_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
+        return False
+    return True
+
+
+def finish_in_loop(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine to its end, also where a loop runs already, as in a notebook."""
+    if not _in_a_loop():
         return asyncio.run(work)
     outcome: list[Result] = []
     failure: list[BaseException] = []

@@ -28,6 +28,7 @@ from envprobe_core.regimes import Regime
 from envprobe_core.worlds import WORLDS, World
 from envprobe_core.worlds.base import UNKNOWN, Floats, Mask
 
+FINGERPRINT = "scripted-1"  # its answers carry it wherever they go: no language model gave them
 LONGEST = 40  # more steps than any horizon has
 CHARACTERS_A_TOKEN = 4  # a rough count, for the usage it reports
 

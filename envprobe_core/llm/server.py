@@ -26,10 +26,9 @@ from envprobe_core.errors import InputError
 from envprobe_core.llm.asking import ChatRequest
 from envprobe_core.llm.faults import CONTENT, FAULTS, Plan, parse_plan, spoiled_text
 from envprobe_core.llm.keys import canonical
-from envprobe_core.llm.scripted import answer, rough_usage
+from envprobe_core.llm.scripted import FINGERPRINT, answer, rough_usage
 from envprobe_core.profiles import AgentProfile
 
-FINGERPRINT = "scripted-1"
 LARGEST_BODY = 4 * 2**20
 DRIP = 0.05  # seconds a byte
 LONG = 3600.0  # seconds; longer than anybody waits

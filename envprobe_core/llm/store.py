@@ -93,6 +93,13 @@ class AnswerStore:
                     return found
         return None
 
+    def lacks(self, what: str) -> str:
+        """Say that an answer is not here, and how to get it."""
+        return (
+            f"store {self.path} has no answer to {what}; give the command without --replay-only to ask for "
+            "it, or with the --base-url of the run that is replayed"
+        )
+
     def forms(self) -> dict[tuple[str, str], str]:
         """Return how structured output must be asked for, by provider and model, where that is known."""
         with self._explained():

@@ -1,0 +1,170 @@
+"""One real situation: what is asked, what is answered, and what the answer does to the belief table."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from envprobe_core.cells import find_profile, make_cell, parse_seeds
+from envprobe_core.experiments import Names, find_protocols, names
+from envprobe_core.llm.answers import UPDATE_SCHEMA, Update, Vocabulary, apply_update
+from envprobe_core.llm.asking import Answered, ChatRequest, ModelSettings
+from envprobe_core.llm.checking import parse_update
+from envprobe_core.llm.driver import run_rows
+from envprobe_core.llm.running import finish_in_loop
+from envprobe_core.llm.scripted import Scripted, faded
+from envprobe_core.llm.situation_reading import read_situation
+from envprobe_core.llm.situations import NOTHING, UNKNOWN_SIGN, action_name
+from envprobe_core.markup import EMPTY, Table, Text
+from envprobe_core.worlds import World, make_world
+from envprobe_core.worlds.base import UNKNOWN
+
+POLICY = "simple"
+WANTED = 2  # entries that an answer must change to be shown
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request and its answer.
+
+    Attributes:
+        world: the episode's world.
+        protocol: name of its protocol.
+        seed: its seed.
+        step: the decision step.
+        request: the body of the chat completion.
+        answer: the text that came back.
+    """
+
+    world: World
+    protocol: str
+    seed: int
+    step: int
+    request: ChatRequest
+    answer: str
+
+    @property
+    def system(self) -> str:
+        """Return the first message: the rules."""
+        return str(self.request["messages"][0]["content"])
+
+    @property
+    def situation(self) -> str:
+        """Return the second message: what is the case."""
+        return str(self.request["messages"][1]["content"])
+
+    @property
+    def update(self) -> Update:
+        """Return the answer, checked."""
+        return parse_update(self.answer, Vocabulary(self.world))
+
+
+class _Witness:
+    """Passes requests on and keeps them with their answers."""
+
+    def __init__(self, scripted: Scripted) -> None:
+        self._scripted = scripted
+        self.seen: list[tuple[ChatRequest, str]] = []
+
+    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+        answered = await self._scripted.ask(request, identity)
+        self.seen.append((request, answered.text))
+        return answered
+
+
+def load_exchange(
+    worlds: Names, regime: str, protocols: Names, profile: str, seeds: str, model: str
+) -> Exchange:
+    """Run one episode of EnvProbe-Simple and pick a situation.
+
+    The episode is the first seed in the first world under the first protocol; the situation is the first that
+    follows a task action and whose answer changes at least `WANTED` entries, else the last one.
+
+    Args:
+        worlds: names of worlds.
+        regime: name of a regime.
+        protocols: names of protocols.
+        profile: of the simulated agent, which answers.
+        seeds: a text of seeds.
+        model: the name that stands in the request.
+    """
+    protocol = find_protocols(protocols)[0]
+    cell = make_cell(names(worlds)[0], POLICY, regime, protocol, profile)
+    world, seed = make_world(cell.world, cell.regime, cell.protocol), parse_seeds(seeds)[:1]
+    witness = _Witness(Scripted(find_profile(profile)))
+
+    async def play() -> None:
+        await run_rows(cell, seed, witness, ModelSettings(model))
+
+    finish_in_loop(play())
+    vocabulary = Vocabulary(world)
+    telling = (
+        step
+        for step, (request, answer) in enumerate(witness.seen)
+        if f"Last step: {NOTHING}" not in request["messages"][1]["content"]
+        and len(parse_update(answer, vocabulary).entries) >= WANTED
+    )
+    step = next(telling, len(witness.seen) - 1)
+    return Exchange(world, protocol.name, int(seed[0]), step, *witness.seen[step])
+
+
+def _quoted(text: str, language: str = "text") -> Text:
+    return Text(f"~~~{language}\n{text}\n~~~")
+
+
+def show_system(exchange: Exchange) -> Text:
+    """Show the message that never changes: the rules, the fields, the form of the answer."""
+    return _quoted(exchange.system)
+
+
+def show_situation(exchange: Exchange) -> Text:
+    """Show the message of this step."""
+    return _quoted(exchange.situation)
+
+
+def show_schema() -> Text:
+    """Show the JSON schema that is asked for with `response_format`."""
+    return _quoted(json.dumps(UPDATE_SCHEMA, indent=2), "json")
+
+
+def show_answer(exchange: Exchange) -> Text:
+    """Show the answer as it came."""
+    return _quoted(exchange.answer, "json")
+
+
+def tell_exchange(exchange: Exchange) -> Text:
+    """Say which situation is shown, and how long its messages are."""
+    return Text(
+        f"The situation is step {exchange.step} of the episode of seed {exchange.seed}, in the world "
+        f"`{exchange.world.name}` at `{exchange.world.regime.name}` under `{exchange.protocol}`, with "
+        f"EnvProbe-Simple. The rules take {len(exchange.system):,} characters and are the same bytes at "
+        f"every step of every episode of this world; the situation takes {len(exchange.situation):,}."
+    )
+
+
+def show_effect(exchange: Exchange) -> Table:
+    """Show every entry of the belief table that the answer changes by itself, before and after it."""
+    world, update = exchange.world, exchange.update
+    situation = read_situation(exchange.situation, world)
+    before, told = situation.request.table, int(situation.request.told[0])
+    after = faded(before, 0, told)
+    apply_update(after, 0, update, told)
+    rows = []
+    for field, *_ in update.entries:
+        cells = []
+        for table in (before, after):
+            value = int(table.value[0, field])
+            sign = UNKNOWN_SIGN if value == UNKNOWN else str(value)
+            cells += [sign, str(table.staleness[0, field]), str(table.confidence[0, field])]
+        rows.append([str(field), f"`{world.field_names[field]}`", *cells])
+    rows = rows or [[EMPTY, NOTHING, *[EMPTY] * 6]]
+    risk = ("low", "medium", "high")[update.risk]
+    caption = (
+        f"What the answer does to the belief table. All other confidences fall by {update.fade}; the "
+        f"proposed action is `{action_name(world, update.action)}`, its risk {risk}."
+    )
+    head = (
+        "index", "field", "value", "staleness", "confidence", "value after", "staleness after",
+        "confidence after",
+    )  # fmt: skip
+    return Table("tab-model-effect", caption, head, rows, "rlrrrrrr")
