@@ -129,8 +129,7 @@ def hand_out(work: Callable[[Item], Result], items: Iterable[Item], address: str
 def identity() -> dict[str, str]:
     """Say what computes here: engine and data, and the versions of what results depend on."""
     from envprobe_core import __version__
-    from envprobe_core.manifest import package_versions
-    from envprobe_core.sources import package_sha256
+    from envprobe_core.sources import package_sha256, package_versions
 
     return {"envprobe_core": f"{__version__} ({package_sha256()[:12]})", **package_versions()}
 

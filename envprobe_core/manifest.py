@@ -6,9 +6,7 @@ The manifest holds no times, paths or machine names, so that the same run twice 
 from __future__ import annotations
 
 import hashlib
-import platform
 import re
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
@@ -21,7 +19,7 @@ from envprobe_core.cells import Cell, make_cell, parse_seeds
 from envprobe_core.errors import InputError
 from envprobe_core.llm.identity import ModelAgent
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.sources import ROOTS, engine_sha256
+from envprobe_core.sources import ROOTS, engine_sha256, package_versions
 
 FORMAT = "envprobe-run/1"
 LONGEST_SLUG = 80
@@ -289,17 +287,3 @@ def _words(value: object) -> str:
     if isinstance(value, list):
         return " ".join(str(item) for item in value)
     return "the default" if value is None else str(value)
-
-
-def package_versions() -> dict[str, str]:
-    """Return the versions of what a run's files depend on, beside the engine."""
-    import orjson
-    import pyarrow
-
-    return {
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "pyarrow": pyarrow.__version__,
-        "orjson": orjson.__version__,
-        "zlib": zlib.ZLIB_RUNTIME_VERSION,
-    }

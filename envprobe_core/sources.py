@@ -1,11 +1,15 @@
-"""The engine's own sources: which modules results depend on, and one hash over them."""
+"""What results depend on: the engine's own sources, with one hash over them, and the packages beneath."""
 
 from __future__ import annotations
 
 import hashlib
+import platform
 import re
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
 
 PACKAGE = Path(__file__).resolve().parent
 ROOTS = ("running.py", "summary.py")
@@ -58,3 +62,17 @@ def files_sha256(root: Path, paths: Sequence[Path]) -> str:
         content = hashlib.sha256(path.read_bytes()).digest()
         total.update(path.relative_to(root).as_posix().encode() + b"\0" + content)
     return total.hexdigest()
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of what a run's files depend on, beside the engine."""
+    import orjson
+    import pyarrow
+
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "pyarrow": pyarrow.__version__,
+        "orjson": orjson.__version__,
+        "zlib": zlib.ZLIB_RUNTIME_VERSION,
+    }

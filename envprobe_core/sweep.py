@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.agents.simulated import SimulatedAgent
+from envprobe_core.blocks import Arm, Block
 from envprobe_core.cells import Cell, parse_seeds
 from envprobe_core.cluster import hand_out, scheduler_in_force
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
-from envprobe_core.rollout import Arm, Block, drive, rollout
+from envprobe_core.rollout import drive, rollout
 from envprobe_core.scoring import Columns, score_episodes
 from envprobe_core.trajectory import Trajectory
 from envprobe_core.worlds import World, make_world

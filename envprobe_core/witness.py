@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from envprobe_core.cells import Cell
 from envprobe_core.plans import state_from_gold
-from envprobe_core.policies import TERMS, Decision, Rule, View
+from envprobe_core.policies import TERMS, Decision, Policy, Rule, View
 from envprobe_core.sweep import Piece, Task, simulate
 from envprobe_core.trajectory import Trajectory
 from envprobe_core.worlds import make_world
@@ -36,6 +36,14 @@ class _Witness:
         """Keep c, s, u, d as [row, field, term] and decide."""
         self.seen.append(np.stack([getattr(view, term) for term in TERMS], axis=2))
         return self.rule(view)
+
+
+def _watched(policy: Policy, seen: list[Floats]) -> Policy:
+    """Return the policy with a witness before its rule, also where that is opened for a block."""
+    begin = policy.begin
+    if begin is None:
+        return replace(policy, rule=_Witness(policy.rule, seen))
+    return replace(policy, begin=lambda *block: _Witness(begin(*block), seen))
 
 
 @dataclass(frozen=True)
@@ -97,13 +105,13 @@ def witness(cell: Cell, seeds: Seeds) -> Witnessed:
         cell: the cell.
         seeds: [row].
     """
-    watcher = _Witness(cell.policy.rule, [])
-    watched = replace(cell, policy=replace(cell.policy, rule=watcher))
+    seen: list[Floats] = []
+    watched = replace(cell, policy=_watched(cell.policy, seen))
     recording = simulate(Task((Piece(0, watched, seeds),)), reports=True)
     world = make_world(cell.world, cell.regime, cell.protocol)
     terms = np.full((len(seeds), cell.regime.horizon, world.fields, len(TERMS)), np.nan)
-    for t, view in enumerate(watcher.seen):
-        terms[:, t] = view
+    for t, kept in enumerate(seen):
+        terms[:, t] = kept
     over = np.arange(terms.shape[1])[None, :] >= recording.steps[:, None]
     terms[over] = np.nan
     return Witnessed(cell, seeds, world, world.instances(seeds), recording, terms)

@@ -7,13 +7,14 @@ import pytest
 
 from envprobe_core import rollout
 from envprobe_core.belief import BeliefTable
+from envprobe_core.deciding import Deciders
 from envprobe_core.worlds.base import World
 
 
 def poison_gold(kind: type[World], monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace every gold value of a world but those that observations and answers show."""
     gold, observe = kind.gold, kind.observe
-    known, ask, repair = BeliefTable.known.__func__, rollout.decide, BeliefTable.repair
+    known, ask, repair = BeliefTable.known.__func__, Deciders.decide, BeliefTable.repair
     truth: list[np.ndarray] = []
     told: list[np.ndarray] = []
 
@@ -29,8 +30,8 @@ def poison_gold(kind: type[World], monkeypatch: pytest.MonkeyPatch) -> None:
         def known(cls, value: np.ndarray, mask: np.ndarray) -> BeliefTable:
             return known(BeliefTable, truth[-1], mask)
 
-    def decide(block: object, t: int, table: BeliefTable, *rest: object) -> Iterator[object]:
-        probes, target, rho = yield from ask(block, t, table, *rest)
+    def decide(self: Deciders, *asked: object) -> Iterator[object]:
+        probes, target, rho = yield from ask(self, *asked)
         told.append(np.take_along_axis(truth[-1], target[:, None], axis=1)[:, 0])
         return probes, target, rho
 
@@ -40,5 +41,5 @@ def poison_gold(kind: type[World], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kind, "gold", poisoned)
     monkeypatch.setattr(kind, "observe", shows)
     monkeypatch.setattr(rollout, "BeliefTable", Table)
-    monkeypatch.setattr(rollout, "decide", decide)
+    monkeypatch.setattr(Deciders, "decide", decide)
     monkeypatch.setattr(BeliefTable, "repair", repaired)

@@ -262,7 +262,7 @@ def test_a_replay_asks_nobody_and_names_what_is_missing(tmp_path: Path, requests
 
     async def run() -> None:
         client = Client(store, "local", None, Limits(), {})
-        with pytest.raises(MissingAnswerError, match=r"no answer to [0-9a-f]{16} \(sample, model m\)"):
+        with pytest.raises(MissingAnswerError, match=r"answer to [0-9a-f]{16} \(sample, model m of local\)"):
             await client.ask(requests[0], "sample")
         await client.close()
 

@@ -10,11 +10,11 @@ from poisoning import poison_gold
 from strategies import cells, seeds
 from twinning import simulate_cell
 
-from envprobe_core import noise
+from envprobe_core import deciding, noise
 from envprobe_core.agents.simulated import SimulatedAgent
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.noise import Stream
-from envprobe_core.policies import POLICIES
+from envprobe_core.policies import POLICIES, Policy, View
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED
 from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS, make_world
@@ -147,18 +147,17 @@ def test_poisoned_gold_changes_no_decision(
 
 def test_oracles_alone_are_given_gold_and_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """And policies with a memory alone may follow the observation."""
-    from envprobe_core import rollout
-
     shown: dict[str, set[bool]] = {name: set() for name in POLICIES}
     sights: dict[str, set[bool]] = {name: set() for name in POLICIES}
-    kind = rollout.View
+    view_of = deciding.view_of
 
-    def spy(**seen: object) -> object:
-        shown[name].add(seen["gold"] is not None or seen["weights"] is not None)
-        sights[name].add(seen["sight"] is not None)
-        return kind(**seen)
+    def spy(whole: View, policy: Policy, rows: object) -> View:
+        seen = view_of(whole, policy, rows)
+        shown[policy.name].add(seen.gold is not None or seen.weights is not None)
+        sights[policy.name].add(seen.sight is not None)
+        return seen
 
-    monkeypatch.setattr(rollout, "View", spy)
+    monkeypatch.setattr(deciding, "view_of", spy)
     for name in POLICIES:
         run_cells([make_cell("tooldag", name)], np.arange(2))
     assert {name for name, seen in shown.items() if True in seen} == {"oracle", "oracle-tw"}

@@ -20,6 +20,7 @@ from envprobe_core.agents.simulated import SimulatedAgent
 from envprobe_core.atlas.design import sample_profiles
 from envprobe_core.atlas.questions import FRAME, REGIME, REPORTS, atlas_claims, columns_of
 from envprobe_core.atlas.testing import Cube, judge
+from envprobe_core.blocks import Arm, Block
 from envprobe_core.calibration import TARGET_POLICIES
 from envprobe_core.cells import Cell
 from envprobe_core.claims import Claim
@@ -30,7 +31,7 @@ from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.profiles import AgentProfile
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.rollout import Arm, Block, drive, rollout
+from envprobe_core.rollout import drive, rollout
 from envprobe_core.scoring import score_episodes
 from envprobe_core.sweep import run_tasks
 from envprobe_core.worlds import WORLDS, World, make_world

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from envprobe_core.agents.simulated import SimulatedAgent
+from envprobe_core.blocks import Arm, Block
 from envprobe_core.bound.optimum import Point
 from envprobe_core.bound.small import MUTABLE, SMALL_TOOLS, ScriptedTools, Setting
 from envprobe_core.errors import InputError
 from envprobe_core.policies import THRESHOLD, Policy
-from envprobe_core.rollout import Arm, Block, drive, rollout
+from envprobe_core.rollout import drive, rollout
 from envprobe_core.trajectory import Trajectory
 from envprobe_core.worlds.base import Floats, Ints, Mask, World
 

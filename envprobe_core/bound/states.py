@@ -16,8 +16,7 @@ from envprobe_core.agents.base import Request
 from envprobe_core.agents.simulated import SimulatedAgent
 from envprobe_core.belief import BeliefTable
 from envprobe_core.bound.small import MUTABLE, SMALL_TOOLS, Setting, forced
-from envprobe_core.policies import Sight
-from envprobe_core.rollout import taken
+from envprobe_core.deciding import taken
 from envprobe_core.worlds.base import NO_ACTION, Floats, Ints, Observation, Values
 from envprobe_core.worlds.tooldag import ToolState
 
@@ -160,7 +159,7 @@ def _grow_step(setting: Setting, layer: Layer, t: int, sees_gold: bool) -> tuple
     value = layer.value[row_state[first]].copy()
     probing = np.flatnonzero(told >= 0)
     value[probing, told[probing]] = answer[first[probing]]
-    value, action = _answer(setting, t + 1, value, _part(observation, first), told)
+    value, action = _answer(setting, t + 1, value, taken(observation, first), told)
     used = layer.used[row_state[first]] + (told >= 0)
     kept, child = _merged(value, used, posterior)
     following = Layer(value[kept], action[kept], used[kept], posterior[kept])
@@ -228,9 +227,3 @@ def _gold_of_hidden(setting: Setting) -> tuple[Values, Floats]:
     state = ToolState(number % 8, number // 8)
     instance = setting.instance(HIDDEN)
     return setting.world.gold(instance, state), setting.world.succeeded(instance, state).astype(float)
-
-
-def _part(observation: Observation, rows: Ints) -> Observation:
-    """Return an observation's rows."""
-    nothing = np.zeros(len(observation.action), dtype=np.int64)
-    return taken(Sight(observation, nothing, nothing.astype(np.int8), nothing), rows).observation

@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.agents.simulated import SimulatedAgent
+from envprobe_core.blocks import Arm, Block
 from envprobe_core.cells import Cell
 from envprobe_core.explorer.episodes import Episodes, Ints, Mask, join, measure
 from envprobe_core.policies import Policy, replayed
 from envprobe_core.profiles import AgentProfile
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
-from envprobe_core.rollout import Arm, Block, drive, rollout
+from envprobe_core.rollout import drive, rollout
 from envprobe_core.sweep import BATCH_SIZE
 from envprobe_core.worlds import make_world
 
