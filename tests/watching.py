@@ -1,0 +1,78 @@
+"""What a browser must not see while a page of the book is open."""
+
+
+def watch(page, base):
+    """Collect what goes wrong in a tab from now on: requests elsewhere, what is missing, script errors."""
+    faults = []
+
+    def asked(request):
+        if not request.url.startswith((base, "data:", "blob:")):
+            faults.append(f"asks another host: {request.url}")
+
+    def got(response):
+        if response.status >= 400:
+            faults.append(f"{response.status}: {response.url}")
+
+    def said(message):
+        if message.type == "error":
+            faults.append(f"console: {message.text}")
+
+    page.on("request", asked)
+
+    def failed(request):
+        left = request.url.startswith("blob:") and request.failure == "net::ERR_ABORTED"  # the page is gone
+        if not left:
+            faults.append(f"request failed: {request.url}")
+
+    page.on("requestfailed", failed)
+    page.on("response", got)
+    page.on("console", said)
+    page.on("pageerror", lambda error: faults.append(f"script: {error}"))
+    return faults
+
+
+def set_formulas(page):
+    """Wait until the formulas of a page are set; return how many were written, and check each."""
+    written = page.locator(".math").count()
+    if written:
+        page.wait_for_function("window.MathJax?.startup?.promise !== undefined")
+        page.evaluate("() => MathJax.startup.promise")
+        assert page.locator("mjx-container").count() >= written
+        wrong = page.locator("mjx-merror, .MathJax_Error")
+        assert wrong.count() == 0, wrong.first.inner_text()
+    return written
+
+
+ILLEGIBLE = """() => {
+  const parse = (color) => {
+    const [r, g, b, a = 1] = color.match(/[\\d.]+/g).map(Number);
+    return [r, g, b, a];
+  };
+  const over = ([r, g, b, a], [x, y, z]) => [r * a + x * (1 - a), g * a + y * (1 - a), b * a + z * (1 - a)];
+  const luminance = (color) => {
+    const [r, g, b] = color.map((v) => {
+      v /= 255;
+      return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (node) => {
+    const layers = [];
+    for (; node; node = node.parentElement) {
+      const color = parse(getComputedStyle(node).backgroundColor);
+      if (color[3] > 0) layers.push(color);
+      if (color[3] === 1) break;
+    }
+    return layers.reverse().reduce((below, layer) => over(layer, below), [255, 255, 255]);
+  };
+  const seen = document.querySelectorAll(
+    ".bd-article :is(p, li, td, th, h1, h2, h3, dt, dd, figcaption, summary, a, code), " +
+    ".provenance :is(dt, dd, code)"
+  );
+  return [...seen].filter((node) => node.innerText?.trim() && node.checkVisibility()).map((node) => {
+    const below = ground(node);
+    const [a, b] = [luminance(over(parse(getComputedStyle(node).color), below)), luminance(below)];
+    return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), node.innerText.slice(0, 60)];
+  }).filter(([ratio]) => ratio < 4.5);
+}"""
+"""Text that differs from its ground by less than 4.5 to 1 (WCAG 2.1, level AA)."""
