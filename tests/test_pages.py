@@ -178,6 +178,7 @@ def faults(tab, html):
     return watch(tab, html.as_uri())
 
 
+FORMULA = r'<(?:span|div) class="math[^"]*"[^>]*>(.*?)</(?:span|div)>'
 FURTHER_ROWS = ".bd-article tr:nth-child(n+6)"
 CONTRAST = "color-contrast"
 
@@ -230,8 +231,13 @@ def test_everyone_can_use_the_page(tab, faults, html, name):
     assert not faults
 
 
-def test_formulas_are_looked_at(html):
-    assert sum(read(html, name).count('class="math') for name in page_names(html)) > 100
+def test_formulas_are_formulas(html):
+    """Two dollar signs in a sentence would make one of the words between them."""
+    found = [text for name in page_names(html) for text in re.findall(FORMULA, read(html, name), re.DOTALL)]
+    assert len(found) > 100
+    assert [
+        text for text in found if "`" in text or re.search(r"(?<!\\text\{)\b(and|under|about)\b", text)
+    ] == []
 
 
 FOCUS = """() => {

@@ -104,15 +104,20 @@ def _listed(price: Price) -> list[str]:
     return [number(each / PICOS_A_MILLION, 3) for each in (price.input, price.cached_input, price.output)]
 
 
+def _written(amount: int) -> str:
+    """Write dollars for a Markdown text, where two signs would enclose a formula."""
+    return dollars(amount).replace("$", r"\$")
+
+
 def tell_estimates(estimates: pd.DataFrame, model: str) -> Text:
     """Say what sharing saves, and what the cheapest and the dearest protocol cost."""
     saved = 1 - estimates["calls"].sum() / estimates["steps"].sum()
     dear, cheap = (estimates.loc[place] for place in (estimates["cost"].idxmax(), estimates["cost"].idxmin()))
     most = (
-        f"The grid costs about {dollars(dear['cost'])} under {code([dear['protocol']])}"
+        f"The grid costs about {_written(dear['cost'])} under {code([dear['protocol']])}"
         if len(estimates) == 1
-        else f"The grid costs most under `{dear['protocol']}`, about {dollars(dear['cost'])}, and least "
-        f"under `{cheap['protocol']}`, about {dollars(cheap['cost'])}"
+        else f"The grid costs most under `{dear['protocol']}`, about {_written(dear['cost'])}, and least "
+        f"under `{cheap['protocol']}`, about {_written(cheap['cost'])}"
     )
     return Text(
         f"{most}, were it asked of `{model}` at the listed price. Two policies that meet the same situation "
