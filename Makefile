@@ -39,7 +39,7 @@ lint: $(READY) ## style only
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
-bench: $(READY) ## speed of the engine and its ratio to the naive twin
+bench: $(READY) ## speed: engine, twin, compiled loop, growth, slider, model calls, builds
 	$(BIN)/python benchmarks/bench.py
 
 serve: book ## the book on http://127.0.0.1:8000 (PORT=...)

@@ -1,7 +1,7 @@
 """Speed in one run: episodes a second, ratios to the naive twin and to a compiled loop, growth, memory.
 
-`make bench` prints the table and writes `benchmarks/result.json`; `--book` adds the times of the book's
-builds, `--models` the rates of the store of model answers. Rates are processor seconds of one core, best of
+`make bench` prints the table and writes `benchmarks/result.json`; `--quick` leaves out the book's builds and
+the calls of a model, which take a quarter of an hour. Rates are processor seconds of one core, best of
 several rounds in which those compared take turns, so that a busy machine disturbs all alike. Instances,
 noise and scores are part of every figure of the engine, unless it is named `kernel` (no scores).
 """
@@ -9,12 +9,12 @@ noise and scores are part of every figure of the engine, unless it is named `ker
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import math
 import os
 import platform
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,10 +28,12 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
+from building import builds  # noqa: E402
 from compiled import check, compiled_run, engine_run  # noqa: E402
 from twinning import twin_episodes, twin_instances, twin_noise  # noqa: E402
 
 from envprobe_core.cells import Cell, make_cell  # noqa: E402
+from envprobe_core.explorer.cached import load_grid  # noqa: E402
 from envprobe_core.explorer.readings import take_readings  # noqa: E402
 from envprobe_core.policies import POLICIES  # noqa: E402
 from envprobe_core.protocols import PROTOCOLS  # noqa: E402
@@ -180,27 +182,16 @@ def grid_from_the_shell(logs: str) -> float:
         return time.perf_counter() - begin
 
 
-def builds() -> dict[str, float]:
-    """Build the book in a copy of the checkout, thrice: from nothing, unchanged, one notebook changed."""
-    seconds = {}
+def explorer_grid() -> dict[str, float]:
+    """Compute the published explorer's grid from nothing, on all cores; wall seconds, and bytes over the wire."""
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "book"
-        ignored = shutil.ignore_patterns(".git", ".venv", "_build", "executed", "__pycache__", ".hypothesis")
-        shutil.copytree(ROOT, copy, ignore=ignored)
-        touched = copy / "notebooks" / "ordering.ipynb"
-        for name in ("from_nothing", "again", "one_notebook_changed"):
-            if name == "one_notebook_changed":
-                touched.write_text(touched.read_text().replace("# ", "#  ", 1))
-            begin = time.perf_counter()
-            environment = os.environ | {"PYTHONPATH": str(copy)}
-            subprocess.run(
-                [sys.executable, "-m", "envprobe_core", "book"], cwd=copy, check=True, env=environment
-            )
-            seconds[name] = time.perf_counter() - begin
-    return seconds
+        begin = time.perf_counter()
+        payload = load_grid(jobs=os.cpu_count() or 1, folder=Path(folder))
+        seconds = time.perf_counter() - begin
+    return {"seconds": seconds, "bytes": len(gzip.compress(json.dumps(payload).encode(), 6))}
 
 
-def measure(book: bool, models: bool) -> dict[str, Any]:
+def measure(quick: bool) -> dict[str, Any]:
     """Take every measurement."""
     simple = make_cell("tooldag", "simple")
     rates = {world: max(engine_rate(make_cell(world, "simple")) for _ in range(ROUNDS)) for world in WORLDS}
@@ -221,13 +212,13 @@ def measure(book: bool, models: bool) -> dict[str, Any]:
         "growth": growth(simple),
         "slider": slider_tick(),
         "grid_seconds": {logs: grid_from_the_shell(logs) for logs in ("none", "full")},
+        "explorer_grid": explorer_grid(),
     }
-    if models:
+    if not quick:
         script = Path(__file__).with_name("llm.py")
         done = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, check=True)
         result["models"] = json.loads(done.stdout)
-    if book:
-        result["book_seconds"] = builds()
+        result["book"] = builds()
     return result
 
 
@@ -264,19 +255,40 @@ def show(result: dict[str, Any]) -> None:
     print(f"main grid from the shell: {cells}")
     for logs, seconds in result["grid_seconds"].items():
         print(f"  logs {logs}: {seconds:.1f} s")
-    for part in ("models", "book_seconds"):
-        for name, value in result.get(part, {}).items():
-            print(f"{part} {name}: {value:.2f}" if isinstance(value, float) else f"{part} {name}: {value}")
+    grid = result["explorer_grid"]
+    print(f"explorer's grid: {grid['seconds']:.1f} s, {grid['bytes'] / 1000:.0f} kB over the wire")
+    if "models" in result:
+        show_models(result["models"])
+        show_builds(result["book"])
+
+
+def show_models(models: dict[str, Any]) -> None:
+    """Print the rates of calls and of stored answers."""
+    print(
+        f"calls to a server {models['latency']:.1f} s away, {models['concurrency']} at once: "
+        f"{models['live']['steady_per_second']:.0f} of {models['ideal_per_second']:.0f} a second, "
+        f"{models['share_of_ideal']:.1%} of the ideal"
+    )
+    print(f"stored answers replayed: {models['replayed_per_second']:,.0f} a second, engine and logs included")
+
+
+def show_builds(book: dict[str, Any]) -> None:
+    """Print what builds take."""
+    print(
+        f"book from nothing {book['from_nothing']:.0f} s, again {book['again']:.1f} s, one notebook changed "
+        f"{book['one_notebook_changed']:.0f} s; plainly {book['plainly']:.0f} s: {book['share_of_plainly']:.0%}"
+    )
+    for name, seconds in sorted(book["sections"].items(), key=lambda row: -row[1]):
+        print(f"  {name:18s} {seconds:6.1f} s")
 
 
 def main() -> None:
     """Measure, print and keep."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--book", action="store_true", help="build the book three times as well")
-    parser.add_argument("--models", action="store_true", help="measure calls and replay of a model as well")
+    parser.add_argument("--quick", action="store_true", help="the engine only: no model's calls, no book")
     arguments = parser.parse_args()
-    result = measure(arguments.book, arguments.models)
+    result = measure(arguments.quick)
     RESULT.write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(result, indent=1)) if arguments.json else show(result)
 

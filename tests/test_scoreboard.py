@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -357,12 +356,6 @@ def test_bad_input_is_one_line_and_exit_code_two(arguments, words):
     assert result.stderr.startswith("envprobe: ")
     assert result.stderr.count("\n") == 1
     assert words in result.stderr
-
-
-def test_the_whole_scoreboard_takes_twenty_seconds_of_one_core():
-    start = time.process_time()
-    load_scoreboard(seeds="0:220")
-    assert time.process_time() - start < 20
 
 
 # --- the paper against itself -----------------------------------------------------------------

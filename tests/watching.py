@@ -20,8 +20,7 @@ def watch(page, base):
     page.on("request", asked)
 
     def failed(request):
-        left = request.url.startswith("blob:") and request.failure == "net::ERR_ABORTED"  # the page is gone
-        if not left:
+        if request.failure != "net::ERR_ABORTED":  # no fault: the next page was opened meanwhile
             faults.append(f"request failed: {request.url}")
 
     page.on("requestfailed", failed)

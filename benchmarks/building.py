@@ -1,0 +1,83 @@
+"""Seconds of the book's builds, and of the plain way to the same pages: papermill's command, one notebook
+after another, then Jupyter Book."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+CHANGED = "ordering"  # the notebook that is changed between two builds
+_RAN = re.compile(r"^\s*ran\s+(\S+)\s+([\d.]+) s$", re.MULTILINE)
+_LEFT_OUT = (".git", ".venv", "_build", "executed", "__pycache__", ".hypothesis", "runs")
+
+
+def builds() -> dict[str, Any]:
+    """Build the book in a copy of the checkout: from nothing, unchanged, one notebook changed; then plainly.
+
+    Returns:
+        Wall seconds of each, the ratio of the first to the plain way, and of each section from nothing.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        copy = _copy(Path(folder) / "book")
+        first, printed = _timed(copy, "envprobe", "book")
+        again, _ = _timed(copy, "envprobe", "book")
+        notebook = copy / "notebooks" / f"{CHANGED}.ipynb"
+        notebook.write_text(notebook.read_text(encoding="utf-8").replace("# ", "#  ", 1), encoding="utf-8")
+        changed, _ = _timed(copy, "envprobe", "book")
+        plain = plainly(_copy(Path(folder) / "plain"))
+    return {
+        "from_nothing": first,
+        "again": again,
+        "one_notebook_changed": changed,
+        "plainly": plain,
+        "share_of_plainly": first / plain,
+        "sections": {name: float(seconds) for name, seconds in _RAN.findall(printed)},
+    }
+
+
+def plainly(copy: Path) -> float:
+    """Make the same pages in the way that papermill's and Jupyter Book's own pages teach."""
+    executed = copy / "book" / "executed"
+    executed.mkdir()
+    seconds = 0.0
+    for notebook in sorted((copy / "notebooks").glob("*.ipynb")):
+        output = executed / notebook.name
+        arguments = ["--cwd", "notebooks", "-k", "python3", "--no-progress-bar", notebook, output]
+        seconds += _timed(copy, "papermill", *arguments)[0]
+    return seconds + _timed(copy, "jupyter-book", "build", "book", "--path-output", "book", "--all")[0]
+
+
+def _copy(target: Path) -> Path:
+    shutil.copytree(ROOT, target, ignore=shutil.ignore_patterns(*_LEFT_OUT))
+    return target
+
+
+def _timed(copy: Path, program: str, *arguments: object) -> tuple[float, str]:
+    """Run a program of this environment in a copy of the checkout, which it imports the engine from."""
+    given = [str(argument) for argument in arguments]
+    command = [sys.executable, "-m", "envprobe_core", *given]
+    if program != "envprobe":
+        command = [str(Path(sysconfig.get_path("scripts")) / program), *given]
+    begin = time.perf_counter()
+    done = subprocess.run(
+        command,
+        cwd=copy,
+        env=os.environ | {"PYTHONPATH": str(copy)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}")
+    return time.perf_counter() - begin, done.stdout
