@@ -183,7 +183,7 @@ def grid_from_the_shell(logs: str) -> float:
 
 
 def explorer_grid() -> dict[str, float]:
-    """Compute the published explorer's grid from nothing, on all cores; wall seconds, and bytes over the wire."""
+    """Compute the published explorer's grid on all cores; wall seconds, and bytes over the wire."""
     with tempfile.TemporaryDirectory() as folder:
         begin = time.perf_counter()
         payload = load_grid(jobs=os.cpu_count() or 1, folder=Path(folder))
@@ -275,8 +275,9 @@ def show_models(models: dict[str, Any]) -> None:
 def show_builds(book: dict[str, Any]) -> None:
     """Print what builds take."""
     print(
-        f"book from nothing {book['from_nothing']:.0f} s, again {book['again']:.1f} s, one notebook changed "
-        f"{book['one_notebook_changed']:.0f} s; plainly {book['plainly']:.0f} s: {book['share_of_plainly']:.0%}"
+        f"book from nothing {book['from_nothing']:.0f} s, again {book['again']:.1f} s, one notebook "
+        f"changed {book['one_notebook_changed']:.0f} s; plainly {book['plainly']:.0f} s: "
+        f"{book['share_of_plainly']:.0%}"
     )
     for name, seconds in sorted(book["sections"].items(), key=lambda row: -row[1]):
         print(f"  {name:18s} {seconds:6.1f} s")
