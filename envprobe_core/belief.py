@@ -49,7 +49,7 @@ class BeliefTable:
 
     def age(self) -> None:
         """Let one step pass: every reported staleness grows by one."""
-        np.minimum(self.staleness + np.uint8(1), np.uint8(STALENESS_LIMIT), out=self.staleness)
+        self.staleness += self.staleness < STALENESS_LIMIT
 
     def put(self, where: Ints, value: Values, staleness: Ints, confidence: Ints) -> None:
         """Write entries by their position row * fields + field."""

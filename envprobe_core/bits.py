@@ -13,14 +13,16 @@ NONE = 32  # what `lowest` gives for an empty set
 
 
 def pack(members: Mask) -> Bits:
-    """Turn membership [row, member] into one mask per row [row]; at most 31 members."""
-    return members @ single(np.arange(members.shape[-1]))
+    """Turn membership [..., member] into masks [...]; at most 24 members, whose sums are exact as floats."""
+    powers = single(np.arange(members.shape[-1])).astype(np.float32)
+    return (members.astype(np.float32) @ powers).astype(np.int32)  # a product of floats is far faster
 
 
 def unpack(masks: Bits, count: int) -> Mask:
     """Turn masks [...] into membership [..., member]."""
-    octets = np.ascontiguousarray(masks, dtype="<i4").view(np.uint8).reshape(*masks.shape, 4)
-    return np.unpackbits(octets, axis=-1, count=count, bitorder="little").view(np.bool_)
+    octets = np.ascontiguousarray(masks, dtype="<i4").ravel().view(np.uint8)
+    members = np.unpackbits(octets, bitorder="little").view(np.bool_)
+    return members.reshape(*masks.shape, NONE)[..., :count]
 
 
 def count_true(members: Mask) -> npt.NDArray[np.int64]:

@@ -72,14 +72,14 @@ def words(key: Words, clock: int | npt.NDArray[np.int64], fields: int) -> Words:
         fields: how many fields, at most FIELD_SLOTS.
 
     Returns:
-        [row, field] words.
+        [row, field] words; in memory all rows of a field lie together.
     """
     if isinstance(clock, int):
         rows = key + np.uint64(_offset(clock, 0))
     else:
         rows = key + (clock.astype(np.uint64) * np.uint64(FIELD_SLOTS) + np.uint64(1)) * np.uint64(_GOLDEN)
     steps = np.arange(fields, dtype=np.uint64) * np.uint64(_GOLDEN)
-    return _mix(rows[:, None] + steps)
+    return _mix(steps[:, None] + rows).T
 
 
 def field_keys(key: Words, fields: int) -> Words:

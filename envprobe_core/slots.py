@@ -19,7 +19,7 @@ TOOL_WEIGHTS = (0.3, 0.4, 0.3)
 ROOM_WEIGHTS = (0.20, 0.15, 0.30, 0.20, 0.15)
 GRAPH_WEIGHTS = (0.25, 0.20, 0.30, 0.25)
 _COUNTS = np.arange(32)
-_RATIOS = np.where(_COUNTS == 0, 1.0, _COUNTS[:, None] / np.maximum(_COUNTS, 1))
+_RATIOS = np.where(_COUNTS == 0, 1.0, _COUNTS[:, None] / np.maximum(_COUNTS, 1)).ravel()
 
 
 def jaccard(believed: Mask, gold: Mask) -> Floats:
@@ -33,7 +33,7 @@ def _overlap(believed: Bits, gold: Bits) -> Floats:
 
 def _ratio(part: npt.NDArray[np.integer], whole: npt.NDArray[np.integer]) -> Floats:
     """Divide counts of at most 31; nothing out of nothing counts 1."""
-    return _RATIOS[part, whole]
+    return _RATIOS.take(part * np.int64(len(_COUNTS)) + whole)
 
 
 def share(matched: Mask) -> Floats:
@@ -72,9 +72,9 @@ def _weighted(weights: tuple[float, ...], *parts: npt.NDArray[np.generic]) -> Fl
 
 
 def _tools(belief: Values, gold: Values, tools: int, values_match: Mask, keeps_open: Mask) -> Floats:
-    loaded = bits.pack(belief[..., :tools] == 1)
-    unloaded = bits.pack(belief[..., :tools] == 0) * keeps_open[:, None]
-    available = bits.pack(gold[..., :tools] == 1)
+    loaded = bits.pack((belief == 1)[..., :tools])
+    unloaded = bits.pack((belief == 0)[..., :tools]) * keeps_open[:, None]
+    available = bits.pack((gold == 1)[..., :tools])
     matched = np.bitwise_count(loaded & available) * values_match[:, None]
     values = _ratio(matched, np.bitwise_count(available))
     is_open = ~available & (bits.single(tools) - bits.ONE)

@@ -69,8 +69,9 @@ class SimulatedAgent:
         self._has_quit = np.zeros(len(profile_of_row), dtype=bool)
         self._confidence = column("confidence").astype(np.int32)
         self._spread = column("spread").astype(np.int32)
-        self._fade = column("fade").astype(np.uint8)[..., None]
         rows = len(profile_of_row)
+        self._fade = np.empty((rows, world.fields), dtype=np.uint8)
+        self._fade[:] = column("fade")[..., None]
         self._single = np.flatnonzero(np.broadcast_to(column("single_report"), rows))
         self._risk = np.full(rows, RISK_LOW, dtype=np.int8)
 
@@ -96,8 +97,7 @@ class SimulatedAgent:
             self._fade_others(table, request.told)
             self._write(step, table, *self._news(observation))
             if isinstance(self.mind, ToolMind) and self.mind.knows_graph:
-                first, known, value = self.mind.derived(table, observation, request.told)
-                self._write(step, table, known, value, first)
+                self._write(step, table, *self.mind.derived(table, observation, request.told))
             self._spoil(step, table, impulses[:, _OVERWRITE])
             if observation.distractor:
                 self._spoil(step, table, impulses[:, _DISTRACTED])
@@ -113,25 +113,21 @@ class SimulatedAgent:
         fade[answered, told[answered]] = 0
         table.confidence -= fade
 
-    def _news(self, observation: Observation) -> tuple[Mask, Values]:
-        """Gather what is seen and what the last own action implies: mask and values, [row, field]."""
+    def _news(self, observation: Observation) -> tuple[Ints, Values]:
+        """Gather what is seen and what the last own action implies: positions and values, [news]."""
         row, field, value = self.mind.implied(observation)
         new = observation.fresh[row] & ~observation.seen[row, field]
         known, news = observation.seen.copy(), observation.value.copy()
         known[row[new], field[new]] = True
         news[row[new], field[new]] = value[new]
-        return known, news
-
-    def _write(self, step: int, table: BeliefTable, known: Mask, value: Values, first: int = 0) -> None:
-        """Write known values [row, field from `first` on], but for omissions."""
         where = np.flatnonzero(known)
-        news = value.ravel()[where]
-        skipped = self.world.fields - known.shape[1]
-        if skipped:
-            where += where // known.shape[1] * skipped + first
-        draws = noise.at_clock(self._write_key[where], step)
+        return where, news.ravel().take(where)
+
+    def _write(self, step: int, table: BeliefTable, where: Ints, value: Values) -> None:
+        """Write news at positions row * fields + field, but for omissions."""
+        draws = noise.at_clock(self._write_key.take(where), step)
         kept = np.flatnonzero(noise.quarter(draws, 0) >= self._of(self._omit, where))
-        self._put(step, table, where[kept], news[kept], draws[kept])
+        self._put(step, table, where.take(kept), value.take(kept), draws.take(kept))
 
     def _put(self, step: int, table: BeliefTable, where: Ints, value: Values, draws: Words) -> None:
         """Write values at positions row * fields + field, with the confidence and age the profile reports."""

@@ -48,18 +48,21 @@ class ToolMind:
         satisfied = rows[told], n + tool[told], valid[told].astype(np.int8)
         return join(complete, satisfied)
 
-    def derived(self, table: BeliefTable, observation: Observation, told: Ints) -> tuple[int, Mask, Values]:
+    def derived(self, table: BeliefTable, observation: Observation, told: Ints) -> tuple[Ints, Values]:
         """Conclude from news about tools whether the tools that need them have their dependencies.
 
         Returns:
-            The first such field, then which are concluded and their values, [row, tool].
+            The positions row * fields + field that are concluded, and their values, [conclusion].
         """
-        n = self.world.tools
+        n, needs = self.world.tools, self.static.needs_bits.T  # [tool, row]
         news = bits.pack(observation.seen[:, :n])
-        news |= np.where((told >= 0) & (told < n), bits.single(np.clip(told, 0, n - 1)), 0)
-        needs = self.static.needs_bits
-        satisfied = needs & ~self._loaded(table)[:, None] == 0
-        return n, needs & news[:, None] != 0, satisfied.view(np.int8)
+        answered = np.flatnonzero((told >= 0) & (told < n))
+        news[answered] |= bits.single(told[answered])
+        satisfied = needs & ~self._loaded(table) == 0
+        concluded = np.flatnonzero(needs & news)
+        tool = concluded // len(news)
+        row = concluded - tool * len(news)
+        return row * self.world.fields + n + tool, satisfied.ravel().take(concluded).view(np.int8)
 
     def plan(self, table: BeliefTable, observation: Observation) -> Ints:
         """Call the lowest tool that is needed and not believed loaded; wait when the target is done."""
@@ -75,7 +78,7 @@ class ToolMind:
         return np.where(table.value[:, 3 * n - 1] == 1, WAIT, tool)
 
     def _loaded(self, table: BeliefTable) -> Bits:
-        return bits.pack(table.value[:, : self.world.tools] == 1)
+        return bits.pack((table.value == 1)[:, : self.world.tools])
 
     def _needed(self, missing: Bits) -> Bits:
         last = self.world.tools - 1

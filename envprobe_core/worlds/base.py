@@ -160,7 +160,7 @@ class World(ABC):
         seen = self.visible(instance, state, action, dropped)
         return Observation(
             seen,
-            np.where(seen, gold, np.int8(UNKNOWN)),
+            gold | (seen.view(np.int8) - np.int8(1)),  # -1, all bits set, is UNKNOWN
             self.place(state),
             action,
             valid,

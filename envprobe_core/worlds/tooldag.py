@@ -44,8 +44,8 @@ class ToolMap:
 
     @cached_property
     def needs_bits(self) -> Bits:
-        """Return each tool's prerequisites as a mask, [row, tool]."""
-        return bits.pack(self.needs)
+        """Return each tool's prerequisites as a mask, [row, tool]; tools first in memory."""
+        return np.asfortranarray(bits.pack(self.needs))
 
     @cached_property
     def ancestor_bits(self) -> Bits:
@@ -57,11 +57,10 @@ class ToolMap:
         return ancestors
 
     @cached_property
-    def last_shown(self) -> Ints:
-        """Return the last tool an observation of each called tool lists, [row, tool]."""
-        tools = np.arange(self.tools)
-        highest = self.tools - 1 - np.argmax(self.needs[:, :, ::-1], axis=2)
-        return np.where(self.needs.any(axis=2), highest, tools)
+    def last_shown(self) -> Bits:
+        """Return the last tool an observation of each called tool lists, as a mask, [row, tool]."""
+        highest = bits.single(np.maximum(bits.highest(self.needs_bits), 0))
+        return np.where(self.needs_bits == 0, bits.single(np.arange(self.tools)), highest)
 
     @cached_property
     def role_halves(self) -> Values:
@@ -174,9 +173,8 @@ class ToolDAGWorld(World):
             return seen
         rows, tool = np.arange(len(action)), np.maximum(action, 0)
         shown = instance.map.needs_bits[rows, tool] | bits.single(tool)
-        last = bits.single(instance.map.last_shown[rows, tool])
-        shown = np.where(dropped, shown & ~last, shown)
-        seen[:, :n] = bits.unpack(np.where(action >= 0, shown, 0), n)
+        shown &= ~(instance.map.last_shown[rows, tool] * dropped)
+        seen[:, :n] = bits.unpack(shown * (action >= 0), n)
         return seen
 
     def weights(self, static: ToolMap) -> Floats:
@@ -184,8 +182,8 @@ class ToolDAGWorld(World):
         n = self.tools
         needed = static.ancestor_bits[:, -1] | bits.single(n - 1)
         depends = bits.unpack(static.ancestor_bits | bits.single(np.arange(n)), n)
-        needed_members = bits.unpack(needed, n)
-        counts = (depends & needed_members[:, :, None]).sum(axis=1).astype(np.float64)
+        members = bits.unpack(needed, n)
+        counts = np.einsum("ro,rot->rt", members.view(np.int8), depends.view(np.int8)).astype(np.float64)
         return np.tile(counts, (1, 3))
 
     def roles(self, static: ToolMap, place: Ints, action: Ints) -> Floats:
