@@ -86,23 +86,25 @@ def _rooms(belief: Values, gold: Values, at_place: Mask, world: World) -> Floats
     doors = world.fields - 2 * objects
     held = slice(objects + doors, None)
     goal = list(world.goal_fields[1:])
+    same, believed, true = belief == gold, belief == 1, gold == 1
     return _weighted(
         ROOM_WEIGHTS,
         at_place,
-        jaccard(belief[..., held] == 1, gold[..., held] == 1),
-        share(belief[..., :objects] == gold[..., :objects]),
-        share(belief[..., objects : objects + doors] == gold[..., objects : objects + doors]),
-        jaccard(belief[..., goal] == 1, gold[..., goal] == 1),
+        jaccard(believed[..., held], true[..., held]),
+        share(same[..., :objects]),
+        share(same[..., objects : objects + doors]),
+        jaccard(believed[..., goal], true[..., goal]),
     )
 
 
 def _graph(belief: Values, gold: Values, world: World) -> Floats:
     nodes = int(world.domain[0])
     keys = slice(1, 1 + sum(name.startswith("location") for name in world.field_names))
+    same = belief == gold
     return _weighted(
         GRAPH_WEIGHTS,
-        belief[..., 0] == gold[..., 0],
-        jaccard(belief[..., keys] == nodes, gold[..., keys] == nodes),
-        share(belief[..., keys.stop :] == gold[..., keys.stop :]),
-        share(belief[..., keys] == gold[..., keys]),
+        same[..., 0],
+        jaccard((belief == nodes)[..., keys], (gold == nodes)[..., keys]),
+        share(same[..., keys.stop :]),
+        share(same[..., keys]),
     )

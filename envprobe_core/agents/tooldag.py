@@ -59,7 +59,7 @@ class ToolMind:
         answered = np.flatnonzero((told >= 0) & (told < n))
         news[answered] |= bits.single(told[answered])
         satisfied = needs & ~self._loaded(table) == 0
-        concluded = np.flatnonzero(needs & news)
+        concluded = np.flatnonzero(needs & news != 0)
         tool = concluded // len(news)
         row = concluded - tool * len(news)
         return row * self.world.fields + n + tool, satisfied.ravel().take(concluded).view(np.int8)

@@ -61,8 +61,14 @@ class GraphMap:
 
     @cached_property
     def pairs(self) -> Bits:
-        """Return the two ends of each edge as a set, [edge, row]: edges first, so that unions are fast."""
-        return np.ascontiguousarray(np.bitwise_or.reduce(bits.single(self.ends), axis=2).T)
+        """Return the two ends of each edge as a set, [edge, row]: edges first and narrow, for fast unions."""
+        width = np.int16 if self.nodes < 16 else np.int32
+        return np.bitwise_or.reduce(bits.single(self.ends), axis=2).T.astype(width, order="C")
+
+    @cached_property
+    def lockable(self) -> Mask:
+        """Say which edges have a lock, [row, edge]; edges first in memory."""
+        return np.asfortranarray(self.key_of_edge >= 0)
 
     @cached_property
     def edge_numbers(self) -> npt.NDArray[np.int8]:
@@ -76,7 +82,8 @@ class GraphMap:
 
     def edge_between(self, one: Ints, other: Ints) -> Ints:
         """Return the edge that joins two nodes, [row]; -1 where none does."""
-        return self.edge_numbers[np.arange(len(one)), one, other].astype(np.int64)
+        pair = (np.arange(len(one)) * self.nodes + one) * self.nodes + other
+        return self.edge_numbers.take(pair).astype(np.int64)
 
     @cached_property
     def edges_at(self) -> Mask:
@@ -89,7 +96,7 @@ class GraphMap:
 
     def incident(self, node: Ints) -> Mask:
         """Say which edges touch the node, [row, edge]."""
-        return self.edges_at[np.arange(len(node)), node]
+        return self.edges_at.reshape(-1, self.edges).take(np.arange(len(node)) * self.nodes + node, axis=0)
 
     def ways(self, passable: Mask, rows: Ints | slice = slice(None)) -> Bits:
         """Keep the edges that some rows can pass, [row, edge], for the functions below: [edge, row]."""
@@ -98,7 +105,8 @@ class GraphMap:
 
 def grown(reached: Bits, ways: Bits) -> Bits:
     """Add to a set of nodes, [row], all neighbours over the ways, [edge, row]."""
-    return reached | np.bitwise_or.reduce(ways * (ways & reached != 0), axis=0)
+    touched = ways & reached.astype(ways.dtype) != 0
+    return reached | np.bitwise_or.reduce(ways * touched, axis=0)
 
 
 def component(reached: Bits, ways: Bits) -> Bits:
@@ -183,10 +191,10 @@ class GraphNavWorld(World):
         label = np.argsort(order, axis=1, kind="stable")  # [row, position on the path] -> node
         step = pairs[:, 1] - pairs[:, 0]
         chosen = first_ranked(extra, step > 1, self.extra) | (step == 1)
-        picked = pairs[np.nonzero(chosen)[1].reshape(len(draws), self.edges)]
-        ends = np.sort(label[rows[:, None, None], picked], axis=2)
-        sequence = np.argsort(ends[:, :, 0] * n + ends[:, :, 1], axis=1)
-        ends = np.take_along_axis(ends, sequence[:, :, None], axis=1)
+        joined = pairs[np.flatnonzero(chosen) % len(pairs)].reshape(len(draws), self.edges, 2)
+        one, other = (label.take(rows[:, None] * n + joined[:, :, end]) for end in (0, 1))
+        edges = np.sort(np.minimum(one, other) * n + np.maximum(one, other), axis=1)
+        ends = np.stack(np.divmod(edges, n), axis=2)
         locked = first_ranked(lock, np.ones(self.edges, dtype=bool), self.locks)
         key_of_edge = numbered(locked)
         edge_of_key = np.full((len(draws), self.keys), UNKNOWN, dtype=np.int64)
@@ -203,15 +211,19 @@ class GraphNavWorld(World):
             rank = noise.high_choice(spot[:, index], np.bitwise_count(region))
             where[rows, key_of_edge[rows, edge]] = bits.nth(region, rank, n)
             still[rows, edge] = False
-        return GraphInstance(static, where)
+        return GraphInstance(static, np.asfortranarray(where))
 
     def start(self, instance: GraphInstance) -> GraphState:
         """Start at the start node with every lockable edge locked."""
-        return GraphState(instance.map.start, instance.key_node, instance.map.key_of_edge >= 0)
+        return GraphState(instance.map.start, instance.key_node, instance.map.lockable)
 
     def gold(self, instance: GraphInstance, state: GraphState) -> Values:
         """Return node, key locations and edge states."""
-        return np.concatenate([state.node[:, None], state.location, state.locked], axis=1, dtype=np.int8)
+        gold = np.empty((len(state.node), self.fields), dtype=np.int8)
+        gold[:, 0] = state.node
+        gold[:, 1 : 1 + self.keys] = state.location
+        gold[:, 1 + self.keys :] = state.locked
+        return gold
 
     def place(self, state: GraphState) -> Ints:
         """Return the own node."""
@@ -244,7 +256,7 @@ class GraphNavWorld(World):
         first_edge = 1 + self.keys
         drifts = hit[:, 1:first_edge] & (state.location != self.nodes)
         landing = noise.high_choice(draws[:, 1:first_edge], self.nodes)
-        flips = hit[:, first_edge:] & (instance.map.key_of_edge >= 0)
+        flips = hit[:, first_edge:] & instance.map.lockable
         return replace(
             state,
             location=np.where(drifts, landing, state.location),
