@@ -70,7 +70,7 @@ class Deciders:
         rho = np.full(rows, np.nan)
         if not asked.any():
             return probes, target, rho
-        whole = self._view(t, table, reply, sight, used, gold, place)
+        whole = self._view(t, asked, table, reply, sight, used, gold, place)
         for arm, rule in zip(self._block.arms, self._rules, strict=True):
             among = asked[arm.rows]
             if not among.any():
@@ -86,9 +86,17 @@ class Deciders:
         return probes, target, rho
 
     def _view(
-        self, t: int, table: BeliefTable, reply: Reply, sight: Sight, used: Ints, gold: Values, place: Ints
+        self,
+        t: int,
+        asked: Mask,
+        table: BeliefTable,
+        reply: Reply,
+        sight: Sight,
+        used: Ints,
+        gold: Values,
+        place: Ints,
     ) -> View:
-        """Return everything that there is to see of all rows; no policy gets it whole."""
+        """Return everything that there is to see of the rows asked; no policy gets it whole."""
         block, protocol = self._block, self._block.world.protocol
         shown = table.reported() if protocol.structure == "reported" else table
         c, d, schedule = reply.criticality, reply.dependency, block.schedule
@@ -99,7 +107,7 @@ class Deciders:
             staleness=shown.staleness,
             confidence=shown.confidence,
             c=self._criticality if c is None else c,
-            d=block.world.roles(self._static, place, reply.action) if d is None else d,
+            d=self._roles(asked, place, reply.action) if d is None else d,
             action=reply.action,
             risk=reply.risk,
             budget=block.budget,
@@ -112,6 +120,15 @@ class Deciders:
             weights=self._weights,
             sight=sight,
         )
+
+    def _roles(self, asked: Mask, place: Ints, action: Ints) -> Floats:
+        """Return the dependency roles of the rows asked, 0 in all others, [row, field]."""
+        if asked.all():
+            return self._block.world.roles(self._static, place, action)
+        rows = np.flatnonzero(asked)
+        roles = np.zeros(self._weights.shape)
+        roles[rows] = self._block.world.roles(self._static, place[rows], action[rows], rows)
+        return roles
 
 
 def view_of(whole: View, policy: Policy, rows: slice | Ints) -> View:

@@ -44,7 +44,7 @@ def share(matched: Mask) -> Floats:
 def slot_overlap(
     trajectory: Trajectory, world: World, lagged: bool, values_match: Mask, keeps_open: Mask
 ) -> Floats:
-    """Score the state at times 1..H, [row, step].
+    """Score the state at times 1..H, [row, step]; worked out time by time, as recordings lie in memory.
 
     Args:
         trajectory: the recording.
@@ -53,15 +53,18 @@ def slot_overlap(
         values_match: [row], whether a tool value written as the agent writes it can match gold.
         keeps_open: [row], whether the agent keeps its list of open tools.
     """
-    belief = trajectory.belief[:, :-1] if lagged else trajectory.belief[:, 1:]
-    gold = trajectory.gold[:, 1:]
+    belief, gold, place = (
+        array.swapaxes(0, 1) for array in (trajectory.belief, trajectory.gold, trajectory.place)
+    )
+    belief, gold = belief[:-1] if lagged else belief[1:], gold[1:]
     if world.name == "tooldag":
-        return _tools(belief, gold, world.actions, values_match, keeps_open)
-    if world.name == "graphnav":
-        return _graph(belief, gold, world)
-    place = trajectory.place
-    at_place = place[:, :-1] == place[:, 1:] if lagged else np.ones(gold.shape[:2], dtype=bool)
-    return _rooms(belief, gold, at_place, world)
+        overlap = _tools(belief, gold, world.actions, values_match, keeps_open)
+    elif world.name == "graphnav":
+        overlap = _graph(belief, gold, world)
+    else:
+        at_place = place[:-1] == place[1:] if lagged else np.ones(gold.shape[:2], dtype=bool)
+        overlap = _rooms(belief, gold, at_place, world)
+    return overlap.swapaxes(0, 1)
 
 
 def _weighted(weights: tuple[float, ...], *parts: npt.NDArray[np.generic]) -> Floats:
@@ -73,9 +76,9 @@ def _weighted(weights: tuple[float, ...], *parts: npt.NDArray[np.generic]) -> Fl
 
 def _tools(belief: Values, gold: Values, tools: int, values_match: Mask, keeps_open: Mask) -> Floats:
     loaded = bits.pack((belief == 1)[..., :tools])
-    unloaded = bits.pack((belief == 0)[..., :tools]) * keeps_open[:, None]
+    unloaded = bits.pack((belief == 0)[..., :tools]) * keeps_open
     available = bits.pack((gold == 1)[..., :tools])
-    matched = np.bitwise_count(loaded & available) * values_match[:, None]
+    matched = np.bitwise_count(loaded & available) * values_match
     values = _ratio(matched, np.bitwise_count(available))
     is_open = ~available & (bits.single(tools) - bits.ONE)
     return _weighted(TOOL_WEIGHTS, _overlap(loaded, available), values, _overlap(unloaded, is_open))

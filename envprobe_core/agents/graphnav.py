@@ -82,7 +82,8 @@ class GraphMind:
         step = first_step(node, goal, ways)
         step = np.where(found & (key_node == node), world.nodes + key, step)
 
-        met = self.static.ways(self.met[rows], rows)
-        around = grown(bits.single(node), met) & ~bits.single(node)
-        bang = np.where(around != 0, bits.lowest(around), WAIT)
-        return np.where(found | others.any(axis=1), step, bang)
+        shut_in = np.flatnonzero(~found & (reached == bits.single(node)))
+        met = self.static.ways(self.met[rows[shut_in]], rows[shut_in])
+        around = grown(bits.single(node[shut_in]), met) & ~bits.single(node[shut_in])
+        step[shut_in] = np.where(around != 0, bits.lowest(around), WAIT)
+        return step

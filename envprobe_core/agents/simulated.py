@@ -19,7 +19,7 @@ from envprobe_core.agents.tooldag import ToolMind
 from envprobe_core.belief import CERTAIN, BeliefTable
 from envprobe_core.noise import Stream, Words
 from envprobe_core.profiles import AgentProfile
-from envprobe_core.worlds.base import UNKNOWN, WAIT, Floats, Ints, Mask, Observation, Values, World
+from envprobe_core.worlds.base import UNKNOWN, WAIT, Floats, Ints, Observation, Values, World
 
 HEDGED_BELOW = 70
 LONGEST_MISREPORT = 10

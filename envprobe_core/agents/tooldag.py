@@ -8,7 +8,7 @@ from envprobe_core import bits
 from envprobe_core.agents.base import Implied, join
 from envprobe_core.belief import BeliefTable
 from envprobe_core.bits import Bits
-from envprobe_core.worlds.base import WAIT, Ints, Mask, Observation, Values
+from envprobe_core.worlds.base import WAIT, Ints, Observation, Values
 from envprobe_core.worlds.tooldag import ToolDAGWorld, ToolMap
 
 FAILURE_MEMORY = 5

@@ -30,6 +30,7 @@ Ints = npt.NDArray[np.int64]
 Values = npt.NDArray[np.int8]
 Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
+Rows = slice | Ints
 
 
 @dataclass(frozen=True)
@@ -133,8 +134,15 @@ class World(ABC):
         """Return task-importance weights w, [row, field], from the static structure alone."""
 
     @abstractmethod
-    def roles(self, static: Any, place: Ints, action: Ints) -> Floats:
-        """Return the dependency role d of every field for the proposed action, [row, field]."""
+    def roles(self, static: Any, place: Ints, action: Ints, rows: Rows = slice(None)) -> Floats:
+        """Return the dependency role d of every field for the proposed action, [row, field].
+
+        Args:
+            static: the static structure of every row of the block.
+            place: [row], where the agents of the chosen rows are.
+            action: [row], what they propose.
+            rows: the chosen rows; by default all.
+        """
 
     def used_fields(self, static: Any, place: Ints, action: Ints) -> Mask:
         """Say which fields the agent itself knows the action to use, [row, field]."""
@@ -188,10 +196,8 @@ def first_ranked(draws: Words, candidates: Mask, count: int) -> Mask:
     """
     if count >= draws.shape[1]:
         return np.broadcast_to(candidates, draws.shape)
-    order = np.argpartition(ranked(draws, candidates), count, axis=1)[:, :count]
-    chosen = np.zeros(draws.shape, dtype=bool)
-    np.put_along_axis(chosen, order, True, axis=1)
-    return chosen & candidates
+    order = ranked(draws, candidates)
+    return (order < np.partition(order, count, axis=1)[:, count, None]) & candidates
 
 
 def numbered(chosen: Mask) -> Ints:

@@ -28,6 +28,7 @@ from envprobe_core.worlds.base import (
     Floats,
     Ints,
     Mask,
+    Rows,
     Values,
     World,
     first_ranked,
@@ -80,19 +81,15 @@ class GraphMap:
         numbers[rows, high, low] = edges
         return numbers
 
-    def edge_between(self, one: Ints, other: Ints) -> Ints:
-        """Return the edge that joins two nodes, [row]; -1 where none does."""
-        pair = (np.arange(len(one)) * self.nodes + one) * self.nodes + other
+    def edge_between(self, one: Ints, other: Ints, rows: Rows = slice(None)) -> Ints:
+        """Return the edge that joins two nodes in some rows, [row]; -1 where none does."""
+        pair = (np.arange(len(self.ends))[rows] * self.nodes + one) * self.nodes + other
         return self.edge_numbers.take(pair).astype(np.int64)
 
     @cached_property
     def edges_at(self) -> Mask:
         """Say which edges touch each node, [row, node, edge]."""
-        rows, edges = np.indices(self.ends.shape[:2])
-        touches = np.zeros((len(self.ends), self.nodes, self.edges), dtype=bool)
-        for end in (0, 1):
-            touches[rows, self.ends[:, :, end], edges] = True
-        return touches
+        return np.ascontiguousarray(bits.unpack(self.pairs, self.nodes).transpose(1, 2, 0))
 
     def incident(self, node: Ints) -> Mask:
         """Say which edges touch the node, [row, edge]."""
@@ -235,8 +232,7 @@ class GraphNavWorld(World):
 
     def act(self, instance: GraphInstance, state: GraphState, action: Ints) -> tuple[GraphState, Mask]:
         """Move or collect a key, one action a row."""
-        static = instance.map
-        rows = np.arange(len(action))
+        static, rows = instance.map, np.arange(len(action))
         moves = (action >= 0) & (action < self.nodes)
         edge = static.edge_between(state.node, np.where(moves, action, state.node))
         key = static.key_of_edge[rows, edge]
@@ -244,7 +240,7 @@ class GraphNavWorld(World):
         walked = moves & (edge >= 0) & (~state.locked[rows, edge] | keyed)
         item = np.where(action >= self.nodes, action - self.nodes, 0)
         collected = (action >= self.nodes) & (state.location[rows, item] == state.node)
-        location = state.location.copy()
+        location = state.location.copy(order="K")
         location[rows[collected], item[collected]] = self.nodes
         node = np.where(walked, action, state.node)
         return replace(state, node=node, location=location), walked | collected
@@ -257,11 +253,8 @@ class GraphNavWorld(World):
         drifts = hit[:, 1:first_edge] & (state.location != self.nodes)
         landing = noise.high_choice(draws[:, 1:first_edge], self.nodes)
         flips = hit[:, first_edge:] & instance.map.lockable
-        return replace(
-            state,
-            location=np.where(drifts, landing, state.location),
-            locked=state.locked ^ flips,
-        )
+        location = np.where(drifts, landing, state.location)
+        return replace(state, location=location, locked=state.locked ^ flips)
 
     def visible(self, instance: GraphInstance, state: GraphState, action: Ints, dropped: Mask) -> Mask:
         """Show the own node, keys here and held, and the states of the edges here where sight is local."""
@@ -292,15 +285,15 @@ class GraphNavWorld(World):
             node = np.where(step >= 0, step, node)
         return weights
 
-    def roles(self, static: GraphMap, place: Ints, action: Ints) -> Floats:
+    def roles(self, static: GraphMap, place: Ints, action: Ints, rows: Rows = slice(None)) -> Floats:
         """Mark the fields that the action's precondition reads, and their ancestors."""
         roles = np.zeros((len(action), self.fields))
         roles[action >= 0, 0] = 1.0
         moves = (action >= 0) & (action < self.nodes)
-        edge = static.edge_between(place, np.where(moves, action, place))
+        edge = static.edge_between(place, np.where(moves, action, place), rows)
         along = np.flatnonzero(edge >= 0)
         roles[along, 1 + self.keys + edge[along]] = 1.0
-        key = static.key_of_edge[along, edge[along]]
+        key = static.key_of_edge[rows][along, edge[along]]
         roles[along[key >= 0], 1 + key[key >= 0]] = 0.5
         collectors = np.flatnonzero(action >= self.nodes)
         roles[collectors, 1 + action[collectors] - self.nodes] = 1.0

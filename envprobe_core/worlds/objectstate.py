@@ -27,6 +27,7 @@ from envprobe_core.worlds.base import (
     Floats,
     Ints,
     Mask,
+    Rows,
     Values,
     World,
     first_ranked,
@@ -238,9 +239,9 @@ class ObjectStateWorld(World):
         weights[:, list(self.goal_fields)] = 1.0
         return weights
 
-    def roles(self, static: RoomMap, place: Ints, action: Ints) -> Floats:
+    def roles(self, static: RoomMap, place: Ints, action: Ints, rows: Rows = slice(None)) -> Floats:
         """Mark the fields that the action's precondition reads, and their ancestors."""
-        roles = np.zeros((len(action), self.fields))
+        roles, key_of_door = np.zeros((len(action), self.fields)), static.key_of_door[rows]
         picks, unlocks = self.rooms, self.rooms + self.objects
         places, held = unlocks + self.doors, self.objects + self.doors
 
@@ -248,7 +249,7 @@ class ObjectStateWorld(World):
         movers = movers[np.abs(action[movers] - place[movers]) == 1]
         door = np.minimum(action[movers], place[movers])
         roles[movers, self.objects + door] = 1.0
-        key = static.key_of_door[movers, door]
+        key = key_of_door[movers, door]
         keyed, key = movers[key >= 0], key[key >= 0]
         roles[keyed, held + key] = 0.5
         roles[keyed, key] = 0.5
@@ -261,7 +262,7 @@ class ObjectStateWorld(World):
         openers = np.flatnonzero((action >= unlocks) & (action < places))
         door = action[openers] - unlocks
         roles[openers, self.objects + door] = 1.0
-        key = static.key_of_door[openers, door]
+        key = key_of_door[openers, door]
         keyed, key = openers[key >= 0], key[key >= 0]
         roles[keyed, held + key] = 1.0
         roles[keyed, key] = 0.5

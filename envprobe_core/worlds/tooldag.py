@@ -23,7 +23,7 @@ from envprobe_core.bits import Bits
 from envprobe_core.noise import Words
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
-from envprobe_core.worlds.base import PROCEDURAL, Floats, Ints, Mask, Values, World, first_ranked
+from envprobe_core.worlds.base import PROCEDURAL, Floats, Ints, Mask, Rows, Values, World, first_ranked
 
 TOOLS = (5, 9, 16)
 PREREQUISITES = (1, 2, 3)
@@ -186,10 +186,11 @@ class ToolDAGWorld(World):
         counts = np.einsum("ro,rot->rt", members.view(np.int8), depends.view(np.int8)).astype(np.float64)
         return np.tile(counts, (1, 3))
 
-    def roles(self, static: ToolMap, place: Ints, action: Ints) -> Floats:
+    def roles(self, static: ToolMap, place: Ints, action: Ints, rows: Rows = slice(None)) -> Floats:
         """Look the roles up by the called tool."""
-        rows, choices, fields = static.role_halves.shape
-        chosen = np.arange(rows) * choices + np.where(action >= 0, action, choices - 1)
+        _, choices, fields = static.role_halves.shape
+        called = np.where(action >= 0, action, choices - 1)
+        chosen = np.arange(len(static.needs))[rows] * choices + called
         return static.role_halves.reshape(-1, fields).take(chosen, axis=0) * 0.5
 
     def used_fields(self, static: ToolMap, place: Ints, action: Ints) -> Mask:
