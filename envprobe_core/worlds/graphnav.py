@@ -247,8 +247,7 @@ class GraphNavWorld(World):
 
     def mutate(self, instance: GraphInstance, state: GraphState, draws: Words, moving: Mask) -> GraphState:
         """Let loose keys drift and lockable edges flip."""
-        hit = noise.low(draws) < self.levels
-        hit &= moving[:, None]
+        hit = (noise.low(draws) < self.levels) & moving[:, None]
         first_edge = 1 + self.keys
         drifts = hit[:, 1:first_edge] & (state.location != self.nodes)
         landing = noise.high_choice(draws[:, 1:first_edge], self.nodes)
@@ -272,17 +271,18 @@ class GraphNavWorld(World):
         """Weigh the shortest path from start to target 1, the keys of its edges .7, the rest .1."""
         weights = np.full((len(static.start), self.fields), 0.1)
         weights[:, 0] = 1.0
-        node = static.start
-        for _ in range(self.nodes - 1):
-            step = first_step(node, static.target, static.pairs)
-            going = np.flatnonzero(step >= 0)
-            if not len(going):
-                break
-            edge = static.edge_between(node, np.maximum(step, 0))[going]
+        node, within = static.start, [bits.single(static.target)]  # within 0, 1, ... steps of the target
+        while not bits.has(within[-1], node).all():
+            within.append(grown(within[-1], static.pairs))
+        for closer in within[-2::-1]:
+            around = grown(bits.single(node), static.pairs) & closer
+            step = np.where(bits.has(closer, node), node, bits.lowest(around))
+            going = np.flatnonzero(step != node)
+            edge = static.edge_between(node, step)[going]
             weights[going, 1 + self.keys + edge] = 1.0
             key = static.key_of_edge[going, edge]
             weights[going[key >= 0], 1 + key[key >= 0]] = 0.7
-            node = np.where(step >= 0, step, node)
+            node = step
         return weights
 
     def roles(self, static: GraphMap, place: Ints, action: Ints, rows: Rows = slice(None)) -> Floats:
