@@ -43,6 +43,8 @@ KERNEL_ENVIRONMENT = {
 }
 """What kernels find in their environment, so that no result depends on whose machine it is."""
 
+WORTH_WARMING = 3  # sections; fewer take longer to warm kernels for than to start cold
+
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _ARROW = re.compile(r"^-+> (\d+) ", re.MULTILINE)
@@ -82,12 +84,17 @@ def run(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
     for job in jobs:
         waiting.put(job)
 
-    with tempfile.TemporaryDirectory(prefix="envprobe-") as name, _kernel_environment(name):
+    style = jobs[0].section.path.parent / "matplotlibrc"
+    with tempfile.TemporaryDirectory(prefix="envprobe-") as name, _kernel_environment(name, style):
         folder = Path(name)
         # imported here, and not in each thread, so that they do not race for it
         import papermill  # noqa: F401
         from jupyter_core.utils import ensure_event_loop
 
+        if len(jobs) >= WORTH_WARMING:
+            from envprobe_core.warm import use_warm_kernels
+
+            use_warm_kernels()
         logging.getLogger("papermill").setLevel(logging.CRITICAL)  # outcomes tell it all
 
         def work() -> None:
@@ -232,10 +239,10 @@ def _clean_output(output: "NotebookNode", prefix: str) -> None:
 
 
 @contextlib.contextmanager
-def _kernel_environment(profile: str) -> Iterator[None]:
+def _kernel_environment(profile: str, style: Path) -> Iterator[None]:
     """Let kernels that start inside inherit nothing that changes results."""
     before = dict(os.environ)
-    os.environ.update(KERNEL_ENVIRONMENT, IPYTHONDIR=profile)
+    os.environ.update(KERNEL_ENVIRONMENT, IPYTHONDIR=profile, MATPLOTLIBRC=str(style))
     try:
         yield
     finally:

@@ -1,0 +1,97 @@
+"""Kernels that start warm: forks of one process that has imported what all sections import.
+
+A section starts a second of processor time earlier this way. The fork server is Python's own; a kernel is
+otherwise what `jupyter_client` starts: a process and session of its own, with the same environment.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from importlib.metadata import EntryPoint
+from multiprocessing import current_process, get_context
+from multiprocessing.context import ForkServerProcess
+from typing import Any
+
+from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
+
+NAME = "envprobe-warm"
+PRELOADED = (
+    "ipykernel.kernelapp",
+    "matplotlib_inline.backend_inline",
+    "matplotlib.pyplot",
+    "pandas",
+    "envprobe_core.comparisons",
+    "envprobe_core.experiments",
+    "envprobe_core.plots",
+    "envprobe_core.verdicts",
+)
+_LAUNCHER = "ipykernel_launcher"
+_context = get_context("forkserver")
+
+
+class WarmProvisioner(LocalProvisioner):
+    """Starts kernels as forks; all else is `LocalProvisioner`'s."""
+
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
+        """Start a kernel with the arguments, environment and folder that its command would have."""
+        given = cmd[cmd.index(_LAUNCHER) + 1 :]
+        fork = _context.Process(target=_be_kernel, args=(given, dict(kwargs["env"]), str(kwargs["cwd"])))
+        fork.daemon = True  # it ends with this process
+        fork.start()
+        self.process = _Forked(fork)
+        self.pid = self.pgid = fork.pid  # it leads a session of its own
+        self.cwd = kwargs["cwd"]
+        return self.connection_info
+
+
+class _Forked:
+    """A fork with those methods of `subprocess.Popen` that a provisioner calls."""
+
+    stdin = stdout = stderr = None
+
+    def __init__(self, fork: ForkServerProcess) -> None:
+        self._fork, self.pid = fork, fork.pid
+
+    def poll(self) -> int | None:
+        return self._fork.exitcode
+
+    def wait(self) -> int | None:
+        self._fork.join()
+        return self._fork.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self._fork.is_alive():
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def use_warm_kernels() -> None:
+    """Let kernels without a provisioner of their own start as forks, in this process from now on."""
+    _context.set_forkserver_preload(list(PRELOADED))
+    factory = KernelProvisionerFactory.instance()
+    factory.provisioners[NAME] = EntryPoint(
+        NAME, f"{__name__}:{WarmProvisioner.__name__}", factory.GROUP_NAME
+    )
+    factory.default_provisioner_name = NAME
+
+
+def _be_kernel(given: list[str], environment: dict[str, str], folder: str) -> None:
+    """Be a kernel; in the fork."""
+    os.setsid()
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+    current_process().daemon = False  # sections may use processes
+
+    from ipykernel.kernelapp import IPKernelApp
+
+    server = f"--IPKernelApp.parent_handle={os.getppid()}"  # the kernel ends when the fork server does
+    IPKernelApp.launch_instance([*given, server])
