@@ -179,8 +179,10 @@ def styled(plot: Plot) -> Plot:
 
         with matplotlib.rc_context(RC):
             drawing = plot(*arguments, **keywords)
-            drawing.figure.draw_without_rendering()  # settles the layout, which must not move again
-            drawing.figure.set_layout_engine("none")
+            layout = drawing.figure.get_layout_engine()
+            if layout is not None:
+                layout.execute(drawing.figure)  # settled here, and must not move again
+                drawing.figure.set_layout_engine("none")
             return drawing
 
     return drawn  # type: ignore[return-value]

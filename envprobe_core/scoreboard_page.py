@@ -10,6 +10,7 @@ import base64
 import csv
 import html
 import io
+from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -48,10 +49,15 @@ DIGITS = {"points": 2, "share": 3, "steps": 2, "count": 2}
 FOLDER = "executed/"
 
 
+@cache
+def _notebooks() -> frozenset[str]:
+    return frozenset(find_sections())
+
+
 def page_of(section: str) -> str | None:
     """Return the notebook that shows a section's claims, None where there is none."""
     name = PAGES.get(section, section)
-    return name if name in find_sections() else None
+    return name if name in _notebooks() else None
 
 
 def _amount(value: float | None, unit: str, sign: bool) -> str:
