@@ -216,9 +216,7 @@ def test_everyone_can_use_the_page(tab, faults, html, name):
     for drawing in tab.locator(f"svg.{FIGURE_CLASS}").all():
         assert drawing.get_attribute("role") == "img"
         assert drawing.get_attribute("aria-label")
-    # contrast takes axe-core ten seconds a page if it looks at each row of a table; ILLEGIBLE does
     assert serious(tab, rules={CONTRAST: {"enabled": False}}) == []
-    assert serious(tab, FURTHER_ROWS, runOnly={"type": "rule", "values": [CONTRAST]}) == []
     assert tab.evaluate(ILLEGIBLE) == []
     tab.evaluate("document.documentElement.dataset.theme = 'dark'")
     tab.evaluate(OPEN_ALL)
@@ -227,7 +225,8 @@ def test_everyone_can_use_the_page(tab, faults, html, name):
     assert tab.evaluate(WIDER) <= 0
     assert tab.evaluate(UNREACHABLE) == []
     assert tab.evaluate(ILLEGIBLE) == []
-    assert serious(tab, FURTHER_ROWS) == []
+    # axe-core's own look at contrast takes ten seconds if it has to look at each row of a table
+    assert serious(tab, FURTHER_ROWS, runOnly={"type": "rule", "values": [CONTRAST]}) == []
     assert not faults
 
 
