@@ -3,7 +3,8 @@
 
 PYTHON  ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-WORKERS ?= auto
+# one test process more than cores: many tests wait, for a server or a browser
+WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1 )))
 PORT    ?= 8000
 BIN     := .venv/bin
 READY   := .venv/.installed

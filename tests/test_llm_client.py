@@ -223,19 +223,31 @@ def test_the_cap_holds_whatever_fails(tmp_path: Path, requests: list[ChatRequest
     asyncio.run(run())
 
 
-def test_calls_wait_for_each_other_under_a_tight_cap(tmp_path: Path, requests: list[ChatRequest]) -> None:
-    """Reservations are given back: eight calls fit where their worst costs together would not."""
+class SlowStore(AnswerStore):
+    """A store on a slow disk: calls end while others still wait to hear whether they fit under the cap."""
+
+    def add(self, *answer: object) -> int:
+        attempt = super().add(*answer)  # type: ignore[arg-type]
+        time.sleep(0.03)
+        return attempt
+
+
+@pytest.mark.parametrize(("kind", "calls", "fit"), [(AnswerStore, 8, 4), (SlowStore, 3, 2)])
+def test_calls_wait_for_each_other_under_a_tight_cap(
+    kind: type[AnswerStore], calls: int, fit: int, tmp_path: Path, requests: list[ChatRequest]
+) -> None:
+    """Reservations are given back: calls fit of which only some would fit at their worst cost."""
     worst = max(PRICES["m"].worst(request) for request in requests)
 
     async def run() -> None:
-        store = AnswerStore(tmp_path / "a.sqlite")
+        store = kind(tmp_path / "a.sqlite")
         async with scripted(latency=0.02) as (url, _):
-            client = opened(store, url, cap=4 * worst)
-            await asyncio.gather(*(client.ask(request, "sample") for request in requests))
+            client = opened(store, url, cap=fit * worst)
+            await asyncio.gather(*(client.ask(request, "sample") for request in requests[:calls]))
             await client.close()
             cost = client.counts.cost
         store.close()
-        assert AnswerStore(tmp_path / "a.sqlite", writable=False).spent() == cost <= 4 * worst
+        assert AnswerStore(tmp_path / "a.sqlite", writable=False).spent() == cost <= fit * worst
 
     asyncio.run(run())
 

@@ -93,7 +93,7 @@ class Client:
         self._flying: dict[bytes, asyncio.Task[Answered]] = {}
         self._room = asyncio.Semaphore(limits.concurrency)
         self._quiet_until = 0.0
-        self._calling = 0
+        self._calling = self._ended = 0
         self._settled = asyncio.Condition()
         self._stopped: RunStoppedError | None = None
         self._writer = Writer()
@@ -200,6 +200,7 @@ class Client:
         finally:
             async with self._settled:
                 self._calling -= 1
+                self._ended += 1
                 self._settled.notify_all()
         self._count(found, known)
         return sent, found
@@ -212,12 +213,16 @@ class Client:
             self._calling += 1
             if cap is None or worst is None:
                 return None
+            ended = self._ended
             began = await self._writer.do(self._store.reserve, content, form, worst, cap)
             if began is not None:
                 return began
             async with self._settled:
                 self._calling -= 1
+                if self._ended != ended:
+                    continue  # what a call did not cost was freed since
                 if self._calling == 0:
+                    self._settled.notify_all()
                     raise self._over_cap(cap, worst)
                 await self._settled.wait()
 
