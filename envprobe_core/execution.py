@@ -91,10 +91,6 @@ def run(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
         import papermill  # noqa: F401
         from jupyter_core.utils import ensure_event_loop
 
-        if len(jobs) >= WORTH_WARMING:
-            from envprobe_core.warm import use_warm_kernels
-
-            use_warm_kernels()
         logging.getLogger("papermill").setLevel(logging.CRITICAL)  # outcomes tell it all
 
         def work() -> None:
@@ -106,12 +102,22 @@ def run(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
         # daemons: an interrupt ends the command at once, and the kernels with it
         count = min(workers, len(jobs))
         threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
-        for thread in threads:
-            thread.start()
-        for _ in jobs:
-            yield done.get()
-        for thread in threads:
-            thread.join()
+        with _kernels(len(jobs)):
+            for thread in threads:
+                thread.start()
+            for _ in jobs:
+                yield done.get()
+            for thread in threads:
+                thread.join()
+
+
+def _kernels(count: int) -> contextlib.AbstractContextManager[None]:
+    """How so many kernels start."""
+    if count < WORTH_WARMING:
+        return contextlib.nullcontext()
+    from envprobe_core.warm import warm_kernels
+
+    return warm_kernels()
 
 
 def run_one(job: Job, folder: Path) -> Outcome:

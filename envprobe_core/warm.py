@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint
 from multiprocessing import current_process, get_context
 from multiprocessing.context import ForkServerProcess
@@ -19,8 +21,7 @@ from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvision
 NAME = "envprobe-warm"
 PRELOADED = (
     "ipykernel.kernelapp",
-    "matplotlib_inline.backend_inline",
-    "matplotlib.pyplot",
+    "matplotlib.figure",  # and not pyplot, whose backend has to find the kernel's shell
     "pandas",
     "envprobe_core.comparisons",
     "envprobe_core.experiments",
@@ -72,14 +73,19 @@ class _Forked:
         self.send_signal(signal.SIGKILL)
 
 
-def use_warm_kernels() -> None:
-    """Let kernels without a provisioner of their own start as forks, in this process from now on."""
+@contextmanager
+def warm_kernels() -> Iterator[None]:
+    """Let kernels without a provisioner of their own start as forks."""
     _context.set_forkserver_preload(list(PRELOADED))
     factory = KernelProvisionerFactory.instance()
     factory.provisioners[NAME] = EntryPoint(
         NAME, f"{__name__}:{WarmProvisioner.__name__}", factory.GROUP_NAME
     )
-    factory.default_provisioner_name = NAME
+    usual, factory.default_provisioner_name = factory.default_provisioner_name, NAME
+    try:
+        yield
+    finally:
+        factory.default_provisioner_name = usual
 
 
 def _be_kernel(given: list[str], environment: dict[str, str], folder: str) -> None:

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+from multiprocessing import active_children
 
 import nbformat
 import pytest
@@ -266,6 +267,33 @@ def test_two_runs_give_the_same_bytes(checkout, write_notebook):
     assert "n = 4" in "".join(notebook["cells"][2]["source"])
     assert len(notebook["cells"][3]["outputs"]) == 3  # stdout, stderr, the object
     assert not list(output.parent.iterdir())
+
+
+def test_a_warm_kernel_gives_the_same_bytes(checkout, write_notebook, monkeypatch):
+    """Forks and cold kernels: the same files, and the same words about one that dies."""
+    write_notebook("first", COUNT, NOISY, WIDGET, FIGURE)
+    write_notebook("dead", COUNT, "import os\nos._exit(3)")
+    write_notebook(
+        "where", COUNT, "import os\n(os.getcwd(), os.environ['TZ'], 'seen' in globals())\nseen = 1"
+    )
+    pool = (
+        "from concurrent.futures import ProcessPoolExecutor as Pool\nfrom multiprocessing import get_context"
+    )
+    use = "with Pool(2, mp_context=get_context('spawn')) as pool:\n    print(list(pool.map(abs, [-1, 2])))"
+    write_notebook("pool", COUNT, f"{pool}\n{use}")
+    folder = checkout / "book" / "executed"
+    found = []
+    for enough in (99, 1):
+        monkeypatch.setattr(execution, "WORTH_WARMING", enough)
+        errors = {name: outcome.error for name, outcome in execute(checkout, {}).items()}
+        assert [name for name, error in errors.items() if error] == ["dead"]
+        found.append((errors, {path.name: path.read_bytes() for path in folder.glob("*.ipynb")}))
+        for path in folder.glob("*.ipynb"):
+            path.unlink()
+    assert found[0] == found[1]
+    assert len(found[0][1]) == 3
+    assert b"[1, 2]" in found[0][1]["pool.ipynb"]
+    assert not active_children()  # kernels are gone
 
 
 def test_a_failure_is_told_and_the_others_finish(checkout, write_notebook):
