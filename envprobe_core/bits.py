@@ -15,7 +15,8 @@ NONE = 32  # what `lowest` gives for an empty set
 def pack(members: Mask) -> Bits:
     """Turn membership [..., member] into masks [...]; at most 24 members, whose sums are exact as floats."""
     powers = single(np.arange(members.shape[-1])).astype(np.float32)
-    return (members.astype(np.float32) @ powers).astype(np.int32)  # a product of floats is far faster
+    with np.errstate(invalid="ignore"):  # BLAS flags lanes of its own beyond a short row (numpy#24067)
+        return (members.astype(np.float32) @ powers).astype(np.int32)  # a product of floats is far faster
 
 
 def unpack(masks: Bits, count: int) -> Mask:

@@ -115,7 +115,8 @@ def _resampled_sums(columns: np.ndarray, resamples: int, seed: int) -> np.ndarra
         blocks = (counts[start : start + rows] for start in range(0, resamples, rows))
     else:  # too large to keep
         blocks = _count_blocks(n, resamples, seed)
-    return np.ldexp(np.concatenate([block @ whole for block in blocks]), -exponent)
+    with np.errstate(invalid="ignore"):  # BLAS flags lanes of its own beyond a short row (numpy#24067)
+        return np.ldexp(np.concatenate([block @ whole for block in blocks]), -exponent)
 
 
 def bootstrap_means(
