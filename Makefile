@@ -9,6 +9,9 @@ PORT    ?= 8000
 BIN     := .venv/bin
 READY   := .venv/.installed
 
+MAKEFLAGS += --jobs=2  # the browser and the packages install side by side
+unexport PYTHONDONTWRITEBYTECODE  # many processes start, and each would compile the engine again
+
 .DEFAULT_GOAL := help
 .PHONY: help book test lint bench serve lab mutants replay lock browser clean
 

@@ -20,6 +20,16 @@ CHROMIUM_ARGUMENTS = [
 ]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One process runs all tests of a module, so that what they share is made once.
+
+    The pages of the book are looked at one by one instead, in all processes.
+    """
+    for item in items:
+        if "tab" not in getattr(item, "fixturenames", ()) and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[object]:
     """The system's Chromium, driven by Playwright; skips where there is none.

@@ -34,8 +34,6 @@ DASK = "import sys; from dask.__main__ import main; sys.argv[0] = 'dask'; main()
 WITHOUT_PACKAGE = f"import sys; sys.modules['envprobe_core'] = None; {DASK}"
 PATIENCE = 60
 
-pytestmark = pytest.mark.xdist_group("cluster")
-
 
 class Cluster:
     """A scheduler and its workers, each a process of its own, all on this machine."""
