@@ -32,7 +32,7 @@ test: $(READY) browser ## lint, then every test, those in a browser included
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	ENVPROBE_REQUIRE_BROWSER=$$(command -v chromium >/dev/null && echo 1) \
-		$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+		$(BIN)/python -m pytest -n $(WORKERS)
 
 browser: # the system's Chromium, where this user may install it; elsewhere its tests are skipped
 	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \

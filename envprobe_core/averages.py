@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from envprobe_core.stats import RESAMPLES, bootstrap_means, mean_intervals, percentile_interval
+from envprobe_core.intervals import mean_intervals, percentile_interval
+from envprobe_core.stats import RESAMPLES, bootstrap_means
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,8 @@ from envprobe_core.agents.base import Consultation, Reply
 from envprobe_core.belief import BeliefTable
 from envprobe_core.blocks import Block
 from envprobe_core.noise import Stream
-from envprobe_core.policies import Decision, Policy, Sight, View
+from envprobe_core.policies import Policy
+from envprobe_core.views import Decision, Sight, View
 from envprobe_core.worlds.base import Floats, Ints, Mask, Observation, Values
 
 HIDDEN_FROM_ALL_BUT_ORACLES = frozenset({"gold", "weights"})

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from envprobe_core.errors import InputError
+from envprobe_core.intervals import LEVEL
 from envprobe_core.resampling import RESAMPLES, bootstrap_means
-from envprobe_core.stats import LEVEL, Estimate, summarize
+from envprobe_core.stats import Estimate, summarize
 
 
 def median_bootstrap(

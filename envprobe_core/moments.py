@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.errors import InputError
-from envprobe_core.stats import LEVEL, Interval, normal_half_width
+from envprobe_core.intervals import LEVEL, Interval, normal_half_width
 
 MANTISSA = 53  # bits of a float64's whole number
 HALF = 27  # bits of its lower half; the upper one has 26
@@ -81,7 +81,7 @@ class RunningMean:
         return sum((own * _power(power) for power, (own, _) in self._sums.items()), Fraction(0))
 
     def interval(self, level: float = LEVEL) -> Interval:
-        """Return the mean with its normal interval, as `stats.mean_intervals` gives it for many units.
+        """Return the mean with its normal interval, as `intervals.mean_intervals` gives it for many units.
 
         Fewer than two values carry no interval (NaN ends).
         """

@@ -18,8 +18,8 @@ from envprobe_core.belief import BeliefTable
 from envprobe_core.blocks import Block
 from envprobe_core.deciding import Deciders
 from envprobe_core.noise import Stream
-from envprobe_core.policies import Decision, Sight
 from envprobe_core.trajectory import Recorder, Trajectory
+from envprobe_core.views import Decision, Sight
 from envprobe_core.worlds.base import NO_ACTION, Ints
 
 NOT_PROBED = -1

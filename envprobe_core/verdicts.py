@@ -18,10 +18,10 @@ import numpy as np
 
 from envprobe_core.claims import LEVELS, Claim, find_claim, load_claims
 from envprobe_core.errors import InputError
+from envprobe_core.intervals import LEVEL
 from envprobe_core.medians import median_bootstrap
 from envprobe_core.panel import NotTestableError, Panel, Sample, require_units
 from envprobe_core.stats import (
-    LEVEL,
     RESAMPLES,
     Estimate,
     bonferroni,

@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from envprobe_core.cells import Cell
 from envprobe_core.plans import state_from_gold
-from envprobe_core.policies import TERMS, Decision, Policy, Rule, View
+from envprobe_core.policies import TERMS, Policy, Rule
 from envprobe_core.sweep import Piece, Task, simulate
 from envprobe_core.trajectory import Trajectory
+from envprobe_core.views import Decision, View
 from envprobe_core.worlds import make_world
 from envprobe_core.worlds.base import NO_ACTION, Floats, Mask, Values, World
 

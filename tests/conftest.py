@@ -20,14 +20,20 @@ CHROMIUM_ARGUMENTS = [
 ]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """One process runs all tests of a module, so that what they share is made once.
 
     The pages of the book are looked at one by one instead, in all processes.
     """
-    for item in items:
-        if "tab" not in getattr(item, "fixturenames", ()) and not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByModule(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            module = nodeid.partition("::")[0]
+            return nodeid if "test_everyone_can_use_the_page" in nodeid else module
+
+    return ByModule(config, log)
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ from envprobe_core.cells import Cell, make_cell
 from envprobe_core.claims import load_claims
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import COLUMNS, load_grid, record, run_frame
+from envprobe_core.intervals import mean_interval
 from envprobe_core.noise import Stream
 from envprobe_core.policies import POLICIES
 from envprobe_core.profiles import AgentProfile
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
-from envprobe_core.stats import mean_interval
 from envprobe_core.sweep import run_cells
 from envprobe_core.verdicts import NOT_TESTED, evaluate_all
 from envprobe_core.worlds import WORLDS, make_world

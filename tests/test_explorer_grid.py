@@ -21,11 +21,12 @@ from envprobe_core.explorer.episodes import Episodes
 from envprobe_core.explorer.readings import Readings, pooled, take_readings
 from envprobe_core.explorer.replays import Place
 from envprobe_core.explorer.vocabulary import vocabulary
+from envprobe_core.intervals import mean_interval
 from envprobe_core.policies import POLICIES, custom_policy
 from envprobe_core.profiles import TYPICAL
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
-from envprobe_core.stats import mean_interval, mean_of_ratios
+from envprobe_core.stats import mean_of_ratios
 from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS
 

@@ -17,7 +17,6 @@ from envprobe_core.policies import POLICIES, custom_policy
 from envprobe_core.widgets.explorer import COMPARED, Explorer
 from envprobe_core.widgets.live_readings import LONGEST_HORIZON, Engine
 
-pytestmark = pytest.mark.xdist_group("jupyterlab")
 ASKED = {
     "world": "tooldag",
     "protocol": "paper",

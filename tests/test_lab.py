@@ -18,11 +18,12 @@ from envprobe_core.figures import POLICY_STYLES
 from envprobe_core.lab import boards, drawing, exercises, guard, solutions, telling, trial
 from envprobe_core.lab import contest as contests
 from envprobe_core.notebooks import ROOT, cell_source
-from envprobe_core.policies import POLICIES, View, custom_policy, find_policy, probe_score
+from envprobe_core.policies import POLICIES, custom_policy, find_policy, probe_score
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.sections.pareto import nondominated
 from envprobe_core.stats import paired_bootstrap
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
+from envprobe_core.views import View
 
 SMALL = {"seeds": "0:6", "held_out": "50:56", "resamples": "100", "protocol": "observed"}
 

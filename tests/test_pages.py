@@ -167,7 +167,7 @@ WAITS = (
 @pytest.fixture(scope="module")
 def tab(chromium, html):
     """One tab, in which one page after the other is opened."""
-    context = chromium.new_context(color_scheme="light", viewport={"width": 1280, "height": 900})
+    context = chromium.new_context(color_scheme="light", reduced_motion="reduce")
     yield context.new_page()
     context.close()
 
@@ -258,6 +258,8 @@ def test_the_keyboard_shows_where_it_is(tab, html, name):
     """The first stop skips to the text; every stop after it is on the screen and can be seen."""
     tab.set_viewport_size({"width": 1280, "height": 900})
     tab.goto(f"{html.as_uri()}/{name}", wait_until="load")
+    tab.wait_for_function(WAITS)
+    set_formulas(tab)  # nothing moves from here on
     tab.keyboard.press("Tab")
     skip = tab.locator(":focus")
     assert skip.get_attribute("href") == "#main-content"
@@ -268,7 +270,7 @@ def test_the_keyboard_shows_where_it_is(tab, html, name):
     stops = []
     for _ in range(60):
         tab.keyboard.press("Tab")
-        tab.wait_for_function(f"({FOCUS})().place")  # the page scrolls there, smoothly
+        tab.wait_for_function(f"({FOCUS})().place")  # the page scrolls there
         stops.append(tab.evaluate(FOCUS))
         if stops[-1]["name"] == "BODY":
             break

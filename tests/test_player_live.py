@@ -6,7 +6,6 @@ from jupyterlab import jupyter_lab, run_all
 
 from envprobe_core.player.pairs import Setting, record_pair
 
-pytestmark = pytest.mark.xdist_group("jupyterlab")
 CELL = """from envprobe_core.player.pairs import Setting, record_pair
 from envprobe_core.policies import custom_policy
 from envprobe_core.widgets.player import Player

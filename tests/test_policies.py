@@ -8,8 +8,9 @@ import pytest
 
 from envprobe_core import policies
 from envprobe_core.errors import InputError
-from envprobe_core.policies import POLICIES, Decision, View, custom_policy, find_policy
+from envprobe_core.policies import POLICIES, custom_policy, find_policy
 from envprobe_core.protocols import PAPER, RELEASED, parse_protocol
+from envprobe_core.views import Decision, View
 
 
 def view(**changes: Any) -> View:

@@ -14,9 +14,10 @@ from envprobe_core import deciding, noise
 from envprobe_core.agents.simulated import SimulatedAgent
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.noise import Stream
-from envprobe_core.policies import POLICIES, Policy, View
+from envprobe_core.policies import POLICIES, Policy
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED
 from envprobe_core.sweep import run_cells
+from envprobe_core.views import View
 from envprobe_core.worlds import WORLDS, make_world
 from envprobe_core.worlds.base import World
 

@@ -14,7 +14,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from envprobe_core import resampling, stats
+from envprobe_core import intervals, resampling, stats
 from envprobe_core.errors import InputError
 
 FINITE = st.floats(-1e6, 1e6, allow_nan=False, allow_subnormal=False)
@@ -107,15 +107,15 @@ def test_defaults_are_those_of_the_paper():
         assert defaults["family"] == 1
         assert defaults["seed"] == 0
         assert defaults.get("null", 0.0) == 0.0
-    for function in (stats.mean_interval, stats.mean_intervals):
+    for function in (intervals.mean_interval, intervals.mean_intervals):
         defaults = {k: v.default for k, v in inspect.signature(function).parameters.items()}
         assert (defaults["resamples"], defaults["level"], defaults["seed"]) == (10_000, 0.95, 0)
     assert inspect.signature(stats.resample_counts).parameters["seed"].default == 0
     assert inspect.signature(stats.bootstrap_means).parameters["seed"].default == 0
     assert inspect.signature(stats.one_sided).parameters["null"].default == 0
     assert inspect.signature(stats.equivalence).parameters["centre"].default == 0
-    assert inspect.signature(stats.wilson).parameters["level"].default == 0.95
-    assert inspect.signature(stats.percentile_interval).parameters["level"].default == 0.95
+    assert inspect.signature(intervals.wilson).parameters["level"].default == 0.95
+    assert inspect.signature(intervals.percentile_interval).parameters["level"].default == 0.95
 
 
 def test_defaults_are_in_force():
@@ -131,9 +131,9 @@ def test_defaults_are_in_force():
     ):
         assert (result.family, result.level) == (1, 0.95)
         assert result == seeded
-    assert stats.mean_interval(values) == stats.mean_interval(values, seed=0)
+    assert intervals.mean_interval(values) == intervals.mean_interval(values, seed=0)
     np.testing.assert_array_equal(
-        stats.mean_intervals(values[:, None]), stats.mean_intervals(values[:, None], seed=0)
+        intervals.mean_intervals(values[:, None]), intervals.mean_intervals(values[:, None], seed=0)
     )
 
 
@@ -193,13 +193,13 @@ def test_sums_are_exact_where_floats_are_not():
 
 
 def test_percentiles_are_linear_and_by_column():
-    low, high = stats.percentile_interval(np.arange(101.0), 0.9)
+    low, high = intervals.percentile_interval(np.arange(101.0), 0.9)
     assert (low, high) == pytest.approx((5.0, 95.0))
     draws = normal(997)
-    assert stats.percentile_interval(draws) == pytest.approx(
+    assert intervals.percentile_interval(draws) == pytest.approx(
         (naive_quantile(draws, 0.025), naive_quantile(draws, 0.975))
     )
-    low, high = stats.percentile_interval(np.stack([draws, -draws], axis=1), 0.5)
+    low, high = intervals.percentile_interval(np.stack([draws, -draws], axis=1), 0.5)
     assert low == pytest.approx([naive_quantile(draws, 0.25), naive_quantile(-draws, 0.25)])
     assert high == pytest.approx([naive_quantile(draws, 0.75), naive_quantile(-draws, 0.75)])
 
@@ -393,41 +393,41 @@ def test_contrast_leaves_out_resamples_without_one_group():
 
 def test_mean_interval_equals_the_paired_bootstrap_and_its_columns():
     values = normal(40)
-    interval = stats.mean_interval(values, level=0.9, resamples=100, seed=2)
+    interval = intervals.mean_interval(values, level=0.9, resamples=100, seed=2)
     result = stats.paired_bootstrap(values, level=0.9, resamples=100, seed=2)
     assert interval == (result.mean, result.low, result.high, 40)
     columns = np.stack([normal(40, 1), values], axis=1)
-    mean, low, high = stats.mean_intervals(columns, None, 0.9, resamples=100, seed=2)
+    mean, low, high = intervals.mean_intervals(columns, None, 0.9, resamples=100, seed=2)
     assert (mean[1], low[1], high[1]) == interval[:3]
     assert mean.shape == low.shape == high.shape == (2,)
     strata = np.repeat([0, 1], 20)
-    stratified = stats.mean_interval(values, strata, 0.9, resamples=100)
+    stratified = intervals.mean_interval(values, strata, 0.9, resamples=100)
     result = stats.paired_bootstrap(values, strata, level=0.9, resamples=100)
     assert stratified == (result.mean, result.low, result.high, 40)
-    assert stats.mean_interval([0.1] * 10, resamples=9).value == 0.1
+    assert intervals.mean_interval([0.1] * 10, resamples=9).value == 0.1
 
 
 def test_one_unit_carries_no_interval():
-    value, low, high, n = stats.mean_interval([0.25])
+    value, low, high, n = intervals.mean_interval([0.25])
     assert (value, n) == (0.25, 1)
     assert math.isnan(low)
     assert math.isnan(high)
-    assert stats.mean_interval([0.25, 0.25], resamples=5) == (0.25, 0.25, 0.25, 2)
+    assert intervals.mean_interval([0.25, 0.25], resamples=5) == (0.25, 0.25, 0.25, 2)
 
 
 def test_large_samples_use_the_normal_limit(monkeypatch):
-    assert stats.LARGE == 10_000
+    assert intervals.LARGE == 10_000
     values = normal(300) ** 2
-    resampled = stats.mean_interval(values)
-    monkeypatch.setattr(stats, "LARGE", 300)
-    assert stats.mean_interval(values) == resampled
-    monkeypatch.setattr(stats, "LARGE", 299)
-    mean, low, high, n = stats.mean_interval(values, level=0.9)
+    resampled = intervals.mean_interval(values)
+    monkeypatch.setattr(intervals, "LARGE", 300)
+    assert intervals.mean_interval(values) == resampled
+    monkeypatch.setattr(intervals, "LARGE", 299)
+    mean, low, high, n = intervals.mean_interval(values, level=0.9)
     half = scipy_stats.norm.ppf(0.95) * np.std(values) / math.sqrt(300)
     assert (mean, low, high, n) == pytest.approx((values.mean(), mean - half, mean + half, 300))
-    with_strata = stats.mean_interval(values, np.zeros(300))
+    with_strata = intervals.mean_interval(values, np.zeros(300))
     assert with_strata == resampled
-    both = stats.mean_intervals(np.stack([values, 2 * values], axis=1))
+    both = intervals.mean_intervals(np.stack([values, 2 * values], axis=1))
     assert both[1] == pytest.approx(resampled.low * np.array([1, 2]), rel=0.02)
 
 
@@ -438,7 +438,7 @@ def test_large_samples_use_the_normal_limit(monkeypatch):
 @given(st.integers(1, 5000), st.data(), st.floats(0.5, 0.999))
 def test_wilson_equals_scipy_and_statsmodels(n, data, level):
     successes = data.draw(st.integers(0, n))
-    share, low, high, trials = stats.wilson(successes, n, level)
+    share, low, high, trials = intervals.wilson(successes, n, level)
     assert (share, trials) == (successes / n, n)
     theirs = scipy_stats.binomtest(successes, n).proportion_ci(level, "wilson")
     assert (low, high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
@@ -446,10 +446,10 @@ def test_wilson_equals_scipy_and_statsmodels(n, data, level):
 
 
 def test_wilson_ends_and_default_level():
-    assert stats.wilson(0, 10).low == 0.0
-    assert all(stats.wilson(n, n).high == 1.0 for n in range(1, 60))
-    assert stats.wilson(45, 220)[1:3] == pytest.approx((0.1565, 0.2627), abs=1e-4)
-    assert stats.wilson(1, 1).low == pytest.approx(1 / (1 + 1.959964**2), abs=1e-6)
+    assert intervals.wilson(0, 10).low == 0.0
+    assert all(intervals.wilson(n, n).high == 1.0 for n in range(1, 60))
+    assert intervals.wilson(45, 220)[1:3] == pytest.approx((0.1565, 0.2627), abs=1e-4)
+    assert intervals.wilson(1, 1).low == pytest.approx(1 / (1 + 1.959964**2), abs=1e-6)
 
 
 @settings(max_examples=50, deadline=None)
@@ -544,17 +544,17 @@ def test_equivalence_by_inclusion():
             "stratum b has 1 unit; a bootstrap needs at least 2",
         ),
         (lambda: stats.one_sided([]), "draws is empty; at least one value is needed"),
-        (lambda: stats.percentile_interval([]), "draws is empty; at least one value is needed"),
+        (lambda: intervals.percentile_interval([]), "draws is empty; at least one value is needed"),
         (
-            lambda: stats.percentile_interval([1.0], 1),
+            lambda: intervals.percentile_interval([1.0], 1),
             "level is 1; a number between 0 and 1 (both excluded) is accepted",
         ),
         (
-            lambda: stats.percentile_interval([1.0], 0),
+            lambda: intervals.percentile_interval([1.0], 0),
             "level is 0; a number between 0 and 1 (both excluded) is accepted",
         ),
         (
-            lambda: stats.mean_interval([1.0], level=float("nan")),
+            lambda: intervals.mean_interval([1.0], level=float("nan")),
             "level is nan; a number between 0 and 1 (both excluded) is accepted",
         ),
         (
@@ -565,8 +565,8 @@ def test_equivalence_by_inclusion():
             lambda: stats.paired_bootstrap([1.0, 2.0], family=0),
             "family is 0; a whole number from 1 is accepted",
         ),
-        (lambda: stats.mean_interval([[1.0]]), "values has 2 dimensions; [unit] is accepted"),
-        (lambda: stats.mean_intervals([]), "values is empty; at least one value is needed"),
+        (lambda: intervals.mean_interval([[1.0]]), "values has 2 dimensions; [unit] is accepted"),
+        (lambda: intervals.mean_intervals([]), "values is empty; at least one value is needed"),
         (
             lambda: stats.clustered_rate([1.0], [1.0, 2.0]),
             "numerators has 1 units, denominators has 2; equal lengths are accepted",
@@ -603,11 +603,11 @@ def test_equivalence_by_inclusion():
             lambda: stats.contrast_bootstrap([1.0, 2.0], [1, 0], [True, False]),
             "first leaves a group without events; events in both are needed",
         ),
-        (lambda: stats.wilson(0, 0), "n is 0; a whole number from 1 is accepted"),
-        (lambda: stats.wilson(-1, 3), "successes is -1; a whole number from 0 is accepted"),
-        (lambda: stats.wilson(4, 3), "successes is 4; a number from 0 to 3 is accepted"),
+        (lambda: intervals.wilson(0, 0), "n is 0; a whole number from 1 is accepted"),
+        (lambda: intervals.wilson(-1, 3), "successes is -1; a whole number from 0 is accepted"),
+        (lambda: intervals.wilson(4, 3), "successes is 4; a number from 0 to 3 is accepted"),
         (
-            lambda: stats.wilson(1, 3, 2),
+            lambda: intervals.wilson(1, 3, 2),
             "level is 2; a number between 0 and 1 (both excluded) is accepted",
         ),
         (lambda: stats.mcnemar_exact(-1, 0), "only_first is -1; a whole number from 0 is accepted"),

@@ -17,11 +17,11 @@ from hypothesis import given
 from envprobe_core import episodes, runstore, summary
 from envprobe_core.cells import make_cell
 from envprobe_core.errors import InputError
+from envprobe_core.intervals import mean_interval
 from envprobe_core.manifest import make_inputs
 from envprobe_core.moments import RunningMean, running_means
 from envprobe_core.running import run_missing
 from envprobe_core.runstore import open_run
-from envprobe_core.stats import mean_interval
 from envprobe_core.summary import result_hash, summarise, summary_rows
 from envprobe_core.sweep import run_cells, stream_cells
 

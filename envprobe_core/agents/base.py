@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.belief import BeliefTable
-from envprobe_core.policies import View
+from envprobe_core.views import View
 from envprobe_core.worlds.base import Floats, Ints, Mask, Observation, Values, World
 
 RISK_LOW, RISK_MEDIUM = 0, 1

@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.claims import LEVELS, WORLDS, Claim, measure_parts
+from envprobe_core.intervals import LEVEL, percentile_interval
 from envprobe_core.medians import median_bootstrap
 from envprobe_core.panel import MIN_UNITS
 from envprobe_core.policies import OF_THE_PAPER
-from envprobe_core.stats import LEVEL, bonferroni, bootstrap_means, mcnemar_exact, percentile_interval
+from envprobe_core.stats import bonferroni, bootstrap_means, mcnemar_exact
 from envprobe_core.verdicts import EDGE, HOLDS, INCONCLUSIVE, NOT_TESTED, REVERSES, comparisons
 
 Floats = npt.NDArray[np.float64]

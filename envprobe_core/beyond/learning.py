@@ -11,9 +11,10 @@ from envprobe_core.cells import Cell, find_profile, find_regime
 from envprobe_core.experiments import Names, find_protocols, names
 from envprobe_core.figures import BLUE, ROSE, VERMILLION, WORLD_TITLES, Drawing, canvas, styled
 from envprobe_core.markup import Table, Text, bracket, counted, listed, number, signed
-from envprobe_core.policies import POLICIES, Decision, Policy, Rule, View, value_policy
+from envprobe_core.policies import POLICIES, Policy, Rule, value_policy
 from envprobe_core.stats import RESAMPLES, paired_bootstrap
 from envprobe_core.sweep import Piece, Task, parse_seeds, run_cells, simulate
+from envprobe_core.views import Decision, View
 from envprobe_core.voi import Prober
 from envprobe_core.worlds import WORLDS, World, make_world
 

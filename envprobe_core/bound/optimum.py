@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from envprobe_core.bound.states import ACT, InformationTree, Steps, signature_of
-from envprobe_core.policies import Decision, Policy, Rule, View, never
+from envprobe_core.policies import Policy, Rule, never
+from envprobe_core.views import Decision, View
 from envprobe_core.worlds.base import Floats, Ints, World
 
 TIE = 1e-12  # choices whose worth differs by less are equal; the tolerance of the whole computation is 1e-9

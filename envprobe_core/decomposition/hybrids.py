@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from envprobe_core.policies import POLICIES, Decision, Policy, Rule, View
+from envprobe_core.policies import POLICIES, Policy, Rule
 from envprobe_core.protocols import Protocol, parse_protocol
+from envprobe_core.views import Decision, View
 
 BLIND = "periodic"  # whose times and fields are the lower levels of timing and selection
 IDLE = "no-probe"

@@ -16,8 +16,9 @@ import numpy as np
 
 from envprobe_core.cells import Cell
 from envprobe_core.explorer.episodes import Episodes, Floats, Ints, Mask, measure_task
+from envprobe_core.intervals import percentile_interval
 from envprobe_core.resampling import RESAMPLES
-from envprobe_core.stats import bootstrap_means, percentile_interval
+from envprobe_core.stats import bootstrap_means
 from envprobe_core.sweep import run_cells, seeds_of_cells
 from envprobe_core.worlds import WORLDS
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from envprobe_core.errors import InputError
+from envprobe_core.intervals import mean_intervals, wilson
 from envprobe_core.lab.contest import DESIGN, HELD_OUT, REFERENCES, Contest
 from envprobe_core.markup import EMPTY, Table, bracket, number, percent, signed
 from envprobe_core.metrics import useful_probe_rate
 from envprobe_core.policies import POLICIES
-from envprobe_core.stats import RESAMPLES, mean_intervals, wilson
+from envprobe_core.stats import RESAMPLES
 
 if TYPE_CHECKING:
     import pandas as pd

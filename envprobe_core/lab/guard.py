@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from envprobe_core.errors import InputError
-from envprobe_core.policies import View
+from envprobe_core.views import View
 from envprobe_core.worlds.base import Floats
 
 READABLE = {  # what a score function may read, and what it is

@@ -19,9 +19,10 @@ import numpy.typing as npt
 from envprobe_core.cells import Cell
 from envprobe_core.lab.guard import EXAMPLE, GuardedScore, PolicyError
 from envprobe_core.markup import Text
-from envprobe_core.policies import POLICIES, TERMS, Decision, Policy, View, custom_policy, find_policy
+from envprobe_core.policies import POLICIES, TERMS, Policy, custom_policy, find_policy
 from envprobe_core.protocols import PAPER, RELEASED
 from envprobe_core.sweep import Piece, Task, simulate
+from envprobe_core.views import Decision, View
 from envprobe_core.worlds import WORLDS
 
 TRIAL_SEEDS = np.arange(6, dtype=np.int64)

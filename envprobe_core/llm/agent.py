@@ -34,7 +34,7 @@ from envprobe_core.llm.checking import InvalidAnswer, parse_update, parse_verdic
 from envprobe_core.llm.judging import Cases
 from envprobe_core.llm.prompts import asked_again, judge_request, judge_system, update_request, update_system
 from envprobe_core.llm.situations import NONE_YET, SituationWriter
-from envprobe_core.policies import Decision
+from envprobe_core.views import Decision
 from envprobe_core.worlds.base import UNKNOWN, WAIT, Ints, World
 
 Answer = TypeVar("Answer")

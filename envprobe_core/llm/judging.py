@@ -16,7 +16,8 @@ from envprobe_core.agents.base import Consultation
 from envprobe_core.belief import BeliefTable
 from envprobe_core.llm.answers import NO_FIELD, Verdict
 from envprobe_core.llm.situations import TABLE, action_name, belief_texts
-from envprobe_core.policies import JUDGE_CANDIDATES, JUDGE_CONFIDENCE, Decision, View, probe_score
+from envprobe_core.policies import JUDGE_CANDIDATES, JUDGE_CONFIDENCE, probe_score
+from envprobe_core.views import Decision, View
 from envprobe_core.worlds.base import Floats, Ints, Mask, World
 
 CANDIDATES = "Candidates (index field: value, staleness, confidence; c, s, u, d, score)"

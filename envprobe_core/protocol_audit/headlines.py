@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.claims import Claim, find_claim
+from envprobe_core.intervals import percentile_interval
 from envprobe_core.panel import NotTestableError, Panel
-from envprobe_core.stats import RESAMPLES, bootstrap_means, percentile_interval
+from envprobe_core.stats import RESAMPLES, bootstrap_means
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,9 +14,10 @@ import numpy as np
 
 from envprobe_core.claims import Claim, find_claim
 from envprobe_core.figures import STRATA
+from envprobe_core.intervals import mean_intervals, wilson
 from envprobe_core.panel import Panel
 from envprobe_core.paper import PaperValue, paper_values
-from envprobe_core.stats import RESAMPLES, mean_intervals, wilson
+from envprobe_core.stats import RESAMPLES
 from envprobe_core.verdicts import evaluate_all
 
 if TYPE_CHECKING:

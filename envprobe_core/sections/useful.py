@@ -11,6 +11,7 @@ import numpy as np
 
 from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names
 from envprobe_core.figures import STRATA
+from envprobe_core.intervals import wilson
 from envprobe_core.markup import (
     EMPTY,
     Table,
@@ -31,7 +32,7 @@ from envprobe_core.sections.report import (
     withheld,
 )
 from envprobe_core.sections.timed import load_timed
-from envprobe_core.stats import RESAMPLES, wilson
+from envprobe_core.stats import RESAMPLES
 from envprobe_core.tables import badge
 
 if TYPE_CHECKING:

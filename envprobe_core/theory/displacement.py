@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from envprobe_core.cells import make_cell
 from envprobe_core.experiments import Names, names, record
+from envprobe_core.intervals import wilson
 from envprobe_core.plans import chain_length, plan_length, state_from_gold
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.stats import wilson
 from envprobe_core.theory.forks import seeds_in, taken
 from envprobe_core.theory.pure import displacement_bound
 from envprobe_core.trajectory import Trajectory

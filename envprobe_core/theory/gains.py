@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core import noise
+from envprobe_core.intervals import Interval, percentile_interval
 from envprobe_core.noise import Stream
-from envprobe_core.policies import STALENESS_DIVISOR
-from envprobe_core.stats import Interval, bootstrap_means, percentile_interval
+from envprobe_core.stats import bootstrap_means
 from envprobe_core.theory.forks import Past, Setting, future_seeds, play, type_accuracy
+from envprobe_core.views import STALENESS_DIVISOR
 from envprobe_core.worlds.base import Floats, Mask
 
 if TYPE_CHECKING:

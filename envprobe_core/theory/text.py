@@ -253,7 +253,7 @@ def tell_frontier(changes: pd.DataFrame) -> Text:
 
 def tell_separation(runs: Sequence[SingleGains], resamples: int) -> Text:
     """Say what a repair of one type does to the accuracy of the other, where a world has both."""
-    from envprobe_core.stats import mean_interval
+    from envprobe_core.intervals import mean_interval
 
     lines, clear = [], 0
     for run in runs:

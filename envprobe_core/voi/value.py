@@ -15,7 +15,7 @@ from envprobe_core.voi.knowledge import KNOWLEDGE, UNREACHED, Knowledge, Prospec
 from envprobe_core.worlds.base import UNKNOWN, WAIT, Floats, Ints, Mask, World
 
 if TYPE_CHECKING:
-    from envprobe_core.policies import View
+    from envprobe_core.views import View
 
 PACE = 0.6  # the share of task actions taken to bring the goal one action nearer
 MUCH = 1e9  # steps watched, as if: a hazard that is given is never corrected
