@@ -585,7 +585,7 @@ def test_a_run_loads_no_heavy_package(tmp_path: Path) -> None:
 
 def test_the_engine_hash_covers_what_results_depend_on() -> None:
     names = {path.relative_to(PACKAGE).as_posix() for path in engine_sources()}
-    needed = "rollout policies belief noise scoring metrics slots sweep cells logs summary stats"
+    needed = "rollout policies views belief noise scoring metrics slots sweep cells logs summary intervals"
     assert {f"{name}.py" for name in needed.split()} <= names
     for world in WORLDS:
         assert {f"worlds/{world}.py", f"agents/{world}.py"} <= names
