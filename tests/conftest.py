@@ -24,14 +24,17 @@ CHROMIUM_ARGUMENTS = [
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """One process runs all tests of a module, so that what they share is made once.
 
-    The pages of the book are looked at one by one instead, in all processes.
+    The pages of the book are looked at one by one instead, in all processes, at the end; the modules that
+    start a JupyterLab go together.
     """
     from xdist.scheduler import LoadScopeScheduling
 
     class ByModule(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             module = nodeid.partition("::")[0]
-            return nodeid if "test_everyone_can_use_the_page" in nodeid else module
+            if "test_everyone_can_use_the_page" in nodeid:
+                return nodeid
+            return "live" if module.endswith("_live.py") else module
 
     return ByModule(config, log)
 
