@@ -136,12 +136,13 @@ def growth(cell: Cell) -> dict[str, Any]:
         )
         rows.append(json.loads(done.stdout))
 
-    sizes, seconds = ([math.log(row[name]) for row in rows] for name in ("episodes", "seconds"))
+    logs = {name: [math.log(row[name]) for row in rows] for name in rows[0]}
     first, last = rows[0], rows[-1]
     added = (last["peak_mib"] - first["peak_mib"]) * 2**20 / (last["episodes"] - first["episodes"])
     return {
         "sizes": rows,
-        "time_exponent": float(np.polyfit(sizes, seconds, 1)[0]),
+        "time_exponent": float(np.polyfit(logs["episodes"], logs["seconds"], 1)[0]),
+        "memory_exponent": float(np.polyfit(logs["episodes"], logs["peak_mib"], 1)[0]),
         "bytes_per_episode": added,
     }
 
