@@ -43,7 +43,7 @@ from envprobe_core.worlds import WORLDS, make_world  # noqa: E402
 ROUNDS = 5
 ENGINE_EPISODES = 8_000
 BLOCK = BATCH_SIZE
-SPREAD_EPISODES = 300_000
+SPREAD_EPISODES = 1_000_000
 SLIDER_POLICIES = ("no-probe", "periodic", "self-uncertainty", "simple")
 TWIN_EPISODES = 300
 SIZES = (10_000, 100_000, 1_000_000)

@@ -8,7 +8,7 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sysconfig
+import sys
 from pathlib import Path
 
 from envprobe_core import __version__
@@ -102,15 +102,9 @@ def build(root: Path = ROOT) -> tuple[int, str]:
     digest = book_digest(root)
     stamp = _stamp(root)
     stamp.unlink(missing_ok=True)
-    command = [
-        Path(sysconfig.get_path("scripts")) / "jupyter-book",
-        "build",
-        "book",
-        "--path-output",
-        "book",
-    ]
+    command = [sys.executable, "-P", "-m", "envprobe_core.jupyterbook", "build", "book"]
     result = subprocess.run(
-        [*command, "--all", "-W", "--keep-going", "-n"],
+        [*command, "--path-output", "book", "--all", "-W", "--keep-going", "-n"],
         cwd=root,
         env={**os.environ, "PYTHONHASHSEED": "0"},
         stdin=subprocess.DEVNULL,

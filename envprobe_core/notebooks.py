@@ -193,13 +193,14 @@ def missing_parameters(jobs: Iterable[Job], given: Mapping[str, str]) -> dict[st
 
 
 def file_digest(root: Path, patterns: Iterable[str]) -> str:
-    """SHA-256 over the names and bytes of all files under a folder that match.
+    """SHA-256 over the names and bytes of all files under a folder that match, compiled modules aside.
 
     Args:
         root: the folder; names enter the hash relative to it.
         patterns: globs.
     """
-    return files_sha256(root, sorted({f for pattern in patterns for f in root.glob(pattern) if f.is_file()}))
+    found = {path for pattern in patterns for path in root.glob(pattern) if path.is_file()}
+    return files_sha256(root, sorted(path for path in found if path.suffix != ".pyc"))
 
 
 def engine_digest(root: Path = ROOT) -> str:

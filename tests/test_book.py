@@ -160,6 +160,17 @@ def test_a_second_build_does_nothing(small_book, html):
     assert {path: path.stat().st_mtime_ns for path in html.rglob("*")} == before
 
 
+def test_compiled_modules_are_no_input(tmp_path):
+    out = book.stage(tmp_path / "book")
+    before = book.book_digest(out)
+    compiled = out / "book" / "_ext" / "__pycache__" / "shown.cpython-311.pyc"
+    compiled.parent.mkdir(parents=True)
+    compiled.write_bytes(b"compiled")
+    assert book.book_digest(out) == before
+    (out / "book" / "more.md").write_text("# More\n", encoding="utf-8")
+    assert book.book_digest(out) != before
+
+
 def test_the_build_fails_on_any_warning(tmp_path):
     """A broken link and an image without a description must not reach a reader."""
     out = book.stage(tmp_path / "broken")
