@@ -1,4 +1,4 @@
-"""Jupyter Book's own command, in a process of its own and faster (``python -m envprobe_core.jupyterbook build``).
+"""Jupyter Book's own command, in a process of its own and faster.
 
 It makes the same pages as ``jupyter-book`` in three fifths of the time: the trees of pages live until the
 end, so that looking for garbage among them finds nothing, and nobody asks for the grammar of addresses that
