@@ -187,7 +187,7 @@ def show_plan(rates: Sequence[Rate], atlas: float, machines: Machines, episodes:
     head = (
         "episodes",
         "what",
-        "core hours",
+        "core hours paid",
         f"time on {machines.cores:,} cores",
         "storage / at most",
         "money",
@@ -201,7 +201,7 @@ def tell_plan(rates: Sequence[Rate], atlas: float, machines: Machines, episodes:
     ratio = float(np.mean([rate.seconds["full"] for rate in rates]))
     ratio /= float(np.mean([rate.seconds["none"] for rate in rates]))
     return Text(
-        f"So an atlas of {episodes:,} episodes is {duration(seconds)} of one core, or "
+        f"So an atlas of {episodes:,} episodes is {duration(seconds)} of computing on one core, or "
         f"{duration(seconds / machines.efficiency / machines.cores)} on {machines.cores:,}. A run that "
         f"writes every step takes {number(ratio, 1)} times the processor time of one that writes none: for a "
         "large grid log a sample (`--logs sample:20`), and run the cell again that you want to look into, "

@@ -34,6 +34,7 @@ def _world_facts(cell: Cell, seeds: Seeds, recording: Trajectory, scored: Column
         "chain_length": chain_length(world, seeds),
         "mutation_rate": environments.drawn_mutation(world, seeds),
         "procedural": np.full(len(seeds), procedural),
+        "spatial": np.full(len(seeds), world.fields - procedural),
     }
 
 
@@ -87,7 +88,7 @@ def _failures(cell: Cell, seeds: Seeds, recording: Trajectory, scored: Columns) 
 
 
 SUPPLIERS: dict[Measure, tuple[str, ...]] = {
-    _world_facts: ("chain_length", "mutation_rate", "procedural"),
+    _world_facts: ("chain_length", "mutation_rate", "procedural", "spatial"),
     _start: ("initial_accuracy",),
     _spending: ("spent",),
     _answers: ("answered",),

@@ -138,7 +138,8 @@ def show_mutation(mutation: pd.DataFrame, regime: str) -> Table:
     ]
     caption = (
         f"Mutation in `{regime}`: events drawn and values changed, a mutable field and tick, with 95% "
-        "intervals over episodes; values changed, a field of any kind; half-life in ticks."
+        "intervals over episodes; values changed, a field of any kind; half-life in ticks. Draws are counted "
+        "over all $H$ ticks, changes over the ticks that an episode ran, so that changes may seem the more."
     )
     head = ("protocol", "world", "mutable", "nominal", "drawn", "changed", "of all fields", "half-life")
     return Table("tab-mutation", caption, head, rows, "llrrrrrr")
@@ -165,7 +166,9 @@ def show_start(drift: pd.DataFrame, regime: str) -> Table:
     ]
     caption = (
         f"The table of an agent that never probes, in `{regime}`, with 95% intervals over episodes. *Early*: "
-        "collapsed by the protocol's own rule within the first two scored times. *Highest*: mean and step."
+        "collapsed by the protocol's own rule within the first two scored times. *At the end*: each episode "
+        "at its own last step, those that stopped at success included; *highest*: the mean over the episodes "
+        "still running, and its step."
     )
     head = ("protocol", "world", "$A_0$", "$A_0 < .6$", "early", "highest $A_t$", "at the end")
     return Table("tab-start", caption, head, rows, "llrrrrr")

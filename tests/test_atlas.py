@@ -13,6 +13,7 @@ from envprobe_core.calibration import TARGETS, predict
 from envprobe_core.cells import Cell
 from envprobe_core.claims import load_claims
 from envprobe_core.confidence import confident_counts
+from envprobe_core.markup import counted
 from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED, Protocol
@@ -278,6 +279,18 @@ def test_the_share_between_slices_is_the_adjusted_correlation_ratio() -> None:
 def test_behaviours_are_not_entangled_in_the_default_sample() -> None:
     assert deciding.entanglement(planted(np.ones(512), 512)) < 0.01
     assert deciding.entanglement(planted(np.ones(64), 64)) > deciding.DECIDES
+
+
+def test_claims_of_the_paper_are_all_accounted_for(atlas: running.Atlas) -> None:
+    verdict = atlas.verdict.copy()
+    theirs = [at for at, claim in enumerate(atlas.claims) if claim.source != questions.OURS]
+    chosen = [at for at in theirs if not tables.is_level(atlas.claims[at])]
+    verdict[:, :, chosen[:2]] = UNTESTED
+    gone = replace(atlas, verdict=verdict)
+    for row, line in enumerate(text.tell_shares(gone).markdown.splitlines()[: len(atlas.protocols)]):
+        number = int(np.isnan(tables.shares(gone)[row, chosen, 0]).sum())
+        assert number >= 2
+        assert f"{counted(number)} cannot be tested with most agents" in line.split(" printed levels ")[0]
 
 
 def test_everything_is_shown(atlas: running.Atlas) -> None:

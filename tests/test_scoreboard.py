@@ -191,6 +191,7 @@ def check_tool_traces(recording, found):
 def test_settings_that_can_be_counted_by_hand():
     frame = load_scoreboard_frame(choose_claims("set-up"), "paper", seeds="0:6")
     assert set(frame.loc[frame["world"] == "tooldag", "procedural"].dropna()) == {27}
+    assert (frame["procedural"] + frame["spatial"] == frame["n_fields"])[frame["spatial"].notna()].all()
     assert set(frame["reproduced"].dropna()) == {1.0}
     assert (frame["spent"].dropna() <= frame.loc[frame["spent"].notna(), "horizon"]).all()
 

@@ -172,6 +172,13 @@ def test_delays_by_hand():
     assert table.loc["released", "as_placebo"] == 25  # answers are withheld: the placebo is Simple itself
 
 
+def test_a_collapse_at_the_first_step_on_both_sides_is_told_as_such():
+    frame = collapse.load_onsets("simple", "S2", "paper", **SMALL)
+    told = collapse.tell_delays(collapse.delays(frame.assign(collapse_onset=0.0), 100)).markdown
+    assert "both collapse at step 0 in every pair" in told
+    assert "neither clearly" not in told
+
+
 def test_onsets_count_the_censored():
     frame = collapse.load_onsets("simple", "S2", "paper", **SMALL)
     table = collapse.onsets(frame, 200)

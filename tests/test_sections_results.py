@@ -3,13 +3,16 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from envprobe_core.cells import make_cell
 from envprobe_core.claims import find_claim
-from envprobe_core.paper import paper_value
+from envprobe_core.figures import policy_title
+from envprobe_core.markup import counted
+from envprobe_core.paper import inconsistencies, paper_value
 from envprobe_core.protocols import RELEASED, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sections import (
@@ -29,6 +32,7 @@ from envprobe_core.sections import (
 )
 from envprobe_core.stats import mcnemar_exact
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
+from envprobe_core.verdicts import HOLDS, REVERSES
 
 SEEDS, RESAMPLES = "0:14", 200
 
@@ -268,6 +272,26 @@ def test_the_paper_mixes_sides():
     assert found["spatial: simple vs random"] == "both"
 
 
+def test_readers_see_places_and_titles_not_labels():
+    numbers = sides.p_sides()
+    told = [
+        sides.show_sides(numbers).markdown(), sides.tell_sides(numbers).markdown,
+        ordering.tell_arithmetic().markdown,
+    ]  # fmt: skip
+    for text in told:
+        assert "tab:" not in text
+        assert "minus-s" not in text
+        assert " vs simple" not in text
+    assert "EnvProbe-Simple" in told[2]
+    assert "Table 2 prints" in told[2]
+
+
+def test_the_printed_lower_bound_is_held_against_the_loosest_of_the_bounds_shown():
+    found = inconsistencies()
+    why = found.loc[found["kind"] == "lower bound", "why"].iloc[0]
+    assert why.endswith(f"is {min(sides.printed_floors().values()):.3f}")
+
+
 # --- stress -----------------------------------------------------------------------------------
 
 
@@ -376,3 +400,37 @@ def test_withheld_answers_are_named(ablations):
     lines = {line.split("`")[1]: line for line in text.splitlines()}
     assert "withheld" in lines["released"]
     assert "withheld" not in lines["paper"]
+
+
+def test_all_protocols_that_are_as_near_are_named():
+    rows = pd.DataFrame(
+        {
+            "protocol": ["paper", "observed", "released"],
+            "difference": [-5.761, 8.0, -5.759],
+            "paper_value": [3.0, 3.0, 3.0],
+        }
+    )
+    assert "nearest are `paper` and `released`, −5.76 points off." in report.nearest(rows)
+    assert "nearest is `paper`, −5.76 points off." in report.nearest(rows[:2])
+    assert "`observed` is +8.00 points off." in report.nearest(rows[1:2])
+    assert report.nearest(rows.assign(paper_value=np.nan)) == ""
+
+
+def test_policies_that_probe_as_late_are_named_or_counted(ablations):
+    steps = pd.Series(["2.0", "3.0", "3.0"], index=["simple", "minus-c", "minus-d"])
+    assert ablation._sharing(steps, "2.0") == policy_title("simple")
+    assert ablation._sharing(steps, "3.0") == f"{policy_title('minus-c')} and {policy_title('minus-d')}"
+    many = pd.Series("3.0", index=ablation.SHOWN)
+    assert ablation._sharing(many, "3.0") == "six of six policies"
+
+
+def test_steps_of_the_order_are_all_counted(ladder):
+    steps = ordering.climb(ladder, RESAMPLES)
+    text = ordering.tell_climb(steps, ladder, RESAMPLES).markdown
+    for (protocol, stratum), part in steps.groupby(["protocol", "stratum"]):
+        rise, fall = ((part["verdict"] == verdict).sum() for verdict in (HOLDS, REVERSES))
+        open_ = len(part) - rise - fall
+        line = next(line for line in text.splitlines() if line.startswith(f"* `{protocol}`, {stratum}"))
+        assert f"{counted(rise)} rise" in line
+        assert f"{counted(fall)} fall" in line
+        assert f"; {counted(open_)} {'are' if open_ > 1 else 'is'} too close to zero to tell" in line

@@ -87,13 +87,15 @@ def tell_shares(atlas: Atlas) -> Text:
         told = []
         for kind, chosen in (("comparisons", theirs & ~level), ("printed levels", theirs & level)):
             held, against = (np.flatnonzero(chosen & (box[row, :, place] >= ROBUST)) for place in (0, 2))
-            split = int((chosen & np.isfinite(box[row, :, 0])).sum()) - len(held) - len(against)
+            tested = int((chosen & np.isfinite(box[row, :, 0])).sum())
+            split, untested = tested - len(held) - len(against), int(chosen.sum()) - tested
             names = [_named(atlas, found) if kind == "comparisons" else "" for found in (held, against)]
             told.append(
                 f"of the {int(chosen.sum())} {kind} {_verb(len(held), 'hold')} for at least "
                 f"{percent(ROBUST)} of the agents{names[0]}, {_verb(len(against), 'reverse')} for as "
-                f"many{names[1]}, and {_verb(split, 'depend')} on the agent or on more seeds than "
-                f"{atlas.seeds_each}"
+                f"many{names[1]},{'' if untested else ' and'} {_verb(split, 'depend')} on the agent or on "
+                f"more seeds than {atlas.seeds_each}"
+                + (f", and {counted(untested)} cannot be tested with most agents" if untested else "")
             )
         lines.append(f"* Under `{name}`, {told[0]}; {told[1]}.")
     return Text("\n".join([*lines, "", _turning(atlas)]))

@@ -93,8 +93,8 @@ def tell_optimum(boards: Sequence[Board]) -> Text:
         others = min(value for name, value in gap.items() if name not in VOI.values())
         lines.append(
             f"* *{describe(board)}*: at equal weights the closest {'is' if len(first) == 1 else 'are'} "
-            f"{listed(first)}, {number(100 * least, 2)} points below the optimum; the closest of all others "
-            f"is {number(100 * others, 2)} below, Simple {number(100 * gap['simple'], 2)}."
+            f"{listed(first)}, {number(100 * least, 2)} points below the optimum; the closest of the "
+            f"paper's own is {number(100 * others, 2)} below, Simple {number(100 * gap['simple'], 2)}."
         )
     return Text("\n".join(lines))
 

@@ -72,28 +72,29 @@ def show_split(
     """
     chosen = splits[(splits["reference"] == reference) & (splits["game"] == game)]
     chosen = chosen[chosen["policy"].isin(policies)]
-    rows = []
+    several = len(policies) > 1
+    *summands, gain = shown_parts(reference)
+    parts, rows = (gain, *summands), []
     for (protocol, world, policy), part in chosen.groupby(["protocol", "world", "policy"], sort=False):
         own = {row.part: row for row in part.itertuples()}
         rows.append(
             [
                 f"`{protocol}`",
                 WORLD_TITLES[world],
-                policy_title(policy),
-                *(with_interval(own[name]) if name in own else EMPTY for name in shown_parts(reference)),
+                *([policy_title(policy)] if several else ()),
+                *(with_interval(own[name]) if name in own else EMPTY for name in parts),
             ]
         )
     what = "at the protocol's own levels" if game == "own" else "with all five factors at their upper level"
-    before = "" if reference != IDLE else "what is there with every factor at its lower level (*start*), "
+    before = "" if reference != IDLE else "what is there with every factor at its lower level (*start*), and "
     caption = (
-        f"Gains over {policy_title(reference)} {what}, in points of accuracy: {before}the Shapley value of "
-        "each factor, and the gain, which is the sum of the row. A dash: the factor is not turned. 95% "
-        "intervals; bold where 0 lies outside."
+        f"Gains {'' if several else f'of {policy_title(policies[0])} '}over {policy_title(reference)} "
+        f"{what}, in points of accuracy. A gain is the sum of its row: {before}the Shapley value of each "
+        "factor. A dash: the factor is not turned. 95% intervals; bold where 0 lies outside."
     )
-    several = len(policies) > 1
-    head = ("protocol", "world", "policy", *shown_parts(reference))
+    head = ("protocol", "world", *(("policy",) if several else ()), *parts)
     label = f"tab-decomposition-{reference}-{game}" + ("-policies" if several else "")
-    return Table(label, caption, head, rows, "lll" + "r" * (len(head) - 3))
+    return Table(label, caption, head, rows, ("lll" if several else "ll") + "r" * len(parts))
 
 
 def show_cells(runs: Factorial, world: str = "tooldag", policy: str = "simple") -> Table:

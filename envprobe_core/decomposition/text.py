@@ -207,7 +207,7 @@ def tell_identified(runs: Factorial) -> Text:
         for policy in runs.policies:
             share = float(np.mean([runs.fired[protocol, world, policy] for world in runs.worlds]))
             if share < 1:
-                silent.append(f"{policy_title(policy)} ({percent(1 - share, 1)} of the episodes)")
+                silent.append(f"{policy_title(policy)} ({percent(1 - share, 1)})")
         own = own_level(protocol)
         counts = {
             policy: np.mean(
@@ -216,11 +216,11 @@ def tell_identified(runs: Factorial) -> Text:
             for policy in runs.policies
         }
         gap = max(counts, key=lambda name: abs(counts[name][0] - counts[name][1]))
-        line = f"* `{protocol}`: " + (
-            f"never firing: {listed(silent)}. " if silent else "every policy fires in every episode. "
+        fired = (
+            f"episodes without a probe: {listed(silent)}" if silent else "every policy fires in every episode"
         )
-        line += (
-            f"Own times change the number of probes most for {policy_title(gap)}: "
+        line = (
+            f"* `{protocol}`: {fired}. Own times change the number of probes most for {policy_title(gap)}: "
             f"{number(counts[gap][0])} an episode against {number(counts[gap][1])} at Periodic's times."
         )
         lines.append(line)

@@ -100,10 +100,8 @@ def tell_gate(frame: pd.DataFrame) -> Text:
         spent = f"the budget of {most} is spent up to a threshold of {full.max():g}"
         unspent = f"no threshold tried spends the whole budget of {most}"
         shut = f"from {none.min():g} on the gate never opens"
-        told.append(
-            f"* `{protocol}`: {spent if len(full) else unspent}; "
-            f"{shut if len(none) else 'the gate opens at all of them'}."
-        )
+        opens = f"the gate opens at every threshold tried, up to {mean.index.max():g}"
+        told.append(f"* `{protocol}`: {spent if len(full) else unspent}; {shut if len(none) else opens}.")
     return Text("\n".join(told))
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from envprobe_core.markup import Text, code, counted, listed, number, signed, span
 from envprobe_core.protocol_audit.departures import load_departures
-from envprobe_core.protocol_audit.headlines import HEADLINES
+from envprobe_core.protocol_audit.headlines import HEADLINES, LEVELS
 from envprobe_core.protocol_audit.running import TURNED
 from envprobe_core.protocol_audit.tables import FIRST, bases, clear
 from envprobe_core.protocol_audit.turning import GROUPS
@@ -46,6 +46,7 @@ def tell_departures() -> Text:
 def tell_effects(effects: pd.DataFrame, claim: str = FIRST) -> Text:
     """Say which switches move a headline most, which turn its sign, and how many move it at all."""
     (headline,) = (one for one in HEADLINES if one.claim == claim)
+    own = number if headline in LEVELS else signed
     lines = []
     for base in bases(effects):
         part = effects[(effects["base"] == base) & (effects["claim"] == claim)]
@@ -56,7 +57,7 @@ def tell_effects(effects: pd.DataFrame, claim: str = FIRST) -> Text:
             continue
         sure = sorted((row for row in turned if clear(row)), key=lambda row: -abs(row.estimate))
         line = (
-            f"* From `{base}`, where it is {signed(before['estimate'])} {headline.unit}: "
+            f"* From `{base}`, where it is {own(before['estimate'])} {headline.unit}: "
             f"the change can be told from 0 for {counted(len(sure))} of {counted(len(turned))} switches"
         )
         if sure:
@@ -65,10 +66,25 @@ def tell_effects(effects: pd.DataFrame, claim: str = FIRST) -> Text:
                 for row in sure[:3]
             )
             line += f", {'most of all' if len(sure) > 1 else 'namely'} {said}"
-        flips = [f"{row.switch}={row.value}" for row in sure if row.after * before["estimate"] < 0]
-        line += f". Alone, {code(flips)} {'turn' if len(flips) > 1 else 'turns'} its sign." if flips else "."
-        lines.append(line)
+        lines.append(f"{line}.{_flips(sure, before['estimate'])}")
     return Text("\n".join(lines))
+
+
+def _flips(sure: list[Any], before: float) -> str:
+    """Say which switches turn a figure's sign, and which take it to where no sign can be told."""
+    sides = {True: [], False: []}
+    for row in sure:
+        if row.after * before < 0:
+            sides[row.after_low > 0 or row.after_high < 0].append(f"{row.switch}={row.value}")
+    said = ""
+    if sides[True]:
+        said += f" Alone, {code(sides[True])} {'turn' if len(sides[True]) > 1 else 'turns'} its sign."
+    if sides[False]:
+        said += (
+            f" Turned alone, {code(sides[False])} {'take' if len(sides[False]) > 1 else 'takes'} it to the "
+            "other side of 0, where its own interval still holds 0."
+        )
+    return said
 
 
 def tell_inert(effects: pd.DataFrame) -> Text:
@@ -120,6 +136,10 @@ def tell_path(path: pd.DataFrame, first: str, last: str) -> Text:
     return Text("\n".join(lines))
 
 
+def _these(count: int, every: int) -> str:
+    return f"all {counted(every)}" if count == every else f"{counted(count)} of them"
+
+
 def tell_witnesses(found: pd.DataFrame) -> Text:
     """Say what gain appears where no probe is answered, and what the plain share of right fields shows."""
     protocol = found["protocol"].iloc[0]
@@ -132,7 +152,7 @@ def tell_witnesses(found: pd.DataFrame) -> Text:
     )
     if len(sure):
         head += (
-            f"By the protocol's own measure {counted(len(sure))} of them nevertheless show a gain over "
+            f"By the protocol's own measure {_these(len(sure), len(found))} nevertheless show a gain over "
             f"Periodic whose interval lies above 0, from {signed(sure['gain'].min())} to "
             f"{signed(sure['gain'].max())} points"
         )
@@ -141,7 +161,7 @@ def tell_witnesses(found: pd.DataFrame) -> Text:
     if len(later):
         least, most = shift[later.index].min(), shift[later.index].max()
         head += (
-            f", and for {counted(len(later))} of them accuracy collapses later on average, by "
+            f", and for {_these(len(later), len(found))} accuracy collapses later on average, by "
             f"{number(least)} to {number(most)} steps among the episodes that collapse"
         )
     same = found[(found["terminal"] == 0) & (found["terminal_low"] == 0) & (found["terminal_high"] == 0)]

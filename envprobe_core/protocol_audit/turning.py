@@ -43,8 +43,9 @@ def turned_alone(
 
     Returns:
         One row a base protocol, switch and headline: `base switch value claim before after estimate low
-        high`; `estimate` is after minus before. A switch named `""` is the base itself, whose `estimate`
-        and interval are the figure's own.
+        high after_low after_high`; `estimate` is after minus before, and the last two are the interval of
+        `after` itself. A switch named `""` is the base itself, whose `estimate` and interval are the
+        figure's own.
     """
     import pandas as pd
 
@@ -54,13 +55,15 @@ def turned_alone(
         for headline in HEADLINES:
             before = counts[base, headline.claim]
             own = level(before, resamples)
-            rows.append((base, "", "", headline.claim, own[0], own[0], *own))
+            rows.append((base, "", "", headline.claim, own[0], own[0], *own, *own[1:]))
             for switch in TURNED:
                 after = counts[turn(end, [switch]), headline.claim]
                 moved = change(before, after, resamples)
-                value = np.nan if after is None else after.value
-                rows.append((base, switch, other_value(end, switch), headline.claim, own[0], value, *moved))
+                value, *ends_of_it = level(after, resamples)
+                named = (base, switch, other_value(end, switch), headline.claim)
+                rows.append((*named, own[0], value, *moved, *ends_of_it))
     columns = ["base", "switch", "value", "claim", "before", "after", "estimate", "low", "high"]
+    columns += ["after_low", "after_high"]
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -16,6 +16,7 @@ from envprobe_core.markup import (
     Table,
     Text,
     bracket,
+    counted,
     listed,
     number,
     p_value,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 WORLD = "tooldag"
+NAMED = 3  # so many policies are named, more are counted
 SHOWN = ("simple", *ABLATIONS)
 ACCURACY = tuple(
     Comparison("procedural", arm, "simple", claim, "tab:ablation", f"procedural: {arm} vs simple")
@@ -260,6 +262,14 @@ def tell_success(numbers: pd.DataFrame) -> Text:
     return Text("\n".join(lines))
 
 
+def _sharing(steps: pd.Series, step: str) -> str:
+    """Name the policies whose mean step is written alike, or count them where they are many."""
+    names = [policy_title(name) for name in steps.index[steps == step]]
+    return (
+        listed(names) if len(names) <= NAMED else f"{counted(len(names))} of {counted(len(steps))} policies"
+    )
+
+
 def tell_spending(frame: pd.DataFrame) -> Text:
     """Say which ablations change what is probed, which only when, and which nothing."""
     spent = spending(frame, SHOWN, "procedural")
@@ -269,17 +279,17 @@ def tell_spending(frame: pd.DataFrame) -> Text:
         if not len(part):
             lines.append(f"* `{protocol}`: nothing is probed.")
             continue
-        first, last = part["probe_step"].idxmin(), part["probe_step"].idxmax()
+        steps = part["probe_step"].map(lambda step: number(step, 1))
+        first, last = steps[part["probe_step"].idxmin()], steps[part["probe_step"].idxmax()]
         useful = part["unknown"] + part["wrong"]
         line = f"* `{protocol}`: probes fall "
-        if part["probe_step"].nunique() > 1:
+        if first != last:
             line += (
-                f"earliest under {policy_title(first)} (mean step "
-                f"{number(part.loc[first, 'probe_step'], 1)}) and "
-                f"latest under {policy_title(last)} ({number(part.loc[last, 'probe_step'], 1)})"
+                f"earliest under {_sharing(steps, first)} (mean step {first}) and "
+                f"latest under {_sharing(steps, last)} ({last})"
             )
         else:
-            line += f"at mean step {number(part.loc[first, 'probe_step'], 1)} under every score"
+            line += f"at mean step {first} under every score"
         line += f"; between {percent(useful.min())} and {percent(useful.max())} of them are useful."
         if withheld([protocol]):
             means = frame[frame["protocol"] == protocol].groupby("policy")["accuracy"].mean()[part.index]

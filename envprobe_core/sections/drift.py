@@ -187,7 +187,7 @@ def plot_onsets(frame: pd.DataFrame, name: str = "onsets") -> Drawing:
             axes.set_ylim(-1, horizon + 1)
             above = int((both["action_onset"] > both["collapse_onset"]).sum())
             said.append(f"{protocol}, {stratum}: {above:,} of {len(both):,} episodes lie above the diagonal")
-            axes.set_title(f"{protocol}, {stratum}: {above:,} of {len(both):,} above", fontsize=9)
+            axes.set_title(f"{protocol}, {stratum}:\n{above:,} of {len(both):,} above", fontsize=9)
         line[0].set_ylabel("action onset\n(step)")
     for axes in panels[-1]:
         axes.set_xlabel("drift onset τ_d (step)")

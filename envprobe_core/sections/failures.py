@@ -14,7 +14,7 @@ from envprobe_core.cells import make_cell
 from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names, find_protocols, names, read_seeds
 from envprobe_core.figures import POLICY_STYLES, WORLD_TITLES, Drawing, canvas, interval, policy_title
 from envprobe_core.intervals import wilson
-from envprobe_core.markup import Table, Text, bracket, counted, listed, percent
+from envprobe_core.markup import Table, Text, bracket, listed, percent
 from envprobe_core.patterns import DOUBT, MINOR, STAGES, STALE, match
 from envprobe_core.storyboard import Storyboard
 from envprobe_core.timeline import tell
@@ -255,7 +255,7 @@ def tell_shares(table: pd.DataFrame) -> Text:
                 if head and share[top] > 0
                 else f"{pattern}: most with {policy_title(top)} ({percent(share[top], 1)})"
                 if share[top] > 0
-                else f"{pattern}: {counted(0)} episode with any policy"
+                else f"{pattern}: no episode with any policy"
             )
         lines.append(f"* `{protocol}`: {'; '.join(said)}.")
     return Text("\n".join(lines))

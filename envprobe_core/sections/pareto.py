@@ -182,7 +182,7 @@ def plot_frontier(points: pd.DataFrame, stratum: str) -> Drawing:
         if len(printed):
             axes.plot(printed["success"], printed["accuracy"], **PRINTED_POINT)
         for place, row in enumerate(printed.sort_values("success").itertuples()):
-            text, shift = f"paper: {policy_title(row.policy)}", (6, -11 if place % 2 else 4)
+            text, shift = f"printed: {policy_title(row.policy)}", (6, -11 if place % 2 else 4)
             axes.annotate(text, (row.success, row.accuracy), shift, textcoords="offset points", fontsize=7.5)
         axes.set_title(protocol, loc="left")
         axes.set_ylabel("accuracy $A_H$")

@@ -6,7 +6,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from envprobe_core.figures import policy_title
-from envprobe_core.markup import EMPTY, MINUS, Table, Text, bracket, code, number, p_value, percent, signed
+from envprobe_core.markup import (
+    EMPTY,
+    MINUS,
+    Table,
+    Text,
+    bracket,
+    code,
+    listed,
+    number,
+    p_value,
+    percent,
+    signed,
+)
 from envprobe_core.paper import PaperValue
 from envprobe_core.plots import PRINTED
 from envprobe_core.protocols import parse_protocol
@@ -114,7 +126,9 @@ def moves(row: object) -> str:
 
 
 def nearest(part: pd.DataFrame) -> str:
-    """Say which protocol lands nearest to the number that the paper prints; empty where it prints none.
+    """Say which protocols land nearest to the number that the paper prints; empty where it prints none.
+
+    Protocols whose distances are written alike are named together.
 
     Args:
         part: rows of one comparison, with `protocol difference paper_value`.
@@ -122,11 +136,13 @@ def nearest(part: pd.DataFrame) -> str:
     known = part[part["paper_value"].notna()]
     if not len(known):
         return ""
-    near = known.loc[known["difference"].abs().idxmin()]
-    where = f"nearest is `{near['protocol']}`" if len(known) > 1 else f"`{near['protocol']}` is"
-    return f" The paper prints {signed(near['paper_value'])}; {where}{',' if len(known) > 1 else ''} " + (
-        f"{signed(near['difference'])} points off."
-    )
+    printed = f" The paper prints {signed(known['paper_value'].iloc[0])}; "
+    apart = known["difference"].astype(float)
+    near = known[apart.abs().map(number) == number(apart.abs().min())]
+    off = listed(dict.fromkeys(near["difference"].map(signed)))
+    if len(known) == 1:
+        return f"{printed}`{near['protocol'].iloc[0]}` is {off} points off."
+    return f"{printed}nearest {'is' if len(near) == 1 else 'are'} {code(near['protocol'])}, {off} points off."
 
 
 def rows_from_top(axes: Axes, labels: Sequence[str]) -> None:

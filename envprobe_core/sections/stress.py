@@ -205,7 +205,11 @@ def tell_shifts(gains: pd.DataFrame, reference: str) -> Text:
             for row in own.itertuples()
             if (row.low > 0 or row.high < 0) and _against_reference(gains, row, reference)
         ]
-        line += f". The sign turns for {listed(flips)}." if flips else ". No gain turns its sign."
+        line += (
+            f". The sign turns, with both intervals off 0, for {listed(flips)}."
+            if flips
+            else ". No gain turns its sign with an interval off 0."
+        )
         lines.append(line)
     return Text("\n".join(lines))
 

@@ -145,7 +145,9 @@ def show_lemma(lemma: pd.DataFrame) -> Table:
     ]  # fmt: skip
     caption = (
         "Both sides of the repair bound on the small worlds, in points of accuracy: the gain that a score "
-        "realizes with its probes, the bound (1 − exp(−γ)) G(S*), and the best set found by trying them all."
+        "realizes with its probes, the bound (1 − exp(−γ)) G(S*), and the best set found by trying them all. "
+        "That set is chosen on one half of the futures and valued on the other, so that it can lie below "
+        "what Oracle realizes."
     )
     return Table("tab-theory-lemma", caption, head, rows, "llrrrrrl")
 

@@ -111,7 +111,7 @@ def show_outcomes(found: Sequence[Outcome]) -> Table:
         "tab-theory-outcomes",
         "What became of each statement: its mathematics as printed, and what the simulated agent's episodes "
         "say.",
-        ("Statement", "Mathematics", "Measured", "Verdict"),
+        ("Statement", "Mathematics", "Measured", "In the episodes"),
         [[o.statement, o.mathematics, o.measured, f"**{o.verdict}**"] for o in found],
         "llll",
     )

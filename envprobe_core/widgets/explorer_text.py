@@ -99,9 +99,9 @@ def _threshold(grid: Grid, protocol: str) -> str:
         useful = f", and a probing episode finds {percent(rate[0])} of them useful" if rate else ""
         found.append(f"at threshold {place.threshold:g}, {told}{useful}")
     return (
-        f"**When does {policy_title('simple')} probe?** Watch the third plot "
-        f"{places[0].link('at the threshold of the paper')} and {places[1].link(f'at {HIGH_THRESHOLD:g}')}: "
-        f"{'; '.join(found)}."
+        f"**When does {policy_title('simple')} probe?** In {WORLD_TITLES[world]} under `{protocol}`, watch "
+        f"the third plot {places[0].link('at the threshold of the paper')} and "
+        f"{places[1].link(f'at {HIGH_THRESHOLD:g}')}: {'; '.join(found)}."
     )
 
 
@@ -123,7 +123,7 @@ def _placebo(grid: Grid, protocols: Sequence[str]) -> str:
         found.append(f"{place.link(f'under `{protocol}`')} {told}")
     return (
         f"**Is it information?** The placebo spends its steps as {policy_title('simple')} does and is told "
-        f"nothing. Compare the two: {listed(found)}."
+        f"nothing. Compare the two in {WORLD_TITLES[world]}: {listed(found)}."
     )
 
 
@@ -135,7 +135,7 @@ def _oracle(grid: Grid, protocol: str) -> str:
         told.append(f"{policy_title(policy)} {number(reading['accuracy'][0], 3)}")
     return (
         f"**How much is there to win?** An oracle sees which beliefs are wrong and has the same budget. "
-        f"{place.link('In all three worlds together')}, accuracy is: {listed(told)}."
+        f"{place.link('In all three worlds together')}, under `{protocol}`, accuracy is: {listed(told)}."
     )
 
 
