@@ -472,7 +472,8 @@ def test_every_claim_has_a_verdict_on_a_full_frame():
                     chain_length=9 if world == "tooldag" else 4, initial_accuracy=1.0,
                     confident=9, confident_wrong=8, low_steps=3, low_consistent=3,
                     scan_confident=4, scan_wrong=3, sample_confident=2, sample_wrong=1,
-                    steps=30, n_fields=27, procedural=27 * (world == "tooldag"), spatial=27 * (world != "tooldag"), spent=30,
+                    steps=30, spent=30, n_fields=27, procedural=27 * (world == "tooldag"),
+                    spatial=27 * (world != "tooldag"),
                     answered=probes, changes=4, noticed=3, reproduced=1, wrong=9, failed=1, pattern=1,
                     actions=20, valid_actions=rng.integers(0, 20, N),
                 )
