@@ -23,7 +23,7 @@ def test_a_plan_by_hand() -> None:
     assert logged[1:] == ["run, logs full", "10", "60.0 minutes", "108 GB / 216 GB", "$1.00"]
     assert atlas[1:] == ["atlas", "2", "12.0 minutes", "–", "$0.20"]
     told = planning.tell_plan(RATES, 1e-4, planning.Machines(10, 0.5, 0.1), 72_000_000).markdown
-    assert "72,000,000 episodes is 2.0 hours of one core, or 24.0 minutes on 10." in told
+    assert "72,000,000 episodes is 2.0 hours of computing on one core, or 24.0 minutes on 10." in told
     assert "takes 2.5 times the processor time" in told
 
 
