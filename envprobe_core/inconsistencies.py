@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from envprobe_core.errors import InputError
+from envprobe_core.figures import policy_title
 from envprobe_core.markup import Table, Text, counted
 from envprobe_core.paper import PAPER_FOLDER, inconsistencies, paper_values
 from envprobe_core.places import PLACES, place
+from envprobe_core.policies import POLICIES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +32,7 @@ KINDS = {  # of `consistency`, in words
     "lower bound": "the lower bound is further off than its sample allows",
 }
 _MINUS = re.compile(r"(?<![\w.])-(?=[ \d])")
+_PAIR = re.compile(r"([a-z-]+) vs ([a-z-]+)")
 _LABEL = re.compile("|".join(sorted(map(re.escape, PLACES), key=len, reverse=True)))
 
 
@@ -55,8 +58,12 @@ def load_tensions() -> tuple[Tension, ...]:
 
 
 def in_words(text: str) -> str:
-    """Return a text with LaTeX labels replaced by what readers see in their place, and true minus signs."""
-    return _MINUS.sub("−", _LABEL.sub(lambda found: PLACES[found[0]], text))
+    """Return a text with what readers see in place of LaTeX labels and policies, and true minus signs."""
+
+    def titled(found: re.Match[str]) -> str:
+        return " vs ".join(policy_title(name) if name in POLICIES else name for name in found.groups())
+
+    return _MINUS.sub("−", _LABEL.sub(lambda found: PLACES[found[0]], _PAIR.sub(titled, text)))
 
 
 def load_findings() -> pd.DataFrame:
@@ -69,7 +76,7 @@ def show_findings(findings: pd.DataFrame) -> Table:
     rows = [
         [
             place(row.source),
-            row.row,
+            in_words(row.row),
             KINDS[row.kind],
             row.printed.replace("-", "−"),
             row.expected.replace("-", "−"),

@@ -173,6 +173,11 @@ def counted(count: int) -> str:
     return _WORDS[count] if 0 <= count < len(_WORDS) else f"{count:,}"
 
 
+def counted_verb(count: int, verb: str) -> str:
+    """Write how many do something: "one rises", "two rise"."""
+    return f"{counted(count)} {verb}{'s' if count == 1 else ''}"
+
+
 def chunked(text: str, least: int = 16) -> str:
     """Join words so that no line of a narrow column is shorter than `least`, where words allow it."""
     chunks = [""]

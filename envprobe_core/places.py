@@ -6,12 +6,7 @@ Claims and numbers name their place by LaTeX label, by `timing` (the table witho
 
 from __future__ import annotations
 
-import re
-
 from envprobe_core.errors import InputError
-from envprobe_core.policies import POLICIES
-
-_PAIR = re.compile(r"([a-z-]+) vs ([a-z-]+)")
 
 PLACES = {
     "abstract": "Abstract",
@@ -74,16 +69,6 @@ def place(source: str) -> str:
     if source not in PLACES:
         raise InputError(f"no place {source!r} in the paper; accepted: {', '.join(PLACES)}")
     return PLACES[source]
-
-
-def titled(text: str) -> str:
-    """Return a text with the policies of every `arm vs reference` called by their titles."""
-    return _PAIR.sub(
-        lambda found: " vs ".join(
-            POLICIES[name].title if name in POLICIES else name for name in found.groups()
-        ),
-        text,
-    )
 
 
 def order(source: str) -> int:

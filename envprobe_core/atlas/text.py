@@ -15,7 +15,7 @@ from envprobe_core.atlas.running import Atlas, copies
 from envprobe_core.atlas.tables import is_level, shares
 from envprobe_core.atlas.testing import NO, YES
 from envprobe_core.calibration import PROTOCOL, TARGETS
-from envprobe_core.markup import Text, code, counted, listed, number, percent, signed
+from envprobe_core.markup import Text, code, counted, counted_verb, listed, number, percent, signed
 from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.worlds import WORLDS
@@ -28,10 +28,6 @@ NAMED = 8  # so many claims are named, the others counted
 def _plural(count: int, noun: str) -> str:
     ending = "es" if noun.endswith("s") else "s"
     return f"{counted(count)} {noun}{'' if count == 1 else ending}"
-
-
-def _verb(count: int, verb: str) -> str:
-    return f"{counted(count)} {verb}{'s' if count == 1 else ''}"
 
 
 def _part(count: int, total: int) -> str:
@@ -91,10 +87,10 @@ def tell_shares(atlas: Atlas) -> Text:
             split, untested = tested - len(held) - len(against), int(chosen.sum()) - tested
             names = [_named(atlas, found) if kind == "comparisons" else "" for found in (held, against)]
             told.append(
-                f"of the {int(chosen.sum())} {kind} {_verb(len(held), 'hold')} for at least "
-                f"{percent(ROBUST)} of the agents{names[0]}, {_verb(len(against), 'reverse')} for as "
-                f"many{names[1]},{'' if untested else ' and'} {_verb(split, 'depend')} on the agent or on "
-                f"more seeds than {atlas.seeds_each}"
+                f"of the {int(chosen.sum())} {kind} {counted_verb(len(held), 'hold')} for at least "
+                f"{percent(ROBUST)} of the agents{names[0]}, {counted_verb(len(against), 'reverse')} for as "
+                f"many{names[1]},{'' if untested else ' and'} {counted_verb(split, 'depend')} on the agent or "
+                f"on more seeds than {atlas.seeds_each}"
                 + (f", and {counted(untested)} cannot be tested with most agents" if untested else "")
             )
         lines.append(f"* Under `{name}`, {told[0]}; {told[1]}.")

@@ -49,7 +49,7 @@ BaseUrl = Annotated[
         "--base-url",
         metavar="URL",
         help="Of a compatible server, as in http://127.0.0.1:8080/v1; one on this machine needs no key and "
-        "is sent a placeholder where OPENAI_API_KEY is not set.",
+        "is sent a made-up one where OPENAI_API_KEY is not set.",
         show_default="OpenAI's",
         rich_help_panel=PANEL,
     ),

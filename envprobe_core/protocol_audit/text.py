@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from envprobe_core.markup import Text, code, counted, listed, number, signed, span
+from envprobe_core.prose import lean
 from envprobe_core.protocol_audit.departures import load_departures
 from envprobe_core.protocol_audit.headlines import HEADLINES, LEVELS
 from envprobe_core.protocol_audit.running import TURNED
@@ -75,7 +76,7 @@ def _flips(sure: list[Any], before: float) -> str:
     sides = {True: [], False: []}
     for row in sure:
         if row.after * before < 0:
-            sides[row.after_low > 0 or row.after_high < 0].append(f"{row.switch}={row.value}")
+            sides[bool(lean(row.after_low, row.after_high))].append(f"{row.switch}={row.value}")
     said = ""
     if sides[True]:
         said += f" Alone, {code(sides[True])} {'turn' if len(sides[True]) > 1 else 'turns'} its sign."

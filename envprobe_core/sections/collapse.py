@@ -161,15 +161,12 @@ def tell_delays(table: pd.DataFrame) -> Text:
             continue
         other = _side(row.all_low, row.all_high)
         total = int(row.n + row.left_out)
-        text = (
-            f"* `{row.protocol}`: over the {row.n:.0f} seeds on which both collapse, Simple does so "
-            f"{_side(row.low, row.high)} ({signed(row.estimate)} steps, {span(row.low, row.high)})."
-        )
+        text = f"* `{row.protocol}`: over the {row.n:.0f} seeds on which both collapse, "
         if row.method == row.reference == 0:  # means of onsets, none of which is negative
-            text = (
-                f"* `{row.protocol}`: over the {row.n:.0f} seeds on which both collapse, both collapse at "
-                "step 0 in every pair."
-            )
+            text += "both collapse at step 0 in every pair."
+        else:
+            side = _side(row.low, row.high)
+            text += f"Simple does so {side} ({signed(row.estimate)} steps, {span(row.low, row.high)})."
         if row.left_out:
             text += (
                 f" {row.left_out} of {total} pairs are left out because a side never falls below {COLLAPSE}; "

@@ -21,9 +21,8 @@ from envprobe_core.figures import (
     styled,
 )
 from envprobe_core.inconsistencies import in_words
-from envprobe_core.markup import Table, Text, counted, listed, number, percent, signed
+from envprobe_core.markup import Table, Text, counted, counted_verb, listed, number, percent, signed
 from envprobe_core.paper import inconsistencies, paper_values
-from envprobe_core.places import titled
 from envprobe_core.sections.paired import Comparison, compare, in_regime, levels, spending
 from envprobe_core.sections.report import (
     PRINTED_POINT,
@@ -175,10 +174,6 @@ def tell_neighbours(numbers: pd.DataFrame) -> Text:
     return Text("\n".join(lines))
 
 
-def _verb(count: int, verb: str) -> str:
-    return f"{counted(count)} {verb}{'' if count > 1 else 's'}"
-
-
 def tell_climb(steps: pd.DataFrame, frame: pd.DataFrame, resamples: int = RESAMPLES) -> Text:
     """Say how much of the expected order is there, where it breaks most, and who is really first."""
     best = levels(frame, EXPECTED, MODELS, resamples=resamples)
@@ -189,9 +184,9 @@ def tell_climb(steps: pd.DataFrame, frame: pd.DataFrame, resamples: int = RESAMP
             rise, fall = part[part["verdict"] == HOLDS], part[part["verdict"] == REVERSES]
             open_ = len(part) - len(rise) - len(fall)
             text = (
-                f"* `{protocol}`, {stratum}: of {counted(len(part))} steps, {_verb(len(rise), 'rise')} and "
-                f"{_verb(len(fall), 'fall')}; {counted(open_)} {'are' if open_ > 1 else 'is'} too close to "
-                "zero to tell"
+                f"* `{protocol}`, {stratum}: of {counted(len(part))} steps, {counted_verb(len(rise), 'rise')} "
+                f"and {counted_verb(len(fall), 'fall')}; {counted(open_)} {'are' if open_ > 1 else 'is'} too "
+                "close to zero to tell"
             )
             if len(fall):
                 worst = fall.loc[fall["estimate"].idxmin()]
@@ -235,7 +230,7 @@ def tell_arithmetic() -> Text:
     """List where the paper's table of neighbours contradicts itself, as arithmetic finds it."""
     found = inconsistencies()
     found = found[found["source"] == "tab:ordering"]
-    lines = [f"* {titled(row.row)}: {in_words(titled(row.why))}." for row in found.itertuples()]
+    lines = [f"* {in_words(row.row)}: {in_words(row.why)}." for row in found.itertuples()]
     head = (
         f"Arithmetic finds {counted(len(lines))} contradictions in the printed table (method minus reference "
         "in the order of our rows):"

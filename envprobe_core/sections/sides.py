@@ -10,10 +10,11 @@ import math
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+from envprobe_core.inconsistencies import in_words
 from envprobe_core.intervals import LEVEL, wilson
 from envprobe_core.markup import Table, Text, counted, listed, number, p_value
 from envprobe_core.paper import PaperValue, paper_value
-from envprobe_core.places import place, titled
+from envprobe_core.places import place
 from envprobe_core.sections.report import as_printed
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def show_sides(sides: pd.DataFrame) -> Table:
     """Show which side each printed p-value must have."""
     rows = [
         [
-            place(row.source), titled(row.row), row.printed, p_value(row.one_sided), p_value(row.two_sided),
+            place(row.source), in_words(row.row), row.printed, p_value(row.one_sided), p_value(row.two_sided),
             row.side,
         ]
         for row in sides.itertuples()
@@ -118,7 +119,7 @@ def show_sides(sides: pd.DataFrame) -> Table:
 def tell_sides(sides: pd.DataFrame) -> Text:
     """Say whether the paper's p-values can all be of one side, and what its lower bound can be."""
     split = sides[sides["side"].isin(("one-sided", "two-sided"))]
-    told = listed(f"{row.printed} ({titled(row.row)}) fits {row.side} only" for row in split.itertuples())
+    told = listed(f"{row.printed} ({in_words(row.row)}) fits {row.side} only" for row in split.itertuples())
     kinds = split["side"].nunique()
     text = f"Of {counted(len(sides))} printed p-values, {counted(len(split))} give their side away: {told}. "
     text += "The paper mixes sides. " if kinds > 1 else "Those agree. "

@@ -6,6 +6,7 @@ protocol says so; how *often* anything changes is not in here: it is learned (`b
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +52,7 @@ class Prospect:
     saved: Floats
 
 
-class Knowledge:
+class Knowledge(ABC):
     """What is known of a block's rows; the base is a world of which only the fields are known.
 
     Attributes:
@@ -82,9 +83,9 @@ class Knowledge:
         """Say which fields have value 0 for good, [row, field]."""
         return np.zeros((self.rows, self.world.fields), dtype=bool)
 
+    @abstractmethod
     def loose(self, value: Values) -> Mask:
         """Say which fields could change by themselves if they had these values, [row, field]."""
-        raise NotImplementedError
 
     def concluded(self, observation: Observation) -> tuple[Ints, Ints]:
         """Return rows and fields whose value 1 the last action's validity proves."""
@@ -98,7 +99,7 @@ class Knowledge:
         """Say which fields would have been seen if they still had these values, [row, field]."""
         return np.zeros(value.shape, dtype=bool)
 
-    def derive(self, value: Values, chance: Floats) -> None:
+    def derive(self, value: Values, chance: Floats) -> None:  # noqa: B027  (in some worlds nothing does)
         """Complete values and their chances, in place, by what follows from other fields."""
 
     def spread(self, gain: Floats) -> Floats:
