@@ -89,8 +89,8 @@ def tell_shares(atlas: Atlas) -> Text:
             told.append(
                 f"of the {int(chosen.sum())} {kind} {counted_verb(len(held), 'hold')} for at least "
                 f"{percent(ROBUST)} of the agents{names[0]}, {counted_verb(len(against), 'reverse')} for as "
-                f"many{names[1]},{'' if untested else ' and'} {counted_verb(split, 'depend')} on the agent or "
-                f"on more seeds than {atlas.seeds_each}"
+                f"many{names[1]},{'' if untested else ' and'} {counted_verb(split, 'depend')} on the agent "
+                f"or on more seeds than {atlas.seeds_each}"
                 + (f", and {counted(untested)} cannot be tested with most agents" if untested else "")
             )
         lines.append(f"* Under `{name}`, {told[0]}; {told[1]}.")

@@ -184,9 +184,9 @@ def tell_climb(steps: pd.DataFrame, frame: pd.DataFrame, resamples: int = RESAMP
             rise, fall = part[part["verdict"] == HOLDS], part[part["verdict"] == REVERSES]
             open_ = len(part) - len(rise) - len(fall)
             text = (
-                f"* `{protocol}`, {stratum}: of {counted(len(part))} steps, {counted_verb(len(rise), 'rise')} "
-                f"and {counted_verb(len(fall), 'fall')}; {counted(open_)} {'are' if open_ > 1 else 'is'} too "
-                "close to zero to tell"
+                f"* `{protocol}`, {stratum}: of {counted(len(part))} steps, "
+                f"{counted_verb(len(rise), 'rise')} and {counted_verb(len(fall), 'fall')}; "
+                f"{counted(open_)} {'are' if open_ > 1 else 'is'} too close to zero to tell"
             )
             if len(fall):
                 worst = fall.loc[fall["estimate"].idxmin()]
