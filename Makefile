@@ -1,5 +1,5 @@
-# `make book` and `make test` need nothing but make and Python 3.11 or later: both make .venv from
-# the pinned lock, requirements.txt, and do so again when the lock or pyproject.toml changes.
+# `make book` and `make test` need nothing but make and Python 3.11 to 3.14: both make .venv from
+# the pinned lock, requirements.txt, and compile the engine, and do so again when either changes.
 
 PYTHON  ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -8,6 +8,9 @@ WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PORT    ?= 8000
 BIN     := .venv/bin
 READY   := .venv/.installed
+MADE    := .venv/.compiled
+ENGINE  := $(shell grep -rlE '^@(compiled|entry)$$' envprobe_core --include=*.py) \
+	$(wildcard envprobe_core/engine/*.py envprobe_core/worlds/*.py)
 
 MAKEFLAGS += --jobs=2  # the browser and the packages install side by side
 unexport PYTHONDONTWRITEBYTECODE  # many processes start, and each would compile the engine again
@@ -25,10 +28,15 @@ $(READY): requirements.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-book: $(READY) ## execute what changed and build the book (book/_build/html)
+# the engine's machine code, which lies beside it; nothing that is there already is compiled again
+$(MADE): $(READY) $(ENGINE)
+	@$(BIN)/envprobe compile
+	@touch $@
+
+book: $(MADE) ## execute what changed and build the book (book/_build/html)
 	$(BIN)/envprobe book
 
-test: $(READY) browser ## lint, then every test, those in a browser included
+test: $(MADE) browser ## lint, then every test, those in a browser included
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	ENVPROBE_REQUIRE_BROWSER=$$(command -v chromium >/dev/null && echo 1) \
@@ -43,20 +51,20 @@ lint: $(READY) ## style only
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
-bench: $(READY) ## speed: engine, twin, compiled loop, growth, slider, model calls, builds
-	$(BIN)/python benchmarks/bench.py
+bench: $(MADE) ## speed beside the former engine's, growth, slider, start, model calls (QUICK=1: a minute)
+	$(BIN)/python benchmarks/bench.py $(if $(QUICK),--quick)
 
 serve: book ## the book on http://127.0.0.1:8000 (PORT=...)
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory book/_build/html
 
-lab: $(READY) ## JupyterLab on the notebooks
+lab: $(MADE) ## JupyterLab on the notebooks
 	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks
 
-mutants: $(READY) ## mutation testing of metrics, statistics and policies
+mutants: $(MADE) ## mutation testing of metrics, statistics and policies
 	$(BIN)/mutmut run
 	$(BIN)/mutmut results
 
-replay: $(READY) ## ask the scripted test server again for data/replays/scripted.replay.gz
+replay: $(MADE) ## ask the scripted test server again for data/replays/scripted.replay.gz
 	$(BIN)/python -m envprobe_core.llm.demonstration
 
 lock: $(READY) ## pin every dependency of pyproject.toml again

@@ -1,298 +1,297 @@
-"""Speed in one run: episodes a second, ratios to the naive twin and to a compiled loop, growth, memory.
+"""Speed in one run, beside the block engine that the compiled one replaced (commit b3b33ea).
 
-`make bench` prints the table and writes `benchmarks/result.json`; `--quick` leaves out the book's builds and
-the calls of a model, which take a quarter of an hour. Rates are processor seconds of one core, best of
-several rounds in which those compared take turns, so that a busy machine disturbs all alike. Instances,
-noise and scores are part of every figure of the engine, unless it is named `kernel` (no scores).
+`make bench` ends within six minutes on two quiet cores, `make bench QUICK=1` within one; each result is
+printed as it comes, and all are kept in `benchmarks/result.json`. The former engine comes from the history
+of the checkout and runs in a process of its own; the two take turns, and a ratio is the median over the
+turns of processor seconds, so that a busy machine disturbs both alike. Without that history there are no
+ratios. What the book's builds take is `benchmarks/building.py`'s.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import io
 import json
 import math
 import os
 import platform
-import resource
+import shutil
+import statistics
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+from envprobe_core.explorer.cached import load_grid
+from envprobe_core.policies import POLICIES
+from envprobe_core.protocols import PROTOCOLS
+from envprobe_core.worlds import WORLDS
 
-from building import builds  # noqa: E402
-from compiled import check, compiled_run, engine_run  # noqa: E402
-from twinning import twin_episodes, twin_instances, twin_noise  # noqa: E402
-
-from envprobe_core.cells import Cell, make_cell  # noqa: E402
-from envprobe_core.explorer.cached import load_grid  # noqa: E402
-from envprobe_core.explorer.readings import take_readings  # noqa: E402
-from envprobe_core.policies import POLICIES  # noqa: E402
-from envprobe_core.protocols import PROTOCOLS  # noqa: E402
-from envprobe_core.sweep import BATCH_SIZE, run_cells  # noqa: E402
-from envprobe_core.worlds import WORLDS, make_world  # noqa: E402
-
-ROUNDS = 5
-ENGINE_EPISODES = 8_000
-BLOCK = BATCH_SIZE
-SPREAD_EPISODES = 1_000_000
-SLIDER_POLICIES = ("no-probe", "periodic", "self-uncertainty", "simple")
-TWIN_EPISODES = 300
-SIZES = (10_000, 100_000, 1_000_000)
-RESULT = ROOT / "benchmarks" / "result.json"
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+FORMER = "b3b33ea"
+EPISODES = 4000  # a turn: the block size at which the former engine was fastest
+MILLION = 1_000_000
+CORES = os.cpu_count() or 1
+COMPILE = "import json; from envprobe_core.compilation import *; print(json.dumps({}))"
 
 
-def processor_seconds(work: Callable[[], Any]) -> float:
-    """Time one call in processor seconds."""
-    begin = time.process_time()
-    work()
-    return time.process_time() - begin
+class Runner:
+    """A process that runs what `pace.py` offers, on one of the engines."""
 
-
-def engine_rate(cell: Cell) -> float:
-    """Run the engine once over its benchmark episodes; episodes a second."""
-    seeds = np.arange(ENGINE_EPISODES)
-    return ENGINE_EPISODES / processor_seconds(lambda: run_cells([cell], seeds, batch_size=BLOCK))
-
-
-def compare_with_twin(cell: Cell) -> dict[str, float]:
-    """Let engine and twin take turns on the same cell.
-
-    Returns:
-        Episodes a second of both, and the ratio engine / twin; once with the twin's instances and noise drawn
-        within its time, as the engine's are within its own, and once handed to it ready-made.
-    """
-    seeds = np.arange(TWIN_EPISODES)
-    world = make_world(cell.world, cell.regime, cell.protocol)
-    drawn, instances = twin_noise(world, seeds), twin_instances(world, seeds)
-    best = dict.fromkeys(("engine", "twin", "twin_given"), 0.0)
-    for _ in range(ROUNDS):
-        rates = {
-            "engine": engine_rate(cell),
-            "twin": TWIN_EPISODES / processor_seconds(lambda: twin_episodes(cell, seeds, None)),
-            "twin_given": TWIN_EPISODES
-            / processor_seconds(lambda: twin_episodes(cell, seeds, None, drawn, instances)),
-        }
-        best = {name: max(best[name], rate) for name, rate in rates.items()}
-    return best | {
-        "ratio": best["engine"] / best["twin"],
-        "ratio_given": best["engine"] / best["twin_given"],
-    }
-
-
-def compare_with_compiled(cell: Cell) -> dict[str, float]:
-    """Let engine and compiled loop take turns on the same seeds, once their trajectories were compared.
-
-    Returns:
-        Episodes a second of the engine with scores, of its kernel without them and of the compiled loop, and
-        the two ratios to the compiled loop.
-    """
-    seeds = np.arange(ENGINE_EPISODES)
-    check(cell, seeds)
-    best = dict.fromkeys(("engine", "kernel", "compiled"), 0.0)
-    blocks = np.array_split(seeds, len(seeds) // BLOCK)
-    for _ in range(2 * ROUNDS):
-        seconds = {
-            "engine": processor_seconds(lambda: run_cells([cell], seeds)),
-            "kernel": processor_seconds(lambda: [engine_run(cell, block) for block in blocks]),
-            "compiled": processor_seconds(lambda: [compiled_run(cell, block) for block in blocks]),
-        }
-        best = {name: max(best[name], len(seeds) / seconds[name]) for name in best}
-    return best | {
-        "engine_share": best["engine"] / best["compiled"],
-        "kernel_share": best["kernel"] / best["compiled"],
-    }
-
-
-def all_cores(cell: Cell) -> dict[str, float]:
-    """Run many episodes in one process and in one a core; episodes a wall second, starts included."""
-    seeds, rates = np.arange(SPREAD_EPISODES), {}
-    for jobs in (1, os.cpu_count() or 1):
-        begin = time.perf_counter()
-        run_cells([cell], seeds, jobs=jobs)
-        rates[str(jobs)] = len(seeds) / (time.perf_counter() - begin)
-    return rates
-
-
-def growth(cell: Cell) -> dict[str, Any]:
-    """Run more and more episodes, each size in a process of its own; time, peak memory and exponents."""
-    rows = []
-    for size in SIZES:
-        code = f"import bench; bench.report_size({size})"
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=Path(__file__).parent,
-            capture_output=True,
+    def __init__(self, root: Path) -> None:
+        """Start it on the engine below a folder."""
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / "pace.py")],
+            cwd=root,
+            env=environment(root),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             text=True,
-            check=True,
         )
-        rows.append(json.loads(done.stdout))
 
-    logs = {name: [math.log(row[name]) for row in rows] for name in rows[0]}
-    first, last = rows[0], rows[-1]
-    added = (last["peak_mib"] - first["peak_mib"]) * 2**20 / (last["episodes"] - first["episodes"])
-    return {
-        "sizes": rows,
-        "time_exponent": float(np.polyfit(logs["episodes"], logs["seconds"], 1)[0]),
-        "memory_exponent": float(np.polyfit(logs["episodes"], logs["peak_mib"], 1)[0]),
-        "bytes_per_episode": added,
-    }
+    def seconds(self, *asked: object) -> float:
+        """Run something; return the processor seconds."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(json.dumps(asked), file=self.process.stdin, flush=True)
+        return float(self.process.stdout.readline())
 
 
-def report_size(size: int) -> None:
-    """Print time and peak memory of one size as JSON; runs in a fresh process."""
-    cell = make_cell("tooldag", "simple")
-    run_cells([cell], np.arange(BLOCK), batch_size=BLOCK)
-    seconds = processor_seconds(lambda: run_cells([cell], np.arange(size), batch_size=BLOCK))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"episodes": size, "seconds": seconds, "peak_mib": peak}))
+def environment(root: Path) -> dict[str, str]:
+    """Return an environment in which Python finds the engine below a folder, with one thread."""
+    found = os.pathsep.join((str(root), str(root / "benchmarks")))
+    return os.environ | {"PYTHONPATH": found, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def slider_tick() -> dict[str, float]:
-    """Answer ticks of the live explorer, four policies on 220 seeds and their readings; median seconds."""
-    ticks = []
-    for step in range(2 * ROUNDS):
-        cells = [make_cell(world, policy, budget=step) for world in WORLDS for policy in SLIDER_POLICIES]
-        begin = time.perf_counter()
-        for start in range(0, len(cells), len(SLIDER_POLICIES)):
-            take_readings(cells[start : start + len(SLIDER_POLICIES)], np.arange(220))
-        ticks.append((time.perf_counter() - begin) / len(WORLDS))
-    return {"median_seconds": float(np.median(ticks[1:]))}
-
-
-def grid_from_the_shell(logs: str) -> float:
-    """Run the paper's whole main grid as a user would; wall seconds, start of Python included."""
-    arguments = [sys.executable, "-m", "envprobe_core", "run", "--regime", "S2", "--logs", logs, "--json"]
-    arguments += [part for world in WORLDS for part in ("--world", world)]
-    arguments += [part for policy in POLICIES for part in ("--policy", policy)]
-    arguments += [part for protocol in PROTOCOLS for part in ("--protocol", protocol)]
-    arguments += ["--seeds", "0:220", "--jobs", str(os.cpu_count() or 1)]
-    with tempfile.TemporaryDirectory() as folder:
-        begin = time.perf_counter()
-        subprocess.run(
-            [*arguments, "--out", str(Path(folder) / "run")], cwd=ROOT, stdout=subprocess.PIPE, check=True
+def former_engine(folder: Path) -> Path | None:
+    """Unpack the former engine into a folder; None where the checkout has no history of it."""
+    parts = ["envprobe_core", "benchmarks/compiled.py", "data"]
+    try:
+        packed = subprocess.run(
+            ["git", "archive", "--format=tar", FORMER, *parts], cwd=ROOT, capture_output=True, check=True
         )
-        return time.perf_counter() - begin
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
 
 
-def explorer_grid() -> dict[str, float]:
-    """Compute the published explorer's grid on all cores; wall seconds, and bytes over the wire."""
-    with tempfile.TemporaryDirectory() as folder:
+class Bench:
+    """What is measured, and where it is kept.
+
+    Attributes:
+        quick: whether little is measured.
+        former: the folder of the former engine, or None.
+        folder: a temporary one.
+        result: everything that was measured, by name.
+    """
+
+    def __init__(self, quick: bool, folder: Path) -> None:
+        """Start the engines."""
+        self.quick, self.folder, self.result = quick, folder, {}
+        self.rounds = 3 if quick else 5
+        self.former = former_engine(folder / "former")
+        if self.former is None:
+            print(f"no history of commit {FORMER} here (no git, or a shallow clone): the engine alone")
+        self.new = Runner(ROOT)
+        self.old = Runner(self.former) if self.former else None
+
+    def turns(self, *asked: object, rounds: int = 0, of_former: tuple[object, ...] = ()) -> dict[str, float]:
+        """Let the engines take turns on the same work, which both do once before.
+
+        Returns:
+            The fewest processor seconds, and the median ratio former / new.
+        """
+        runners = [(self.new, asked)]
+        if self.old is not None:
+            runners.append((self.old, of_former or asked))
+        took = [
+            [runner.seconds(*work) for runner, work in runners] for _ in range(1 + (rounds or self.rounds))
+        ]
+        found = {"seconds": min(turn[0] for turn in took[1:])}
+        if self.old is not None:
+            found["ratio"] = statistics.median(turn[1] / turn[0] for turn in took[1:])
+        return found
+
+    def stop(self) -> None:
+        """Stop the engines."""
+        for runner in filter(None, (self.new, self.old)):
+            runner.process.communicate()
+
+    def keep(self, name: str, value: Any, line: str) -> None:
+        """Keep a result and print it."""
+        self.result[name] = value
+        print(line, flush=True)
+
+    def compilation(self) -> None:
+        """Compile in a copy of the package, whose folder of machine code is empty."""
+        copy = self.folder / "fresh"
+        shutil.copytree(ROOT / "data", copy / "data")
+        shutil.copytree(
+            ROOT / "envprobe_core", copy / "envprobe_core", ignore=shutil.ignore_patterns("__pycache__")
+        )
+        what = 'whole_runs(["tooldag"])' if self.quick else "compile_everything()"
         begin = time.perf_counter()
-        payload = load_grid(jobs=os.cpu_count() or 1, folder=Path(folder))
-        seconds = time.perf_counter() - begin
-    return {"seconds": seconds, "bytes": len(gzip.compress(json.dumps(payload).encode(), 6))}
+        parts = json.loads(run([sys.executable, "-c", COMPILE.format(what)], copy))
+        wall = time.perf_counter() - begin
+        told = ", ".join(f"{name} {seconds:.1f}" for name, seconds in parts.items())
+        line = f"first compilation, processor seconds: {told} ({wall:.0f} s of the clock)"
+        self.keep("compilation", parts | {"wall": wall}, line)
+
+    def start(self) -> None:
+        """Run a few episodes as a user would, from the start of Python, everything compiled."""
+        roots = [ROOT, self.former] if self.former else [ROOT]
+        took = [[self.shell(root, "0:20")["processor"] for root in roots] for _ in range(1 + self.rounds)]
+        own, *former = (statistics.median(column) for column in zip(*took[1:], strict=True))
+        line = f"20 episodes from the shell, from the disk cache: {own:.2f} processor seconds"
+        beside = "".join(f"; the former engine {seconds:.2f}" for seconds in former)
+        self.keep("start", {"processor": own, "former": former}, line + beside)
+
+    def cells(self) -> None:
+        """Compare the engines on cells of S2, a reader's policy included."""
+        policies, protocols = ("simple", "judge", "voi"), ("paper", "released")
+        if self.quick:
+            policies, protocols = ("simple", "voi"), ("paper",)
+        for world in WORLDS:
+            for policy in policies:
+                for protocol in protocols:
+                    self.cell(world, policy, protocol)
+        self.cell("tooldag", "compiled", "paper", "a reader's policy, compiled")
+        self.cell("tooldag", "called", "paper", "a reader's policy, interpreted", episodes=400)
+
+    def cell(
+        self, world: str, policy: str, protocol: str, name: str | None = None, episodes: int = EPISODES
+    ) -> None:
+        """Compare the engines on a cell."""
+        found = self.turns("cell", world, policy, protocol, episodes)
+        found["episodes_per_second"] = episodes / found["seconds"]
+        label = name or f"{world} {policy} {protocol}"
+        self.keep(label, found, f"{label:34s} {found['episodes_per_second']:9,.0f} episodes/s{ratio(found)}")
+
+    def yardstick(self) -> None:
+        """Compare the engine with a loop that was written by hand for tools and Simple alone."""
+        if self.old is not None:
+            asked = ("cell", "tooldag", "simple", "paper", EPISODES)
+            found = self.turns(*asked, of_former=("loop", EPISODES), rounds=2 * self.rounds)
+            told = f"{found['ratio']:.2f} of the speed of a loop for tools and Simple alone, without measures"
+            self.keep("yardstick", found, f"the engine, all measures included, has {told}")
+
+    def slider(self) -> None:
+        """Compare the engines on ticks of the live explorer: four policies on 220 seeds."""
+        found = self.turns("slider", 6)
+        tick = 1000 * found["seconds"] / len(WORLDS)
+        self.keep("slider", found, f"live slider: {tick:.0f} ms a tick of four policies{ratio(found)}")
+
+    def from_the_shell(self) -> None:
+        """Run a million episodes of tools as a user would: growth from a tenth of them, and all cores."""
+        small = self.shell(ROOT, f"0:{MILLION // 10}")
+        self.told("a hundred thousand", small)
+        if self.quick:
+            return
+        large = self.shell(ROOT, f"0:{MILLION}")
+        self.told("a million", large)
+        power = math.log10(large["processor"] / small["processor"])
+        added = (large["peak_mib"] - small["peak_mib"]) * 2**20 / (MILLION - MILLION // 10)
+        line = f"  growth: time to the power {power:.2f}, {added:.0f} bytes an episode"
+        self.keep("growth", {"power": power, "bytes_per_episode": added}, line)
+        self.told(f"a million on {CORES} cores", self.shell(ROOT, f"0:{MILLION}", CORES))
+
+    def told(self, what: str, found: dict[str, float]) -> None:
+        """Keep what a command took."""
+        line = f"{found['seconds']:.1f} s, at most {found['peak_mib']:.0f} MiB a process"
+        self.keep(f"shell, {what}", found, f"{what} episodes of tools from the shell: {line}")
+
+    def shell(self, root: Path, seeds: str, jobs: int = 1, **more: object) -> dict[str, float]:
+        """Run `envprobe run`, by default a cell of tools; seconds, processor seconds and peak memory."""
+        options = {
+            "--world": ["tooldag"],
+            "--policy": ["simple"],
+            "--protocol": ["paper"],
+            "--logs": ["none"],
+        }
+        options |= {f"--{name}": values for name, values in more.items()}
+        arguments = [part for name, values in options.items() for one in values for part in (name, one)]
+        with tempfile.TemporaryDirectory(dir=self.folder) as out:
+            arguments += ["--seeds", seeds, "--jobs", str(jobs), "--json", "--out", f"{out}/run"]
+            begin = time.perf_counter()
+            process = subprocess.Popen(
+                [sys.executable, "-m", "envprobe_core", "run", *arguments],
+                cwd=root,
+                env=environment(root),
+                stdout=subprocess.DEVNULL,
+            )
+            _, status, used = os.wait4(process.pid, 0)
+            seconds = time.perf_counter() - begin
+        if status:
+            raise SystemExit(f"envprobe run {' '.join(arguments)} failed")
+        peak = used.ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)
+        return {"seconds": seconds, "processor": used.ru_utime + used.ru_stime, "peak_mib": peak}
+
+    def grids(self) -> None:
+        """Run the paper's whole main grid as a user would, and the published explorer's grid."""
+        everything = {"world": list(WORLDS), "policy": list(POLICIES), "protocol": list(PROTOCOLS)}
+        for logs in ("none", "full"):
+            found = self.shell(ROOT, "0:220", CORES, logs=[logs], **everything)
+            self.keep(f"grid, logs {logs}", found, f"main grid, logs {logs}: {found['seconds']:.1f} s")
+        begin = time.perf_counter()
+        payload = load_grid(jobs=CORES, folder=self.folder / "explorer")
+        seconds, size = time.perf_counter() - begin, len(gzip.compress(json.dumps(payload).encode(), 6))
+        line = f"explorer's grid: {seconds:.1f} s, {size / 1000:.0f} kB over the wire"
+        self.keep("explorer", {"seconds": seconds, "bytes": size}, line)
+
+    def model_calls(self) -> None:
+        """Call a slow server many times at once, and replay its answers."""
+        found = json.loads(run([sys.executable, str(HERE / "llm.py")], ROOT))
+        live, replayed = found["share_of_ideal"], found["replayed_per_second"]
+        line = f"model calls: {live:.1%} of the ideal rate; stored answers: {replayed:,.0f} a second"
+        self.keep("models", found, line)
 
 
-def measure(quick: bool) -> dict[str, Any]:
-    """Take every measurement."""
-    simple = make_cell("tooldag", "simple")
-    rates = {world: max(engine_rate(make_cell(world, "simple")) for _ in range(ROUNDS)) for world in WORLDS}
-    fields = {world: make_world(world, simple.regime, simple.protocol).fields for world in WORLDS}
-    result = {
-        "machine": {
-            "processor": platform.processor() or platform.machine(),
-            "cores": os.cpu_count(),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-        },
-        "block": BLOCK,
-        "episodes_per_second": rates,
-        "fields": fields,
-        "twin": compare_with_twin(simple),
-        "compiled": compare_with_compiled(simple),
-        "all_cores": all_cores(simple),
-        "growth": growth(simple),
-        "slider": slider_tick(),
-        "grid_seconds": {logs: grid_from_the_shell(logs) for logs in ("none", "full")},
-        "explorer_grid": explorer_grid(),
-    }
-    if not quick:
-        script = Path(__file__).with_name("llm.py")
-        done = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, check=True)
-        result["models"] = json.loads(done.stdout)
-        result["book"] = builds()
-    return result
+def ratio(found: dict[str, float]) -> str:
+    """Say how many times as fast as the former engine."""
+    return f", {found['ratio']:5.2f} times the former engine's" if "ratio" in found else ""
 
 
-def show(result: dict[str, Any]) -> None:
-    """Print the measurements for people."""
-    machine, twin, compiled = result["machine"], result["twin"], result["compiled"]
-    print(f"{machine['cores']} cores, Python {machine['python']}, NumPy {machine['numpy']}")
-    print(f"engine on one core, S2, Simple, blocks of {result['block']:,}")
-    for world, rate in result["episodes_per_second"].items():
-        fields = result["fields"][world]
-        print(f"  {world:12s} {rate:9,.0f} episodes/s, {rate * fields / 1e6:.2f} million fields/s")
-    print("engine against the naive twin, tooldag")
-    print(f"  twin, its instances and noise drawn    {twin['twin']:7,.0f}/s: {twin['ratio']:.1f} x")
-    print(
-        f"  twin, instances and noise handed over  {twin['twin_given']:7,.0f}/s: {twin['ratio_given']:.1f} x"
+def run(command: list[str], root: Path) -> str:
+    """Run a program on the engine below a folder; return what it prints."""
+    done = subprocess.run(
+        command, cwd=root, env=environment(root), stdout=subprocess.PIPE, text=True, check=True
     )
-    print("engine against the compiled loop, tooldag, trajectories compared")
-    print(f"  compiled                {compiled['compiled']:9,.0f} episodes/s")
-    print(f"  engine without scores   {compiled['kernel']:9,.0f} episodes/s: {compiled['kernel_share']:.1%}")
-    print(f"  engine with scores      {compiled['engine']:9,.0f} episodes/s: {compiled['engine_share']:.1%}")
-    one, *more = result["all_cores"].values()
-    for rate in more:
-        print(f"all cores: {one:,.0f} episodes/s on one, {rate:,.0f} on all: {rate / one:.2f} x")
-    grown = result["growth"]
-    print(
-        f"growth, tooldag: time exponent {grown['time_exponent']:.3f}, memory {grown['memory_exponent']:.3f}"
-    )
-    for row in grown["sizes"]:
-        print(f"  {row['episodes']:9,d} episodes {row['seconds']:7.2f} s {row['peak_mib']:6.0f} MiB")
-    print(f"  {grown['bytes_per_episode']:.0f} bytes an episode")
-    slider = 1000 * result["slider"]["median_seconds"]
-    print(f"live slider: {slider:.0f} ms a tick of four policies on 220 seeds")
-    cells = f"{len(WORLDS)} worlds, {len(POLICIES)} policies, {len(PROTOCOLS)} protocols, 220 seeds"
-    print(f"main grid from the shell: {cells}")
-    for logs, seconds in result["grid_seconds"].items():
-        print(f"  logs {logs}: {seconds:.1f} s")
-    grid = result["explorer_grid"]
-    print(f"explorer's grid: {grid['seconds']:.1f} s, {grid['bytes'] / 1000:.0f} kB over the wire")
-    if "models" in result:
-        show_models(result["models"])
-        show_builds(result["book"])
-
-
-def show_models(models: dict[str, Any]) -> None:
-    """Print the rates of calls and of stored answers."""
-    print(
-        f"calls to a server {models['latency']:.1f} s away, {models['concurrency']} at once: "
-        f"{models['live']['steady_per_second']:.0f} of {models['ideal_per_second']:.0f} a second, "
-        f"{models['share_of_ideal']:.1%} of the ideal"
-    )
-    print(f"stored answers replayed: {models['replayed_per_second']:,.0f} a second, engine and logs included")
-
-
-def show_builds(book: dict[str, Any]) -> None:
-    """Print what builds take."""
-    print(
-        f"book from nothing {book['from_nothing']:.0f} s, again {book['again']:.1f} s, one notebook "
-        f"changed {book['one_notebook_changed']:.0f} s; plainly {book['plainly']:.0f} s: "
-        f"{book['share_of_plainly']:.0%}"
-    )
-    for name, seconds in sorted(book["sections"].items(), key=lambda row: -row[1]):
-        print(f"  {name:18s} {seconds:6.1f} s")
+    return done.stdout
 
 
 def main() -> None:
     """Measure, print and keep."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--quick", action="store_true", help="the engine only: no model's calls, no book")
-    arguments = parser.parse_args()
-    result = measure(arguments.quick)
-    RESULT.write_text(json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result, indent=1)) if arguments.json else show(result)
+    parser.add_argument("--quick", action="store_true", help="a minute: few cells, one world compiled")
+    quick = parser.parse_args().quick
+    begin = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(quick, Path(folder))
+        versions = f"Python {platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}"
+        bench.keep("machine", {"cores": CORES, "versions": versions}, f"{CORES} cores, {versions}; S2")
+        bench.cells()
+        bench.yardstick()
+        bench.slider()
+        bench.start()
+        bench.from_the_shell()
+        bench.compilation()
+        if not quick:
+            bench.grids()
+            bench.model_calls()
+        bench.stop()
+    seconds = time.perf_counter() - begin
+    (HERE / "result.json").write_text(json.dumps(bench.result, indent=1) + "\n")
+    print(f"taken in {seconds:.0f} s; all figures in benchmarks/result.json")
 
 
 if __name__ == "__main__":

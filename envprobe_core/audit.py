@@ -11,13 +11,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.bits import count_true
 from envprobe_core.cells import Cell
 from envprobe_core.confidence import CONFIDENT, confident_counts, held_beliefs
-from envprobe_core.metrics import COLLAPSE
+from envprobe_core.engine.recording import Trajectory
+from envprobe_core.engine.records import UNKNOWN
+from envprobe_core.metrics import COLLAPSE, count_true
 from envprobe_core.tracks import step_accuracy
-from envprobe_core.trajectory import Trajectory
-from envprobe_core.worlds.base import UNKNOWN
 
 SCAN = 0.5  # accuracy below which the high-confidence scan looks
 SAMPLE = 5  # the smaller sample: seeds that this divides

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from envprobe_core.agents.profiles import TYPICAL, AgentProfile
 from envprobe_core.cells import Cell
 from envprobe_core.confidence import confident_counts
+from envprobe_core.engine.recording import Columns
 from envprobe_core.paper import PaperValue, paper_value
 from envprobe_core.policies import POLICIES
-from envprobe_core.profiles import TYPICAL, AgentProfile
 from envprobe_core.protocols import RELEASED, Protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.scoring import Columns
 from envprobe_core.sweep import Seeds, Task, run_cells, score_task, simulate
 from envprobe_core.worlds import WORLDS
 
@@ -152,7 +152,7 @@ def calibration_cells(profiles: Sequence[AgentProfile], protocol: Protocol = PRO
 
 def measure_with_confidence(task: Task) -> Columns:
     """Run a task and score its episodes, with the counts of `confidence.confident_counts`."""
-    recording = simulate(task, reports=True)
+    recording = simulate(task)
     counts = confident_counts(recording, task.pieces[0].cell.protocol)
     return score_task(task, recording) | counts
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core import __version__
+from envprobe_core.agents.profiles import PROFILE_FOLDER, AgentProfile, as_record, read_record
 from envprobe_core.calibration import (
     BASE,
     FREE,
@@ -34,7 +35,6 @@ from envprobe_core.calibration import (
 )
 from envprobe_core.cells import RELEASED_SEEDS
 from envprobe_core.errors import InputError
-from envprobe_core.profiles import PROFILE_FOLDER, AgentProfile, as_record, read_record
 from envprobe_core.sweep import Seeds
 
 COMMAND = "envprobe calibrate --out data/profiles/calibrated.json"

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy
-from envprobe_core.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.protocols import PAPER, Protocol
 from envprobe_core.regimes import REGIMES, Regime
 from envprobe_core.worlds import WORLDS

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from envprobe_core.bits import count_true
+from envprobe_core.engine.recording import Reports, Trajectory
+from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.errors import InputError
-from envprobe_core.metrics import Ints, Mask, Values
+from envprobe_core.metrics import Ints, Mask, Values, count_true
 from envprobe_core.protocols import Protocol
-from envprobe_core.trajectory import Reports, Trajectory
-from envprobe_core.worlds.base import UNKNOWN
 
 CONFIDENT = 70  # percent, Table "p_cw estimator audit"
 
@@ -60,14 +59,9 @@ def held_beliefs(trajectory: Trajectory, protocol: Protocol) -> Held:
     other scoring switches (slots, encoding) do not act here: a belief is one field of the table.
 
     Args:
-        trajectory: a recording with reports.
+        trajectory: a recording.
         protocol: whose pairing applies.
-
-    Raises:
-        InputError: if confidence was not recorded.
     """
-    if trajectory.confidence is None:
-        raise InputError("the recording holds no confidence; record it with `reports=True`")
     belief, gold, confidence = trajectory.belief, trajectory.gold, trajectory.confidence
     last = trajectory.steps
     if protocol.pairing == "lagged":
@@ -82,7 +76,7 @@ def confident_counts(
     """Count each episode's beliefs, the wrong, the confident, and those that are both, [row] each.
 
     Args:
-        trajectory: a recording with reports.
+        trajectory: a recording.
         protocol: whose pairing applies (`held_beliefs`).
         threshold: percent, 0..100, from which a belief is confident.
 
@@ -91,7 +85,7 @@ def confident_counts(
         over that of `confident`.
 
     Raises:
-        InputError: if confidence was not recorded, or the threshold is not in 0..100.
+        InputError: if the threshold is not in 0..100.
     """
     if not 0 <= threshold <= 100:
         raise InputError(f"confidence threshold {threshold} is not in 0..100 percent")

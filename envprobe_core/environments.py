@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core import metrics, noise
+from envprobe_core import metrics
 from envprobe_core.averages import mean_by
-from envprobe_core.noise import Stream
-from envprobe_core.plans import state_from_gold
+from envprobe_core.engine.compiling import entry
+from envprobe_core.engine.noise import MUTATION, STREAMS, draw, happens, stream_keys
+from envprobe_core.engine.recording import Trajectory
+from envprobe_core.engine.records import NONE, Word
+from envprobe_core.instances import after_actions, instances, rules_of
 from envprobe_core.protocols import Protocol, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.stats import RESAMPLES
-from envprobe_core.trajectory import Trajectory
 from envprobe_core.worlds import WORLDS, make_world
-from envprobe_core.worlds.base import NO_ACTION, PROCEDURAL, Floats, Mask, World
+from envprobe_core.worlds.base import PROCEDURAL, Floats, Mask, World
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +49,7 @@ SIZES = {  # what the levels of complexity and density set, by world: attribute,
 }
 
 
-def mutable_fields(world: World, static: Any) -> Mask:
+def mutable_fields(world: World, instance: Any) -> Mask:
     """Say which fields can mutate by themselves, [row, field].
 
     Doors and edges without a lock never do; a tool that is not loaded and an object that is held are
@@ -55,25 +57,22 @@ def mutable_fields(world: World, static: Any) -> Mask:
 
     Args:
         world: the world.
-        static: the static task graph of every row (`instance.map`).
+        instance: [row].
     """
-    rows = len(next(iter(vars(static).values()))) if world.name == "tooldag" else len(_locks(world, static))
-    mutable = np.tile(world.rates > 0, (rows, 1))
-    if world.name != "tooldag":
-        locks = _locks(world, static)
-        first = world.exposed - locks.shape[1]
-        mutable[:, first : world.exposed] &= locks
+    mutable = np.tile(world.rates > 0, (len(instance), 1))
+    if world.name == "objectstate":
+        first, locks = world.rules.objects, instance.task.key_of_door[:, : world.rules.doors]
+    elif world.name == "graphnav":
+        first, locks = 1 + world.rules.keys, instance.task.key_of_edge[:, : world.rules.edges]
+    else:
+        return mutable
+    mutable[:, first : first + locks.shape[1]] &= locks != NONE
     return mutable
-
-
-def _locks(world: World, static: Any) -> Mask:
-    """Say which doors or edges have a lock, [row, door or edge]; they are the last exposed fields."""
-    return (static.key_of_door if world.name == "objectstate" else static.key_of_edge) >= 0
 
 
 def sizes(world: World) -> str:
     """Name the numbers that complexity and density set: `10 rooms, 3 keys, ...`."""
-    counts = ((getattr(world, name), one, many) for name, one, many in SIZES[world.name])
+    counts = ((getattr(world.rules, name), one, many) for name, one, many in SIZES[world.name])
     return ", ".join(f"{count} {one if count == 1 else many}" for count, one, many in counts)
 
 
@@ -95,7 +94,7 @@ def describe_worlds(regimes: Sequence[str], protocol: Protocol) -> pd.DataFrame:
     for regime in regimes:
         for name in WORLDS:
             world = make_world(name, REGIMES[regime], protocol)
-            mutable = mutable_fields(world, world.instances([0]).map)[0]
+            mutable = mutable_fields(world, instances(world, [0]))[0]
             rows.append(
                 {
                     "regime": regime,
@@ -126,12 +125,22 @@ def drawn_mutation(world: World, seeds: npt.ArrayLike) -> Floats:
         world: the world, built for its regime and protocol.
         seeds: [seed].
     """
-    key = noise.keys(seeds, world.code, Stream.MUTATION)
-    mutable = mutable_fields(world, world.instances(seeds).map)[:, : world.exposed]
+    mutable = mutable_fields(world, instances(world, seeds))
     hits = np.zeros(len(mutable), dtype=np.int64)
-    for tick in range(world.regime.horizon):
-        hits += (mutable & (noise.low(noise.words(key, tick, world.exposed)) < world.levels)).sum(axis=1)
+    _count_events(rules_of(world), np.asarray(seeds, np.int64), mutable, world.regime.horizon, hits)
     return hits / np.maximum(mutable.sum(axis=1) * world.regime.horizon, 1)
+
+
+@entry
+def _count_events(world, seeds, mutable, ticks, hits):
+    """Count the mutation events of a seed's mutable fields over the first ticks, [row]."""
+    keys = np.zeros(STREAMS, Word)
+    for row in range(len(seeds)):
+        stream_keys(seeds[row], world.code, keys)
+        for tick in range(ticks):
+            for field in range(world.fields):
+                if mutable[row, field] and happens(draw(keys[MUTATION], tick, field), world.mutation):
+                    hits[row] += 1
 
 
 def effective_mutation(world: World, seeds: npt.ArrayLike, recording: Trajectory) -> tuple[Floats, Floats]:
@@ -149,18 +158,12 @@ def effective_mutation(world: World, seeds: npt.ArrayLike, recording: Trajectory
         The share of mutable fields that changed in a tick (0 where none can), and the share of all fields
         (fields that follow from others, as *dependency satisfied*, count here).
     """
-    instance = world.instances(seeds)
-    mutable = mutable_fields(world, instance.map)
-    rows = len(mutable)
-    changed, everywhere = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.int64)
-    for t in range(recording.acted.shape[1]):
-        running = t < recording.steps
-        state = state_from_gold(world, recording.gold[:, t], recording.place[:, t])
-        action = np.where(recording.acted[:, t], recording.action[:, t], NO_ACTION).astype(np.int64)
-        after = world.gold(instance, world.act(instance, state, action)[0])
-        moved = (after != recording.gold[:, t + 1]) & running[:, None]
-        changed += (moved & mutable).sum(axis=1)
-        everywhere += moved.sum(axis=1)
+    instance = instances(world, seeds)
+    mutable = mutable_fields(world, instance)
+    running = np.arange(recording.acted.shape[1])[None, :] < recording.steps[:, None]
+    moved = after_actions(world, instance, recording) != recording.gold[:, 1:]
+    moved &= running[:, :, None]
+    changed, everywhere = (moved & mutable[:, None, :]).sum(axis=(1, 2)), moved.sum(axis=(1, 2))
     ticks = np.maximum(recording.steps, 1)
     return changed / np.maximum(mutable.sum(axis=1) * ticks, 1), everywhere / (world.fields * ticks)
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.cells import Cell
-from envprobe_core.scoring import Columns
+from envprobe_core.engine.recording import Columns
 
 if TYPE_CHECKING:
     import pyarrow as pa

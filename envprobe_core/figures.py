@@ -119,7 +119,7 @@ POLICY_STYLES: dict[str, Style] = {
 }
 PROTOCOL_DASHES = {"paper": "-", "observed": (0, (5, 2)), "released": (0, (1.2, 1.6))}
 OTHER_DASHES = ((0, (5, 2, 1, 2)), (0, (9, 2)), (0, (3, 1, 1, 1, 1, 1)))  # protocols with switches turned
-WORLD_TITLES = {name: world.title for name, world in WORLDS.items()}
+WORLD_TITLES = WORLDS
 STRATA: dict[str, tuple[str, ...]] = {
     "procedural": ("tooldag",),
     "spatial": ("objectstate", "graphnav"),

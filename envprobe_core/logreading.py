@@ -13,8 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from envprobe_core.belief import CERTAIN, STALENESS_LIMIT
 from envprobe_core.cells import Cell
+from envprobe_core.engine import recording
+from envprobe_core.engine.recording import Trajectory
+from envprobe_core.engine.records import CERTAIN, STALENESS_LIMIT, UNKNOWN, WAIT
+from envprobe_core.engine.setting import setting_of
 from envprobe_core.logs import (
     CHECKED,
     DECISION_KEYS,
@@ -24,9 +27,7 @@ from envprobe_core.logs import (
     log_footer,
     log_header,
 )
-from envprobe_core.trajectory import Trajectory
 from envprobe_core.worlds import World, make_world
-from envprobe_core.worlds.base import UNKNOWN, WAIT
 
 EPISODES_AT_ONCE = 256
 LARGEST_PLACE = 127
@@ -90,7 +91,7 @@ def read_log(path: Path, name: str, cell: Cell, seeds: Ints) -> Iterator[LoggedE
         for seed in some.tolist():
             first.append(lines.number + 1)
             episodes.append(_read_episode(lines, seed, world))
-        block = _Block(lines, world, np.array(first), episodes)
+        block = _Block(lines, cell, world, np.array(first), episodes)
         yield LoggedEpisodes(some, block.first, block.trajectory())
     footer = log_footer(lines.number - 1, len(seeds))
     _check_values(lines, lines.next("the closing line"), footer)
@@ -201,8 +202,10 @@ def _read_episode(lines: _Lines, seed: int, world: World) -> list[Line]:
 class _Block:
     """Some episodes' lines, turned into arrays; `first` is the number of each one's first line."""
 
-    def __init__(self, lines: _Lines, world: World, first: Ints, episodes: list[list[Line]]) -> None:
-        self.lines, self.world, self.first = lines, world, first
+    def __init__(
+        self, lines: _Lines, cell: Cell, world: World, first: Ints, episodes: list[list[Line]]
+    ) -> None:
+        self.lines, self.cell, self.world, self.first = lines, cell, world, first
         self.steps = np.array([len(episode) - 1 for episode in episodes])
         self.states = [line for episode in episodes for line in episode]
         self.decisions = [line for episode in episodes for line in episode[:-1]]
@@ -218,7 +221,7 @@ class _Block:
         score[self.row[self.acting], self.time[self.acting]] = [
             np.nan if line["score"] is None else line["score"] for line in self.decisions
         ]
-        trajectory = Trajectory(
+        recorded = dict(
             belief=self._fields("belief", np.int8, UNKNOWN, domain),
             gold=self._fields("gold", np.int8, 0, domain),
             staleness=self._fields("staleness", np.uint8, 0, STALENESS_LIMIT),
@@ -234,6 +237,7 @@ class _Block:
             steps=self.steps,
             success=self.success,
         )
+        trajectory = recording.score(setting_of(self.cell), recorded)
         stated = np.array([line["check"] for line in self.states], dtype=object)
         wrong = np.argwhere(line_checks(trajectory)[self.row, self.time] != stated)
         if len(wrong):

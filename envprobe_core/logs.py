@@ -24,8 +24,8 @@ import numpy.typing as npt
 import orjson
 
 from envprobe_core.cells import Cell
+from envprobe_core.engine.recording import Trajectory
 from envprobe_core.manifest import seed_ranges
-from envprobe_core.trajectory import Trajectory
 from envprobe_core.worlds import make_world
 
 FORMAT = "envprobe-log/1"

@@ -8,13 +8,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.bits import count_true
+from envprobe_core.engine.scoring import COLLAPSE as COLLAPSE
 
-COLLAPSE = 0.6  # tau_c and tau_d: the first A_t below this
 Values = npt.NDArray[np.int8]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+
+
+def count_true(members: Mask) -> Ints:
+    """Count the true members [..., member] of up to 127; much faster than `sum` along a short axis."""
+    return np.einsum("...i->...", np.ascontiguousarray(members).view(np.int8)).astype(np.int64)
 
 
 def right_fields(belief: Values, gold: Values) -> Ints:
@@ -25,51 +29,6 @@ def right_fields(belief: Values, gold: Values) -> Ints:
         gold: [row, time, field].
     """
     return count_true(belief == gold)
-
-
-def lagged_right_fields(belief: Values, gold: Values) -> Ints:
-    """Count the fields of b_(t-1) that match g_t, [row, time]; time 0 compares b_0 with g_0."""
-    first = right_fields(belief[:, :1], gold[:, :1])
-    return np.concatenate([first, right_fields(belief[:, :-1], gold[:, 1:])], axis=1)
-
-
-def first_true(condition: Mask) -> Floats:
-    """Return the first true position of each row, [row]; NaN where there is none.
-
-    Args:
-        condition: [row, position].
-    """
-    return np.where(condition.any(axis=1), np.argmax(condition, axis=1), np.nan)
-
-
-def collapse_onset(track: Floats, steps: Ints, first_time: int, rule: str) -> Floats:
-    """Find the time at which accuracy collapses (tau_c), [row]; NaN where it never does (censored).
-
-    Args:
-        track: [row, time], accuracy in [0, 1] from `first_time` on.
-        steps: [row], executed steps; later times do not count.
-        first_time: the time of the first column, 0 or 1.
-        rule: `first` time below .6, or `two-below`: first of two in a row (a low last one counts alone).
-    """
-    times = first_time + np.arange(track.shape[1])
-    below = (track < COLLAPSE) & (times[None, :] <= steps[:, None])
-    if rule == "two-below":
-        following = np.zeros_like(below)
-        following[:, :-1] = below[:, 1:]
-        below &= following | (times[None, :] == steps[:, None])
-    return first_true(below) + first_time
-
-
-def action_onset(acted: Mask, valid: Mask) -> Floats:
-    """Find the first step at which the running share of valid task actions is below .6, NaN if never.
-
-    Args:
-        acted: [row, step], whether a task action was executed (probes and waits are none).
-        valid: [row, step], whether it was valid.
-    """
-    tried = np.cumsum(acted, axis=1)
-    worked = np.cumsum(valid, axis=1)
-    return first_true(acted & (worked < COLLAPSE * tried))
 
 
 def at_end(track: npt.NDArray[np.generic], steps: Ints) -> npt.NDArray[np.generic]:
@@ -104,8 +63,3 @@ def repeated_probes(probe: npt.NDArray[np.integer], fields: int) -> Ints:
 def useful_probe_rate(useful: Ints, probes: Ints) -> Floats:
     """Return each episode's share of useful probes (raw UPR), [row]; NaN where none was fired."""
     return np.divide(useful, probes, out=np.full(len(probes), np.nan), where=probes > 0)
-
-
-def normalized_useful_probe_rate(useful: Ints, budget: Ints) -> Floats:
-    """Return useful probes over the budget (normalized UPR), [row]; NaN where the budget is 0."""
-    return np.divide(useful, budget, out=np.full(len(budget), np.nan), where=budget > 0)

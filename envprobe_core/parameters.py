@@ -239,7 +239,7 @@ def _regime(text: str) -> None:
 
 
 def _profile(text: str) -> None:
-    from envprobe_core.profiles import PROFILES
+    from envprobe_core.agents.profiles import PROFILES
 
     _one_of(text, "profile", PROFILES)
 

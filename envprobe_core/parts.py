@@ -17,10 +17,10 @@ import numpy.typing as npt
 import orjson
 
 from envprobe_core.cells import Cell
+from envprobe_core.engine.recording import Columns
 from envprobe_core.episodes import columns_as_lists, columns_from_lists
 from envprobe_core.logs import compress
 from envprobe_core.manifest import RunInputs, cell_slug
-from envprobe_core.scoring import Columns
 
 PARTS = "parts"
 PART_EPISODES = 500  # fixed: a log's bytes depend on where its chunks are cut

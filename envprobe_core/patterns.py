@@ -24,9 +24,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from envprobe_core.engine.records import UNKNOWN
+from envprobe_core.instances import members
 from envprobe_core.timeline import goal_times
 from envprobe_core.witness import Witnessed
-from envprobe_core.worlds.base import UNKNOWN, Ints, Mask
+from envprobe_core.worlds.base import Ints, Mask
 
 DOUBT = 0.3  # u = 1 - conf: confidence of 70 or less, the alpha of Self-Uncertainty
 MINOR = 0.5  # c: half of the greatest weight
@@ -102,7 +104,7 @@ def _chain(*conditions: Mask) -> Mask:
 
 
 def _procedural(seen: Witnessed) -> Matches:
-    recording, tools = seen.trajectory, seen.world.tools
+    recording, tools = seen.trajectory, seen.world.rules.tools
     row, step, field = _probes(seen)
     doubted = seen.term("u")[row, step, field] >= DOUBT
     minor = seen.term("c")[row, step, field] < MINOR
@@ -128,9 +130,10 @@ def _procedural(seen: Witnessed) -> Matches:
 
 def _blockers(seen: Witnessed, row: Ints, step: Ints) -> Mask:
     """Say which prerequisites of the proposed call are not loaded, unknown to the agent, [probe, tool]."""
-    recording, tools = seen.trajectory, seen.world.tools
+    recording, tools = seen.trajectory, seen.world.rules.tools
     call = recording.action[row, step].astype(np.int64)
-    needed = seen.instance.map.needs[row, np.maximum(call, 0)] & (call >= 0)[:, None]
+    needs = seen.instance.task.needs[row, np.maximum(call, 0)]
+    needed = members(needs, tools) & (call >= 0)[:, None]
     absent = recording.gold[row, step, :tools] == 0
     return needed & absent & (recording.belief[row, step, :tools] != 0)
 

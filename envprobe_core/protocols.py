@@ -31,7 +31,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Protocol:
-    """One value per switch; the first nine act in the rollout, four in the scorers, two before the run."""
+    """One value per switch; the first nine act in the loop, four in the scorers, two before the run."""
 
     name: str
     start: str = "gold"  # beliefs at step 0

@@ -17,16 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.cells import Cell
+from envprobe_core.engine.recording import Columns
+from envprobe_core.engine.records import WAIT
 from envprobe_core.episodes import MEASURES, DamagedTableError, read_episodes
 from envprobe_core.errors import InputError
 from envprobe_core.logreading import DamagedLogError, LoggedEpisodes, read_log
 from envprobe_core.manifest import finished_manifest, inputs_of, log_name, new_manifest
 from envprobe_core.running import cores, spread
 from envprobe_core.runstore import EPISODES, MANIFEST, read_manifest
-from envprobe_core.scoring import Columns, score_episodes
 from envprobe_core.summary import result_hash, total_hash
 from envprobe_core.worlds import World, make_world
-from envprobe_core.worlds.base import WAIT
 
 PROCESS_PAYS = 3000  # episodes that outweigh starting a process
 COMPARED = ("profile", "protocols", "cells", "result_hash")
@@ -157,13 +157,7 @@ def _score(episodes: LoggedEpisodes, cell: Cell, world: World) -> Columns:
         "seed": episodes.seeds,
         "n_fields": np.full(rows, world.fields),
         "horizon": np.full(rows, cell.regime.horizon),
-    } | score_episodes(
-        episodes.trajectory,
-        world,
-        cell.protocol,
-        np.full(rows, cell.profile.writes == "true"),
-        np.full(rows, cell.profile.keeps_open),
-    )
+    } | episodes.trajectory.measures
 
 
 def _disagreements(

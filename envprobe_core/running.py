@@ -17,12 +17,12 @@ from typing import TypeVar
 import numpy as np
 
 from envprobe_core.cluster import hand_out
+from envprobe_core.engine.recording import Columns
 from envprobe_core.logs import encode_episodes
 from envprobe_core.parts import Finished, Part, finish_part, store_part
 from envprobe_core.runstore import RunFolder
-from envprobe_core.scoring import Columns
 from envprobe_core.summary import RunningSummary
-from envprobe_core.sweep import BATCH_SIZE, plan_tasks, score_task, simulate
+from envprobe_core.sweep import BATCH_SIZE, named, plan_tasks, simulate
 
 PROCESS_PAYS = 6000  # episodes (a logged one counts threefold) that outweigh starting a process
 LOGGED_COST = 3
@@ -144,7 +144,7 @@ def compute_parts(parts: Sequence[Part], batch_size: int) -> Iterator[Finished]:
     cells, seeds = [part.cell for part in parts], [part.seeds for part in parts]
     for task in plan_tasks(cells, seeds, batch_size):
         trajectory = simulate(task, reports=any(part.logged for part in parts))
-        scores = score_task(task, trajectory)
+        scores = named(task, trajectory.measures)
         start = 0
         for piece in task.pieces:
             index, stop = piece.index, start + len(piece.seeds)

@@ -22,6 +22,7 @@ import numpy as np
 import orjson
 
 from envprobe_core.cells import Cell
+from envprobe_core.engine.recording import Columns
 from envprobe_core.episodes import DamagedTableError, read_blocks, write_episodes
 from envprobe_core.errors import InputError
 from envprobe_core.logs import compress, encode_line, log_footer, log_header
@@ -35,7 +36,6 @@ from envprobe_core.manifest import (
     new_manifest,
 )
 from envprobe_core.parts import PARTS, TEMPORARY, Part, cut_parts, part_calls, read_part, replacing
-from envprobe_core.scoring import Columns
 from envprobe_core.summary import RunningSummary, total_hash
 
 MANIFEST = "manifest.json"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from envprobe_core.figures import AMBER, BLUE, GROUND, INK, VERMILLION, WIDTH, Drawing, canvas, strip, styled
+from envprobe_core.instances import instances, members
 from envprobe_core.markup import counted, listed
 from envprobe_core.plans import chain_length
 from envprobe_core.protocols import parse_protocol
@@ -38,29 +39,30 @@ def plot_tools(regime: str = "S2", protocols: Iterable[str] = ("paper",), seed: 
     for name in protocols:
         shown.setdefault(parse_protocol(name).instances, []).append(name)
     longest = max(_longest(regime, users[0], seed) for users in shown.values())
-    tools = make_world("tooldag", REGIMES[regime], parse_protocol("paper")).tools
+    tools = make_world("tooldag", REGIMES[regime], parse_protocol("paper")).rules.tools
     top = 0.6 + 0.21 * longest  # bows rise by about a fifth of their width
     figure, panels = canvas(len(shown) * (0.35 + (WIDTH / tools) * (top + 0.5)), rows=len(shown))
     told = []
     for axes, users in zip(panels[:, 0], shown.values(), strict=True):
         world = make_world("tooldag", REGIMES[regime], parse_protocol(users[0]))
-        needs = world.instances([seed]).map
-        needed = needs.ancestor_bits[0, -1] | 1 << world.tools - 1
+        task = instances(world, [seed])[0].task
+        needs = members(task.needs[:tools], tools)
+        needed = members(task.ancestors[tools - 1] | 1 << tools - 1, tools)
         length = int(chain_length(world, [seed])[0])
-        for tool in range(world.tools):
-            for before in np.flatnonzero(needs.needs[0, tool]):
+        for tool in range(tools):
+            for before in np.flatnonzero(needs[tool]):
                 _arc(axes, float(before), float(tool))
-            wanted = bool(needed >> tool & 1)
-            colour = VERMILLION if tool == world.tools - 1 else INK
+            wanted = needed[tool]
+            colour = VERMILLION if tool == tools - 1 else INK
             axes.plot(tool, 0, "o", ms=17, mfc=GROUND, mec=colour, mew=1.8 if wanted else 0.7, zorder=3)
             axes.text(tool, 0, str(tool), color=colour, alpha=1.0 if wanted else 0.6, **_NODE)
-        axes.set_title(f"{' and '.join(users)}: {length} calls reach tool {world.tools - 1}", loc="left")
-        axes.set_xlim(-0.6, world.tools - 0.4)
+        axes.set_title(f"{' and '.join(users)}: {length} calls reach tool {tools - 1}", loc="left")
+        axes.set_xlim(-0.6, tools - 0.4)
         axes.set_ylim(-0.5, top)
         axes.set_aspect("equal")
         strip(axes)
         told.append(
-            f"under {listed(users)}, {world.tools} tools with {int(needs.needs.sum())} prerequisites in all, "
+            f"under {listed(users)}, {tools} tools with {int(needs.sum())} prerequisites in all, "
             f"of which {length} must be called"
         )
     alt = f"Dependency graph of the tools of seed {seed} in {regime}: {'; '.join(told)}."
@@ -69,8 +71,9 @@ def plot_tools(regime: str = "S2", protocols: Iterable[str] = ("paper",), seed: 
 
 def _longest(regime: str, protocol: str, seed: int) -> int:
     """Return how far apart a tool and its prerequisite stand at most."""
-    needs = make_world("tooldag", REGIMES[regime], parse_protocol(protocol)).instances([seed]).map.needs[0]
-    tool, before = np.nonzero(needs)
+    world = make_world("tooldag", REGIMES[regime], parse_protocol(protocol))
+    needs = instances(world, [seed])[0].task.needs
+    tool, before = np.nonzero(members(needs, world.rules.tools))
     return int((tool - before).max(initial=1))
 
 
@@ -96,10 +99,10 @@ def plot_rooms(regime: str = "S2", seed: int = 0) -> Drawing:
         seed: the instance's seed.
     """
     world = make_world("objectstate", REGIMES[regime], parse_protocol("paper"))
-    instance = world.instances([seed])
-    rooms, key_of_door = world.rooms, instance.map.key_of_door[0]
-    start, places = int(instance.start_room[0]), instance.object_room[0]
-    labels = [name[9:-1] for name in world.field_names[: world.objects]]
+    rules, task = world.rules, instances(world, [seed])[0].task
+    rooms, key_of_door = rules.rooms, task.key_of_door[: rules.doors]
+    start, places = int(task.start_room), task.object_room[: rules.objects]
+    labels = [name[9:-1] for name in world.field_names[: rules.objects]]
     contents = [["agent"] if room == start else [] for room in range(rooms)]
     for label, place in zip(labels, places, strict=True):
         contents[place].append(short_name(label))
@@ -127,7 +130,7 @@ def plot_rooms(regime: str = "S2", seed: int = 0) -> Drawing:
     length = int(chain_length(world, [seed])[0])
     alt = (
         f"The {rooms} rooms of seed {seed} in {regime}, in a row. The agent starts in room {start}; the "
-        f"goal lies in room {places[world.goal]}. Locked: {listed(locks)}. The shortest plan has {length} "
+        f"goal lies in room {places[rules.goal]}. Locked: {listed(locks)}. The shortest plan has {length} "
         "actions."
     )
     return Drawing(figure, "rooms", alt)
@@ -162,10 +165,11 @@ def plot_graph(regime: str = "S2", seed: int = 0) -> Drawing:
     from matplotlib.path import Path
 
     world = make_world("graphnav", REGIMES[regime], parse_protocol("paper"))
-    instance = world.instances([seed])
-    ends, key_of_edge = instance.map.ends[0], instance.map.key_of_edge[0]
-    start, target = int(instance.map.start[0]), int(instance.map.target[0])
-    spot = layered(world.nodes, ends, start)
+    rules, (instance,) = world.rules, instances(world, [seed])
+    task, key_node = instance.task, instance.state.location[: rules.keys]
+    ends, key_of_edge = task.ends[: rules.edges], task.key_of_edge[: rules.edges]
+    start, target = int(task.start), int(task.target)
+    spot = layered(rules.nodes, ends, start)
     deepest = max(y for _, y in spot.values()) - min(y for _, y in spot.values())
     figure, panels = canvas(1.1 + 0.62 * max(deepest, 1.5))
     axes = panels[0, 0]
@@ -187,7 +191,7 @@ def plot_graph(regime: str = "S2", seed: int = 0) -> Drawing:
         colour = {start: BLUE, target: VERMILLION}.get(node, INK)
         axes.plot(x, y, "o", ms=17, mfc=GROUND, mec=colour, mew=1.4, zorder=3)
         axes.text(x, y, str(node), color=colour, **_NODE)
-        keys = [f"k{key}" for key in np.flatnonzero(instance.key_node[0] == node)]
+        keys = [f"k{key}" for key in np.flatnonzero(key_node == node)]
         axes.text(x, y - 0.34, " ".join(keys), color=AMBER, ha="center", va="top", fontsize=9, zorder=4)
         if node in (start, target):
             word = "start" if node == start else "target"
@@ -201,7 +205,7 @@ def plot_graph(regime: str = "S2", seed: int = 0) -> Drawing:
     length = int(chain_length(world, [seed])[0])
     locks = int((key_of_edge >= 0).sum())
     alt = (
-        f"The graph of seed {seed} in {regime}: {world.nodes} nodes, {len(ends)} edges, {counted(locks)} "
+        f"The graph of seed {seed} in {regime}: {rules.nodes} nodes, {len(ends)} edges, {counted(locks)} "
         f"of them locked, in columns by distance from start node {start}. The target is node {target}, "
         f"{length} actions away."
     )

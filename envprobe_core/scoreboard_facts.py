@@ -14,10 +14,10 @@ import numpy.typing as npt
 from envprobe_core import environments
 from envprobe_core.audit import audit_counts
 from envprobe_core.cells import Cell
+from envprobe_core.engine.recording import Columns, Trajectory
+from envprobe_core.instances import instances
 from envprobe_core.patterns import match
 from envprobe_core.plans import chain_length
-from envprobe_core.scoring import Columns
-from envprobe_core.trajectory import Trajectory
 from envprobe_core.witness import Witnessed, witness
 from envprobe_core.worlds import make_world
 from envprobe_core.worlds.base import PROCEDURAL
@@ -62,7 +62,7 @@ def _traces(cell: Cell, seeds: Seeds, recording: Trajectory, scored: Columns) ->
     """
     world = make_world(cell.world, cell.regime, cell.protocol)
     unscored = np.empty((*recording.probe.shape, world.fields, 0))
-    seen = Witnessed(cell, seeds, world, world.instances(seeds), recording, unscored)
+    seen = Witnessed(cell, seeds, world, instances(world, seeds), recording, unscored)
     right = recording.belief == recording.gold
     last = recording.gold.shape[1] - 1 - NOTICING
     change = seen.exogenous()[:, :last] & right[:, :last]

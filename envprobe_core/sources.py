@@ -66,12 +66,14 @@ def files_sha256(root: Path, paths: Sequence[Path]) -> str:
 
 def package_versions() -> dict[str, str]:
     """Return the versions of what a run's files depend on, beside the engine."""
+    import numba
     import orjson
     import pyarrow
 
     return {
         "python": platform.python_version(),
         "numpy": np.__version__,
+        "numba": numba.__version__,
         "pyarrow": pyarrow.__version__,
         "orjson": orjson.__version__,
         "zlib": zlib.ZLIB_RUNTIME_VERSION,

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.cells import Cell
+from envprobe_core.engine.recording import Columns
 from envprobe_core.intervals import LARGE, mean_intervals, wilson
 from envprobe_core.moments import RunningMean
-from envprobe_core.scoring import Columns
 
 ROW_KEYS = (
     "world",

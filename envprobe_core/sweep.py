@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby, islice
 from multiprocessing import get_context
 from typing import TypeVar
@@ -14,17 +14,14 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.agents.simulated import SimulatedAgent
-from envprobe_core.blocks import Arm, Block
 from envprobe_core.cells import Cell, parse_seeds
 from envprobe_core.cluster import hand_out, scheduler_in_force
-from envprobe_core.policies import POLICIES
+from envprobe_core.engine.recording import Columns, Trajectory, score
+from envprobe_core.engine.running import measure, record
+from envprobe_core.engine.setting import setting_of
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
-from envprobe_core.rollout import drive, rollout
-from envprobe_core.scoring import Columns, score_episodes
-from envprobe_core.trajectory import Trajectory
-from envprobe_core.worlds import World, make_world
+from envprobe_core.worlds import make_world
 
 __all__ = [
     "BATCH_SIZE",
@@ -87,64 +84,42 @@ def plan_tasks(cells: Sequence[Cell], seeds: Sequence[Seeds], batch_size: int = 
             yield Task(tuple(pieces))
 
 
-def make_block(world: World, pieces: Sequence[Piece]) -> Block:
-    """Lay the pieces out as the rows of one block; neighbours of one policy are one arm."""
-    sizes = np.array([len(piece.seeds) for piece in pieces])
-    arms, start = [], 0
-    for policy, group in groupby(pieces, key=lambda piece: piece.cell.policy):
-        stop = start + sum(len(piece.seeds) for piece in group)
-        arms.append(Arm(policy, slice(start, stop)))
-        start = stop
-    return Block(
-        world,
-        np.concatenate([piece.seeds for piece in pieces]),
-        arms,
-        np.repeat([piece.cell.budget_in_force for piece in pieces], sizes),
-        np.repeat([piece.cell.threshold_in_force for piece in pieces], sizes),
-    )
-
-
 def simulate(task: Task, *, reports: bool = False) -> Trajectory:
-    """Run a task's rows with the simulated agent, and first those whose probes others replay."""
-    first = task.pieces[0].cell
-    world = make_world(first.world, first.regime, first.protocol)
-    block = make_block(world, task.pieces)
-    schedule = _schedule(block, task)
-    if schedule is not None:
-        block = replace(block, schedule=schedule)
-    profiles = list({piece.cell.profile: None for piece in task.pieces})
-    profile_of_row = np.concatenate(
-        [np.full(len(piece.seeds), profiles.index(piece.cell.profile)) for piece in task.pieces]
-    )
-    instance = world.instances(block.seeds)
-    agent = SimulatedAgent(world, instance.map, block.seeds, profiles, profile_of_row)
-    return drive(rollout(block, instance, reports=reports), agent)
+    """Run a task's rows with the simulated agent and keep all that happens.
+
+    Args:
+        task: what to run.
+        reports: whether the highest score is recorded also where the budget is spent, as logs hold it.
+    """
+    return Trajectory.joined([record(piece.cell, piece.seeds, scores_all=reports) for piece in task.pieces])
 
 
 def run_task(task: Task) -> Columns:
     """Run a task and score its episodes: a column [row] for each measure, with `cell` and `seed`."""
-    return score_task(task, simulate(task))
+    parts = [measure(piece.cell, piece.seeds) for piece in task.pieces]
+    return named(task, {name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
 
 
 def score_task(task: Task, trajectory: Trajectory) -> Columns:
-    """Score a task's recorded episodes."""
-    first = task.pieces[0].cell
-    world = make_world(first.world, first.regime, first.protocol)
-    sizes = [len(piece.seeds) for piece in task.pieces]
-    profiles = [piece.cell.profile for piece in task.pieces]
-    columns = score_episodes(
-        trajectory,
-        world,
-        first.protocol,
-        np.repeat([profile.writes == "true" for profile in profiles], sizes),
-        np.repeat([profile.keeps_open for profile in profiles], sizes),
-    )
+    """Score a task's recorded episodes under its cells' rules: a column [row] for each measure."""
+    parts, start = [], 0
+    for piece in task.pieces:
+        rows = trajectory.rows(slice(start, start + len(piece.seeds)))
+        parts.append(score(setting_of(piece.cell), vars(rows)).measures)
+        start += len(piece.seeds)
+    return named(task, {name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+
+
+def named(task: Task, measures: Columns) -> Columns:
+    """Put before the measures which episodes they are of."""
+    first, sizes = task.pieces[0].cell, [len(piece.seeds) for piece in task.pieces]
+    fields = make_world(first.world, first.regime, first.protocol).fields
     return {
         "cell": np.repeat([piece.index for piece in task.pieces], sizes),
         "seed": np.concatenate([piece.seeds for piece in task.pieces]),
-        "n_fields": np.full(sum(sizes), world.fields),
+        "n_fields": np.full(sum(sizes), fields),
         "horizon": np.full(sum(sizes), first.regime.horizon),
-    } | columns
+    } | measures
 
 
 def run_cells(
@@ -247,17 +222,3 @@ def _one_thread_a_process() -> Iterator[None]:
             else:
                 os.environ[name] = value
 
-
-def _schedule(block: Block, task: Task) -> npt.NDArray[np.int64] | None:
-    replaying = [piece for piece in task.pieces if piece.cell.policy.replays]
-    if not replaying:
-        return None
-    originals = tuple(
-        replace(piece, cell=replace(piece.cell, policy=POLICIES[piece.cell.policy.replays or ""]))
-        for piece in replaying
-    )
-    probes = simulate(Task(originals)).probe
-    schedule = np.full((len(block.seeds), block.world.regime.horizon), -1, dtype=np.int64)
-    mine = np.concatenate([np.full(len(p.seeds), p.cell.policy.replays is not None) for p in task.pieces])
-    schedule[mine] = probes
-    return schedule

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from envprobe_core.belief import STALENESS_LIMIT
-from envprobe_core.plans import state_from_gold
+from envprobe_core.engine.records import STALENESS_LIMIT, UNKNOWN, WAIT
+from envprobe_core.instances import states_of, succeeded
 from envprobe_core.policies import TERMS
 from envprobe_core.witness import Witnessed
-from envprobe_core.worlds.base import UNKNOWN, WAIT, Mask, Values, World
+from envprobe_core.worlds.base import Mask, Values, World
 
 SHOWN = 3  # fields listed a step: the best scored, then what the step turns on
 
@@ -206,10 +206,7 @@ def _step(
 def goal_times(seen: Witnessed) -> Mask:
     """Say at which times the goal had been reached, [row, time]; it is not lost again."""
     recording, world = seen.trajectory, seen.world
-    reached = np.zeros(recording.gold.shape[:2], dtype=bool)
-    for t in range(reached.shape[1]):
-        state = state_from_gold(world, recording.gold[:, t], recording.place[:, t])
-        reached[:, t] = world.succeeded(seen.instance, state)
+    reached = succeeded(world, seen.instance, states_of(world, recording.gold, recording.place))
     lived = np.arange(reached.shape[1])[None, :] <= recording.steps[:, None]
     return np.logical_or.accumulate(reached & lived, axis=1)
 

@@ -1,50 +1,28 @@
 """Recordings with the score terms in them: what the policy saw at every decision of real episodes.
 
-A trajectory holds beliefs, truth and decisions; the terms c and d live only inside the rollout, and under
-`released` they come from the agent. A witness stands between the rollout and the policy's rule and keeps
-each view, so that nothing is computed a second time in another way.
+A trajectory holds beliefs, truth and decisions; the terms c and d stand only in what a policy sees, and
+under `released` they come from the agent. A witness plays the recorded episodes again, step by step, with the
+probes that were made, and keeps what the policy saw before each decision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.cells import Cell
-from envprobe_core.plans import state_from_gold
-from envprobe_core.policies import TERMS, Policy, Rule
-from envprobe_core.sweep import Piece, Task, simulate
-from envprobe_core.trajectory import Trajectory
-from envprobe_core.views import Decision, View
+from envprobe_core.engine.recording import Trajectory
+from envprobe_core.engine.running import Episodes, record
+from envprobe_core.instances import after_actions, instances
+from envprobe_core.policies import TERMS
 from envprobe_core.worlds import make_world
-from envprobe_core.worlds.base import NO_ACTION, Floats, Mask, Values, World
+from envprobe_core.worlds.base import Floats, Mask, Values, World
 
 Seeds = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class _Witness:
-    """A rule that keeps the terms of every view before it decides as the policy's own rule does."""
-
-    rule: Rule
-    seen: list[Floats]
-
-    def __call__(self, view: View) -> Decision:
-        """Keep c, s, u, d as [row, field, term] and decide."""
-        self.seen.append(np.stack([getattr(view, term) for term in TERMS], axis=2))
-        return self.rule(view)
-
-
-def _watched(policy: Policy, seen: list[Floats]) -> Policy:
-    """Return the policy with a witness before its rule, also where that is opened for a block."""
-    begin = policy.begin
-    if begin is None:
-        return replace(policy, rule=_Witness(policy.rule, seen))
-    return replace(policy, begin=lambda *block: _Witness(begin(*block), seen))
 
 
 @dataclass(frozen=True)
@@ -55,7 +33,7 @@ class Witnessed:
         cell: the cell.
         seeds: [row].
         world: its world.
-        instance: the instances of all rows.
+        instance: [row], task graphs and first states.
         trajectory: the recording.
         terms: [row, step, field, term] in the order c, s, u, d; NaN after an episode's end.
     """
@@ -77,17 +55,8 @@ class Witnessed:
         return self.cell.policy.terms or ()
 
     def after_action(self) -> Values:
-        """Return gold after the executed action and before mutation, [row, step, field].
-
-        Each state is rebuilt from gold and the recorded action carried out again.
-        """
-        recording, world = self.trajectory, self.world
-        after = recording.gold[:, 1:].copy()
-        for t in range(after.shape[1]):
-            state = state_from_gold(world, recording.gold[:, t], recording.place[:, t])
-            action = np.where(recording.acted[:, t], recording.action[:, t], NO_ACTION).astype(np.int64)
-            after[:, t] = world.gold(self.instance, world.act(self.instance, state, action)[0])
-        return after
+        """Return gold after the executed action and before mutation, [row, step, field]."""
+        return after_actions(self.world, self.instance, self.trajectory)
 
     def exogenous(self) -> Mask:
         """Say which fields mutation changed between t and t + 1, [row, step, field]."""
@@ -106,16 +75,19 @@ def witness(cell: Cell, seeds: Seeds) -> Witnessed:
         cell: the cell.
         seeds: [row].
     """
-    seen: list[Floats] = []
-    watched = replace(cell, policy=_watched(cell.policy, seen))
-    recording = simulate(Task((Piece(0, watched, seeds),)), reports=True)
-    world = make_world(cell.world, cell.regime, cell.protocol)
+    world, recording = make_world(cell.world, cell.regime, cell.protocol), record(cell, seeds)
+    episodes = Episodes(cell, seeds)
     terms = np.full((len(seeds), cell.regime.horizon, world.fields, len(TERMS)), np.nan)
-    for t, kept in enumerate(seen):
-        terms[:, t] = kept
+    for t in range(int(recording.steps.max(initial=0))):
+        episodes.propose()
+        episodes.settle()
+        sight = episodes.look()
+        for place, term in enumerate(TERMS):
+            terms[:, t, :, place] = sight[term][:, : world.fields]
+        episodes.advance(recording.probe[:, t].astype(np.int64))
     over = np.arange(terms.shape[1])[None, :] >= recording.steps[:, None]
     terms[over] = np.nan
-    return Witnessed(cell, seeds, world, world.instances(seeds), recording, terms)
+    return Witnessed(cell, seeds, world, instances(world, seeds), recording, terms)
 
 
 def witness_all(cells: Sequence[Cell], seeds: Seeds | None = None) -> list[Witnessed]:

@@ -1,45 +1,76 @@
-"""Gold that lies: what observations and answers show stays true, every other gold value is wrong."""
+"""Truths that lie: what agents and policies must not look at is junk whenever they are asked."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-import pytest
 
-from envprobe_core import rollout
-from envprobe_core.belief import BeliefTable
-from envprobe_core.deciding import Deciders
-from envprobe_core.worlds.base import World
+from envprobe_core.cells import Cell
+from envprobe_core.engine.recording import Trajectory
+from envprobe_core.engine.running import Episodes, schedules_of
+
+Spoil = Callable[[Any], None]
 
 
-def poison_gold(kind: type[World], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace every gold value of a world but those that observations and answers show."""
-    gold, observe = kind.gold, kind.observe
-    known, ask, repair = BeliefTable.known.__func__, Deciders.decide, BeliefTable.repair
-    truth: list[np.ndarray] = []
-    told: list[np.ndarray] = []
+def spoil_gold(block: Any) -> None:
+    """Make every gold value wrong."""
+    block.gold[:] = block.gold % 2 + 1
 
-    def poisoned(self: World, instance: object, state: object) -> np.ndarray:
-        truth.append(gold(self, instance, state))
-        return ((truth[-1] + 1) % self.domain).astype(np.int8)
 
-    def shows(self: World, instance: object, state: object, _: np.ndarray, *rest: object) -> object:
-        return observe(self, instance, state, truth[-1], *rest)
+def spoil_state(block: Any) -> None:
+    """Give every episode the hidden state of another."""
+    block.state = np.roll(block.state, 1)
 
-    class Table(BeliefTable):
-        @classmethod
-        def known(cls, value: np.ndarray, mask: np.ndarray) -> BeliefTable:
-            return known(BeliefTable, truth[-1], mask)
 
-    def decide(self: Deciders, *asked: object) -> Iterator[object]:
-        probes, target, rho = yield from ask(self, *asked)
-        told.append(np.take_along_axis(truth[-1], target[:, None], axis=1)[:, 0])
-        return probes, target, rho
+def spoil_weights(block: Any) -> None:
+    """Make the heaviest fields the lightest."""
+    block.weight[:] = 9.0 - block.weight
 
-    def repaired(self: BeliefTable, rows: np.ndarray, field: np.ndarray, _: np.ndarray) -> None:
-        repair(self, rows, field, told[-1][rows])
 
-    monkeypatch.setattr(kind, "gold", poisoned)
-    monkeypatch.setattr(kind, "observe", shows)
-    monkeypatch.setattr(rollout, "BeliefTable", Table)
-    monkeypatch.setattr(Deciders, "decide", decide)
-    monkeypatch.setattr(BeliefTable, "repair", repaired)
+def spoil_start(block: Any) -> None:
+    """Tell lies about where things were at first, which only viewers may know."""
+    for name in {"start", "start_room", "object_room"} & set(block.task.dtype.names):
+        block.task[name] = 1 - block.task[name] % 2
+
+
+def spoil_observation(block: Any) -> None:
+    """Show other things than there are, but the own place, on which every policy's d depends."""
+    observation = block.observation
+    observation.value[:] = np.where(observation.value < 0, 0, -1)
+    observation.count[:] = 0
+    observation.action[:] = -observation.action
+    observation.valid[:] = 1 - observation.valid
+    observation.fresh[:] = 1 - observation.fresh
+
+
+def run_poisoned(
+    cell: Cell, seeds: np.ndarray, *, agent: Spoil | None = None, policy: Spoil | None = None
+) -> Trajectory:
+    """Run a cell; the world, what is observed, told, recorded and scored stays true.
+
+    Args:
+        cell: the cell.
+        seeds: [row].
+        agent: spoils a block whenever the agent is asked.
+        policy: spoils it whenever the policy is.
+    """
+    episodes = Episodes(cell, seeds, schedules=schedules_of(cell, seeds))
+    while True:
+        _spoiled(episodes, agent, episodes.propose)
+        if not episodes.settle():
+            return episodes.recording()
+        episodes.advance(_spoiled(episodes, policy, episodes.decide))
+
+
+def _spoiled(episodes: Episodes, spoil: Spoil | None, ask: Callable[[], Any]) -> Any:
+    """Spoil the block, ask, and put back what was spoiled."""
+    if spoil is None:
+        return ask()
+    block = episodes.block
+    true = block.copy()
+    spoil(block)
+    spoiled = [name for name in block.dtype.names if block[name].tobytes() != true[name].tobytes()]
+    answer = ask()
+    for name in spoiled:
+        block[name] = true[name]
+    return answer

@@ -13,9 +13,9 @@ from urllib.request import urlopen
 
 from aiohttp import web
 
+from envprobe_core.agents.profiles import TYPICAL
 from envprobe_core.llm.faults import Plan
 from envprobe_core.llm.server import ScriptedServer
-from envprobe_core.profiles import TYPICAL
 
 
 @asynccontextmanager

@@ -7,18 +7,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.atlas import deciding, design, drawing, fitting, questions, running, tables, text
 from envprobe_core.atlas.testing import CODES, NO, UNTESTED, YES, Cube, judge
 from envprobe_core.calibration import TARGETS, predict
 from envprobe_core.cells import Cell
 from envprobe_core.claims import load_claims
 from envprobe_core.confidence import confident_counts
+from envprobe_core.engine.running import record
 from envprobe_core.markup import counted
 from envprobe_core.policies import OF_THE_PAPER
-from envprobe_core.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED, Protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.sweep import Piece, Task, run_cells, simulate
+from envprobe_core.sweep import run_cells
 from envprobe_core.verdicts import OTHER_SIZE, comparisons, evaluate_all
 from envprobe_core.worlds import WORLDS
 
@@ -116,16 +117,7 @@ def test_where_answers_are_withheld_the_skipped_policies_are_copies(world: str) 
     for profile in (*some_profiles(4), PROFILES["perfect"]):
         for copy, original in running.copies(RELEASED).items():
             one, other = (
-                simulate(
-                    Task(
-                        (
-                            Piece(
-                                0, Cell(world, OF_THE_PAPER[name], protocol=RELEASED, profile=profile), SEEDS
-                            ),
-                        )
-                    ),
-                    reports=True,
-                )
+                record(Cell(world, OF_THE_PAPER[name], protocol=RELEASED, profile=profile), SEEDS)
                 for name in (copy, original)
             )
             for name in kept:
@@ -141,7 +133,7 @@ def test_confidence_is_counted_as_the_calibration_counts_it() -> None:
         held = {name for name, known in zip(OF_THE_PAPER, recorded, strict=True) if known}
         assert held - set(running.copies(protocol)) == running.REPORTING
         cell = Cell("graphnav", OF_THE_PAPER["simple"], REGIMES["S2"], protocol, profiles[1])
-        counts = confident_counts(simulate(Task((Piece(0, cell, SEEDS),)), reports=True), protocol)
+        counts = confident_counts(record(cell, SEEDS), protocol)
         at = list(WORLDS).index("graphnav"), list(OF_THE_PAPER).index("simple"), 1
         for name in questions.REPORTS:
             np.testing.assert_array_equal(cube.columns[name][at], counts[name])

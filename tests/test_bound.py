@@ -10,20 +10,24 @@ import pytest
 from hypothesis import assume, given, settings
 from strategies import cells, seeds
 
-from envprobe_core import noise
+from envprobe_core import worlds
+from envprobe_core.agents.profiles import PROFILES, TYPICAL
 from envprobe_core.bound import ceilings, comparing, tables, text, whole
-from envprobe_core.bound.exact import accuracy, leaves, run
-from envprobe_core.bound.optimum import as_policy, frontier, random_policy, solve, worth
-from envprobe_core.bound.small import AGENT, SMALL_TOOLS, ScriptedTools, Setting
+from envprobe_core.bound.exact import accuracy, leaves, leaves_of, run
+from envprobe_core.bound.optimum import as_chooser, frontier, random_policy, solve, worth
+from envprobe_core.bound.small import AGENT, Setting, act, lose
 from envprobe_core.bound.states import ACT, grow
 from envprobe_core.cells import Cell
+from envprobe_core.engine.compiling import entry
+from envprobe_core.engine.noise import MUTATION, draw, happens
+from envprobe_core.engine.recording import Trajectory
+from envprobe_core.engine.running import Episodes
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES, custom_policy
-from envprobe_core.profiles import PROFILES, TYPICAL
 from envprobe_core.protocols import OBSERVED, PAPER, RELEASED
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sweep import run_cells
-from envprobe_core.worlds import WORLDS, make_world
+from envprobe_core.worlds import WORLDS
 
 WEIGHTS = (0.0, 0.3, 0.5, 0.9, 1.0)
 DRAWN = tuple(name for name in POLICIES if name not in ("random", "yoked"))
@@ -45,7 +49,7 @@ class Naive:
 
     def __init__(self, setting: Setting, weight: Fraction) -> None:
         self.needs = [(), (0,), (1,) if setting.density == 0 else (0, 1)]
-        self.rate = Fraction(int(setting.world.levels[0]), 2**32)
+        self.rate = Fraction(int(setting.world.rules.mutation), 2**32)
         self.setting, self.weight = setting, weight
 
     def best(self) -> Fraction:
@@ -134,19 +138,40 @@ def test_the_optimum_is_that_of_exhaustive_search(protocol, density, horizon, bu
 def test_the_engine_reaches_the_optimum(setting: Setting) -> None:
     tree = grow(setting)
     for corner in frontier(tree):
-        means = leaves(setting, as_policy(tree, corner)).means(setting.rate)
+        episodes = setting.episodes(POLICIES["no-probe"], np.zeros(1))
+        means = leaves_of(episodes, as_chooser(tree, corner)).means(setting.rate)
         assert means == pytest.approx((corner.accuracy, corner.success), abs=1e-10)
+
+
+@entry
+def draw_script(setting, block, script):
+    """Fill in which tools the hash unloads at each tick if they are loaded, as sets [row, tick]."""
+    for row in range(len(block)):
+        for tick in range(script.shape[1]):
+            script[row, tick] = 0
+            for tool in range(setting.world.tools - 1):
+                word = draw(block[row].keys[MUTATION], tick, tool)
+                script[row, tick] |= happens(word, setting.world.mutation) << tool
+
+
+def run_scripted(setting: Setting, name: str, script: np.ndarray) -> Trajectory:
+    """Run a policy on scripts: sets of tools, [row, tick]."""
+    episodes = setting.episodes(POLICIES[name], np.zeros(len(script)))
+    while True:
+        episodes.propose()
+        if not episodes.settle():
+            return episodes.recording()
+        act(episodes.setting, episodes.block, episodes.decide(), episodes.logs)
+        lose(episodes.setting, episodes.block, script[:, episodes.block.t[0]])
 
 
 def test_scripts_are_what_the_hash_draws() -> None:
     setting, some = Setting(1, 2, 8, 2, OBSERVED), np.arange(50)
-    key = noise.keys(some, setting.world.code, noise.Stream.MUTATION)
-    ticks = [
-        noise.low(noise.words(key, t, SMALL_TOOLS)) < setting.world.levels for t in range(setting.horizon)
-    ]
+    begun, script = setting.episodes(POLICIES["simple"], some), np.zeros((50, 8), dtype=np.int64)
+    draw_script(begun.setting, begun.block, script)
+    assert set(np.unique(script)) == {0, 1, 2, 3}
     for name in ("simple", "voi"):
-        scripted = ScriptedTools(setting.regime, setting.protocol, np.stack(ticks, axis=1))
-        own, same = (run(setting, world, POLICIES[name], some) for world in (setting.world, scripted))
+        own, same = run(setting, POLICIES[name], some), run_scripted(setting, name, script)
         np.testing.assert_array_equal(own.belief, same.belief)
         np.testing.assert_array_equal(own.gold, same.gold)
         np.testing.assert_array_equal(own.probe, same.probe)
@@ -156,11 +181,9 @@ def test_scripts_are_what_the_hash_draws() -> None:
 def test_leaves_are_all_scripts(name: str) -> None:
     """Without dropping any script: each bit may be on or off, whether a tool is loaded or not."""
     setting = Setting(0, 1, 4, 1, OBSERVED)
-    bits = np.array(list(product((False, True), repeat=2 * setting.horizon))).reshape(-1, setting.horizon, 2)
-    script = np.concatenate([bits, np.zeros_like(bits[:, :, :1])], axis=2)
-    world = ScriptedTools(setting.regime, setting.protocol, script)
-    found = run(setting, world, POLICIES[name], np.zeros(len(script), dtype=np.int64))
-    lost = bits.sum(axis=(1, 2))
+    script = np.array(list(product(range(4), repeat=setting.horizon)))
+    found = run_scripted(setting, name, script)
+    lost = np.bitwise_count(script).sum(axis=1).astype(int)
     for rate in (0.0, 0.1, 0.3, 1.0):
         chance = rate**lost * (1 - rate) ** (2 * setting.horizon - lost)
         own = leaves(setting, POLICIES[name])
@@ -170,7 +193,7 @@ def test_leaves_are_all_scripts(name: str) -> None:
 
 def test_random_is_the_engines_random() -> None:
     setting, some = Setting(1, 2, 8, 2, OBSERVED), np.arange(8000)
-    found = run(setting, setting.world, POLICIES["random"], some)
+    found = run(setting, POLICIES["random"], some)
     exact = random_policy(grow(setting))
     for mean, sample in zip(exact, (accuracy(found), found.success), strict=True):
         assert sample.mean() == pytest.approx(mean, abs=4 * sample.std() / len(some) ** 0.5)
@@ -301,24 +324,32 @@ def test_no_policy_succeeds_where_none_can(cell: Cell, some: np.ndarray) -> None
     assert not (run_cells([cell], some)["success"] & ~possible).any()
 
 
-def _reachable(world, seed: int, profile) -> bool:
+@entry
+def take(setting, block, t, action):
+    """Let the one episode act and its world mutate; say whether it has succeeded."""
+    world, task, state = setting.world, block[0].task, block[0].state
+    if action >= 0:
+        worlds.act(world, task, state, action)
+    worlds.mutate(world, task, state, block[0].keys[MUTATION], t)
+    return worlds.succeeded(world, task, state)
+
+
+def _reachable(cell: Cell, seed: int) -> bool:
     """Search all states step by step, with the engine's own rules, one seed at a time."""
-    one = np.array([seed])
-    instance = world.instances(one)
-    slipped, acts = ceilings.impulses(world, profile, one)
-    key = noise.keys(one, world.code, noise.Stream.MUTATION)
-    states = {repr(world.start(instance)): world.start(instance)}
-    for t in range(world.regime.horizon):
+    episodes = Episodes(cell, np.array([seed]))
+    slipped, acts = ceilings.impulses(episodes)
+    block, actions = episodes.block, int(episodes.setting.world.actions)
+    states = {block.state[0].tobytes(): block.state[0].copy()}
+    for t in range(cell.regime.horizon):
         following = {}
         for state in states.values():
             free = slipped[0, t] == ceilings.NO_SLIP
-            actions = [-1, *(range(world.actions) if free else slipped[0, t : t + 1])] if acts[0, t] else [-1]
-            for action in actions:
-                after, _ = world.act(instance, state, np.array([action]))
-                after = world.mutate(instance, after, noise.words(key, t, world.exposed), np.array([True]))
-                if world.succeeded(instance, after)[0]:
+            choices = [-1, *(range(actions) if free else slipped[0, t : t + 1])] if acts[0, t] else [-1]
+            for action in choices:
+                block.state[0] = state
+                if take(episodes.setting, block, t, action):
                     return True
-                following[repr(after)] = after
+                following[block.state[0].tobytes()] = block.state[0].copy()
         states = following
     return False
 
@@ -326,18 +357,18 @@ def _reachable(world, seed: int, profile) -> bool:
 @pytest.mark.parametrize("name", ["tooldag", "graphnav"])
 def test_where_the_ceiling_is_exact_it_is_a_search(name: str) -> None:
     regime = replace(REGIMES["S1"], horizon=7, mutation=2)
-    world, some = make_world(name, regime, PAPER), np.arange(20)
-    profile = replace(TYPICAL, name="slips", slip=0.3, quit=0.05)
+    some, profile = np.arange(20), replace(TYPICAL, name="slips", slip=0.3, quit=0.05)
+    cell = Cell(name, POLICIES["no-probe"], regime, PAPER, profile)
     possible = ceilings.success_ceiling(name, regime, PAPER, profile, some)
     assert 0 < possible.sum() < len(some)
-    assert possible.tolist() == [_reachable(world, seed, profile) for seed in some.tolist()]
+    assert possible.tolist() == [_reachable(cell, seed) for seed in some.tolist()]
 
 
 def test_rooms_are_bounded_by_a_search() -> None:
     regime = replace(REGIMES["S1"], horizon=5, mutation=2)
-    world, some = make_world("objectstate", regime, PAPER), np.arange(12)
+    cell, some = Cell("objectstate", POLICIES["no-probe"], regime, PAPER, AGENT), np.arange(12)
     possible = ceilings.success_ceiling("objectstate", regime, PAPER, AGENT, some)
-    found = np.array([_reachable(world, seed, AGENT) for seed in some.tolist()])
+    found = np.array([_reachable(cell, seed) for seed in some.tolist()])
     assert 0 < found.sum() <= possible.sum() < len(some)
     assert not (found & ~possible).any()
 

@@ -12,6 +12,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from envprobe_core import calibration, calibration_search
+from envprobe_core.agents.profiles import (
+    PROFILE_FOLDER,
+    PROFILES,
+    TYPICAL,
+    as_record,
+    committed_profiles,
+    read_profile,
+    read_record,
+)
 from envprobe_core.calibration import (
     BASE,
     FREE,
@@ -41,15 +50,6 @@ from envprobe_core.errors import InputError
 from envprobe_core.markup import counted
 from envprobe_core.paper import paper_value, paper_values
 from envprobe_core.policies import POLICIES
-from envprobe_core.profiles import (
-    PROFILE_FOLDER,
-    PROFILES,
-    TYPICAL,
-    as_record,
-    committed_profiles,
-    read_profile,
-    read_record,
-)
 from envprobe_core.protocols import PAPER, RELEASED
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sections import calibration as section
@@ -66,9 +66,9 @@ SMALL = Settings(population=8, generations=2, left_out_generations=1, seed=3)
 # counting confident beliefs
 
 
-def recording(protocol=RELEASED, profile=TYPICAL, world="graphnav", policy="no-probe", **settings):
+def recording(protocol=RELEASED, profile=TYPICAL, world="graphnav", policy="no-probe"):
     cell = Cell(world, POLICIES[policy], REGIMES["S2"], protocol, profile)
-    return simulate(Task((Piece(0, cell, SEEDS),)), **({"reports": True} | settings))
+    return simulate(Task((Piece(0, cell, SEEDS),)))
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -101,8 +101,6 @@ def test_confidence_thresholds_are_ordered_and_checked():
     for bad in (-1, 101):
         with pytest.raises(InputError, match=r"is not in 0\.\.100"):
             confident_counts(seen, RELEASED, bad)
-    with pytest.raises(InputError, match="reports=True"):
-        confident_counts(recording(reports=False), RELEASED)
 
 
 # targets
@@ -167,7 +165,7 @@ def test_predictions_are_those_of_single_episodes():
         assert value == pytest.approx(expected, abs=1e-15)
     wrong = confident = 0
     for cell in cells:
-        counts = confident_counts(simulate(Task((Piece(0, cell, SEEDS),)), reports=True), cell.protocol)
+        counts = confident_counts(simulate(Task((Piece(0, cell, SEEDS),))), cell.protocol)
         wrong += counts["confident_wrong"].sum()
         confident += counts["confident"].sum()
     assert ours[-1] == wrong / confident

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.cells import Cell, make_cell, parse_seeds
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES
-from envprobe_core.profiles import PROFILES, AgentProfile
 from envprobe_core.protocols import (
     OBSERVED,
     PAPER,

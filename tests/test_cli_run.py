@@ -22,6 +22,7 @@ import pytest
 from envprobe_core import running
 from envprobe_core.cells import make_cell
 from envprobe_core.cli import main
+from envprobe_core.engine import compiling
 from envprobe_core.manifest import cell_slug, make_inputs, seed_ranges
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import SWITCHES, parse_protocol, switch_values
@@ -575,7 +576,8 @@ def test_a_run_loads_no_heavy_package(tmp_path: Path) -> None:
         "from envprobe_core.cli import main\n"
         "try:\n    main(sys.argv[1:])\n"
         "except SystemExit as end:\n    assert end.code == 0\n"
-        "loaded = {'pandas', 'scipy', 'matplotlib', 'IPython', 'papermill'} & set(sys.modules)\n"
+        "heavy = {'pandas', 'scipy.stats', 'matplotlib', 'IPython', 'papermill'}\n"  # Numba loads scipy.linalg
+        "loaded = heavy & set(sys.modules)\n"
         "assert not loaded, loaded\n"
     )
     given = [sys.executable, "-c", program, "run", *SMALL, "--out", str(tmp_path / "run")]
@@ -585,10 +587,11 @@ def test_a_run_loads_no_heavy_package(tmp_path: Path) -> None:
 
 def test_the_engine_hash_covers_what_results_depend_on() -> None:
     names = {path.relative_to(PACKAGE).as_posix() for path in engine_sources()}
-    needed = "rollout policies views belief noise scoring metrics slots sweep cells logs summary intervals"
+    needed = "sweep cells logs summary intervals protocols regimes agents/simulated agents/profiles"
     assert {f"{name}.py" for name in needed.split()} <= names
-    for world in WORLDS:
-        assert {f"worlds/{world}.py", f"agents/{world}.py"} <= names
+    assert {path.relative_to(PACKAGE).as_posix() for path in compiling.SOURCES} <= names
+    for folder in ("engine", "worlds", "policies"):
+        assert {f"{folder}/{path.name}" for path in (PACKAGE / folder).glob("*.py")} <= names
     assert not {name for name in names if name.startswith(("cli/", "book", "notebooks", "figures"))}
 
 
@@ -614,6 +617,9 @@ def test_list_describes_each_policy(call: Call) -> None:
     lines = {line.split()[0]: line for line in out.splitlines() if line.strip()}
     assert "s+u+d" in lines["minus-c"]
     assert "1.5" in lines["judge"]
+    assert lines["no-probe"].rstrip().endswith("Never probe")
+    assert "uniformly drawn field" in lines["random"]
+    assert "expected to gain" in lines["voi"]
     assert "repeats the probes of simple; the answer is withheld" in lines["yoked"]
     assert "sees gold" in lines["oracle"]
     assert "sees gold" not in lines["simple"]

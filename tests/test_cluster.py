@@ -22,8 +22,8 @@ from envprobe_core import cluster, execution, notebooks
 from envprobe_core.atlas.running import load_atlas
 from envprobe_core.cells import make_cell
 from envprobe_core.cli.clustering import chosen_scheduler, handing_out
+from envprobe_core.engine.recording import Columns
 from envprobe_core.errors import InputError
-from envprobe_core.scoring import Columns
 from envprobe_core.sources import PACKAGE
 from envprobe_core.sweep import Task, run_cells, run_task
 
@@ -217,7 +217,7 @@ def test_a_fault_of_the_work_is_told_as_it_is(two_workers: Cluster) -> None:
 
 def test_workers_that_would_compute_something_else_are_refused(two_workers: Cluster, tmp_path: Path) -> None:
     shutil.copytree(PACKAGE, tmp_path / "envprobe_core", ignore=shutil.ignore_patterns("__pycache__"))
-    with (tmp_path / "envprobe_core" / "noise.py").open("a") as changed:
+    with (tmp_path / "envprobe_core" / "protocols.py").open("a") as changed:
         changed.write("OTHER = True\n")
     (tmp_path / "data").symlink_to(PACKAGE.parent / "data")
     for program, environment, words in (

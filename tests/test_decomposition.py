@@ -22,16 +22,16 @@ from envprobe_core.decomposition.hybrids import (
     SPLIT,
     TIME,
     TIMING,
-    GateAndSelector,
     arm,
     context,
-    hybrid,
     members,
     own_level,
 )
 from envprobe_core.decomposition.shapley import interactions, pairs, restrict, shapley_values
+from envprobe_core.engine.records import NONE
+from envprobe_core.engine.running import Episodes, walk
 from envprobe_core.errors import InputError
-from envprobe_core.policies import POLICIES
+from envprobe_core.policies import POLICIES, hybrid
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
 
@@ -134,27 +134,28 @@ def test_a_policy_crossed_with_itself_is_the_policy(name, protocol):
 
 
 def test_gate_says_when_and_selector_says_which():
-    class Fixed:
-        def __init__(self, probe, field):
-            self.decision = replace(POLICIES["simple"].rule(view), probe=probe, field=field)
+    """At every step, also where the selector itself would never probe."""
+    gate, selector, seeds = POLICIES["periodic"], POLICIES["simple"], np.arange(6)
+    mixed, opened, chosen = (
+        Episodes(cell, seeds)
+        for cell in (
+            Cell("tooldag", hybrid(gate, selector)),
+            Cell("tooldag", gate),
+            Cell("tooldag", selector, threshold=99.0),
+        )
+    )
+    fired = []
 
-        def __call__(self, _):
-            return self.decision
+    def decide():
+        opened.block, chosen.block = mixed.block.copy(), mixed.block.copy()
+        fields, when, never = mixed.decide(), opened.decide() >= 0, chosen.decide()
+        assert (never == NONE).all()
+        assert fields.tolist() == np.where(when, chosen.block.sight.first, NONE).tolist()
+        fired.append(when)
+        return fields
 
-    cell = make_cell("tooldag", "simple", "S1")
-    seen = []
-
-    def spy(own):
-        seen.append(own)
-        return POLICIES["simple"].rule(own)
-
-    run_cells([replace(cell, policy=replace(cell.policy, rule=spy))], np.arange(2))
-    view = seen[0]
-    gate = Fixed(np.array([True, False]), np.array([0, 0]))
-    selector = Fixed(np.array([False, False]), np.array([5, 7]))
-    made = GateAndSelector(gate, selector)(view)
-    assert made.probe.tolist() == [True, False]
-    assert made.field.tolist() == [5, 7]
+    walk(mixed, decide)
+    assert 0 < np.mean(fired) < 1
 
 
 def test_a_hybrid_keeps_its_gates_threshold_and_oracles_their_sight():

@@ -1,25 +1,30 @@
-"""What must hold of every rollout: budgets, clocks, common draws, the same bits in any arrangement."""
+"""What must hold of every run: budgets, clocks, common draws, the same bits in any arrangement."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, replace
+from itertools import product
+from typing import Any
 
 import numpy as np
+import poisoning
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from poisoning import poison_gold
 from strategies import cells, seeds
-from twinning import simulate_cell
 
-from envprobe_core import deciding, noise
-from envprobe_core.agents.simulated import SimulatedAgent
 from envprobe_core.cells import Cell, make_cell
-from envprobe_core.noise import Stream
-from envprobe_core.policies import POLICIES, Policy
+from envprobe_core.engine import driving, records
+from envprobe_core.engine.noise import IMPULSE, INSTANCE, MUTATION, PROBE, STALENESS, VISIBLE, WRITE
+from envprobe_core.engine.recording import Trajectory, score
+from envprobe_core.engine.records import NONE, WAIT
+from envprobe_core.engine.running import Episodes, measure, record, schedules_of, walk
+from envprobe_core.engine.setting import setting_of
+from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED
+from envprobe_core.regimes import REGIMES
 from envprobe_core.sweep import run_cells
-from envprobe_core.views import View
 from envprobe_core.worlds import WORLDS, make_world
-from envprobe_core.worlds.base import World
 
 GRID = [
     make_cell(world, policy, "S2", protocol)
@@ -27,12 +32,21 @@ GRID = [
     for protocol in (PAPER, RELEASED)
     for policy in ("no-probe", "random", "simple", "judge", "yoked", "oracle-tw")
 ]
+PARTS = tuple(field.name for field in fields(Trajectory) if field.name != "measures")
+
+
+def assert_same(one: Trajectory, other: Trajectory, but: tuple[str, ...] = ()) -> None:
+    for name in PARTS:
+        if name not in but:
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)
+    for name, column in one.measures.items():
+        np.testing.assert_array_equal(column, other.measures[name], name)
 
 
 @settings(max_examples=80, deadline=None)
 @given(cells(), seeds)
 def test_invariants(cell: Cell, some_seeds: np.ndarray) -> None:
-    trajectory = simulate_cell(cell, some_seeds)
+    trajectory = record(cell, some_seeds)
     world = make_world(cell.world, cell.regime, cell.protocol)
     probed = trajectory.probe >= 0
     assert (probed.sum(axis=1) <= cell.budget_in_force).all()
@@ -45,10 +59,10 @@ def test_invariants(cell: Cell, some_seeds: np.ndarray) -> None:
     assert not (trajectory.valid & ~trajectory.acted).any()
     assert not (trajectory.useful & ~probed).any()
     rows, steps = np.nonzero(probed)
-    fields = trajectory.probe[rows, steps]
+    asked = trajectory.probe[rows, steps]
     answers = trajectory.answer[rows, steps]
-    np.testing.assert_array_equal(answers, trajectory.gold[rows, steps, fields])
-    held = trajectory.belief[rows, steps, fields]
+    np.testing.assert_array_equal(answers, trajectory.gold[rows, steps, asked])
+    held = trajectory.belief[rows, steps, asked]
     np.testing.assert_array_equal(trajectory.useful[rows, steps], answers != held)
     if cell.protocol.clock == "stands":
         np.testing.assert_array_equal(
@@ -58,6 +72,41 @@ def test_invariants(cell: Cell, some_seeds: np.ndarray) -> None:
         assert (trajectory.steps == cell.regime.horizon).all()
     if cell.protocol.start == "gold":
         assert (trajectory.belief[:, 0] == trajectory.gold[:, 0]).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(cells(), seeds)
+def test_every_way_to_run_leads_to_the_same(cell: Cell, some_seeds: np.ndarray) -> None:
+    """At once, for the measures alone, step by step, from the middle on, and scored again."""
+    whole, columns = record(cell, some_seeds), measure(cell, some_seeds)
+    schedules = schedules_of(cell, some_seeds)
+    for name, column in whole.measures.items():
+        np.testing.assert_array_equal(column, columns[name], name)
+    stepped = Episodes(cell, some_seeds, schedules=schedules)
+    walk(stepped, stepped.decide)
+    assert_same(whole, stepped.recording())
+    resumed = Episodes(cell, some_seeds, schedules=schedules)
+    for _ in range(3):
+        resumed.propose()
+        resumed.settle()
+        resumed.advance(resumed.decide())
+    resumed.propose()
+    resumed.settle()
+    resumed.go_on()
+    assert_same(whole, resumed.recording())
+    assert_same(whole, score(setting_of(cell), vars(whole)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(cells(), seeds)
+def test_scores_that_nobody_asks_for_change_nothing_else(cell: Cell, some_seeds: np.ndarray) -> None:
+    asked, spared = (record(cell, some_seeds, scores_all=wanted) for wanted in (True, False))
+    assert_same(asked, spared, but=("score",))
+    spent = np.cumsum(asked.probe >= 0, axis=1) - (asked.probe >= 0) >= cell.budget_in_force
+    np.testing.assert_array_equal(spared.score, np.where(spent, np.nan, asked.score))
+
+
+# ---------------------------------------------------------------- the same bits in any arrangement
 
 
 def columns_of(cells_run: list[Cell], **options: object) -> dict[str, np.ndarray]:
@@ -81,6 +130,17 @@ def test_the_same_bits_in_two_processes_and_alone() -> None:
             np.testing.assert_array_equal(column, np.concatenate([part[name] for part in alone]), name)
 
 
+def test_the_same_bits_in_four_threads() -> None:
+    def run(cell: Cell) -> Trajectory:
+        return record(cell, np.arange(30))
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(run, [cell for cell in GRID for _ in range(4)]))
+    for number, cell in enumerate(GRID):
+        for other in found[4 * number : 4 * number + 4]:
+            assert_same(run(cell), other)
+
+
 @settings(max_examples=10, deadline=None)
 @given(st.permutations(range(12)))
 def test_shuffled_seeds_change_no_episode(order: list[int]) -> None:
@@ -93,23 +153,33 @@ def test_shuffled_seeds_change_no_episode(order: list[int]) -> None:
         np.testing.assert_array_equal(column, mixed[name][back], name)
 
 
+# ---------------------------------------------------------------- common random numbers
+
+
 @pytest.mark.parametrize("world", WORLDS)
-def test_policies_on_one_seed_meet_the_same_exogenous_draws(
-    world: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: dict[str, list[np.ndarray]] = {}
-    mutate = WORLDS[world].mutate
-
-    def spy(self: World, instance: object, state: object, draws: np.ndarray, moving: np.ndarray) -> object:
-        drawn[current].append(draws.copy())
-        return mutate(self, instance, state, draws, moving)
-
-    monkeypatch.setattr(WORLDS[world], "mutate", spy)
-    for current in ("no-probe", "periodic", "simple", "oracle"):
-        drawn[current] = []
-        simulate_cell(make_cell(world, current), np.arange(20))
-    for current, draws in drawn.items():
-        np.testing.assert_array_equal(drawn["no-probe"], draws, current)
+def test_policies_on_one_seed_meet_the_same_exogenous_draws(world: str) -> None:
+    """From one state the world moves on, and is seen, alike at any step, whatever was done before."""
+    runs = [
+        Episodes(make_cell(world, name), np.arange(20))
+        for name in ("no-probe", "periodic", "simple", "oracle")
+    ]
+    histories = set()
+    while True:
+        for run in runs:
+            run.propose()
+        if not all([run.settle() for run in runs]):
+            break
+        moved = []
+        for run in runs:
+            fork = run.block.copy()
+            fork.state, fork.action = runs[0].block.state, WAIT
+            driving.advance(run.setting, fork, np.full(20, NONE), run.logs.copy())
+            moved.append((fork.state.tobytes(), fork.gold.tobytes(), fork.observation.value.tobytes()))
+        assert all(one == moved[0] for one in moved)
+        histories.add(len({run.block.state.tobytes() for run in runs}))
+        for run in runs:
+            run.advance(run.decide())
+    assert max(histories) == len(runs), "they did different things"
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -117,70 +187,112 @@ def test_a_still_clock_shifts_no_draw(world: str) -> None:
     """With a standing clock the world after k actions is the same however many probes came between."""
     protocol = replace(RELEASED, name="x", end="horizon", answer="withheld")
     profile = "scripted-true-open"
-    free = simulate_cell(make_cell(world, "no-probe", "S2", protocol, profile), np.arange(15))
-    probing = simulate_cell(make_cell(world, "periodic", "S2", protocol, profile), np.arange(15))
+    free = record(make_cell(world, "no-probe", "S2", protocol, profile), np.arange(15))
+    probing = record(make_cell(world, "periodic", "S2", protocol, profile), np.arange(15))
     for row in range(15):
         moved = np.flatnonzero(probing.probe[row] < 0) + 1
         np.testing.assert_array_equal(probing.gold[row, moved], free.gold[row, 1 : len(moved) + 1])
 
 
 @pytest.mark.parametrize("world", WORLDS)
+def test_luck_is_its_keys(world: str) -> None:
+    """With the keys of another seed an episode has that seed's luck; each stream is used where it says."""
+    cell = make_cell(world, "random")
+    runs: dict[str, Trajectory] = {}
+    for name, streams in {
+        "plain": [],
+        "instance": [INSTANCE],
+        "agent": [WRITE, STALENESS, IMPULSE],
+        "world": [MUTATION, VISIBLE],
+        "policy": [PROBE],
+    }.items():
+        episodes, other = Episodes(cell, np.full(40, 5)), Episodes(cell, np.arange(40) // 2)
+        episodes.block.keys[:, streams] = other.block.keys[:, streams]
+        walk(episodes, episodes.decide)
+        runs[name] = episodes.recording()
+    for name in ("plain", "instance"):  # that one is spent once the world is there
+        assert_same(runs[name].rows(slice(0, 39)), runs[name].rows(slice(1, 40)))
+    assert_same(runs["plain"], runs["instance"])
+    for name in ("agent", "world", "policy"):
+        assert_same(runs[name].rows(np.arange(0, 40, 2)), runs[name].rows(np.arange(1, 40, 2)))
+        assert len({belief.tobytes() for belief in runs[name].belief}) > 10, name
+    plain, first = runs["plain"], np.argmax(runs["policy"].probe != runs["plain"].probe, axis=1)
+    for row, step in enumerate(first):  # other probes, and until then all else as it was
+        np.testing.assert_array_equal(runs["policy"].belief[row, : step + 1], plain.belief[row, : step + 1])
+        np.testing.assert_array_equal(runs["policy"].action[row, : step + 1], plain.action[row, : step + 1])
+    np.testing.assert_array_equal(runs["agent"].gold[:, 0], plain.gold[:, 0])
+
+
+# ---------------------------------------------------------------- who sees what
+
+
+@pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("policy", [name for name in POLICIES if name != "yoked"])
-def test_poisoned_gold_changes_no_decision(
-    world: str, protocol: str, policy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Replace every gold value but those that observations and answers show: only oracles may notice."""
-    cell = make_cell(world, policy, "S2", PROTOCOLS[protocol])
-    clean = simulate_cell(cell, np.arange(8))
-    poison_gold(WORLDS[world], monkeypatch)
-    dirty = simulate_cell(cell, np.arange(8))
-    assert (dirty.gold != clean.gold).any()
-    same = all(
-        np.array_equal(getattr(clean, name), getattr(dirty, name))
-        for name in ("belief", "staleness", "confidence", "action", "probe", "valid", "steps")
-    )
+@pytest.mark.parametrize("policy", POLICIES)
+def test_poisoned_gold_changes_no_decision(world: str, protocol: str, policy: str) -> None:
+    """Lie about gold, state and start whenever agent or policy are asked: only oracles may notice."""
+
+    def spoil(block: Any) -> None:
+        poisoning.spoil_gold(block)
+        poisoning.spoil_state(block)
+        poisoning.spoil_start(block)
+
+    cell, some = make_cell(world, policy, "S2", PROTOCOLS[protocol]), np.arange(8)
+    clean = record(cell, some)
+    assert_same(clean, poisoning.run_poisoned(cell, some, agent=spoil))
+    dirty = poisoning.run_poisoned(cell, some, policy=spoil)
     if POLICIES[policy].sees_gold:
-        assert not same or protocol == "released"  # there an oracle's answers reach nobody
+        noticed = not np.array_equal(clean.probe, dirty.probe)
+        assert noticed or protocol == "released"  # there an oracle's answers reach nobody
     else:
-        assert same
+        assert_same(clean, dirty)
 
 
-def test_oracles_alone_are_given_gold_and_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And policies with a memory alone may follow the observation."""
-    shown: dict[str, set[bool]] = {name: set() for name in POLICIES}
-    sights: dict[str, set[bool]] = {name: set() for name in POLICIES}
-    view_of = deciding.view_of
+@pytest.mark.parametrize(
+    ("spoil", "noticed"),
+    [
+        (poisoning.spoil_gold, {"oracle", "oracle-tw"}),
+        (poisoning.spoil_weights, {"oracle-tw"}),
+        (poisoning.spoil_observation, {"voi", "voi-accuracy", "voi-success"}),
+        (poisoning.spoil_state, set()),
+        (poisoning.spoil_start, set()),
+    ],
+)
+def test_oracles_alone_look_at_gold_and_weights(spoil: Callable[[Any], None], noticed: set[str]) -> None:
+    """And policies with a memory alone at what the agent observes."""
+    found = set()
+    for name, world in ((name, world) for name in POLICIES for world in WORLDS):
+        cell, some = make_cell(world, name), np.arange(10)
+        dirty = poisoning.run_poisoned(cell, some, policy=spoil)
+        if not np.array_equal(record(cell, some).probe, dirty.probe):
+            found.add(name)
+    assert found == noticed
+    assert {name for name, policy in POLICIES.items() if policy.sees_gold} == {"oracle", "oracle-tw"}
+    assert {name for name, policy in POLICIES.items() if policy.remembers} == {
+        "voi", "voi-accuracy", "voi-success",
+    }  # fmt: skip
 
-    def spy(whole: View, policy: Policy, rows: object) -> View:
-        seen = view_of(whole, policy, rows)
-        shown[policy.name].add(seen.gold is not None or seen.weights is not None)
-        sights[policy.name].add(seen.sight is not None)
-        return seen
 
-    monkeypatch.setattr(deciding, "view_of", spy)
-    for name in POLICIES:
-        run_cells([make_cell("tooldag", name)], np.arange(2))
-    assert {name for name, seen in shown.items() if True in seen} == {"oracle", "oracle-tw"}
-    assert {name for name, seen in sights.items() if True in seen} == {"voi", "voi-accuracy", "voi-success"}
-    assert all(len(seen) == 1 for seen in (*shown.values(), *sights.values()))
+# ---------------------------------------------------------------- placebos
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_placebo_is_simple_where_no_answer_arrives(world: str) -> None:
-    for policy in ("placebo", "yoked"):
-        simple = simulate_cell(make_cell(world, "simple", "S2", RELEASED), np.arange(40))
-        other = simulate_cell(make_cell(world, policy, "S2", RELEASED), np.arange(40))
-        for name in ("belief", "gold", "staleness", "confidence", "action", "probe", "steps", "success"):
-            np.testing.assert_array_equal(getattr(simple, name), getattr(other, name), name)
+    simple, placebo, yoked = (
+        record(make_cell(world, policy, "S2", RELEASED), np.arange(40))
+        for policy in ("simple", "placebo", "yoked")
+    )
+    assert_same(simple, placebo)
+    assert_same(simple, yoked, but=("score",))
+    assert np.isnan(yoked.score).all()
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_yoked_placebo_repeats_the_probes_of_simple(world: str) -> None:
     some_seeds = np.arange(40)
-    simple = simulate_cell(make_cell(world, "simple"), some_seeds)
-    yoked = simulate_cell(make_cell(world, "yoked"), some_seeds)
-    placebo = simulate_cell(make_cell(world, "placebo"), some_seeds)
+    simple = record(make_cell(world, "simple"), some_seeds)
+    yoked = record(make_cell(world, "yoked"), some_seeds)
+    placebo = record(make_cell(world, "placebo"), some_seeds)
     np.testing.assert_array_equal(simple.probe, yoked.probe)
     assert (simple.belief != yoked.belief).any()
     first = np.argmax(simple.probe >= 0, axis=1)
@@ -196,14 +308,19 @@ def test_a_budget_of_nothing_makes_every_policy_no_probe() -> None:
         assert (other["probes"] == 0).all()
 
 
-def test_an_agent_that_changes_its_seeds_draws_as_one_made_from_them() -> None:
-    world = make_world("tooldag", make_cell("tooldag", "simple").regime, PAPER)
-    static = world.instances([5, 5, 5, 5]).map
-    profile = make_cell("tooldag", "simple").profile
-    for shared in ([1, 1, 2, 2], [1, 2, 3, 4]):
-        changed = SimulatedAgent(world, static, [5, 5, 5, 5], [profile], np.zeros(4, dtype=int))
-        made = SimulatedAgent(world, static, shared, [profile], np.zeros(4, dtype=int))
-        changed.draw_from(shared)
-        expected = noise.words(noise.keys(shared, world.code, Stream.WRITE), 3, world.fields)
-        for agent in (changed, made):
-            np.testing.assert_array_equal(noise.at_clock(agent._write_key, 3), expected.ravel())
+# ---------------------------------------------------------------- records
+
+
+def test_records_have_room_for_every_world_and_regime() -> None:
+    """Entries of logs are narrow numbers: every value, field, action and report fits."""
+
+    def most(name: str) -> int:
+        return np.iinfo(records.ENTRY[name].base).max
+
+    for world, regime, protocol in product(WORLDS, REGIMES.values(), PROTOCOLS.values()):
+        made = make_world(world, regime, protocol)
+        assert made.fields <= min(records.FIELDS, most("probe"))
+        assert made.actions <= most("action")
+        assert made.domain.max() <= min(most(name) for name in ("belief", "gold", "answer", "place"))
+    assert most("confidence") >= records.CERTAIN
+    assert most("staleness") >= records.STALENESS_LIMIT

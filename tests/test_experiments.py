@@ -4,16 +4,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from envprobe_core import environments, experiments, noise
+from envprobe_core import environments, experiments
+from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.averages import MIN_RUNNING, mean_by, mean_track
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.claims import load_claims
+from envprobe_core.engine.noise import Stream
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import COLUMNS, load_grid, record, run_frame
+from envprobe_core.instances import instances
 from envprobe_core.intervals import mean_interval
-from envprobe_core.noise import Stream
 from envprobe_core.policies import POLICIES
-from envprobe_core.profiles import AgentProfile
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sweep import run_cells
@@ -159,9 +160,25 @@ def test_the_start(episodes):
 )
 def test_mutable_fields(world, protocol, regime, count):
     built = make_world(world, REGIMES[regime], protocol)
-    mutable = environments.mutable_fields(built, built.instances(np.arange(5)).map)
+    mutable = environments.mutable_fields(built, instances(built, np.arange(5)))
     assert mutable.shape == (5, built.fields)
     assert (mutable.sum(axis=1) == count).all()
+
+
+GOLDEN, WRAP = 0x9E3779B97F4A7C15, (1 << 64) - 1
+
+
+def split_mix(word):
+    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & WRAP
+    word = (word ^ word >> 27) * 0x94D049BB133111EB & WRAP
+    return word ^ word >> 31
+
+
+def plain_word(seed, world, stream, clock, field):
+    """The word of a draw, in whole numbers of any size."""
+    salt = split_mix(((world << 32) + stream) * GOLDEN & WRAP)
+    key = split_mix(split_mix(seed + GOLDEN & WRAP) ^ salt)
+    return split_mix(key + (clock * 64 + field + 1) * GOLDEN & WRAP)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
@@ -169,15 +186,14 @@ def test_mutable_fields(world, protocol, regime, count):
 def test_drawn_mutation_against_a_plain_count(name, protocol):
     world = make_world(name, REGIMES["S1" if name == "tooldag" else "S2"], protocol)
     seeds = np.array([3, 11])
-    mutable = environments.mutable_fields(world, world.instances(seeds).map)
+    mutable = environments.mutable_fields(world, instances(world, seeds))
     rates = environments.drawn_mutation(world, seeds)
-    key = noise.keys(seeds, world.code, Stream.MUTATION)
-    for row in range(len(seeds)):
+    for row, seed in enumerate(seeds.tolist()):
         events = chances = 0
         for tick in range(world.regime.horizon):
-            for field in range(world.exposed):
+            for field in range(world.fields):
                 if mutable[row, field]:
-                    word = int(noise.word(key[row : row + 1], tick, field)[0])
+                    word = plain_word(seed, world.rules.code, Stream.MUTATION, tick, field)
                     events += (word & 0xFFFFFFFF) < int(world.rates[field] * 2**32 + 0.5)
                     chances += 1
         assert rates[row] == (events / chances if chances else 0)
@@ -197,7 +213,7 @@ def test_effective_mutation_of_an_agent_that_does_nothing(name):
     seeds = np.arange(12)
     ((_, _, recording),) = record([cell], [seeds])
     world = make_world(name, cell.regime, cell.protocol)
-    mutable = environments.mutable_fields(world, world.instances(seeds).map)
+    mutable = environments.mutable_fields(world, instances(world, seeds))
     changed, everywhere = environments.effective_mutation(world, seeds, recording)
     moved = recording.gold[:, 2:] != recording.gold[:, 1:-1]  # it acts at step 0 alone
     for share, counted, size in (

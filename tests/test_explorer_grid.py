@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envprobe_core.agents.profiles import TYPICAL
 from envprobe_core.averages import mean_track
 from envprobe_core.cells import Cell, make_cell, parse_seeds
 from envprobe_core.errors import InputError
@@ -20,13 +21,13 @@ from envprobe_core.explorer.distinct import capped, halving, record_task, run_pl
 from envprobe_core.explorer.episodes import Episodes
 from envprobe_core.explorer.readings import Readings, pooled, take_readings
 from envprobe_core.explorer.replays import Place
+from envprobe_core.explorer.sums import ResampledSums
 from envprobe_core.explorer.vocabulary import vocabulary
 from envprobe_core.intervals import mean_interval
 from envprobe_core.policies import POLICIES, custom_policy
-from envprobe_core.profiles import TYPICAL
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
-from envprobe_core.stats import mean_of_ratios
+from envprobe_core.stats import bootstrap_means, mean_of_ratios
 from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS
 
@@ -113,8 +114,8 @@ def test_reused_trajectories_in_other_regimes(world, protocol, regime):
 def test_a_rule_that_may_look_at_its_budget_is_run_at_each():
     assert not capped(POLICIES["random"])
     assert not capped(POLICIES["periodic"])
-    assert not capped(custom_policy("mine", lambda view: view.s * view.budget[:, None]))
-    assert all(not capped(policy) for policy in POLICIES.values() if policy.begin)
+    assert not capped(custom_policy("mine", lambda view: view.s * view.budget))
+    assert all(not capped(policy) for policy in POLICIES.values() if policy.remembers)
     assert capped(POLICIES["simple"])
     assert capped(POLICIES["judge"])
 
@@ -172,6 +173,19 @@ def test_the_pool_resamples_within_each_world():
     single = [take_readings([one], seeds, resamples=10)[0] for one in pooled(cell)]
     assert reading["n"] == 150
     assert reading["fires"] == np.sum([one["fires"] for one in single], axis=0).tolist()
+
+
+@pytest.mark.parametrize("sizes", [(40,), (25, 25), (30, 20, 2)])
+def test_resampled_means_are_those_of_the_book_to_the_bit(sizes):
+    random = np.random.default_rng(3)
+    columns = random.random((7, sum(sizes)))
+    columns[2], columns[3] = 0.0, columns[3] > 0.5
+    columns[4, : sizes[0]] = columns[1, : sizes[0]]
+    strata = np.repeat(np.arange(len(sizes)), sizes)
+    expected = bootstrap_means(columns.T, strata if len(sizes) > 1 else None, resamples=700)
+    sums = ResampledSums(700)
+    for rows in ([1, 4], [0, 1, 2, 3, 4, 5, 6], [6, 6, 0]):
+        np.testing.assert_array_equal(sums.means(columns[rows], sizes), expected.T[rows])
 
 
 def test_readings_come_in_the_order_asked_whatever_their_shape():
@@ -343,7 +357,8 @@ def test_the_engine_of_a_grid_is_all_that_its_numbers_depend_on():
     from envprobe_core.sources import PACKAGE, engine_sources
 
     found = {path.relative_to(PACKAGE).as_posix() for path in engine_sources(cached.SOURCES)}
-    assert {"rollout.py", "policies.py", "resampling.py", "explorer/distinct.py", "slots.py"} <= found
+    assert {"engine/loop.py", "policies/rules.py", "worlds/graphnav.py", "agents/simulated.py"} <= found
+    assert {"engine/scoring.py", "engine/noise.py", "resampling.py", "explorer/distinct.py"} <= found
     assert not any(name.startswith(("cli/", "sections/", "llm/")) for name in found)
 
 

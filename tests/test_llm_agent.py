@@ -13,15 +13,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from poisoning import poison_gold
 from strategies import cells
 
+from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.cells import Cell, make_cell
+from envprobe_core.engine.recording import Trajectory
+from envprobe_core.engine.records import WAIT
+from envprobe_core.engine.setting import setting_of
 from envprobe_core.errors import InputError
 from envprobe_core.llm import scripted
-from envprobe_core.llm.agent import Tally
+from envprobe_core.llm.agent import LanguageModelAgent, Tally
 from envprobe_core.llm.asking import Answered, Asker, ChatRequest, ModelSettings
 from envprobe_core.llm.driver import run_model
+from envprobe_core.llm.notes import remember
 from envprobe_core.llm.prompts import (
     JUDGE_TITLE,
     LONGEST_ECHO,
@@ -36,13 +40,11 @@ from envprobe_core.llm.situation_reading import read_situation
 from envprobe_core.llm.situations import NEW, UNCHANGED, SituationWriter
 from envprobe_core.logs import encode_episodes
 from envprobe_core.policies import POLICIES
-from envprobe_core.profiles import AgentProfile
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sweep import Piece, Task, score_task, simulate
-from envprobe_core.trajectory import Trajectory
 from envprobe_core.worlds import WORLDS, make_world
-from envprobe_core.worlds.base import WAIT, Values
+from envprobe_core.worlds.base import Values
 
 GOLDEN = Path(__file__).parent / "golden_prompts"
 SETTINGS = ModelSettings("scripted")
@@ -249,8 +251,8 @@ def test_a_situation_reads_back_and_holds_nothing_else(cell: Cell) -> None:
         world = world_of(system.partition("\n")[0])
         read = read_situation(user, world)
         world = make_world(world.name, cell.regime, world.protocol)  # the horizon is told, not read
-        read.mind.remember(read.request.step, read.request.observation)
-        again = SituationWriter(world, read.static).write(read.request, read.mind, read.last_worked)
+        remember(setting_of(cell, world=world), read.block)
+        again = SituationWriter(world, read.block.task).write(read.block, read.last_worked, np.array([0]))
         assert again == [user]
         longest = max(longest, len(user))
     assert longest < 5000
@@ -262,11 +264,40 @@ def test_a_situation_reads_back_and_holds_nothing_else(cell: Cell) -> None:
 def test_poisoned_gold_reaches_no_prompt(
     world: str, policy: str, protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The model is shown observations and answers only: all other gold may be wrong, no byte changes."""
+    """The model is shown observations and answers only: all else may be wrong, no byte changes."""
     cell, seeds = make_cell(world, policy, "S2", PROTOCOLS[protocol]), np.arange(4)
     clean = requests_of(cell, seeds, rows=4)
-    poison_gold(WORLDS[world], monkeypatch)
+    lies = poison_gold(monkeypatch)
     assert requests_of(cell, seeds, rows=4).bodies == clean.bodies
+    assert lies
+
+
+def poison_gold(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let every gold value and the whole hidden state be wrong wherever the agent or its judge is at work."""
+    lies: list[str] = []
+
+    def lied_to(name: str) -> None:
+        asked = getattr(LanguageModelAgent, name)
+
+        async def deceived(self: LanguageModelAgent) -> object:
+            block, domain = self._episodes.block, self._world.domain
+            truth = {part: block[part].copy() for part in ("gold", "state")}
+            block.gold[:, : len(domain)] = (block.gold[:, : len(domain)] + 1) % domain
+            for part in block.state.dtype.names:
+                block.state[part][:] ^= 1
+            false = {part: block[part].tobytes() for part in truth}
+            outcome = await asked(self)
+            for part, told in truth.items():
+                assert block[part].tobytes() == false[part] != told.tobytes()
+                block[part] = told
+            lies.append(name)
+            return outcome
+
+        monkeypatch.setattr(LanguageModelAgent, name, deceived)
+
+    lied_to("propose")
+    lied_to("judge")
+    return lies
 
 
 def test_every_world_has_a_headline_of_its_own() -> None:

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from envprobe_core.agents.base import Reply, Request
-from envprobe_core.belief import BeliefTable
+from envprobe_core.agents.simulated import RISK_LOW
+from envprobe_core.cells import make_cell
+from envprobe_core.engine.records import NONE, TABLE, UNKNOWN, WAIT, new
+from envprobe_core.engine.running import Episodes
 from envprobe_core.llm.agent import LanguageModelAgent
 from envprobe_core.llm.answers import (
     MOST_REASONS,
@@ -19,7 +21,7 @@ from envprobe_core.llm.answers import (
     Update,
     Verdict,
     Vocabulary,
-    apply_update,
+    apply_updates,
     reported_terms,
     response_format,
     write_update,
@@ -30,7 +32,7 @@ from envprobe_core.llm.checking import LONGEST_ANSWER, InvalidAnswer, parse_upda
 from envprobe_core.protocols import PAPER, RELEASED
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS, make_world
-from envprobe_core.worlds.base import NO_ACTION, UNKNOWN, WAIT, Observation, World
+from envprobe_core.worlds.base import World
 
 TOKENS = 512  # of a belief update, Table "Hyperparameter configuration"
 TOOLS = make_world("tooldag", REGIMES["S1"], PAPER)  # 5 tools, 15 fields
@@ -201,17 +203,17 @@ def test_schemas_are_strict(schema: dict[str, object]) -> None:
 
 
 def test_applying_an_update_fades_all_but_what_is_written_and_told() -> None:
-    table = BeliefTable(
-        np.zeros((2, 4), dtype=np.int8),
-        np.full((2, 4), 5, np.uint8),
-        np.array([[50, 1, 100, 100]] * 2, np.uint8),
-    )
-    apply_update(table, 1, Update(((3, 1, 2, 80),), 3, 0, 0, ()), told=2)
-    assert table.value.tolist() == [[0, 0, 0, 0], [0, 0, 0, 1]]
-    assert table.staleness.tolist() == [[5, 5, 5, 5], [5, 5, 5, 2]]
-    assert table.confidence.tolist() == [[50, 1, 100, 100], [47, 0, 100, 80]]
-    apply_update(table, 0, Update((), 100, 0, 0, ()), told=-1)
-    assert table.confidence[0].tolist() == [0, 0, 0, 0]
+    table = new(TABLE, 3)
+    table.staleness[:, :4], table.confidence[:, :4] = 5, (50, 1, 100, 100)
+    told, rest = Update(((3, 1, 2, 80),), 3, 0, 0, ()), Update(((0, UNKNOWN, 0, 0),), 2, 0, 0, ())
+    apply_updates(table, np.array([1, 2]), [told, rest], np.array([2, NONE]))
+    assert table.value[:, :4].tolist() == [[0, 0, 0, 0], [0, 0, 0, 1], [UNKNOWN, 0, 0, 0]]
+    assert table.staleness[:, :4].tolist() == [[5, 5, 5, 5], [5, 5, 5, 2], [0, 5, 5, 5]]
+    assert table.confidence[:, :4].tolist() == [[50, 1, 100, 100], [47, 0, 100, 80], [0, 0, 98, 98]]
+    apply_updates(table, np.array([0]), [Update((), 100, 0, 0, ())], np.array([NONE]))
+    assert table.confidence[0, :4].tolist() == [0, 0, 0, 0]
+    assert not table.value[:, 4:].any()
+    assert not table.confidence[:, 4:].any()
 
 
 def test_reported_terms_follow_the_public_codes_formula() -> None:
@@ -279,29 +281,15 @@ class Says:
         return Answered(self.text)
 
 
-def at_once(waiting: Coroutine[object, object, Reply]) -> Reply:
+def at_once(waiting: Coroutine[object, object, None]) -> None:
     """Finish what never has to wait."""
-    try:
+    with pytest.raises(StopIteration):
         waiting.send(None)
-    except StopIteration as finished:
-        return finished.value
-    raise AssertionError("it waits")
 
 
 SAYS = Says()
-STATIC = RELEASED_TOOLS.instances([0]).map
-AGENT = LanguageModelAgent(RELEASED_TOOLS, STATIC, np.arange(1), SAYS, ModelSettings("m", reasks=0))
-NOTHING_SEEN = np.zeros((1, RELEASED_TOOLS.fields), dtype=bool)
-OBSERVATION = Observation(
-    NOTHING_SEEN,
-    np.full((1, RELEASED_TOOLS.fields), UNKNOWN, dtype=np.int8),
-    np.zeros(1, dtype=np.int64),
-    np.array([NO_ACTION]),
-    np.array([False]),
-    np.zeros(1, dtype=np.int64),
-    False,
-    np.array([True]),
-)
+EPISODES = Episodes(make_cell("tooldag", "no-probe", "S1", RELEASED), np.arange(1))
+AGENT = LanguageModelAgent(EPISODES, SAYS, ModelSettings("m", reasks=0))
 
 
 @settings(max_examples=1_000, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -312,33 +300,38 @@ def test_ten_thousand_answers_are_each_applied_or_counted(answers: list[str]) ->
 
 
 def applied_or_counted(text: str) -> None:
-    values = np.full((1, RELEASED_TOOLS.fields), UNKNOWN, dtype=np.int8)
-    values[0, :3] = 1
-    table = BeliefTable(
-        values, np.full_like(values, 4, dtype=np.uint8), np.full_like(values, 50, dtype=np.uint8)
-    )
+    fields = RELEASED_TOOLS.fields
+    block = EPISODES.block
+    table, sight = block.table[0], block.sight[0]
+    table.value[:fields], table.staleness[:fields], table.confidence[:fields] = UNKNOWN, 4, 50
+    table.value[:3] = 1
+    block.action[0], block.risk[0] = 3, 1
+    sight.c[:fields] = sight.d[:fields] = 1.0
     before = np.stack([table.value, table.staleness, table.confidence])
     counted = int(AGENT.tally.invalid_updates[0])
     SAYS.text = text
-    reply = at_once(AGENT.answer(Request(1, table, OBSERVATION, np.array([-1]))))
+    at_once(AGENT.propose())
     after = np.stack([table.value, table.staleness, table.confidence])
-    assert reply.criticality is not None
-    assert reply.dependency is not None
+    assert (after[:, fields:] == before[:, fields:]).all()
     if AGENT.tally.invalid_updates[0] > counted:
         assert (after == before).all()
-        assert reply.action.tolist() == [WAIT]
-        assert not reply.criticality.any()
-        assert not reply.dependency.any()
+        assert (block.action[0], block.risk[0]) == (WAIT, RISK_LOW)
+        assert not sight.c[:fields].any()
+        assert not sight.d[:fields].any()
         return
     update = parse_update(text, VOCABULARY)  # what was not counted has a meaning, and that was applied
-    assert reply.action[0] == update.action
-    assert reply.risk[0] == update.risk
+    assert block.action[0] == update.action
+    assert block.risk[0] == update.risk
     for field, value, staleness, confidence in update.entries:
-        assert after[:, 0, field].tolist() == [value, staleness, confidence]
+        assert after[:, field].tolist() == [value, staleness, confidence]
     written = {entry[0] for entry in update.entries}
-    rest = [field for field in range(RELEASED_TOOLS.fields) if field not in written]
-    assert (after[:2, 0, rest] == before[:2, 0, rest]).all()
-    assert (after[2, 0, rest] == max(50 - update.fade, 0)).all()
-    assert ((table.value >= UNKNOWN) & (table.value < RELEASED_TOOLS.domain)).all()
-    assert (reply.criticality <= 1).all()
-    assert (reply.dependency <= 1).all()
+    rest = [field for field in range(fields) if field not in written]
+    assert (after[:2, rest] == before[:2, rest]).all()
+    assert (after[2, rest] == max(50 - update.fade, 0)).all()
+    values = table.value[:fields]
+    assert ((values >= UNKNOWN) & (values < RELEASED_TOOLS.domain)).all()
+    c, d = reported_terms(update, values != UNKNOWN)
+    np.testing.assert_array_equal(sight.c[:fields], c)
+    np.testing.assert_array_equal(sight.d[:fields], d)
+    assert (c <= 1).all()
+    assert (d <= 1).all()

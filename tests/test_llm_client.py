@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from serving import scripted
 
+from envprobe_core.cells import make_cell
+from envprobe_core.engine.running import Episodes
 from envprobe_core.errors import InputError
 from envprobe_core.llm.asking import Answered, ChatRequest, ModelSettings
 from envprobe_core.llm.auditing import check_store, read_stats
@@ -26,11 +28,10 @@ from envprobe_core.llm.prompts import update_request, update_system
 from envprobe_core.llm.reading import Completion, Fault, Tokens, read_response
 from envprobe_core.llm.retries import Patience, retry_after
 from envprobe_core.llm.scripted import answer
-from envprobe_core.llm.situations import SituationWriter
+from envprobe_core.llm.situations import NONE_YET, SituationWriter
 from envprobe_core.llm.stopping import MissingAnswerError, RunStoppedError
 from envprobe_core.llm.store import AnswerStore
 from envprobe_core.protocols import PAPER
-from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import make_world
 
 KEY = "sk-secret/of+the=tests-0123456789"
@@ -47,27 +48,13 @@ def requests() -> list[ChatRequest]:
     """First situations of some episodes, as the agent asks about them."""
     import numpy as np
 
-    from envprobe_core.agents.base import Request
-    from envprobe_core.agents.simulated import MINDS
-    from envprobe_core.belief import BeliefTable
-    from envprobe_core.worlds.base import NO_ACTION
-
-    world = make_world("tooldag", REGIMES["S1"], PAPER)
-    rows = 8
-    instance = world.instances(np.arange(rows))
-    state = world.start(instance)
-    gold, everyone = world.gold(instance, state), np.ones(rows, dtype=bool)
-    draws = np.zeros(rows, dtype=np.uint64)
-    seen = world.observe(
-        instance, state, gold, draws, np.full(rows, NO_ACTION), ~everyone, world.place(state), everyone
-    )
-    table = BeliefTable.known(gold, everyone[:, None])
-    asked = Request(0, table, seen, np.full(rows, -1))
-    texts = SituationWriter(world, instance.map).write(
-        asked, MINDS["tooldag"](world, instance.map), np.full(rows, -1)
-    )
+    cell, seeds = make_cell("tooldag", "no-probe", "S1", PAPER), np.arange(8)
+    world, block = make_world(cell.world, cell.regime, cell.protocol), Episodes(cell, seeds).block
+    texts = SituationWriter(world, block.task).write(block, np.full(8, NONE_YET), seeds)
     system = update_system(world)
-    return [update_request(ModelSettings("m"), system, text, seed) for seed, text in enumerate(texts)]
+    asked = [update_request(ModelSettings("m"), system, text, seed) for seed, text in enumerate(texts)]
+    answer(asked[0])  # so that what answers is compiled before a client waits for it
+    return asked
 
 
 def opened(

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from strategies import cells, seeds
-from twinning import simulate_cell
 
 from envprobe_core.cells import Cell, make_cell
+from envprobe_core.engine.recording import Trajectory
+from envprobe_core.engine.running import record
 from envprobe_core.logreading import DamagedLogError, LoggedEpisodes, read_log
 from envprobe_core.logs import (
     DECISION_KEYS,
@@ -29,7 +30,6 @@ from envprobe_core.logs import (
     log_header,
 )
 from envprobe_core.protocols import RELEASED
-from envprobe_core.trajectory import Trajectory
 
 SEEDS = np.array([2, 3, 5, 8])
 CELL = make_cell("tooldag", "simple", protocol=RELEASED)
@@ -37,7 +37,7 @@ FIRST = 2  # the number of the line with t = 0 of the first seed
 
 
 def write_log(path: Path, cell: Cell, some: np.ndarray) -> Trajectory:
-    trajectory = simulate_cell(cell, some)
+    trajectory = record(cell, some)
     text = encode_episodes(trajectory, some)
     parts = [
         encode_line(log_header(cell, some)),
@@ -84,10 +84,14 @@ def test_a_log_gives_back_the_trajectory(
     written = write_log(path, cell, some)
     (read,) = read_all(path, cell, some)
     assert read.seeds.tolist() == some.tolist()
-    for field in fields(Trajectory):
-        ours, theirs = getattr(read.trajectory, field.name), getattr(written, field.name)
-        np.testing.assert_array_equal(ours, theirs, err_msg=field.name)
-        assert ours.dtype == theirs.dtype, field.name
+    parts = [field.name for field in fields(Trajectory) if field.name != "measures"]
+    of_log, of_run = (
+        {name: getattr(made, name) for name in parts} | made.measures for made in (read.trajectory, written)
+    )
+    assert list(of_log) == list(of_run)
+    for name, values in of_run.items():
+        np.testing.assert_array_equal(of_log[name], values, err_msg=name)
+        assert of_log[name].dtype == values.dtype, name
 
 
 def test_a_log_of_many_episodes_comes_in_blocks(tmp_path: Path) -> None:
@@ -106,7 +110,7 @@ def test_a_log_of_many_episodes_comes_in_blocks(tmp_path: Path) -> None:
 
 def test_lines_state_what_happened(log: Path) -> None:
     header, *steps, footer = lines_of(log)
-    trajectory = simulate_cell(CELL, SEEDS)
+    trajectory = record(CELL, SEEDS)
     assert header["world"] == "tooldag"
     assert header["fields"][0] == "loaded(0)"
     assert header["actions"][8] == "call(8)"
@@ -137,7 +141,7 @@ def test_lines_state_what_happened(log: Path) -> None:
 
 def test_a_policy_without_a_score_logs_null() -> None:
     cell = make_cell("graphnav", "random")
-    first = encode_episodes(simulate_cell(cell, SEEDS), SEEDS).splitlines()[0]
+    first = encode_episodes(record(cell, SEEDS), SEEDS).splitlines()[0]
     assert json.loads(first)["score"] is None
 
 
@@ -151,7 +155,7 @@ def test_check_sums_are_those_of_the_definition(log: Path) -> None:
 
 
 def test_the_bytes_do_not_depend_on_how_episodes_are_joined() -> None:
-    trajectory = simulate_cell(CELL, SEEDS)
+    trajectory = record(CELL, SEEDS)
     halves = [encode_episodes(trajectory.rows(part), SEEDS[part]) for part in (slice(0, 1), slice(1, 4))]
     assert b"".join(halves) == encode_episodes(trajectory, SEEDS)
     assert compress(halves[0]) == compress(halves[0])

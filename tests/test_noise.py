@@ -2,15 +2,60 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from envprobe_core import noise
-from envprobe_core.noise import Stream
+from envprobe_core.engine import noise
+from envprobe_core.engine.compiling import entry
+from envprobe_core.engine.noise import STREAMS, Stream, level16, level32
+from envprobe_core.engine.records import FIELDS
 
 GOLDEN = 0x9E3779B97F4A7C15
 WRAP = (1 << 64) - 1
+SLOTS = int(noise.SLOTS)
+
+
+@entry
+def draw_words(seeds, code, stream, clocks, words):
+    """Fill in the words of a stream, [seed, clock, field]."""
+    keys = np.zeros(STREAMS, np.uint64)
+    for row in range(len(seeds)):
+        noise.stream_keys(seeds[row], code, keys)
+        for i in range(len(clocks)):
+            for field in range(words.shape[2]):
+                words[row, i, field] = noise.draw(keys[stream], clocks[i], field)
+
+
+@entry
+def count_words(seeds, code, stream, words):
+    """Fill in the words that are numbered 0, 1, ..., [seed, number]."""
+    keys = np.zeros(STREAMS, np.uint64)
+    for row in range(len(seeds)):
+        noise.stream_keys(seeds[row], code, keys)
+        for number in range(words.shape[1]):
+            words[row, number] = noise.numbered(keys[stream], number)
+
+
+@entry
+def finish(word):
+    return noise.mix(word)
+
+
+@entry
+def take_apart(word, count, level, parts):
+    """Fill in the four quarters, a choice by each, one by the upper half, and whether an event happens."""
+    for which in range(4):
+        parts[which] = noise.quarter(word, which)
+        parts[4 + which] = noise.quarter_choice(word, which, count)
+    parts[8] = noise.choice(word, count)
+    parts[9] = noise.happens(word, level)
+
+
+def words_of(seeds: list[int], world: int, stream: Stream, clocks: list[int], fields: int) -> np.ndarray:
+    words = np.zeros((len(seeds), len(clocks), fields), dtype=np.uint64)
+    draw_words(np.array(seeds, dtype=np.int64), world, int(stream), np.array(clocks), words)
+    return words
 
 
 def split_mix(state: int) -> int:
@@ -23,60 +68,55 @@ def split_mix(state: int) -> int:
 def naive_word(seed: int, world: int, stream: int, clock: int, field: int) -> int:
     salt = split_mix((((world << 32) + stream) * GOLDEN) & WRAP)
     key = split_mix(split_mix((seed + GOLDEN) & WRAP) ^ salt)
-    return split_mix((key + (clock * noise.FIELD_SLOTS + field + 1) * GOLDEN) & WRAP)
+    return split_mix((key + (clock * SLOTS + field + 1) * GOLDEN) & WRAP)
 
 
 def test_the_finalizer_is_the_published_one() -> None:
     # first outputs of SplitMix64 from state 0 and from state 1234567, as published with the algorithm
-    assert split_mix(GOLDEN) == 0xE220A8397B1DCDAF
-    assert split_mix((1234567 + GOLDEN) & WRAP) == 6457827717110365317
+    for state, word in ((0, 0xE220A8397B1DCDAF), (1234567, 6457827717110365317)):
+        assert split_mix((state + GOLDEN) & WRAP) == word
+        assert int(finish(np.uint64(state) + np.uint64(GOLDEN))) == word
 
 
-@given(
-    st.integers(0, 2**63 - 1),
-    st.integers(1, 3),
-    st.sampled_from(list(Stream)),
-    st.integers(0, 60),
-    st.integers(0, 63),
-)
-def test_every_way_to_draw_gives_the_same_word(
-    seed: int, world: int, stream: Stream, clock: int, field: int
-) -> None:
-    key = noise.keys([seed], world, stream)
-    expected = naive_word(seed, world, stream, clock, field)
-    assert int(noise.word(key, clock, field)[0]) == expected
-    assert int(noise.words(key, clock, 64)[0, field]) == expected
-    assert int(noise.words(key, np.array([clock]), 64)[0, field]) == expected
-    assert int(noise.at_clock(noise.field_keys(key, 64)[:, field], clock)[0]) == expected
-    if clock == 0:
-        assert int(noise.wide_words(key, 64)[0, field]) == expected
-
-
-@given(st.integers(0, 2**64 - 1), st.integers(1, 1000))
-def test_parts_of_a_word(word: int, count: int) -> None:
-    drawn = np.array([word], dtype=np.uint64)
-    assert int(noise.low(drawn)[0]) == word & 0xFFFFFFFF
-    assert int(noise.high_choice(drawn, count)[0]) == (word >> 32) * count >> 32
-    assert [int(noise.quarter(drawn, i)[0]) for i in range(4)] == [
-        (word >> 16 * i) & 0xFFFF for i in range(4)
+@settings(deadline=None)
+@given(st.integers(0, 2**63 - 1), st.integers(1, 3), st.sampled_from(Stream), st.integers(0, 60))
+def test_words_are_those_of_plain_integers(seed: int, world: int, stream: Stream, clock: int) -> None:
+    expected = [naive_word(seed, world, stream, clock, field) for field in range(SLOTS)]
+    assert words_of([seed], world, stream, [clock], SLOTS)[0, 0].tolist() == expected
+    first = np.zeros((1, 4 * SLOTS), dtype=np.uint64)
+    count_words(np.array([seed]), world, int(stream), first)
+    number = clock % 4 * SLOTS  # words are numbered on from clock to clock
+    assert first[0, number : number + SLOTS].tolist() == [
+        naive_word(seed, world, stream, clock % 4, field) for field in range(SLOTS)
     ]
-    chosen = noise.quarter_choice(noise.quarter(drawn, 1), count)
-    assert int(chosen[0]) == ((word >> 16) & 0xFFFF) * count >> 16
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**64 - 1), st.integers(1, 1000), st.floats(0.0, 1.0))
+def test_parts_of_a_word(word: int, count: int, probability: float) -> None:
+    parts = np.zeros(10, dtype=np.int64)
+    take_apart(np.uint64(word), count, level32(probability), parts)
+    quarters = [(word >> 16 * i) & 0xFFFF for i in range(4)]
+    assert parts[:4].tolist() == quarters
+    assert parts[4:8].tolist() == [quarter * count >> 16 for quarter in quarters]
+    assert parts[8] == (word >> 32) * count >> 32
+    assert parts[9] == ((word & 0xFFFFFFFF) < int(level32(probability)))
 
 
 @pytest.mark.parametrize("probability", [0.0, 0.02, 0.1, 0.3, 0.5, 1.0])
 def test_levels_give_their_probability(probability: float) -> None:
-    assert abs(int(noise.level32(probability)) / 2**32 - probability) < 2**-32
-    assert abs(int(noise.level16(probability)) / 2**16 - probability) <= 2**-17
-    draws = noise.words(noise.keys(np.arange(2000), 1, Stream.MUTATION), 3, 20).ravel()
-    hits = int((noise.low(draws) < noise.level32(probability)).sum())
-    assert stats.binomtest(hits, draws.size, probability).pvalue > 1e-6
+    assert abs(int(level32(probability)) / 2**32 - probability) < 2**-32
+    assert abs(level16(probability) / 2**16 - probability) <= 2**-17
+    draws = words_of(list(range(2000)), 1, Stream.MUTATION, [3], 20).ravel()
+    low, high = draws & np.uint64(0xFFFFFFFF), draws >> np.uint64(48)
+    for hits in (low < level32(probability), high < level16(probability)):
+        assert stats.binomtest(int(hits.sum()), draws.size, probability).pvalue > 1e-6
 
 
 def test_draws_are_uniform_and_streams_unrelated() -> None:
-    seeds = np.arange(20_000)
+    seeds = list(range(20_000))
     columns = [
-        (noise.word(noise.keys(seeds, world, stream), clock, field) >> np.uint64(11)) * 2.0**-53
+        (words_of(seeds, world, stream, [clock], field + 1)[:, 0, field] >> np.uint64(11)) * 2.0**-53
         for world, stream, clock, field in [
             (1, Stream.MUTATION, 0, 0),
             (1, Stream.MUTATION, 0, 1),
@@ -91,6 +131,7 @@ def test_draws_are_uniform_and_streams_unrelated() -> None:
     assert np.abs(correlations).max() < 5 / np.sqrt(len(seeds))
 
 
-def test_neighbouring_seeds_share_no_words() -> None:
-    words = noise.words(noise.keys(np.arange(500), 1, Stream.WRITE), 0, 64)
-    assert len(np.unique(words)) == words.size
+def test_neighbouring_seeds_clocks_and_streams_share_no_words() -> None:
+    words = [words_of(list(range(500)), 1, stream, [0, 1], SLOTS) for stream in Stream]
+    assert len(np.unique(words)) == np.size(words)
+    assert FIELDS <= SLOTS

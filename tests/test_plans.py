@@ -1,19 +1,19 @@
 """Shortest plans: cases by hand, a plain search that only knows `act`, and a proof by neighbours."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from envprobe_core import noise
-from envprobe_core.noise import Stream
-from envprobe_core.plans import UNREACHABLE, chain_length, plan_length, state_from_gold
+from envprobe_core import worlds
+from envprobe_core.engine.compiling import entry
+from envprobe_core.engine.noise import MUTATION, STREAMS, stream_keys
+from envprobe_core.engine.records import NONE, Word, new
+from envprobe_core.instances import INSTANCES, act, gold_of, instances, rules_of, states_of, succeeded
+from envprobe_core.plans import UNREACHABLE, chain_length, plan_length
 from envprobe_core.protocols import PAPER, RELEASED
 from envprobe_core.regimes import HIGH, REGIMES
 from envprobe_core.worlds import WORLDS, make_world
-from envprobe_core.worlds.graphnav import GraphInstance, GraphMap, GraphState
-from envprobe_core.worlds.objectstate import RoomInstance, RoomMap, RoomState
-from envprobe_core.worlds.tooldag import ToolInstance, ToolMap, ToolState
 
 SHAKEN = {  # small and large worlds in which much mutates
     "small": replace(REGIMES["S1"], mutation=HIGH),
@@ -22,55 +22,70 @@ SHAKEN = {  # small and large worlds in which much mutates
 }
 
 
-def pick(state, rows):
-    return type(state)(*(getattr(state, field.name)[rows] for field in fields(state)))
+def place_of(world, states):
+    """Where the agent is in each state."""
+    return {"tooldag": lambda: np.zeros(states.shape, int), "objectstate": lambda: states["room"],
+            "graphnav": lambda: states["node"]}[world.name]()  # fmt: skip
 
 
-def search(world, seed, state, avoid=""):
-    """Breadth-first search over whole states by `act` alone, from the state of one row."""
+def neighbours_of(world, instance, states, actions):
+    """The states after each action, [row, state * action], and which of the actions were valid."""
+    return act(
+        world, instance, np.repeat(states, len(actions), axis=1),
+        np.tile(actions, (len(states), states.shape[1])),
+    )  # fmt: skip
+
+
+def search(world, instance, state, avoid=""):
+    """Breadth-first search over whole states by `act` alone, from one state [1, 1] of one instance [1]."""
     actions = np.array([i for i, name in enumerate(world.action_names) if not avoid or avoid not in name])
-    seen, frontier, length = set(), state, 0
+    seen, frontier, length = {state[0, 0].tobytes()}, state, 0
     while True:
-        rows = len(world.place(frontier))
-        instance = world.instances(np.full(rows, seed))
-        if world.succeeded(instance, frontier).any():
+        if succeeded(world, instance, frontier).any():
             return length
-        every = pick(frontier, np.repeat(np.arange(rows), len(actions)))
-        instance = world.instances(np.full(rows * len(actions), seed))
-        after, valid = world.act(instance, every, np.tile(actions, rows))
-        gold, place = world.gold(instance, after), world.place(after)
-        new = []
-        for row in np.flatnonzero(valid):
-            signature = (gold[row].tobytes(), int(place[row]))
+        after, valid = neighbours_of(world, instance, frontier, actions)
+        new_ones = []
+        for i in np.flatnonzero(valid[0]):
+            signature = after[0, i].tobytes()
             if signature not in seen:
                 seen.add(signature)
-                new.append(row)
-        if not new:
+                new_ones.append(i)
+        if not new_ones:
             return UNREACHABLE
-        frontier, length = pick(after, np.array(new)), length + 1
+        frontier, length = after[:, new_ones], length + 1
+
+
+@entry
+def mutate(world, instance, states, seeds, tick):
+    keys = np.zeros(STREAMS, Word)
+    for row in range(len(seeds)):
+        stream_keys(seeds[row], world.code, keys)
+        worlds.mutate(world, instance[row].task, states[row, 0], keys[MUTATION], tick)
 
 
 def shaken(world, seeds, ticks, generator):
-    """A state a seed after some ticks of mutation and random actions, with the instances."""
-    instance = world.instances(seeds)
-    state = world.start(instance)
-    key = noise.keys(seeds, world.code, Stream.MUTATION)
+    """The instances, and a state each after some ticks of mutation and random actions, [row, 1]."""
+    instance = instances(world, seeds)
+    states = instance.state[:, None]
     for tick in range(ticks):
-        state, _ = world.act(instance, state, generator.integers(0, world.actions, len(seeds)))
-        words = noise.words(key, tick, world.exposed)
-        state = world.mutate(instance, state, words, np.ones(len(seeds), dtype=bool))
-    return instance, state
+        states, _ = act(world, instance, states, generator.integers(0, world.actions, (len(seeds), 1)))
+        mutate(rules_of(world), instance, states, seeds, tick)
+    return instance, states
 
 
 # --- by hand ----------------------------------------------------------------------------------
 
 
+def length_of(world, instance):
+    return plan_length(world, instance, instance.state[:, None])[0, 0]
+
+
 def tools(needs, loaded=0, complete=0):
-    matrix = np.zeros((1, 5, 5), dtype=bool)
+    instance = new(INSTANCES["tooldag"], 1)
     for tool, before in needs:
-        matrix[0, tool, before] = True
-    state = ToolState(np.array([loaded], dtype=np.int32), np.array([complete], dtype=np.int32))
-    return plan_length(make_world("tooldag", REGIMES["S1"], PAPER), ToolInstance(ToolMap(matrix)), state)[0]
+        instance.task.needs[0, tool] |= 1 << before
+    instance.state.loaded, instance.state.complete = loaded, complete
+    return length_of(make_world("tooldag", REGIMES["S1"], PAPER), instance)
 
 
 def test_tools_by_hand():
@@ -88,16 +103,13 @@ ROOM_WORLD = make_world("objectstate", REGIMES["S1"], PAPER)  # 5 rooms; key 0, 
 
 
 def rooms(room, places, locked=(), keys=None):
-    key_of_door = np.full((1, 4), -1)
-    door_of_key = np.full((1, 2), -1)
+    instance = new(INSTANCES["objectstate"], 1)
+    (task,), (state,) = instance.task, instance.state
+    task.key_of_door[:] = task.door_of_key[:] = NONE
     for key, door in (keys or {}).items():
-        key_of_door[0, door], door_of_key[0, key] = key, door
-    static = RoomMap(5, 2, 4, 3, key_of_door, door_of_key)
-    shut = np.zeros((1, 4), dtype=bool)
-    shut[0, list(locked)] = True
-    state = RoomState(np.array([room]), np.array([places]), shut)
-    instance = RoomInstance(static, np.array([room]), np.array([places]))
-    return plan_length(ROOM_WORLD, instance, state)[0]
+        task.key_of_door[door], task.door_of_key[key] = key, door
+    state.room, state.location[:4], state.locked = room, places, sum(1 << door for door in locked)
+    return length_of(ROOM_WORLD, instance)
 
 
 @pytest.mark.parametrize(
@@ -128,14 +140,17 @@ def test_rooms_by_hand(case, length):
 
 def graph(node, locations, locked=()):
     """A path 0-1-2-3-4-5 with a short cut 1-4; edge 1-2 needs key 0, edge 1-4 needs key 1."""
-    ends = np.array([[[0, 1], [1, 2], [1, 4], [2, 3], [3, 4], [4, 5]]])
-    key_of_edge = np.array([[-1, 0, 1, -1, -1, -1]])
-    static = GraphMap(6, 2, ends, key_of_edge, np.array([[1, 2]]), np.array([0]), np.array([5]))
-    shut = np.zeros((1, 6), dtype=bool)
-    shut[0, list(locked)] = True
-    state = GraphState(np.array([node]), np.array([locations]), shut)
-    world = make_world("graphnav", REGIMES["S1"], PAPER)
-    return plan_length(world, GraphInstance(static, np.array([locations])), state)[0]
+    instance = new(INSTANCES["graphnav"], 1)
+    (task,), (state,) = instance.task, instance.state
+    for edge, ends in enumerate([(0, 1), (1, 2), (1, 4), (2, 3), (3, 4), (4, 5)]):
+        for here, there in (ends, ends[::-1]):
+            number = task.neighbours[here]
+            task.neighbour[here, number], task.edge[here, number] = there, edge
+            task.neighbours[here] += 1
+    task.key_of_edge[:6] = [-1, 0, 1, -1, -1, -1]
+    task.start, task.target = 0, 5
+    state.node, state.location[:2], state.locked[list(locked)] = node, locations, 1
+    return length_of(make_world("graphnav", REGIMES["S1"], PAPER), instance)
 
 
 @pytest.mark.parametrize(
@@ -161,10 +176,10 @@ def test_graphs_by_hand(case, length):
 @pytest.mark.parametrize("protocol", [PAPER, RELEASED], ids=lambda protocol: protocol.name)
 def test_small_instances_against_brute_force(name, protocol):
     world = make_world(name, REGIMES["S1"], protocol)
-    seeds = np.arange(8)
-    lengths = chain_length(world, seeds)
-    for seed, length in zip(seeds, lengths, strict=True):
-        assert search(world, seed, world.start(world.instances([seed]))) == length
+    instance, lengths = instances(world, np.arange(8)), chain_length(world, np.arange(8))
+    for row, length in enumerate(lengths):
+        one = instance[row : row + 1]
+        assert search(world, one, one.state[:, None]) == length
 
 
 @pytest.mark.parametrize(("name", "avoid"), [("tooldag", ""), ("objectstate", "box"), ("graphnav", "")])
@@ -172,11 +187,11 @@ def test_shaken_states_against_brute_force(name, avoid):
     """Any gold state, those from which the goal cannot be reached included."""
     world = make_world(name, SHAKEN["small"], PAPER)
     seeds = np.arange(300, 314)
-    instance, state = shaken(world, seeds, 6, np.random.default_rng(1))
-    lengths = plan_length(world, instance, state)
+    instance, states = shaken(world, seeds, 6, np.random.default_rng(1))
+    lengths = plan_length(world, instance, states)[:, 0]
     for row, seed in enumerate(seeds):
-        found = search(world, seed, pick(state, np.array([row])), avoid)
-        assert found == lengths[row], (name, seed)
+        part = slice(row, row + 1)
+        assert search(world, instance[part], states[part], avoid) == lengths[row], (name, seed)
 
 
 @pytest.mark.parametrize("size", SHAKEN)
@@ -184,26 +199,21 @@ def test_shaken_states_against_brute_force(name, avoid):
 def test_the_length_is_a_distance(name, size):
     """Zero at the goal alone, and elsewhere one more than at the best neighbour: so it is exact."""
     world = make_world(name, SHAKEN[size], PAPER)
-    seeds = np.arange(500, 560)
-    _, state = shaken(world, seeds, 7, np.random.default_rng(2))
-    instance = world.instances(seeds)
-    length = plan_length(world, instance, state)
-    np.testing.assert_array_equal(length == 0, world.succeeded(instance, state))
-    actions = world.actions
-    every = pick(state, np.repeat(np.arange(len(seeds)), actions))
-    repeated = world.instances(np.repeat(seeds, actions))
-    after, _ = world.act(repeated, every, np.tile(np.arange(actions), len(seeds)))
-    neighbours = plan_length(world, repeated, after).reshape(len(seeds), actions)
+    instance, states = shaken(world, np.arange(500, 560), 7, np.random.default_rng(2))
+    length = plan_length(world, instance, states)
+    np.testing.assert_array_equal(length == 0, succeeded(world, instance, states))
+    after, _ = neighbours_of(world, instance, states, np.arange(world.actions))
+    nearest = plan_length(world, instance, after).min(axis=1, keepdims=True)
     away = length > 0
-    np.testing.assert_array_equal(neighbours.min(axis=1)[away] + 1, length[away])
+    np.testing.assert_array_equal(nearest[away] + 1, length[away])
     assert np.isfinite(length).any()
 
 
 def test_some_shaken_states_cannot_be_solved():
     """So that the tests above really meet infinity."""
     world = make_world("objectstate", SHAKEN["large"], PAPER)
-    instance, state = shaken(world, np.arange(200), 10, np.random.default_rng(3))
-    assert np.isinf(plan_length(world, instance, state)).any()
+    instance, states = shaken(world, np.arange(200), 10, np.random.default_rng(3))
+    assert np.isinf(plan_length(world, instance, states)).any()
 
 
 # --- what it is for ---------------------------------------------------------------------------
@@ -232,15 +242,6 @@ def test_the_public_codes_tool_world_needs_fewer():
 @pytest.mark.parametrize("name", WORLDS)
 def test_a_state_comes_back_from_its_gold_values(name):
     world = make_world(name, SHAKEN["medium"], PAPER)
-    seeds = np.arange(40)
-    instance, state = shaken(world, seeds, 9, np.random.default_rng(4))
-    again = state_from_gold(world, world.gold(instance, state), world.place(state))
-    for field in fields(state):
-        np.testing.assert_array_equal(getattr(again, field.name), getattr(state, field.name))
-
-
-def test_other_worlds_are_refused():
-    with pytest.raises(TypeError, match="no plan search for object"):
-        plan_length(object(), None, None)
-    with pytest.raises(TypeError, match="no state of object"):
-        state_from_gold(object(), None, None)
+    instance, states = shaken(world, np.arange(40), 9, np.random.default_rng(4))
+    again = states_of(world, gold_of(world, instance, states), place_of(world, states))
+    assert again.tobytes() == states.tobytes()

@@ -30,7 +30,7 @@ from envprobe_core.notebooks import ROOT, plan, read_section
 from envprobe_core.panel import Panel
 from envprobe_core.paper import paper_value
 from envprobe_core.policies import POLICIES
-from envprobe_core.profiles import PROFILES, AgentProfile
+from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.stats import mcnemar_exact
 
 SECTIONS = ("environments", "main-results")

@@ -18,7 +18,9 @@ from envprobe_core.intervals import mean_interval, wilson
 from envprobe_core.metrics import right_fields
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS, RELEASED
-from envprobe_core.scoring import DIGEST_KEY, Columns, outcome_digest
+from envprobe_core.engine.scoring import DIGEST_KEY
+from envprobe_core.engine.recording import Columns
+from envprobe_core.scoring import outcome_digest
 from envprobe_core.summary import HASHED, ROW_KEYS, result_hash, summarise, total_hash
 from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS

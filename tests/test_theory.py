@@ -13,7 +13,8 @@ from hypothesis import assume, given, settings
 
 from envprobe_core.cells import make_cell
 from envprobe_core.errors import InputError
-from envprobe_core.plans import chain_length, plan_length, state_from_gold
+from envprobe_core.instances import act, instances, states_of, succeeded
+from envprobe_core.plans import chain_length, plan_length
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.sweep import Piece, Task, simulate
 from envprobe_core.theory import (
@@ -31,6 +32,7 @@ from envprobe_core.theory import (
     text,
     verdicts,
 )
+from envprobe_core.worlds import make_world
 
 WORLDS = ("tooldag", "objectstate", "graphnav")
 PROTOCOLS = ("paper", "observed", "released")
@@ -350,21 +352,19 @@ def test_effective_actions_by_replaying_each_action(world: str) -> None:
     cell = make_cell(world, "simple", "R1", parse_protocol("paper"))
     seeds = np.arange(8, dtype=np.int64)
     engine = simulate(Task((Piece(0, cell, seeds),)))
-    from envprobe_core.worlds import make_world
-
     built = make_world(world, cell.regime, cell.protocol)
     counted = displacement.effective_actions(built, seeds, engine)
     for row, seed in enumerate(seeds):
-        instance = built.instances(np.array([seed]))
+        instance = instances(built, [seed])
         done, effective = False, 0
         for step in range(cell.regime.horizon):
-            state = state_from_gold(built, engine.gold[[row], step], engine.place[[row], step])
-            done = done or bool(built.succeeded(instance, state)[0])
+            state = states_of(built, engine.gold[[row], [step]][None], engine.place[[row], [step]][None])
+            done = done or bool(succeeded(built, instance, state)[0, 0])
             if engine.valid[row, step] and not done:
-                after, worked = built.act(instance, state, engine.action[[row], step].astype(np.int64))
-                assert worked[0]
+                after, worked = act(built, instance, state, engine.action[[row], [step]][None])
+                assert worked[0, 0]
                 effective += (
-                    plan_length(built, instance, state)[0] - 1 == plan_length(built, instance, after)[0]
+                    plan_length(built, instance, state)[0, 0] - 1 == plan_length(built, instance, after)[0, 0]
                 )
         assert counted[row] == effective
 

@@ -1,8 +1,6 @@
 """VoI: its belief and prices by hand, its decisions against the twin and under any arrangement of rows."""
 
-import copy
 from dataclasses import replace
-from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -12,31 +10,74 @@ from strategies import cells, seeds
 from twinning import assert_same, simulate_cell, twin_episodes
 
 from envprobe_core.cells import Cell, make_cell
-from envprobe_core.policies import POLICIES, ValueOfInformation, value_policy
+from envprobe_core.engine import driving
+from envprobe_core.engine.compiling import entry
+from envprobe_core.engine.noise import level32
+from envprobe_core.engine.records import FIELDS, NONE, UNKNOWN
+from envprobe_core.engine.running import Episodes, record, walk
+from envprobe_core.engine.setting import setting_of
+from envprobe_core.policies import POLICIES, value_policy, voi
+from envprobe_core.policies.voi import FINISH, PACE, PRIOR_CHANGES, PRIOR_STEPS
 from envprobe_core.protocols import OBSERVED, PAPER, RELEASED
-from envprobe_core.regimes import REGIMES
-from envprobe_core.sweep import Piece, Task, run_cells, simulate
-from envprobe_core.voi.belief import PRIOR_CHANGES, PRIOR_STEPS, ChangePointBelief
-from envprobe_core.voi.knowledge import KNOWLEDGE, power
-from envprobe_core.voi.value import PACE, finish_chances
+from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS, make_world
 
 NAMES = ("voi", "voi-accuracy", "voi-success")
 chances = st.floats(0.0, 1.0)
 
 
-def belief(world: str = "objectstate", regime: str = "S1") -> ChangePointBelief:
-    """Return a fresh belief about one episode."""
-    made = make_world(world, REGIMES[regime], PAPER)
-    knowledge = KNOWLEDGE[world](made, made.instances([0]).map, slice(0, 1))
-    return ChangePointBelief(made, knowledge, 1)
+@entry
+def power(base, exponent):
+    return voi.power(base, exponent)
 
 
-def see(mine: ChangePointBelief, field: int, value: int, touched: bool = False) -> None:
-    """Show one field."""
-    known = np.zeros(mine.value.shape, dtype=bool)
-    known[0, field] = True
-    mine.learn(known, np.full(mine.value.shape, value, dtype=np.int8), known & touched)
+@entry
+def learn(setting, block, value, changed):
+    voi.learn(setting.world, block[0].task, block[0].evidence, value, changed)
+
+
+@entry
+def let_pass(setting, block):
+    voi.let_pass(setting.world, block[0].task, block[0].evidence)
+
+
+@entry
+def miss(setting, block):
+    voi.miss(setting.world, block[0].evidence, block[0].observation)
+
+
+@entry
+def right(setting, block, field, believed):
+    return voi.right(setting.world, block[0].evidence, field, believed)
+
+
+class Belief:
+    """What VoI remembers of one episode that has just begun."""
+
+    def __init__(self, regime: str = "S1") -> None:
+        self.episodes = Episodes(make_cell("objectstate", "voi", regime), np.zeros(1))
+        self.rules = self.episodes.setting.world
+        self.task, self.evidence = self.episodes.block.task[0], self.episodes.block.evidence[0]
+
+    def see(self, field: int, value: int, touched: bool = False) -> None:
+        """Show one field."""
+        shown = np.full(FIELDS, UNKNOWN, dtype=np.int32)
+        shown[field] = value
+        learn(self.episodes.setting, self.episodes.block, shown, field if touched else NONE)
+
+    def step(self) -> None:
+        """Let the world move once."""
+        let_pass(self.episodes.setting, self.episodes.block)
+
+    def miss(self, place: int) -> None:
+        """See nothing at a place."""
+        self.episodes.block.observation.value[:] = UNKNOWN
+        self.episodes.block.observation.place = place
+        miss(self.episodes.setting, self.episodes.block)
+
+    def right(self, field: int, believed: int) -> float:
+        """Return the chance that a belief of the agent's is right."""
+        return right(self.episodes.setting, self.episodes.block, field, believed)
 
 
 @settings(max_examples=60, deadline=None)
@@ -47,74 +88,73 @@ def test_the_twin_decides_the_same(cell: Cell, some_seeds: np.ndarray) -> None:
         assert_same(engine, row, episode)
 
 
+@settings(deadline=None)
 @given(chances, st.integers(0, 63))
 def test_powers(base: float, exponent: int) -> None:
-    assert power(np.array([base]), exponent)[0] == pytest.approx(base**exponent, abs=1e-12)
+    assert power(base, exponent) == pytest.approx(base**exponent, abs=1e-12)
 
 
 def test_finish_chances_are_those_of_counting_steps() -> None:
     """m actions in l steps: at least m successes in l trials."""
-    found = finish_chances(6)
     for left in range(7):
         trials = np.array([bin(x).count("1") for x in range(2**left)])
         weight = PACE**trials * (1 - PACE) ** (left - trials)
         for to_go in range(8):
-            assert found[left, to_go] == pytest.approx(weight[trials >= to_go].sum())
+            assert FINISH[left, to_go] == pytest.approx(weight[trials >= to_go].sum())
 
 
 def test_a_rate_is_changes_over_steps_and_own_doing_counts_for_nothing() -> None:
-    mine, moving = belief(), np.array([True])
-    see(mine, 0, 3)
-    assert mine.hazard()[0, 0] == PRIOR_CHANGES / PRIOR_STEPS == 0.1
+    mine = Belief()
+    held = mine.evidence
+    mine.see(0, 3)
+    assert held.changes[0] / held.steps[0] == PRIOR_CHANGES / PRIOR_STEPS == 0.1
     for _ in range(4):
-        mine.step(moving)
-    see(mine, 0, 3)  # unchanged after four steps
-    assert mine.changes[0, 0] == 0.5
-    assert mine.steps[0, 0] == 9.0
-    mine.step(moving)
-    see(mine, 0, 1)  # changed within one
-    assert mine.changes[0, 0] == 1.5
-    assert mine.steps[0, 0] == 10.0
-    mine.step(moving)
-    see(mine, 0, 2, touched=True)
-    see(mine, 1, 2)  # there was no evidence before
-    assert (mine.changes[0, 0], mine.steps[0, 0]) == (1.5, 10.0)
-    assert mine.chance[0, :2].tolist() == [1.0, 1.0]
+        mine.step()
+    mine.see(0, 3)  # unchanged after four steps
+    assert held.changes[0] == 0.5
+    assert held.steps[0] == 9.0
+    mine.step()
+    mine.see(0, 1)  # changed within one
+    assert held.changes[0] == 1.5
+    assert held.steps[0] == 10.0
+    mine.step()
+    mine.see(0, 2, touched=True)
+    mine.see(1, 2)  # there was no evidence before
+    assert (held.changes[0], held.steps[0]) == (1.5, 10.0)
+    assert held.chance[:2].tolist() == [1.0, 1.0]
 
 
 def test_the_filter_by_hand() -> None:
     """A lock flips back (landing 1), a drifting object lands anywhere, what is held stays."""
-    mine = belief()
-    first = mine.knowledge.spans[1].start
-    lock = first + int(np.flatnonzero(mine.knowledge.loose(mine.value)[0, first:])[0])
-    see(mine, lock, 1)
-    see(mine, 0, 3)
-    see(mine, 1, 5)  # held: 5 rooms
-    mine.step(np.array([True]))
-    mine.step(np.array([True]))
-    assert mine.chance[0, lock] == pytest.approx(0.9 * 0.9 + 0.1 * 0.1)
-    assert mine.chance[0, 0] == pytest.approx(0.9 * 0.9 + 0.1 * 0.1 / 5)
-    assert mine.chance[0, 1] == 1.0
-    table = np.full(mine.value.shape, -1, dtype=np.int8)
-    assert (mine.right(table) == 0.0).all()
-    table[0, lock], table[0, 0] = 0, 2
-    right = mine.right(table)
-    assert right[0, lock] == pytest.approx(1 - 0.82)
-    assert right[0, 0] == pytest.approx((1 - 0.812) / 5)
+    mine = Belief()
+    doors = int(mine.rules.doors)
+    lock = int(mine.rules.objects) + int(np.flatnonzero(mine.task.key_of_door[:doors] != NONE)[0])
+    mine.see(lock, 1)
+    mine.see(0, 3)
+    mine.see(1, 5)  # held: 5 rooms
+    mine.step()
+    mine.step()
+    assert mine.evidence.chance[lock] == pytest.approx(0.9 * 0.9 + 0.1 * 0.1)
+    assert mine.evidence.chance[0] == pytest.approx(0.9 * 0.9 + 0.1 * 0.1 / 5)
+    assert mine.evidence.chance[1] == 1.0
+    assert [mine.right(field, UNKNOWN) for field in range(mine.rules.fields)] == [0.0] * mine.rules.fields
+    assert mine.right(lock, 0) == pytest.approx(1 - 0.82)
+    assert mine.right(0, 2) == pytest.approx((1 - 0.812) / 5)
 
 
 def test_what_should_be_in_sight_is_doubted() -> None:
-    clean, partial = belief(), belief(regime="S2")
+    clean, partial = Belief(), Belief("S2")
     for mine, left in ((clean, 0.0), (partial, 0.9 * 0.4 / (0.9 * 0.4 + 0.1))):
-        see(mine, 0, 3)
-        mine.chance[0, 0] = 0.9
-        missed = np.zeros(mine.value.shape, dtype=bool)
-        missed[0, 0] = True
-        mine.miss(missed)
-        assert mine.chance[0, 0] == pytest.approx(left)
-        assert mine.changes[0, 0] == pytest.approx(0.5 + 1 - left)
-        mine.miss(missed)  # it is counted once
-        assert mine.changes[0, 0] == pytest.approx(0.5 + 1 - left)
+        held = mine.evidence
+        mine.see(0, 3)
+        held.chance[0] = 0.9
+        mine.miss(2)  # it is not expected there
+        assert (held.chance[0], held.changes[0]) == (0.9, 0.5)
+        mine.miss(3)
+        assert held.chance[0] == pytest.approx(left)
+        assert held.changes[0] == pytest.approx(0.5 + 1 - left)
+        mine.miss(3)  # it is counted once
+        assert held.changes[0] == pytest.approx(0.5 + 1 - left)
 
 
 @given(chances, chances, chances, st.integers(2, 21), st.integers(1, 40))
@@ -140,38 +180,43 @@ def test_blocks_and_order_change_nothing(world: str) -> None:
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_rows_without_budget_may_drop_out(world: str) -> None:
-    """Where no reports are kept the rollout leaves rows out for good once their budget is spent."""
+def test_once_the_budget_is_spent_it_need_not_be_asked(world: str) -> None:
+    """Where no scores are kept the engine asks no policy whose budget is spent."""
     policy = value_policy("unpaced", "unpaced", 0.5, paced=False)
     cell = replace(make_cell(world, "voi", "S2", OBSERVED), policy=policy)
-    pieces = tuple(
-        Piece(index, replace(cell, budget=budget), np.arange(15)) for index, budget in enumerate((7, 1, 4))
-    )
-    whole, pruned = (simulate(Task(pieces), reports=reports) for reports in (True, False))
-    last = np.where(whole.probe >= 0, np.arange(whole.probe.shape[1]), -1).max(axis=1)
-    assert len(np.unique(last)) > 1, "some rows are left out while others go on"
-    np.testing.assert_array_equal(whole.probe, pruned.probe)
-    np.testing.assert_array_equal(whole.belief, pruned.belief)
+    for budget in (7, 1, 4):
+        asked, spared = (
+            record(replace(cell, budget=budget), np.arange(15), scores_all=scores) for scores in (True, False)
+        )
+        last = np.where(asked.probe >= 0, np.arange(asked.probe.shape[1]), -1).max(axis=1)
+        assert (last < asked.probe.shape[1] - 1).any(), "some go on without budget"
+        np.testing.assert_array_equal(asked.probe, spared.probe)
+        np.testing.assert_array_equal(asked.belief, spared.belief)
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_it_is_not_told_the_rates(world: str) -> None:
     """The true rates, spoiled for its eyes alone, change nothing but the privileged variant."""
-
-    def spoiled(given: bool) -> Any:
-        def begin(made: Any, static: Any, rows: slice) -> Any:
-            other = copy.copy(made)
-            other.rates = np.full_like(made.rates, 0.9)
-            return ValueOfInformation(0.5, given)(other, static, rows)
-
-        return begin
-
     some, cell = np.arange(40), make_cell(world, "voi", "S1", OBSERVED)
+    made = make_world(world, cell.regime, cell.protocol)
+    rules = made.rules._replace(mutation=level32(0.9))
+    spoiled = replace(made, rates=np.full_like(made.rates, 0.9), rules=rules)
+
     for given_rates in (False, True):
-        policy = value_policy("mine", "mine", 0.5, given=given_rates)
-        clean = simulate_cell(replace(cell, policy=policy), some)
-        dirty = simulate_cell(replace(cell, policy=replace(policy, begin=spoiled(given_rates))), some)
-        assert np.array_equal(clean.probe, dirty.probe) is not given_rates
+        own = replace(cell, policy=value_policy("mine", "mine", 0.5, given=given_rates))
+        dirty, setting = Episodes(own, some), setting_of(own, scores_all=True, world=spoiled)
+        true = dirty.setting
+        driving.begin(setting, dirty.block, some)
+
+        def decide(dirty=dirty, setting=setting, true=true):
+            dirty.setting = setting
+            fields = dirty.decide()
+            dirty.setting = true
+            return fields
+
+        walk(dirty, decide)
+        same = np.array_equal(record(own, some).probe, dirty.recording().probe)
+        assert same is not given_rates
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -184,10 +229,10 @@ def test_answers_that_reach_nobody_are_not_asked_for(name: str) -> None:
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_probes_for_accuracy_come_last_and_unpaced_ones_first(world: str) -> None:
-    late = simulate_cell(make_cell(world, "voi-accuracy", "S2", OBSERVED), np.arange(20)).probe
+    late = record(make_cell(world, "voi-accuracy", "S2", OBSERVED), np.arange(20)).probe
     at_once = value_policy("at-once", "at once", 1.0, paced=False)
     cell = replace(make_cell(world, "voi", "S2", OBSERVED), policy=at_once)
-    early = simulate_cell(cell, np.arange(20)).probe
+    early = record(cell, np.arange(20)).probe
     budget, horizon = cell.budget_in_force, cell.regime.horizon
     assert (late[:, horizon - budget :] >= 0).all()
     assert (late[:, : horizon - budget] < 0).all()
@@ -195,6 +240,6 @@ def test_probes_for_accuracy_come_last_and_unpaced_ones_first(world: str) -> Non
 
 
 def test_weights_of_the_three() -> None:
-    weights = {name: POLICIES[name].begin.weight for name in NAMES}
+    weights = {name: POLICIES[name].rule.weight for name in NAMES}
     assert weights == {"voi": 0.5, "voi-accuracy": 1.0, "voi-success": 0.0}
-    assert not any(POLICIES[name].begin.given for name in NAMES)
+    assert not any(POLICIES[name].given for name in NAMES)

@@ -1,209 +1,363 @@
 """One contract for every world, regime and protocol, and each world's own rules."""
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
-from twin import graphnav as twin_graph
-from twin import objectstate as twin_rooms
-from twin import tooldag as twin_tools
-from twinning import twin_instances
 
-from envprobe_core import noise
-from envprobe_core.noise import Stream
+from envprobe_core import worlds
+from envprobe_core.engine.compiling import entry
+from envprobe_core.engine.noise import MUTATION, STREAMS, stream_keys
+from envprobe_core.engine.records import FIELDS, OBSERVATION, UNKNOWN, new
+from envprobe_core.errors import InputError
+from envprobe_core.instances import act, gold_of, instances, members, rules_of, states_of, succeeded
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS, World, make_world
 
-TWINS = {"tooldag": twin_tools, "objectstate": twin_rooms, "graphnav": twin_graph}
 SEEDS = np.arange(40)
 EVERY = [(w, r, p) for w in WORLDS for r in REGIMES for p in PROTOCOLS]
+DROPPED, KEPT = np.uint64(0), np.uint64(2**64 - 1)  # words that let an observation lose its last item, or not
+
+
+@entry
+def weigh(world, instance, weight):
+    for row in range(len(instance)):
+        worlds.weigh(world, instance[row].task, weight[row])
+
+
+@entry
+def play_roles(world, instance, action, d):
+    for row in range(len(instance)):
+        place = worlds.where(world, instance[row].state)
+        worlds.roles(world, instance[row].task, place, action, d[row])
+
+
+@entry
+def mutate(world, instance, states, seeds, tick):
+    keys = np.zeros(STREAMS, np.uint64)
+    for row in range(len(seeds)):
+        stream_keys(seeds[row], world.code, keys)
+        worlds.mutate(world, instance[row].task, states[row, 0], keys[MUTATION], tick)
+
+
+@entry
+def show(world, instance, action, word, observation):
+    for row in range(len(instance)):
+        task, state = instance[row].task, instance[row].state
+        worlds.show(world, task, state, action, word, observation[row])
 
 
 def build(world: str, regime: str, protocol: str) -> World:
     return make_world(world, REGIMES[regime], PROTOCOLS[protocol])
 
 
+def started(instance: Any) -> Any:
+    """Return the states at step 0, [row, 1]."""
+    return instance["state"][:, None]
+
+
+def visible(world: World, instance: Any, action: int, word: np.uint64) -> np.ndarray:
+    """Return which fields an observation at step 0 shows, [row, field]; what it shows is true."""
+    observation = new(OBSERVATION, len(instance))
+    observation.value[:] = UNKNOWN
+    show(rules_of(world), instance, action, word, observation)
+    value, gold = observation.value[:, : world.fields], gold_of(world, instance, started(instance))[:, 0]
+    seen = np.zeros(value.shape, dtype=bool)
+    for row, (count, field) in enumerate(zip(observation["count"], observation["field"], strict=True)):
+        assert len(set(field[:count].tolist())) == count
+        seen[row, field[:count]] = True
+    np.testing.assert_array_equal(value, np.where(seen, gold, UNKNOWN))
+    return seen
+
+
 @pytest.mark.parametrize(("world", "regime", "protocol"), EVERY)
 def test_contract(world: str, regime: str, protocol: str) -> None:
     built = build(world, regime, protocol)
-    instance = built.instances(SEEDS)
-    state = built.start(instance)
-    gold = built.gold(instance, state)
-    n = built.fields
-    assert len(built.field_names) == len(set(built.field_names)) == len(built.field_kinds) == n
+    instance = instances(built, SEEDS)
+    gold, n = gold_of(built, instance, started(instance))[:, 0], built.fields
+    assert (built.name, built.title) == (world, WORLDS[world])
+    assert len(built.field_names) == len(set(built.field_names)) == len(built.field_kinds) == n <= FIELDS
+    assert (built.rules.fields, built.rules.actions) == (n, built.actions)
     assert set(built.field_kinds) <= {"procedural", "spatial"}
     assert len(built.action_names) == built.actions == len(set(built.action_names))
     assert gold.shape == (len(SEEDS), n)
     assert gold.dtype == np.int8
     assert ((gold >= 0) & (gold < built.domain)).all()
-    assert n <= noise.FIELD_SLOTS
     assert built.rates.shape == (n,)
-    assert (built.rates[built.exposed :] == 0).all()
-    weights = built.weights(instance.map)
-    assert (weights.max(axis=1) > 0).all()
-    assert (weights >= 0).all()
+    assert ((built.rates >= 0) & (built.rates <= 1)).all()
+    assert set(built.goal_fields) <= set(range(n))
+    weight = np.zeros((len(SEEDS), n))
+    weigh(rules_of(built), instance, weight)
+    assert (weight.max(axis=1) > 0).all()
+    assert (weight >= 0).all()
     for action in (-1, *range(built.actions)):
-        chosen = np.full(len(SEEDS), action)
-        roles = built.roles(instance.map, built.place(state), chosen)
+        roles = np.full((len(SEEDS), n), np.nan)
+        play_roles(rules_of(built), instance, action, roles)
         assert set(np.unique(roles)) <= {0.0, 0.5, 1.0}
         if action == -1:
             assert (roles == 0).all()
-        after, valid = built.act(instance, state, chosen)
-        unchanged = built.gold(instance, after)[~valid]
-        np.testing.assert_array_equal(unchanged, gold[~valid])
+        after, valid = act(built, instance, started(instance), np.full((len(SEEDS), 1), action))
+        unchanged = gold_of(built, instance, after)[:, 0][~valid[:, 0]]
+        np.testing.assert_array_equal(unchanged, gold[~valid[:, 0]])
         if action == -1:
             assert not valid.any()
+
+
+def test_an_unknown_world_is_refused() -> None:
+    with pytest.raises(InputError, match="unknown world 'moon'; accepted: tooldag, objectstate, graphnav"):
+        build("moon", "S1", "paper")
+
+
+def drawn(world: World, seeds: np.ndarray) -> list[bytes]:
+    """Return all that is drawn of each seed's instance."""
+    instance = instances(world, seeds)
+    names = {
+        "tooldag": ("needs",),
+        "objectstate": ("start_room", "object_room", "key_of_door"),
+        "graphnav": ("start", "target", "ends", "key_of_edge", "edge_of_key"),
+    }[world.name]
+    return [b"".join(one.task[name].tobytes() for name in names) + one.state.tobytes() for one in instance]
 
 
 @pytest.mark.parametrize(("world", "regime", "protocol"), EVERY)
 def test_an_instance_depends_on_its_seed_alone(world: str, regime: str, protocol: str) -> None:
     built = build(world, regime, protocol)
-    alone = [twin_instances(built, np.array([seed]))[0] for seed in SEEDS[:6]]
-    assert alone == twin_instances(built, SEEDS[:6])
+    together = drawn(built, SEEDS)
+    assert [drawn(built, np.array([seed]))[0] for seed in SEEDS[:6]] == together[:6]
+    assert drawn(built, SEEDS[::-1]) == together[::-1]
     if world != "tooldag":  # a chain of few tools leaves little to draw
-        assert len({repr(instance) for instance in twin_instances(built, SEEDS)}) > len(SEEDS) // 2
+        assert len(set(together)) > len(SEEDS) // 2
 
 
-def shortest_plan(world: World, instance: Any, goal: Any) -> int | None:
-    """Search breadth-first over a still world, with the twin's own rules."""
-    module = TWINS[world.name]
-    layout = module.Layout(instance)
+# ---------------------------------------------------------------- actions
 
-    def fresh(path: tuple[int, ...]) -> Any:
-        truth = module.World(layout, [0.0] * layout.fields, "local", "clean")
-        for action in path:
-            truth.act(action)
-        return truth
 
-    useful = [a for a in range(layout.actions) if not world.action_names[a].startswith("place")]
-    start = fresh(())
-    seen, queue = {(start.here, *start.gold())}, deque([()])
+def naive_act(
+    world: World, task: Any, gold: dict[str, int], place: int, action: str
+) -> tuple[dict[str, int], int] | None:
+    """Carry out an action by the names of fields; return values and place after it, or None if invalid."""
+    verb, thing = action.rstrip(")").split("(")
+    if verb == "call":
+        tool, after = int(thing), gold.copy()
+        needs = np.flatnonzero(members(task.needs[tool], world.rules.tools))
+        if gold[f"loaded({tool})"] or not all(gold[f"loaded({other})"] for other in needs):
+            return None
+        after[f"loaded({tool})"] = after[f"subgoal complete({tool})"] = 1
+        for other in range(world.rules.tools):
+            needs = np.flatnonzero(members(task.needs[other], world.rules.tools))
+            after[f"dependency satisfied({other})"] = int(all(after[f"loaded({one})"] for one in needs))
+        return after, place
+    holding = int(world.domain[world.field_names.index("location(key 0)")]) - 1
+    if verb in ("pick", "collect", "place"):
+        before, behind = (holding, place) if verb == "place" else (place, holding)
+        if gold[f"location({thing})"] != before:
+            return None
+        held = {f"held({thing})": int(behind == holding)} if world.name == "objectstate" else {}
+        return gold | {f"location({thing})": behind} | held, place
+    if verb == "unlock":
+        door = int(thing)
+        key = int(task.key_of_door[door])
+        shut = door in (place - 1, place) and gold[f"lock({door})"] == 1 and key >= 0
+        if not shut or gold[f"location(key {key})"] != holding:
+            return None
+        return gold | {f"lock({door})": 0}, place
+    goal = int(thing)
+    if world.name == "objectstate":
+        fine = abs(goal - place) == 1 and gold[f"lock({min(goal, place)})"] == 0
+        return (gold, goal) if fine else None
+    for edge, ends in enumerate(task.ends[: world.rules.edges].tolist()):
+        if {place, goal} == set(ends):
+            key = int(task.key_of_edge[edge])
+            fine = not gold[f"state(edge {edge})"] or (key >= 0 and gold[f"location(key {key})"] == holding)
+            return (gold | {"node": goal}, goal) if fine else None
+    return None
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize(("regime", "protocol"), [("S1", "paper"), ("S2", "released"), ("S3", "observed")])
+def test_actions_follow_their_rules_in_any_state(world: str, regime: str, protocol: str) -> None:
+    built, draw = build(world, regime, protocol), np.random.default_rng(7)
+    instance = instances(built, SEEDS[:5])
+    gold = draw.integers(0, built.domain, (5, 30, built.fields)).astype(np.int8)
+    place = draw.integers(0, built.domain.max() - 1 if world == "objectstate" else 1, (5, 30))
+    if world == "graphnav":
+        place, first = gold[..., 0], 1 + built.rules.keys
+        gold[..., first:] *= instance.task.key_of_edge[:, None, : built.rules.edges] >= 0  # others never lock
+    states = states_of(built, gold, place)
+    told = gold_of(built, instance, states)  # what follows from other fields does, whatever was drawn
+    tried = 0
+    for action, name in enumerate(built.action_names):
+        after, valid = act(built, instance, states, np.full(states.shape, action))
+        now = gold_of(built, instance, after)
+        for row, i in np.ndindex(states.shape):
+            before = dict(zip(built.field_names, told[row, i].tolist(), strict=True))
+            expected = naive_act(built, instance[row].task, before, int(place[row, i]), name)
+            assert valid[row, i] == (expected is not None), name
+            values, where = expected or (before, int(place[row, i]))
+            assert now[row, i].tolist() == list(values.values()), name
+            if world != "tooldag":
+                assert after[row, i]["room" if world == "objectstate" else "node"] == where
+            tried += valid[row, i]
+    assert tried > states.size // 3
+
+
+def ways(world: World, instance: Any, idle: set[str]) -> Iterator[int]:
+    """Search breadth-first over a still world; yield the number of actions to each state at the goal."""
+    useful = [
+        action for action, name in enumerate(world.action_names)
+        if not name.startswith("place") and name not in idle
+    ]  # fmt: skip
+    seen, queue = {instance.state[0].tobytes()}, deque([(0, instance.state[:1])])
     while queue:
-        path = queue.popleft()
-        for action in useful:
-            truth = fresh(path)
-            if not truth.act(action):
-                continue
-            if truth.success:
-                return len(path) + 1
-            key = (truth.here, *truth.gold())
+        length, state = queue.popleft()
+        after, valid = act(world, instance, np.repeat(state[None], len(useful), axis=1), np.array([useful]))
+        for following in after[valid]:
+            key = following.tobytes()
             if key not in seen:
                 seen.add(key)
-                queue.append((*path, action))
-    return None
+                queue.append((length + 1, np.array([following])))
+                if succeeded(world, instance, np.array([[following]]))[0, 0]:
+                    yield length + 1
 
 
 @pytest.mark.parametrize("world", ["objectstate", "graphnav"])
 @pytest.mark.parametrize("regime", ["S1", "R3"])
 def test_small_instances_are_solvable_by_search(world: str, regime: str) -> None:
     built = build(world, regime, "paper")
-    for instance in twin_instances(built, SEEDS[:6]):
-        relevant = shortest_plan(built, _without_idle_things(instance), None)
-        assert relevant is not None
+    idle = {
+        f"pick({name})" for name in ("box 0", "box 1", "goal 1", "goal 2")
+    }  # they only multiply the states
+    for seed in SEEDS[:6]:
+        shortest = next(ways(built, instances(built, [seed]), idle))
+        assert 0 < shortest < REGIMES[regime].horizon
 
 
-def _without_idle_things(instance: Any) -> Any:
-    """Take boxes out of reach: they only multiply the states to search."""
-    if not isinstance(instance, twin_rooms.Instance):
-        return instance
-    room = list(instance.object_room)
-    for box in range(instance.n_keys, instance.n_keys + instance.n_boxes):
-        room[box] = instance.n_rooms
-    for goal in range(instance.n_keys + instance.n_boxes + 1, len(room)):
-        room[goal] = instance.n_rooms
-    return twin_rooms.Instance(
-        instance.n_rooms,
-        instance.n_keys,
-        instance.n_boxes,
-        instance.n_goals,
-        instance.start_room,
-        room,
-        instance.key_of_door,
-    )
+# ---------------------------------------------------------------- instances
 
 
 @pytest.mark.parametrize("regime", REGIMES)
 def test_rooms_are_solvable_at_step_0(regime: str) -> None:
     built = build("objectstate", regime, "paper")
-    for instance in twin_instances(built, np.arange(200)):
-        n, room = instance.n_rooms, instance.start_room
+    rules = built.rules
+    for task in instances(built, np.arange(200)).task:
+        room, place_of = int(task.start_room), task.object_room.tolist()
+        key_of = task.key_of_door[: rules.doors].tolist()
         held: set[int] = set()
         low = high = room
         while True:
-            held |= {k for k in range(instance.n_keys) if low <= instance.object_room[k] <= high}
+            held |= {k for k in range(rules.keys) if low <= place_of[k] <= high}
             before = low, high
-            while low > 0 and (instance.key_of_door[low - 1] in held or instance.key_of_door[low - 1] < 0):
+            while low > 0 and (key_of[low - 1] in held or key_of[low - 1] < 0):
                 low -= 1
-            while high < n - 1 and (instance.key_of_door[high] in held or instance.key_of_door[high] < 0):
+            while high < rules.rooms - 1 and (key_of[high] in held or key_of[high] < 0):
                 high += 1
             if (low, high) == before:
                 break
-        assert (low, high) == (0, n - 1)
-        goal = instance.object_room[instance.n_keys + instance.n_boxes]
-        assert goal != room
-        assert sum(key >= 0 for key in instance.key_of_door) == built.locks
+        assert (low, high) == (0, rules.rooms - 1)
+        assert place_of[rules.keys + rules.boxes] != room
+        locked = [door for door, key in enumerate(key_of) if key >= 0]
+        assert len(locked) == rules.locks
+        assert [key_of[door] for door in locked] == list(range(rules.locks))
+        assert task.door_of_key[: rules.locks].tolist() == locked
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_rooms_begin_as_their_task_says(regime: str) -> None:
+    built = build("objectstate", regime, "paper")
+    instance = instances(built, SEEDS)
+    np.testing.assert_array_equal(instance.state.room, instance.task.start_room)
+    np.testing.assert_array_equal(instance.state.location, instance.task.object_room)
+    doors = built.rules.doors
+    locked = members(instance.state.locked, doors)
+    np.testing.assert_array_equal(locked, instance.task.key_of_door[:, :doors] >= 0)
 
 
 @pytest.mark.parametrize("regime", REGIMES)
 def test_graphs_are_solvable_at_step_0(regime: str) -> None:
     built = build("graphnav", regime, "paper")
-    for instance in twin_instances(built, np.arange(200)):
+    rules = built.rules
+    for one in instances(built, np.arange(200)):
+        task, lies = one.task, one.state.location.tolist()
+        ends = [tuple(pair) for pair in task.ends[: rules.edges].tolist()]
+        key_of = task.key_of_edge[: rules.edges].tolist()
         held: set[int] = set()
         while True:
-            passable = [e for e, key in enumerate(instance.key_of_edge) if key < 0 or key in held]
-            layout = twin_graph.Layout(instance)
-            far = twin_graph.distances(layout.ways(passable), instance.start)
-            found = {k for k, node in enumerate(instance.key_node) if far[node] >= 0}
+            passable = [pair for pair, key in zip(ends, key_of, strict=True) if key < 0 or key in held]
+            near = {int(task.start)}
+            while more := {b for a, b in [*passable, *(pair[::-1] for pair in passable)] if a in near} - near:
+                near |= more
+            found = {key for key in range(rules.keys) if lies[key] in near}
             if found <= held:
                 break
             held |= found
-        assert min(far) >= 0
-        assert sum(key >= 0 for key in instance.key_of_edge) == built.locks
-        assert len(set(instance.ends)) == built.edges
-        assert all(a < b for a, b in instance.ends)
-        assert instance.start != instance.target
+        assert near == set(range(rules.nodes))
+        assert sum(key >= 0 for key in key_of) == rules.locks
+        assert one.state.locked[: rules.edges].tolist() == [key >= 0 for key in key_of]
+        assert len(set(ends)) == rules.edges
+        assert all(a < b for a, b in ends)
+        assert task.start != task.target
+        assert one.state.node == task.start
+        neighbours = [
+            [b if a == node else a for a, b in ends if node in (a, b)] for node in range(rules.nodes)
+        ]
+        listed = [
+            task.neighbour[node, : task.neighbours[node]].tolist() for node in range(rules.nodes)
+        ]  # ascending
+        assert listed == [sorted(some) for some in neighbours]
 
 
 @pytest.mark.parametrize("regime", REGIMES)
 @pytest.mark.parametrize("protocol", ["paper", "released"])
 def test_tools_have_their_prerequisites(regime: str, protocol: str) -> None:
     built = build("tooldag", regime, protocol)
-    for instance in twin_instances(built, np.arange(100)):
-        layout = twin_tools.Layout(instance)
-        for tool, before in enumerate(instance.prerequisites):
-            assert len(before) == min(tool, built.prerequisites)
-            assert all(p < tool for p in before)
+    tools = built.rules.tools
+    for task in instances(built, np.arange(100)).task:
+        needs = members(task.needs[:tools], tools)
+        ancestors = [set(np.flatnonzero(row).tolist()) for row in members(task.ancestors[:tools], tools)]
+        for tool in range(tools):
+            before = set(np.flatnonzero(needs[tool]).tolist())
+            assert len(before) == min(tool, built.rules.prerequisites)
+            assert all(other < tool for other in before)
+            assert ancestors[tool] == before.union(*(ancestors[other] for other in before))
         if protocol == "paper":
-            assert layout.ancestors[-1] == set(range(built.tools - 1))
+            assert ancestors[-1] == set(range(tools - 1))
 
 
 def test_medium_chain_is_nine_transitions_and_fewer_calls_suffice_in_the_public_code() -> None:
-    paper, released = build("tooldag", "S2", "paper"), build("tooldag", "S2", "released")
-    count = np.bitwise_count(paper.instances(SEEDS).map.ancestor_bits[:, -1]) + 1
-    assert set(count.tolist()) == {9}
-    drawn = released.instances(np.arange(4000)).map.ancestor_bits[:, -1]
-    assert np.bitwise_count(drawn).mean() + 1 == pytest.approx(5.9, abs=0.15)
+    paper, released = (
+        np.bitwise_count(instances(build("tooldag", "S2", name), seeds).task.ancestors[:, 8]) + 1
+        for name, seeds in (("paper", SEEDS), ("released", np.arange(4000)))
+    )
+    assert set(paper.tolist()) == {9}
+    assert released.mean() == pytest.approx(5.9, abs=0.15)
+
+
+# ---------------------------------------------------------------- mutation
+
+
+def everything_loaded(world: World, instance: Any) -> Any:
+    """Load all tools one after the other; return the states, [row, 1]."""
+    states = started(instance)
+    for tool in range(world.rules.tools):
+        states, valid = act(world, instance, states, np.full(states.shape, tool))
+        assert valid.all()
+    return states
 
 
 @pytest.mark.parametrize(("world", "regime", "protocol"), EVERY)
 def test_fields_mutate_at_their_rate_and_others_never(world: str, regime: str, protocol: str) -> None:
     built = build(world, regime, protocol)
     seeds = np.arange(600)
-    instance = built.instances(seeds)
-    state = built.start(instance)
-    everyone = np.ones(len(seeds), dtype=bool)
-    if world == "tooldag":  # load every tool, so that each may be lost
-        for tool in range(built.tools):
-            state, valid = built.act(instance, state, np.full(len(seeds), tool))
-            assert valid.all()
-    draws = noise.words(noise.keys(seeds, built.code, Stream.MUTATION), 0, built.exposed)
-    before = built.gold(instance, state)
-    after = built.gold(instance, built.mutate(instance, state, draws, everyone))
-    still = built.gold(instance, built.mutate(instance, state, draws, ~everyone))
-    np.testing.assert_array_equal(before, still)
+    instance = instances(built, seeds)
+    # load every tool, so that each may be lost
+    states = everything_loaded(built, instance) if world == "tooldag" else started(instance).copy()
+    before = gold_of(built, instance, states)[:, 0]
+    mutate(rules_of(built), instance, states, seeds, 0)
+    after = gold_of(built, instance, states)[:, 0]
     changed = before != after
     lockable = before.astype(bool) if world != "tooldag" else None
     for field, rate in enumerate(built.rates):
@@ -217,6 +371,7 @@ def test_fields_mutate_at_their_rate_and_others_never(world: str, regime: str, p
         elif name.startswith("location"):
             places = int(built.domain[field]) - 1
             hits, trials, expected = int(changed[:, field].sum()), len(seeds), rate * (1 - 1 / places)
+            assert (after[:, field] < places).all()
         elif name.startswith("loaded"):
             hits, trials, expected = int(changed[:, field].sum()), len(seeds), rate
         else:
@@ -229,35 +384,41 @@ def test_fields_mutate_at_their_rate_and_others_never(world: str, regime: str, p
 def test_held_objects_and_the_target_stay() -> None:
     seeds = np.arange(300)
     rooms = build("objectstate", "S3", "paper")
-    instance = rooms.instances(seeds)
-    state = rooms.start(instance)
-    location = state.location.copy()
-    location[:, 0] = rooms.rooms
-    state = type(state)(state.room, location, state.locked)
-    key = noise.keys(seeds, rooms.code, Stream.MUTATION)
+    instance = instances(rooms, seeds)
+    states = started(instance).copy()
+    states["location"][:, :, 0] = rooms.rules.rooms
     for tick in range(20):
-        draws = noise.words(key, tick, rooms.exposed)
-        state = rooms.mutate(instance, state, draws, np.ones(300, dtype=bool))
-    assert (state.location[:, 0] == rooms.rooms).all()
+        mutate(rules_of(rooms), instance, states, seeds, tick)
+    assert (states["location"][:, :, 0] == rooms.rules.rooms).all()
+    assert (states["location"][:, :, 1] != started(instance)["location"][:, :, 1]).any()
+
+    graph = build("graphnav", "S3", "paper")
+    instance = instances(graph, seeds)
+    states = started(instance).copy()
+    states["location"][:, :, 0] = graph.rules.nodes
+    for tick in range(20):
+        mutate(rules_of(graph), instance, states, seeds, tick)
+    assert (states["location"][:, :, 0] == graph.rules.nodes).all()
+    assert (states["node"] == started(instance)["node"]).all()
 
     tools = build("tooldag", "S3", "paper")
-    made = tools.instances(seeds)
-    running = tools.start(made)
-    for tool in range(tools.tools):
-        running, _ = tools.act(made, running, np.full(300, tool))
+    instance = instances(tools, seeds)
+    states = everything_loaded(tools, instance)
+    complete = states["complete"].copy()
     for tick in range(20):
-        draws = noise.words(noise.keys(seeds, tools.code, Stream.MUTATION), tick, tools.exposed)
-        running = tools.mutate(made, running, draws, np.ones(300, dtype=bool))
-    assert (running.loaded >> (tools.tools - 1) == 1).all()
-    assert tools.succeeded(made, running).all()
+        mutate(rules_of(tools), instance, states, seeds, tick)
+    assert (states["loaded"] >> (tools.rules.tools - 1) == 1).all()
+    assert (states["complete"] == complete).all()
+    assert succeeded(tools, instance, states).all()
+
+
+# ---------------------------------------------------------------- observation
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_public_sight_hides_locks_and_shows_all_tools(world: str) -> None:
     built = build(world, "R5", "released")
-    instance = built.instances(SEEDS)
-    state = built.start(instance)
-    seen = built.visible(instance, state, np.zeros(len(SEEDS), dtype=int), np.zeros(len(SEEDS), dtype=bool))
+    seen = visible(built, instances(built, SEEDS), 0, KEPT)
     names = np.array(built.field_names)
     hidden = [name.startswith(("lock", "state", "dependency", "subgoal")) for name in names]
     assert not seen[:, hidden].any()
@@ -267,13 +428,42 @@ def test_public_sight_hides_locks_and_shows_all_tools(world: str) -> None:
 
 def test_partial_observations_drop_the_last_item() -> None:
     tools = build("tooldag", "S2", "paper")
-    instance = tools.instances(SEEDS)
-    state = tools.start(instance)
-    rows = len(SEEDS)
-    full = tools.visible(instance, state, np.full(rows, 8), np.zeros(rows, dtype=bool))
-    less = tools.visible(instance, state, np.full(rows, 8), np.ones(rows, dtype=bool))
+    instance = instances(tools, SEEDS)
+    full, less = visible(tools, instance, 8, KEPT), visible(tools, instance, 8, DROPPED)
     np.testing.assert_array_equal(full.sum(axis=1), 3)  # the tool and its two prerequisites
     np.testing.assert_array_equal(less.sum(axis=1), 2)
     assert (full & ~less)[:, 7].all()  # the last prerequisite of tool 8 is tool 7
-    alone = tools.visible(instance, state, np.zeros(rows, dtype=int), np.ones(rows, dtype=bool))
-    assert not alone.any()  # tool 0 has no prerequisites: the list was itself alone
+    assert not visible(tools, instance, 0, DROPPED).any()  # tool 0 has no prerequisites: it was itself alone
+    clean = build("tooldag", "S1", "paper")
+    instance = instances(clean, SEEDS)
+    np.testing.assert_array_equal(visible(clean, instance, 4, KEPT), visible(clean, instance, 4, DROPPED))
+    assert visible(clean, instance, 4, DROPPED).any()
+
+
+@pytest.mark.parametrize("world", ["objectstate", "graphnav"])
+def test_places_show_what_lies_there(world: str) -> None:
+    """Own room or node: all things there, but of a partial observation the last; and the locks at hand."""
+    built = build(world, "S2", "paper")
+    instance = instances(built, np.arange(200))
+    gold = gold_of(built, instance, started(instance))[:, 0]
+    full, less = visible(built, instance, -2, KEPT), visible(built, instance, -2, DROPPED)
+    names = np.array(built.field_names)
+    things = np.flatnonzero([name.startswith("location") for name in names])
+    place = instance.state["room" if world == "objectstate" else "node"]
+    here = gold[:, things] == place[:, None]
+    np.testing.assert_array_equal(full[:, things], here)
+    assert here.any()
+    last = here & ~(np.cumsum(here[:, ::-1], axis=1)[:, ::-1] > 1)
+    np.testing.assert_array_equal((full & ~less)[:, things], last)
+    np.testing.assert_array_equal(full.sum(axis=1) - less.sum(axis=1), here.any(axis=1))
+    for row, one in enumerate(instance):
+        shown = set(names[full[row]].tolist())
+        if world == "objectstate":
+            doors = {door for door in (place[row] - 1, place[row]) if 0 <= door < built.rules.doors}
+            assert {name for name in shown if name.startswith("lock")} == {f"lock({door})" for door in doors}
+            assert {name for name in names if name.startswith("held")} <= shown
+        else:
+            ends = one.task.ends[: built.rules.edges]
+            at_hand = {f"state(edge {edge})" for edge in np.flatnonzero((ends == place[row]).any(axis=1))}
+            assert {name for name in shown if name.startswith("state")} == at_hand
+            assert "node" in shown

@@ -10,10 +10,10 @@ import twin
 
 from envprobe_core import noise
 from envprobe_core.cells import Cell
-from envprobe_core.noise import Stream
+from envprobe_core.engine.noise import Stream
 from envprobe_core.policies import POLICIES
 from envprobe_core.sweep import Piece, Task, simulate
-from envprobe_core.trajectory import Trajectory
+from envprobe_core.engine.recording import Trajectory
 from envprobe_core.worlds import World, make_world
 
 IMPULSES = 4

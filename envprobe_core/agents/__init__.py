@@ -1,1 +1,1 @@
-"""Agents: what reads observations, keeps the belief table and proposes actions."""
+"""The simulated agent and its profiles (Section 6.1; book/definitions.md)."""

@@ -1,191 +1,180 @@
-"""The simulated agent: plans on its beliefs and errs as its profile says; it never reads gold.
+"""The simulated agent: it reads what it sees, errs as its profile says, and plans on what it believes.
 
+It is given the task graph, its table and its observation; gold and the world's state it never sees.
 Source: book/definitions.md, "The simulated agent"; every behaviour is an assumption, none is the paper's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from envprobe_core import noise
-from envprobe_core.agents.base import RISK_LOW, RISK_MEDIUM, Mind, Reply, Request
-from envprobe_core.agents.graphnav import GraphMind
-from envprobe_core.agents.objectstate import RoomMind
-from envprobe_core.agents.tooldag import ToolMind
-from envprobe_core.belief import CERTAIN, BeliefTable
-from envprobe_core.noise import Stream, Words
-from envprobe_core.profiles import AgentProfile
-from envprobe_core.worlds.base import UNKNOWN, WAIT, Floats, Ints, Observation, Values, World
+from envprobe_core import worlds
+from envprobe_core.engine.compiling import compiled
+from envprobe_core.engine.noise import (
+    IMPULSE,
+    STALENESS,
+    WRITE,
+    choice,
+    draw,
+    happens,
+    quarter,
+    quarter_choice,
+)
+from envprobe_core.engine.records import CERTAIN, NONE, UNKNOWN, WAIT, add
 
-HEDGED_BELOW = 70
-LONGEST_MISREPORT = 10
-SINGLE_REPORT_CONFIDENCE = 90
+UNKNOWN_STALENESS = 10
+HEDGED_BELOW, LONGEST_MISREPORT, SINGLE_REPORT_CONFIDENCE = 70, 10, 90
 REPORTED_DEPENDENCY = 0.5 + 0.5 * min(1.0, 1 / 3)
-_OVERWRITE, _DISTRACTED, _SLIP, _QUIT = 0, 1, 2, 3
-IMPULSES = 4
-MINDS: dict[str, Any] = {"tooldag": ToolMind, "objectstate": RoomMind, "graphnav": GraphMind}
+RISK_LOW, RISK_MEDIUM = 0, 1
+OVERWRITE, DISTRACTED, SLIP, QUIT = 0, 1, 2, 3  # fields of the IMPULSE stream
 
 
-class SimulatedAgent:
-    """Answers for a block of rows, each with its own seed and profile."""
+class Habits(NamedTuple):
+    """A profile, its probabilities as levels of draws."""
 
-    def __init__(
-        self,
-        world: World,
-        static: Any,
-        seeds: npt.ArrayLike,
-        profiles: Sequence[AgentProfile],
-        profile_of_row: Ints,
-    ) -> None:
-        """Set up a block.
+    omit: int
+    hedge: int
+    misreport: int
+    overwrite: np.uint64
+    slip: np.uint64
+    quit: np.uint64
+    confidence: int
+    spread: int
+    fade: int
+    single_report: bool
+    distracted: bool  # the observation holds an item that does not exist
+    reports: bool  # it is asked for c and d
 
-        Args:
-            world: the world, for its rules; its gold is never asked for.
-            static: the static task graph of every row.
-            seeds: [row].
-            profiles: the distinct profiles.
-            profile_of_row: [row], index into profiles.
-        """
-        self.world = world
-        self.mind: Mind = MINDS[world.name](world, static)
-        self.static = static
-        self.reports = world.protocol.structure == "reported"
-        self.draw_from(seeds)
 
-        def column(name: str) -> npt.NDArray[Any]:
-            values = np.array([getattr(profile, name) for profile in profiles])
-            return values[0] if len(profiles) == 1 else values[profile_of_row]
+@compiled
+def know(world, table, value):
+    """Begin with what is known at step 0; the rest is unknown and stale."""
+    for field in range(world.fields):
+        known = value[field] != UNKNOWN
+        table.value[field] = value[field]
+        table.staleness[field] = 0 if known else UNKNOWN_STALENESS
+        table.confidence[field] = CERTAIN if known else 0
 
-        self._omit = noise.level16(column("omit"))
-        self._hedge = noise.level16(column("hedge"))
-        self._misreport = noise.level16(column("misreport"))
-        self._overwrite = noise.level32(column("overwrite"))
-        self._slip = noise.level32(column("slip"))
-        self._quit = noise.level32(column("quit"))
-        self._has_quit = np.zeros(len(profile_of_row), dtype=bool)
-        self._confidence = column("confidence").astype(np.int32)
-        self._spread = column("spread").astype(np.int32)
-        rows = len(profile_of_row)
-        self._fade = np.empty((rows, world.fields), dtype=np.uint8)
-        self._fade[:] = column("fade")[..., None]
-        self._single = np.flatnonzero(np.broadcast_to(column("single_report"), rows))
-        self._risk = np.full(rows, RISK_LOW, dtype=np.int8)
 
-    def draw_from(self, seeds: npt.ArrayLike) -> None:
-        """Draw all errors from these seeds, [row]; rows that share a seed share its draws."""
-        code, fields = self.world.code, self.world.fields
-        self._write_key = noise.field_keys(noise.keys(seeds, code, Stream.WRITE), fields).ravel()
-        self._staleness_key = noise.field_keys(noise.keys(seeds, code, Stream.STALENESS), fields).ravel()
-        self._impulse_key = noise.keys(seeds, code, Stream.IMPULSE)
+@compiled
+def propose(setting, episode):
+    """Update the belief table with what was observed, and propose the next task action."""
+    world, task, observation = setting.world, episode.task, episode.observation
+    worlds.remember(world, task, episode.mind, observation, episode.t)
+    if episode.t > 0:
+        update(setting, episode)
+    action = worlds.plan(world, task, episode.table, episode.mind, observation.place)
+    episode.action = strayed(setting, episode, action)
+    if setting.habits.reports or setting.habits.single_report:
+        report(setting, episode)
 
-    def resume(self, step: int, risk: npt.NDArray[np.int8]) -> None:
-        """Take episodes over before a step: with the risk last reported, [row], and quit if they had quit."""
-        self._risk = risk
-        for past in range(1, step):
-            self._has_quit |= noise.low(noise.word(self._impulse_key, past, _QUIT)) < self._quit
 
-    def answer(self, request: Request) -> Reply:
-        """Fade, write the news, err, and propose the next action."""
-        step, table, observation = request.step, request.table, request.observation
-        impulses = noise.words(self._impulse_key, step, IMPULSES)
-        self.mind.remember(step, observation)
-        if step > 0:
-            self._fade_others(table, request.told)
-            self._write(step, table, *self._news(observation))
-            if isinstance(self.mind, ToolMind) and self.mind.knows_graph:
-                self._write(step, table, *self.mind.derived(table, observation, request.told))
-            self._spoil(step, table, impulses[:, _OVERWRITE])
-            if observation.distractor:
-                self._spoil(step, table, impulses[:, _DISTRACTED])
-            acted = (observation.action >= 0) & observation.fresh
-            risk = np.where(observation.valid, RISK_LOW, RISK_MEDIUM)
-            self._risk = np.where(acted, risk, self._risk).astype(np.int8)
-        action = self._strayed(step, impulses, self.mind.plan(table, observation))
-        return self._reply(table, observation, action)
+@compiled
+def update(setting, episode):
+    """Fade, write the news and what follows from it, and err."""
+    world, habits, task = setting.world, setting.habits, episode.task
+    table, observation, news = episode.table, episode.observation, episode.news
+    fade(world, habits, table, episode.told)
+    hear(world, task, observation, news)
+    write(habits, episode)
+    news.count = 0
+    worlds.derive(world, task, table, observation, episode.told, news)
+    write(habits, episode)
+    overwrite(setting, episode, OVERWRITE)
+    if habits.distracted:
+        overwrite(setting, episode, DISTRACTED)
+    if observation.fresh and observation.action >= 0:
+        episode.risk = RISK_LOW if observation.valid else RISK_MEDIUM
 
-    def _fade_others(self, table: BeliefTable, told: Ints) -> None:
-        fade = np.minimum(table.confidence, self._fade)
-        answered = np.flatnonzero(told >= 0)
-        fade[answered, told[answered]] = 0
-        table.confidence -= fade
 
-    def _news(self, observation: Observation) -> tuple[Ints, Values]:
-        """Gather what is seen and what the last own action implies: positions and values, [news]."""
-        row, field, value = self.mind.implied(observation)
-        new = observation.fresh[row] & ~observation.seen[row, field]
-        known, news = observation.seen.copy(), observation.value.copy()
-        known[row[new], field[new]] = True
-        news[row[new], field[new]] = value[new]
-        where = np.flatnonzero(known)
-        return where, news.ravel().take(where)
+@compiled
+def fade(world, habits, table, told):
+    """Let confidence fall, except in what a probe has just told."""
+    if habits.fade > 0:
+        for field in range(world.fields):
+            if field != told:
+                table.confidence[field] -= min(table.confidence[field], habits.fade)
 
-    def _write(self, step: int, table: BeliefTable, where: Ints, value: Values) -> None:
-        """Write news at positions row * fields + field, but for omissions."""
-        draws = noise.at_clock(self._write_key.take(where), step)
-        kept = np.flatnonzero(noise.quarter(draws, 0) >= self._of(self._omit, where))
-        self._put(step, table, where.take(kept), value.take(kept), draws.take(kept))
 
-    def _put(self, step: int, table: BeliefTable, where: Ints, value: Values, draws: Words) -> None:
-        """Write values at positions row * fields + field, with the confidence and age the profile reports."""
-        below = noise.quarter_choice(noise.quarter(draws, 2), self._of(self._spread, where) + 1)
-        confidence = self._of(self._confidence, where) - below
-        hedged = np.flatnonzero(noise.quarter(draws, 1) < self._of(self._hedge, where))
-        confidence[hedged] = noise.quarter_choice(noise.quarter(draws[hedged], 2), HEDGED_BELOW)
-        confidence[value == UNKNOWN] = 0
-        staleness = np.zeros(len(where), dtype=np.uint8)
-        wrong = np.flatnonzero(noise.quarter(draws, 3) < self._of(self._misreport, where))
-        lies = noise.at_clock(self._staleness_key[where[wrong]], step)
-        staleness[wrong] = 1 + noise.high_choice(lies, LONGEST_MISREPORT)
-        table.put(where, value, staleness, confidence)
+@compiled
+def hear(world, task, observation, news):
+    """Gather what is seen and what the last own action implies."""
+    news.count = 0
+    for number in range(observation.count):
+        field = observation.field[number]
+        add(news, field, observation.value[field])
+    if observation.fresh:
+        worlds.conclude(world, task, observation, news)
 
-    def _spoil(self, step: int, table: BeliefTable, impulse: Words) -> None:
-        """Overwrite a random field with a random value, now and then."""
-        row = np.flatnonzero(noise.low(impulse) < self._overwrite)
-        field = noise.quarter_choice(noise.quarter(impulse[row], 2), self.world.fields)
-        value = noise.quarter_choice(noise.quarter(impulse[row], 3), self.world.domain[field])
-        where = row * self.world.fields + field
-        draws = noise.at_clock(self._write_key[where], step)
-        self._put(step, table, where, value.astype(np.int8), draws)
 
-    def _of(self, column: npt.NDArray[Any], where: Ints) -> npt.NDArray[Any]:
-        """Return a profile column's entries at positions; one profile for all rows needs no look-up."""
-        return column if column.ndim == 0 else column[where // self.world.fields]
+@compiled
+def write(habits, episode):
+    """Write the news into the table, but for omissions."""
+    news = episode.news
+    for number in range(news.count):
+        field = news.field[number]
+        word = draw(episode.keys[WRITE], episode.t, field)
+        if quarter(word, 0) >= habits.omit:
+            put(habits, episode, field, news.value[number], word)
 
-    def _strayed(self, step: int, impulses: Words, action: Ints) -> Ints:
-        """Slip to a random action now and then; wait for good once it takes its task for finished."""
-        slips = np.flatnonzero(noise.low(impulses[:, _SLIP]) < self._slip)
-        action[slips] = noise.high_choice(impulses[slips, _SLIP], self.world.actions)
-        if step > 0:
-            self._has_quit |= noise.low(impulses[:, _QUIT]) < self._quit
-        action[self._has_quit] = WAIT
-        return action
 
-    def _reply(self, table: BeliefTable, observation: Observation, action: Ints) -> Reply:
-        """Report c, d and risk where the protocol asks for them, and one belief only by habit."""
-        criticality: Floats | None = None
-        dependency: Floats | None = None
-        single = self._single
-        if self.reports or len(single):
-            known = table.value != UNKNOWN
-            used = self.world.used_fields(self.static, observation.place, action) & known
-        if len(single):
-            first = np.argmax(used[single], axis=1)
-            named = used[single, first]
-            table.staleness[single] = 0
-            table.confidence[single] = CERTAIN
-            table.confidence[single[named], first[named]] = SINGLE_REPORT_CONFIDENCE
-        if self.reports:
-            dependency = np.where(used, REPORTED_DEPENDENCY, 0.0)
-            criticality = used.astype(np.float64)
-            goal = list(self.world.goal_fields)
-            criticality[:, goal] = np.maximum(criticality[:, goal], 0.5 * known[:, goal])
-            if len(single):
-                only = np.zeros((len(single), self.world.fields), dtype=bool)
-                only[named, first[named]] = True
-                criticality[single] *= only
-                dependency[single] *= only
-        return Reply(action, criticality, dependency, self._risk)
+@compiled
+def put(habits, episode, field, value, word):
+    """Write a value with the confidence and staleness that the profile reports."""
+    table = episode.table
+    table.value[field] = value
+    table.confidence[field] = habits.confidence - quarter_choice(word, 2, habits.spread + 1)
+    if quarter(word, 1) < habits.hedge:
+        table.confidence[field] = quarter_choice(word, 2, HEDGED_BELOW)
+    if value == UNKNOWN:
+        table.confidence[field] = 0
+    table.staleness[field] = 0
+    if quarter(word, 3) < habits.misreport:
+        lie = draw(episode.keys[STALENESS], episode.t, field)
+        table.staleness[field] = 1 + choice(lie, LONGEST_MISREPORT)
+
+
+@compiled
+def overwrite(setting, episode, impulse):
+    """Now and then overwrite a random field with a random value."""
+    word = draw(episode.keys[IMPULSE], episode.t, impulse)
+    if happens(word, setting.habits.overwrite):
+        field = quarter_choice(word, 2, setting.world.fields)
+        value = quarter_choice(word, 3, worlds.values(setting.world, field))
+        put(setting.habits, episode, field, value, draw(episode.keys[WRITE], episode.t, field))
+
+
+@compiled
+def strayed(setting, episode, action):
+    """Slip to a random action now and then; wait for good once it takes its task for finished."""
+    word = draw(episode.keys[IMPULSE], episode.t, SLIP)
+    if happens(word, setting.habits.slip):
+        action = choice(word, setting.world.actions)
+    if episode.t > 0 and happens(draw(episode.keys[IMPULSE], episode.t, QUIT), setting.habits.quit):
+        episode.has_quit = 1
+    return WAIT if episode.has_quit else action
+
+
+@compiled
+def report(setting, episode):
+    """Report c and d of what the action uses, where they are asked for, and a single belief by habit."""
+    world, habits, table, used = setting.world, setting.habits, episode.table, episode.used
+    c, d, first = episode.sight.c, episode.sight.d, NONE
+    worlds.uses(world, episode.task, episode.observation.place, episode.action, used)
+    for field in range(world.fields):
+        if table.value[field] == UNKNOWN:
+            used[field] = 0
+        elif used[field] and first == NONE:
+            first = field
+    if habits.single_report:
+        for field in range(world.fields):
+            table.staleness[field] = 0
+            table.confidence[field] = SINGLE_REPORT_CONFIDENCE if field == first else CERTAIN
+    if habits.reports:
+        for field in range(world.fields):
+            named = used[field] and (not habits.single_report or field == first)
+            goal = worlds.is_goal(world, field) and table.value[field] != UNKNOWN
+            c[field] = 1.0 if named else (0.5 if goal and not habits.single_report else 0.0)
+            d[field] = REPORTED_DEPENDENCY if named else 0.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.profiles import AgentProfile
+from envprobe_core.agents.profiles import AgentProfile
 
 SCRAMBLE_SEED = 20_250_101
 SOBOL_BITS = 30

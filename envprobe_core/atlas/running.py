@@ -1,40 +1,41 @@
 """Run the atlas: many agents side by side, and nothing twice that is provably the same.
 
-A block holds one policy for many profiles on the same seeds, so that all blocks of a world share its
-instances. Where no answer reaches the agent (`released`), three policies are copies of others, bit for bit,
-and are not run: both placebos are EnvProbe-Simple, and the task-weighted oracle is the oracle, since the
-two differ only in the field they name. `tests/test_atlas.py` proves each identity.
+Every profile meets every policy on the same seeds. Where no answer reaches the agent (`released`), three
+policies are copies of others, bit for bit, and are not run: both placebos are EnvProbe-Simple, and the
+task-weighted oracle is the oracle, since the two differ only in the field they name. `tests/test_atlas.py`
+proves each identity.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.agents.simulated import SimulatedAgent
+from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.atlas.design import sample_profiles
 from envprobe_core.atlas.questions import FRAME, REGIME, REPORTS, atlas_claims, columns_of
 from envprobe_core.atlas.testing import Cube, judge
-from envprobe_core.blocks import Arm, Block
 from envprobe_core.calibration import TARGET_POLICIES
 from envprobe_core.cells import Cell
 from envprobe_core.claims import Claim
 from envprobe_core.cluster import scheduler_in_force
 from envprobe_core.confidence import confident_counts
+from envprobe_core.engine import driving, recording
+from envprobe_core.engine.recording import Columns, Ints, Trajectory
+from envprobe_core.engine.records import MEASURES, new
+from envprobe_core.engine.running import NO_SCHEDULE
+from envprobe_core.engine.setting import room_for_episodes, room_for_logs, setting_of
 from envprobe_core.experiments import find_protocols
 from envprobe_core.policies import OF_THE_PAPER
-from envprobe_core.profiles import AgentProfile
+from envprobe_core.policies.own import NOBODY
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.rollout import drive, rollout
-from envprobe_core.scoring import score_episodes
 from envprobe_core.sweep import run_tasks
-from envprobe_core.worlds import WORLDS, World, make_world
+from envprobe_core.worlds import WORLDS, make_world
 
 Floats = npt.NDArray[np.float64]
 Seeds = npt.NDArray[np.int64]
@@ -54,7 +55,7 @@ REPORTING = {
 class AtlasTask:
     """Some profiles under one protocol, in every world with every policy."""
 
-    numbers: tuple[int, ...]  # positions of the profiles in the sample
+    numbers: slice  # positions of the profiles in the sample
     profiles: tuple[AgentProfile, ...]
     protocol: Protocol
     seeds: Seeds
@@ -90,50 +91,60 @@ def copies(protocol: Protocol) -> dict[str, str]:
 
 
 def run_policies(
-    world: World, profiles: Sequence[AgentProfile], seeds: Seeds
-) -> dict[str, dict[str, npt.NDArray[np.generic]]]:
+    world: str, protocol: Protocol, profiles: Sequence[AgentProfile], seeds: Seeds
+) -> dict[str, Columns]:
     """Run every policy in one world, each on every profile and seed.
 
     Returns:
         policy -> column -> [profile, seed], the columns of `COLUMNS`; copies share their original's arrays.
     """
-    rows = np.tile(seeds, len(profiles))
-    instance = world.instances(rows)
-    profile_of_row = np.repeat(np.arange(len(profiles)), len(seeds))
-    writes_true = np.repeat([profile.writes == "true" for profile in profiles], len(seeds))
-    keeps_open = np.repeat([profile.keeps_open for profile in profiles], len(seeds))
-    same = copies(world.protocol)
-    found: dict[str, dict[str, npt.NDArray[np.generic]]] = {}
-    probes: dict[str, Any] = {}
+    same = copies(protocol)
+    found: dict[str, Columns] = {}
+    probes: dict[str, list[Ints]] = {}
     for name, policy in OF_THE_PAPER.items():
-        if name in same:
-            continue
-        cell = Cell(world.name, policy, world.regime, world.protocol)
-        block = Block(
-            world,
-            rows,
-            [Arm(policy, slice(0, len(rows)))],
-            np.full(len(rows), cell.budget_in_force),
-            np.full(len(rows), cell.threshold_in_force),
-            probes.get(policy.replays or ""),
-        )
-        agent = SimulatedAgent(world, instance.map, rows, profiles, profile_of_row)
-        trajectory = drive(rollout(block, instance, reports=name in REPORTING), agent)
-        if name == "simple":
-            probes[name] = trajectory.probe.astype(np.int64)
-        columns = score_episodes(trajectory, world, world.protocol, writes_true, keeps_open, FRAME)
-        columns["budget"] = block.budget
-        columns |= dict.fromkeys(REPORTS, np.full(len(rows), np.nan))
-        if name in REPORTING:
-            counts = confident_counts(trajectory, world.protocol)
-            columns |= {column: counts[column] for column in REPORTS}
-        found[name] = {column: v.reshape(len(profiles), len(seeds)) for column, v in columns.items()}
+        if name not in same:
+            cell = Cell(world, policy, REGIMES[REGIME], protocol)
+            found[name], probes[name] = run_profiles(cell, profiles, seeds, probes.get(policy.replays or ""))
     return {name: found[same.get(name, name)] for name in OF_THE_PAPER}
+
+
+def run_profiles(
+    cell: Cell, profiles: Sequence[AgentProfile], seeds: Seeds, replayed: list[Ints] | None
+) -> tuple[Columns, list[Ints]]:
+    """Run a cell with every profile in turn.
+
+    Args:
+        cell: the world, policy and protocol.
+        profiles: [profile].
+        seeds: [seed].
+        replayed: the probes that the policy repeats, [profile] of [seed, step]; None where it repeats none.
+
+    Returns:
+        The columns of `COLUMNS`, [profile, seed], counts of confidence only where the policy is `REPORTING`;
+        and the probes of such a policy, [profile] of [seed, step].
+    """
+    made, reporting = make_world(cell.world, cell.regime, cell.protocol), cell.policy.name in REPORTING
+    block, measures = room_for_episodes(cell.world, 1), new(MEASURES, len(profiles), len(seeds))
+    counts = {name: np.full(measures.shape, np.nan) for name in REPORTS}
+    probes = []
+    for number, profile in enumerate(profiles):
+        setting = setting_of(replace(cell, profile=profile), world=made)
+        logs = room_for_logs(cell.regime.horizon, len(seeds) if reporting else 1)
+        schedules = NO_SCHEDULE if replayed is None else replayed[number]
+        driving.run(setting, block, seeds, logs, schedules, measures[number], NOBODY)
+        if reporting:
+            recorded = Trajectory.of(setting, logs, recording.columns_of(measures[number]))
+            counted = confident_counts(recorded, cell.protocol)
+            for name in REPORTS:
+                counts[name][number] = counted[name]
+            probes.append(recorded.probe.astype(np.int64))
+    budget = np.full(measures.shape, cell.budget_in_force)
+    return recording.columns_of(measures) | counts | {"budget": budget}, probes
 
 
 def run_cube(profiles: Sequence[AgentProfile], protocol: Protocol, seeds: Seeds) -> Cube:
     """Run every policy in every world: columns [world, policy, profile, seed]."""
-    worlds = [run_policies(make_world(name, REGIMES[REGIME], protocol), profiles, seeds) for name in WORLDS]
+    worlds = [run_policies(name, protocol, profiles, seeds) for name in WORLDS]
     return Cube(
         {
             column: np.array(
@@ -216,15 +227,9 @@ def load_atlas(
     begun = time.perf_counter()
     agents, claims = sample_profiles(profiles), atlas_claims()
     protocols = find_protocols(protocol)
-    # blocks of one kind of report are faster
-    order = sorted(range(profiles), key=lambda number: agents[number].single_report)
-    chunks = [
-        tuple(order[start : start + PROFILES_AT_ONCE]) for start in range(0, profiles, PROFILES_AT_ONCE)
-    ]
+    chunks = [slice(first, first + PROFILES_AT_ONCE) for first in range(0, profiles, PROFILES_AT_ONCE)]
     tasks = [
-        AtlasTask(
-            chunk, tuple(agents[number] for number in chunk), one, _seeds(one, seeds_each), claims, resamples
-        )
+        AtlasTask(chunk, agents[chunk], one, _seeds(one, seeds_each), claims, resamples)
         for one in protocols
         for chunk in chunks
     ]
@@ -234,7 +239,7 @@ def load_atlas(
     levels = {name: np.full(shape, np.nan) for name in LEVELS}
     simulated, processor_seconds = 0, 0.0
     for part in run_tasks(run_part, tasks, jobs):
-        row, own = protocols.index(part.task.protocol), list(part.task.numbers)
+        row, own = protocols.index(part.task.protocol), part.task.numbers
         verdict[row, own], estimate[row, own], support[row, own] = part.verdict, part.estimate, part.support
         for name in LEVELS:
             levels[name][row][:, :, own] = part.levels[name]

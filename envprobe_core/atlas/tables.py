@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from envprobe_core.agents.profiles import TYPICAL
 from envprobe_core.atlas.deciding import DECIDES, Sensitivity
 from envprobe_core.atlas.design import BOX, NAMES, values_of
 from envprobe_core.atlas.fitting import TOLERANCE, Subset
@@ -16,7 +17,6 @@ from envprobe_core.atlas.testing import NO, OPEN, UNTESTED, YES
 from envprobe_core.calibration import TARGETS
 from envprobe_core.claims import Claim
 from envprobe_core.markup import EMPTY, Table, number, percent, signed
-from envprobe_core.profiles import TYPICAL
 
 Floats = npt.NDArray[np.float64]
 OUTCOMES = (YES, OPEN, NO)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from envprobe_core.cells import Cell, find_profile, find_regime
+from envprobe_core.engine.running import Episodes, walk
 from envprobe_core.experiments import Names, find_protocols, names
 from envprobe_core.figures import BLUE, ROSE, VERMILLION, WORLD_TITLES, Drawing, canvas, styled
 from envprobe_core.markup import Table, Text, bracket, counted, listed, number, signed
-from envprobe_core.policies import POLICIES, Policy, Rule, value_policy
+from envprobe_core.policies import POLICIES, value_policy
 from envprobe_core.stats import RESAMPLES, paired_bootstrap
-from envprobe_core.sweep import Piece, Task, parse_seeds, run_cells, simulate
-from envprobe_core.views import Decision, View
-from envprobe_core.voi import Prober
-from envprobe_core.worlds import WORLDS, World, make_world
+from envprobe_core.sweep import parse_seeds, run_cells
+from envprobe_core.worlds import WORLDS, make_world
+from envprobe_core.worlds.base import Floats, Ints
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,22 +30,17 @@ GIVEN = value_policy("voi-given", "VoI, rates given", WEIGHT, given=True)
 _COLOURS = (ROSE, BLUE, VERMILLION)
 
 
-@dataclass
-class Watched:
-    """Opens VoI and notes its hazards at every step: `rates` holds [row, kind] a step."""
+def watched_rates(cell: Cell, seeds: Ints) -> list[Floats]:
+    """Return the hazards that VoI holds at each decision, [step] of [row, kind]."""
+    episodes, rates = Episodes(cell, seeds), []
 
-    rates: list[np.ndarray] = field(default_factory=list)
+    def decide() -> Ints:
+        fields, evidence = episodes.decide(), episodes.block.evidence
+        rates.append(evidence.changes / evidence.steps)
+        return fields
 
-    def __call__(self, world: World, static: Any, rows: slice) -> Rule:
-        """Return VoI's rule with an eye on it."""
-        prober = Prober(world, static, rows, WEIGHT)
-
-        def rule(view: View) -> Decision:
-            decision = Decision(*prober(view))
-            self.rates.append(prober.belief.changes / prober.belief.steps)
-            return decision
-
-        return rule
+    walk(episodes, decide)
+    return rates
 
 
 def learned_rates(
@@ -64,12 +58,9 @@ def learned_rates(
     law = find_protocols(protocol)[0]
     for regime in names(regimes):
         for world in WORLDS:
-            watched = Watched()
-            policy = Policy("voi-watched", "VoI", POLICIES["voi"].rule, begin=watched)
-            cell = Cell(world, policy, find_regime(regime), law, find_profile(profile))
-            simulate(Task((Piece(0, cell, chosen),)), reports=True)
+            cell = Cell(world, POLICIES["voi"], find_regime(regime), law, find_profile(profile))
             true = float(make_world(world, cell.regime, law).rates.max())
-            for step, held in enumerate(watched.rates):
+            for step, held in enumerate(watched_rates(cell, chosen)):
                 for kind, title in enumerate(KINDS[world]):
                     low, high = np.quantile(held[:, kind], (0.1, 0.9))
                     rows.append(

@@ -14,19 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_core import noise
-from envprobe_core.noise import Stream
-from envprobe_core.profiles import AgentProfile
+from envprobe_core import worlds
+from envprobe_core.agents.profiles import AgentProfile
+from envprobe_core.agents.simulated import QUIT, SLIP
+from envprobe_core.cells import Cell
+from envprobe_core.engine.compiling import by_world, compiled, entry
+from envprobe_core.engine.noise import IMPULSE, MUTATION, choice, draw, happens
+from envprobe_core.engine.records import NONE
+from envprobe_core.engine.running import Episodes
+from envprobe_core.engine.sets import covers, has, plus
+from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
-from envprobe_core.worlds import World, make_world
+from envprobe_core.worlds import RULES, make_world
 from envprobe_core.worlds.base import Floats, Ints, Mask
-from envprobe_core.worlds.graphnav import GraphNavWorld
-from envprobe_core.worlds.objectstate import ObjectStateWorld
-from envprobe_core.worlds.tooldag import ToolDAGWorld
 
-ROWS = 64  # seeds at a time
-SLIP, QUIT, IMPULSES = 2, 3, 4  # of the stream IMPULSE (book/definitions.md)
 NO_SLIP = -1
 
 
@@ -47,115 +49,165 @@ def success_ceiling(
         profile: the agent, for its slips and its quitting.
         seeds: [seed].
     """
-    world = make_world(world_name, regime, protocol)
-    reach: Any = _tools_within_reach if isinstance(world, ToolDAGWorld) else _goal_within_reach
-    parts = [seeds[first : first + ROWS] for first in range(0, len(seeds), ROWS)]
-    return np.concatenate([reach(world, part, *impulses(world, profile, part)) for part in parts])
+    episodes = Episodes(Cell(world_name, POLICIES["no-probe"], regime, protocol, profile), seeds)
+    rules, done = episodes.setting.world, np.zeros(len(seeds), dtype=np.int8)
+    if world_name == "tooldag":
+        reached = np.zeros((2, 1 << (rules.tools - 1)), dtype=np.int8)
+        tools_within_reach(episodes.setting, episodes.block, *impulses(episodes), reached, done)
+    else:
+        reached = np.zeros((2, places(world_name, rules), 1 << rules.keys), dtype=np.int8)
+        goal_within_reach(episodes.setting, episodes.block, *impulses(episodes), reached, done)
+    return done == 1
 
 
-def impulses(world: World, profile: AgentProfile, seeds: Ints) -> tuple[Ints, Mask]:
+def impulses(episodes: Episodes) -> tuple[Ints, Ints]:
     """Return the action that the agent slips to, or NO_SLIP, and whether it still acts, [row, step] each."""
-    key = noise.keys(seeds, world.code, Stream.IMPULSE)
-    steps = world.regime.horizon
-    draws = np.stack([noise.words(key, t, IMPULSES) for t in range(steps)], axis=1)
-    slips = noise.low(draws[:, :, SLIP]) < noise.level32(profile.slip)
-    slipped = np.where(slips, noise.high_choice(draws[:, :, SLIP], world.actions), NO_SLIP)
-    quits = noise.low(draws[:, :, QUIT]) < noise.level32(profile.quit)
-    quits[:, 0] = False
-    return slipped, ~np.logical_or.accumulate(quits, axis=1)
+    shape = len(episodes.block), episodes.cell.regime.horizon
+    slipped, acts = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
+    draw_impulses(episodes.setting, episodes.block, slipped, acts)
+    return slipped, acts
 
 
-def _allowed(slipped: Ints, acts: Mask, action: Ints | int) -> Mask:
-    """Say where an action may be carried out at a step, [row]."""
-    return acts & ((slipped == NO_SLIP) | (slipped == action))
+@entry
+def draw_impulses(setting, block, slipped, acts):
+    """Fill in what `impulses` returns."""
+    habits = setting.habits
+    for row in range(len(block)):
+        key, quits = block[row].keys[IMPULSE], False
+        for t in range(slipped.shape[1]):
+            word = draw(key, t, SLIP)
+            slips = happens(word, habits.slip)
+            slipped[row, t] = choice(word, setting.world.actions) if slips else NO_SLIP
+            quits = quits or (t > 0 and happens(draw(key, t, QUIT), habits.quit))
+            acts[row, t] = not quits
 
 
-def _tools_within_reach(world: ToolDAGWorld, seeds: Ints, slipped: Ints, acts: Mask) -> Mask:
-    """Follow every set of loaded tools that some sequence of calls leads to."""
-    n = world.tools - 1  # the target ends it
-    needs = world.instances(seeds).map.needs_bits
-    sets = np.arange(1 << n)
-    ready = [(sets & needs[:, tool, None]) == needs[:, tool, None] for tool in range(n + 1)]
-    key = noise.keys(seeds, world.code, Stream.MUTATION)
-    reached = np.zeros((len(seeds), len(sets)), dtype=bool)
-    reached[:, 0] = True
-    done = np.zeros(len(seeds), dtype=bool)
-    for t in range(world.regime.horizon):
-        done |= _allowed(slipped[:, t], acts[:, t], n) & (reached & ready[n]).any(axis=1)
-        called = reached.copy()
-        for tool in range(n):
-            may = _allowed(slipped[:, t], acts[:, t], tool)[:, None]
-            from_, to = _halves(reached & ready[tool] & may, tool)[0], _halves(called, tool)[1]
-            to |= from_
-        reached = called
-        lost = noise.low(noise.words(key, t, world.exposed)) < world.levels
-        for tool in range(n):
-            without, with_ = _halves(reached, tool)
-            gone = lost[:, tool, None, None]
-            without |= with_ & gone
-            with_ &= ~gone
-    return done
+@compiled
+def allowed(slipped, acts, action):
+    """Say whether an action may be carried out at a step."""
+    slips = slipped != NO_SLIP
+    return acts and (not slips or slipped == action)
 
 
-def _halves(sets: Mask, item: int) -> tuple[Mask, Mask]:
-    """View the sets without and with an item, [row, higher, lower] each."""
-    view = sets.reshape(len(sets), -1, 2, 1 << item)
-    return view[:, :, 0], view[:, :, 1]
+@entry
+def tools_within_reach(setting, block, slipped, acts, reached, done):
+    """Follow every set of loaded tools that some sequence of calls leads to.
+
+    Args:
+        setting: the record of the cell.
+        block: episodes that have just begun, [row].
+        slipped: as `impulses` returns it, [row, step].
+        acts: as `impulses` returns it, [row, step].
+        reached: paper: which sets are reached now and next, [2, set].
+        done: [row], is filled in: whether the target can be called.
+    """
+    world = setting.world
+    target = world.tools - 1  # it ends the search
+    for row in range(len(block)):
+        needs, key = block[row].task.needs, block[row].keys[MUTATION]
+        now, following = reached[0], reached[1]
+        now[:] = 0
+        now[0] = 1
+        for t in range(slipped.shape[1]):
+            slip, may = slipped[row, t], acts[row, t]
+            lost = 0
+            for tool in range(target):
+                if happens(draw(key, t, tool), world.mutation):
+                    lost = plus(lost, tool)
+            following[:] = 0
+            for loaded in range(len(now)):
+                if now[loaded]:
+                    following[loaded & ~lost] = 1
+                    for tool in range(world.tools):
+                        ready = not has(loaded, tool) and covers(loaded, needs[tool])
+                        if ready and allowed(slip, may, tool):
+                            if tool == target:
+                                done[row] = 1
+                            else:
+                                following[plus(loaded, tool) & ~lost] = 1
+            now, following = following, now
+            if done[row]:
+                break
 
 
-def _goal_within_reach(world: World, seeds: Ints, slipped: Ints, acts: Mask) -> Mask:
+@entry
+def goal_within_reach(setting, block, slipped, acts, reached, done):
     """Follow every place and set of keys ever held that some sequence of steps leads to.
 
     What nobody touches goes its own way: keys not yet held, the goal object, locks. A door or edge can be
     passed while it is open by itself, and for good once its key was held.
+
+    Args:
+        setting: the record of the cell.
+        block: episodes that have just begun, [row].
+        slipped: as `impulses` returns it, [row, step].
+        acts: as `impulses` returns it, [row, step].
+        reached: paper: which places and sets are reached now and next, [2, place, set].
+        done: [row], is filled in: whether the goal can be reached.
     """
-    instance = world.instances(seeds)
-    rows, exogenous = np.arange(len(seeds)), noise.keys(seeds, world.code, Stream.MUTATION)
-    ends, key_of_way, keys, start = _ways(world, instance)
-    reached = np.zeros((len(seeds), _places(world), 1 << keys), dtype=bool)
-    reached[rows, start, 0] = True
-    sets, state = np.arange(1 << keys), world.start(instance)
-    done = np.zeros(len(seeds), dtype=bool)
-    for t in range(world.regime.horizon):
-        slip, act = slipped[:, t], acts[:, t]
-        if isinstance(world, ObjectStateWorld):
-            may = _allowed(slip, act, world.rooms + world.goal)
-            done |= may & reached[rows, state.location[:, world.goal]].any(axis=1)
-        following = reached.copy()
-        for way in range(ends.shape[1]):
-            key = key_of_way[:, way]
-            held = (sets >> np.maximum(key, 0)[:, None] & 1 == 1) & (key >= 0)[:, None]
-            passable = held | ~state.locked[:, way, None]
-            for one, other in (ends[:, way].T, ends[:, way, ::-1].T):
-                may = _allowed(slip, act, other)[:, None]
-                following[rows, other] |= reached[rows, one] & passable & may
-        for key in range(keys):
-            without = sets[sets >> key & 1 == 0]
-            may = _allowed(slip, act, _places(world) + key)
-            where = state.location[:, key]
-            gained = reached[rows[:, None], where[:, None], without] & may[:, None]
-            following[rows[:, None], where[:, None], without | 1 << key] |= gained
-        reached = following
-        if isinstance(world, GraphNavWorld):
-            done |= reached[rows, instance.map.target].any(axis=1)
-        state = world.mutate(
-            instance, state, noise.words(exogenous, t, world.exposed), np.ones(len(seeds), bool)
-        )
-    return done
+    world, sets = setting.world, reached.shape[2]
+    for row in range(len(block)):
+        task, state, exogenous = block[row].task, block[row].state, block[row].keys[MUTATION]
+        now, following = reached[0], reached[1]
+        now[:] = 0
+        now[worlds.where(world, state), 0] = 1
+        for t in range(slipped.shape[1]):
+            slip, may = slipped[row, t], acts[row, t]
+            if ends_here(world, state, slip, may, now):
+                done[row] = 1
+                break
+            following[:] = now
+            for way in range(ways(world)):
+                one, other, key, locked = joined(world, task, state, way)
+                for held in range(sets):
+                    if not locked or (key != NONE and has(held, key)):
+                        if now[one, held] and allowed(slip, may, other):
+                            following[other, held] = 1
+                        if now[other, held] and allowed(slip, may, one):
+                            following[one, held] = 1
+            for key in range(world.keys):
+                if allowed(slip, may, len(now) + key):
+                    for held in range(sets):
+                        if now[state.location[key], held]:
+                            following[state.location[key], plus(held, key)] = 1
+            now, following = following, now
+            if ends_there(world, task, now):
+                done[row] = 1
+                break
+            worlds.mutate(world, task, state, exogenous, t)
 
 
-def _places(world: Any) -> int:
-    return world.rooms if isinstance(world, ObjectStateWorld) else world.nodes
+def _of(rooms: Any, graph: Any) -> Any:
+    return by_world({RULES["objectstate"]: rooms, RULES["graphnav"]: graph})
 
 
-def _ways(world: Any, instance: Any) -> tuple[Ints, Ints, int, Ints]:
-    """Return what each door or edge joins [row, way, 2], its key [row, way], the keys, the start [row]."""
-    static = instance.map
-    if isinstance(world, GraphNavWorld):
-        return static.ends, static.key_of_edge, world.keys, static.start
-    doors = np.arange(world.doors)
-    ends = np.broadcast_to(np.stack([doors, doors + 1], axis=1), (len(instance.start_room), world.doors, 2))
-    return ends, static.key_of_door, world.keys, instance.start_room
+@compiled
+def door(world, task, state, way):
+    """Return the rooms that a door joins, its key or NONE, and whether it is locked."""
+    return way, way + 1, task.key_of_door[way], has(state.locked, way)
+
+
+@compiled
+def edge(world, task, state, way):
+    """Return the nodes that an edge joins, its key or NONE, and whether it is locked."""
+    return task.ends[way, 0], task.ends[way, 1], task.key_of_edge[way], state.locked[way] == 1
+
+
+@compiled
+def picks_up(world, state, slip, may, now):
+    """Say whether the goal object can be picked up where it lies."""
+    return allowed(slip, may, world.pick + world.goal) and now[state.location[world.goal]].any()
+
+
+joined = _of(door, edge)
+ways = _of(lambda world: world.doors, lambda world: world.edges)
+ends_here = _of(picks_up, lambda world, state, slip, may, now: False)
+ends_there = _of(lambda world, task, now: False, lambda world, task, now: now[task.target].any())
+
+
+def places(world_name: str, rules: Any) -> int:
+    """Return the number of rooms or nodes."""
+    return int(rules.rooms if world_name == "objectstate" else rules.nodes)
 
 
 def accuracy_ceiling(
@@ -168,7 +220,10 @@ def accuracy_ceiling(
     picked them up; keys and the goal object may all be held; as many locks are seen as one place shows.
     """
     world = make_world(world_name, regime, protocol)
-    loss = _last_mutation(world, profile, seeds)
+    cell = Cell(world_name, POLICIES["no-probe"], regime, protocol, profile)
+    loss = np.zeros((len(seeds), world.fields))  # of tools none: a policy may leave nothing that could unload
+    if world_name != "tooldag":
+        loss = _last_mutation(world, profile, Episodes(cell, seeds).block.task)
     once = 1.0 - profile.overwrite
     hit = 1.0 - (once**2 if regime.observation == "distractor" else once)
     random_wrong = 1.0 - 1.0 / world.domain
@@ -176,25 +231,24 @@ def accuracy_ceiling(
     return 1.0 - ((1.0 - share) * loss + share * random_wrong).mean(axis=1)
 
 
-def _last_mutation(world: Any, profile: AgentProfile, seeds: Ints) -> Floats:
+def _last_mutation(world: worlds.World, profile: AgentProfile, task: Any) -> Floats:
     """Return each field's least chance to be undone by the last mutation, [seed, field]."""
-    loss = np.zeros((len(seeds), world.fields))
-    if isinstance(world, ToolDAGWorld):
-        return loss  # a policy may leave nothing loaded that could unload
-    instance = world.instances(seeds)
-    ends, key_of_way, _, _ = _ways(world, instance)
-    lockable = key_of_way >= 0
-    shown = np.zeros((len(seeds), _places(world)), dtype=np.int64)
-    for way in range(ends.shape[1]):
+    rules, rooms = world.rules, world.name == "objectstate"
+    number = rules.doors if rooms else rules.edges
+    loss = np.zeros((len(task), world.fields))
+    lockable = (task.key_of_door if rooms else task.key_of_edge)[:, :number] != NONE
+    shown = np.zeros((len(task), places(world.name, rules)), dtype=np.int64)
+    for way in range(number):
         for end in (0, 1):
-            shown[np.arange(len(seeds)), ends[:, way, end]] += lockable[:, way]
+            at = way + end if rooms else task.ends[:, way, end]
+            shown[np.arange(len(task)), at] += lockable[:, way]
     hidden = lockable.sum(axis=1) - shown.max(axis=1)
-    first = world.objects if isinstance(world, ObjectStateWorld) else 1 + world.keys
+    first = rules.objects if rooms else 1 + rules.keys
     rate = np.minimum(world.rates, 1.0 - world.rates)
-    locks = slice(first, first + ends.shape[1])
-    loss[:, locks] = rate[locks] * (hidden / ends.shape[1])[:, None]
-    if isinstance(world, ObjectStateWorld):
-        idle = [thing for thing in range(world.keys, world.objects) if thing != world.goal]
+    locks = slice(first, first + number)
+    loss[:, locks] = rate[locks] * (hidden / number)[:, None]
+    if rooms:
+        idle = [thing for thing in range(rules.keys, rules.objects) if thing != rules.goal]
         held = min(1.0, world.regime.horizon * profile.slip / world.actions)
-        loss[:, idle] = world.rates[idle] * (1.0 - 2.0 / world.rooms) * (1.0 - held)
+        loss[:, idle] = world.rates[idle] * (1.0 - 2.0 / rules.rooms) * (1.0 - held)
     return loss

@@ -134,7 +134,7 @@ def check_sampling(board: Board, seeds: str) -> Check:
         some = np.arange(*find_regime("S2").seeds)
     scores = {}
     for name, own in board.leaves.items():
-        found = run(setting, setting.world, _named(name), some)
+        found = run(setting, _named(name), some)
         chance = own.chances(setting.rate)
         pair = []
         for exact, sample, values in zip(

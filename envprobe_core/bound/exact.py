@@ -1,26 +1,27 @@
 """Exact means of every policy on a small world: the engine runs it on every script of mutations there is.
 
-Scripts grow by two ticks at a time; one that unloads what is not loaded is no other than the one that does
-not, and is dropped. What is left are the leaves of the policy's chance tree, whatever the rate.
+After each step an episode forks: one copy goes on for every set of tools that may have unloaded. What stands
+in the end are the leaves of the policy's chance tree, whatever the rate.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from envprobe_core.agents.simulated import SimulatedAgent
-from envprobe_core.blocks import Arm, Block
 from envprobe_core.bound.optimum import Point
-from envprobe_core.bound.small import MUTABLE, SMALL_TOOLS, ScriptedTools, Setting
-from envprobe_core.errors import InputError
-from envprobe_core.policies import THRESHOLD, Policy
-from envprobe_core.rollout import drive, rollout
-from envprobe_core.trajectory import Trajectory
-from envprobe_core.worlds.base import Floats, Ints, Mask, World
+from envprobe_core.bound.small import LOSSES, Setting, act, lose
+from envprobe_core.engine.recording import Trajectory
+from envprobe_core.engine.running import Episodes, walk
+from envprobe_core.policies import THRESHOLD, Policy, own
+from envprobe_core.worlds.base import Floats, Ints, Mask
 
-TICKS = 2  # by which scripts grow
+Chooser = Callable[[Any, Ints], tuple[Ints, Ints]]
+"""From a block of episodes, and what is remembered of each, to the fields to probe, or NONE, and what is
+remembered now; [row] whole numbers each."""
 
 
 @dataclass(frozen=True)
@@ -56,52 +57,44 @@ def leaves(setting: Setting, policy: Policy, threshold: float = THRESHOLD) -> Le
         policy: any policy that draws nothing; Random does, see `optimum.random_policy`.
         threshold: its threshold, where it has one.
     """
-    script = np.zeros((1, 0, SMALL_TOOLS), dtype=bool)
-    while (ticks := script.shape[1]) < setting.horizon:
-        script = _lengthened(script, min(TICKS, setting.horizon - ticks))
-        world = ScriptedTools(setting.regime, setting.protocol, script)
-        found = run(setting, world, policy, np.zeros(len(script), dtype=np.int64), threshold)
-        at_risk = world.at_risk[:, : script.shape[1]]
-        real = ~(script & ~at_risk).any(axis=(1, 2))
-        script = script[real]
-    lost, at_risk = script.sum(axis=(1, 2)), at_risk[real].sum(axis=(1, 2))
-    return Leaves(accuracy(found)[real], found.success[real], lost, at_risk - lost)
+    episodes = setting.episodes(policy, np.zeros(1), threshold)
+    decide = decider(episodes)
+    return leaves_of(episodes, lambda _, memory: (decide(), memory))
+
+
+def leaves_of(episodes: Episodes, choose: Chooser) -> Leaves:
+    """Run whoever chooses the probes on every script, from one episode that has just begun."""
+    lost = kept = memory = np.zeros(1, dtype=np.int64)
+    while True:
+        episodes.propose()
+        if not episodes.settle():
+            break
+        fields, memory = choose(episodes.block, memory)
+        act(episodes.setting, episodes.block, fields, episodes.logs)
+        exposed = episodes.block.state.loaded & LOSSES[-1]
+        row, gone = np.nonzero(np.array(LOSSES) & ~exposed[:, None] == 0)
+        lost = lost[row] + np.bitwise_count(gone)
+        kept = kept[row] + np.bitwise_count(exposed[row] & ~gone)
+        memory = memory[row]
+        episodes.block, episodes.logs = episodes.block[row], episodes.logs[row]
+        lose(episodes.setting, episodes.block, gone)
+    right = (episodes.block.table.value == episodes.block.gold)[:, : episodes.setting.world.fields]
+    return Leaves(right.mean(axis=1), episodes.block.ended == 1, lost, kept)
+
+
+def decider(episodes: Episodes) -> Callable[[], Ints]:
+    """Return what asks the policy of the episodes for the field to probe, or NONE, [row]."""
+    score = episodes.cell.policy.score
+    return episodes.decide if score is None else lambda: own.choose(score, episodes.look(), episodes.block)
+
+
+def run(setting: Setting, policy: Policy, seeds: Ints, threshold: float = THRESHOLD) -> Trajectory:
+    """Run one policy with the perfect agent, a row a seed, on what the hash draws."""
+    episodes = setting.episodes(policy, seeds, threshold)
+    walk(episodes, decider(episodes))
+    return episodes.recording()
 
 
 def accuracy(found: Trajectory) -> Floats:
     """Return the share of fields right at the end, [row]."""
-    return (found.belief[:, -1] == found.gold[:, -1]).mean(axis=1)
-
-
-def _lengthened(script: Mask, ticks: int) -> Mask:
-    """Append all that may be lost in some further ticks."""
-    size = ticks * MUTABLE
-    tails = np.zeros((1 << size, ticks, SMALL_TOOLS), dtype=bool)
-    tails[:, :, :MUTABLE] = (np.arange(1 << size)[:, None] >> np.arange(size) & 1).reshape(-1, ticks, MUTABLE)
-    long = np.repeat(script, len(tails), axis=0)
-    return np.concatenate([long, np.tile(tails, (len(script), 1, 1))], axis=1)
-
-
-def run(
-    setting: Setting, world: World, policy: Policy, seeds: Ints, threshold: float = THRESHOLD
-) -> Trajectory:
-    """Run one policy with the perfect agent, a row a seed.
-
-    Raises:
-        InputError: if the policy repeats another one's probes.
-    """
-    if policy.replays is not None:
-        raise InputError(
-            f"policy {policy.name} replays another's probes; the small world runs none that does"
-        )
-    rows = len(seeds)
-    block = Block(
-        world,
-        seeds,
-        (Arm(policy, slice(0, rows)),),
-        np.full(rows, setting.budget),
-        np.full(rows, policy.scaled_threshold(threshold, setting.protocol)),
-    )
-    instance = world.instances(seeds)
-    agent = SimulatedAgent(*setting.agent_arguments(instance.map, rows))
-    return drive(rollout(block, instance, reports=False), agent)
+    return found.measures["accuracy_terminal"]

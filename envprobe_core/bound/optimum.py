@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_core.bound.states import ACT, InformationTree, Steps, signature_of
-from envprobe_core.policies import Policy, Rule, never
-from envprobe_core.views import Decision, View
-from envprobe_core.worlds.base import Floats, Ints, World
+from envprobe_core.bound.states import ACT, SMALL_FIELDS, InformationTree, Steps, signature_of
+from envprobe_core.worlds.base import Floats, Ints
 
 TIE = 1e-12  # choices whose worth differs by less are equal; the tolerance of the whole computation is 1e-9
 LEAST_GAIN = 1e-10
@@ -128,27 +126,19 @@ def random_policy(tree: InformationTree) -> Point:
     return mixed(tree, share)
 
 
-def as_policy(tree: InformationTree, solution: Solution) -> Policy:
-    """Return the best policy as one that the engine can run on the small world: it looks its state up."""
+def as_chooser(tree: InformationTree, solution: Solution) -> Callable[[Any, Ints], tuple[Ints, Ints]]:
+    """Return the best policy as one that the engine can run (`exact.Chooser`): it looks its state up."""
 
-    def begin(world: World, static: Any, rows: slice) -> Rule:
-        state_of_row = np.zeros(rows.stop, dtype=np.int64)
+    def choose(block: Any, state: Ints) -> tuple[Ints, Ints]:
+        step = int(block.t[0])
+        if step > 0:
+            steps, told = tree.steps[step - 1], block.told.astype(np.int64)
+            answer, seen = np.where(told == ACT, -1, block.answer), block.observation
+            shown = signature_of(state, told, answer, seen.valid, seen.value[:, :SMALL_FIELDS])
+            state = steps.child[np.searchsorted(steps.signature, shown)]
+        return solution.choices[step][state], state
 
-        def rule(view: View) -> Decision:
-            sight = view.sight
-            state = state_of_row[sight.position]
-            if view.step > 0:
-                steps = tree.steps[view.step - 1]
-                answer = np.where(sight.told >= 0, sight.answer, -1).astype(np.int64)
-                shown = signature_of(state, sight.told, answer, sight.observation)
-                state = steps.child[np.searchsorted(steps.signature, shown)]
-                state_of_row[sight.position] = state
-            choice = solution.choices[view.step][state]
-            return Decision(choice != ACT, np.maximum(choice, 0))
-
-        return rule
-
-    return Policy("optimum", "Optimum", never, begin=begin)
+    return choose
 
 
 def continuation(tree: InformationTree, solution: Solution, step: int) -> tuple[Floats, Floats]:

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-import numpy as np
-
-from envprobe_core import bits
+from envprobe_core.agents.profiles import PROFILES
+from envprobe_core.cells import Cell
+from envprobe_core.engine import loop
+from envprobe_core.engine.compiling import entry
+from envprobe_core.engine.running import Episodes
 from envprobe_core.errors import InputError
-from envprobe_core.noise import Words
-from envprobe_core.profiles import PROFILES
+from envprobe_core.policies import THRESHOLD, Policy
 from envprobe_core.protocols import PAPER, Protocol
 from envprobe_core.regimes import HIGH, LOW, MEDIUM, Regime
-from envprobe_core.worlds.base import Mask
-from envprobe_core.worlds.tooldag import ToolDAGWorld, ToolInstance, ToolState
+from envprobe_core.worlds.base import Ints, World
+from envprobe_core.worlds.tooldag import describe
 
 SMALL_TOOLS, MUTABLE = 3, 2  # the target, the last tool, never unloads
+LOSSES = range(1 << MUTABLE)  # which tools a tick may unload, as sets
 LONGEST = 10  # steps
 AGENT = PROFILES["perfect"]
 MUTATIONS = (LOW, MEDIUM, HIGH)
@@ -32,39 +33,21 @@ SOLVED = (
 )
 
 
-class FewTools(ToolDAGWorld):
-    """ToolDAGWorld with three tools at any complexity."""
-
-    sizes = (SMALL_TOOLS,) * 3
-
-
-def forced(lost: Mask) -> Words:
-    """Return words that let exactly these mutable fields mutate, [row, exposed field]."""
-    return np.where(lost, np.uint64(0), ~np.uint64(0))
+@entry
+def act(setting, block, fields, logs):
+    """Probe a field or carry out the proposed action, [row]; the world stands still."""
+    for row in range(len(block)):
+        loop.act(setting, block[row], fields[row], logs[row])
 
 
-class ScriptedTools(FewTools):
-    """The same world, mutating by a script instead of by the hash, one call a tick.
-
-    Attributes:
-        at_risk: [row, tick, tool], which tools could unload when each tick passed.
-    """
-
-    def __init__(self, regime: Regime, protocol: Protocol, script: Mask) -> None:
-        """Take what is lost, [row, tick, tool]; ticks past the script's end lose nothing."""
-        super().__init__(regime, protocol)
-        self._script, self._tick = script, 0
-        self.at_risk = np.zeros((len(script), regime.horizon, SMALL_TOOLS), dtype=bool)
-
-    def mutate(self, instance: ToolInstance, state: ToolState, draws: Words, moving: Mask) -> ToolState:
-        """Unload what the script says."""
-        tick = self._tick
-        self._tick += 1
-        self.at_risk[:, tick, :MUTABLE] = bits.unpack(state.loaded, SMALL_TOOLS)[:, :MUTABLE]
-        lost = np.zeros(self.at_risk[:, tick].shape, dtype=bool)
-        if tick < self._script.shape[1]:
-            lost = self._script[:, tick]
-        return super().mutate(instance, state, forced(lost), moving)
+@entry
+def lose(setting, block, lost):
+    """Unload tools, sets [row], and let the agents observe."""
+    for row in range(len(block)):
+        episode = block[row]
+        episode.state.loaded &= ~lost[row]
+        loop.observe(setting, episode, episode.acting, episode.worked)
+        episode.t += 1
 
 
 @dataclass(frozen=True)
@@ -100,23 +83,28 @@ class Setting:
         return Regime("small", LOW, self.density, self.mutation, LOW, self.horizon, (0, 1), "three tools")
 
     @cached_property
-    def world(self) -> FewTools:
+    def world(self) -> World:
         """Return the world."""
-        return FewTools(self.regime, self.protocol)
+        return describe(self.regime, self.protocol, SMALL_TOOLS)
 
     @property
     def rate(self) -> float:
         """Return the chance that a loaded tool unloads in one step, to the last bit of the engine."""
-        return int(self.world.levels[0]) / 2.0**32
+        return int(self.world.rules.mutation) / 2.0**32
 
-    def instance(self, rows: int) -> ToolInstance:
-        """Return the instance, the same in all rows: with three tools there is but one."""
-        return self.world.instances(np.zeros(rows, dtype=np.int64))
+    def episodes(self, policy: Policy, seeds: Ints, threshold: float = THRESHOLD) -> Episodes:
+        """Begin episodes of the perfect agent, a row a seed; with three tools all have the same task.
 
-    def agent_arguments(self, static: Any, rows: int) -> tuple[Any, ...]:
-        """Return what `SimulatedAgent` is made of; a perfect agent draws nothing that matters."""
-        nobody = np.zeros(rows, dtype=np.int64)
-        return self.world, static, nobody, [AGENT], nobody
+        Raises:
+            InputError: if the policy repeats another one's probes.
+        """
+        if policy.replays is not None:
+            raise InputError(
+                f"policy {policy.name} replays another's probes; the small world runs none that does"
+            )
+        own = threshold if policy.has_threshold else None
+        cell = Cell("tooldag", policy, self.regime, self.protocol, AGENT, self.budget, own)
+        return Episodes(cell, seeds, world=self.world, scores_all=False)
 
 
 def can_be_solved(protocol: Protocol) -> bool:

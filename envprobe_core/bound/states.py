@@ -9,20 +9,36 @@ knows more.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from envprobe_core.agents.base import Request
-from envprobe_core.agents.simulated import SimulatedAgent
-from envprobe_core.belief import BeliefTable
-from envprobe_core.bound.small import MUTABLE, SMALL_TOOLS, Setting, forced
-from envprobe_core.deciding import taken
-from envprobe_core.worlds.base import NO_ACTION, Floats, Ints, Observation, Values
-from envprobe_core.worlds.tooldag import ToolState
+from envprobe_core import worlds
+from envprobe_core.bound.small import LOSSES, MUTABLE, SMALL_TOOLS, Setting, lose
+from envprobe_core.engine import loop
+from envprobe_core.engine.compiling import entry
+from envprobe_core.engine.records import NONE, Int, new, record
+from envprobe_core.policies import POLICIES
+from envprobe_core.worlds.base import Floats, Ints, Values
 
-ACT = -1  # the choice to take the proposed action; the others are the fields to probe
+ACT = NONE  # the choice to take the proposed action; the others are the fields to probe
+SMALL_FIELDS = 3 * SMALL_TOOLS
 HIDDEN = 1 << (2 * SMALL_TOOLS)  # loaded and complete tools, as one number
 DECIMALS = 12  # posteriors that agree in so many are one
+
+
+CASE = record(
+    ("value", np.int8, SMALL_FIELDS), ("action", Int), ("hidden", Int), ("choice", Int), ("lost", Int)
+)
+"""An agent's table and proposal, the gold state, what is chosen, and the tools that then unload, as a set."""
+
+OUTCOME = record(
+    ("value", np.int8, SMALL_FIELDS), ("action", Int), ("hidden", Int),
+    ("exposed", Int), ("answer", Int), ("valid", Int), ("seen", np.int8, SMALL_FIELDS),
+)  # fmt: skip
+"""Table, proposal and gold state a step later; which tools could unload, the answer (-1: none was asked for),
+whether the action worked, and what is seen of each field.
+"""
 
 
 @dataclass(frozen=True)
@@ -88,125 +104,111 @@ class InformationTree:
 def grow(setting: Setting, *, sees_gold: bool = False) -> InformationTree:
     """Enumerate the information states of a setting."""
     layers, steps = [_root(setting)], []
-    for t in range(setting.horizon):
-        following, step = _grow_step(setting, layers[-1], t, sees_gold)
+    for _ in range(setting.horizon):
+        following, step = _grow_step(setting, layers[-1], sees_gold)
         layers.append(following)
         steps.append(step)
-    gold, done = _gold_of_hidden(setting)
+    gold = _gold_of_hidden(setting)
     last = layers[-1]
     right = (last.value[:, None, :] == gold[None]).mean(axis=2)
-    accuracy, success = (last.posterior * right).sum(axis=1), last.posterior @ done
-    return InformationTree(setting, sees_gold, layers, steps, accuracy, success)
-
-
-def signature_of(state: Ints, choice: Ints, answer: Ints, observation: Observation) -> Ints:
-    """Number what a policy is shown after a choice, [row]; `answer` is -1 without a probe."""
-    digits = 3 ** np.arange(observation.value.shape[1])
-    shown = (observation.value.astype(np.int64) + 1) @ digits
-    fields = observation.value.shape[1]
-    number = (state * (fields + 1) + choice + 1) * 3 + answer + 1
-    return ((number * 2 + observation.valid) * 3**fields + shown) * HIDDEN
+    success = last.posterior @ gold[:, -1].astype(float)
+    return InformationTree(setting, sees_gold, layers, steps, (last.posterior * right).sum(axis=1), success)
 
 
 def _root(setting: Setting) -> Layer:
     """Return the one state before the first decision: nothing is loaded, and that is given."""
-    world, instance = setting.world, setting.instance(1)
-    state = world.start(instance)
-    gold = world.gold(instance, state)
-    nothing, nobody = np.full(1, NO_ACTION), np.zeros(1, dtype=bool)
-    observation = world.observe(
-        instance, state, gold, np.zeros(1, dtype=np.uint64), nothing, nobody, world.place(state), ~nobody
-    )
-    known = np.ones((1, 1), dtype=bool) if setting.protocol.start == "gold" else observation.seen
-    value, action = _answer(setting, 0, BeliefTable.known(gold, known).value, observation, np.full(1, -1))
+    episodes = setting.episodes(POLICIES["no-probe"], np.zeros(1))
+    episodes.propose()
+    block = episodes.block
     posterior = np.zeros((1, HIDDEN))
-    posterior[0, _number(state)] = 1.0
-    return Layer(value, action, np.zeros(1, dtype=np.int64), posterior)
+    posterior[0, 0] = 1.0
+    value = block.table.value[:, :SMALL_FIELDS].astype(np.int8)
+    return Layer(value, block.action.astype(np.int64), np.zeros(1, dtype=np.int64), posterior)
 
 
-def _grow_step(setting: Setting, layer: Layer, t: int, sees_gold: bool) -> tuple[Layer, Steps]:
+def signature_of(state: Ints, choice: Ints, answer: Ints, valid: Ints, seen: Values) -> Ints:
+    """Number what a policy is shown after a choice, [row]; `answer` is -1 without a probe."""
+    digits = 3 ** np.arange(SMALL_FIELDS)
+    number = (state * (SMALL_FIELDS + 1) + choice + 1) * 3 + answer + 1
+    return ((number * 2 + valid) * 3**SMALL_FIELDS + (seen.astype(np.int64) + 1) @ digits) * HIDDEN
+
+
+@entry
+def follow(setting, block, logs, cases, found):
+    """Take a step of each case, [case], and fill in what is found; the one episode of the block is paper."""
+    world, episode = setting.world, block[0]
+    task, state, table = episode.task, episode.state, episode.table
+    for number in range(len(cases)):
+        case, out = cases[number], found[number]
+        state.loaded, state.complete = case.hidden % (1 << SMALL_TOOLS), case.hidden >> SMALL_TOOLS
+        worlds.reveal(world, task, state, episode.gold)
+        for field in range(world.fields):
+            table.value[field] = case.value[field]
+        episode.t, episode.action = 0, case.action
+        loop.act(setting, episode, case.choice, logs[0])
+        out.exposed = state.loaded & (1 << MUTABLE) - 1
+        state.loaded &= ~case.lost
+        loop.observe(setting, episode, episode.acting, episode.worked)
+        episode.t = 1
+        loop.propose(setting, episode)
+        out.hidden = state.loaded + (state.complete << SMALL_TOOLS)
+        out.action, out.valid, out.answer = episode.action, episode.worked, -1
+        if case.choice != ACT:
+            out.answer = episode.answer
+        for field in range(world.fields):
+            out.value[field], out.seen[field] = table.value[field], episode.observation.value[field]
+
+
+def _grow_step(setting: Setting, layer: Layer, sees_gold: bool) -> tuple[Layer, Steps]:
     """Take every choice in every state and every gold state it may be, and every mutation that may follow."""
-    world = setting.world
     row_state, row_choice, hidden = _choices(setting, layer)
-    weight = layer.posterior[row_state, hidden]
-    instance = setting.instance(len(hidden))
-    before = ToolState(*(part.astype(np.int32) for part in (hidden % 8, hidden // 8)))
-    probed = np.maximum(row_choice, 0)
-    answer = world.gold(instance, before)[np.arange(len(hidden)), probed].astype(np.int64)
-    answer = np.where(row_choice == ACT, -1, answer)
-    acting = np.where(row_choice == ACT, layer.action[row_state], NO_ACTION)
-    after, valid = world.act(instance, before, acting)
-
-    row, state, chance = _mutations(setting, after)
-    row_state, row_choice, answer, acting, valid = (
-        part[row] for part in (row_state, row_choice, answer, acting, valid)
-    )
-    weight = weight[row] * chance
-    instance = setting.instance(len(row))
-    gold, nowhere = world.gold(instance, state), world.place(state)
-    observation = world.observe(
-        instance, state, gold, np.zeros(len(row), dtype=np.uint64), acting, valid, nowhere, valid | True
-    )
-    signature = signature_of(row_state, row_choice, answer, observation)
-    signature += _number(state) if sees_gold else 0
+    row, found, chance = _mutations(setting, layer, row_state, row_choice, hidden)
+    weight = layer.posterior[row_state, hidden][row] * chance
+    row_state, row_choice = row_state[row], row_choice[row]
+    signature = signature_of(row_state, row_choice, found.answer, found.valid, found.seen)
+    signature += found.hidden if sees_gold else 0
     signature, first, outcome = np.unique(signature, return_index=True, return_inverse=True)
     posterior = np.zeros((len(signature), HIDDEN))
-    np.add.at(posterior, (outcome, _number(state)), weight)
+    np.add.at(posterior, (outcome, found.hidden), weight)
     chance = posterior.sum(axis=1)
     posterior /= chance[:, None]
 
-    told = np.where(row_choice[first] == ACT, -1, row_choice[first])
-    value = layer.value[row_state[first]].copy()
-    probing = np.flatnonzero(told >= 0)
-    value[probing, told[probing]] = answer[first[probing]]
-    value, action = _answer(setting, t + 1, value, taken(observation, first), told)
-    used = layer.used[row_state[first]] + (told >= 0)
-    kept, child = _merged(value, used, posterior)
-    following = Layer(value[kept], action[kept], used[kept], posterior[kept])
+    shown = found[first]  # table and proposal follow from what is shown
+    used = layer.used[row_state[first]] + (row_choice[first] != ACT)
+    kept, child = _merged(shown.value, used, posterior)
+    following = Layer(shown.value[kept], shown.action[kept], used[kept], posterior[kept])
     return following, Steps(signature, row_state[first], row_choice[first], chance, child)
 
 
 def _choices(setting: Setting, layer: Layer) -> tuple[Ints, Ints, Ints]:
     """Return state, choice and hidden gold state of everything that may be tried, [row] each."""
-    fields = setting.world.fields
     state, hidden = np.nonzero(layer.posterior > 0.0)
-    choice = np.tile(np.arange(ACT, fields), len(state))
-    state, hidden = np.repeat(state, fields + 1), np.repeat(hidden, fields + 1)
+    choice = np.tile(np.arange(ACT, SMALL_FIELDS), len(state))
+    state, hidden = np.repeat(state, SMALL_FIELDS + 1), np.repeat(hidden, SMALL_FIELDS + 1)
     allowed = (choice == ACT) | (layer.used[state] < setting.budget)
     return state[allowed], choice[allowed], hidden[allowed]
 
 
-def _mutations(setting: Setting, state: ToolState) -> tuple[Ints, ToolState, Floats]:
-    """Return for every mutation that may happen: the row it happens in, the state it leads to, its chance."""
-    rows, states, chances = [], [], []
-    for pattern in range(1 << MUTABLE):
-        possible = np.flatnonzero(pattern & ~state.loaded == 0)
-        part = ToolState(state.loaded[possible], state.complete[possible])
-        lost = np.zeros((len(possible), SMALL_TOOLS), dtype=bool)
-        lost[:, :MUTABLE] = pattern >> np.arange(MUTABLE) & 1
-        moved = setting.world.mutate(
-            setting.instance(len(possible)), part, forced(lost), np.ones(len(possible), dtype=bool)
-        )
-        at_risk = np.bitwise_count(part.loaded & ((1 << MUTABLE) - 1)).astype(np.int64)
-        gone = pattern.bit_count()
+def _mutations(
+    setting: Setting, layer: Layer, state: Ints, choice: Ints, hidden: Ints
+) -> tuple[Ints, Any, Floats]:
+    """Return for every mutation that may happen: the row it happens in, what is found, its chance."""
+    cases = new(CASE, len(LOSSES), len(state))
+    cases.value, cases.action = layer.value[state], layer.action[state]
+    cases.hidden, cases.choice, cases.lost = hidden, choice, np.array(LOSSES)[:, None]
+    found = new(OUTCOME, cases.size)
+    episodes = setting.episodes(POLICIES["no-probe"], np.zeros(1))
+    follow(episodes.setting, episodes.block, episodes.logs, cases.reshape(-1), found)
+    found = found.reshape(cases.shape)
+    rows, chances = [], []
+    for lost in LOSSES:
+        possible = np.flatnonzero(lost & ~found[lost].exposed == 0)
+        at_risk = np.bitwise_count(found[lost].exposed[possible]).astype(np.int64)
+        gone = lost.bit_count()
         rows.append(possible)
-        states.append(moved)
         chances.append(setting.rate**gone * (1.0 - setting.rate) ** (at_risk - gone))
-    loaded, complete = (
-        np.concatenate([getattr(part, name) for part in states]) for name in ("loaded", "complete")
-    )
-    return np.concatenate(rows), ToolState(loaded, complete), np.concatenate(chances)
-
-
-def _answer(
-    setting: Setting, step: int, value: Values, observation: Observation, told: Ints
-) -> tuple[Values, Ints]:
-    """Let the agent update its table and propose; what it reports of age and doubt does not matter here."""
-    static = setting.instance(len(value)).map
-    agent = SimulatedAgent(*setting.agent_arguments(static, len(value)))
-    table = BeliefTable.known(value, np.ones((1, 1), dtype=bool))
-    reply = agent.answer(Request(step, table, observation, told))
-    return table.value, reply.action
+    kept = np.concatenate([found[lost][possible] for lost, possible in zip(LOSSES, rows, strict=True)])
+    return np.concatenate(rows), kept.view(np.recarray), np.concatenate(chances)
 
 
 def _merged(value: Values, used: Ints, posterior: Floats) -> tuple[Ints, Ints]:
@@ -216,14 +218,10 @@ def _merged(value: Values, used: Ints, posterior: Floats) -> tuple[Ints, Ints]:
     return first, which.reshape(-1)
 
 
-def _number(state: ToolState) -> Ints:
-    """Number gold states."""
-    return (state.loaded + (state.complete << SMALL_TOOLS)).astype(np.int64)
-
-
-def _gold_of_hidden(setting: Setting) -> tuple[Values, Floats]:
-    """Return the gold fields of every numbered state, [hidden, field], and whether it is a success."""
-    number = np.arange(HIDDEN, dtype=np.int32)
-    state = ToolState(number % 8, number // 8)
-    instance = setting.instance(HIDDEN)
-    return setting.world.gold(instance, state), setting.world.succeeded(instance, state).astype(float)
+def _gold_of_hidden(setting: Setting) -> Values:
+    """Return the gold fields of every numbered state, [hidden, field]; the last says that it is a success."""
+    episodes = setting.episodes(POLICIES["no-probe"], np.zeros(HIDDEN))
+    state, number = episodes.block.state, np.arange(HIDDEN)
+    state.loaded, state.complete = number % (1 << SMALL_TOOLS), number >> SMALL_TOOLS
+    lose(episodes.setting, episodes.block, np.zeros(HIDDEN, dtype=np.int64))
+    return episodes.block.gold[:, :SMALL_FIELDS].astype(np.int8)

@@ -11,9 +11,9 @@ from envprobe_core.beyond.frontier import WEIGHTS
 from envprobe_core.bound.comparing import SHOWN, Board
 from envprobe_core.bound.optimum import Options, Solution, continuation, reached_under
 from envprobe_core.bound.states import ACT
+from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.figures import policy_title
 from envprobe_core.markup import EMPTY, FIXED, Table, listed, number, percent
-from envprobe_core.worlds.base import UNKNOWN, WAIT
 
 SHAPES = ("chain", "two prerequisites")
 COLUMNS = (0.0, 0.5, 1.0)  # weights of the table of distances
@@ -123,7 +123,7 @@ def work_out(board: Board, weight: float) -> Worked:
         rows.append((title, branches, *means, weight * means[0] + (1.0 - weight) * means[1]))
     rows.sort(key=lambda row: -row[4])
     hidden = np.arange(layer.posterior.shape[1])
-    tools = world.tools
+    tools = world.rules.tools
     loaded = [float(layer.posterior[state] @ (hidden >> tool & 1)) for tool in range(tools)]
     return Worked(
         t,

@@ -1,7 +1,7 @@
 """``envprobe list``: every name that the other commands take, with what it stands for."""
 
-import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -56,26 +56,25 @@ def worlds() -> "Table":
     """Return the worlds, with their sizes at low, medium and high complexity and density."""
     from envprobe_core.protocols import PAPER
     from envprobe_core.regimes import REGIMES
-    from envprobe_core.worlds import WORLDS, make_world
+    from envprobe_core.worlds import MODULES, WORLDS, make_world
 
     table = _table("worlds", "name", "title", "fields (S1/S2/S3)", "actions", "what it is")
-    for name, kind in WORLDS.items():
+    for name, title in WORLDS.items():
         sizes = [make_world(name, REGIMES[regime], PAPER) for regime in ("S1", "S2", "S3")]
         table.add_row(
             name,
-            kind.title,
+            title,
             " / ".join(str(world.fields) for world in sizes),
             " / ".join(str(world.actions) for world in sizes),
-            _described(kind),
+            _described(MODULES[name]),
         )
     return table
 
 
-def _described(kind: type) -> str:
-    """The line `Description:` of the module that defines a world."""
-    lines = (sys.modules[kind.__module__].__doc__ or "").splitlines()
-    found = [line for line in lines if line.startswith("Description: ")]
-    return found[0].removeprefix("Description: ") if found else (kind.__doc__ or "")
+def _described(module: ModuleType) -> str:
+    """The line `Description:` of a world's module."""
+    lines = (module.__doc__ or "").splitlines()
+    return next(line.removeprefix("Description: ") for line in lines if line.startswith("Description: "))
 
 
 def policies() -> "Table":
@@ -96,8 +95,23 @@ def policies() -> "Table":
 
 def _doing(policy: "Policy") -> str:
     """One line on a policy, from its rule and its properties."""
-    text = (policy.rule.__doc__ or "Probe the field of highest score if it reaches the threshold.").strip()
-    text = text.splitlines()[0].rstrip(".")
+    from envprobe_core.policies import rules
+
+    highest = "Probe the first highest-scored field if its score reaches the threshold (Algorithm 1)"
+    periodic = "fields in turn, or the stalest as in the public code"
+    text = {
+        rules.NEVER: "Never probe",
+        rules.RANDOM: "Probe a uniformly drawn field with probability B/H",
+        rules.PERIODIC: f"Probe at steps K, 2K, ... with K = floor(H/B): {periodic}",
+        rules.SELF_UNCERTAINTY: "Probe the field of lowest reported confidence, if that is low enough",
+        rules.SCORE: highest,
+        rules.OWN: highest,
+        rules.JUDGE: "Let an embedded judge override Simple: veto d = 0, force a doubted direct blocker (ours)",
+        rules.ORACLE: "Probe the first mismatched field",
+        rules.ORACLE_TW: "Probe the mismatched field of greatest weight w (Section 4.2, Oracle-TW)",
+        rules.REPLAY: "Probe what the schedule says, when it says so",
+        rules.VOI: "Probe where an answer is expected to gain more than the step is worth (ours)",
+    }[policy.rule.kind]
     if policy.replays:
         text += f"; repeats the probes of {policy.replays}"
     if policy.sees_gold:
@@ -146,7 +160,7 @@ def regimes() -> "Table":
 
 def profiles() -> "Table":
     """Return the profiles of the simulated agent, with the assumption behind each."""
-    from envprobe_core.profiles import PROFILES, TYPICAL
+    from envprobe_core.agents.profiles import PROFILES, TYPICAL
 
     table = _table("profiles", "name", "what it assumes")
     for name, profile in PROFILES.items():

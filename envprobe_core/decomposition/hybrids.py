@@ -1,12 +1,11 @@
-"""The gate of one policy with the field of another, and the five factors with their levels (ours)."""
+"""The five factors with their levels, and the gate of one policy with the field of another (ours)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from envprobe_core.policies import POLICIES, Policy, Rule
+from envprobe_core.policies import POLICIES, Policy, hybrid
 from envprobe_core.protocols import Protocol, parse_protocol
-from envprobe_core.views import Decision, View
 
 BLIND = "periodic"  # whose times and fields are the lower levels of timing and selection
 IDLE = "no-probe"
@@ -44,37 +43,6 @@ FACTORS = (
 FACTOR_NAMES = tuple(factor.name for factor in FACTORS)
 INFORMATION, TIME, SELECTION, TIMING, METRIC = (factor.bit for factor in FACTORS)
 ALL = (1 << len(FACTORS)) - 1
-
-
-@dataclass(frozen=True)
-class GateAndSelector:
-    """Probe when one rule would, the field that another names."""
-
-    gate: Rule
-    selector: Rule
-
-    def __call__(self, view: View) -> Decision:
-        """Decide for every row; the score is the gate's."""
-        opened = self.gate(view)
-        return Decision(opened.probe, self.selector(view).field, opened.score)
-
-
-def hybrid(gate: Policy, selector: Policy, *, answered: bool = True) -> Policy:
-    """Combine the times of one policy with the fields of another.
-
-    Args:
-        gate: says when; its threshold is in force.
-        selector: says which field, also at steps at which it would not probe itself.
-        answered: whether the answers reach the belief table.
-    """
-    return replace(
-        gate,
-        name=f"{gate.name}/{selector.name}" + ("" if answered else "/unanswered"),
-        title=f"times of {gate.title}, fields of {selector.title}",
-        rule=GateAndSelector(gate.rule, selector.rule),
-        answered=answered,
-        sees_gold=gate.sees_gold or selector.sees_gold,
-    )
 
 
 def arm(policy: str, coalition: int) -> Policy:

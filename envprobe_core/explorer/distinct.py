@@ -21,32 +21,22 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from envprobe_core import policies as rules
 from envprobe_core.cells import Cell
-from envprobe_core.explorer.episodes import Episodes, Ints, join, label, measure_pieces
+from envprobe_core.engine.recording import Columns
+from envprobe_core.engine.running import record
+from envprobe_core.explorer.episodes import Episodes, Ints, join, label, measure
 from envprobe_core.explorer.replays import Catalogue, Place, Rows, replay
-from envprobe_core.policies import POLICIES, AdditiveScore, Policy, ThresholdRule
-from envprobe_core.scoring import Columns
-from envprobe_core.sweep import Task, run_cells, simulate
+from envprobe_core.policies import POLICIES, Policy
+from envprobe_core.policies.rules import JUDGE, NEVER, ORACLE, ORACLE_TW, SCORE, SELF_UNCERTAINTY
+from envprobe_core.sweep import Piece, Task, run_cells
 
-CAPPED_RULES = (
-    rules.never,
-    rules.self_uncertainty,
-    rules.judge,
-    rules.oracle,
-    rules.oracle_task_weighted,
-)
-"""The rules, beside the additive scores, that the budget stops and does not otherwise concern."""
+CAPPED_RULES = {NEVER, SCORE, SELF_UNCERTAINTY, JUDGE, ORACLE, ORACLE_TW}
+"""The rules that the budget stops and does not otherwise concern; one with a memory may pace its budget."""
 
 
 def capped(policy: Policy) -> bool:
     """Say whether a smaller budget only stops the policy earlier."""
-    rule = policy.rule
-    if policy.begin is not None:  # a rule with a memory may pace its budget
-        return False
-    if isinstance(rule, ThresholdRule):
-        return isinstance(rule.score, AdditiveScore)
-    return rule in CAPPED_RULES
+    return {policy.rule.kind, (policy.selector or policy.rule).kind} <= CAPPED_RULES
 
 
 def record_task(task: Task) -> Columns:
@@ -56,17 +46,20 @@ def record_task(task: Task) -> Columns:
         Also `probe` [row, step]; `above`, `upto` [row]: every threshold in force in (above, upto] gives the
         same decisions (only of policies that have one).
     """
-    recording = simulate(task)
-    sizes = [len(piece.seeds) for piece in task.pieces]
-    budget = np.repeat([piece.cell.budget_in_force for piece in task.pieces], sizes)[:, None]
-    threshold = np.repeat([piece.cell.threshold_in_force for piece in task.pieces], sizes)[:, None]
+    parts = [_record_piece(piece) for piece in task.pieces]
+    return label(task) | {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _record_piece(piece: Piece) -> Columns:
+    recording = record(piece.cell, piece.seeds, scores_all=False)
+    threshold = piece.cell.threshold_in_force
     probed = recording.probe >= 0
-    counts = np.cumsum(probed, axis=1) - probed < budget  # the budget is not yet spent
+    counts = np.cumsum(probed, axis=1) - probed < piece.cell.budget_in_force  # it is not yet spent
     reached = recording.score >= threshold
     above = np.where(counts & (recording.score < threshold), recording.score, -np.inf).max(axis=1)
     upto = np.where(counts & reached, recording.score, np.inf).min(axis=1)
     own = {"probe": recording.probe.astype(np.int8), "above": above, "upto": upto}
-    return label(task) | vars(measure_pieces(recording, task)) | own
+    return vars(measure(recording, piece.cell)) | own
 
 
 def halving(count: int) -> Iterator[list[int]]:
@@ -108,8 +101,8 @@ def run_place(place: Place, policies: Sequence[Policy]) -> Table:
     leader = {key: original[name] for name, key in reversed(alike.items())}
     runs, run_of = _run_own(place, list(leader.values()))
     known = Catalogue(place.regime.horizon)
-    answered = np.array([place.answers(policy) for policy in leader.values()])
-    at_run = known.find(answered[runs["policy"]], runs["at"], runs["probe"])
+    answers = np.array([place.answers(policy) for policy in leader.values()])
+    at_run = known.find(answers[runs["policy"]], runs["at"], runs["probe"])
     own = len(known)
     rows = {}
     for policy in policies:
@@ -118,12 +111,15 @@ def run_place(place: Place, policies: Sequence[Policy]) -> Table:
         inverse = inverse.reshape(run_of[lead.name].shape)
         probe, at = runs["probe"][used], runs["at"][used]
         if capped(lead):
-            spent = np.cumsum(probe >= 0, axis=1)
-            found = [
-                known.find(place.answers(policy), at, np.where(spent <= budget, probe, np.int8(-1)))
-                for budget in place.budgets
-            ]
-            rows[policy.name] = np.stack([numbers[inverse[0]] for numbers in found])
+            answered, spent = place.answers(policy), np.cumsum(probe >= 0, axis=1)
+            whole, found = known.find(answered, at, probe), []
+            for budget in place.budgets:
+                more = np.flatnonzero(spent[:, -1] > budget)  # these it stops
+                cut = np.where(spent[more] <= budget, probe[more], np.int8(-1))
+                numbers = whole.copy()
+                numbers[more] = known.find(answered, at[more], cut)
+                found.append(numbers[inverse[0]])
+            rows[policy.name] = np.stack(found)
         else:
             rows[policy.name] = known.find(place.answers(policy), at, probe)[inverse]
     first = np.unique(at_run, return_index=True)[1]

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
 
 from envprobe_core import metrics
 from envprobe_core.cells import Cell
-from envprobe_core.scoring import Columns
-from envprobe_core.sweep import Task, simulate
-from envprobe_core.tracks import scored_track
-from envprobe_core.trajectory import Trajectory
+from envprobe_core.engine.recording import Columns, Trajectory
+from envprobe_core.engine.running import record
+from envprobe_core.sweep import Task
 from envprobe_core.worlds import make_world
 
 Floats = npt.NDArray[np.float64]
@@ -31,7 +29,7 @@ class Episodes:
         success: [episode].
         useful: [episode], probes whose answer differed from the belief held.
         repeated: [episode], probes of a field that the episode had probed before.
-        track: [episode, time], A_t as `tracks.scored_track` gives it; NaN where there is none.
+        track: [episode, time], A_t as `Trajectory.accuracy` has it; NaN where there is none.
         fired: [episode, step], whether it probes at step t.
     """
 
@@ -60,7 +58,7 @@ def measure(recording: Trajectory, cell: Cell) -> Episodes:
         recording: episodes of one world, regime, protocol and profile.
         cell: one that has these.
     """
-    track = scored_track(recording, cell)
+    track = recording.accuracy
     if cell.protocol.accuracy == "slots":
         accuracy = metrics.mean_over_steps(track[:, 1:], recording.steps)
     else:
@@ -76,20 +74,10 @@ def measure(recording: Trajectory, cell: Cell) -> Episodes:
     )
 
 
-def measure_pieces(recording: Trajectory, task: Task) -> Episodes:
-    """Measure a task's recording, whose pieces may differ in profile."""
-    start, parts = 0, []
-    for _, group in groupby(task.pieces, key=lambda piece: piece.cell.profile):
-        pieces = list(group)
-        rows = slice(start, start + sum(len(piece.seeds) for piece in pieces))
-        parts.append(measure(recording.rows(rows), pieces[0].cell))
-        start = rows.stop
-    return join(parts)
-
-
 def measure_task(task: Task) -> Columns:
     """Run a task and measure its episodes: `cell`, `seed` and the columns of `Episodes` (for `run_cells`)."""
-    return label(task) | vars(measure_pieces(simulate(task), task))
+    runs = (record(piece.cell, piece.seeds, scores_all=False) for piece in task.pieces)
+    return label(task) | vars(join([measure(run, p.cell) for run, p in zip(runs, task.pieces, strict=True)]))
 
 
 def label(task: Task) -> Columns:

@@ -1,13 +1,14 @@
 """The explorer's grid: readings of every policy at every budget and threshold, in every world and protocol.
 
 The three worlds' episodes are run first, each distinct trajectory once (`distinct`); then every setting is
-read, and the pool of the three worlds too. Settings that share all their episodes share one reading.
+read, and the pool of the three worlds too. Settings that share all their episodes share one reading; a pooled
+one is read together with the three it is made of, so that each world is resampled once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -15,9 +16,10 @@ import numpy.typing as npt
 
 from envprobe_core.cells import find_profile, find_regime, parse_seeds
 from envprobe_core.explorer.distinct import Table, run_place
-from envprobe_core.explorer.episodes import Episodes, join
+from envprobe_core.explorer.episodes import Episodes, Ints, join
 from envprobe_core.explorer.readings import Readings, join_readings, read_episodes
 from envprobe_core.explorer.replays import Place
+from envprobe_core.explorer.sums import ResampledSums
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.resampling import RESAMPLES
@@ -27,7 +29,7 @@ from envprobe_core.worlds import WORLDS
 POOL = "pool"
 VIEWS = (*WORLDS, POOL)
 THRESHOLDS = tuple(quarters / 4 for quarters in range(17))
-SETTINGS_A_TASK = 400
+SETTINGS_A_TASK = 128  # of the pool
 Rows = npt.NDArray[np.int32]
 
 
@@ -57,13 +59,26 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class ReadingTask:
-    """Settings to read: their episodes, [setting, unit] positions in these, and episodes a world."""
+class Part:
+    """Settings of one view.
 
-    number: int
-    episodes: Episodes
-    rows: npt.NDArray[np.int64]
+    Attributes:
+        numbers: [setting], of the readings.
+        rows: [setting, unit], positions of their episodes.
+        worlds: episodes of each world.
+    """
+
+    numbers: Ints
+    rows: Ints
     worlds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ReadingTask:
+    """Settings to read together, and the episodes that they need."""
+
+    episodes: Episodes
+    parts: tuple[Part, ...]
     resamples: int
 
 
@@ -72,9 +87,14 @@ def run_one_place(place: Place) -> tuple[Place, Table]:
     return place, run_place(place, list(POLICIES.values()))
 
 
-def read_task(task: ReadingTask) -> tuple[int, Readings]:
-    """Read a task's settings."""
-    return task.number, read_episodes(task.episodes, task.rows, task.worlds, resamples=task.resamples)
+def read_task(task: ReadingTask) -> tuple[Ints, Readings]:
+    """Read a task's settings; return their numbers, and the readings in that order."""
+    sums = ResampledSums(task.resamples)
+    found = [
+        read_episodes(task.episodes, part.rows, part.worlds, resamples=task.resamples, sums=sums)
+        for part in task.parts
+    ]
+    return np.concatenate([part.numbers for part in task.parts]), join_readings(found)
 
 
 def run_grid(
@@ -109,53 +129,66 @@ def run_grid(
     tasks: list[ReadingTask] = []
     total = 0
     for protocol in chosen:
+        several = [tables[protocol.name, world] for world in WORLDS]
+        starts = np.cumsum([0, *(len(table.episodes.accuracy) for table in several)])
+        parts = []
         for view in VIEWS:
-            several = [tables[protocol.name, world] for world in (WORLDS if view == POOL else (view,))]
-            own, which = _settings(several)
+            seen = range(len(WORLDS)) if view == POOL else [VIEWS.index(view)]
+            own, which = _settings([(several[at], int(starts[at])) for at in seen])
             rows |= {(protocol.name, view, policy): total + at for policy, at in own.items()}
-            tasks += _cut(several, which, len(tasks), resamples)
+            parts.append(Part(total + np.arange(len(which)), which, (len(places[0].seeds),) * len(seen)))
             total += len(which)
-    parts = dict(run_tasks(read_task, tasks, jobs))
-    readings = join_readings([parts[number] for number in range(len(tasks))])
+        tasks += _cut(join([table.episodes for table in several]), parts, resamples)
+    numbers, read = zip(*run_tasks(read_task, tasks, jobs), strict=True)
+    readings = join_readings(read).rows(np.argsort(np.concatenate(numbers)))
     simulated = sum(table.simulated for table in tables.values())
     return Grid(regime, profile, seeds, resamples, simulated, budgets, THRESHOLDS, rows, readings)
 
 
-def _settings(tables: Sequence[Table]) -> tuple[dict[str, Rows], npt.NDArray[np.int64]]:
+def _settings(tables: Sequence[tuple[Table, int]]) -> tuple[dict[str, Rows], Ints]:
     """Find the distinct settings of a world, or of several that are pooled.
+
+    Args:
+        tables: of each world, and where its episodes begin.
 
     Returns:
         policy -> [budget, threshold], number of the setting, in the order in which they are met; and the
-        episodes of each, [setting, unit], where the worlds' episodes lie behind one another.
+        episodes of each, [setting, unit].
     """
-    starts = np.cumsum([0, *(len(table.episodes.accuracy) for table in tables)])
     numbers: dict[bytes, int] = {}
-    found: list[npt.NDArray[np.int64]] = []
+    found: list[Ints] = []
     own: dict[str, Rows] = {}
-    for policy in tables[0].rows:
-        joined = np.concatenate(
-            [table.rows[policy] + start for table, start in zip(tables, starts[:-1], strict=True)], axis=-1
-        )
+    for policy in tables[0][0].rows:
+        joined = np.concatenate([table.rows[policy].astype(np.int64) + start for table, start in tables], -1)
         # thresholds outside, so that a reading's neighbour is that of the budget before
-        settings = np.swapaxes(joined, 0, 1).reshape(-1, joined.shape[-1])
-        for setting in settings:
-            if numbers.setdefault(setting.tobytes(), len(numbers)) == len(found):
+        settings = np.ascontiguousarray(np.swapaxes(joined, 0, 1)).reshape(-1, joined.shape[-1])
+        keys = [setting.tobytes() for setting in settings]
+        for key, setting in zip(keys, settings, strict=True):
+            if numbers.setdefault(key, len(numbers)) == len(found):
                 found.append(setting)
-        keys = np.array([numbers[setting.tobytes()] for setting in settings], dtype=np.int32)
-        own[policy] = keys.reshape(joined.shape[1], joined.shape[0]).T
+        places = np.array([numbers[key] for key in keys], dtype=np.int32)
+        own[policy] = places.reshape(joined.shape[1], joined.shape[0]).T
     return own, np.stack(found)
 
 
-def _cut(
-    tables: Sequence[Table], which: npt.NDArray[np.int64], number: int, resamples: int
-) -> Iterator[ReadingTask]:
-    """Cut a view's settings into tasks that carry the episodes they need and no others."""
-    episodes = join([table.episodes for table in tables])
-    seeds = next(iter(tables[0].rows.values())).shape[-1]
-    for start in range(0, len(which), SETTINGS_A_TASK):
-        used, rows = np.unique(which[start : start + SETTINGS_A_TASK], return_inverse=True)
-        part = which[start : start + SETTINGS_A_TASK]
-        yield ReadingTask(
-            number, episodes.rows(used), rows.reshape(part.shape), (seeds,) * len(tables), resamples
-        )
-        number += 1
+def _cut(episodes: Episodes, parts: Sequence[Part], resamples: int) -> Iterator[ReadingTask]:
+    """Cut the settings of a protocol into tasks that carry the episodes they need and no others.
+
+    Args:
+        episodes: of all worlds.
+        parts: of each world, and of the pool.
+        resamples: bootstrap resamples.
+    """
+    *worlds, pool = parts
+    left = [{row.tobytes(): place for place, row in enumerate(part.rows)} for part in worlds]
+    for start in range(0, len(pool.rows), SETTINGS_A_TASK):
+        at = slice(start, start + SETTINGS_A_TASK)
+        chosen = [Part(pool.numbers[at], pool.rows[at], pool.worlds)]
+        split = np.split(chosen[0].rows, len(worlds), axis=1)
+        for part, settings, waiting in zip(worlds, split, left, strict=True):
+            met = [waiting.pop(key) for row in settings if (key := row.tobytes()) in waiting]
+            if met:
+                chosen.append(Part(part.numbers[met], part.rows[met], part.worlds))
+        used = np.unique(np.concatenate([part.rows.ravel() for part in chosen]))
+        moved = tuple(replace(part, rows=np.searchsorted(used, part.rows)) for part in chosen)
+        yield ReadingTask(episodes.rows(used), moved, resamples)

@@ -16,9 +16,9 @@ import numpy as np
 
 from envprobe_core.cells import Cell
 from envprobe_core.explorer.episodes import Episodes, Floats, Ints, Mask, measure_task
+from envprobe_core.explorer.sums import ResampledSums
 from envprobe_core.intervals import percentile_interval
 from envprobe_core.resampling import RESAMPLES
-from envprobe_core.stats import bootstrap_means
 from envprobe_core.sweep import run_cells, seeds_of_cells
 from envprobe_core.worlds import WORLDS
 
@@ -57,6 +57,10 @@ class Readings:
 
     def __len__(self) -> int:
         return len(self.n)
+
+    def rows(self, which: Ints) -> Readings:
+        """Return some of the readings."""
+        return Readings(*(getattr(self, field.name)[which] for field in fields(self)))
 
     def record(self, index: int) -> Reading:
         """Return one reading, ready for JSON.
@@ -122,7 +126,12 @@ def take_readings(
 
 
 def read_episodes(
-    episodes: Episodes, rows: Ints, worlds: Sequence[int] = (), *, resamples: int = RESAMPLES
+    episodes: Episodes,
+    rows: Ints,
+    worlds: Sequence[int] = (),
+    *,
+    resamples: int = RESAMPLES,
+    sums: ResampledSums | None = None,
 ) -> Readings:
     """Read settings from measured episodes.
 
@@ -131,11 +140,12 @@ def read_episodes(
         rows: [setting, unit], the episodes of each setting.
         worlds: how many of a setting's episodes come from each world, in order; by default all from one.
         resamples: bootstrap resamples of the intervals.
+        sums: what other settings have resampled, of as many resamples.
     """
-    strata = np.repeat(np.arange(len(worlds)), worlds) if len(worlds) > 1 else None
+    sums = ResampledSums(resamples) if sums is None else sums
+    sizes = tuple(worlds) or (rows.shape[1],)
     parts = [
-        _read(episodes, rows[start : start + AT_ONCE], strata, resamples)
-        for start in range(0, len(rows), AT_ONCE)
+        _read(episodes, rows[start : start + AT_ONCE], sizes, sums) for start in range(0, len(rows), AT_ONCE)
     ]
     return join_readings(parts)
 
@@ -145,37 +155,27 @@ def join_readings(parts: Sequence[Readings]) -> Readings:
     return Readings(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Readings)))
 
 
-def _read(episodes: Episodes, rows: Ints, strata: Ints | None, resamples: int) -> Readings:
+def _read(episodes: Episodes, rows: Ints, sizes: Sequence[int], sums: ResampledSums) -> Readings:
     settings, n = rows.shape
     fired = episodes.fired[rows]
     probes, useful = fired.sum(axis=2), episodes.useful[rows]
     rate = useful / np.maximum(probes, 1)
     accuracy, success = episodes.accuracy[rows], episodes.success[rows].astype(np.float64)
-    draws = _resampled((accuracy, success, rate, (probes > 0).astype(np.float64)), strata, resamples)
-    ends = [_ends(_means(of), draw) for of, draw in ((accuracy, draws[0]), (success, draws[1]))]
+    # settings often share all their episodes, so every distinct column is resampled once
+    columns = np.concatenate([accuracy, success, rate, (probes > 0).astype(np.float64)])
+    distinct, place = np.unique(columns, axis=0, return_inverse=True)
+    draws = sums.means(distinct, sizes) if n > len(sizes) else None
+    of_accuracy, of_success, tops, bottoms = np.split(place, 4)
     return Readings(
         np.full(settings, n),
-        *ends,
+        _ends(accuracy, of_accuracy, draws),
+        _ends(success, of_success, draws),
         _curve(episodes.track[rows]),
         fired.sum(axis=1),
         np.stack([useful.sum(axis=1), probes.sum(axis=1)], axis=1),
-        _rate(rate, probes > 0, draws[2], draws[3]),
+        _rate(rate, probes > 0, tops, bottoms, draws),
         episodes.repeated[rows].sum(axis=1),
     )
-
-
-def _resampled(measures: Sequence[Floats], strata: Ints | None, resamples: int) -> list[Floats | None]:
-    """Resample the means of each measure [setting, unit]: [resample, setting]; None for a single unit.
-
-    Settings often share all their episodes, so every distinct column is resampled once.
-    """
-    n = measures[0].shape[1]
-    if n == (1 if strata is None else strata.max() + 1):
-        return [None] * len(measures)
-    columns = np.concatenate(measures)
-    distinct, place = np.unique(columns, axis=0, return_inverse=True)
-    draws = bootstrap_means(np.ascontiguousarray(distinct.T), strata, resamples=resamples)
-    return [draws[:, part] for part in np.split(place, len(measures))]
 
 
 def _means(values: Floats) -> Floats:
@@ -189,28 +189,48 @@ def _whole(values: Floats, units: int) -> Ints:
     return np.where(np.isnan(values), NONE, whole).astype(np.int64)
 
 
-def _ends(mean: Floats, draws: Floats | None) -> Ints:
-    """Return mean and percentile interval in whole units, [setting, (mean, low, high)]."""
-    low, high = (np.full_like(mean, np.nan),) * 2 if draws is None else percentile_interval(draws)
-    return _whole(np.stack([mean, low, high], axis=1), SHARE_UNITS)
+def _ends(values: Floats, place: Ints, draws: Floats | None) -> Ints:
+    """Return means and percentile intervals of [setting, unit] in whole units, [setting, (mean, low, high)].
+
+    `place` [setting] says where in `draws` [column, resample] their resampled means are, if there are any.
+    """
+    if draws is None:
+        return _rounded(_means(values))
+    wanted, inverse = np.unique(place, return_inverse=True)
+    low, high = percentile_interval(draws[wanted].T)
+    return _rounded(_means(values), low[inverse], high[inverse])
 
 
-def _rate(rate: Floats, fired: Mask, tops: Floats | None, bottoms: Floats | None) -> Ints:
-    """Return the mean of useful / fired over the episodes that fired, as `stats.mean_of_ratios` does."""
+def _rounded(mean: Floats, low: Floats | None = None, high: Floats | None = None) -> Ints:
+    """Return means with the ends of their intervals, or with none, in whole units."""
+    ends = [np.full_like(mean, np.nan) if end is None else end for end in (low, high)]
+    return _whole(np.stack([mean, *ends], axis=1), SHARE_UNITS)
+
+
+def _rate(rate: Floats, fired: Mask, tops: Ints, bottoms: Ints, draws: Floats | None) -> Ints:
+    """Return the mean of useful / fired over the episodes that fired, as `stats.mean_of_ratios` does.
+
+    Both are [setting, unit]; `tops` and `bottoms` [setting] are their places in `draws` [column, resample].
+    """
     count = fired.sum(axis=1)
     sums = _means(rate) * rate.shape[1]
     mean = np.divide(sums, count, out=np.full(len(rate), np.nan), where=count > 0)
-    ends = _ends(mean, None)
-    if tops is None or bottoms is None:
-        return ends
-    always = (bottoms > 0).all(axis=0)  # no resample is without a probe: read together
-    if always.any():
-        ends[always] = _ends(mean[always], tops[:, always] / bottoms[:, always])
-    for index in np.flatnonzero((count > 0) & ~always):
-        there = bottoms[:, index] > 0  # resamples without any probe are left out
-        draws = tops[there, index] / bottoms[there, index]
-        ends[index] = _ends(mean[index : index + 1], draws[:, None])[0]
-    return ends
+    if draws is None:
+        return _rounded(mean)
+    low, high = np.full_like(mean, np.nan), np.full_like(mean, np.nan)
+    pairs, inverse = np.unique(np.stack([tops, bottoms]), axis=1, return_inverse=True)
+    there = draws[pairs[1]] > 0
+    always = there.all(axis=1)  # no resample is without a probe: read together
+    at = np.flatnonzero(always[inverse])
+    if len(at):
+        order = np.cumsum(always) - 1
+        ends = percentile_interval((draws[pairs[0, always]] / draws[pairs[1, always]]).T)
+        low[at], high[at] = (end[order[inverse[at]]] for end in ends)
+    for index in np.flatnonzero((count > 0) & ~always[inverse]):
+        top, bottom = pairs[:, inverse[index]]  # resamples without any probe are left out
+        some = there[inverse[index]]
+        low[index], high[index] = percentile_interval(draws[top, some] / draws[bottom, some])
+    return _rounded(mean, low, high)
 
 
 def _curve(track: Floats) -> Ints:

@@ -12,17 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.agents.simulated import SimulatedAgent
-from envprobe_core.blocks import Arm, Block
+from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.cells import Cell
+from envprobe_core.engine import driving, records
+from envprobe_core.engine.recording import Trajectory, columns_of
+from envprobe_core.engine.setting import room_for_episodes, room_for_logs, setting_of
 from envprobe_core.explorer.episodes import Episodes, Ints, Mask, join, measure
-from envprobe_core.policies import Policy, replayed
-from envprobe_core.profiles import AgentProfile
+from envprobe_core.policies import Policy
+from envprobe_core.policies.own import NOBODY
+from envprobe_core.policies.rules import REPLAY, Rule
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
-from envprobe_core.rollout import drive, rollout
 from envprobe_core.sweep import BATCH_SIZE
-from envprobe_core.worlds import make_world
 
 Rows = npt.NDArray[np.int32]
 Sequences = npt.NDArray[np.int8]  # [run, step], the probed field or -1
@@ -101,17 +102,18 @@ def replay(place: Place, known: Catalogue, start: int) -> Iterator[Episodes]:
     for group in (order[:unanswered], order[unanswered:]):
         for first in range(0, len(group), BATCH_SIZE):
             rows = group[first : first + BATCH_SIZE]
-            policy = Policy("replay", "Replay", replayed, answered=bool(answered[rows[0]]))
+            policy = Policy("replay", "Replay", Rule(REPLAY), answered=bool(answered[rows[0]]))
             parts.append(_replay_block(place, policy, place.seeds[at[rows]], probe[rows].astype(np.int64)))
     if parts:
         yield join(parts).rows(np.argsort(order))
 
 
 def _replay_block(place: Place, policy: Policy, seeds: Ints, schedule: Ints) -> Episodes:
-    rows = len(seeds)
-    world = make_world(place.world, place.regime, place.protocol)
-    instance = world.instances(seeds)
-    budget, threshold = np.full(rows, place.regime.horizon), np.zeros(rows)
-    block = Block(world, seeds, [Arm(policy, slice(0, rows))], budget, threshold, schedule)
-    agent = SimulatedAgent(world, instance.map, seeds, [place.profile], np.zeros(rows, dtype=np.int64))
-    return measure(drive(rollout(block, instance, reports=False), agent), place.cell(policy))
+    cell = place.cell(policy, budget=place.regime.horizon)
+    setting, block = setting_of(cell), room_for_episodes(cell.world, 1)
+    logs, measures = (
+        room_for_logs(place.regime.horizon, len(seeds)),
+        records.new(records.MEASURES, len(seeds)),
+    )
+    driving.run(setting, block, seeds, logs, schedule, measures, NOBODY)
+    return measure(Trajectory.of(setting, logs, columns_of(measures)), cell)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from envprobe_core.agents.profiles import TYPICAL, AgentProfile
 from envprobe_core.figures import DARK, INK, POLICY_STYLES, STRATA, Style
 from envprobe_core.metrics import COLLAPSE
 from envprobe_core.paper import printed_levels
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy
-from envprobe_core.profiles import TYPICAL, AgentProfile
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.regimes import REGIMES, Regime
 from envprobe_core.worlds import WORLDS
@@ -42,7 +42,7 @@ def vocabulary(
         `seeds`, `profile`, `collapse` (the accuracy called collapse) and the paper's `points`.
     """
     return {
-        "worlds": [{"name": name, "title": world.title} for name, world in WORLDS.items()]
+        "worlds": [{"name": name, "title": title} for name, title in WORLDS.items()]
         + [{"name": POOL, "title": "All three worlds"}],
         "policies": [describe_policy(policy) for policy in policies],
         "protocols": [{"name": name, "line": PROTOCOL_LINES[name]} for name in PROTOCOLS],

@@ -17,7 +17,7 @@ from envprobe_core.cells import Cell, find_profile, find_regime, parse_seeds
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import Names, find_protocols, names, run_frame
 from envprobe_core.lab.guard import GuardedScore
-from envprobe_core.policies import POLICIES, Policy, ThresholdRule, find_policy
+from envprobe_core.policies import POLICIES, Policy, find_policy
 from envprobe_core.worlds import WORLDS
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _own_policies(own: Policy | Sequence[Policy]) -> list[Policy]:
                 f"{getattr(policy, '__name__', repr(policy))} is no policy yet: write "
                 '@policy("my rule") above its `def`'
             )
-        if not (isinstance(policy.rule, ThresholdRule) and isinstance(policy.rule.score, GuardedScore)):
+        if not isinstance(policy.score, GuardedScore):
             raise InputError(
                 f"policy {policy.name!r} was not made in the lab; the companion's own policies are named in "
                 "`rivals`"

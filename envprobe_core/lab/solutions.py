@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from envprobe_core.confidence import CONFIDENT, confident_counts
+from envprobe_core.engine.recording import Trajectory
 from envprobe_core.lab.boards import POINTS, title_of
 from envprobe_core.lab.contest import Contest
 from envprobe_core.markup import Table, Text, bracket, code, number, percent, signed, span
 from envprobe_core.prose import lean
 from envprobe_core.protocols import Protocol
 from envprobe_core.stats import RESAMPLES, Estimate, paired_bootstrap
-from envprobe_core.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,8 +22,8 @@ def show_view() -> Table:
     """Show what a score function may read."""
     rows = [[f"`view.{name}`", meaning.replace("[", "\\[")] for name, meaning in READABLE.items()]
     caption = (
-        "What a score function may read. Arrays cannot be written to; one of shape [row] meets one of shape "
-        "[row, field] as `view.used[:, None]`."
+        "What a score function may read: what one agent and its policy know at one step. Arrays cannot be "
+        "written to; all else is one number."
     )
     return Table("tab-view", caption, ("name", "what it is"), rows, "ll")
 

@@ -1,8 +1,8 @@
-"""The language-model agent: asks a model for every belief update and proposal of its block.
+"""The language-model agent: asks a model for every belief update and proposal of its episodes.
 
 It keeps what a program can keep without judging: where the agent has been, which calls failed, whether the
-last task action was valid. Everything else, beliefs included, is the model's. It is given observations and
-what checks told, never gold.
+last task action was valid. Everything else, beliefs included, is the model's. It reads observations and
+what checks told, never gold or the world's state.
 
 An answer that cannot be used is asked for again, with its fault named. What stays unusable is an *invalid
 update*: beliefs unchanged, nothing reported (c = d = 0 where the agent reports them, risk low), the
@@ -14,28 +14,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from envprobe_core.agents.base import RISK_LOW, Consultation, Mind, Reply, Request
-from envprobe_core.agents.simulated import MINDS
+from envprobe_core.engine.records import NONE, UNKNOWN
+from envprobe_core.engine.running import Episodes
 from envprobe_core.llm.answers import (
-    NO_FIELD,
+    NO_UPDATE,
+    STANDS,
     Update,
     Verdict,
     Vocabulary,
-    apply_update,
+    apply_updates,
     reported_terms,
 )
 from envprobe_core.llm.asking import Asker, ChatRequest, ModelSettings
 from envprobe_core.llm.checking import InvalidAnswer, parse_update, parse_verdict
-from envprobe_core.llm.judging import Cases
+from envprobe_core.llm.judging import Case, cases_of
+from envprobe_core.llm.notes import remember
 from envprobe_core.llm.prompts import asked_again, judge_request, judge_system, update_request, update_system
 from envprobe_core.llm.situations import NONE_YET, SituationWriter
-from envprobe_core.views import Decision
-from envprobe_core.worlds.base import UNKNOWN, WAIT, Ints, World
+from envprobe_core.worlds import make_world
+from envprobe_core.worlds.base import Ints
 
 Answer = TypeVar("Answer")
 
@@ -73,84 +74,74 @@ class Tally:
 
 
 class LanguageModelAgent:
-    """Answers for a block of rows by asking a model about each that is due."""
+    """Proposes for a block of episodes by asking a model about each that is not over."""
 
-    def __init__(
-        self,
-        world: World,
-        static: Any,
-        seeds: npt.NDArray[np.int64],
-        asker: Asker,
-        settings: ModelSettings,
-    ) -> None:
-        """Set up a block.
+    def __init__(self, episodes: Episodes, asker: Asker, settings: ModelSettings) -> None:
+        """Take episodes that have just begun.
 
         Args:
-            world: the world, for its rules and names; its gold is never asked for.
-            static: the static task graph of every row.
-            seeds: [row].
+            episodes: its block; the agent reads what the simulated one may read of it.
             asker: who answers.
             settings: which model, and how.
         """
-        self.tally = Tally.empty(len(seeds))
-        self._world, self._asker, self._settings = world, asker, settings
-        self._seeds: list[int] = seeds.tolist()
-        self._mind: Mind = MINDS[world.name](world, static)
-        self._last_worked = np.full(len(seeds), NONE_YET)
-        self._situations = SituationWriter(world, static)
-        self._vocabulary = Vocabulary(world)
-        self._system = update_system(world)
-        self._due: set[int] = set()
+        cell = episodes.cell
+        self.tally = Tally.empty(len(episodes.seeds))
+        self._world = make_world(cell.world, cell.regime, cell.protocol)
+        self._episodes, self._asker, self._settings = episodes, asker, settings
+        self._seeds: list[int] = episodes.seeds.tolist()
+        self._last_worked = np.full(len(episodes.seeds), NONE_YET)
+        self._situations = SituationWriter(self._world, episodes.block.task)
+        self._vocabulary = Vocabulary(self._world)
+        self._system = update_system(self._world)
 
-    async def answer(self, request: Request) -> Reply:
-        """Ask for every due row's update, write it to the table, and propose what it proposes."""
-        observation, rows = request.observation, len(self._seeds)
-        self._mind.remember(request.step, observation)
-        acted = (observation.action >= 0) & observation.fresh
-        self._last_worked = np.where(acted, observation.valid, self._last_worked)
-        due = list(range(rows)) if request.due is None else np.flatnonzero(request.due).tolist()
-        self._due = set(due)
-        situations = self._situations.write(request, self._mind, self._last_worked)
-        updates = await together([self._update(row, situations[row]) for row in due])
+    async def propose(self) -> None:
+        """Ask for the update of every episode that is not over; write it down, and what it proposes."""
+        block = self._episodes.block
+        remember(self._episodes.setting, block)
+        seen = block.observation
+        acted = (seen.fresh == 1) & (seen.action >= 0)
+        self._last_worked = np.where(acted, seen.valid, self._last_worked)
+        due = np.flatnonzero(block.over == 0)
+        situations = zip(due.tolist(), self._situations.write(block, self._last_worked, due), strict=True)
+        updates = await together([self._update(row, situation) for row, situation in situations])
+        self._write(due, updates)
 
-        action, risk = np.full(rows, WAIT), np.full(rows, RISK_LOW, dtype=np.int8)
-        c, d = np.zeros((2, rows, self._world.fields))
-        for row, update in zip(due, updates, strict=True):
-            if update is None:
-                continue
-            apply_update(request.table, row, update, int(request.told[row]))
-            action[row], risk[row] = update.action, update.risk
-            c[row], d[row] = reported_terms(update, request.table.value[row] != UNKNOWN)
-        if self._world.protocol.structure != "reported":
-            return Reply(action, None, None, risk)
-        return Reply(action, c, d, risk)
+    def _write(self, due: Ints, updates: Sequence[Update]) -> None:
+        """Write updates of some rows into their episodes, as the simulated agent writes its own."""
+        block, count = self._episodes.block, self._world.fields
+        block.action[due] = [update.action for update in updates]
+        block.risk[due] = [update.risk for update in updates]
+        apply_updates(block.table, due, updates, block.told[due])
+        if self._world.protocol.structure == "reported":
+            sight, known = block.sight, block.table.value[:, :count] != UNKNOWN
+            for row, update in zip(due.tolist(), updates, strict=True):
+                sight.c[row, :count], sight.d[row, :count] = reported_terms(update, known[row])
 
-    async def judge(self, consultation: Consultation) -> Decision:
-        """Ask a second model to rule on every due row whose budget is not spent."""
-        cases = Cases.of(consultation)
-        texts, system = cases.texts(self._world), judge_system(self._world)
-        rows = np.arange(len(self._seeds))[consultation.rows].tolist()
-        asked = [case for case, row in enumerate(rows) if cases.open[case] and row in self._due]
-        given = await together(
-            [self._verdict(rows[case], system, texts[case], cases.order[case].tolist()) for case in asked]
-        )
-        verdicts = [Verdict(False, NO_FIELD)] * len(texts)
-        for case, verdict in zip(asked, given, strict=True):
-            verdicts[case] = verdict
-        return cases.ruled(verdicts)
+    async def judge(self) -> Ints:
+        """Ask a second model about every episode with budget left; return fields to probe, or NONE, [row]."""
+        episodes, world, system = self._episodes, self._world, judge_system(self._world)
+        episodes.decide()  # fills in the sights; what the embedded judge makes of them is left aside
+        block, budget = episodes.block, episodes.setting.policy.budget
+        asked = np.flatnonzero((block.over == 0) & (block.probes_used < budget))
+        cases = cases_of(world, block.sight[asked])
+        given = zip(asked.tolist(), cases, strict=True)
+        verdicts = await together([self._verdict(row, system, case) for row, case in given])
+        fields = np.full(len(block), NONE)
+        fields[asked] = [case.ruled(verdict) for case, verdict in zip(cases, verdicts, strict=True)]
+        return fields
 
-    async def _update(self, row: int, situation: str) -> Update | None:
+    async def _update(self, row: int, situation: str) -> Update:
         request = update_request(self._settings, self._system, situation, self._seeds[row])
         update = await self._ask(row, request, "update", lambda text: parse_update(text, self._vocabulary))
         self.tally.invalid_updates[row] += update is None
-        return update
+        return NO_UPDATE if update is None else update
 
-    async def _verdict(self, row: int, system: str, case: str, candidates: list[int]) -> Verdict:
-        request = judge_request(self._settings, system, case, self._seeds[row])
-        verdict = await self._ask(row, request, "judge", lambda text: parse_verdict(text, candidates))
+    async def _verdict(self, row: int, system: str, case: Case) -> Verdict:
+        request = judge_request(self._settings, system, case.text, self._seeds[row])
+        verdict = await self._ask(row, request, "judge", lambda text: parse_verdict(text, case.candidates))
         self.tally.verdicts[row] += 1
         self.tally.invalid_verdicts[row] += verdict is None
-        return Verdict(False, NO_FIELD) if verdict is None else verdict
+        return STANDS if verdict is None else verdict
 
     async def _ask(
         self, row: int, request: ChatRequest, role: str, parse: Callable[[str], Answer]

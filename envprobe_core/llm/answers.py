@@ -25,13 +25,12 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_core.belief import BeliefTable
-from envprobe_core.worlds.base import UNKNOWN, WAIT, Floats, World
+from envprobe_core.engine.records import NONE, UNKNOWN, WAIT
+from envprobe_core.worlds.base import Floats, Ints, World
 
 MOST_REASONS = 8
 HIGHEST_CRITICALITY = 2
 REQUIRED_STEPS = 3.0  # d = .5 used + .5 min(1, steps / 3)
-NO_FIELD = -1
 WAITING = "wait"
 
 
@@ -56,10 +55,16 @@ class Update:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A checked judge's verdict: whether it overrides, and which candidate is probed then (-1: none)."""
+    """A checked judge's verdict: whether it overrides, and which candidate is probed then (NONE: none)."""
 
     override: bool
     field: int
+
+
+NO_UPDATE = Update((), 0, WAIT, 0, ())
+"""What an answer that cannot be used comes to."""
+STANDS = Verdict(False, NONE)
+"""What lets the score's decision stand."""
 
 
 def _schema(properties: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -121,26 +126,24 @@ def _dump(content: dict[str, Any]) -> str:
     return json.dumps(content, separators=(",", ":"))
 
 
-def apply_update(table: BeliefTable, row: int, update: Update, told: int) -> None:
-    """Write a checked update to one row of a table.
+def apply_updates(table: Any, rows: Ints, updates: Sequence[Update], told: Ints) -> None:
+    """Write checked updates to a block's beliefs.
 
     Args:
-        table: the block's beliefs.
-        row: whose.
-        update: what the model answered.
-        told: the field a delivered probe has just repaired, or -1; its confidence does not fade.
+        table: `records.TABLE`, [row].
+        rows: [update], whose beliefs they are.
+        updates: what the model answered.
+        told: [update], the field a delivered probe has just repaired, or NONE; its confidence does not fade.
     """
-    if update.fade:
-        confidence = table.confidence[row]
-        kept = confidence[told]
-        confidence -= np.minimum(confidence, np.uint8(update.fade))
-        if told >= 0:
-            confidence[told] = kept
-    if update.entries:
-        field, value, staleness, confident = (list(column) for column in zip(*update.entries, strict=True))
-        table.value[row, field] = value
-        table.staleness[row, field] = staleness
-        table.confidence[row, field] = confident
+    confidence = table.confidence[rows]
+    confidence -= np.minimum(confidence, np.array([update.fade for update in updates])[:, None])
+    knowing = np.flatnonzero(told != NONE)
+    confidence[knowing, told[knowing]] = table.confidence[rows[knowing], told[knowing]]
+    table.confidence[rows] = confidence
+    entries = [(row, *entry) for row, update in zip(rows, updates, strict=True) for entry in update.entries]
+    if entries:
+        row, field, *columns = np.array(entries).T
+        table.value[row, field], table.staleness[row, field], table.confidence[row, field] = columns
 
 
 def reported_terms(update: Update, known: Sequence[bool]) -> tuple[Floats, Floats]:

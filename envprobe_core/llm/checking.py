@@ -12,11 +12,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from envprobe_core.belief import CERTAIN, STALENESS_LIMIT
+from envprobe_core.engine.records import CERTAIN, NONE, STALENESS_LIMIT, UNKNOWN
 from envprobe_core.llm.answers import (
     HIGHEST_CRITICALITY,
     MOST_REASONS,
-    NO_FIELD,
     UPDATE_SCHEMA,
     VERDICT_SCHEMA,
     WAITING,
@@ -24,7 +23,6 @@ from envprobe_core.llm.answers import (
     Verdict,
     Vocabulary,
 )
-from envprobe_core.worlds.base import UNKNOWN
 
 LONGEST_ANSWER = 4096  # characters; the longest update of the largest world has fewer than 800
 HIGHEST_RISK = 2
@@ -78,7 +76,7 @@ def parse_verdict(text: str, candidates: Sequence[int]) -> Verdict:
     """Check a judge's verdict; see `parse_update`."""
     content = _read_object(text, VERDICT_SCHEMA)
     field = content["field"]
-    if field != NO_FIELD and field not in candidates:
+    if field != NONE and field not in candidates:
         raise InvalidAnswer(
             f"field {_shown(field)} is neither -1 nor a candidate: {', '.join(map(str, candidates))}"
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.errors import InputError
 from envprobe_core.llm.asking import ModelSettings
-from envprobe_core.profiles import AgentProfile
 
 LONGEST_NAME = 120
 HIGHEST_TEMPERATURE = 2.0

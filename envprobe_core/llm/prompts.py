@@ -16,9 +16,9 @@ from typing import Any
 from envprobe_core.llm.answers import UPDATE_SCHEMA, VERDICT_SCHEMA, WAITING, response_format
 from envprobe_core.llm.asking import ChatRequest, ModelSettings
 from envprobe_core.worlds.base import World
-from envprobe_core.worlds.graphnav import GraphNavWorld
-from envprobe_core.worlds.objectstate import ObjectStateWorld
-from envprobe_core.worlds.tooldag import ToolDAGWorld
+from envprobe_core.worlds.graphnav import GraphNav
+from envprobe_core.worlds.objectstate import ObjectState
+from envprobe_core.worlds.tooldag import ToolDAG
 
 PROMPT_VERSION = "1-4e55db8f"
 UPDATE_TITLE = "EnvProbe belief update"
@@ -86,24 +86,24 @@ def headline(title: str, world: World) -> str:
     """Return the first line of a system message: what is asked, and the world's name, sizes and switches."""
     graph = "known" if world.protocol.structure == "graph" else "not known"
     sight = "what is near" if world.protocol.sight == "local" else "overview"
-    return f"{title}. World: {world.title}, {_sizes(world)}. Task graph: {graph}. Sight: {sight}."
+    return f"{title}. World: {world.title}, {_sizes(world.rules)}. Task graph: {graph}. Sight: {sight}."
 
 
-def _sizes(world: World) -> str:
-    if isinstance(world, ToolDAGWorld):
-        return f"{world.tools} tools"
-    if isinstance(world, ObjectStateWorld):
-        return f"{world.rooms} rooms, {world.keys} keys, {world.boxes} boxes, {world.goals} goals"
-    assert isinstance(world, GraphNavWorld)
-    return f"{world.nodes} nodes, {world.keys} keys, {world.edges} edges"
+def _sizes(rules: Any) -> str:
+    if isinstance(rules, ToolDAG):
+        return f"{rules.tools} tools"
+    if isinstance(rules, ObjectState):
+        return f"{rules.rooms} rooms, {rules.keys} keys, {rules.boxes} boxes, {rules.goals} goals"
+    assert isinstance(rules, GraphNav)
+    return f"{rules.nodes} nodes, {rules.keys} keys, {rules.edges} edges"
 
 
 def update_system(world: World) -> str:
     """Return the system message of a belief update."""
     text = _UPDATE_RULES.format(
         rules=_rules(world),
-        fields=_fields(world),
-        actions=_actions(world),
+        fields=_fields(world.rules),
+        actions=_actions(world.rules),
         wait=WAITING,
         example=world.action_names[0],
     )
@@ -112,15 +112,14 @@ def update_system(world: World) -> str:
 
 def judge_system(world: World) -> str:
     """Return the system message of a judge's verdict."""
-    return (
-        f"{headline(JUDGE_TITLE, world)}\n{_JUDGE_RULES.format(rules=_rules(world), fields=_fields(world))}"
-    )
+    text = _JUDGE_RULES.format(rules=_rules(world), fields=_fields(world.rules))
+    return f"{headline(JUDGE_TITLE, world)}\n{text}"
 
 
 def _rules(world: World) -> str:
-    near = world.protocol.sight == "local"
-    if isinstance(world, ToolDAGWorld):
-        last = world.tools - 1
+    rules, near = world.rules, world.protocol.sight == "local"
+    if isinstance(rules, ToolDAG):
+        last = rules.tools - 1
         lines = [
             "call(t) is valid if tool t is not loaded and every tool that it needs is loaded. Then t is "
             "loaded and its "
@@ -136,9 +135,9 @@ def _rules(world: World) -> str:
         ]
         if world.protocol.structure != "graph":
             lines.append("Which tools a tool needs is not known to you; lower tools never need higher ones.")
-    elif isinstance(world, ObjectStateWorld):
+    elif isinstance(rules, ObjectState):
         lines = [
-            f"Rooms 0 to {world.rooms - 1} stand in a row; door d is between rooms d and d+1. move(r) is "
+            f"Rooms 0 to {rules.rooms - 1} stand in a row; door d is between rooms d and d+1. move(r) is "
             "valid if r is "
             "next to your room and the door between is open. pick(x) is valid if x lies in your room; "
             "then you hold it. "
@@ -156,7 +155,7 @@ def _rules(world: World) -> str:
             + " You see whether your action was valid.",
         ]
     else:
-        assert isinstance(world, GraphNavWorld)
+        assert isinstance(rules, GraphNav)
         lines = [
             "move(v) is valid if an edge joins your node and v, and it is open or you hold its key. "
             "collect(k) is valid "
@@ -172,42 +171,42 @@ def _rules(world: World) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _fields(world: World) -> str:
-    if isinstance(world, ToolDAGWorld):
-        n = world.tools
+def _fields(rules: Any) -> str:
+    if isinstance(rules, ToolDAG):
+        n = rules.tools
         return (
             f"{_span(0, n)}: loaded(t) of tool t, in order: 0 no, 1 yes\n"
             f"{_span(n, n)}: dependency satisfied(t), all tools that t needs are loaded: 0 no, 1 yes\n"
             f"{_span(2 * n, n)}: subgoal complete(t): 0 no, 1 yes"
         )
-    if isinstance(world, ObjectStateWorld):
-        items, doors = world.objects, world.doors
+    if isinstance(rules, ObjectState):
+        items, doors = rules.objects, rules.doors
         return (
             f"{_span(0, items)}: location(x) of the keys, boxes and goals, in order: a room, or "
-            f"{world.rooms} for held\n"
+            f"{rules.rooms} for held\n"
             f"{_span(items, doors)}: lock(d) of door d, in order: 0 open, 1 locked\n"
             f"{_span(items + doors, items)}: held(x) of the same objects: 0 no, 1 yes"
         )
-    assert isinstance(world, GraphNavWorld)
+    assert isinstance(rules, GraphNav)
     return (
         f"0: node, where you are\n"
-        f"{_span(1, world.keys)}: location(k) of key k, in order: a node, or {world.nodes} for held\n"
-        f"{_span(1 + world.keys, world.edges)}: state(e) of edge e, in order: 0 open, 1 locked"
+        f"{_span(1, rules.keys)}: location(k) of key k, in order: a node, or {rules.nodes} for held\n"
+        f"{_span(1 + rules.keys, rules.edges)}: state(e) of edge e, in order: 0 open, 1 locked"
     )
 
 
-def _actions(world: World) -> str:
-    if isinstance(world, ToolDAGWorld):
-        return f"call(0) to call({world.tools - 1})"
-    if isinstance(world, ObjectStateWorld):
-        objects = f"key 0 to {world.keys - 1}, box 0 to {world.boxes - 1}, goal 0 to {world.goals - 1}"
+def _actions(rules: Any) -> str:
+    if isinstance(rules, ToolDAG):
+        return f"call(0) to call({rules.tools - 1})"
+    if isinstance(rules, ObjectState):
+        objects = f"key 0 to {rules.keys - 1}, box 0 to {rules.boxes - 1}, goal 0 to {rules.goals - 1}"
         return (
-            f"move(0) to move({world.rooms - 1}); unlock(0) to unlock({world.doors - 1}); pick(x) and "
+            f"move(0) to move({rules.rooms - 1}); unlock(0) to unlock({rules.doors - 1}); pick(x) and "
             "place(x) with x "
             f"one of {objects}, as in pick(key 0)"
         )
-    assert isinstance(world, GraphNavWorld)
-    return f"move(0) to move({world.nodes - 1}); collect(key 0) to collect(key {world.keys - 1})"
+    assert isinstance(rules, GraphNav)
+    return f"move(0) to move({rules.nodes - 1}); collect(key 0) to collect(key {rules.keys - 1})"
 
 
 def _span(first: int, count: int) -> str:
@@ -227,7 +226,7 @@ def update_request(settings: ModelSettings, system: str, situation: str, seed: i
 
 
 def judge_request(settings: ModelSettings, system: str, case: str, seed: int) -> ChatRequest:
-    """Return the request of a judge's verdict on a case (`judging.case_texts`)."""
+    """Return the request of a judge's verdict on a case (`judging.cases_of`)."""
     model = settings.judge_model or settings.model
     return _request(model, settings.judge_max_tokens, settings, system, case, seed, _VERDICT_FORMAT)
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from envprobe_core.engine.recording import Columns
 from envprobe_core.errors import InputError
 from envprobe_core.llm.agent import Tally, together
 from envprobe_core.llm.asking import Answered, ChatRequest
@@ -29,7 +30,6 @@ from envprobe_core.llm.replay import Answers
 from envprobe_core.logs import encode_episodes
 from envprobe_core.parts import Part, finish_part, part_calls, replacing, store_part
 from envprobe_core.runstore import RunFolder
-from envprobe_core.scoring import Columns
 from envprobe_core.summary import RunningSummary
 from envprobe_core.sweep import Piece, Task, score_task
 
@@ -74,7 +74,7 @@ class Service:
 
     @property
     def live(self) -> int:
-        """Return how many rollouts may be under way."""
+        """Return how many blocks of episodes may be under way."""
         return 1 if self.secret is None else LIVE_PER_CALL * self.limits.concurrency
 
 

@@ -1,6 +1,6 @@
 """A stateless program that answers as a language model would be asked to: the simulated agent, by text.
 
-It reads a request's messages and seed and nothing else, rebuilds the one-row situation they describe, and
+It reads a request's messages and seed and nothing else, rebuilds the episode that they describe, and
 lets the simulated agent of that seed answer it; a judge's case it rules on as the embedded judge does.
 So a run through it, in process or behind the scripted server, must equal the simulated run episode for
 episode: whatever a prompt left out, or an answer could not say, would show.
@@ -8,25 +8,38 @@ episode: whatever a prompt left out, or an answer could not say, would show.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-from envprobe_core.agents.base import RISK_MEDIUM, Reply
-from envprobe_core.agents.simulated import SimulatedAgent
-from envprobe_core.belief import BeliefTable
+from envprobe_core.agents.profiles import TYPICAL, AgentProfile
+from envprobe_core.agents.simulated import RISK_LOW, RISK_MEDIUM
+from envprobe_core.cells import Cell
+from envprobe_core.engine import driving
+from envprobe_core.engine.compiling import announced
+from envprobe_core.engine.setting import setting_of
 from envprobe_core.errors import InputError
-from envprobe_core.llm.answers import Update, Vocabulary, write_update, write_verdict
+from envprobe_core.llm.answers import (
+    NO_UPDATE,
+    Update,
+    Vocabulary,
+    apply_updates,
+    write_update,
+    write_verdict,
+)
 from envprobe_core.llm.asking import Answered, ChatRequest, Usage
 from envprobe_core.llm.judging import embedded_verdict
+from envprobe_core.llm.notes import take_over
 from envprobe_core.llm.prompts import JUDGE_TITLE, headline
 from envprobe_core.llm.situation_reading import Situation, read_situation
 from envprobe_core.llm.situations import INVALID
-from envprobe_core.profiles import TYPICAL, AgentProfile
+from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import Protocol, switch_values
-from envprobe_core.regimes import Regime
-from envprobe_core.worlds import WORLDS, World
-from envprobe_core.worlds.base import UNKNOWN, Floats, Mask
+from envprobe_core.regimes import OBSERVATIONS, Regime
+from envprobe_core.worlds import WORLDS, World, make_world
 
 FINGERPRINT = "scripted-1"  # its answers carry it wherever they go: no language model gave them
 LONGEST = 40  # more steps than any horizon has
@@ -96,60 +109,61 @@ def world_of(line: str) -> World:
 
 @lru_cache(maxsize=1)
 def _worlds() -> list[World]:
-    """Build every world an agent can tell apart: sizes, and what is known and seen of them."""
+    """Build every world an agent can tell apart, and, where it cannot, those with the most locks first."""
     switches = [
         (structure, sight) for structure in switch_values("structure") for sight in switch_values("sight")
     ]
     return [
-        kind(
+        make_world(
+            name,
             Regime("asked", complexity, density, 0, 0, LONGEST, (0, 1), "as asked"),
             Protocol("asked", structure=structure, sight=sight),
         )
-        for kind in WORLDS.values()
+        for name in WORLDS
         for complexity in range(3)
-        for density in range(3)
+        for density in (2, 1, 0)
         for structure, sight in switches
     ]
 
 
 def simulated_update(situation: Situation, world: World, seed: int, profile: AgentProfile) -> Update:
     """Let the simulated agent answer a situation, and write down what it changed."""
-    request = situation.request
-    agent = SimulatedAgent(world, situation.static, [seed], [profile], np.zeros(1, dtype=np.int64))
-    agent.mind = situation.mind
-    agent.resume(request.step, (situation.last_worked == INVALID).astype(np.int8) * np.int8(RISK_MEDIUM))
-    fade = profile.fade if request.step > 0 else 0
-    before = faded(request.table, fade, int(request.told[0]))
-    reply = agent.answer(request)
-    after = request.table
-    changed = np.flatnonzero(
-        (after.value != before.value)
-        | (after.staleness != before.staleness)
-        | (after.confidence != before.confidence)
+    block = situation.block
+    fade = profile.fade if block.t[0] > 0 else 0
+    before = block.table.copy()
+    apply_updates(before, np.array([0]), [replace(NO_UPDATE, fade=fade)], block.told)
+    setting = _setting(world, profile, situation.distracted)
+    with announced(world.title):
+        take_over(setting, block, np.array([seed]))
+        block.risk[:] = np.where(situation.last_worked == INVALID, RISK_MEDIUM, RISK_LOW)
+        driving.propose(setting, block)
+    entries = (
+        (field, *now)
+        for field, (now, was) in enumerate(zip(_rows(world, block.table), _rows(world, before), strict=True))
+        if now != was
     )
-    columns = (changed, after.value[0, changed], after.staleness[0, changed], after.confidence[0, changed])
-    entries = tuple(zip(*(column.tolist() for column in columns), strict=True))
-    reasons = _reasons(reply, world, situation)
-    return Update(entries, fade, int(reply.action[0]), int(reply.risk[0]), reasons)
+    return Update(tuple(entries), fade, int(block.action[0]), int(block.risk[0]), _reasons(block, world))
 
 
-def faded(table: BeliefTable, fade: int, told: int) -> BeliefTable:
-    """Return a copy of a one-row table whose confidence has faded, but for the field just told."""
-    confidence = table.confidence - np.minimum(table.confidence, np.uint8(fade))
-    if told >= 0:
-        confidence[0, told] = table.confidence[0, told]
-    return BeliefTable(table.value.copy(), table.staleness.copy(), confidence)
+@lru_cache(maxsize=256)
+def _setting(world: World, profile: AgentProfile, distracted: bool) -> Any:
+    """Return the setting of an agent that reports what it uses, asked for or not."""
+    regime = replace(world.regime, noise=OBSERVATIONS.index("distractor") if distracted else 0)
+    protocol = replace(world.protocol, structure="reported")
+    return setting_of(Cell(world.name, POLICIES["no-probe"], regime, protocol, profile), world=world)
 
 
-def _reasons(reply: Reply, world: World, situation: Situation) -> tuple[tuple[int, int, int, int], ...]:
+def _rows(world: World, table: Any) -> Iterator[tuple[int, int, int]]:
+    """Go through the entries of a one-row table."""
+    columns = (table[name][0, : world.fields].tolist() for name in ("value", "staleness", "confidence"))
+    return zip(*columns, strict=True)
+
+
+def _reasons(block: Any, world: World) -> tuple[tuple[int, int, int, int], ...]:
     """Turn the agent's own c into reasons; where the graph gives c, name what the action uses."""
-    known: Mask = situation.request.table.value[0] != UNKNOWN
-    if reply.criticality is None:
-        place = situation.request.observation.place
-        used: Floats = world.used_fields(situation.static, place, reply.action)[0] * 1.0
-    else:
-        used = reply.criticality[0]
+    own = block.sight.c if world.protocol.structure == "reported" else block.used
     return tuple(
-        (field, int(2 * used[field]), int(used[field] == 1.0), int(used[field] == 1.0))
-        for field in np.flatnonzero(used * known).tolist()
+        (field, int(2 * c), int(c == 1), int(c == 1))
+        for field, c in enumerate(own[0, : world.fields].tolist())
+        if c
     )

@@ -21,13 +21,13 @@ from collections import Counter
 
 from aiohttp import web
 
+from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.cells import find_profile
 from envprobe_core.errors import InputError
 from envprobe_core.llm.asking import ChatRequest
 from envprobe_core.llm.faults import CONTENT, FAULTS, Plan, parse_plan, spoiled_text
 from envprobe_core.llm.keys import canonical
 from envprobe_core.llm.scripted import FINGERPRINT, answer, rough_usage
-from envprobe_core.profiles import AgentProfile
 
 LARGEST_BODY = 4 * 2**20
 DRIP = 0.05  # seconds a byte

@@ -1,4 +1,4 @@
-"""Situations read back: from the text of `situations` to the one-row request and notes it was made of."""
+"""Situations read back: from the text of `situations` to the record of an episode, as the text tells it."""
 
 from __future__ import annotations
 
@@ -9,71 +9,40 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_core.agents.base import Mind, Request
-from envprobe_core.agents.graphnav import GraphMind
-from envprobe_core.agents.objectstate import RoomMind
-from envprobe_core.agents.tooldag import ToolMind
-from envprobe_core.belief import BeliefTable
+from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT
+from envprobe_core.engine.setting import room_for_episodes
 from envprobe_core.llm.answers import WAITING
 from envprobe_core.llm.situations import LAST_AT, NEW, NO_PLACE, NOTHING, TABLE, UNKNOWN_SIGN, VALIDITY
-from envprobe_core.worlds.base import NO_ACTION, UNKNOWN, WAIT, Ints, Observation, World
-from envprobe_core.worlds.graphnav import GraphMap, GraphNavWorld
-from envprobe_core.worlds.objectstate import ObjectStateWorld, RoomMap
-from envprobe_core.worlds.tooldag import ToolDAGWorld, ToolMap
+from envprobe_core.worlds import graphnav, objectstate, tooldag
+from envprobe_core.worlds.base import Ints, World
 
 
 @dataclass(frozen=True)
 class Situation:
-    """One row's situation, read back from its text.
+    """One episode's situation, read back from its text.
 
     Attributes:
-        static: the task graph, as far as the text tells it.
-        request: what the rollout asks, for one row.
-        mind: the notes, as they were before this step.
-        last_worked: [row], whether the last task action was valid, before this step is counted.
+        block: the episode, [1]; its notes as they were before this step, and of the hidden state nothing.
+        last_worked: [1], whether the last task action was valid, this step's included.
+        distracted: whether an item was shown that does not exist.
     """
 
-    static: Any
-    request: Request
-    mind: Mind
+    block: Any
     last_worked: Ints
+    distracted: bool
 
 
 def read_situation(text: str, world: World) -> Situation:
     """Read a situation back; `world` needs the sizes, structure and sight of the one that wrote it."""
     labels = _labels(text)
-    numbers = {name: index for index, name in enumerate(world.field_names)}
-    actions = {name: index for index, name in enumerate(world.action_names)} | {
-        WAITING: WAIT,
-        NOTHING: NO_ACTION,
-    }
-    shown = [item.split("=") for item in _items(labels["Seen"])]
-    seen = np.zeros((1, world.fields), dtype=bool)
-    value = np.full((1, world.fields), UNKNOWN, dtype=np.int8)
-    for name, number in shown:
-        if name in numbers:
-            seen[0, numbers[name]] = True
-            value[0, numbers[name]] = int(number)
-    step = int(labels["Step"].split(" of ")[0])
-    done, _, outcome = labels["Last step"].partition(" (")
-    place, _, came_from = labels.get("Place", NO_PLACE).partition(LAST_AT)
-    action, fresh = actions[done], labels["Observation"] == NEW
-    observation = Observation(
-        seen,
-        value,
-        _column(int(place)),
-        _column(action),
-        np.array([outcome == "valid)"]),
-        _column(int(came_from)),
-        any(name not in numbers for name, _ in shown),
-        np.array([fresh]),
-    )
-    told = -1 if labels["Told"] == NOTHING else int(labels["Told"])
-    static, mind = _READERS[type(world)](world, labels, fresh and action >= 0)
+    block = room_for_episodes(world.name, 1)
+    block.t[:] = int(labels["Step"].split(" of ")[0])
+    block.told[:] = NONE if labels["Told"] == NOTHING else int(labels["Told"])
+    _read_table(text, world, block.table)
+    distracted = _read_observation(labels, world, block.observation)
+    _READERS[world.name](world, labels, block)
     worked = next(code for code, word in VALIDITY.items() if word == labels["Your last task action"])
-    return Situation(
-        static, Request(step, _read_table(text, world), observation, _column(told)), mind, _column(worked)
-    )
+    return Situation(block, np.array([worked]), distracted)
 
 
 def _labels(text: str) -> dict[str, str]:
@@ -89,74 +58,85 @@ def _pairs(text: str) -> list[tuple[int, int]]:
     return [(int(one), int(other)) for one, _, other in (item.partition(": ") for item in _items(text))]
 
 
-def _column(number: int) -> Ints:
-    return np.array([number], dtype=np.int64)
-
-
-def _read_table(text: str, world: World) -> BeliefTable:
+def _read_table(text: str, world: World, table: Any) -> None:
     lines = text.partition(TABLE + "\n")[2].split("\n")[: world.fields]
-    rows = [line.rpartition(": ")[2].split(",") for line in lines]
-    value = [UNKNOWN if row[0] == UNKNOWN_SIGN else int(row[0]) for row in rows]
-    return BeliefTable(
-        np.array([value], dtype=np.int8),
-        np.array([[int(row[1]) for row in rows]], dtype=np.uint8),
-        np.array([[int(row[2]) for row in rows]], dtype=np.uint8),
-    )
+    rows = [line.rpartition(": ")[2].replace(UNKNOWN_SIGN, str(UNKNOWN)).split(",") for line in lines]
+    for name, column in zip(("value", "staleness", "confidence"), zip(*rows, strict=True), strict=True):
+        table[name][0, : world.fields] = list(map(int, column))
 
 
-def _read_tools(world: ToolDAGWorld, labels: dict[str, str], called: bool) -> tuple[ToolMap, Mind]:
-    needs = np.zeros((1, world.tools, world.tools), dtype=bool)
-    if world.protocol.structure == "graph":
+def _read_observation(labels: dict[str, str], world: World, observation: Any) -> bool:
+    """Read what was seen, and say whether an item is among it that does not exist."""
+    numbers = {name: index for index, name in enumerate(world.field_names)}
+    actions = {name: index for index, name in enumerate(world.action_names)}
+    shown = [item.split("=") for item in _items(labels["Seen"])]
+    seen = [(numbers[name], int(value)) for name, value in shown if name in numbers]
+    observation.value[:] = UNKNOWN
+    observation.count[:] = len(seen)
+    for number, (field, value) in enumerate(seen):
+        observation["field"][0, number], observation.value[0, field] = field, value
+    done, _, outcome = labels["Last step"].partition(" (")
+    place, _, came_from = labels.get("Place", NO_PLACE).partition(LAST_AT)
+    observation.place[:], observation.came_from[:] = int(place), int(came_from)
+    observation.action[:] = (actions | {WAITING: WAIT, NOTHING: NO_ACTION})[done]
+    observation.valid[:], observation.fresh[:] = outcome == "valid)", labels["Observation"] == NEW
+    return len(seen) < len(shown)
+
+
+def _read_tools(world: World, labels: dict[str, str], block: Any) -> None:
+    task, mind, last = block.task, block.mind, block.observation
+    if world.rules.knows_graph:
         for item in labels["Needs"].split("; "):
             tool, _, needed = item.partition(": ")
-            needs[0, int(tool), [int(one) for one in needed.split(",") if one != "-"]] = True
-    static = ToolMap(needs)
-    mind = ToolMind(world, static)
-    mind.taken -= called  # the mind counts this step's call, and its failure, itself
+            task.needs[0, int(tool)] = sum(1 << int(one) for one in needed.split(",") if one != "-")
+    called = (last.fresh == 1) & (last.action >= 0)
+    mind.calls[called] = -1  # the agent counts this step's call, and its failure, itself
+    mind.failed_at[:] = -tooldag.FAILURE_MEMORY
     for tool, calls in _pairs(labels.get("Failed calls", NOTHING)):
         mind.failed_at[0, tool] = -calls
-    return static, mind
 
 
-def _read_rooms(world: ObjectStateWorld, labels: dict[str, str], called: bool) -> tuple[RoomMap, Mind]:
-    door_of_key = np.full((1, world.keys), UNKNOWN, dtype=np.int64)
-    key_of_door = np.full((1, world.doors), UNKNOWN, dtype=np.int64)
+def _read_rooms(world: World, labels: dict[str, str], block: Any) -> None:
+    task = block.task
+    task.key_of_door[:] = NONE
+    task.door_of_key[:] = world.rules.doors  # what opens nothing opens a door that is not there
     for key, door in re.findall(r"key (\d+) opens door (\d+)", labels["Keys"]):
-        door_of_key[0, int(key)], key_of_door[0, int(door)] = int(door), int(key)
-    static = RoomMap(world.rooms, world.keys, world.objects, world.goal, key_of_door, door_of_key)
-    mind = RoomMind(world, static)
-    _read_places(mind, labels)
-    return static, mind
+        task.door_of_key[0, int(key)], task.key_of_door[0, int(door)] = int(door), int(key)
+    _read_places(labels, block.mind)
 
 
-def _read_graph(world: GraphNavWorld, labels: dict[str, str], called: bool) -> tuple[GraphMap, Mind]:
-    known = world.protocol.structure == "graph"
-    ends = np.empty((1, world.edges, 2), dtype=np.int64)
-    ends[:] = world.nodes, world.nodes + 1  # edges not yet met join two nodes that do not exist
-    key_of_edge = np.full((1, world.edges), UNKNOWN, dtype=np.int64)
-    edge_of_key = np.full((1, world.keys), UNKNOWN, dtype=np.int64)
-    met = np.zeros((1, world.edges), dtype=bool)
-    for item in _items(labels["Edges" if known else "Edges met"]):
-        numbers = [int(number) for number in re.findall(r"\d+", item)]
-        edge, met[0, numbers[0]] = numbers[0], True
-        ends[0, edge] = numbers[1:3]
-        for key in numbers[3:]:
-            key_of_edge[0, edge], edge_of_key[0, key] = key, edge
-    target = _column(int(labels["Target"]))
-    static = GraphMap(world.nodes + 2, world.keys, ends, key_of_edge, edge_of_key, target, target)
-    mind = GraphMind(world, static)
-    mind.met = met
-    _read_places(mind, labels)
-    return static, mind
+def _read_graph(world: World, labels: dict[str, str], block: Any) -> None:
+    task = block.task
+    task.target[:] = int(labels["Target"])
+    task.key_of_edge[:] = NONE
+    task.edge_of_key[:] = world.rules.edges  # an edge that is not there, until the key's own is met
+    ways: list[list[tuple[int, int]]] = [[] for _ in range(world.rules.nodes)]
+    met = 0
+    for item in _items(labels["Edges" if world.rules.knows_graph else "Edges met"]):
+        edge, one, other, *keys = map(int, re.findall(r"\d+", item))
+        met |= 1 << edge
+        task.ends[0, edge] = one, other
+        ways[one].append((other, edge))
+        ways[other].append((one, edge))
+        for key in keys:
+            task.key_of_edge[0, edge], task.edge_of_key[0, key] = key, edge
+    block.mind.met[:] = met
+    _read_places(labels, block.mind)
+    for node, found in enumerate(ways):
+        task.neighbours[0, node] = len(found)
+        task.edges_at[0, node] = sum(1 << edge for _, edge in found)
+        for number, (other, edge) in enumerate(found):  # ascending, as edges are numbered by their ends
+            task.neighbour[0, node, number], task.edge[0, node, number] = other, edge
 
 
-def _read_places(mind: RoomMind | GraphMind, labels: dict[str, str]) -> None:
+def _read_places(labels: dict[str, str], mind: Any) -> None:
+    mind.last_seen[:] = graphnav.NEVER
     for place, step in _pairs(labels["Last been there"]):
         mind.last_seen[0, place] = step
 
 
-_READERS: dict[type[World], Callable[..., tuple[Any, Mind]]] = {
-    ToolDAGWorld: _read_tools,
-    ObjectStateWorld: _read_rooms,
-    GraphNavWorld: _read_graph,
+_READERS: dict[str, Callable[[World, dict[str, str], Any], None]] = {
+    tooldag.NAME: _read_tools,
+    objectstate.NAME: _read_rooms,
+    graphnav.NAME: _read_graph,
 }

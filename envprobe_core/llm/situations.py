@@ -11,20 +11,13 @@ labels below and nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
-from envprobe_core.agents.base import Mind, Request
-from envprobe_core.agents.graphnav import GraphMind
-from envprobe_core.agents.objectstate import RoomMind
-from envprobe_core.agents.tooldag import FAILURE_MEMORY, ToolMind
-from envprobe_core.belief import BeliefTable
+from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT
 from envprobe_core.llm.answers import WAITING
-from envprobe_core.worlds.base import NO_ACTION, UNKNOWN, WAIT, Ints, Mask, Observation, World
-from envprobe_core.worlds.graphnav import GraphMap, GraphNavWorld
-from envprobe_core.worlds.objectstate import ObjectStateWorld, RoomMap
-from envprobe_core.worlds.tooldag import ToolDAGWorld, ToolMap
+from envprobe_core.worlds import graphnav, objectstate, tooldag
+from envprobe_core.worlds.base import Ints, World
 
 NONE_YET, INVALID, VALID = -1, 0, 1  # of the agent's last task action
 NOTHING, UNKNOWN_SIGN = "nothing", "?"
@@ -47,149 +40,142 @@ def action_name(world: World, action: int) -> str:
 
 def distractor_item(world: World, place: int) -> str:
     """Return an item that no instance of this size has, as an observation shows it."""
-    if isinstance(world, ToolDAGWorld):
-        return f"loaded({world.tools})=1"
-    if isinstance(world, ObjectStateWorld):
-        return f"location(box {world.boxes})={place}"
-    assert isinstance(world, GraphNavWorld)
-    return f"location(key {world.keys})={place}"
+    if world.name == tooldag.NAME:
+        return f"loaded({world.rules.tools})=1"
+    if world.name == objectstate.NAME:
+        return f"location(box {world.rules.boxes})={place}"
+    return f"location(key {world.rules.keys})={place}"
 
 
-def map_texts(world: World, static: Any) -> list[str]:
-    """Write the task graph of every row, as far as it is known before anything is seen."""
-    if isinstance(static, ToolMap):
-        if world.protocol.structure != "graph":
-            return ["Needs: not known"] * len(static.needs)
+def map_texts(world: World, task: Any) -> list[str]:
+    """Write the task graph of every episode, [row], as far as it is known before anything is seen."""
+    if world.name == tooldag.NAME:
+        if not world.rules.knows_graph:
+            return ["Needs: not known"] * len(task)
+        needed = task.needs[:, : world.rules.tools].tolist()
+        return ["Needs: " + "; ".join(map(_needs, range(world.rules.tools), row)) for row in needed]
+    if world.name == objectstate.NAME:
         return [
-            "Needs: " + "; ".join(_needs(tool, row) for tool, row in enumerate(rows)) for rows in static.needs
+            "Keys: " + _listed(f"key {key} opens door {door}" for door, key in enumerate(keys) if key != NONE)
+            for keys in task.key_of_door.tolist()
         ]
-    if isinstance(static, RoomMap):
-        return [
-            "Keys: " + _listed(f"key {key} opens door {door}" for key, door in enumerate(doors) if door >= 0)
-            for doors in static.door_of_key.tolist()
-        ]
-    everything = np.ones(static.edges, dtype=bool)
-    known = world.protocol.structure == "graph"
-    return [
-        f"Target: {target}\nEdges: {_edges(static, row, everything) if known else EDGES_HIDDEN}"
-        for row, target in enumerate(static.target.tolist())
-    ]
+    edges = [EDGES_HIDDEN] * len(task)
+    if world.rules.knows_graph:
+        everything = (1 << world.rules.edges) - 1
+        edges = [_edges(task, row, everything) for row in range(len(task))]
+    targets = task.target.tolist()
+    return [f"Target: {target}\nEdges: {shown}" for target, shown in zip(targets, edges, strict=True)]
 
 
-def _needs(tool: int, needed: Mask) -> str:
-    return f"{tool}: {','.join(map(str, np.flatnonzero(needed))) or '-'}"
+def _needs(tool: int, needed: int) -> str:
+    return f"{tool}: {','.join(map(str, members(needed))) or '-'}"
 
 
-def _edges(static: GraphMap, row: int, met: Mask) -> str:
-    ends, keys = static.ends[row].tolist(), static.key_of_edge[row].tolist()
+def _edges(task: Any, row: int, met: int) -> str:
+    ends, keys = task.ends[row].tolist(), task.key_of_edge[row].tolist()
     return _listed(
-        f"{edge}: {ends[edge][0]}-{ends[edge][1]}" + (f" key {keys[edge]}" if keys[edge] >= 0 else "")
-        for edge in np.flatnonzero(met).tolist()
+        f"{edge}: {ends[edge][0]}-{ends[edge][1]}" + (f" key {keys[edge]}" if keys[edge] != NONE else "")
+        for edge in members(met)
     )
 
 
-def _listed(items: Any) -> str:
+def members(numbers: int) -> list[int]:
+    """Return the members of one of the engine's `sets`, ascending."""
+    return [number for number in range(numbers.bit_length()) if numbers >> number & 1]
+
+
+def _listed(items: Iterable[str]) -> str:
     return "; ".join(items) or NOTHING
 
 
-def note_texts(world: World, static: Any, mind: Mind) -> list[str]:
-    """Write the notes of every row: at most an entry a place, edge or tool, however long the history."""
-    if isinstance(mind, ToolMind):
-        if mind.knows_graph:
-            return [""] * len(mind.taken)
-        ago = (mind.taken[:, None] - mind.failed_at).tolist()
+def note_texts(world: World, block: Any) -> list[str]:
+    """Write the notes of every episode, [row]: at most an entry a place, edge or tool, however long it is."""
+    mind = block.mind
+    if world.name == tooldag.NAME:
+        if world.rules.knows_graph:
+            return [""] * len(block)
+        ago = (mind.calls[:, None] - mind.failed_at[:, : world.rules.tools]).tolist()
         return [
             "\nFailed calls (tool and how many of your calls ago): "
-            + _listed(f"{tool}: {calls}" for tool, calls in enumerate(row) if calls < FAILURE_MEMORY)
+            + _listed(f"{tool}: {calls}" for tool, calls in enumerate(row) if calls < tooldag.FAILURE_MEMORY)
             for row in ago
         ]
-    assert isinstance(mind, RoomMind | GraphMind)
     seen = [
         _listed(f"{place}: {step}" for place, step in enumerate(row) if step >= 0)
         for row in mind.last_seen.tolist()
     ]
     been = [f"\nLast been there (place and step): {places}" for places in seen]
-    if isinstance(mind, GraphMind) and world.protocol.structure != "graph":
-        return [
-            f"\nEdges met: {_edges(static, row, met)}{places}"
-            for row, (met, places) in enumerate(zip(mind.met, been, strict=True))
-        ]
+    if world.name == graphnav.NAME and not world.rules.knows_graph:
+        met = [_edges(block.task, row, edges) for row, edges in enumerate(mind.met.tolist())]
+        return [f"\nEdges met: {edges}{places}" for edges, places in zip(met, been, strict=True)]
     return been
 
 
-def belief_texts(world: World, table: BeliefTable) -> list[str]:
-    """Write the belief table of every row, a field a line."""
+def belief_texts(world: World, table: Any) -> list[str]:
+    """Write the beliefs of every table or sight, [row], a field a line."""
     heads = [f"{index} {name}: " for index, name in enumerate(world.field_names)]
+    columns = (table[name].tolist() for name in ("value", "staleness", "confidence"))
     signs = _SIGNS
     return [
-        "\n".join(
-            [
-                f"{head}{signs[v]},{s},{c}"
-                for head, v, s, c in zip(heads, value, staleness, confidence, strict=True)
-            ]
-        )
-        for value, staleness, confidence in zip(
-            table.value.tolist(), table.staleness.tolist(), table.confidence.tolist(), strict=True
-        )
+        "\n".join([f"{head}{signs[v]},{s},{c}" for head, v, s, c in zip(heads, *row, strict=False)])
+        for row in zip(*columns, strict=True)
     ]
 
 
 class SituationWriter:
     """Writes the situations of a block of episodes; the task graphs are written once."""
 
-    def __init__(self, world: World, static: Any) -> None:
-        """Take the world, for its rules and names, and the static task graph of every row."""
+    def __init__(self, world: World, task: Any) -> None:
+        """Take the world, for its rules and names, and the task graph of every episode, [row]."""
         self._world = world
-        self._static = static
-        self._maps = map_texts(world, static)
+        self._maps = map_texts(world, task)
 
-    def write(self, request: Request, mind: Mind, last_worked: Ints) -> list[str]:
-        """Write the situation of every row.
+    def write(self, block: Any, last_worked: Ints, rows: Ints) -> list[str]:
+        """Write the situations of some episodes.
 
         Args:
-            request: what the rollout asks.
-            mind: the notes, this step's included.
+            block: all episodes as they stand, with their notes.
             last_worked: [row], NONE_YET, INVALID or VALID, this step's included.
+            rows: which are wanted.
         """
-        world, observation = self._world, request.observation
-        placeless = isinstance(world, ToolDAGWorld)
-        lines = zip(
-            self._maps,
-            belief_texts(world, request.table),
+        world, episodes = self._world, block[rows]
+        observation, placeless = episodes.observation, world.name == tooldag.NAME
+        columns = (
+            [self._maps[row] for row in rows],
+            episodes.t.tolist(),
+            belief_texts(world, episodes.table),
             self._seen(observation),
             observation.place.tolist(),
             observation.came_from.tolist(),
             observation.action.tolist(),
             observation.valid.tolist(),
             observation.fresh.tolist(),
-            request.told.tolist(),
-            last_worked.tolist(),
-            note_texts(world, self._static, mind),
-            strict=True,
+            episodes.told.tolist(),
+            last_worked[rows].tolist(),
+            note_texts(world, episodes),
         )
         return [
-            f"{known}\n\nStep: {request.step} of {world.regime.horizon}\n{TABLE}\n{table}\n\n"
+            f"{known}\n\nStep: {step} of {world.regime.horizon}\n{TABLE}\n{table}\n\n"
             f"Last step: {action_name(world, action)}{_outcome(action, valid)}\n"
             f"Observation: {NEW if fresh else UNCHANGED}\n"
             f"{'' if placeless else f'Place: {place}{LAST_AT}{came_from}{NEWLINE}'}Seen: {seen}\n"
-            f"Told: {NOTHING if told < 0 else told}\n"
+            f"Told: {NOTHING if told == NONE else told}\n"
             f"Your last task action: {VALIDITY[worked]}{notes}"
-            for (known, table, seen, place, came_from, action, valid, fresh, told, worked, notes) in lines
-        ]
+            for (
+                known, step, table, seen, place, came_from, action, valid, fresh, told, worked, notes,
+            ) in zip(*columns, strict=True)
+        ]  # fmt: skip
 
-    def _seen(self, observation: Observation) -> list[str]:
-        names = self._world.field_names
-        places = observation.place.tolist()
+    def _seen(self, observation: Any) -> list[str]:
+        world = self._world
+        distracted = world.regime.observation == "distractor"
         rows = []
-        for seen, value, place in zip(observation.seen, observation.value, places, strict=True):
-            items = [f"{names[field]}={value[field]}" for field in np.flatnonzero(seen)]
-            if observation.distractor:
-                items.append(distractor_item(self._world, place))
-            rows.append(_listed(items))
+        for values, place in zip(observation.value.tolist(), observation.place.tolist(), strict=True):
+            pairs = zip(world.field_names, values, strict=False)
+            items = [f"{name}={value}" for name, value in pairs if value != UNKNOWN]
+            rows.append(_listed([*items, distractor_item(world, place)] if distracted else items))
         return rows
 
 
-def _outcome(action: int, valid: bool) -> str:
-    if action < 0:
-        return ""
-    return f" ({VALIDITY[int(valid)]})"
+def _outcome(action: int, valid: int) -> str:
+    return "" if action < 0 else f" ({VALIDITY[valid]})"

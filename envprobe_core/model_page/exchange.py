@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+import numpy as np
+
 from envprobe_core.cells import find_profile, make_cell, parse_seeds
+from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.experiments import Names, find_protocols, names
-from envprobe_core.llm.answers import UPDATE_SCHEMA, Update, Vocabulary, apply_update
+from envprobe_core.llm.answers import UPDATE_SCHEMA, Update, Vocabulary, apply_updates
 from envprobe_core.llm.asking import Answered, ChatRequest, ModelSettings
 from envprobe_core.llm.checking import parse_update
 from envprobe_core.llm.driver import run_rows
 from envprobe_core.llm.running import finish_in_loop
-from envprobe_core.llm.scripted import Scripted, faded
+from envprobe_core.llm.scripted import Scripted
 from envprobe_core.llm.situation_reading import read_situation
 from envprobe_core.llm.situations import NOTHING, UNKNOWN_SIGN, action_name
 from envprobe_core.markup import EMPTY, Table, Text
 from envprobe_core.worlds import World, make_world
-from envprobe_core.worlds.base import UNKNOWN
 
 POLICY = "simple"
 WANTED = 2  # entries that an answer must change to be shown
@@ -145,10 +147,9 @@ def tell_exchange(exchange: Exchange) -> Text:
 def show_effect(exchange: Exchange) -> Table:
     """Show every entry of the belief table that the answer changes by itself, before and after it."""
     world, update = exchange.world, exchange.update
-    situation = read_situation(exchange.situation, world)
-    before, told = situation.request.table, int(situation.request.told[0])
-    after = faded(before, 0, told)
-    apply_update(after, 0, update, told)
+    block = read_situation(exchange.situation, world).block
+    before, after = block.table, block.table.copy()
+    apply_updates(after, np.array([0]), [update], block.told)
     rows = []
     for field, *_ in update.entries:
         cells = []

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from envprobe_core.engine.records import WAIT
 from envprobe_core.figures import policy_title
 from envprobe_core.player.packing import pack
 from envprobe_core.policies import POLICIES, TERMS
 from envprobe_core.timeline import Step, action_name, goal_times, rho, tell, word
 from envprobe_core.tracks import step_accuracy
 from envprobe_core.witness import Witnessed
-from envprobe_core.worlds.base import WAIT
 
 TOP = 5  # fields whose scores are drawn at a step; the probed one is added where it is none of them
 

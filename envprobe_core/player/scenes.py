@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from envprobe_core.engine.records import UNKNOWN
+from envprobe_core.instances import members
 from envprobe_core.schematics import layered, short_name
 from envprobe_core.timeline import word
 from envprobe_core.witness import Witnessed
-from envprobe_core.worlds.base import UNKNOWN, World
+from envprobe_core.worlds.base import World
 
 
 def make_scene(seen: Witnessed, row: int = 0) -> dict[str, Any]:
@@ -43,72 +45,71 @@ def _vocabulary(world: World) -> dict[str, Any]:
 
 
 def _tools(seen: Witnessed, row: int) -> dict[str, Any]:
-    world, static = seen.world, seen.instance.map
-    needed = int(static.ancestor_bits[row, -1]) | 1 << world.tools - 1
+    tools, task = seen.world.rules.tools, seen.instance[row].task
+    needed = members(task.ancestors[tools - 1] | 1 << tools - 1, tools)
     return {
         "kind": "tools",
         "tools": [
             {
-                "needs": np.flatnonzero(static.needs[row, tool]).tolist(),
-                "needed": bool(needed >> tool & 1),
-                "parts": [tool, tool + world.tools, tool + 2 * world.tools],
+                "needs": np.flatnonzero(members(task.needs[tool], tools)).tolist(),
+                "needed": bool(needed[tool]),
+                "parts": [tool, tool + tools, tool + 2 * tools],
             }
-            for tool in range(world.tools)
+            for tool in range(tools)
         ],
         "heads": ["loaded", "satisfied", "complete"],
-        "target": world.tools - 1,
-        "aims": [["tool", tool] for tool in range(world.tools)],
+        "target": tools - 1,
+        "aims": [["tool", tool] for tool in range(tools)],
     }
 
 
 def _rooms(seen: Witnessed, row: int) -> dict[str, Any]:
-    world, static = seen.world, seen.instance.map
-    labels = [name[len("location(") : -1] for name in world.field_names[: world.objects]]
-    first_lock, first_held = world.objects, world.objects + world.doors
+    world, rules, task = seen.world, seen.world.rules, seen.instance[row].task
+    labels = [name[len("location(") : -1] for name in world.field_names[: rules.objects]]
+    first_lock, first_held = rules.objects, rules.objects + rules.doors
     return {
         "kind": "rooms",
-        "rooms": world.rooms,
+        "rooms": rules.rooms,
         "things": [
             {
                 "label": short_name(label),
                 "location": thing,
                 "held": first_held + thing,
-                "goal": thing == world.goal,
-                "key": thing < world.keys,
+                "goal": thing == rules.goal,
+                "key": thing < rules.keys,
             }
             for thing, label in enumerate(labels)
         ],
         "doors": [
-            {"field": first_lock + door, "key": int(static.key_of_door[row, door])}
-            for door in range(world.doors)
+            {"field": first_lock + door, "key": int(task.key_of_door[door])} for door in range(rules.doors)
         ],
         "aims": [
-            *(["room", room] for room in range(world.rooms)),
-            *(["thing", thing] for thing in range(world.objects)),
-            *(["door", door] for door in range(world.doors)),
-            *(["thing", thing] for thing in range(world.objects)),
+            *(["room", room] for room in range(rules.rooms)),
+            *(["thing", thing] for thing in range(rules.objects)),
+            *(["door", door] for door in range(rules.doors)),
+            *(["thing", thing] for thing in range(rules.objects)),
         ],
     }
 
 
 def _graph(seen: Witnessed, row: int) -> dict[str, Any]:
-    world, static = seen.world, seen.instance.map
-    spots = layered(world.nodes, static.ends[row], int(static.start[row]))
+    rules, task = seen.world.rules, seen.instance[row].task
+    spots = layered(rules.nodes, task.ends[: rules.edges], int(task.start))
     return {
         "kind": "graph",
-        "spots": [list(spots[node]) for node in range(world.nodes)],
+        "spots": [list(spots[node]) for node in range(rules.nodes)],
         "edges": [
             {
-                "ends": static.ends[row, edge].tolist(),
-                "field": 1 + world.keys + edge,
-                "key": int(static.key_of_edge[row, edge]),
+                "ends": task.ends[edge].tolist(),
+                "field": 1 + rules.keys + edge,
+                "key": int(task.key_of_edge[edge]),
             }
-            for edge in range(world.edges)
+            for edge in range(rules.edges)
         ],
-        "things": [{"label": f"k{key}", "location": 1 + key, "key": True} for key in range(world.keys)],
-        "target": int(static.target[row]),
+        "things": [{"label": f"k{key}", "location": 1 + key, "key": True} for key in range(rules.keys)],
+        "target": int(task.target),
         "aims": [
-            *(["node", node] for node in range(world.nodes)),
-            *(["thing", key] for key in range(world.keys)),
+            *(["node", node] for node in range(rules.nodes)),
+            *(["thing", key] for key in range(rules.keys)),
         ],
     }

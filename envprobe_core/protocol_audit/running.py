@@ -10,6 +10,8 @@ import numpy as np
 
 from envprobe_core.cells import make_cell, parse_seeds
 from envprobe_core.confidence import confident_counts
+from envprobe_core.engine.recording import score
+from envprobe_core.engine.setting import setting_of
 from envprobe_core.experiments import COLUMNS, Names, names
 from envprobe_core.protocol_audit.headlines import POLICIES
 from envprobe_core.protocols import SWITCHES, Protocol, parse_protocol, switch_values
@@ -86,10 +88,10 @@ def run_protocols(
     ]
     parts = []
     for task in plan_tasks(cells, [chosen] * len(cells)):
-        recording = simulate(task, reports=confidence)
+        recording = simulate(task)
         for protocol in scored[task.pieces[0].cell.protocol]:
             own = under(task, protocol)
-            columns = score_task(own, recording)
+            columns = score_task(own, score(setting_of(own.pieces[0].cell), vars(recording)))
             if confidence:
                 counts = confident_counts(recording, protocol)
                 columns |= {name: counts[name] for name in ("confident", "confident_wrong")}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from envprobe_core import places
+from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.calibration import (
     BASE,
     FREE,
@@ -44,7 +45,6 @@ from envprobe_core.figures import (
 from envprobe_core.markup import Table, Text, counted, listed, number, percent, signed
 from envprobe_core.paper import paper_value
 from envprobe_core.policies import POLICIES
-from envprobe_core.profiles import AgentProfile
 
 if TYPE_CHECKING:
     import pandas as pd

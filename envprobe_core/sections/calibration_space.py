@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.atlas.design import sample_profiles
 from envprobe_core.calibration import (
     BASE,
@@ -20,7 +21,6 @@ from envprobe_core.calibration import (
 )
 from envprobe_core.figures import GREY, Drawing, canvas, styled
 from envprobe_core.markup import Table, Text, listed, number, signed
-from envprobe_core.profiles import AgentProfile
 from envprobe_core.protocols import PAPER, parse_protocol
 from envprobe_core.sections.calibration import COMMITTED, PAPER_STYLE, Fitted, style_of
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from envprobe_core.cells import make_cell
+from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import PROTOCOLS, Names, find_protocols, names
 from envprobe_core.figures import (
@@ -32,9 +33,7 @@ from envprobe_core.metrics import COLLAPSE
 from envprobe_core.policies import TERMS, find_policy
 from envprobe_core.storyboard import Storyboard
 from envprobe_core.timeline import Episode, rho, scored, tell
-from envprobe_core.tracks import scored_track
 from envprobe_core.witness import Witnessed, witness
-from envprobe_core.worlds.base import UNKNOWN
 
 if TYPE_CHECKING:
     pass
@@ -117,7 +116,7 @@ def plot_episode(seen: Witnessed, name: str = "episode") -> Drawing:
         3.4 + 0.15 * world.fields, rows=3, sharex=True, height_ratios=(1, 1.3, max(1.5, 0.12 * world.fields))
     )
     top, middle, bottom = panels[:, 0]
-    track = scored_track(recording, seen.cell)[0]
+    track = recording.accuracy[0]
     top.plot(np.arange(len(track)), track, color=BLUE)
     top.axhline(COLLAPSE, color=GREY, linestyle=(0, (4, 3)), linewidth=1)
     top.set_ylim(0, 1.02)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from envprobe_core.cells import Cell, make_cell
+from envprobe_core.engine.recording import Columns, Trajectory
 from envprobe_core.experiments import (
     COLUMNS,
     DEFAULT_SEEDS,
@@ -21,9 +22,7 @@ from envprobe_core.experiments import (
     names,
     read_seeds,
 )
-from envprobe_core.scoring import Columns
 from envprobe_core.sweep import Seeds, Task, plan_tasks, score_task, seeds_of_cells, simulate
-from envprobe_core.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -29,7 +29,6 @@ from envprobe_core.markup import (
 from envprobe_core.metrics import COLLAPSE
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.stats import RESAMPLES
-from envprobe_core.tracks import scored_track
 from envprobe_core.worlds import WORLDS
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def load_trajectories(
     own = [cell.default_seeds() if chosen is None else chosen for cell in cells]
     tracks: dict[Cell, list[npt.NDArray[np.float64]]] = {cell: [] for cell in cells}
     for cell, _, recording in record(cells, own):
-        tracks[cell].append(scored_track(recording, cell))
+        tracks[cell].append(recording.accuracy)
     parts = []
     for (protocol, world), group in groupby(cells, key=lambda cell: (cell.protocol.name, cell.world)):
         several = [np.concatenate(tracks[cell]) for cell in group]  # one resampling for all policies

@@ -9,15 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.cells import make_cell
+from envprobe_core.engine.recording import Trajectory
+from envprobe_core.engine.records import NO_ACTION
 from envprobe_core.experiments import Names, names, record
+from envprobe_core.instances import act, instances, states_of, succeeded
 from envprobe_core.intervals import wilson
-from envprobe_core.plans import chain_length, plan_length, state_from_gold
+from envprobe_core.plans import chain_length, plan_length
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.theory.forks import seeds_in, taken
+from envprobe_core.theory.forks import seeds_in
 from envprobe_core.theory.pure import displacement_bound
-from envprobe_core.trajectory import Trajectory
 from envprobe_core.worlds import make_world
-from envprobe_core.worlds.base import NO_ACTION, Floats, World
+from envprobe_core.worlds.base import Floats, World
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,27 +37,12 @@ def effective_actions(world: World, seeds: Ints, recording: Trajectory) -> Ints:
         seeds: [row].
         recording: their recording.
     """
-    row, step = np.nonzero(recording.valid)
-    instance = taken(world.instances(seeds), row)
-    before = state_from_gold(world, recording.gold[row, step], recording.place[row, step])
-    action = np.where(recording.valid, recording.action, NO_ACTION)[row, step].astype(np.int64)
-    after, _ = world.act(instance, before, action)
+    instance = instances(world, seeds)
+    before = states_of(world, recording.gold[:, :-1], recording.place[:, :-1])
+    after, _ = act(world, instance, before, np.where(recording.valid, recording.action, NO_ACTION))
     shorter = plan_length(world, instance, before) - 1 == plan_length(world, instance, after)
-    reached = _reached(world, seeds, recording)
-    shorter &= step < reached[row]
-    return np.bincount(row[shorter], minlength=len(seeds))
-
-
-def _reached(world: World, seeds: Ints, recording: Trajectory) -> Ints:
-    """Return the first time at which the goal stands, [row]; the horizon + 1 where it never does."""
-    times = recording.gold.shape[1]
-    instance, state_at = world.instances(seeds), []
-    for t in range(times):
-        state = state_from_gold(world, recording.gold[:, t], recording.place[:, t])
-        state_at.append(world.succeeded(instance, state))
-    reached = np.stack(state_at, axis=1) & recording.success[:, None]
-    reached &= np.arange(times)[None, :] <= recording.steps[:, None]
-    return np.where(reached.any(axis=1), np.argmax(reached, axis=1), times)
+    reached = np.logical_or.accumulate(succeeded(world, instance, before), axis=1)
+    return (recording.valid & shorter & ~reached).sum(axis=1)
 
 
 def bound_given_slots(effective: Ints, slots: Ints, needed: Floats) -> float:

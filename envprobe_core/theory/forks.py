@@ -8,29 +8,28 @@ which all sets S share (common random numbers). Nobody probes afterwards.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
+import copy
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core import noise
-from envprobe_core.agents.base import Request
-from envprobe_core.agents.simulated import SimulatedAgent
-from envprobe_core.belief import CERTAIN, BeliefTable
-from envprobe_core.cells import find_profile, find_regime, make_cell
+from envprobe_core.agents.profiles import AgentProfile
+from envprobe_core.cells import Cell, find_profile, find_regime, make_cell
+from envprobe_core.engine.compiling import entry
+from envprobe_core.engine.noise import stream_keys
+from envprobe_core.engine.records import CERTAIN, NONE
+from envprobe_core.engine.running import Episodes
 from envprobe_core.experiments import read_seeds
-from envprobe_core.noise import Stream
-from envprobe_core.profiles import AgentProfile
+from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import Protocol, parse_protocol
-from envprobe_core.rollout import NOT_PROBED
 from envprobe_core.worlds import make_world
-from envprobe_core.worlds.base import NO_ACTION, PROCEDURAL, SPATIAL, Floats, Mask, Values, World
+from envprobe_core.worlds.base import PROCEDURAL, SPATIAL, Floats, Mask, Values, World
 
 Ints = npt.NDArray[np.int64]
 FUTURES = 1 << 40  # seeds of futures start here, far from those of episodes
 FUTURES_OF_ONE = 100_000
-BATCH_ROWS = 4_000
+BATCH_ROWS = 1_000
 TYPES = (PROCEDURAL, SPATIAL)
 
 
@@ -120,22 +119,19 @@ def future_seeds(past_seeds: Ints, number: Ints) -> Ints:
     return FUTURES + past_seeds % (1 << 20) * FUTURES_OF_ONE + number
 
 
-def taken(record: Any, rows: Ints) -> Any:
-    """Take rows of every array of a frozen record, nested records included."""
-    changes = {}
-    for field in fields(record):
-        value = getattr(record, field.name)
-        if isinstance(value, np.ndarray):
-            changes[field.name] = value[rows]
-        elif is_dataclass(value):
-            changes[field.name] = taken(value, rows)
-    return replace(record, **changes)
-
-
 def look(setting: Setting, seeds: Ints) -> Past:
     """Run No-Probe up to the moment and return what a policy and an oracle would see there."""
-    past, _ = _walk(setting, seeds, None, None)
-    return past
+    episodes = _until(setting, seeds)
+    stops = setting.world.protocol.end == "success"
+    ended = (episodes.block.ended == 1) & stops
+    episodes.look()
+    rows, width = episodes.block[~ended], setting.world.fields
+    table, sight = rows.table, rows.sight
+    columns = (
+        table.value.astype(np.int8), rows.gold.astype(np.int8), table.staleness.astype(np.uint8),
+        table.confidence.astype(np.uint8), sight.c, sight.d, rows.weight,
+    )  # fmt: skip
+    return Past(seeds[~ended], *(column[:, :width] for column in columns), left_out=int(ended.sum()))
 
 
 def play(setting: Setting, seeds: Ints, futures: Ints, repaired: Mask) -> Futures:
@@ -147,79 +143,55 @@ def play(setting: Setting, seeds: Ints, futures: Ints, repaired: Mask) -> Future
         futures: [row], seeds of the futures (`future_seeds`); a past's own seed continues it as it was.
         repaired: [row, field], which beliefs are set to gold at the moment.
     """
+    different, past = np.unique(seeds, return_inverse=True)
+    pasts = _until(setting, different)
     parts = [
-        _walk(setting, seeds[rows], futures[rows], repaired[rows])[1]
+        _continued(setting, _forked(pasts, past[rows], futures[rows]), repaired[rows])
         for rows in (slice(first, first + BATCH_ROWS) for first in range(0, len(seeds), BATCH_ROWS))
     ]
     return Futures(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Futures)))
 
 
-def _walk(setting: Setting, seeds: Ints, futures: Ints | None, repaired: Mask | None) -> tuple[Past, Futures]:
-    """The loop of No-Probe (`rollout` without a gate), with the repair and the new seeds at the moment."""
-    world, rows = setting.world, len(seeds)
-    different, position = np.unique(seeds, return_inverse=True)
-    instance = taken(world.instances(different), position)
-    agent = SimulatedAgent(world, instance.map, seeds, [setting.profile], np.zeros(rows, dtype=np.int64))
-    exogenous = noise.keys(seeds, world.code, Stream.MUTATION)
-    visibility = noise.keys(seeds, world.code, Stream.VISIBLE)
-    everyone, silent = np.ones(rows, dtype=bool), np.full(rows, NOT_PROBED)
-    stops = world.protocol.end == "success"
-
-    state = world.start(instance)
-    gold, place = world.gold(instance, state), world.place(state)
-    action, valid = np.full(rows, NO_ACTION), ~everyone
-    observation = world.observe(
-        instance, state, gold, noise.word(visibility, 0, 0), action, valid, place, everyone
-    )
-    known = everyone[:, None] if world.protocol.start == "gold" else observation.seen
-    table = BeliefTable.known(gold, known)
-    success, ended = ~everyone, ~everyone
-    right = np.zeros((rows, world.fields), dtype=bool)
-    actions = np.zeros(rows, dtype=np.int64)
-    for t in range(setting.horizon + 1):
-        reply = agent.answer(Request(t, table, observation, silent))
-        success = success | world.succeeded(instance, state)
-        right = np.where(ended[:, None], right, table.value == gold)
-        ended = ended | (success & stops)
-        if t == setting.moment:
-            past = _seen(setting, seeds, instance, table, gold, place, reply, ended)
-            if futures is None or repaired is None:
-                return past, Futures(right, success, actions)
-            agent.draw_from(futures)
-            exogenous = noise.keys(futures, world.code, Stream.MUTATION)
-            visibility = noise.keys(futures, world.code, Stream.VISIBLE)
-        if t == setting.horizon or (t >= setting.moment and ended.all()):
-            break
-        table.age()
-        if t == setting.moment and repaired is not None:
-            table.value[repaired] = gold[repaired]
-            table.staleness[repaired] = 0
-            table.confidence[repaired] = CERTAIN
-        state, worked = world.act(instance, state, reply.action)
-        state = world.mutate(instance, state, noise.words(exogenous, t, world.exposed), everyone)
-        if t >= setting.moment:
-            actions += worked & ~ended
-        gold, before = world.gold(instance, state), place
-        place = world.place(state)
-        observation = world.observe(
-            instance, state, gold, noise.word(visibility, t + 1, 0), reply.action, worked, before, everyone
-        )
-    return past, Futures(right, success, actions)
+def _until(setting: Setting, seeds: Ints) -> Episodes:
+    """Run No-Probe up to the moment's decision."""
+    world = setting.world
+    cell = Cell(world.name, POLICIES["no-probe"], world.regime, world.protocol, setting.profile, budget=0)
+    episodes = Episodes(cell, seeds, world=world, scores_all=False)
+    for t in range(setting.moment + 1):
+        if t > 0:
+            episodes.advance(np.full(len(seeds), NONE))
+        episodes.propose()
+        episodes.settle()
+    return episodes
 
 
-def _seen(
-    setting: Setting, seeds: Ints, instance: Any, table: BeliefTable, gold: Values, place: Ints,
-    reply: Any, ended: Mask,
-) -> Past:  # fmt: skip
-    """Copy what stands at the moment, for the rows that still run."""
-    world, runs = setting.world, np.flatnonzero(~ended)
-    weights = world.weights(instance.map)
-    c = weights / weights.max(axis=1, keepdims=True) if reply.criticality is None else reply.criticality
-    d = reply.dependency
-    if d is None:
-        d = world.roles(instance.map, place, reply.action)
-    columns = (seeds, table.value, gold, table.staleness, table.confidence, c, d, weights)
-    return Past(*(column[runs] for column in columns), left_out=int(ended.sum()))
+def _forked(pasts: Episodes, rows: Ints, futures: Ints) -> Episodes:
+    """Copy rows, and let them draw from the futures' seeds."""
+    forks = copy.copy(pasts)
+    forks.seeds, forks.block, forks.logs = pasts.seeds[rows], pasts.block[rows], pasts.logs[rows]
+    _draw_from(forks.setting, forks.block, futures)
+    return forks
+
+
+@entry
+def _draw_from(setting, block, seeds):
+    for row in range(len(block)):
+        stream_keys(seeds[row], setting.world.code, block[row].keys)
+
+
+def _continued(setting: Setting, forks: Episodes, repaired: Mask) -> Futures:
+    """Run forks from the moment's decision, which is to act, to the end."""
+    block, width = forks.block, setting.world.fields
+    rows, field = np.nonzero(repaired & (block.over == 0)[:, None])
+    gold = block.gold[rows, field]
+    forks.advance(np.full(len(block), NONE))
+    table = block.table  # repaired once it has aged, before the agent reads it again
+    table.value[rows, field], table.staleness[rows, field], table.confidence[rows, field] = gold, 0, CERTAIN
+    forks.propose()
+    forks.settle()
+    forks.go_on()
+    right = table.value[:, :width] == block.gold[:, :width]
+    return Futures(right, block.ended == 1, forks.logs.valid[:, setting.moment :].sum(axis=1))
 
 
 def type_accuracy(setting: Setting, right: Mask) -> dict[str, Floats]:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core import noise
+from envprobe_core.engine.compiling import entry
+from envprobe_core.engine.loop import S, U
+from envprobe_core.engine.noise import PROBE, STREAMS, draw, stream_keys
+from envprobe_core.engine.records import Word
 from envprobe_core.intervals import Interval, percentile_interval
-from envprobe_core.noise import Stream
 from envprobe_core.stats import bootstrap_means
 from envprobe_core.theory.forks import Past, Setting, future_seeds, play, type_accuracy
-from envprobe_core.views import STALENESS_DIVISOR
 from envprobe_core.worlds.base import Floats, Mask
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ def terms_of(past: Past) -> dict[str, Floats]:
     """Return the four terms of the probe score at the moment, [row, field] each."""
     return {
         "c": past.c,
-        "s": np.minimum(past.staleness, np.uint8(STALENESS_DIVISOR)) / STALENESS_DIVISOR,
-        "u": 1.0 - past.confidence / 100.0,
+        "s": S[past.staleness],
+        "u": U[past.confidence],
         "d": past.d,
     }
 
@@ -84,8 +85,9 @@ def rank_values(setting: Setting, past: Past, score: str) -> Floats:
             total = total + terms[term]
         return total
     if score == "random":
-        key = noise.keys(past.seeds, setting.world.code, Stream.PROBE)
-        return noise.words(key, setting.moment, shape[1]).astype(np.float64)
+        words = np.zeros(shape, np.uint64)
+        _draw(setting.world.rules.code, past.seeds, setting.moment, words)
+        return words.astype(np.float64)
     if score == "periodic":
         period = max(1, setting.horizon // max(1, setting.world.regime.budget))
         probed = min(setting.world.regime.budget, max(0, (setting.moment - 1) // period))
@@ -94,6 +96,16 @@ def rank_values(setting: Setting, past: Past, score: str) -> Floats:
     if score == "oracle":
         return past.wrong.astype(np.float64)
     return np.where(past.wrong, 1.0 + past.weights, 0.0)  # oracle-tw
+
+
+@entry
+def _draw(code, seeds, clock, words):
+    """Draw a word of the probing stream for every field, [row, field]."""
+    keys = np.zeros(STREAMS, Word)
+    for row in range(len(seeds)):
+        stream_keys(seeds[row], code, keys)
+        for field in range(words.shape[1]):
+            words[row, field] = draw(keys[PROBE], clock, field)
 
 
 def ratio_interval(top: Floats, bottom: Floats, resamples: int) -> Interval:

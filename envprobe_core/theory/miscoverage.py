@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.cells import make_cell
+from envprobe_core.engine.recording import Trajectory
 from envprobe_core.experiments import Names, names
-from envprobe_core.policies import SELF_UNCERTAINTY_ALPHA
+from envprobe_core.policies.rules import SELF_UNCERTAINTY_ALPHA
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.stats import clustered_rate
 from envprobe_core.sweep import Piece, Task, simulate
 from envprobe_core.theory.forks import seeds_in
-from envprobe_core.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,8 +31,6 @@ def counts(recording: Trajectory, alpha: int = SELF_UNCERTAINTY_ALPHA) -> dict[s
         wrong beliefs that the policy probed; `steps_wrong`: steps with a wrong belief; `steps_open`: such
         steps on which some wrong belief is held below alpha.
     """
-    if recording.confidence is None:
-        raise ValueError("a recording without reports has no confidence")
     steps = recording.probe.shape[1]
     lived = np.arange(steps)[None, :] < recording.steps[:, None]
     wrong = (recording.belief[:, :steps] != recording.gold[:, :steps]) & lived[:, :, None]

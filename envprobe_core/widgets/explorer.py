@@ -14,7 +14,7 @@ from envprobe_core.errors import InputError
 from envprobe_core.explorer.vocabulary import PROTOCOL_LINES, describe_policy, vocabulary
 from envprobe_core.figures import AMBER, DARK, GREEN, PURPLE, VERMILLION
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy
-from envprobe_core.profiles import PROFILES
+from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.regimes import Regime
 from envprobe_core.resampling import RESAMPLES
 from envprobe_core.widgets.host import Widget

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.cells import Cell, find_profile, find_regime, parse_seeds
+from envprobe_core.engine.records import LONGEST_HORIZON
 from envprobe_core.errors import InputError
 from envprobe_core.explorer.readings import Reading, Setting, pooled, take_readings
 from envprobe_core.explorer.vocabulary import POOL
@@ -22,7 +23,6 @@ from envprobe_core.regimes import Regime
 from envprobe_core.resampling import RESAMPLES
 from envprobe_core.worlds import WORLDS
 
-LONGEST_HORIZON = 200  # steps; staleness is counted in a byte
 MOST_SEEDS = 2_000  # of each policy, so that an answer does not take minutes
 KEPT = 4_000  # answers kept, so that a drag back and forth runs nothing twice
 

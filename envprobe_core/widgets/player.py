@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.cells import parse_seeds
 from envprobe_core.errors import InputError
 from envprobe_core.figures import DARK, POLICY_STYLES, WORLD_TITLES, Style, policy_title
@@ -17,7 +18,6 @@ from envprobe_core.player.packing import ALPHABET
 from envprobe_core.player.pairs import Setting, record_pair
 from envprobe_core.player.recording import OUTCOMES
 from envprobe_core.policies import POLICIES, Policy
-from envprobe_core.profiles import PROFILES
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sections.score import TERM_COLOURS

@@ -1,17 +1,22 @@
-"""The three worlds of Section 6.1, by name."""
+"""The three worlds of Section 6.1: a module each, with the same functions; each call goes to its world's."""
 
 from __future__ import annotations
 
+from envprobe_core.engine.compiling import by_world
+from envprobe_core.engine.records import numbers
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
+from envprobe_core.worlds import graphnav, objectstate, tooldag
 from envprobe_core.worlds.base import World
-from envprobe_core.worlds.graphnav import GraphNavWorld
-from envprobe_core.worlds.objectstate import ObjectStateWorld
-from envprobe_core.worlds.tooldag import ToolDAGWorld
 
-WORLDS: dict[str, type[World]] = {
-    world.name: world for world in (ToolDAGWorld, ObjectStateWorld, GraphNavWorld)
+MODULES = {module.NAME: module for module in (tooldag, objectstate, graphnav)}
+WORLDS: dict[str, str] = {name: module.TITLE for name, module in MODULES.items()}
+"""Names and printed titles."""
+RULES = {
+    "tooldag": numbers(tooldag.ToolDAG),
+    "objectstate": numbers(objectstate.ObjectState),
+    "graphnav": numbers(graphnav.GraphNav),
 }
 
 
@@ -21,6 +26,28 @@ def make_world(name: str, regime: Regime, protocol: Protocol) -> World:
     Raises:
         InputError: if there is no world of that name.
     """
-    if name not in WORLDS:
-        raise InputError(f"unknown world {name!r}; accepted: {', '.join(WORLDS)}")
-    return WORLDS[name](regime, protocol)
+    if name not in MODULES:
+        raise InputError(f"unknown world {name!r}; accepted: {', '.join(MODULES)}")
+    return MODULES[name].describe(regime, protocol)
+
+
+def _of(name):
+    return by_world({RULES[world]: getattr(module, name) for world, module in MODULES.items()})
+
+
+create, weigh, reveal, where, succeeded = (
+    _of("create"),
+    _of("weigh"),
+    _of("reveal"),
+    _of("where"),
+    _of("succeeded"),
+)
+act, mutate, show, roles, uses = _of("act"), _of("mutate"), _of("show"), _of("roles"), _of("uses")
+meet, remember, conclude, derive, plan = (
+    _of("meet"),
+    _of("remember"),
+    _of("conclude"),
+    _of("derive"),
+    _of("plan"),
+)
+overlap, values, is_goal = _of("overlap"), _of("values"), _of("is_goal")

@@ -1,7 +1,7 @@
 """GraphNavWorld: a graph with locked edges and drifting keys.
 
 Description: walk from the start to the target along open edges, or locked ones whose key is held.
-Fields: the agent's node, each key's location, each edge's state; all spatial.
+Fields: the agent's node, each key's location (`nodes` = held), each edge's state; all spatial.
 Actions: `move(node)`, `collect(key)`.
 Observations: own node, keys here, what is held, edges here (with states where sight is local).
 Mutation: lockable edges flip; loose keys land on a uniformly drawn node.
@@ -11,290 +11,562 @@ Source: Sections 3 and 6.1; book/definitions.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from envprobe_core import bits, noise
-from envprobe_core.bits import Bits
-from envprobe_core.noise import Words
+from envprobe_core.engine.compiling import compiled
+from envprobe_core.engine.noise import ONE, U, choice, draw, happens, level32, numbered
+from envprobe_core.engine.records import NONE, UNKNOWN, WAIT, Int, Word, add, fill, overlook, record, see
+from envprobe_core.engine.sets import has, minus, plus
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
-from envprobe_core.worlds.base import (
-    SPATIAL,
-    UNKNOWN,
-    Floats,
-    Ints,
-    Mask,
-    Rows,
-    Values,
-    World,
-    first_ranked,
-    numbered,
-    ranked,
-)
+from envprobe_core.worlds.base import DROP_PROBABILITY, SPATIAL, World
 
-NODES = (6, 12, 20)
-EXTRA_EDGES = (4, 2, 1)  # nodes divided by this
-LOCKED_EDGES = (1, 3, 6)
-MEAN_RATES = (0.02, 0.10, 0.30)
-RELEASED_RATES = (0.0, 0.10, 0.22)
+NAME, TITLE, CODE = "graphnav", "GraphNavWorld", 3
+NODES, EXTRA_EDGES, LOCKED_EDGES = (6, 12, 20), (4, 2, 1), (1, 3, 6)  # extra: nodes divided by this
+MEAN_RATES, RELEASED_RATES = (0.02, 0.10, 0.30), (0.0, 0.10, 0.22)
+MOST_NODES, MOST_KEYS, MOST_EDGES, MOST_PAIRS = 20, 5, 39, 190
+NOWHERE = MOST_NODES  # a node that is never reached
+NEVER = -1
+HIGHEST = U(0xFFFFFFFFFFFFFFFF)  # word
 
 
-@dataclass(frozen=True)
-class GraphMap:
-    """The static graph: ends [row, edge, 2] ascending, key_of_edge [row, edge] (-1 = never locked)."""
+class GraphNav(NamedTuple):
+    """The rules in force."""
 
+    code: int
+    fields: int
+    actions: int
     nodes: int
     keys: int
-    ends: Ints
-    key_of_edge: Ints
-    edge_of_key: Ints  # [row, key], -1 where a key opens nothing
-    start: Ints
-    target: Ints
-
-    @property
-    def edges(self) -> int:
-        """Return the number of edges."""
-        return self.ends.shape[1]
-
-    @cached_property
-    def pairs(self) -> Bits:
-        """Return the two ends of each edge as a set, [edge, row]: edges first and narrow, for fast unions."""
-        width = np.int16 if self.nodes < 16 else np.int32
-        return np.bitwise_or.reduce(bits.single(self.ends), axis=2).T.astype(width, order="C")
-
-    @cached_property
-    def lockable(self) -> Mask:
-        """Say which edges have a lock, [row, edge]; edges first in memory."""
-        return np.asfortranarray(self.key_of_edge >= 0)
-
-    @cached_property
-    def edge_numbers(self) -> npt.NDArray[np.int8]:
-        """Return the edge that joins each two nodes, [row, node, node]; -1 where none does."""
-        rows, edges = np.indices(self.ends.shape[:2])
-        numbers = np.full((len(self.ends), self.nodes, self.nodes), UNKNOWN, dtype=np.int8)
-        low, high = self.ends[:, :, 0], self.ends[:, :, 1]
-        numbers[rows, low, high] = edges
-        numbers[rows, high, low] = edges
-        return numbers
-
-    def edge_between(self, one: Ints, other: Ints, rows: Rows = slice(None)) -> Ints:
-        """Return the edge that joins two nodes in some rows, [row]; -1 where none does."""
-        pair = (np.arange(len(self.ends))[rows] * self.nodes + one) * self.nodes + other
-        return self.edge_numbers.take(pair).astype(np.int64)
-
-    @cached_property
-    def edges_at(self) -> Mask:
-        """Say which edges touch each node, [row, node, edge]."""
-        return np.ascontiguousarray(bits.unpack(self.pairs, self.nodes).transpose(1, 2, 0))
-
-    def incident(self, node: Ints) -> Mask:
-        """Say which edges touch the node, [row, edge]."""
-        return self.edges_at.reshape(-1, self.edges).take(np.arange(len(node)) * self.nodes + node, axis=0)
-
-    def ways(self, passable: Mask, rows: Ints | slice = slice(None)) -> Bits:
-        """Keep the edges that some rows can pass, [row, edge], for the functions below: [edge, row]."""
-        return self.pairs[:, rows] * passable.T
+    edges: int
+    locks: int  # key 0, 1, ... opens one lockable edge each; further keys open nothing
+    mutation: np.uint64  # level of a loose key's drift and of a lockable edge's flip
+    drop: np.uint64  # level of overlooking the last key that lies here
+    sees_states: bool
+    knows_graph: bool
 
 
-def grown(reached: Bits, ways: Bits) -> Bits:
-    """Add to a set of nodes, [row], all neighbours over the ways, [edge, row]."""
-    touched = ways & reached.astype(ways.dtype) != 0
-    return reached | np.bitwise_or.reduce(ways * touched, axis=0)
+SCRATCH = record(
+    ("words", Word, MOST_PAIRS), ("place", Int, MOST_NODES), ("ways", np.int64, MOST_NODES),
+    ("queue", Int, MOST_NODES), ("came_from", Int, MOST_NODES),
+)  # fmt: skip
+"""Paper for `create` (draws, each node's place on the path, where one can walk so far) and for `search`."""
+TASK = record(
+    ("start", Int), ("target", Int), ("ends", Int, (MOST_EDGES + 1, 2)),
+    ("key_of_edge", Int, MOST_EDGES), ("edge_of_key", np.int64, MOST_KEYS),
+    ("neighbours", Int, MOST_NODES), ("neighbour", Int, (MOST_NODES, MOST_NODES)),
+    ("edge", np.int64, (MOST_NODES, MOST_NODES)), ("edges_at", np.int64, MOST_NODES),
+    ("scratch", SCRATCH),
+)  # fmt: skip
+"""The graph: edges by their ends, ascending, and by their keys (NONE: never locked); of each node how many
+neighbours it has, which, ascending, the edge that leads to each, and these edges as a set.
+"""
+STATE = record(("node", Int), ("location", Int, MOST_KEYS), ("locked", Int, MOST_EDGES))
+"""Own node, where each key lies, which edges are locked."""
+MIND = record(("last_seen", Int, MOST_NODES), ("met", np.int64))
+"""When each node was last seen, and the set of edges that are known."""
 
 
-def component(reached: Bits, ways: Bits) -> Bits:
-    """Return all nodes that can be reached from a set of nodes over the ways, [row] sets."""
-    while not np.array_equal(following := grown(reached, ways), reached):
-        reached = following
+def describe(regime: Regime, protocol: Protocol) -> World:
+    """Build the world of a regime: 6, 12 or 20 nodes on a path, extra edges, 1, 3 or 6 locks.
+
+    Args:
+        regime: its levels.
+        protocol: its switches.
+    """
+    nodes = NODES[regime.complexity]
+    keys = min(MOST_KEYS, max(2, nodes // 4))
+    edges = nodes - 1 + nodes // EXTRA_EDGES[regime.density]
+    rate = (MEAN_RATES if protocol.rates == "mean" else RELEASED_RATES)[regime.mutation]
+    names = (
+        "node",
+        *(f"location(key {k})" for k in range(keys)),
+        *(f"state(edge {e})" for e in range(edges)),
+    )
+    rules = GraphNav(
+        CODE,
+        len(names),
+        nodes + keys,
+        nodes,
+        keys,
+        edges,
+        min(LOCKED_EDGES[regime.density], keys),
+        level32(rate),
+        level32(DROP_PROBABILITY if regime.observation == "partial" else 0.0),
+        protocol.sight == "local",
+        protocol.structure == "graph",
+    )
+    rates = np.full(len(names), rate)
+    rates[0] = 0.0
+    return World(
+        NAME,
+        TITLE,
+        regime,
+        protocol,
+        rules,
+        names,
+        (SPATIAL,) * len(names),
+        (*(f"move({v})" for v in range(nodes)), *(f"collect(key {k})" for k in range(keys))),
+        np.array([nodes] + [nodes + 1] * keys + [2] * edges),
+        rates,
+        (0,),
+    )
+
+
+# ways over the graph
+
+
+@compiled
+def search(task, passable, origin, goal):
+    """Search breadth-first from a node to a goal over a set of edges; return the set of nodes reached.
+
+    Neighbours are taken in ascending order, so `came_from` leads back over the lowest of the shortest ways.
+    """
+    queue, came_from, reached = task.scratch.queue, task.scratch.came_from, plus(0, origin)
+    queue[0] = origin
+    first, past = 0, 1
+    while first < past and not has(reached, goal):
+        node = queue[first]
+        first += 1
+        for number in range(task.neighbours[node]):
+            other = task.neighbour[node, number]
+            if has(passable, task.edge[node, number]) and not has(reached, other):
+                reached = plus(reached, other)
+                came_from[other], queue[past] = node, other
+                past += 1
     return reached
 
 
-def first_step(node: Ints, goal: Ints, ways: Bits) -> Ints:
-    """Return the lowest next node on a shortest way from node to goal, [row]; -1 where there is none."""
-    around = grown(bits.single(node), ways) & ~bits.single(node)
-    reached = bits.single(goal)
-    step = reached & around
-    open_rows = np.flatnonzero((step == 0) & (around != 0) & (node != goal))
-    while len(open_rows):
-        before = reached[open_rows]
-        following = grown(before, ways[:, open_rows])
-        reached[open_rows] = following
-        step[open_rows] = following & around[open_rows]
-        open_rows = open_rows[(step[open_rows] == 0) & (following != before)]
-    return np.where((step != 0) & (node != goal), bits.lowest(step), UNKNOWN)
+@compiled
+def first_step(task, origin, goal):
+    """Return the node after the origin on the way that the search has found."""
+    while task.scratch.came_from[goal] != origin:
+        goal = task.scratch.came_from[goal]
+    return goal
 
 
-@dataclass(frozen=True)
-class GraphInstance:
-    """One instance a row: the map, and where the keys lie at step 0."""
-
-    map: GraphMap
-    key_node: Ints  # [row, key]
+@compiled
+def all_edges(world):
+    """Return the set of all edges."""
+    return (1 << world.edges) - 1
 
 
-@dataclass(frozen=True)
-class GraphState:
-    """Own node [row], location of every key [row, key] (nodes = held), locked edges [row, edge]."""
+@compiled
+def edge_between(task, node, other):
+    """Return the edge that joins two nodes, or NONE."""
+    for number in range(task.neighbours[node]):
+        if task.neighbour[node, number] == other:
+            return task.edge[node, number]
+    return NONE
 
-    node: Ints
-    location: Ints
-    locked: Mask
+
+@compiled
+def concerned(world, task, place, action):
+    """Return the field of the key or edge that an action is about, or NONE."""
+    if action >= world.nodes:
+        return 1 + action - world.nodes
+    edge = edge_between(task, place, action)
+    return NONE if edge == NONE else 1 + world.keys + edge
 
 
-class GraphNavWorld(World):
-    """A graph with locked edges (see the module)."""
+# the world
 
-    name = "graphnav"
-    title = "GraphNavWorld"
-    code = 3
-    goal_fields = (0,)
 
-    def __init__(self, regime: Regime, protocol: Protocol) -> None:
-        """Set 6, 12 or 20 nodes on a path, extra edges, 1, 3 or 6 locked edges, never more than keys."""
-        super().__init__(regime, protocol)
-        self.nodes = NODES[regime.complexity]
-        self.keys = min(5, max(2, self.nodes // 4))
-        self.extra = self.nodes // EXTRA_EDGES[regime.density]
-        self.edges = self.nodes - 1 + self.extra
-        self.locks = min(LOCKED_EDGES[regime.density], self.keys)
-        self.field_names = (
-            "node",
-            *(f"location(key {k})" for k in range(self.keys)),
-            *(f"state(edge {e})" for e in range(self.edges)),
-        )
-        self.field_kinds = (SPATIAL,) * len(self.field_names)
-        self.action_names = (
-            *(f"move({v})" for v in range(self.nodes)),
-            *(f"collect(key {k})" for k in range(self.keys)),
-        )
-        self.domain = np.array([self.nodes] + [self.nodes + 1] * self.keys + [2] * self.edges)
-        table = MEAN_RATES if protocol.rates == "mean" else RELEASED_RATES
-        self.exposed = self.fields
-        self.rates = np.zeros(self.fields)
-        self.rates[1:] = table[regime.mutation]
+@compiled
+def create(world, task, state, key):
+    """Draw a path, extra edges and locks, so that each key can be reached before its edge."""
+    pairs = world.nodes * (world.nodes - 1) // 2
+    draw_path(world, task, key)
+    draw_edges(world, task, key, world.nodes, pairs)
+    list_neighbours(world, task)
+    draw_locks(world, task, key, world.nodes + pairs)
+    draw_locations(world, task, state, key, world.nodes + pairs + world.edges)
+    state.node = task.start
+    for edge in range(world.edges):
+        state.locked[edge] = task.key_of_edge[edge] != NONE
 
-    def instances(self, seeds: npt.ArrayLike) -> GraphInstance:
-        """Draw a path, extra edges and locks so that each key can be reached before its edge."""
-        n, pairs = self.nodes, np.array(np.triu_indices(self.nodes, 1)).T
-        draws = self.draws(seeds, n + len(pairs) + 2 * self.edges + self.locks + self.keys)
-        order, extra, lock, turn, spot, loose = np.split(
-            draws, np.cumsum([n, len(pairs), self.edges, self.edges, self.locks]), axis=1
-        )
-        rows = np.arange(len(draws))
-        label = np.argsort(order, axis=1, kind="stable")  # [row, position on the path] -> node
-        step = pairs[:, 1] - pairs[:, 0]
-        chosen = first_ranked(extra, step > 1, self.extra) | (step == 1)
-        joined = pairs[np.flatnonzero(chosen) % len(pairs)].reshape(len(draws), self.edges, 2)
-        one, other = (label.take(rows[:, None] * n + joined[:, :, end]) for end in (0, 1))
-        edges = np.sort(np.minimum(one, other) * n + np.maximum(one, other), axis=1)
-        ends = np.stack(np.divmod(edges, n), axis=2)
-        locked = first_ranked(lock, np.ones(self.edges, dtype=bool), self.locks)
-        key_of_edge = numbered(locked)
-        edge_of_key = np.full((len(draws), self.keys), UNKNOWN, dtype=np.int64)
-        lock_rows, lock_edges = np.nonzero(locked)
-        edge_of_key[lock_rows, key_of_edge[lock_rows, lock_edges]] = lock_edges
-        static = GraphMap(n, self.keys, ends, key_of_edge, edge_of_key, label[:, 0], label[:, -1])
-        where = noise.high_choice(loose, n)
-        still = locked.copy()
-        region = bits.single(static.start)
-        for index in range(self.locks):
-            region = component(region, static.ways(~still))
-            inside = (static.pairs & region != 0).T
-            edge = np.argmin(ranked(turn, still & inside), axis=1)
-            rank = noise.high_choice(spot[:, index], np.bitwise_count(region))
-            where[rows, key_of_edge[rows, edge]] = bits.nth(region, rank, n)
-            still[rows, edge] = False
-        return GraphInstance(static, np.asfortranarray(where))
 
-    def start(self, instance: GraphInstance) -> GraphState:
-        """Start at the start node with every lockable edge locked."""
-        return GraphState(instance.map.start, instance.key_node, instance.map.lockable)
+@compiled
+def draw_words(words, key, first, count):
+    """Draw the words from a number on."""
+    for number in range(count):
+        words[number] = numbered(key, first + number)
 
-    def gold(self, instance: GraphInstance, state: GraphState) -> Values:
-        """Return node, key locations and edge states."""
-        gold = np.empty((len(state.node), self.fields), dtype=np.int8)
-        gold[:, 0] = state.node
-        gold[:, 1 : 1 + self.keys] = state.location
-        gold[:, 1 + self.keys :] = state.locked
-        return gold
 
-    def place(self, state: GraphState) -> Ints:
-        """Return the own node."""
-        return state.node
+@compiled
+def above_lowest(words, count, n):
+    """Return a word that the n lowest of the first words are below, and no others."""
+    bound = U(0)
+    for _ in range(n):
+        least = HIGHEST
+        for number in range(count):
+            least = min(least, words[number] - bound)  # what is below the bound wraps round to the top
+        bound += least + ONE
+    return bound
 
-    def succeeded(self, instance: GraphInstance, state: GraphState) -> Mask:
-        """Say where the agent is at the target."""
-        return state.node == instance.map.target
 
-    def act(self, instance: GraphInstance, state: GraphState, action: Ints) -> tuple[GraphState, Mask]:
-        """Move or collect a key, one action a row."""
-        static, rows = instance.map, np.arange(len(action))
-        moves = (action >= 0) & (action < self.nodes)
-        edge = static.edge_between(state.node, np.where(moves, action, state.node))
-        key = static.key_of_edge[rows, edge]
-        keyed = (key >= 0) & (state.location[rows, key] == self.nodes)
-        walked = moves & (edge >= 0) & (~state.locked[rows, edge] | keyed)
-        item = np.where(action >= self.nodes, action - self.nodes, 0)
-        collected = (action >= self.nodes) & (state.location[rows, item] == state.node)
-        location = state.location.copy(order="K")
-        location[rows[collected], item[collected]] = self.nodes
-        node = np.where(walked, action, state.node)
-        return replace(state, node=node, location=location), walked | collected
+@compiled
+def draw_path(world, task, key):
+    """Put the nodes on a path from start to target, in the order of their draws."""
+    words, place = task.scratch.words, task.scratch.place
+    draw_words(words, key, 0, world.nodes)
+    for node in range(world.nodes):
+        lower = 0
+        for other in range(world.nodes):
+            lower += words[other] < words[node]
+        place[node] = lower
+        if lower == 0:
+            task.start = node
+        elif lower == world.nodes - 1:
+            task.target = node
 
-    def mutate(self, instance: GraphInstance, state: GraphState, draws: Words, moving: Mask) -> GraphState:
-        """Let loose keys drift and lockable edges flip."""
-        hit = (noise.low(draws) < self.levels) & moving[:, None]
-        first_edge = 1 + self.keys
-        drifts = hit[:, 1:first_edge] & (state.location != self.nodes)
-        landing = noise.high_choice(draws[:, 1:first_edge], self.nodes)
-        flips = hit[:, first_edge:] & instance.map.lockable
-        location = np.where(drifts, landing, state.location)
-        return replace(state, location=location, locked=state.locked ^ flips)
 
-    def visible(self, instance: GraphInstance, state: GraphState, action: Ints, dropped: Mask) -> Mask:
-        """Show the own node, keys here and held, and the states of the edges here where sight is local."""
-        seen = np.zeros((len(action), self.fields), dtype=bool)
-        seen[:, 0] = True
-        here = state.location == state.node[:, None]
-        losers = np.flatnonzero(dropped)
-        here[losers, self.keys - 1 - np.argmax(here[losers, ::-1], axis=1)] = False
-        seen[:, 1 : 1 + self.keys] = here | (state.location == self.nodes)
-        if self.protocol.sight == "local":
-            seen[:, 1 + self.keys :] = instance.map.incident(state.node)
-        return seen
+@compiled
+def draw_edges(world, task, key, first, pairs):
+    """Join neighbours on the path, and of its other pairs of places those of the lowest draws."""
+    nodes, words, place = world.nodes, task.scratch.words, task.scratch.place
+    draw_words(words, key, first, pairs)
+    for one in range(nodes - 1):
+        words[pair_number(nodes, one, one + 1)] = HIGHEST
+    bound = above_lowest(words, pairs, world.edges - (nodes - 1))
+    for one in range(nodes - 1):
+        words[pair_number(nodes, one, one + 1)] = 0
+    edge = 0
+    for low in range(nodes):
+        for high in range(low + 1, nodes):
+            task.ends[edge, 0], task.ends[edge, 1] = low, high  # overwritten unless joined
+            edge += words[pair_number(nodes, place[low], place[high])] < bound
 
-    def weights(self, static: GraphMap) -> Floats:
-        """Weigh the shortest path from start to target 1, the keys of its edges .7, the rest .1."""
-        weights = np.full((len(static.start), self.fields), 0.1)
-        weights[:, 0] = 1.0
-        node, within = static.start, [bits.single(static.target)]  # within 0, 1, ... steps of the target
-        while not bits.has(within[-1], node).all():
-            within.append(grown(within[-1], static.pairs))
-        for closer in within[-2::-1]:
-            around = grown(bits.single(node), static.pairs) & closer
-            step = np.where(bits.has(closer, node), node, bits.lowest(around))
-            going = np.flatnonzero(step != node)
-            edge = static.edge_between(node, step)[going]
-            weights[going, 1 + self.keys + edge] = 1.0
-            key = static.key_of_edge[going, edge]
-            weights[going[key >= 0], 1 + key[key >= 0]] = 0.7
-            node = step
-        return weights
 
-    def roles(self, static: GraphMap, place: Ints, action: Ints, rows: Rows = slice(None)) -> Floats:
-        """Mark the fields that the action's precondition reads, and their ancestors."""
-        roles = np.zeros((len(action), self.fields))
-        roles[action >= 0, 0] = 1.0
-        moves = (action >= 0) & (action < self.nodes)
-        edge = static.edge_between(place, np.where(moves, action, place), rows)
-        along = np.flatnonzero(edge >= 0)
-        roles[along, 1 + self.keys + edge[along]] = 1.0
-        key = static.key_of_edge[rows][along, edge[along]]
-        roles[along[key >= 0], 1 + key[key >= 0]] = 0.5
-        collectors = np.flatnonzero(action >= self.nodes)
-        roles[collectors, 1 + action[collectors] - self.nodes] = 1.0
-        return roles
+@compiled
+def pair_number(nodes, one, other):
+    """Return the number of a pair among (0, 1), (0, 2), ..., (1, 2), ..."""
+    low, high = min(one, other), max(one, other)
+    return low * (2 * nodes - low - 3) // 2 + high - 1
+
+
+@compiled
+def list_neighbours(world, task):
+    """List every node's neighbours and the edges that lead there."""
+    fill(task.neighbours, 0)
+    fill(task.edges_at, 0)
+    for edge in range(world.edges):  # in this order neighbours ascend
+        add_neighbour(task, task.ends[edge, 0], task.ends[edge, 1], edge)
+        add_neighbour(task, task.ends[edge, 1], task.ends[edge, 0], edge)
+
+
+@compiled
+def add_neighbour(task, node, other, edge):
+    """List a neighbour of a node and the edge that leads there."""
+    number = task.neighbours[node]
+    task.neighbour[node, number], task.edge[node, number] = other, edge
+    task.edges_at[node] = plus(task.edges_at[node], edge)
+    task.neighbours[node] += 1
+
+
+@compiled
+def draw_locks(world, task, key, first):
+    """Draw the lockable edges and number their keys."""
+    words, number = task.scratch.words, 0
+    draw_words(words, key, first, world.edges)
+    bound = above_lowest(words, world.edges, world.locks)
+    fill(task.key_of_edge, NONE)
+    fill(task.edge_of_key, NONE)
+    for edge in range(world.edges):
+        if words[edge] < bound:
+            task.key_of_edge[edge], task.edge_of_key[number] = number, edge
+            number += 1
+
+
+@compiled
+def draw_locations(world, task, state, key, first):
+    """Draw where keys lie; one after the other, the key of a locked edge at reach comes to lie within it."""
+    spot = first + world.edges
+    loose = spot + world.locks
+    for item in range(world.keys):
+        state.location[item] = choice(numbered(key, loose + item), world.nodes)
+    fill(task.scratch.ways, 0)
+    for edge in range(world.edges):
+        if task.key_of_edge[edge] == NONE:
+            open_way(task, edge)
+    opened, reached = 0, plus(0, task.start)
+    for turn in range(world.locks):
+        reached = spread(world, task.scratch.ways, reached)
+        item = lowest_at_reach(world, task, key, first, opened, reached)
+        state.location[item] = draw_within(world, reached, numbered(key, spot + turn))
+        open_way(task, task.edge_of_key[item])
+        opened = plus(opened, item)
+
+
+@compiled
+def open_way(task, edge):
+    """Let one walk from each end of an edge to the other."""
+    ways, one, other = task.scratch.ways, task.ends[edge, 0], task.ends[edge, 1]
+    ways[one], ways[other] = plus(ways[one], other), plus(ways[other], one)
+
+
+@compiled
+def spread(world, ways, reached):
+    """Return the set of all nodes that can be reached from a set of nodes."""
+    before = 0
+    while before != reached:
+        before = reached
+        for node in range(world.nodes):
+            reached |= has(reached, node) * ways[node]
+    return reached
+
+
+@compiled
+def lowest_at_reach(world, task, key, first, opened, reached):
+    """Return the key whose edge has the lowest draw among those not opened that touch a node reached."""
+    lowest, least = NONE, HIGHEST
+    for item in range(world.locks):
+        edge = task.edge_of_key[item]
+        touched = has(reached, task.ends[edge, 0]) or has(reached, task.ends[edge, 1])
+        word = numbered(key, first + edge)
+        if touched and not has(opened, item) and word < least:
+            lowest, least = item, word
+    return lowest
+
+
+@compiled
+def draw_within(world, reached, word):
+    """Draw one of the nodes reached."""
+    count = 0
+    for node in range(world.nodes):
+        count += has(reached, node)
+    before = choice(word, count)  # so many nodes reached come before it
+    drawn = count = 0
+    for node in range(world.nodes):
+        count += has(reached, node)
+        drawn += count <= before
+    return drawn
+
+
+@compiled
+def weigh(world, task, weight):
+    """Weigh own node and the shortest way from start to target 1, the keys of its edges .7, the rest .1."""
+    for field in range(world.fields):
+        weight[field] = 0.1
+    weight[0] = 1.0
+    search(task, all_edges(world), task.start, task.target)
+    node = task.target
+    while node != task.start:
+        before = task.scratch.came_from[node]
+        edge = edge_between(task, before, node)
+        weight[1 + world.keys + edge] = 1.0
+        if task.key_of_edge[edge] != NONE:
+            weight[1 + task.key_of_edge[edge]] = 0.7
+        node = before
+
+
+@compiled
+def reveal(world, task, state, gold):
+    """Write the true value of every field."""
+    gold[0] = state.node
+    for key in range(world.keys):
+        gold[1 + key] = state.location[key]
+    for edge in range(world.edges):
+        gold[1 + world.keys + edge] = state.locked[edge]
+
+
+@compiled
+def where(world, state):
+    """Return the own node."""
+    return state.node
+
+
+@compiled
+def succeeded(world, task, state):
+    """Say whether the agent is at the target."""
+    return state.node == task.target
+
+
+@compiled
+def act(world, task, state, action):
+    """Move or collect; return whether that was valid."""
+    nodes = world.nodes
+    if action >= nodes:
+        if state.location[action - nodes] != state.node:
+            return False
+        state.location[action - nodes] = nodes
+        return True
+    edge = edge_between(task, state.node, action)
+    if edge == NONE or (state.locked[edge] and state.location[task.key_of_edge[edge]] != nodes):
+        return False
+    state.node = action
+    return True
+
+
+@compiled
+def mutate(world, task, state, key, tick):
+    """Let loose keys drift and lockable edges flip."""
+    for item in range(world.keys):
+        if state.location[item] != world.nodes:
+            word = draw(key, tick, 1 + item)
+            if happens(word, world.mutation):
+                state.location[item] = choice(word, world.nodes)
+    for lock in range(world.locks):
+        edge = task.edge_of_key[lock]
+        if happens(draw(key, tick, 1 + world.keys + edge), world.mutation):
+            state.locked[edge] = 1 - state.locked[edge]
+
+
+@compiled
+def show(world, task, state, action, word, observation):
+    """Show the own node, keys here (perhaps not the last), keys held, and where sight is local the edges."""
+    node = state.node
+    see(observation, 0, node)
+    for key in range(world.keys):
+        if state.location[key] == node:
+            see(observation, 1 + key, node)
+    if observation.count > 1 and happens(word, world.drop):
+        overlook(observation)
+    for key in range(world.keys):
+        if state.location[key] == world.nodes:
+            see(observation, 1 + key, world.nodes)
+    if world.sees_states:
+        for number in range(task.neighbours[node]):
+            edge = task.edge[node, number]
+            see(observation, 1 + world.keys + edge, state.locked[edge])
+
+
+@compiled
+def roles(world, task, place, action, d):
+    """Write the dependency role of every field: 1 what the action reads, .5 what that depends on."""
+    fill(d, 0.0)
+    if action >= 0:
+        d[0] = 1.0
+    field = concerned(world, task, place, action)
+    if field != NONE:
+        d[field] = 1.0
+    if field > world.keys and task.key_of_edge[field - 1 - world.keys] != NONE:
+        d[1 + task.key_of_edge[field - 1 - world.keys]] = 0.5
+
+
+@compiled
+def uses(world, task, place, action, used):
+    """Mark what the agent itself knows an action to use: its own node, and the key or the edge."""
+    fill(used, 0)
+    if action >= 0:
+        used[0] = 1
+    field = concerned(world, task, place, action)
+    if field != NONE:
+        used[field] = 1
+
+
+@compiled
+def values(world, field):
+    """Return the number of values of a field."""
+    if field == 0:
+        return world.nodes
+    return world.nodes + 1 if field <= world.keys else 2
+
+
+@compiled
+def is_goal(world, field):
+    """Say whether a field is the own node."""
+    return field == 0
+
+
+# the agent's mind
+
+
+@compiled
+def meet(world, task, mind):
+    """Begin with no node seen; the edges are known or will be met on the way."""
+    fill(mind.last_seen, NEVER)
+    mind.met = all_edges(world) if world.knows_graph else 0
+
+
+@compiled
+def remember(world, task, mind, observation, t):
+    """Note the node it is at and the edges there."""
+    mind.last_seen[observation.place] = t
+    mind.met |= task.edges_at[observation.place]
+
+
+@compiled
+def conclude(world, task, observation, news):
+    """A key is not where it was sought; where states are not seen a move tells that of its edge."""
+    action, valid = observation.action, observation.valid
+    field = concerned(world, task, observation.came_from, action)
+    if action >= world.nodes:
+        if not valid and observation.value[field] == UNKNOWN:
+            add(news, field, UNKNOWN)
+    elif field != NONE and not world.sees_states:
+        add(news, field, 1 - valid)
+
+
+@compiled
+def derive(world, task, table, observation, told, news):
+    """Conclude nothing from other fields."""
+
+
+@compiled
+def plan(world, task, table, mind, place):
+    """Go to the target, or for a key that can be reached, or where it has not been for longest."""
+    value, node = table.value, max(table.value[0], 0)
+    if node == task.target:
+        return WAIT
+    passable = mind.met & believed_passable(world, task, value)
+    reached = search(task, passable, node, task.target)
+    if has(reached, task.target):
+        return first_step(task, node, task.target)
+    for key in range(world.keys):
+        lies = value[1 + key]
+        if lies == node:
+            return world.nodes + key
+        if lies != UNKNOWN and has(reached, lies):
+            return first_step(task, node, lies)
+    goal = longest_unseen(world, mind, minus(reached, node))
+    return lowest_exit(task, mind, node) if goal == NONE else first_step(task, node, goal)
+
+
+@compiled
+def believed_passable(world, task, value):
+    """Return the set of edges not believed locked, or whose key is believed held."""
+    passable = 0
+    for edge in range(world.edges - 1, -1, -1):
+        passable = 2 * passable + (value[1 + world.keys + edge] != 1)  # as a set: each edge moves up by one
+    for key in range(world.locks):
+        passable |= (value[1 + key] == world.nodes) << task.edge_of_key[key]
+    return passable
+
+
+@compiled
+def longest_unseen(world, mind, others):
+    """Return which of a set of nodes was seen longest ago, or NONE of an empty set."""
+    oldest = NONE
+    for node in range(world.nodes):
+        if has(others, node) and (oldest == NONE or mind.last_seen[node] < mind.last_seen[oldest]):
+            oldest = node
+    return oldest
+
+
+@compiled
+def lowest_exit(task, mind, node):
+    """Return the lowest neighbour over a known edge, open or not."""
+    for number in range(task.neighbours[node]):
+        if has(mind.met, task.edge[node, number]):
+            return task.neighbour[node, number]
+    return WAIT
+
+
+# the slots of the public code's accuracy
+
+
+@compiled
+def overlap(world, belief, gold, stayed, values_match, keeps_open):
+    """Return the weighted overlap: .25 position, .20 inventory, .30 edges, .25 keys."""
+    position, right, keys, both, either = belief[0] == gold[0], 0, 0, 0, 0
+    for field in range(world.fields):
+        right += belief[field] == gold[field]
+    for field in range(1, 1 + world.keys):
+        keys += belief[field] == gold[field]
+        both += (belief[field] == world.nodes) & (gold[field] == world.nodes)
+        either += (belief[field] == world.nodes) | (gold[field] == world.nodes)
+    edges, inventory = right - keys - position, both / either if either else 1.0
+    return ((0.25 * position + 0.20 * inventory) + 0.30 * (edges / world.edges)) + 0.25 * (keys / world.keys)

@@ -11,276 +11,446 @@ Source: Sections 3 and 6.1; book/definitions.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from envprobe_core import bits, noise
-from envprobe_core.noise import Words
+from envprobe_core.engine.compiling import compiled
+from envprobe_core.engine.noise import choice, draw, happens, level32, numbered
+from envprobe_core.engine.records import NONE, UNKNOWN, WAIT, Int, add, fill, overlook, record, see
+from envprobe_core.engine.sets import has, minus, plus
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
-from envprobe_core.worlds.base import (
-    PROCEDURAL,
-    SPATIAL,
-    UNKNOWN,
-    Floats,
-    Ints,
-    Mask,
-    Rows,
-    Values,
-    World,
-    first_ranked,
-    numbered,
-)
+from envprobe_core.worlds.base import DROP_PROBABILITY, PROCEDURAL, SPATIAL, World
+from envprobe_core.worlds.tooldag import lowest_draw, ratio
 
-ROOMS = (5, 10, 20)
-LOCKED_DOORS = (1, 3, 6)
-MEAN_RATES = (0.02, 0.10, 0.30)
-RELEASED_KEY_RATES = (0.0, 0.15, 0.35)
+NAME, TITLE, CODE = "objectstate", "ObjectStateWorld", 2
+ROOMS, LOCKED_DOORS = (5, 10, 20), (1, 3, 6)  # by complexity, by density
+MEAN_RATES, RELEASED_KEY_RATES = (0.02, 0.10, 0.30), (0.0, 0.15, 0.35)
+MOST_DOORS, MOST_KEYS, MOST_OBJECTS = ROOMS[-1] - 1, 6, 14
+REDIRECTIONS = 2  # from the goal object to a key, and from that key to another
+NEVER = -1
 
 
-@dataclass(frozen=True)
-class RoomMap:
-    """The static structure: which key opens which door, [row, door], -1 where a door has no lock."""
+class ObjectState(NamedTuple):
+    """The rules in force; door d lies between rooms d and d + 1."""
 
+    code: int
+    fields: int
+    actions: int
     rooms: int
     keys: int
-    objects: int
-    goal: int
-    key_of_door: Ints
-    door_of_key: Ints  # [row, key], -1 where a key opens nothing
-
-    @property
-    def doors(self) -> int:
-        """Return the number of doors."""
-        return self.rooms - 1
-
-
-@dataclass(frozen=True)
-class RoomInstance:
-    """One instance a row: the map, and where everything is at step 0."""
-
-    map: RoomMap
-    start_room: Ints
-    object_room: Ints  # [row, object]: keys, boxes, goals
+    boxes: int
+    goals: int
+    objects: int  # keys, boxes, goals
+    doors: int
+    locks: int  # lockable doors; the first keys open them, from the left
+    goal: int  # the object to fetch
+    held: int  # the first field of what is held; locations come first, locks at `objects`
+    pick: int  # the first action of each kind; moves come first
+    unlock: int
+    place: int
+    drifting: int  # how many objects drift, and how many lockable doors flip
+    flipping: int
+    mutation: np.uint64  # level of either
+    drop: np.uint64  # level of overlooking the last object that lies here
+    sees_locks: bool
+    knows_graph: bool
 
 
-@dataclass(frozen=True)
-class RoomState:
-    """Own room [row], location of every object [row, object] (rooms = held), locked doors [row, door]."""
+TASK = record(
+    ("key_of_door", Int, MOST_DOORS), ("door_of_key", Int, MOST_KEYS),
+    ("start_room", Int), ("object_room", Int, MOST_OBJECTS),
+)  # fmt: skip
+"""Which key opens which door (NONE: it has no lock, or it opens nothing); for viewers, where all starts."""
+STATE = record(("room", Int), ("location", Int, MOST_OBJECTS), ("locked", np.int64))
+"""Own room, the room of every object (`rooms` = held), and which doors are locked, as a set."""
+MIND = record(("last_seen", Int, ROOMS[-1]))
+"""When each room was last seen."""
 
-    room: Ints
-    location: Ints
-    locked: Mask
 
-
-class ObjectStateWorld(World):
-    """Rooms, doors and objects (see the module)."""
-
-    name = "objectstate"
-    title = "ObjectStateWorld"
-    code = 2
-
-    def __init__(self, regime: Regime, protocol: Protocol) -> None:
-        """Set 5, 10 or 20 rooms with 1, 3 or 6 locked doors, never more than keys."""
-        super().__init__(regime, protocol)
-        self.rooms = ROOMS[regime.complexity]
-        self.keys = min(6, max(2, self.rooms // 3))
-        self.boxes = max(1, self.rooms // 4)
-        self.goals = min(3, max(1, self.rooms // 4))
-        self.objects = self.keys + self.boxes + self.goals
-        self.doors = self.rooms - 1
-        self.locks = min(LOCKED_DOORS[regime.density], self.keys)
-        self.goal = self.keys + self.boxes
-        labels = (
-            [f"key {k}" for k in range(self.keys)]
-            + [f"box {b}" for b in range(self.boxes)]
-            + [f"goal {g}" for g in range(self.goals)]
-        )
-        doors = range(self.doors)
-        self.field_names = (
+def describe(regime: Regime, protocol: Protocol) -> World:
+    """Build the world of a regime: 5, 10 or 20 rooms with 1, 3 or 6 locked doors, never more than keys."""
+    rooms = ROOMS[regime.complexity]
+    keys, boxes = min(MOST_KEYS, max(2, rooms // 3)), max(1, rooms // 4)
+    goals, doors = min(3, boxes), rooms - 1
+    objects, locks, goal = keys + boxes + goals, min(LOCKED_DOORS[regime.density], keys), keys + boxes
+    held, unlock = objects + doors, rooms + objects
+    everything_moves = protocol.rates == "mean"
+    rate = (MEAN_RATES if everything_moves else RELEASED_KEY_RATES)[regime.mutation]
+    labels = (
+        *(f"key {k}" for k in range(keys)),
+        *(f"box {b}" for b in range(boxes)),
+        *(f"goal {g}" for g in range(goals)),
+    )
+    rules = ObjectState(
+        CODE,
+        held + objects,
+        unlock + doors + objects,
+        rooms,
+        keys,
+        boxes,
+        goals,
+        objects,
+        doors,
+        locks,
+        goal,
+        held,
+        rooms,
+        unlock,
+        unlock + doors,
+        objects if everything_moves else keys,
+        locks if everything_moves else 0,
+        level32(rate),
+        level32(DROP_PROBABILITY if regime.observation == "partial" else 0.0),
+        protocol.sight == "local",
+        protocol.structure == "graph",
+    )
+    rates = np.zeros(held + objects)
+    rates[: held if everything_moves else keys] = rate
+    return World(
+        NAME,
+        TITLE,
+        regime,
+        protocol,
+        rules,
+        (
             *(f"location({label})" for label in labels),
-            *(f"lock({door})" for door in doors),
+            *(f"lock({door})" for door in range(doors)),
             *(f"held({label})" for label in labels),
-        )
-        self.field_kinds = (SPATIAL,) * (self.objects + self.doors) + (PROCEDURAL,) * self.objects
-        self.action_names = (
-            *(f"move({room})" for room in range(self.rooms)),
+        ),
+        (SPATIAL,) * held + (PROCEDURAL,) * objects,
+        (
+            *(f"move({room})" for room in range(rooms)),
             *(f"pick({label})" for label in labels),
-            *(f"unlock({door})" for door in doors),
+            *(f"unlock({door})" for door in range(doors)),
             *(f"place({label})" for label in labels),
-        )
-        self.domain = np.array([self.rooms + 1] * self.objects + [2] * (self.doors + self.objects))
-        self.exposed = self.objects + self.doors
-        self.rates = np.zeros(self.fields)
-        if protocol.rates == "mean":
-            self.rates[: self.objects + self.doors] = MEAN_RATES[regime.mutation]
-        else:
-            self.rates[: self.keys] = RELEASED_KEY_RATES[regime.mutation]
-        self.goal_fields = (self.goal, self.objects + self.doors + self.goal)
-
-    def instances(self, seeds: npt.ArrayLike) -> RoomInstance:
-        """Draw locks and places so that each key lies where it can be reached before its door."""
-        draws = self.draws(seeds, 1 + self.doors + 2 * self.locks + self.objects)
-        rows = np.arange(len(draws))
-        start = noise.high_choice(draws[:, 0], self.rooms)
-        locked = first_ranked(draws[:, 1 : 1 + self.doors], np.ones(self.doors, dtype=bool), self.locks)
-        key_of_door = numbered(locked)
-        door_of_key = np.full((len(draws), self.keys), UNKNOWN, dtype=np.int64)
-        lock_rows, lock_doors = np.nonzero(locked)
-        door_of_key[lock_rows, key_of_door[lock_rows, lock_doors]] = lock_doors
-        place_draws = draws[:, 1 + self.doors + 2 * self.locks :]
-        where = noise.high_choice(place_draws, self.rooms)
-        other = noise.high_choice(place_draws[:, self.goal], self.rooms - 1)
-        where[:, self.goal] = other + (other >= start)
-        still = locked.copy()
-        for turn in range(self.locks):
-            side, spot = (draws[:, 1 + self.doors + 2 * turn + part] for part in (0, 1))
-            lowest, highest = open_stretch(still, start)
-            left_possible, right_possible = lowest > 0, highest < self.rooms - 1
-            left = left_possible & (~right_possible | (noise.high_choice(side, 2) == 0))
-            door = np.where(left, lowest - 1, highest)
-            where[rows, key_of_door[rows, door]] = lowest + noise.high_choice(spot, highest - lowest + 1)
-            still[rows, door] = False
-        static = RoomMap(self.rooms, self.keys, self.objects, self.goal, key_of_door, door_of_key)
-        return RoomInstance(static, start, where)
-
-    def start(self, instance: RoomInstance) -> RoomState:
-        """Start in the start room with every lockable door locked."""
-        return RoomState(instance.start_room, instance.object_room, instance.map.key_of_door >= 0)
-
-    def gold(self, instance: RoomInstance, state: RoomState) -> Values:
-        """Return locations, locks and what is held."""
-        held = state.location == self.rooms
-        return np.concatenate([state.location, state.locked, held], axis=1, dtype=np.int8)
-
-    def place(self, state: RoomState) -> Ints:
-        """Return the own room."""
-        return state.room
-
-    def succeeded(self, instance: RoomInstance, state: RoomState) -> Mask:
-        """Say where the goal object is held."""
-        return state.location[:, self.goal] == self.rooms
-
-    def act(self, instance: RoomInstance, state: RoomState, action: Ints) -> tuple[RoomState, Mask]:
-        """Move, pick up, unlock or put down, one action a row."""
-        room, location, locked = state.room.copy(), state.location.copy(), state.locked.copy()
-        valid = np.zeros(len(action), dtype=bool)
-        picks, unlocks = self.rooms, self.rooms + self.objects
-        places = unlocks + self.doors
-
-        movers = np.flatnonzero((action >= 0) & (action < picks))
-        target, own = action[movers], room[movers]
-        near = np.abs(target - own) == 1
-        door = np.where(near, np.minimum(target, own), 0)
-        ok = near & ~locked[movers, door]
-        valid[movers] = ok
-        room[movers[ok]] = target[ok]
-
-        pickers = np.flatnonzero((action >= picks) & (action < unlocks))
-        item = action[pickers] - picks
-        ok = location[pickers, item] == room[pickers]
-        valid[pickers] = ok
-        location[pickers[ok], item[ok]] = self.rooms
-
-        openers = np.flatnonzero((action >= unlocks) & (action < places))
-        door = action[openers] - unlocks
-        key = instance.map.key_of_door[openers, door]
-        own = room[openers]
-        held = (key >= 0) & (location[openers, np.maximum(key, 0)] == self.rooms)
-        ok = ((door == own) | (door == own - 1)) & locked[openers, door] & held
-        valid[openers] = ok
-        locked[openers[ok], door[ok]] = False
-
-        placers = np.flatnonzero(action >= places)
-        item = action[placers] - places
-        ok = location[placers, item] == self.rooms
-        valid[placers] = ok
-        location[placers[ok], item[ok]] = room[placers[ok]]
-        return RoomState(room, location, locked), valid
-
-    def mutate(self, instance: RoomInstance, state: RoomState, draws: Words, moving: Mask) -> RoomState:
-        """Let loose objects drift and lockable doors flip."""
-        hit = noise.low(draws) < self.levels
-        hit &= moving[:, None]
-        drifts = hit[:, : self.objects] & (state.location != self.rooms)
-        landing = noise.high_choice(draws[:, : self.objects], self.rooms)
-        flips = hit[:, self.objects :] & (instance.map.key_of_door >= 0)
-        return replace(
-            state,
-            location=np.where(drifts, landing, state.location),
-            locked=state.locked ^ flips,
-        )
-
-    def visible(self, instance: RoomInstance, state: RoomState, action: Ints, dropped: Mask) -> Mask:
-        """Show what lies here and is held, and the locks of the own doors where sight is local."""
-        seen = np.zeros((len(action), self.fields), dtype=bool)
-        here = state.location == state.room[:, None]
-        losers = np.flatnonzero(dropped)
-        here[losers, self.objects - 1 - np.argmax(here[losers, ::-1], axis=1)] = False
-        seen[:, : self.objects] = here | (state.location == self.rooms)
-        if self.protocol.sight == "local":
-            left = np.flatnonzero(state.room > 0)
-            right = np.flatnonzero(state.room < self.doors)
-            seen[left, self.objects + state.room[left] - 1] = True
-            seen[right, self.objects + state.room[right]] = True
-        seen[:, self.objects + self.doors :] = True
-        return seen
-
-    def weights(self, static: RoomMap) -> Floats:
-        """Weigh the goal object 1, lockable doors and their keys .7, the rest .1."""
-        weights = np.full((len(static.key_of_door), self.fields), 0.1)
-        opens = static.door_of_key >= 0
-        held = self.objects + self.doors
-        weights[:, : self.keys][opens] = 0.7
-        weights[:, held : held + self.keys][opens] = 0.7
-        weights[:, self.objects : held][static.key_of_door >= 0] = 0.7
-        weights[:, list(self.goal_fields)] = 1.0
-        return weights
-
-    def roles(self, static: RoomMap, place: Ints, action: Ints, rows: Rows = slice(None)) -> Floats:
-        """Mark the fields that the action's precondition reads, and their ancestors."""
-        roles, key_of_door = np.zeros((len(action), self.fields)), static.key_of_door[rows]
-        picks, unlocks = self.rooms, self.rooms + self.objects
-        places, held = unlocks + self.doors, self.objects + self.doors
-
-        movers = np.flatnonzero((action >= 0) & (action < picks))
-        movers = movers[np.abs(action[movers] - place[movers]) == 1]
-        door = np.minimum(action[movers], place[movers])
-        roles[movers, self.objects + door] = 1.0
-        key = key_of_door[movers, door]
-        keyed, key = movers[key >= 0], key[key >= 0]
-        roles[keyed, held + key] = 0.5
-        roles[keyed, key] = 0.5
-
-        pickers = np.flatnonzero((action >= picks) & (action < unlocks))
-        item = action[pickers] - picks
-        roles[pickers, item] = 1.0
-        roles[pickers, held + item] = 1.0
-
-        openers = np.flatnonzero((action >= unlocks) & (action < places))
-        door = action[openers] - unlocks
-        roles[openers, self.objects + door] = 1.0
-        key = key_of_door[openers, door]
-        keyed, key = openers[key >= 0], key[key >= 0]
-        roles[keyed, held + key] = 1.0
-        roles[keyed, key] = 0.5
-
-        placers = np.flatnonzero(action >= places)
-        item = action[placers] - places
-        roles[placers, held + item] = 1.0
-        roles[placers, item] = 0.5
-        return roles
+        ),
+        np.array([rooms + 1] * objects + [2] * (doors + objects)),
+        rates,
+        (goal, held + goal),
+    )
 
 
-def open_stretch(blocked: Mask, room: Ints) -> tuple[Ints, Ints]:
-    """Return the lowest and highest room reachable from a room without passing a blocked door.
+# the world
 
-    Args:
-        blocked: [row, door]; door d lies between rooms d and d + 1.
-        room: [row].
-    """
-    doors = blocked.shape[1]
-    shut, below = bits.pack(blocked), bits.single(room) - bits.ONE
-    return bits.highest(shut & below) + 1, np.minimum(bits.lowest(shut & ~below), doors)
+
+@compiled
+def create(world, task, state, key):
+    """Draw locks and places so that each key lies where it can be reached before its door; all are locked."""
+    first_turn = 1 + world.doors
+    first_place = first_turn + 2 * world.locks
+    task.start_room = choice(numbered(key, 0), world.rooms)
+    for item in range(world.objects):
+        task.object_room[item] = choice(numbered(key, first_place + item), world.rooms)
+    other = choice(numbered(key, first_place + world.goal), world.rooms - 1)
+    task.object_room[world.goal] = other + (other >= task.start_room)
+
+    state.locked = draw_locks(world, task, key)
+    still = state.locked
+    for turn in range(world.locks):  # put the key of one more door where it can be reached by now
+        side, spot = numbered(key, first_turn + 2 * turn), numbered(key, first_turn + 2 * turn + 1)
+        lowest, highest = open_stretch(world, still, task.start_room)
+        left = lowest > 0 and (highest == world.doors or choice(side, 2) == 0)
+        door = lowest - 1 if left else highest
+        task.object_room[task.key_of_door[door]] = lowest + choice(spot, highest - lowest + 1)
+        still = minus(still, door)
+
+    state.room = task.start_room
+    for item in range(world.objects):
+        state.location[item] = task.object_room[item]
+
+
+@compiled
+def draw_locks(world, task, key):
+    """Draw the lockable doors and number their keys from the left; return them as a set."""
+    locked = number = 0
+    for _ in range(world.locks):
+        locked = plus(locked, lowest_draw(key, 1, locked, world.doors))
+    fill(task.key_of_door, NONE)
+    fill(task.door_of_key, NONE)
+    for door in range(world.doors):
+        if has(locked, door):
+            task.key_of_door[door], task.door_of_key[number] = number, door
+            number += 1
+    return locked
+
+
+@compiled
+def open_stretch(world, shut, room):
+    """Return the lowest and the highest room that can be reached from a room past no door of the set."""
+    lowest = highest = room
+    while lowest > 0 and not has(shut, lowest - 1):
+        lowest -= 1
+    while highest < world.doors and not has(shut, highest):
+        highest += 1
+    return lowest, highest
+
+
+@compiled
+def weigh(world, task, weight):
+    """Weigh the goal object 1, lockable doors and their keys .7, the rest .1."""
+    for field in range(world.fields):
+        weight[field] = 0.1
+    for key in range(world.locks):
+        weight[world.objects + task.door_of_key[key]] = weight[key] = weight[world.held + key] = 0.7
+    weight[world.goal] = weight[world.held + world.goal] = 1.0
+
+
+@compiled
+def reveal(world, task, state, gold):
+    """Write the true value of every field."""
+    for item in range(world.objects):
+        gold[item] = state.location[item]
+        gold[world.held + item] = state.location[item] == world.rooms
+    for door in range(world.doors):
+        gold[world.objects + door] = has(state.locked, door)
+
+
+@compiled
+def where(world, state):
+    """Return the own room."""
+    return state.room
+
+
+@compiled
+def succeeded(world, task, state):
+    """Say whether the goal object is held."""
+    return state.location[world.goal] == world.rooms
+
+
+@compiled
+def act(world, task, state, action):
+    """Move, pick up, unlock or put down; return whether that was valid."""
+    if world.pick <= action < world.unlock:
+        return carry(state, action - world.pick, state.room, world.rooms)
+    if action >= world.place:
+        return carry(state, action - world.place, world.rooms, state.room)
+    door = door_of(world, state.room, action)
+    if door == NONE:
+        return False
+    if action < world.pick:
+        if has(state.locked, door):
+            return False
+        state.room = action
+        return True
+    key, beside = task.key_of_door[door], state.room - 1 <= door <= state.room
+    if not beside or not has(state.locked, door) or key == NONE or state.location[key] != world.rooms:
+        return False
+    state.locked = minus(state.locked, door)
+    return True
+
+
+@compiled
+def carry(state, item, before, after):
+    """Take an object from one place to another; return whether it was there."""
+    if state.location[item] != before:
+        return False
+    state.location[item] = after
+    return True
+
+
+@compiled
+def door_of(world, room, action):
+    """Return the door that an action taken in a room passes or unlocks; NONE if there is none."""
+    if 0 <= action < world.pick and abs(action - room) == 1:
+        return min(action, room)
+    return action - world.unlock if world.unlock <= action < world.place else NONE
+
+
+@compiled
+def mutate(world, task, state, key, tick):
+    """Let loose objects drift and lockable doors flip."""
+    for item in range(world.drifting):
+        if state.location[item] != world.rooms:
+            word = draw(key, tick, item)
+            if happens(word, world.mutation):
+                state.location[item] = choice(word, world.rooms)
+    for lock in range(world.flipping):
+        door = task.door_of_key[lock]
+        if happens(draw(key, tick, world.objects + door), world.mutation):
+            state.locked ^= 1 << door
+
+
+@compiled
+def show(world, task, state, action, word, observation):
+    """Show what lies here, perhaps not the last, and is held; where sight is local the own doors' locks."""
+    for item in range(world.objects):
+        if state.location[item] == state.room:
+            see(observation, item, state.room)
+    if observation.count > 0 and happens(word, world.drop):
+        overlook(observation)
+    for item in range(world.objects):
+        is_held = state.location[item] == world.rooms
+        if is_held:
+            see(observation, item, world.rooms)
+        see(observation, world.held + item, is_held)
+    if world.sees_locks:
+        for door in range(max(state.room - 1, 0), min(state.room + 1, world.doors)):
+            see(observation, world.objects + door, has(state.locked, door))
+
+
+@compiled
+def roles(world, task, place, action, d):
+    """Write the dependency role of every field: 1 what the action reads, .5 what that depends on."""
+    uses(world, task, place, action, d)
+    door = door_of(world, place, action)
+    if action >= world.place:
+        d[action - world.place] = 0.5
+    elif door != NONE and task.key_of_door[door] != NONE:
+        key = task.key_of_door[door]
+        d[key] = 0.5
+        if action < world.pick:
+            d[world.held + key] = 0.5
+
+
+@compiled
+def uses(world, task, place, action, used):
+    """Mark what the action's precondition reads; the agent knows that without the graph."""
+    fill(used, 0)
+    door = door_of(world, place, action)
+    if door != NONE:
+        used[world.objects + door] = 1
+        if action >= world.unlock and task.key_of_door[door] != NONE:
+            used[world.held + task.key_of_door[door]] = 1
+    elif action >= world.place:
+        used[world.held + action - world.place] = 1
+    elif action >= world.pick:
+        used[action - world.pick] = used[world.held + action - world.pick] = 1
+
+
+@compiled
+def values(world, field):
+    """Return the number of values of a field."""
+    return world.rooms + 1 if field < world.objects else 2
+
+
+@compiled
+def is_goal(world, field):
+    """Say whether a field says that the task is done."""
+    return field == world.goal or field == world.held + world.goal
+
+
+# the agent's mind
+
+
+@compiled
+def meet(world, task, mind):
+    """Begin with no room seen."""
+    fill(mind.last_seen, NEVER)
+
+
+@compiled
+def remember(world, task, mind, observation, t):
+    """Note the room it is in."""
+    mind.last_seen[observation.place] = t
+
+
+@compiled
+def conclude(world, task, observation, news):
+    """An object is not where it was sought; where locks are not seen, an action tells that of its door."""
+    action, valid, room = observation.action, observation.valid, observation.came_from
+    if world.pick <= action < world.unlock:
+        if not valid and observation.value[action - world.pick] == UNKNOWN:
+            add(news, action - world.pick, UNKNOWN)
+        return
+    door = door_of(world, room, action)
+    if door == NONE or world.sees_locks:
+        return
+    if action < world.pick:
+        add(news, world.objects + door, 1 - valid)
+        return
+    key, beside = task.key_of_door[door], room - 1 <= door <= room
+    if valid or (beside and key != NONE and observation.value[world.held + key] == 1):
+        add(news, world.objects + door, 0)
+
+
+@compiled
+def derive(world, task, table, observation, told, news):
+    """Nothing follows from other fields."""
+
+
+@compiled
+def plan(world, task, table, mind, place):
+    """Head for the goal object, for the key of a door on the way, or for the room seen longest ago."""
+    value = table.value
+    if value[world.held + world.goal] == 1:
+        return WAIT
+    locked = believed_locked(world, value)
+    shut = without_keys(world, task, value, locked)
+    lowest, highest = open_stretch(world, shut, place)
+    sought = choose_object(world, task, value, lowest, highest)
+    target = value[sought]
+    if target == place:
+        return world.pick + sought
+    if not lowest <= target <= highest:
+        target = room_to_explore(world, mind, place, lowest, highest)
+    ahead = place + 1 if target > place else place - 1
+    door = min(place, ahead)
+    return world.unlock + door if has(locked & ~shut, door) else ahead
+
+
+@compiled
+def believed_locked(world, value):
+    """Return the set of doors believed locked."""
+    locked = 0
+    for door in range(world.doors):
+        locked |= (value[world.objects + door] == 1) << door
+    return locked
+
+
+@compiled
+def without_keys(world, task, value, doors):
+    """Return those of a set of doors whose keys are not believed held."""
+    for key in range(world.locks):
+        if value[world.held + key] == 1:
+            doors = minus(doors, task.door_of_key[key])
+    return doors
+
+
+@compiled
+def choose_object(world, task, value, lowest, highest):
+    """Return what to fetch first: the goal object, or the key of the door in the way."""
+    sought = world.goal
+    for _ in range(REDIRECTIONS):
+        target, door = value[sought], NONE
+        if 0 <= target < lowest:
+            door = lowest - 1
+        elif highest < target < world.rooms:
+            door = highest
+        if door != NONE and task.key_of_door[door] != NONE:
+            sought = task.key_of_door[door]
+    return sought
+
+
+@compiled
+def room_to_explore(world, mind, place, lowest, highest):
+    """Return the other room of the stretch that was seen longest ago; shut in, a neighbour."""
+    oldest = NONE
+    for room in range(lowest, highest + 1):
+        if room != place and (oldest == NONE or mind.last_seen[room] < mind.last_seen[oldest]):
+            oldest = room
+    if oldest == NONE:
+        return place + 1 if place < world.doors else place - 1
+    return oldest
+
+
+# the slots of the public code's accuracy
+
+
+@compiled
+def overlap(world, belief, gold, stayed, values_match, keeps_open):
+    """Return the weighted overlap: .2 position, .15 inventory, .3 objects, .2 doors, .15 subgoals."""
+    right_objects = right_doors = right_held = any_held = 0
+    for item in range(world.objects):
+        holds, is_held = belief[world.held + item] == 1, gold[world.held + item] == 1
+        right_objects += belief[item] == gold[item]
+        right_held += holds & is_held
+        any_held += holds | is_held
+    for field in range(world.objects, world.held):
+        right_doors += belief[field] == gold[field]
+    goal = world.held + world.goal
+    subgoal = (belief[goal] == 1) == (gold[goal] == 1)
+    position_and_inventory = 0.2 * stayed + 0.15 * ratio(right_held, any_held)
+    objects, doors = right_objects / world.objects, right_doors / world.doors
+    return ((position_and_inventory + 0.3 * objects) + 0.2 * doors) + 0.15 * subgoal

@@ -11,195 +11,320 @@ Source: Sections 3 and 6.1; book/definitions.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from envprobe_core import bits, noise
-from envprobe_core.bits import Bits
-from envprobe_core.noise import Words
+from envprobe_core.engine.compiling import compiled
+from envprobe_core.engine.noise import draw, happens, level32, numbered
+from envprobe_core.engine.records import NONE, WAIT, Int, add, fill, overlook, record, see
+from envprobe_core.engine.sets import covers, has, minus, plus
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
-from envprobe_core.worlds.base import PROCEDURAL, Floats, Ints, Mask, Rows, Values, World, first_ranked
+from envprobe_core.worlds.base import DROP_PROBABILITY, PROCEDURAL, World
 
-TOOLS = (5, 9, 16)
-PREREQUISITES = (1, 2, 3)
-RELEASED_RATES = (0.0, 0.10, 0.25)
-MEAN_RATES = (0.02, 0.10, 0.30)
-
-
-@dataclass(frozen=True)
-class ToolMap:
-    """The static task graph: needs[row, tool, prerequisite]."""
-
-    needs: Mask
-
-    @property
-    def tools(self) -> int:
-        """Return the number of tools."""
-        return self.needs.shape[1]
-
-    @cached_property
-    def needs_bits(self) -> Bits:
-        """Return each tool's prerequisites as a mask, [row, tool]; tools first in memory."""
-        return np.asfortranarray(bits.pack(self.needs))
-
-    @cached_property
-    def ancestor_bits(self) -> Bits:
-        """Return all direct and indirect prerequisites of each tool as a mask, [row, tool]."""
-        ancestors = self.needs_bits.copy()
-        for tool in range(1, self.tools):
-            inherited = np.where(self.needs[:, tool, :tool], ancestors[:, :tool], 0)
-            ancestors[:, tool] |= np.bitwise_or.reduce(inherited, axis=1)
-        return ancestors
-
-    @cached_property
-    def last_shown(self) -> Bits:
-        """Return the last tool an observation of each called tool lists, as a mask, [row, tool]."""
-        highest = bits.single(np.maximum(bits.highest(self.needs_bits), 0))
-        return np.where(self.needs_bits == 0, bits.single(np.arange(self.tools)), highest)
-
-    @cached_property
-    def role_halves(self) -> Values:
-        """Return every call's dependency roles times two, [row, action, field]; WAIT is the last one."""
-        rows, tools = self.needs.shape[:2]
-        halves = np.zeros((rows, tools + 1, 3 * tools), dtype=np.int8)
-        own = np.eye(tools, dtype=np.int8)
-        ancestors = bits.unpack(self.ancestor_bits, tools).view(np.int8)
-        halves[:, :tools, :tools] = ancestors + self.needs + 2 * own
-        halves[:, :tools, tools : 2 * tools] = ancestors + 2 * own
-        return halves
+NAME, TITLE, CODE = "tooldag", "ToolDAGWorld", 1
+TOOLS, PREREQUISITES = (5, 9, 16), (1, 2, 3)  # by complexity, by density
+MEAN_RATES, RELEASED_RATES = (0.02, 0.10, 0.30), (0.0, 0.10, 0.25)
+FAILURE_MEMORY = 5  # calls; for so long an agent without the graph avoids a tool whose call failed
 
 
-@dataclass(frozen=True)
-class ToolInstance:
-    """One instance a row; nothing is loaded at the start."""
+class ToolDAG(NamedTuple):
+    """The rules in force."""
 
-    map: ToolMap
+    code: int
+    fields: int
+    actions: int
+    tools: int
+    prerequisites: int  # of each tool
+    chained: bool  # every tool needs the one before it
+    mutation: np.uint64  # level of a loaded tool's loss
+    drop: np.uint64  # level of overlooking the last tool shown
+    sees_all: bool
+    knows_graph: bool
 
 
-@dataclass(frozen=True)
-class ToolState:
-    """Which tools are loaded now and which ever were, [row] masks."""
+TASK = record(("needs", np.int64, TOOLS[-1]), ("ancestors", np.int64, TOOLS[-1]))
+"""Each tool's prerequisites and, direct or not, all tools it depends on, as `sets`."""
+STATE = record(("loaded", np.int64), ("complete", np.int64))
+"""Which tools are loaded and which ever were, as sets."""
+MIND = record(("calls", Int), ("failed_at", Int, TOOLS[-1]))
+"""The agent's own calls: how many, and when one of each tool failed last."""
 
-    loaded: Bits
-    complete: Bits
+
+def describe(regime: Regime, protocol: Protocol, tools: int | None = None) -> World:
+    """Build the world of a regime: 5, 9 or 16 tools with 1, 2 or 3 prerequisites each.
+
+    Args:
+        regime: its levels.
+        protocol: its switches.
+        tools: another number of tools, at most 16.
+    """
+    tools = TOOLS[regime.complexity] if tools is None else tools
+    rate = (MEAN_RATES if protocol.rates == "mean" else RELEASED_RATES)[regime.mutation]
+    parts = ("loaded", "dependency satisfied", "subgoal complete")
+    rules = ToolDAG(
+        CODE,
+        3 * tools,
+        tools,
+        tools,
+        PREREQUISITES[regime.density],
+        protocol.instances == "ancestors",
+        level32(rate),
+        level32(DROP_PROBABILITY if regime.observation == "partial" and protocol.sight == "local" else 0.0),
+        protocol.sight == "released",
+        protocol.structure == "graph",
+    )
+    rates = np.zeros(3 * tools)
+    rates[: tools - 1] = rate
+    return World(
+        NAME,
+        TITLE,
+        regime,
+        protocol,
+        rules,
+        tuple(f"{part}({t})" for part in parts for t in range(tools)),
+        (PROCEDURAL,) * (3 * tools),
+        tuple(f"call({t})" for t in range(tools)),
+        np.full(3 * tools, 2),
+        rates,
+        (tools - 1, 2 * tools - 1, 3 * tools - 1),
+    )
 
 
-class ToolDAGWorld(World):
-    """Tools with prerequisites (see the module)."""
+# the world
 
-    name = "tooldag"
-    title = "ToolDAGWorld"
-    code = 1
-    sizes: ClassVar[tuple[int, int, int]] = TOOLS
 
-    def __init__(self, regime: Regime, protocol: Protocol) -> None:
-        """Set 5, 9 or 16 tools with 1, 2 or 3 prerequisites each."""
-        super().__init__(regime, protocol)
-        self.tools = self.sizes[regime.complexity]
-        self.prerequisites = PREREQUISITES[regime.density]
-        parts = ("loaded", "dependency satisfied", "subgoal complete")
-        self.field_names = tuple(f"{part}({t})" for part in parts for t in range(self.tools))
-        self.field_kinds = (PROCEDURAL,) * len(self.field_names)
-        self.action_names = tuple(f"call({t})" for t in range(self.tools))
-        self.domain = np.full(self.fields, 2)
-        table = MEAN_RATES if protocol.rates == "mean" else RELEASED_RATES
-        self.exposed = self.tools
-        self.rates = np.zeros(self.fields)
-        self.rates[: self.tools - 1] = table[regime.mutation]
-        last = self.tools - 1
-        self.goal_fields = (last, last + self.tools, last + 2 * self.tools)
+@compiled
+def create(world, task, state, key):
+    """Draw each tool's prerequisites among the earlier tools; nothing is loaded."""
+    tools = world.tools
+    for tool in range(tools):
+        needs, candidates, wanted = 0, tool, world.prerequisites
+        if world.chained and tool > 0:
+            needs, candidates, wanted = plus(0, tool - 1), tool - 1, wanted - 1
+        for _ in range(min(wanted, candidates)):
+            needs = plus(needs, lowest_draw(key, tool * tools, needs, candidates))
+        task.needs[tool] = task.ancestors[tool] = needs
+        for other in range(tool):
+            if has(needs, other):
+                task.ancestors[tool] |= task.ancestors[other]
+    state.loaded = state.complete = 0
 
-    def instances(self, seeds: npt.ArrayLike) -> ToolInstance:
-        """Draw each tool's prerequisites among the earlier tools."""
-        draws = self.draws(seeds, self.tools * self.tools)
-        needs = np.zeros((len(draws), self.tools, self.tools), dtype=bool)
-        for tool in range(1, self.tools):
-            mine = draws[:, tool * self.tools : tool * self.tools + tool]
-            wanted = self.prerequisites
-            if self.protocol.instances == "ancestors":
-                needs[:, tool, tool - 1] = True
-                mine, wanted = mine[:, :-1], wanted - 1
-            needs[:, tool, : mine.shape[1]] |= first_ranked(mine, np.ones(mine.shape, dtype=bool), wanted)
-        return ToolInstance(ToolMap(needs))
 
-    def start(self, instance: ToolInstance) -> ToolState:
-        """Start with nothing loaded."""
-        rows = len(instance.map.needs)
-        return ToolState(np.zeros(rows, dtype=np.int32), np.zeros(rows, dtype=np.int32))
+@compiled
+def lowest_draw(key, first, taken, candidates):
+    """Return the candidate of the lowest draw that is not taken yet."""
+    lowest, least = NONE, np.uint64(0)
+    for tool in range(candidates):
+        rank = numbered(key, first + tool) >> np.uint64(1)
+        if not has(taken, tool) and (lowest == NONE or rank < least):
+            lowest, least = tool, rank
+    return lowest
 
-    def gold(self, instance: ToolInstance, state: ToolState) -> Values:
-        """Return loaded, dependency satisfied and subgoal complete of every tool."""
-        n = self.tools
-        gold = np.empty((len(state.loaded), 3 * n), dtype=np.int8)
-        gold[:, :n] = bits.unpack(state.loaded, n)
-        gold[:, n : 2 * n] = (instance.map.needs_bits & ~state.loaded[:, None]) == 0
-        gold[:, 2 * n :] = bits.unpack(state.complete, n)
-        return gold
 
-    def place(self, state: ToolState) -> Ints:
-        """Return 0: tools have no place."""
-        return np.zeros(len(state.loaded), dtype=np.int64)
+@compiled
+def weigh(world, task, weight):
+    """Weigh a tool's fields by the number of needed tools that depend on it, itself included."""
+    tools = world.tools
+    needed = plus(task.ancestors[tools - 1], tools - 1)
+    for tool in range(tools):
+        count = 0
+        for other in range(tool, tools):
+            count += has(needed, other) & has(plus(task.ancestors[other], other), tool)
+        weight[tool] = weight[tools + tool] = weight[2 * tools + tool] = count
 
-    def succeeded(self, instance: ToolInstance, state: ToolState) -> Mask:
-        """Say where the target is complete."""
-        return bits.has(state.complete, self.tools - 1)
 
-    def act(self, instance: ToolInstance, state: ToolState, action: Ints) -> tuple[ToolState, Mask]:
-        """Call one tool a row."""
-        tool = np.maximum(action, 0)
-        needed = instance.map.needs_bits[np.arange(len(tool)), tool]
-        called = bits.single(tool)
-        valid = (action >= 0) & (state.loaded & called == 0) & (needed & ~state.loaded == 0)
-        gained = called * valid
-        return ToolState(state.loaded | gained, state.complete | gained), valid
+@compiled
+def reveal(world, task, state, gold):
+    """Write the true value of every field."""
+    tools = world.tools
+    for tool in range(tools):
+        gold[tool] = has(state.loaded, tool)
+        gold[tools + tool] = covers(state.loaded, task.needs[tool])
+        gold[2 * tools + tool] = has(state.complete, tool)
 
-    def mutate(self, instance: ToolInstance, state: ToolState, draws: Words, moving: Mask) -> ToolState:
-        """Unload tools at their rate."""
-        lost = bits.pack(noise.low(draws) < self.levels)
-        lost[~moving] = 0
-        return ToolState(state.loaded & ~lost, state.complete)
 
-    def visible(self, instance: ToolInstance, state: ToolState, action: Ints, dropped: Mask) -> Mask:
-        """Show the called tool and its prerequisites, or every tool's loaded state."""
-        n = self.tools
-        seen = np.zeros((len(action), 3 * n), dtype=bool)
-        if self.protocol.sight == "released":
-            seen[:, :n] = True
-            return seen
-        rows, tool = np.arange(len(action)), np.maximum(action, 0)
-        shown = instance.map.needs_bits[rows, tool] | bits.single(tool)
-        shown &= ~(instance.map.last_shown[rows, tool] * dropped)
-        seen[:, :n] = bits.unpack(shown * (action >= 0), n)
-        return seen
+@compiled
+def where(world, state):
+    """Return 0: tools have no place."""
+    return 0
 
-    def weights(self, static: ToolMap) -> Floats:
-        """Count the needed tools that depend on each tool, itself included."""
-        n = self.tools
-        needed = static.ancestor_bits[:, -1] | bits.single(n - 1)
-        depends = bits.unpack(static.ancestor_bits | bits.single(np.arange(n)), n)
-        members = bits.unpack(needed, n)
-        counts = np.einsum("ro,rot->rt", members.view(np.int8), depends.view(np.int8)).astype(np.float64)
-        return np.tile(counts, (1, 3))
 
-    def roles(self, static: ToolMap, place: Ints, action: Ints, rows: Rows = slice(None)) -> Floats:
-        """Look the roles up by the called tool."""
-        _, choices, fields = static.role_halves.shape
-        called = np.where(action >= 0, action, choices - 1)
-        chosen = np.arange(len(static.needs))[rows] * choices + called
-        return static.role_halves.reshape(-1, fields).take(chosen, axis=0) * 0.5
+@compiled
+def succeeded(world, task, state):
+    """Say whether the target is complete."""
+    return has(state.complete, world.tools - 1)
 
-    def used_fields(self, static: ToolMap, place: Ints, action: Ints) -> Mask:
-        """Mark what the call uses; without the task graph these are the called tool's own fields."""
-        if self.protocol.structure == "graph":
-            return super().used_fields(static, place, action)
-        n = self.tools
-        used = np.zeros((len(action), 3 * n), dtype=bool)
-        rows = np.flatnonzero(action >= 0)
-        used[rows, action[rows]] = True
-        used[rows, n + action[rows]] = True
-        return used
+
+@compiled
+def act(world, task, state, action):
+    """Call a tool; return whether that was valid."""
+    if has(state.loaded, action) or not covers(state.loaded, task.needs[action]):
+        return False
+    state.loaded, state.complete = plus(state.loaded, action), plus(state.complete, action)
+    return True
+
+
+@compiled
+def mutate(world, task, state, key, tick):
+    """Unload tools, the target aside, at their rate."""
+    for tool in range(world.tools - 1):
+        if happens(draw(key, tick, tool), world.mutation):
+            state.loaded = minus(state.loaded, tool)
+
+
+@compiled
+def show(world, task, state, action, word, observation):
+    """Show the called tool and its prerequisites, perhaps not the last, or every tool."""
+    if world.sees_all:
+        for tool in range(world.tools):
+            see(observation, tool, has(state.loaded, tool))
+    elif action >= 0:
+        see(observation, action, has(state.loaded, action))
+        for tool in range(action):
+            if has(task.needs[action], tool):
+                see(observation, tool, has(state.loaded, tool))
+        if happens(word, world.drop):
+            overlook(observation)
+
+
+@compiled
+def roles(world, task, place, action, d):
+    """Write the dependency role of every field for a call: 1 what it reads, .5 what that depends on."""
+    tools = world.tools
+    fill(d, 0.0)
+    if action >= 0:
+        for tool in range(tools):
+            d[tools + tool] = 0.5 * has(task.ancestors[action], tool)
+            d[tool] = d[tools + tool] + 0.5 * has(task.needs[action], tool)
+        d[action] = d[tools + action] = 1.0
+
+
+@compiled
+def uses(world, task, place, action, used):
+    """Mark what the agent itself knows a call to use; without the graph these are the tool's own fields."""
+    fill(used, 0)
+    if action >= 0:
+        for tool in range(world.tools):
+            used[tool] = world.knows_graph & has(task.needs[action], tool)
+        used[action] = used[world.tools + action] = 1
+
+
+@compiled
+def values(world, field):
+    """Return the number of values of a field."""
+    return 2
+
+
+@compiled
+def is_goal(world, field):
+    """Say whether a field is one of the target's."""
+    return (field + 1) % world.tools == 0
+
+
+# the agent's mind
+
+
+@compiled
+def meet(world, task, mind):
+    """Begin with no calls."""
+    mind.calls = 0
+    fill(mind.failed_at, -FAILURE_MEMORY)
+
+
+@compiled
+def remember(world, task, mind, observation, t):
+    """Count own calls and note when one failed; with the graph there is no need to."""
+    if not world.knows_graph and observation.fresh and observation.action >= 0:
+        if not observation.valid:
+            mind.failed_at[observation.action] = mind.calls
+        mind.calls += 1
+
+
+@compiled
+def conclude(world, task, observation, news):
+    """A valid call completes its tool; where the graph is unknown its validity tells the dependency too."""
+    tools, action, valid = world.tools, observation.action, observation.valid
+    if valid:
+        add(news, 2 * tools + action, 1)
+    if not world.knows_graph and action >= 0 and (valid or observation.value[action] == 0):
+        add(news, tools + action, valid)
+
+
+@compiled
+def derive(world, task, table, observation, told, news):
+    """Settle the dependencies of the tools that need a tool just seen or told."""
+    tools, heard = world.tools, 0
+    if not world.knows_graph:
+        return
+    for number in range(observation.count):
+        heard = plus(heard, observation.field[number])
+    if 0 <= told < tools:
+        heard = plus(heard, told)
+    loaded = believed_loaded(world, table.value)
+    for tool in range(tools):
+        if task.needs[tool] & heard != 0:
+            add(news, tools + tool, covers(loaded, task.needs[tool]))
+
+
+@compiled
+def believed_loaded(world, value):
+    """Return the set of tools believed loaded."""
+    loaded = 0
+    for tool in range(world.tools):
+        loaded |= (value[tool] == 1) << tool
+    return loaded
+
+
+@compiled
+def plan(world, task, table, mind, place):
+    """Call the lowest needed tool not believed loaded, or, without the graph, the lowest not just failed."""
+    tools, loaded = world.tools, believed_loaded(world, table.value)
+    if table.value[world.fields - 1] == 1:
+        return WAIT
+    if world.knows_graph:
+        return lowest_needed(world, task, loaded)
+    for tool in range(tools):
+        if not has(loaded, tool) and mind.calls - mind.failed_at[tool] >= FAILURE_MEMORY:
+            return tool
+    for tool in range(tools):
+        if not has(loaded, tool):
+            return tool
+    return tools - 1
+
+
+@compiled
+def lowest_needed(world, task, loaded):
+    """Return the lowest tool that is needed and not believed loaded; if there is none, the target."""
+    target = world.tools - 1
+    action, needed = target, plus(0, target)
+    for tool in range(target, -1, -1):  # a tool comes after its prerequisites
+        if has(needed & ~loaded, tool):
+            action, needed = tool, needed | task.needs[tool]
+    return action
+
+
+# the slots of the public code's accuracy
+
+
+@compiled
+def overlap(world, belief, gold, stayed, values_match, keeps_open):
+    """Return the weighted overlap: .3 completed, .4 values, .3 open."""
+    completed = available = matched = open_right = open_any = 0
+    for tool in range(world.tools):
+        loaded, is_loaded = belief[tool] == 1, gold[tool] == 1
+        open_, is_open = keeps_open & (belief[tool] == 0), gold[tool] != 1
+        available += is_loaded
+        matched += loaded & is_loaded
+        completed += loaded | is_loaded
+        open_right += open_ & is_open
+        open_any += open_ | is_open
+    values = ratio(matched if values_match else 0, available)
+    return (0.3 * ratio(matched, completed) + 0.4 * values) + 0.3 * ratio(open_right, open_any)
+
+
+@compiled
+def ratio(part, whole):
+    """Divide counts; nothing out of nothing counts 1."""
+    return part / whole if whole else 1.0

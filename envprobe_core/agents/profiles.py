@@ -13,7 +13,7 @@ from typing import Any
 
 from envprobe_core.errors import InputError
 
-PROFILE_FOLDER = Path(__file__).resolve().parents[1] / "data" / "profiles"
+PROFILE_FOLDER = Path(__file__).resolve().parents[2] / "data" / "profiles"
 KINDS = ("stated", "fitted")
 _ENTRIES = {"name", "kind", "assumption", "parameters"}  # of a file; a fitted one has `fit` too
 _LEAST_ASSUMPTION = 20  # characters

@@ -1,0 +1,138 @@
+"""How the engine's functions are compiled: once a world, kept on disk, chosen by the world where they differ.
+
+With NUMBA_DISABLE_JIT=1 everything below is plain Python: the same bits, and a debugger can step through it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import config, from_dtype, njit
+from numba.extending import overload
+
+HOME = Path(__file__).parent
+SOURCES = sorted(
+    path
+    for folder in ("agents", "engine", "policies", "worlds")
+    for path in (HOME.parent / folder).glob("*.py")
+    if folder == "worlds" or re.search(rb"^@(compiled|entry)$", path.read_bytes(), re.MULTILINE)
+)
+_TEXT = b"\0".join(path.read_bytes() for path in (Path(__file__), *SOURCES))
+EDITION = hashlib.sha256(_TEXT).hexdigest()[:16]
+"""Of the engine's text: Numba looks at a function's own file alone, not at those that it calls from."""
+OURS = "envprobe-engine-"  # begins the name of every folder that is ours to sweep
+INTERPRETED = bool(config.DISABLE_JIT)
+ABOUT_SECONDS = 20  # to compile a world, on a machine of today
+INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Compile a function that only other compiled functions call; it becomes part of them."""
+    return njit(**INNER)(function)
+
+
+def entry(function: Callable[..., Any]) -> Any:
+    """Compile a function that Python calls, when it first does, and keep it on disk."""
+    if INTERPRETED:
+        return np.errstate(over="ignore")(function)  # a hash runs over on purpose
+    if (folder := cache_folder()) is None:
+        return njit(function)
+    before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
+    try:
+        return njit(cache=True)(function)
+    finally:
+        config.CACHE_DIR = before
+
+
+def by_world(functions: dict[np.dtype, Callable[..., Any]]) -> Callable[..., Any]:
+    """Join the functions of all worlds to one that looks at the type of its first argument, the world."""
+    typed = {from_dtype(kind): function for kind, function in functions.items()}
+
+    def chosen(world: Any, *arguments: Any) -> Any:
+        return functions[world.dtype](world, *arguments)
+
+    @overload(chosen, strict=False, jit_options=INNER)
+    def choose(world: Any, *arguments: Any) -> Any:
+        function = typed[world]
+        return getattr(function, "py_func", function)
+
+    return chosen
+
+
+_found: list[Path | None] = []
+
+
+def cache_folder() -> Path | None:
+    """Return the folder that holds this edition's machine code; None where nothing can be written at all.
+
+    It lies beside the engine. Where that cannot be written, it lies in the user's cache or among temporary
+    files, and begins as a copy of what lies beside the engine.
+    """
+    if not _found:
+        _found.append(_first_writable())
+    return _found[0]
+
+
+def _first_writable() -> Path | None:
+    beside = HOME / "__pycache__" / f"{OURS}{EDITION}"
+    user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    owner = os.getuid() if hasattr(os, "getuid") else "user"
+    for folder in (
+        beside,
+        Path(user) / "envprobe" / beside.name,
+        Path(tempfile.gettempdir()) / f"envprobe-{owner}" / beside.name,
+    ):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError:
+            continue
+        if folder != beside and beside.is_dir() and not any(folder.iterdir()):
+            with contextlib.suppress(OSError):
+                shutil.copytree(beside, folder, dirs_exist_ok=True)
+        _sweep(folder)
+        return folder
+    return None
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the machine code of other editions that has not been used for a day: another may be at work."""
+    for other in folder.parent.glob(f"{OURS}*"):
+        with contextlib.suppress(OSError):
+            if other != folder and time.time() - other.stat().st_mtime > 24 * 3600:
+                shutil.rmtree(other, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def announced(what: str) -> Iterator[None]:
+    """Say in a line that something is compiled, and about how long it takes, where it was not before."""
+    folder = cache_folder()
+    note = None if folder is None else folder / f"{what}.compiled"
+    if INTERPRETED or what in _announced or (note is not None and note.exists()):
+        yield
+        return
+    _announced.add(what)
+    print(
+        f"envprobe: compiling the engine for {what}, once; about {ABOUT_SECONDS} seconds",
+        file=sys.stderr,
+        flush=True,
+    )
+    yield
+    if note is not None:
+        with contextlib.suppress(OSError):
+            note.touch()
+
+
+_announced: set[str] = set()

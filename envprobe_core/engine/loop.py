@@ -1,0 +1,189 @@
+"""Algorithm 1: one episode, from its first observation to its end.
+
+`play` runs it with the simulated agent. Whoever has another agent, or another policy, calls `settle`,
+`decide` and `advance` one by one (`driving`): they are ordinary functions of an episode.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from envprobe_core import worlds
+from envprobe_core.agents import simulated as agent
+from envprobe_core.engine.compiling import compiled
+from envprobe_core.engine.noise import INSTANCE, MUTATION, PROBE, VISIBLE, draw, stream_keys
+from envprobe_core.engine.records import CERTAIN, NO_ACTION, NONE, STALENESS_LIMIT, UNKNOWN, WAIT, fill
+from envprobe_core.policies import rules, voi
+
+S = np.minimum(np.arange(STALENESS_LIMIT + 1), 10) / 10.0  # s by reported staleness (Section 4.1)
+U = 1.0 - np.arange(CERTAIN + 1) / 100.0  # u by reported confidence
+
+
+class Switches(NamedTuple):
+    """The switches that act in the loop."""
+
+    horizon: int
+    starts_with_gold: bool
+    delivers: bool
+    clock_runs: bool  # the world moves during a probe
+    stops: bool  # at success
+    reported: bool  # c and d are the agent's, and of unknown fields it reports neither age nor doubt
+    scores_all: bool  # rho is wanted even where the budget is spent
+
+
+@compiled
+def play(setting, episode, log, schedule, own):
+    """Run an episode to its end (Algorithm 1); `log` [time] takes what happens."""
+    while True:
+        propose(setting, episode)  # the agent updates b_t and proposes a task action
+        if settle(setting, episode, log):
+            break
+        field = decide(setting, episode, schedule, own)  # score all fields; the gate
+        advance(setting, episode, field, log)  # probe or act; the world mutates; the agent observes
+
+
+@compiled
+def begin(setting, episode, seed):
+    """Create the world of a seed; the agent looks around, and has its first beliefs."""
+    world, task, state = setting.world, episode.task, episode.state
+    stream_keys(seed, world.code, episode.keys)
+    worlds.create(world, task, state, episode.keys[INSTANCE])
+    worlds.weigh(world, task, episode.weight)
+    heaviest = episode.weight[rules.first_highest(episode.weight, world.fields)]
+    for i in range(world.fields):
+        episode.sight.c[i] = episode.weight[i] / heaviest
+    worlds.meet(world, task, episode.mind)
+    if setting.policy.remembers:
+        voi.forget(world, task, episode.evidence, setting.policy.told_rate)
+    worlds.reveal(world, task, state, episode.gold)
+    episode.t = episode.tick = episode.probes_used = episode.ended = episode.has_quit = episode.risk = 0
+    episode.over = episode.fault = 0
+    episode.told = NONE
+    episode.observation.came_from = episode.observation.place = worlds.where(world, state)
+    episode.observation.count = 0
+    fill(episode.observation.value, UNKNOWN)
+    observe(setting, episode, NO_ACTION, False)
+    known = episode.gold if setting.protocol.starts_with_gold else episode.observation.value
+    agent.know(world, episode.table, known)
+
+
+@compiled
+def propose(setting, episode):
+    """Let the simulated agent update its table and propose."""
+    agent.propose(setting, episode)
+
+
+@compiled
+def settle(setting, episode, log):
+    """Record b_t and g_t; say whether the episode is over: at the horizon, or at a goal that ends it."""
+    entry, table = log[episode.t], episode.table
+    for i in range(setting.world.fields):
+        entry.belief[i] = table.value[i]
+        entry.gold[i] = episode.gold[i]
+        entry.staleness[i] = table.staleness[i]
+        entry.confidence[i] = table.confidence[i]
+    entry.place = worlds.where(setting.world, episode.state)
+    if worlds.succeeded(setting.world, episode.task, episode.state):
+        episode.ended = 1
+    episode.over = episode.t == setting.protocol.horizon or (setting.protocol.stops and episode.ended == 1)
+    return episode.over == 1
+
+
+@compiled
+def decide(setting, episode, schedule, own):
+    """Ask the policy for a field to probe; NONE without budget."""
+    affordable = episode.probes_used < setting.policy.budget
+    if not affordable and not setting.protocol.scores_all:
+        episode.sight.highest = np.nan
+        return NONE
+    look(setting, episode, schedule)
+    field = rules.choose(setting, episode, own)
+    return field if affordable else NONE
+
+
+@compiled
+def look(setting, episode, schedule):
+    """Fill in what a policy may see: the table and the four terms of the score."""
+    sight, table, protocol = episode.sight, episode.table, setting.protocol
+    sight.fields, sight.step, sight.horizon = setting.world.fields, episode.t, protocol.horizon
+    sight.budget, sight.used = setting.policy.budget, episode.probes_used
+    sight.threshold = setting.policy.threshold
+    sight.action, sight.risk = episode.action, episode.risk
+    sight.draw = draw(episode.keys[PROBE], episode.t, 0)
+    sight.scheduled = schedule[episode.t] if len(schedule) else NONE
+    if not protocol.reported:
+        worlds.roles(setting.world, episode.task, episode.observation.place, episode.action, sight.d)
+    for i in range(sight.fields):
+        silent = protocol.reported and table.value[i] == UNKNOWN
+        sight.value[i] = table.value[i]
+        sight.staleness[i] = 0 if silent else table.staleness[i]
+        sight.confidence[i] = CERTAIN if silent else table.confidence[i]
+        sight.s[i] = S[sight.staleness[i]]
+        sight.u[i] = U[sight.confidence[i]]
+
+
+@compiled
+def advance(setting, episode, field, log):
+    """Probe a field, or carry out the proposed action; the world mutates; the agent observes."""
+    act(setting, episode, field, log)
+    if field == NONE or setting.protocol.clock_runs:
+        mutate(setting, episode)
+        observe(setting, episode, episode.acting, episode.worked)
+    episode.t += 1
+
+
+@compiled
+def act(setting, episode, field, log):
+    """Probe a field, or carry out the proposed action, and record which."""
+    entry, table = log[episode.t], episode.table
+    answer = episode.gold[max(field, 0)]
+    entry.action, entry.probe = episode.action, field
+    entry.score = episode.sight.highest + 0.0  # of the two zeros the positive one
+    entry.answer = answer if field != NONE else 0
+    entry.useful = field != NONE and answer != table.value[max(field, 0)]
+    entry.acted = field == NONE and episode.action != WAIT
+    for i in range(setting.world.fields):
+        table.staleness[i] = min(table.staleness[i] + 1, STALENESS_LIMIT)
+    episode.told, episode.acting, episode.worked = NONE, NO_ACTION, False
+    if field != NONE:
+        episode.probes_used += 1
+        if setting.protocol.delivers and setting.policy.answered:
+            repair(episode, field, answer)
+    else:
+        episode.acting = episode.action
+        if episode.action != WAIT:
+            episode.worked = worlds.act(setting.world, episode.task, episode.state, episode.action)
+    entry.valid = episode.worked
+    episode.observation.fresh = 0
+
+
+@compiled
+def repair(episode, field, answer):
+    """Write a probe's answer: b_{t+1} := g_t, staleness 0, full confidence (Definition 3.1)."""
+    table = episode.table
+    table.value[field], table.staleness[field], table.confidence[field] = answer, 0, CERTAIN
+    episode.told, episode.answer = field, answer
+
+
+@compiled
+def mutate(setting, episode):
+    """Let the world change by itself, once."""
+    worlds.mutate(setting.world, episode.task, episode.state, episode.keys[MUTATION], episode.tick)
+    episode.tick += 1
+
+
+@compiled
+def observe(setting, episode, action, worked):
+    """Show the agent its surroundings after a task action, WAIT or NO_ACTION."""
+    world, task, state, observation = setting.world, episode.task, episode.state, episode.observation
+    worlds.reveal(world, task, state, episode.gold)
+    word = draw(episode.keys[VISIBLE], episode.tick, 0)
+    for number in range(observation.count):
+        observation.value[observation.field[number]] = UNKNOWN
+    observation.count = 0
+    worlds.show(world, task, state, action, word, observation)
+    observation.came_from = observation.place
+    observation.place = worlds.where(world, state)
+    observation.action, observation.valid, observation.fresh = action, worked, 1

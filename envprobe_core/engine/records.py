@@ -1,0 +1,161 @@
+"""What an episode consists of: NumPy records, the same bytes for Python and for compiled functions.
+
+A record is one row of a structured array, so a block of episodes is an array of them (`block.table.value` is
+[row, field]), a copy is an assignment, and a file is `np.save`. Lists and tables have room for the largest
+world; how many entries count is in the world's rules, so that a world is compiled once and not once a size.
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_type_hints
+
+import numpy as np
+
+from envprobe_core.engine.compiling import compiled
+from envprobe_core.engine.noise import STREAMS
+
+FIELDS = 48  # room for the belief fields of the largest world: ToolDAGWorld of 16 tools
+UNKNOWN = -1  # as a value
+WAIT, NO_ACTION = -1, -2  # as an action
+NONE = -1  # as a field, key, edge or tool
+LONGEST_HORIZON = 200  # steps
+STALENESS_LIMIT, CERTAIN = 99, 100  # of what an agent reports: whole steps, whole percents
+
+Int, Float, Word, Flag = np.int32, np.float64, np.uint64, np.int8  # truth values of records are whole numbers
+
+
+def record(*parts: Any) -> np.dtype:
+    """Describe a record whose parts are attributes."""
+    return np.dtype((np.record, list(parts)))
+
+
+def new(kind: np.dtype, *shape: int) -> Any:
+    """Make an array of records, all zero."""
+    return np.zeros(shape, kind).view(np.recarray)
+
+
+def numbers(kind: type) -> np.dtype:
+    """Describe the record of a NamedTuple class of numbers and of other such classes."""
+    plain = {int: np.int64, float: Float, bool: Flag, Word: Word}
+    hints = get_type_hints(kind)
+    return record(*((name, plain.get(hint) or numbers(hint)) for name, hint in hints.items()))
+
+
+def filled(kind: np.dtype, values: tuple[Any, ...]) -> Any:
+    """Return a record of a kind with the values of nested NamedTuples."""
+
+    def flat(value: Any) -> Any:
+        return tuple(map(flat, value)) if isinstance(value, tuple) else value
+
+    return np.array([flat(values)], kind).view(np.recarray)[0]
+
+
+TABLE = record(("value", Int, FIELDS), ("staleness", Int, FIELDS), ("confidence", Int, FIELDS))
+"""The belief table b_t: value, reported staleness (steps) and reported confidence (percent), [field]."""
+
+OBSERVATION = record(
+    ("count", Int), ("field", Int, FIELDS), ("value", Int, FIELDS), ("place", Int),
+    ("action", Int), ("valid", Int), ("came_from", Int), ("fresh", Int),
+)  # fmt: skip
+"""What the agent sees after a step: a list of fields, and the value of every field (UNKNOWN: not seen).
+
+`action` is the task action it follows, WAIT or NO_ACTION, `valid` whether that worked, `came_from` the place
+where it was taken; `fresh` says whether the world has moved since the last observation.
+"""
+
+NEWS = record(("count", Int), ("field", Int, 2 * FIELDS), ("value", Int, 2 * FIELDS))
+"""What the agent is about to write into its table: a list of fields and values."""
+
+SIGHT = record(
+    ("fields", Int), ("step", Int), ("horizon", Int), ("budget", Int), ("used", Int), ("threshold", Float),
+    ("value", Int, FIELDS), ("staleness", Int, FIELDS), ("confidence", Int, FIELDS),
+    ("c", Float, FIELDS), ("s", Float, FIELDS), ("u", Float, FIELDS), ("d", Float, FIELDS),
+    ("rho", Float, FIELDS), ("highest", Float), ("first", Int),
+    ("action", Int), ("risk", Int), ("draw", Word), ("scheduled", Int),
+)  # fmt: skip
+"""What a policy may look at when it decides (Sections 3 and 4.1), and what it makes of it.
+
+`rho` is the score, `highest` its maximum, `first` the field that the policy ranks first; `draw` is a word of
+its own random stream, `scheduled` the field that a replayed policy probes, or NONE.
+"""
+
+EVIDENCE = record(
+    ("value", Int, FIELDS), ("chance", Float, FIELDS), ("since", Int, FIELDS), ("watched", Flag, FIELDS),
+    ("changes", Float, 2), ("steps", Float, 2), ("started", Flag), ("done", Flag),
+    ("distance", Int, 20), ("gain", Float, FIELDS),
+)  # fmt: skip
+"""What VoI remembers: the last evident value of each field, the chance that it still holds, steps since the
+evidence, whether a change since would still be counted; changes seen and steps watched, [kind], prior
+included; whether it has begun, and whether the task was seen done; each node's distance to the target. `gain`
+is what an answer about each field is worth at the end, for its arithmetic.
+"""
+
+
+def episode(task: np.dtype, state: np.dtype, mind: np.dtype) -> np.dtype:
+    """Describe everything that stands at a step: enough to go on from here, with the same luck or another.
+
+    Args:
+        task: the world's static task graph, which agent and policy may know.
+        state: the world's hidden state.
+        mind: what the simulated agent remembers of this world.
+
+    Of the whole numbers, `t` counts steps and `tick` the times the world has moved; `ended` says whether the
+    goal was reached, `over` whether the episode is over, `fault` whether a reader's policy failed; `told` and
+    `answer` are the field that the last step's probe has repaired (NONE: none) and its value, `acting` and
+    `worked` the last step's task action and whether it was valid.
+    """
+    return record(
+        ("keys", Word, STREAMS),
+        ("t", Int), ("tick", Int), ("probes_used", Int), ("ended", Int), ("over", Int), ("fault", Int),
+        ("task", task), ("state", state), ("gold", Int, FIELDS), ("weight", Float, FIELDS),
+        ("observation", OBSERVATION), ("told", Int), ("answer", Int), ("acting", Int), ("worked", Int),
+        ("table", TABLE), ("mind", mind), ("news", NEWS), ("has_quit", Int),
+        ("action", Int), ("risk", Int), ("used", Int, FIELDS),
+        ("sight", SIGHT), ("evidence", EVIDENCE),
+    )  # fmt: skip
+
+
+ENTRY = record(
+    ("belief", np.int8, FIELDS), ("gold", np.int8, FIELDS),
+    ("staleness", np.uint8, FIELDS), ("confidence", np.uint8, FIELDS),
+    ("place", np.int8), ("reached", np.int8), ("action", np.int16), ("probe", np.int16),
+    ("answer", np.int8), ("useful", np.int8), ("valid", np.int8), ("acted", np.int8), ("score", Float),
+    ("right", Int), ("overlap", Float), ("accuracy", Float),
+)  # fmt: skip
+"""What a log holds of one time t: beliefs, gold, what was decided at t, and how right the beliefs are."""
+
+MEASURES = record(
+    ("steps", Int), ("accuracy", Float), ("accuracy_terminal", Float), ("accuracy_slot", Float),
+    ("success", Int), ("probes", Int), ("useful", Int), ("collapse_onset", Float), ("actions", Int),
+    ("valid_actions", Int), ("action_onset", Float), ("repeated_probes", Int), ("digest", Word),
+)  # fmt: skip
+"""What one episode was worth."""
+
+
+@compiled
+def fill(array, value):
+    """Set every entry (Numba compiles a loop in a tenth of a slice's time)."""
+    for i in range(len(array)):
+        array[i] = value
+
+
+@compiled
+def see(observation, field, value):
+    """Add a field to what is seen."""
+    observation.field[observation.count] = field
+    observation.value[field] = value
+    observation.count += 1
+
+
+@compiled
+def overlook(observation):
+    """Take the last field back."""
+    observation.count -= 1
+    observation.value[observation.field[observation.count]] = UNKNOWN
+
+
+@compiled
+def add(news, field, value):
+    """Add to what is going to be written."""
+    news.field[news.count], news.value[news.count] = field, value
+    news.count += 1

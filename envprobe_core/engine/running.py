@@ -1,0 +1,153 @@
+"""Cells and seeds in, recordings and measures out; and a block of episodes that Python takes step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from envprobe_core.cells import Cell
+from envprobe_core.engine import driving, records
+from envprobe_core.engine.compiling import announced
+from envprobe_core.engine.recording import Columns, Ints, Trajectory, columns_of, scored
+from envprobe_core.engine.records import NONE
+from envprobe_core.engine.setting import room_for_episodes, room_for_logs, setting_of
+from envprobe_core.policies import POLICIES
+from envprobe_core.policies.own import NOBODY, Called, rule_of
+from envprobe_core.worlds import WORLDS, World
+
+NO_SCHEDULE = np.zeros((1, 0), np.int64)
+
+
+class Episodes:
+    """A block of episodes of one cell, step by step: `propose`, `settle`, `decide`, `advance`, again.
+
+    Attributes:
+        cell, seeds: what is run, [row].
+        setting: the cell's numbers.
+        rule: a reader's policy, which Python calls here, or `own.NOBODY`.
+        block: the episodes as they stand, [row]; a fork is a copy of its rows.
+        logs: [row, time].
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        seeds: Ints,
+        *,
+        world: World | None = None,
+        schedules: Ints | None = None,
+        scores_all: bool = True,
+    ) -> None:
+        """Create the worlds; the agents look around.
+
+        Args:
+            cell: the cell.
+            seeds: [row].
+            world: a world other than that of the cell's regime and protocol, as a smaller one.
+            schedules: [row, step], the fields that a replayed policy probes, or NONE.
+            scores_all: whether policies are asked also where the budget is spent.
+        """
+        self.cell, self.seeds = cell, np.asarray(seeds, np.int64)
+        self.setting = setting_of(cell, scores_all=scores_all, world=world)
+        self.rule = NOBODY if cell.policy.score is None else Called(cell.policy.score)
+        self.block = room_for_episodes(cell.world, len(self.seeds))
+        self.logs = room_for_logs(cell.regime.horizon, len(self.seeds))
+        self.schedules = NO_SCHEDULE if schedules is None else schedules
+        with announced(WORLDS[cell.world]):
+            driving.begin(self.setting, self.block, self.seeds)
+
+    def propose(self) -> None:
+        """Let the simulated agents update their tables and propose."""
+        driving.propose(self.setting, self.block)
+
+    def settle(self) -> bool:
+        """Record b_t and g_t; say whether any episode still runs."""
+        return driving.settle(self.setting, self.block, self.logs) > 0
+
+    def look(self) -> Any:
+        """Fill in what a policy may see; return the sights, [row]."""
+        driving.look(self.setting, self.block, self.schedules)
+        return self.block.sight
+
+    def decide(self) -> Ints:
+        """Ask the cell's policy for the field to probe, or NONE, [row]."""
+        fields = np.full(len(self.block), NONE)
+        driving.decide(self.setting, self.block, self.schedules, self.rule, fields)
+        _raise_error(self.rule)
+        return fields
+
+    def advance(self, fields: Ints) -> None:
+        """Probe a field or act, [row]; the worlds mutate; the agents observe."""
+        driving.advance(self.setting, self.block, fields, self.logs)
+
+    def go_on(self) -> None:
+        """Run every episode from its decision to its end."""
+        driving.go_on(self.setting, self.block, self.logs, self.schedules, self.rule)
+        _raise_error(self.rule)
+
+    def recording(self) -> Trajectory:
+        """Score the episodes, which are over, and return what was recorded."""
+        return scored(self.setting, self.logs, self.block.t, self.block.ended)
+
+
+def measure(cell: Cell, seeds: Ints) -> Columns:
+    """Run a cell; return a column [row] for each measure."""
+    return _run(cell, np.asarray(seeds, np.int64), keep=False)[1]
+
+
+def record(cell: Cell, seeds: Ints, *, scores_all: bool = True) -> Trajectory:
+    """Run a cell; return what was recorded, with a column [row] for each measure.
+
+    Args:
+        cell: the cell.
+        seeds: [row].
+        scores_all: whether the highest score is recorded also where the budget is spent.
+    """
+    logs, columns = _run(cell, np.asarray(seeds, np.int64), keep=True, scores_all=scores_all)
+    return Trajectory.of(setting_of(cell), logs, columns)
+
+
+def _run(
+    cell: Cell, seeds: Ints, *, keep: bool, scores_all: bool = False, rule: Any = None
+) -> tuple[Any, Columns]:
+    """Run a cell; return its logs, all of them or the last one, and its measures."""
+    rule = rule_of(cell.policy.score) if rule is None else rule
+    setting = setting_of(cell, scores_all=scores_all)
+    logs = room_for_logs(cell.regime.horizon, len(seeds) if keep else 1)
+    measures = records.new(records.MEASURES, len(seeds))
+    block, schedules = room_for_episodes(cell.world, 1), schedules_of(cell, seeds)
+    with announced(WORLDS[cell.world]):
+        failed = driving.run(setting, block, seeds, logs, schedules, measures, rule)
+    _raise_error(rule)
+    if failed != NONE:  # compiled code has no words for it: Python raises the reader's own error, or goes on
+        assert cell.policy.score is not None
+        python = Called(cell.policy.score)
+        _run(cell, seeds[failed : failed + 1], keep=False, scores_all=scores_all, rule=python)
+        return _run(cell, seeds, keep=keep, scores_all=scores_all, rule=python)
+    return logs, columns_of(measures)
+
+
+def walk(episodes: Episodes, decide: Callable[[], Ints]) -> None:
+    """Run episodes to their end, asking Python for the fields to probe, [row], at each step."""
+    while True:
+        episodes.propose()
+        if not episodes.settle():
+            return
+        episodes.advance(decide())
+
+
+def _raise_error(rule: Any) -> None:
+    """Raise what a reader's policy that Python calls has met."""
+    if isinstance(rule, Called) and rule.error is not None:
+        raise rule.error
+
+
+def schedules_of(cell: Cell, seeds: Ints) -> Ints:
+    """Return the probes of the policy that a cell replays, [row, step]."""
+    if cell.policy.replays is None:
+        return NO_SCHEDULE
+    played = record(replace(cell, policy=POLICIES[cell.policy.replays]), seeds, scores_all=False)
+    return np.ascontiguousarray(played.probe, dtype=np.int64)

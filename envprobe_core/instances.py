@@ -1,0 +1,139 @@
+"""Instances of a world without an agent: their task graphs, and states in which actions are tried.
+
+The world is held still: nothing mutates while an action is tried.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from envprobe_core import worlds
+from envprobe_core.engine.compiling import entry
+from envprobe_core.engine.noise import INSTANCE, STREAMS, stream_keys
+from envprobe_core.engine.recording import Trajectory
+from envprobe_core.engine.records import NO_ACTION, Word, filled, new, record
+from envprobe_core.worlds import MODULES, RULES
+from envprobe_core.worlds.base import Ints, Mask, Values, World
+
+INSTANCES = {name: record(("task", module.TASK), ("state", module.STATE)) for name, module in MODULES.items()}
+
+
+def rules_of(world: World) -> Any:
+    """Return a world's rules as compiled functions take them."""
+    return filled(RULES[world.name], world.rules)
+
+
+def instances(world: World, seeds: npt.ArrayLike) -> Any:
+    """Create the instance of each seed, [row]: its `task` graph and, as at step 0, its `state`."""
+    given = np.asarray(seeds, np.int64)
+    instance = new(INSTANCES[world.name], len(given))
+    _create(rules_of(world), instance, given)
+    return instance
+
+
+def states_of(world: World, gold: Values, place: npt.NDArray[np.integer]) -> Any:
+    """Rebuild states from the true values of all fields and the agent's place.
+
+    Args:
+        world: the world.
+        gold: [..., field], as recorded.
+        place: [...], the agent's true room or node (ignored on tools).
+
+    Returns:
+        [...], records as the `state` of an instance.
+    """
+    rules, states = world.rules, new(MODULES[world.name].STATE, *gold.shape[:-1])
+    if world.name == "tooldag":
+        states["loaded"] = as_set(gold[..., : rules.tools] == 1)
+        states["complete"] = as_set(gold[..., 2 * rules.tools :] == 1)
+    elif world.name == "objectstate":
+        states["room"] = place
+        states["location"][..., : rules.objects] = gold[..., : rules.objects]
+        states["locked"] = as_set(gold[..., rules.objects : rules.held] == 1)
+    else:
+        first_edge = 1 + rules.keys
+        states["node"] = gold[..., 0]
+        states["location"][..., : rules.keys] = gold[..., 1:first_edge]
+        states["locked"][..., : rules.edges] = gold[..., first_edge:]
+    return states
+
+
+def as_set(inside: Mask) -> Ints:
+    """Return sets [..., item] as whole numbers [...] whose bit i says whether item i is inside."""
+    return inside @ (1 << np.arange(inside.shape[-1], dtype=np.int64))
+
+
+def members(sets: Ints, count: int) -> Mask:
+    """Say which of the first `count` items are in each set: the opposite of `as_set`, [..., item]."""
+    return (np.asarray(sets)[..., None] >> np.arange(count)) & 1 == 1
+
+
+def act(world: World, instance: Any, states: Any, action: Ints) -> tuple[Any, Mask]:
+    """Carry out an action in every state; return the states that follow, and which actions were valid.
+
+    Args:
+        world: the world.
+        instance: [row].
+        states: [row, state].
+        action: [row, state]; negative: none.
+    """
+    after, valid = np.ascontiguousarray(states).copy(), np.zeros(states.shape, np.bool_)
+    _act(rules_of(world), instance, after, np.ascontiguousarray(action, np.int64), valid)
+    return after, valid
+
+
+def after_actions(world: World, instance: Any, recording: Trajectory) -> Values:
+    """Return gold after each executed action and before mutation, [row, step, field].
+
+    Every state is rebuilt from recorded gold and the recorded action carried out again.
+    """
+    before = states_of(world, recording.gold[:, :-1], recording.place[:, :-1])
+    action = np.where(recording.acted, recording.action, NO_ACTION)
+    return gold_of(world, instance, act(world, instance, before, action)[0])
+
+
+def gold_of(world: World, instance: Any, states: Any) -> Values:
+    """Return the true value of every field in every state [row, state], [row, state, field]."""
+    gold = np.zeros((*states.shape, world.fields), np.int8)
+    _reveal(rules_of(world), instance, np.ascontiguousarray(states), gold)
+    return gold
+
+
+def succeeded(world: World, instance: Any, states: Any) -> Mask:
+    """Say which states [row, state] are at the goal."""
+    reached = np.zeros(states.shape, np.bool_)
+    _succeeded(rules_of(world), instance, np.ascontiguousarray(states), reached)
+    return reached
+
+
+@entry
+def _create(world, instance, seeds):
+    keys = np.zeros(STREAMS, Word)
+    for row in range(len(seeds)):
+        stream_keys(seeds[row], world.code, keys)
+        worlds.create(world, instance[row].task, instance[row].state, keys[INSTANCE])
+
+
+@entry
+def _act(world, instance, states, action, valid):
+    for row in range(len(states)):
+        for i in range(states.shape[1]):
+            if action[row, i] >= 0:
+                valid[row, i] = worlds.act(world, instance[row].task, states[row, i], action[row, i])
+
+
+@entry
+def _reveal(world, instance, states, gold):
+    for row in range(len(states)):
+        for i in range(states.shape[1]):
+            worlds.reveal(world, instance[row].task, states[row, i], gold[row, i])
+
+
+@entry
+def _succeeded(world, instance, states, reached):
+    for row in range(len(states)):
+        for i in range(states.shape[1]):
+            reached[row, i] = worlds.succeeded(world, instance[row].task, states[row, i])

@@ -1,0 +1,28 @@
+"""Compiled loops over a block: the notes that a model is given, and the past of the program that answers."""
+
+from __future__ import annotations
+
+from envprobe_core import worlds
+from envprobe_core.agents.simulated import QUIT
+from envprobe_core.engine.compiling import entry
+from envprobe_core.engine.noise import IMPULSE, draw, happens, stream_keys
+
+
+@entry
+def remember(setting, block):
+    """Note where each agent is and which edges are there, and whether its last call failed."""
+    for row in range(len(block)):
+        episode = block[row]
+        if not episode.over:
+            worlds.remember(setting.world, episode.task, episode.mind, episode.observation, episode.t)
+
+
+@entry
+def take_over(setting, block, seeds):
+    """Take episodes over at their step as the simulated agents of seeds, [row]; who had quit has quit."""
+    for row in range(len(block)):
+        episode = block[row]
+        stream_keys(seeds[row], setting.world.code, episode.keys)
+        for past in range(1, episode.t):
+            if happens(draw(episode.keys[IMPULSE], past, QUIT), setting.habits.quit):
+                episode.has_quit = 1

@@ -1,0 +1,158 @@
+"""The policies by name: each is a score over fields and a gate (Sections 3 and 4.2).
+
+A policy sees the belief table, the score terms and the proposal; only the two oracles are shown gold. What
+the rules do is in `policies.rules`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from envprobe_core.errors import InputError
+from envprobe_core.policies.own import Score
+from envprobe_core.policies.rules import (
+    JUDGE,
+    NEVER,
+    ORACLE,
+    ORACLE_TW,
+    OWN,
+    PERIODIC,
+    RANDOM,
+    REPLAY,
+    SCORE,
+    SELF_UNCERTAINTY,
+    VOI,
+    Rule,
+)
+from envprobe_core.protocols import Protocol
+
+TERMS = ("c", "s", "u", "d")
+THRESHOLD = 1.5  # rho_star, Table "Hyperparameter configuration"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A named rule.
+
+    Attributes:
+        name: as on the command line.
+        title: as in tables and figures.
+        rule: what ranks the fields and opens the gate; the budget is enforced by the engine.
+        terms: the score terms it keeps, or None where it has no threshold.
+        answered: whether answers reach the belief table where the protocol delivers them.
+        sees_gold: whether it is an oracle.
+        replays: the policy whose probe times and fields it repeats, or None.
+        selector: the rule that says which field, where it is not `rule` itself.
+        given: whether VoI is told the true rates, a privilege that no deployable policy has.
+        score: a reader's own function, from a view (`policies.own.View`) to scores [field].
+    """
+
+    name: str
+    title: str
+    rule: Rule
+    terms: tuple[str, ...] | None = None
+    answered: bool = True
+    sees_gold: bool = False
+    replays: str | None = None
+    selector: Rule | None = None
+    given: bool = False
+    score: Score | None = None
+
+    @property
+    def has_threshold(self) -> bool:
+        """Say whether the gate compares a score with a threshold."""
+        return self.terms is not None
+
+    @property
+    def remembers(self) -> bool:
+        """Say whether it remembers what it was shown (VoI does)."""
+        return VOI in (self.rule.kind, self.selector.kind if self.selector else NEVER)
+
+    def scaled_threshold(self, base: float, protocol: Protocol) -> float:
+        """Return the threshold in force: the base, times kept terms / 4 where the protocol scales it."""
+        if self.terms is None or protocol.threshold == "fixed":
+            return base
+        return base * len(self.terms) / len(TERMS)
+
+
+def value_policy(name: str, title: str, weight: float, *, given: bool = False, paced: bool = True) -> Policy:
+    """Make VoI with a weight between task success (0) and accuracy (1)."""
+    return Policy(name, title, Rule(VOI, weight=weight, paced=paced), given=given)
+
+
+def hybrid(gate: Policy, selector: Policy, *, answered: bool = True) -> Policy:
+    """Combine the times of one policy with the fields of another (ours).
+
+    Args:
+        gate: says when; its threshold is in force.
+        selector: says which field, also at steps at which it would not probe itself.
+        answered: whether the answers reach the belief table.
+    """
+    return replace(
+        gate,
+        name=f"{gate.name}/{selector.name}" + ("" if answered else "/unanswered"),
+        title=f"times of {gate.title}, fields of {selector.title}",
+        selector=selector.rule,
+        answered=answered,
+        sees_gold=gate.sees_gold or selector.sees_gold,
+    )
+
+
+def _additive(
+    name: str, title: str, terms: tuple[str, ...], answered: bool = True, kind: int = SCORE
+) -> Policy:
+    return Policy(name, title, Rule(kind, *(float(term in terms) for term in TERMS)), terms, answered)
+
+
+POLICIES: dict[str, Policy] = {
+    policy.name: policy
+    for policy in (
+        Policy("no-probe", "No-Probe", Rule(NEVER)),
+        Policy("random", "Random", Rule(RANDOM)),
+        Policy("periodic", "Periodic", Rule(PERIODIC)),
+        Policy("self-uncertainty", "Self-Uncertainty", Rule(SELF_UNCERTAINTY)),
+        _additive("simple", "EnvProbe-Simple", TERMS),
+        _additive("minus-c", "Simple without c", ("s", "u", "d")),
+        _additive("minus-s", "Simple without s", ("c", "u", "d")),
+        _additive("minus-u", "Simple without u", ("c", "s", "d")),
+        _additive("minus-d", "Simple without d", ("c", "s", "u")),
+        _additive("cd", "EnvProbe-(c+d)", ("c", "d")),
+        _additive("judge", "EnvProbe-Judge", TERMS, kind=JUDGE),
+        Policy("oracle", "Oracle", Rule(ORACLE), sees_gold=True),
+        Policy("oracle-tw", "Oracle-TW", Rule(ORACLE_TW), sees_gold=True),
+        _additive("placebo", "Placebo", TERMS, answered=False),
+        Policy("yoked", "Yoked Placebo", Rule(REPLAY), TERMS, answered=False, replays="simple"),
+        value_policy("voi", "VoI", 0.5),
+        value_policy("voi-accuracy", "VoI for accuracy", 1.0),
+        value_policy("voi-success", "VoI for success", 0.0),
+    )
+}
+OF_THE_PAPER: dict[str, Policy] = {name: policy for name, policy in POLICIES.items() if not policy.remembers}
+"""The paper's policies, its ablations and the placebos: all but VoI."""
+
+
+def custom_policy(name: str, score: Score, title: str | None = None) -> Policy:
+    """Make a policy of a reader's own score function and the usual gate.
+
+    Args:
+        name: a name no other policy has.
+        score: from a view (`policies.own.View`) to an array [field].
+        title: how tables and figures call it.
+
+    Raises:
+        InputError: if the name belongs to a policy of the companion.
+    """
+    if name in POLICIES:
+        raise InputError(f"policy name {name!r} is taken; taken names: {', '.join(POLICIES)}")
+    return Policy(name, title or name, Rule(OWN), TERMS, score=score)
+
+
+def find_policy(name: str) -> Policy:
+    """Return the policy of a name.
+
+    Raises:
+        InputError: if there is none; the message lists those there are.
+    """
+    if name not in POLICIES:
+        raise InputError(f"unknown policy {name!r}; accepted: {', '.join(POLICIES)}")
+    return POLICIES[name]

@@ -1,0 +1,206 @@
+"""Probe policies as rules: each ranks the fields and opens its gate or not (Sections 3 and 4.2).
+
+A rule looks at its sight alone; the two oracles are shown gold, and VoI what the agent observes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from envprobe_core.engine.compiling import compiled
+from envprobe_core.engine.noise import U, choice, happens
+from envprobe_core.engine.records import NONE
+from envprobe_core.policies import voi
+
+SELF_UNCERTAINTY_ALPHA, RELEASED_UNCERTAINTY = 70, 50  # percent
+JUDGE_CANDIDATES, JUDGE_CONFIDENCE = 3, 70
+NEVER, RANDOM, PERIODIC, SELF_UNCERTAINTY, SCORE, JUDGE, ORACLE, ORACLE_TW, REPLAY, VOI, OWN = range(11)
+
+
+class Rule(NamedTuple):
+    """What ranks the fields and opens the gate."""
+
+    kind: int = NEVER
+    c: float = 0.0  # which terms rho keeps, 1 or 0
+    s: float = 0.0
+    u: float = 0.0
+    d: float = 0.0
+    weight: float = 0.0  # VoI's lambda
+    paced: bool = False  # VoI keeps its probes for the end
+
+
+class PolicyInForce(NamedTuple):
+    """One rule says when, another, mostly the same, says which field."""
+
+    gate: Rule
+    selector: Rule
+    same: bool
+    answered: bool  # answers reach the belief table
+    released: bool  # the baselines of the public code
+    remembers: bool  # VoI is the gate or the selector
+    told_rate: float  # the mutation rate that VoI is told; negative: it learns it
+    budget: int
+    threshold: float
+
+
+@compiled
+def choose(setting, episode, own):
+    """Return the field to probe, or NONE, whatever is left of the budget."""
+    policy, sight = setting.policy, episode.sight
+    sight.first, sight.highest = 0, np.nan
+    if policy.remembers:
+        observe(setting, episode)
+    if not opens(setting, policy.gate, episode, own):
+        return NONE
+    if not policy.same:
+        highest = sight.highest
+        opens(setting, policy.selector, episode, own)
+        sight.highest = highest
+    return np.int64(sight.first)
+
+
+@compiled
+def observe(setting, episode):
+    """Let VoI take in what the agent has seen and been told."""
+    if setting.protocol.delivers:
+        voi.watch(
+            setting.world, episode.task, episode.evidence, episode.table, episode.observation, episode.told,
+            episode.answer,
+        )  # fmt: skip
+
+
+@compiled
+def opens(setting, rule, episode, own):
+    """Write the field that a rule ranks first into the sight; say whether it wants it probed now."""
+    sight, kind = episode.sight, rule.kind
+    if kind == SCORE:
+        score(rule, sight)
+        return reaches(sight)
+    if kind == RANDOM:
+        return at_random(sight)
+    if kind == PERIODIC:
+        return periodic(setting.policy, sight)
+    if kind == SELF_UNCERTAINTY:
+        return self_uncertainty(setting.policy, sight)
+    if kind == JUDGE:
+        return judge(rule, sight)
+    if kind == ORACLE:
+        return oracle(sight, episode.gold)
+    if kind == ORACLE_TW:
+        return oracle_task_weighted(sight, episode.gold, episode.weight)
+    if kind == REPLAY:
+        sight.first = max(sight.scheduled, 0)
+        return sight.scheduled != NONE
+    if kind == VOI and setting.protocol.delivers:
+        return voi.weigh_up(
+            setting.world, episode.task, episode.evidence, episode.table, sight, episode.observation.place,
+            rule.weight, rule.paced,
+        )  # fmt: skip
+    if kind == OWN:
+        episode.fault = own(sight)
+        return reaches(sight)
+    return False
+
+
+@compiled
+def score(rule, sight):
+    """Write rho_i = c_i + s_i + u_i + d_i over the kept terms of every field (Equation 2)."""
+    for i in range(sight.fields):
+        sight.rho[i] = ((rule.c * sight.c[i] + rule.s * sight.s[i]) + rule.u * sight.u[i]) + rule.d * sight.d[
+            i
+        ]
+
+
+@compiled
+def reaches(sight):
+    """Take the first field of the highest rho; say whether that reaches rho_star (Algorithm 1)."""
+    sight.first = first_highest(sight.rho, sight.fields)
+    sight.highest = sight.rho[sight.first]
+    return sight.highest >= sight.threshold
+
+
+@compiled
+def at_random(sight):
+    """Probe a uniformly drawn field with probability B/H."""
+    level = (U(sight.budget) << U(32)) // U(sight.horizon)
+    sight.first = choice(sight.draw, sight.fields)
+    return happens(sight.draw, level)
+
+
+@compiled
+def periodic(policy, sight):
+    """Probe at steps K, 2K, ... with K = floor(H/B): fields in turn, or the stalest as in the public code."""
+    period = max(1, sight.horizon // max(1, sight.budget))
+    sight.first = (
+        first_highest(sight.staleness, sight.fields) if policy.released else sight.used % sight.fields
+    )
+    return sight.budget > 0 and sight.step > 0 and sight.step % period == 0
+
+
+@compiled
+def self_uncertainty(policy, sight):
+    """Probe the field of lowest reported confidence, if that is low enough."""
+    sight.first = first_highest(sight.u, sight.fields)
+    lowest = sight.confidence[sight.first]
+    if policy.released:
+        return lowest < RELEASED_UNCERTAINTY or sight.risk >= 1
+    return lowest < SELF_UNCERTAINTY_ALPHA
+
+
+@compiled
+def judge(rule, sight):
+    """Let an embedded judge override Simple: veto d = 0, force a doubted direct blocker (ours)."""
+    score(rule, sight)
+    if reaches(sight) and sight.d[sight.first] > 0:
+        return True
+    candidate = sight.first
+    for _ in range(min(JUDGE_CANDIDATES, sight.fields)):
+        if sight.d[candidate] == 1.0 and sight.confidence[candidate] < JUDGE_CONFIDENCE:
+            sight.first = candidate
+            return True
+        candidate = next_highest(sight.rho, sight.fields, candidate)
+    return False
+
+
+@compiled
+def oracle(sight, gold):
+    """Probe the first field whose belief is wrong."""
+    for field in range(sight.fields):
+        if sight.value[field] != gold[field]:
+            sight.first = field
+            return True
+    return False
+
+
+@compiled
+def oracle_task_weighted(sight, gold, weight):
+    """Probe the wrong field of greatest weight w (Section 4.2, Oracle-TW)."""
+    best = NONE
+    for field in range(sight.fields):
+        if sight.value[field] != gold[field] and (best == NONE or weight[field] > weight[best]):
+            best = field
+    sight.first = max(best, 0)
+    return best != NONE
+
+
+@compiled
+def first_highest(values, count):
+    """Return the first position of the highest value."""
+    best, highest = 0, values[0]
+    for i in range(1, count):
+        if values[i] > highest:
+            best, highest = i, values[i]
+    return best
+
+
+@compiled
+def next_highest(values, count, last):
+    """Return the position that follows `last` in descending order, ties by position."""
+    best = NONE
+    for i in range(count):
+        after = values[i] < values[last] or (values[i] == values[last] and i > last)
+        if after and (best == NONE or values[i] > values[best]):
+            best = i
+    return best

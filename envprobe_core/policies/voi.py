@@ -1,0 +1,429 @@
+"""VoI (ours): a policy that weighs what an answer is expected to gain against the step it costs.
+
+Of every field it believes the last value with evidence, and holds the chance that this is still so: a field
+changes at an unknown moment, at a rate (its hazard) that fields of one kind share. The rates are learned from
+the episode: how often had a value that was evident changed when it was seen again? The form of the dynamics
+is in the paper's Section 6.1, the task graph is given to policies where the protocol says so; gold is never
+asked for.
+
+The weight lambda sets what is measured: U = lambda A_H + (1 - lambda) success. There are three reasons to
+probe: the answer repairs a belief that would be wrong at the end; the plan hangs on a field that may have
+changed; the agent waits because it believes the task done, and no evidence says so.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from envprobe_core.engine.compiling import by_world, compiled
+from envprobe_core.engine.records import LONGEST_HORIZON, NONE, UNKNOWN, WAIT, fill
+from envprobe_core.engine.sets import has, plus
+from envprobe_core.worlds import RULES, graphnav, values
+from envprobe_core.worlds.base import DROP_PROBABILITY
+
+PRIOR_CHANGES, PRIOR_STEPS = 0.5, 5.0  # as if half a change had been seen in five steps, before any is
+MUCH = 1e9  # steps watched, as if: a hazard that is given is never corrected
+PACE = 0.6  # the share of task actions taken to bring the goal one action nearer
+SETTLED = 0.5  # how much of a derived belief's gain an answer about its premise is credited with
+THINGS, LOCKS = KINDS = 0, 1  # of fields that change by themselves: tools, objects or keys; doors or edges
+FURTHEST = 20  # actions to a goal
+
+
+def finish_chances():
+    """Return the chance to do m actions in l steps, [l, m], where a step does one with chance PACE."""
+    chance = np.zeros((LONGEST_HORIZON + 1, FURTHEST + 1))
+    chance[:, 0] = 1.0
+    for left in range(1, LONGEST_HORIZON + 1):
+        chance[left, 1:] = PACE * chance[left - 1, :-1] + (1.0 - PACE) * chance[left - 1, 1:]
+    return chance
+
+
+FINISH = finish_chances()
+
+
+@compiled
+def forget(world, task, evidence, given_rate):
+    """Start an episode with nothing but what can never change; a negative rate is one to be learned."""
+    fill(evidence.value, UNKNOWN)
+    fill(evidence.chance, 0.0)
+    fill(evidence.since, 0)
+    fill(evidence.watched, 0)
+    fill(evidence.changes, PRIOR_CHANGES if given_rate < 0.0 else given_rate * MUCH)
+    fill(evidence.steps, PRIOR_STEPS if given_rate < 0.0 else MUCH)
+    evidence.started = evidence.done = 0
+    if world.knows_graph:
+        study(world, task, evidence)
+
+
+@compiled
+def watch(world, task, evidence, table, observation, told, answer):
+    """Take in the answer about the field `told`, the world's step and what is seen; at first the table."""
+    changed = NONE
+    if evidence.started:
+        if told != NONE:
+            hear(world, task, evidence, told, answer)
+        if observation.fresh:
+            let_pass(world, task, evidence)
+        changed = touched(world, observation.action)
+        prove(world, evidence, observation)
+    else:
+        evidence.started = 1
+        learn(world, task, evidence, table.value, NONE)
+    learn(world, task, evidence, observation.value, changed)
+    if observation.fresh:
+        miss(world, evidence, observation)
+    derive(world, task, evidence)
+    if evidence.value[goal(world)] == done_value(world, task):
+        evidence.done = 1
+
+
+@compiled
+def weigh_up(world, task, evidence, table, sight, place, weight, paced):
+    """Weigh what will be right at the end and what the plan needs now; say whether to probe `sight.first`."""
+    left, waits = sight.horizon - sight.step, sight.action == WAIT
+    sure, to_go, fading, luck, thing, saved = prospect(world, task, evidence, place)
+    now, later = FINISH[left, to_go], FINISH[left - 1, to_go]
+    step = sure * ((now - later) + fading * later) + (1.0 - sure) * luck  # what it is worth in task success
+    if evidence.done:
+        step = 0.0
+    held_back = weight / world.fields  # what a probe kept for the end can repair: one field
+
+    late = need = restore = -1.0
+    best = most_to_gain(world, task, evidence, table, left)
+    if not paced or left <= sight.budget - sight.used:  # earlier, waiting gains more
+        late = weight * evidence.gain[best] / world.fields - (1.0 - weight) * (0.0 if waits else step)
+    if not waits:
+        need = (1.0 - weight) * (step * (saved - 1.0)) - held_back
+    elif waits_in_error(world, task, evidence, table):
+        restore = (1.0 - weight) * later - held_back
+
+    sight.highest, sight.first = max(late, need, restore), best
+    if restore > 0.0:
+        sight.first = goal(world)
+    elif need > 0.0:
+        sight.first = thing
+    return late >= 0.0 or need > 0.0 or restore > 0.0
+
+
+# the change-point belief
+
+
+@compiled
+def rate(evidence, kind):
+    """Return the hazard of a kind: changes seen over steps watched."""
+    return evidence.changes[kind] / evidence.steps[kind]
+
+
+@compiled
+def mean_wait(evidence, kind):
+    """Return the mean number of steps between changes, by what is known so far."""
+    return evidence.steps[kind] / evidence.changes[kind] if evidence.changes[kind] > 0.0 else np.inf
+
+
+@compiled
+def let_pass(world, task, evidence):
+    """Let the world move once: a change leads away, or by luck back."""
+    for kind in KINDS:
+        hazard, returns = rate(evidence, kind), landing(world, kind)
+        for field in fields_of(world, kind):
+            value, chance = evidence.value[field], evidence.chance[field]
+            if value != UNKNOWN and loose(world, task, kind, field, value):
+                back = (1.0 - chance) * (hazard * returns)
+                evidence.chance[field] = chance * (1.0 - hazard) + back
+    for field in range(world.fields):
+        evidence.since[field] += 1
+
+
+@compiled
+def learn(world, task, evidence, value, changed):
+    """Take in the values that are known, and count changes but for the field that the own action changed."""
+    for kind in KINDS:
+        changes = steps = 0.0
+        for field in fields_of(world, kind):
+            if value[field] != UNKNOWN and field != changed:
+                more = compare(world, task, evidence, kind, field, value[field])
+                changes, steps = changes + more[0], steps + more[1]
+        count(evidence, kind, changes, steps)
+    for field in range(world.fields):
+        if value[field] != UNKNOWN:
+            note(evidence, field, value[field])
+
+
+@compiled
+def hear(world, task, evidence, field, value):
+    """Take in the answer of a probe."""
+    for kind in KINDS:
+        if field in fields_of(world, kind):
+            changes, steps = compare(world, task, evidence, kind, field, value)
+            count(evidence, kind, changes, steps)
+    note(evidence, field, value)
+
+
+@compiled
+def compare(world, task, evidence, kind, field, value):
+    """Return what seeing a field again tells of its kind: changes, one or none, and steps watched."""
+    held, since = evidence.value[field], evidence.since[field]
+    if not evidence.watched[field] or since == 0 or not loose(world, task, kind, field, held):
+        return 0.0, 0.0
+    wait = mean_wait(evidence, kind)
+    if value != held:
+        return 1.0, min((since + 1) * 0.5, wait)
+    if landing(world, kind) == 1.0:  # what changes twice comes back: beyond the mean, a wait says no more
+        return 0.0, min(since * 1.0, wait)
+    return 0.0, since * 1.0
+
+
+@compiled
+def count(evidence, kind, changes, steps):
+    """Add to the changes seen and the steps watched."""
+    evidence.changes[kind] += changes
+    evidence.steps[kind] += steps
+
+
+@compiled
+def note(evidence, field, value):
+    """Hold a value for certain, and watch the field."""
+    evidence.value[field], evidence.chance[field] = value, 1.0
+    evidence.since[field], evidence.watched[field] = 0, 1
+
+
+@compiled
+def right(world, evidence, field, believed):
+    """Return the chance that the agent's belief about a field is right."""
+    if believed == UNKNOWN:
+        return 0.0
+    if evidence.value[field] == UNKNOWN:
+        return 1.0 / values(world, field)
+    if believed == evidence.value[field]:
+        return evidence.chance[field]
+    return (1.0 - evidence.chance[field]) / (values(world, field) - 1)
+
+
+# the gain of an answer
+
+
+@compiled
+def most_to_gain(world, task, evidence, table, left):
+    """Write into `gain` what each answer is expected to repair by the end; return the first best field."""
+    gain = evidence.gain
+    for field in range(world.fields):
+        gain[field] = 1.0 - right(world, evidence, field, table.value[field])
+    for kind in KINDS:
+        stays = power(1.0 - rate(evidence, kind), left)
+        for field in fields_of(world, kind):
+            if loose(world, task, kind, field, evidence.value[field]):
+                gain[field] *= stays
+    spread(world, task, gain)
+    best = 0
+    for field in range(1, world.fields):
+        if gain[field] > gain[best]:
+            best = field
+    return best
+
+
+@compiled
+def waits_in_error(world, task, evidence, table):
+    """Say whether a waiting agent believes the task done, and no evidence says so."""
+    believed = table.value[goal(world)] == done_value(world, task)
+    return believed and not evidence.done and evidence.since[goal(world)] > 0
+
+
+@compiled
+def power(base, exponent):
+    """Raise to a whole power by repeated squaring: only multiplications, in one order."""
+    result = 1.0
+    while exponent > 0:
+        if exponent & 1:
+            result = result * base
+        base = base * base
+        exponent >>= 1
+    return result
+
+
+# what anybody may know of tools: loaded ones may unload, all else follows from what was called and is loaded
+
+
+@compiled
+def loose_tool(world, task, kind, field, value):
+    """Say whether a field could change by itself if it had this value: a loaded tool, the target aside."""
+    return value == 1 and field < world.tools - 1
+
+
+@compiled
+def prove_complete(world, evidence, observation):
+    """A valid call proves its tool complete."""
+    if observation.valid and observation.action >= 0:
+        note(evidence, 2 * world.tools + observation.action, 1)
+
+
+@compiled
+def derive_dependencies(world, task, evidence):
+    """Dependencies are satisfied if all prerequisites are loaded: multiply their chances."""
+    for tool in range(world.tools if world.knows_graph else 0):
+        ready = 1.0
+        for other in range(tool):
+            if has(task.needs[tool], other):
+                ready *= chance_loaded(evidence, other)
+        evidence.value[world.tools + tool] = ready >= 0.5
+        evidence.chance[world.tools + tool] = ready if ready >= 0.5 else 1.0 - ready
+
+
+@compiled
+def chance_loaded(evidence, tool):
+    """Return the chance that a tool is loaded."""
+    if evidence.value[tool] == UNKNOWN:
+        return 0.5
+    return evidence.chance[tool] if evidence.value[tool] == 1 else 1.0 - evidence.chance[tool]
+
+
+@compiled
+def credit_premises(world, task, gain):
+    """An answer about a tool lets the agent settle anew the dependencies of the tools that need it."""
+    for tool in range(1, world.tools if world.knows_graph else 0):
+        for other in range(tool):
+            if has(task.needs[tool], other):
+                gain[other] += SETTLED * gain[world.tools + tool]
+
+
+@compiled
+def tools_missing(world, task, evidence, place):
+    """Count the needed tools that are not loaded; without the graph go for the next action."""
+    missing, needed = 0, plus(0, world.tools - 1)
+    for tool in range(world.tools - 1, -1, -1):  # a tool comes after its prerequisites
+        if has(needed, tool) and evidence.value[tool] != 1:
+            missing, needed = missing + 1, needed | task.needs[tool]
+    return certain(missing if world.knows_graph else 1)
+
+
+@compiled
+def certain(to_go):
+    """Return the prospect of a plan that hangs on nothing: it can be carried out, no answer saves a step."""
+    return 1.0, to_go, 0.0, 0.0, 0, 0.0
+
+
+# what anybody may know of places: things drift while nobody holds them, locks flip where there is a key
+
+
+@compiled
+def loose_in_place(world, task, kind, field, value):
+    """Say whether a field could change by itself if it had this value."""
+    if kind == THINGS:
+        return value != places(world)
+    return not world.knows_graph or key_of(world, task, field) != NONE
+
+
+@compiled
+def landing_in_place(world, kind):
+    """Return the chance that a change leads back to the value that stood before."""
+    return 1.0 / places(world) if kind == THINGS else 1.0
+
+
+@compiled
+def note_open(world, task, evidence):
+    """A door or edge without a key is open for good."""
+    for field in fields_of(world, LOCKS):
+        if key_of(world, task, field) == NONE:
+            evidence.value[field], evidence.chance[field] = 0, 1.0
+
+
+@compiled
+def miss_here(world, evidence, observation):
+    """Doubt, by Bayes' rule, what lies here by the evidence and is not seen, unless it is overlooked."""
+    changes = steps = 0.0
+    overlooking = DROP_PROBABILITY if world.drop > 0 else 0.0
+    for field in fields_of(world, THINGS):
+        if evidence.value[field] == observation.place and observation.value[field] == UNKNOWN:
+            overlooked = evidence.chance[field] * overlooking
+            total = overlooked + (1.0 - evidence.chance[field])
+            doubted = overlooked / total if total > 0.0 else 0.0
+            if evidence.watched[field]:
+                gone = 1.0 - doubted
+                changes += gone
+                steps += gone * min((evidence.since[field] + 1) * 0.5, mean_wait(evidence, THINGS))
+            evidence.chance[field], evidence.watched[field] = doubted, 0
+    count(evidence, THINGS, changes, steps)
+
+
+@compiled
+def fetch(world, task, evidence, place):
+    """Compare the walk to where the goal object was last, and a search if it is gone, with an answer.
+
+    A search is taken to last as many steps as there are rooms; an answer leads to a room at the mean
+    distance, if the object is still there on arrival.
+    """
+    rooms, thing, where = world.rooms, world.goal, evidence.value[world.goal]
+    hazard = rate(evidence, THINGS) if loose(world, task, THINGS, thing, where) else 0.0
+    distance, sure = 0, 0.0  # of what is held, and of what was never seen
+    if 0 <= where < rooms:
+        distance, sure = abs(where - place), evidence.chance[thing]
+
+    beyond = rooms - 1 - place
+    total = place * (place + 1) + beyond * (beyond + 1)  # twice the distances to all rooms, summed
+    mean = total / (2.0 * rooms)
+    there = power(1.0 - hazard, (total + rooms) // (2 * rooms))
+    told = there * (mean + 1.0) + (1.0 - there) * (mean + rooms)
+    saved = (1.0 - sure) * ((distance + rooms) - told)
+    return sure * power(1.0 - hazard, distance), distance + 1, hazard, 1.0 / rooms, thing, saved
+
+
+@compiled
+def walk(world, task, evidence, place):
+    """The way to the target is at least as long as over open edges; walking shows what a probe would."""
+    return certain(evidence.distance[place] if world.knows_graph else 1)
+
+
+@compiled
+def study_graph(world, task, evidence):
+    """Note which edges are open for good, and measure every node's distance to the target over all edges."""
+    note_open(world, task, evidence)
+    graphnav.search(task, graphnav.all_edges(world), task.target, graphnav.NOWHERE)
+    evidence.distance[task.target] = 0
+    for number in range(1, world.nodes):  # in the order in which they were reached
+        node = task.scratch.queue[number]
+        evidence.distance[node] = evidence.distance[task.scratch.came_from[node]] + 1
+
+
+# what differs by world
+
+
+@compiled
+def fields_of(world, kind):
+    """Return the fields of a kind."""
+    return range(bounds(world)[kind], bounds(world)[kind + 1])
+
+
+@compiled
+def nothing(world, task, other):
+    """Do nothing: there is nothing of this sort in this world."""
+
+
+def _of(tools, rooms, graph):
+    return by_world({RULES["tooldag"]: tools, RULES["objectstate"]: rooms, RULES["graphnav"]: graph})
+
+
+bounds = _of(  # where the fields of each kind begin, and where the last end
+    lambda world: (0, world.tools, world.tools),
+    lambda world: (0, world.objects, world.held),
+    lambda world: (1, 1 + world.keys, world.fields),
+)
+goal = _of(lambda world: world.fields - 1, lambda world: world.held + world.goal, lambda world: 0)
+done_value = _of(lambda world, task: 1, lambda world, task: 1, lambda world, task: task.target)
+places = _of(lambda world: 1, lambda world: world.rooms, lambda world: world.nodes)
+key_of = _of(
+    lambda world, task, field: NONE,
+    lambda world, task, field: task.key_of_door[field - world.objects],
+    lambda world, task, field: task.key_of_edge[field - 1 - world.keys],
+)
+touched = _of(  # the field that the own action may have changed, or NONE
+    lambda world, action: max(action, NONE),
+    lambda world, action: (action - world.pick) % world.held if action >= world.pick else NONE,
+    lambda world, action: 1 + action - world.nodes if action >= world.nodes else NONE,
+)
+loose = _of(loose_tool, loose_in_place, loose_in_place)
+landing = _of(lambda world, kind: 0.0, landing_in_place, landing_in_place)
+study = _of(nothing, note_open, study_graph)
+prove = _of(prove_complete, nothing, nothing)
+miss = _of(nothing, miss_here, miss_here)
+derive = _of(derive_dependencies, nothing, nothing)
+spread = _of(credit_premises, nothing, nothing)
+prospect = _of(tools_missing, fetch, walk)

@@ -1,0 +1,115 @@
+"""The engine does what `tests/golden/` keeps: every cell by digests, some episodes value by value."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from golden.cells import (
+    DECISIONS,
+    MEASURED,
+    RECORDED,
+    STATES,
+    canonical,
+    digest,
+    read_cell,
+    read_episodes,
+    read_rows,
+)
+
+from envprobe_core.engine.recording import Columns
+from envprobe_core.engine.running import measure, record
+from envprobe_core.policies import POLICIES
+from envprobe_core.worlds import WORLDS, make_world
+
+ROWS, EPISODES = read_rows(), read_episodes()
+TESTS = Path(__file__).parent
+
+
+def named(row: dict[str, str]) -> str:
+    return " ".join(value for name, value in row.items() if name not in ("recorded", "measured"))
+
+
+def measured(row: dict[str, str], columns: Columns) -> str:
+    """Return the digest of measures, as the episode table has them."""
+    cell, seeds = read_cell(row)
+    sizes = {
+        "n_fields": make_world(cell.world, cell.regime, cell.protocol).fields,
+        "horizon": cell.regime.horizon,
+    }
+    constants = {name: np.full(len(seeds), size) for name, size in sizes.items()}
+    return digest({"seed": seeds} | constants | columns, MEASURED)
+
+
+def disagreements(episode: dict[str, Any]) -> Iterator[str]:
+    """Run an episode that was kept whole; say where it differs, the earliest first."""
+    cell, seeds = read_cell(episode["row"])
+    made = record(cell, seeds[:1])
+    found = []
+    for name, kind in RECORDED.items():
+        kept = np.array(episode["parts"][name], dtype=kind)  # null is NaN
+        now = canonical(getattr(made, name)[0], kind)
+        if kept.shape != now.shape:
+            yield f"{name}: shape {kept.shape} kept, {now.shape} now"
+            continue
+        same = (kept == now) | ((kept != kept) & (now != now))
+        for place in map(tuple, np.argwhere(~same).tolist()):
+            found.append((place[:1], list(RECORDED).index(name), name, place, kept[place], now[place]))
+    for _, _, name, place, was, now in sorted(found):
+        axes = ", field ".join(map(str, place))
+        yield f"{name}{' at t = ' * bool(place)}{axes}: {was} kept, {now} now"
+
+
+def test_everything_is_there() -> None:
+    cells = [(row["policy"], row["world"]) for row in ROWS]
+    assert len(cells) == len({named(row) for row in ROWS}) == 1998
+    assert {cells.count(pair) for pair in product(POLICIES, WORLDS)} == {37}
+    assert len(EPISODES) == 41
+    assert all(episode["row"] in ROWS for episode in EPISODES)
+    assert {*STATES, *DECISIONS, "score", "steps", "success"} == set(RECORDED)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_cell_is_what_it_was(policy: str, world: str) -> None:
+    changed = []
+    for row in [row for row in ROWS if (row["policy"], row["world"]) == (policy, world)]:
+        cell, seeds = read_cell(row)
+        made = record(cell, seeds)
+        recorded = digest({name: getattr(made, name) for name in RECORDED}, RECORDED)
+        digests = recorded, measured(row, made.measures), measured(row, measure(cell, seeds))
+        if digests != (row["recorded"], row["measured"], row["measured"]):
+            changed.append(named(row))
+    assert not changed
+
+
+@pytest.mark.parametrize("number", range(len(EPISODES)))
+def test_an_episode_is_what_it_was(number: int) -> None:
+    found = list(disagreements(EPISODES[number]))
+    assert not found, f"{named(EPISODES[number]['row'])}: {len(found)} values differ, first {found[:5]}"
+
+
+def test_plain_python_does_what_compiled_code_does() -> None:
+    """Without Numba: the same values; and an index that is out of bounds raises an error there."""
+    script = """
+from test_golden_engine import EPISODES, disagreements
+from envprobe_core.engine import driving
+assert type(driving.run).__name__ == "function", "it would be compiled"
+for number, episode in enumerate(EPISODES):
+    for line in disagreements(episode):
+        print(f"episode {number}: {line}")
+"""
+    folders = os.pathsep.join([str(TESTS), str(TESTS.parent)])
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": folders},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
