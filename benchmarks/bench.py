@@ -194,7 +194,7 @@ class Bench:
     def from_the_shell(self) -> None:
         """Run a million episodes of tools as a user would: growth from a tenth of them, and all cores."""
         small = self.shell(ROOT, f"0:{MILLION // 10}")
-        self.told("a hundred thousand", small)
+        self.told("a hundred thousand episodes of tools from the shell", small)
         if self.quick:
             return
         large = self.shell(ROOT, f"0:{MILLION}")
@@ -208,7 +208,7 @@ class Bench:
     def told(self, what: str, found: dict[str, float]) -> None:
         """Keep what a command took."""
         line = f"{found['seconds']:.1f} s, at most {found['peak_mib']:.0f} MiB a process"
-        self.keep(f"shell, {what}", found, f"{what} episodes of tools from the shell: {line}")
+        self.keep(what, found, f"{what}: {line}")
 
     def shell(self, root: Path, seeds: str, jobs: int = 1, **more: object) -> dict[str, float]:
         """Run `envprobe run`, by default a cell of tools; seconds, processor seconds and peak memory."""

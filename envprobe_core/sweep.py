@@ -221,4 +221,3 @@ def _one_thread_a_process() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-

@@ -7,9 +7,9 @@ from dataclasses import replace
 import hypothesis.strategies as st
 import numpy as np
 
+from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.cells import Cell
 from envprobe_core.policies import POLICIES
-from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.protocols import PROTOCOLS, SWITCHES, Protocol, switch_values
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS

@@ -576,7 +576,7 @@ def test_a_run_loads_no_heavy_package(tmp_path: Path) -> None:
         "from envprobe_core.cli import main\n"
         "try:\n    main(sys.argv[1:])\n"
         "except SystemExit as end:\n    assert end.code == 0\n"
-        "heavy = {'pandas', 'scipy.stats', 'matplotlib', 'IPython', 'papermill'}\n"  # Numba loads scipy.linalg
+        "heavy = {'pandas', 'scipy.stats', 'matplotlib', 'IPython', 'papermill'}\n"  # Numba takes scipy
         "loaded = heavy & set(sys.modules)\n"
         "assert not loaded, loaded\n"
     )

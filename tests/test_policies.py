@@ -167,7 +167,10 @@ def test_self_uncertainty_of_the_public_code_asks_for_less_confidence_or_risk() 
     assert outcome(decide("self-uncertainty", confidence=edge, protocol=RELEASED)) == [None, 1]
     risky = np.array([1, 0], dtype=np.int32)
     assert outcome(decide("self-uncertainty", confidence=edge, protocol=RELEASED, risk=risky)) == [2, 1]
-    assert outcome(decide("self-uncertainty", confidence=np.minimum(edge + 50, 100), risk=risky)) == [None, None]
+    assert outcome(decide("self-uncertainty", confidence=np.minimum(edge + 50, 100), risk=risky)) == [
+        None,
+        None,
+    ]
 
 
 def test_judge_lets_a_sound_probe_stand() -> None:

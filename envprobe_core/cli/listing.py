@@ -99,6 +99,7 @@ def _doing(policy: "Policy") -> str:
 
     highest = "Probe the first highest-scored field if its score reaches the threshold (Algorithm 1)"
     periodic = "fields in turn, or the stalest as in the public code"
+    judge = "veto d = 0, force a doubted direct blocker"
     text = {
         rules.NEVER: "Never probe",
         rules.RANDOM: "Probe a uniformly drawn field with probability B/H",
@@ -106,7 +107,7 @@ def _doing(policy: "Policy") -> str:
         rules.SELF_UNCERTAINTY: "Probe the field of lowest reported confidence, if that is low enough",
         rules.SCORE: highest,
         rules.OWN: highest,
-        rules.JUDGE: "Let an embedded judge override Simple: veto d = 0, force a doubted direct blocker (ours)",
+        rules.JUDGE: f"Let an embedded judge override Simple: {judge} (ours)",
         rules.ORACLE: "Probe the first mismatched field",
         rules.ORACLE_TW: "Probe the mismatched field of greatest weight w (Section 4.2, Oracle-TW)",
         rules.REPLAY: "Probe what the schedule says, when it says so",

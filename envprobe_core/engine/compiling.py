@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numba import config, from_dtype, njit
@@ -50,9 +51,12 @@ def entry(function: Callable[..., Any]) -> Any:
         return njit(function)
     before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
     try:
-        return njit(cache=True)(function)
+        kept = njit(cache=True)(function)
     finally:
         config.CACHE_DIR = before
+    # Numba would number its files, so that two processes that write at once give two codes one name
+    kept._cache._cache_file._data_name = lambda number: f"{function.__name__}-{uuid4().hex}.nbc"
+    return kept
 
 
 def by_world(functions: dict[np.dtype, Callable[..., Any]]) -> Callable[..., Any]:
@@ -96,7 +100,7 @@ def _first_writable() -> Path | None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):
-                pass
+                os.utime(folder)  # it is in use (`_sweep`)
         except OSError:
             continue
         if folder != beside and beside.is_dir() and not any(folder.iterdir()):

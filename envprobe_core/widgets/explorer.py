@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.cells import find_profile, find_regime
 from envprobe_core.errors import InputError
 from envprobe_core.explorer.vocabulary import PROTOCOL_LINES, describe_policy, vocabulary
 from envprobe_core.figures import AMBER, DARK, GREEN, PURPLE, VERMILLION
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy
-from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.regimes import Regime
 from envprobe_core.resampling import RESAMPLES
 from envprobe_core.widgets.host import Widget
