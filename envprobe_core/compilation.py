@@ -40,8 +40,8 @@ S2 = REGIMES["S2"]
 def compile_everything() -> dict[str, float]:
     """Compile for the three worlds, in two processes; return the processor seconds of each part.
 
-    Each process has functions of its own: where two compile one function at a time, for two worlds, Numba's
-    index of that function may confuse them.
+    Each process has functions of its own: where two write Numba's index of one function at a time, the work
+    of one of them is lost.
     """
     with ProcessPoolExecutor(min(2, os.cpu_count() or 1), mp_context=get_context("spawn")) as pool:
         parts = [pool.submit(whole_runs), pool.submit(single_steps)]

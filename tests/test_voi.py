@@ -1,4 +1,4 @@
-"""VoI: its belief and prices by hand, its decisions against the twin and under any arrangement of rows."""
+"""VoI: its belief and prices by hand, its decisions under any arrangement of rows."""
 
 from dataclasses import replace
 
@@ -6,10 +6,8 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from strategies import cells, seeds
-from twinning import assert_same, simulate_cell, twin_episodes
 
-from envprobe_core.cells import Cell, make_cell
+from envprobe_core.cells import make_cell
 from envprobe_core.engine import driving
 from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.noise import level32
@@ -78,14 +76,6 @@ class Belief:
     def right(self, field: int, believed: int) -> float:
         """Return the chance that a belief of the agent's is right."""
         return right(self.episodes.setting, self.episodes.block, field, believed)
-
-
-@settings(max_examples=60, deadline=None)
-@given(cells(NAMES), seeds)
-def test_the_twin_decides_the_same(cell: Cell, some_seeds: np.ndarray) -> None:
-    engine = simulate_cell(cell, some_seeds)
-    for row, episode in enumerate(twin_episodes(cell, some_seeds, None)):
-        assert_same(engine, row, episode)
 
 
 @settings(deadline=None)

@@ -50,7 +50,7 @@ class Episodes:
             schedules: [row, step], the fields that a replayed policy probes, or NONE.
             scores_all: whether policies are asked also where the budget is spent.
         """
-        self.cell, self.seeds = cell, np.asarray(seeds, np.int64)
+        self.cell, self.seeds = cell, np.array(seeds, np.int64)
         self.setting = setting_of(cell, scores_all=scores_all, world=world)
         self.rule = NOBODY if cell.policy.score is None else Called(cell.policy.score)
         self.block = room_for_episodes(cell.world, len(self.seeds))
@@ -95,7 +95,7 @@ class Episodes:
 
 def measure(cell: Cell, seeds: Ints) -> Columns:
     """Run a cell; return a column [row] for each measure."""
-    return _run(cell, np.asarray(seeds, np.int64), keep=False)[1]
+    return _run(cell, np.array(seeds, np.int64), keep=False)[1]
 
 
 def record(cell: Cell, seeds: Ints, *, scores_all: bool = True) -> Trajectory:
@@ -106,7 +106,7 @@ def record(cell: Cell, seeds: Ints, *, scores_all: bool = True) -> Trajectory:
         seeds: [row].
         scores_all: whether the highest score is recorded also where the budget is spent.
     """
-    logs, columns = _run(cell, np.asarray(seeds, np.int64), keep=True, scores_all=scores_all)
+    logs, columns = _run(cell, np.array(seeds, np.int64), keep=True, scores_all=scores_all)
     return Trajectory.of(setting_of(cell), logs, columns)
 
 
