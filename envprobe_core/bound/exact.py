@@ -16,7 +16,7 @@ from envprobe_core.bound.optimum import Point
 from envprobe_core.bound.small import LOSSES, Setting, act, lose
 from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.running import Episodes, walk
-from envprobe_core.policies import THRESHOLD, Policy, own
+from envprobe_core.policies import THRESHOLD, Policy
 from envprobe_core.worlds.base import Floats, Ints, Mask
 
 Chooser = Callable[[Any, Ints], tuple[Ints, Ints]]
@@ -58,8 +58,7 @@ def leaves(setting: Setting, policy: Policy, threshold: float = THRESHOLD) -> Le
         threshold: its threshold, where it has one.
     """
     episodes = setting.episodes(policy, np.zeros(1), threshold)
-    decide = decider(episodes)
-    return leaves_of(episodes, lambda _, memory: (decide(), memory))
+    return leaves_of(episodes, lambda _, memory: (episodes.decide(), memory))
 
 
 def leaves_of(episodes: Episodes, choose: Chooser) -> Leaves:
@@ -82,16 +81,10 @@ def leaves_of(episodes: Episodes, choose: Chooser) -> Leaves:
     return Leaves(right.mean(axis=1), episodes.block.ended == 1, lost, kept)
 
 
-def decider(episodes: Episodes) -> Callable[[], Ints]:
-    """Return what asks the policy of the episodes for the field to probe, or NONE, [row]."""
-    score = episodes.cell.policy.score
-    return episodes.decide if score is None else lambda: own.choose(score, episodes.look(), episodes.block)
-
-
 def run(setting: Setting, policy: Policy, seeds: Ints, threshold: float = THRESHOLD) -> Trajectory:
     """Run one policy with the perfect agent, a row a seed, on what the hash draws."""
     episodes = setting.episodes(policy, seeds, threshold)
-    walk(episodes, decider(episodes))
+    walk(episodes, episodes.decide)
     return episodes.recording()
 
 

@@ -24,7 +24,7 @@ from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, mod
 from numba.np.arrayobj import populate_array
 
 from envprobe_core.engine.compiling import INTERPRETED
-from envprobe_core.engine.records import CERTAIN, FIELDS, NONE, SIGHT, STALENESS_LIMIT, UNKNOWN, new
+from envprobe_core.engine.records import CERTAIN, FIELDS, SIGHT, STALENESS_LIMIT, UNKNOWN, new
 from envprobe_core.errors import InputError
 
 Score = Callable[[Any], Any]
@@ -122,18 +122,6 @@ def checked(given: Any, sight: Any) -> Any:
     if scores.shape != (sight["fields"],) or not np.isfinite(scores).all():
         raise InputError(f"a policy must return {sight['fields']} finite scores, one a field")
     return scores
-
-
-def choose(score: Score, sights: Any, block: Any) -> Any:
-    """Ask a score function that Python calls for the field to probe, or NONE, [row]."""
-    fields = np.full(len(block), NONE)
-    for row in np.flatnonzero(block.over == 0):
-        rho = checked(score(view_of(sights[row])), sights[row])
-        first = int(np.argmax(rho))
-        sights["highest"][row] = rho[first]
-        if rho[first] >= sights["threshold"][row] and sights["used"][row] < sights["budget"][row]:
-            fields[row] = first
-    return fields
 
 
 def nobody(sight: Any) -> int:
