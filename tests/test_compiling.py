@@ -249,7 +249,8 @@ def test_editions_that_nobody_used_for_a_day_are_swept(tiny: Path) -> None:
     own = module.cache_folder()
     assert own is not None
     expected = {own.name, f"{module.OURS}young", "factor.cpython-311.pyc"}
-    assert {path.name for path in home.iterdir()} == expected
+    others = {path.name for path in home.glob("compiling.*.pyc")}  # Python's own, where it may write them
+    assert {path.name for path in home.iterdir()} - others == expected
 
 
 def test_use_keeps_an_edition(tiny: Path) -> None:
