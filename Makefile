@@ -9,7 +9,7 @@ PORT    ?= 8000
 BIN     := .venv/bin
 READY   := .venv/.installed
 MADE    := .venv/.compiled
-ENGINE  := $(shell grep -rlE '^@(compiled|entry)$$' envprobe_core --include=*.py) \
+ENGINE  := $(shell grep -rlE '^@(apart|compiled|entry)$$' envprobe_core --include=*.py) \
 	$(wildcard envprobe_core/engine/*.py envprobe_core/worlds/*.py)
 
 MAKEFLAGS += --jobs=2  # the browser and the packages install side by side

@@ -143,11 +143,11 @@ def test_the_engine_too_is_found_again() -> None:
     script = f"""
 import numpy as np
 from envprobe_core.cells import make_cell
-from envprobe_core.engine import driving
+from envprobe_core.engine import loop
 from envprobe_core.engine.running import record
 for world in {list(WORLDS)}:
     print(record(make_cell(world, "simple"), np.arange(3)).measures["digest"].tolist())
-assert len(driving.run.stats.cache_hits) == 3 and not driving.run.stats.cache_misses
+assert len(loop.run.stats.cache_hits) == 3 and not loop.run.stats.cache_misses
 """
     given = {"capture_output": True, "text": True, "timeout": 300, "cwd": PACKAGE.parent}
     done = subprocess.run([sys.executable, "-c", script], **given)
@@ -191,8 +191,7 @@ def test_an_edit_of_what_is_called_compiles_anew(tiny: Path) -> None:
 
 def test_every_engine_file_makes_the_edition(tmp_path: Path) -> None:
     package = tmp_path / "envprobe_core"
-    for folder in ("agents", "engine", "policies", "worlds"):
-        shutil.copytree(PACKAGE / folder, package / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     assert loaded(package).EDITION == compiling.EDITION
     editions = {compiling.EDITION}
     sources = [compiling.HOME / "compiling.py", *compiling.SOURCES]
@@ -206,7 +205,7 @@ def test_every_engine_file_makes_the_edition(tmp_path: Path) -> None:
     names = {source.relative_to(PACKAGE).as_posix() for source in sources}
     assert {"agents/simulated.py", "engine/loop.py", "engine/noise.py", "engine/records.py"} <= names
     assert {f"worlds/{path.name}" for path in (PACKAGE / "worlds").glob("*.py")} <= names
-    assert {"policies/rules.py", "policies/voi.py", "engine/scoring.py", "engine/driving.py"} <= names
+    assert {"policies/rules.py", "policies/voi.py", "engine/scoring.py", "engine/records.py"} <= names
 
 
 def test_where_the_package_cannot_be_written_the_cache_begins_as_its_copy(tiny: Path) -> None:

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from strategies import cells, seeds
 
 from envprobe_core.cells import Cell, make_cell
-from envprobe_core.engine import driving, records
+from envprobe_core.engine import records
+from envprobe_core.engine.loop import ADVANCE
 from envprobe_core.engine.noise import IMPULSE, INSTANCE, MUTATION, PROBE, STALENESS, VISIBLE, WRITE
 from envprobe_core.engine.recording import Trajectory, score
 from envprobe_core.engine.records import NONE, WAIT
-from envprobe_core.engine.running import Episodes, measure, record, schedules_of, walk
+from envprobe_core.engine.running import Episodes, measure, record, schedules_of, take, walk
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED
@@ -173,7 +174,7 @@ def test_policies_on_one_seed_meet_the_same_exogenous_draws(world: str) -> None:
         for run in runs:
             fork = run.block.copy()
             fork.state, fork.action = runs[0].block.state, WAIT
-            driving.advance(run.setting, fork, np.full(20, NONE), run.logs.copy())
+            take(ADVANCE, run.setting, fork, logs=run.logs.copy(), fields=np.full(20, NONE))
             moved.append((fork.state.tobytes(), fork.gold.tobytes(), fork.observation.value.tobytes()))
         assert all(one == moved[0] for one in moved)
         histories.add(len({run.block.state.tobytes() for run in runs}))

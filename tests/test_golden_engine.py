@@ -98,8 +98,8 @@ def test_plain_python_does_what_compiled_code_does() -> None:
     """Without Numba: the same values; and an index that is out of bounds raises an error there."""
     script = """
 from test_golden_engine import EPISODES, disagreements
-from envprobe_core.engine import driving
-assert type(driving.run).__name__ == "function", "it would be compiled"
+from envprobe_core.engine import loop
+assert type(loop.run).__name__ == "function", "it would be compiled"
 for number, episode in enumerate(EPISODES):
     for line in disagreements(episode):
         print(f"episode {number}: {line}")

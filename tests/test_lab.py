@@ -15,7 +15,7 @@ import yaml
 from envprobe_core import lab, notebooks
 from envprobe_core.cells import Cell, find_profile, find_regime, make_cell, parse_seeds
 from envprobe_core.cli import main
-from envprobe_core.engine import driving, running
+from envprobe_core.engine import loop, running
 from envprobe_core.engine.running import Episodes, measure, record
 from envprobe_core.errors import InputError
 from envprobe_core.figures import POLICY_STYLES
@@ -290,10 +290,10 @@ def test_a_function_is_compiled_once_until_what_it_uses_changes(monkeypatch):
 
 def test_the_engine_is_not_compiled_again_for_a_readers_policy():
     measure(Cell("tooldag", lab.policy("one")(lambda view: view.c + view.s)), np.arange(2))
-    count = len(driving.run.signatures)
+    count = len(loop.run.signatures)
     measure(Cell("tooldag", lab.policy("two")(lambda view: view.c + 2 * view.s)), np.arange(2))
     measure(Cell("tooldag", custom_policy("three", by_name)), np.arange(2))
-    assert len(driving.run.signatures) == count
+    assert len(loop.run.signatures) == count
 
 
 def scalar_division(view):

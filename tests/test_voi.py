@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 
 from envprobe_core.cells import make_cell
-from envprobe_core.engine import driving
 from envprobe_core.engine.compiling import entry
+from envprobe_core.engine.loop import BEGIN
 from envprobe_core.engine.noise import level32
 from envprobe_core.engine.records import FIELDS, NONE, UNKNOWN
-from envprobe_core.engine.running import Episodes, record, walk
+from envprobe_core.engine.running import Episodes, record, take, walk
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.policies import POLICIES, value_policy, voi
 from envprobe_core.policies.voi import FINISH, PACE, PRIOR_CHANGES, PRIOR_STEPS
@@ -196,7 +196,7 @@ def test_it_is_not_told_the_rates(world: str) -> None:
         own = replace(cell, policy=value_policy("mine", "mine", 0.5, given=given_rates))
         dirty, setting = Episodes(own, some), setting_of(own, scores_all=True, world=spoiled)
         true = dirty.setting
-        driving.begin(setting, dirty.block, some)
+        take(BEGIN, setting, dirty.block, seeds=some)
 
         def decide(dirty=dirty, setting=setting, true=true):
             dirty.setting = setting

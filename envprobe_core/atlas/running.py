@@ -24,14 +24,14 @@ from envprobe_core.cells import Cell
 from envprobe_core.claims import Claim
 from envprobe_core.cluster import scheduler_in_force
 from envprobe_core.confidence import confident_counts
-from envprobe_core.engine import driving, recording
+from envprobe_core.engine import recording
+from envprobe_core.engine.loop import WHOLE
 from envprobe_core.engine.recording import Columns, Ints, Trajectory
 from envprobe_core.engine.records import MEASURES, new
-from envprobe_core.engine.running import NO_SCHEDULE
+from envprobe_core.engine.running import NO_SCHEDULE, take
 from envprobe_core.engine.setting import room_for_episodes, room_for_logs, setting_of
 from envprobe_core.experiments import find_protocols
 from envprobe_core.policies import OF_THE_PAPER
-from envprobe_core.policies.own import NOBODY
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sweep import run_tasks
@@ -131,7 +131,7 @@ def run_profiles(
         setting = setting_of(replace(cell, profile=profile), world=made)
         logs = room_for_logs(cell.regime.horizon, len(seeds) if reporting else 1)
         schedules = NO_SCHEDULE if replayed is None else replayed[number]
-        driving.run(setting, block, seeds, logs, schedules, measures[number], NOBODY)
+        take(WHOLE, setting, block, seeds=seeds, logs=logs, schedules=schedules, measures=measures[number])
         if reporting:
             recorded = Trajectory.of(setting, logs, recording.columns_of(measures[number]))
             counted = confident_counts(recorded, cell.protocol)

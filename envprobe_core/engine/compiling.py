@@ -6,6 +6,7 @@ With NUMBA_DISABLE_JIT=1 everything below is plain Python: the same bits, and a 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import re
@@ -25,9 +26,9 @@ from numba.extending import overload
 HOME = Path(__file__).parent
 SOURCES = sorted(
     path
-    for folder in ("agents", "engine", "policies", "worlds")
-    for path in (HOME.parent / folder).glob("*.py")
-    if folder == "worlds" or re.search(rb"^@(compiled|entry)$", path.read_bytes(), re.MULTILINE)
+    for path in HOME.parent.rglob("*.py")
+    if path.parent.name == "worlds"
+    or re.search(rb"^@(apart|compiled|entry)$", path.read_bytes(), re.MULTILINE)
 )
 _TEXT = b"\0".join(path.read_bytes() for path in (Path(__file__), *SOURCES))
 EDITION = hashlib.sha256(_TEXT).hexdigest()[:16]
@@ -35,11 +36,16 @@ EDITION = hashlib.sha256(_TEXT).hexdigest()[:16]
 OURS = "envprobe-engine-"  # begins the name of every folder that is ours to sweep
 INTERPRETED = bool(config.DISABLE_JIT)
 ABOUT_SECONDS = 20  # to compile a world, on a machine of today
-INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
+INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a function that only other compiled functions call; it becomes part of them."""
+    return njit(**INNER, forceinline=True)(function)
+
+
+def apart(function: Callable[..., Any]) -> Any:
+    """Compile one that is called seldom; it stays a function of its own, as what grows compiles slowly."""
     return njit(**INNER)(function)
 
 
@@ -54,9 +60,27 @@ def entry(function: Callable[..., Any]) -> Any:
         kept = njit(cache=True)(function)
     finally:
         config.CACHE_DIR = before
+    file = kept._cache._cache_file
     # Numba would number its files, so that two processes that write at once give two codes one name
-    kept._cache._cache_file._data_name = lambda number: f"{function.__name__}-{uuid4().hex}.nbc"
+    file._data_name = lambda number: f"{function.__name__}-{uuid4().hex}.nbc"
+    save = file.save
+
+    def save_alone(signature: Any, code: Any) -> None:
+        """Add a code to the index on disk, which another process may be about to do."""
+        with _alone(folder):
+            save(signature, code)
+
+    file.save = save_alone
     return kept
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a cache folder, where the system can."""
+    with (folder / "lock").open("w") as lock:
+        with contextlib.suppress(OSError):  # some shared disks know no locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def by_world(functions: dict[np.dtype, Callable[..., Any]]) -> Callable[..., Any]:
@@ -66,7 +90,7 @@ def by_world(functions: dict[np.dtype, Callable[..., Any]]) -> Callable[..., Any
     def chosen(world: Any, *arguments: Any) -> Any:
         return functions[world.dtype](world, *arguments)
 
-    @overload(chosen, strict=False, jit_options=INNER)
+    @overload(chosen, strict=False, jit_options=INNER | {"forceinline": True})
     def choose(world: Any, *arguments: Any) -> Any:
         function = typed[world]
         return getattr(function, "py_func", function)

@@ -1,7 +1,7 @@
 """Algorithm 1: one episode, from its first observation to its end.
 
-`play` runs it with the simulated agent. Whoever has another agent, or another policy, calls `settle`,
-`decide` and `advance` one by one (`driving`): they are ordinary functions of an episode.
+`run` plays episodes with the simulated agent. Whoever has another agent, or another policy, asks it for one
+stage of a step at a time (`running.Episodes`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import numpy as np
 
 from envprobe_core import worlds
 from envprobe_core.agents import simulated as agent
-from envprobe_core.engine.compiling import compiled
+from envprobe_core.engine import scoring
+from envprobe_core.engine.compiling import apart, compiled, entry
 from envprobe_core.engine.noise import INSTANCE, MUTATION, PROBE, VISIBLE, draw, stream_keys
 from envprobe_core.engine.records import CERTAIN, NO_ACTION, NONE, STALENESS_LIMIT, UNKNOWN, WAIT, fill
 from envprobe_core.policies import rules, voi
@@ -33,18 +34,61 @@ class Switches(NamedTuple):
     scores_all: bool  # rho is wanted even where the budget is spent
 
 
-@compiled
-def play(setting, episode, log, schedule, own):
-    """Run an episode to its end (Algorithm 1); `log` [time] takes what happens."""
-    while True:
-        propose(setting, episode)  # the agent updates b_t and proposes a task action
-        if settle(setting, episode, log):
-            break
-        field = decide(setting, episode, schedule, own)  # score all fields; the gate
-        advance(setting, episode, field, log)  # probe or act; the world mutates; the agent observes
+# the stages of a step, and what comes before the first and after the last
+BEGIN, PROPOSE, SETTLE, LOOK, DECIDE, ADVANCE, REPEAT, MEASURE = (1 << stage for stage in range(8))
+TO_THE_END = PROPOSE | SETTLE | DECIDE | ADVANCE | REPEAT
+WHOLE = BEGIN | TO_THE_END | MEASURE
 
 
-@compiled
+@entry
+def run(stages, setting, block, seeds, logs, schedules, fields, measures, own):
+    """Take the episodes that are not over through some stages, to their end if these repeat (Algorithm 1).
+
+    Each row of `block`, `logs`, `schedules` and `fields` is an episode's, or one row serves all in turn.
+
+    Args:
+        stages: a sum of stages.
+        setting: the record of a cell (`setting.Setting`).
+        block: episodes, [row].
+        seeds: [row].
+        logs: [row, time], take what happens.
+        schedules: [row, step], the fields that a replayed policy probes, or no steps.
+        fields: [row], what is probed: decided here, or given to those who advance without a decision.
+        measures: [row], is filled in.
+        own: a reader's policy, compiled (`own.rule_of`), or `own.NOBODY`.
+
+    Returns:
+        The row at which a reader's policy failed, or NONE.
+    """
+    for row in range(len(seeds)):
+        place = row if len(fields) > 1 else 0
+        episode, log = block[row if len(block) > 1 else 0], logs[row if len(logs) > 1 else 0]
+        schedule = schedules[row if len(schedules) > 1 else 0]
+        if stages & BEGIN:
+            begin(setting, episode, seeds[row])
+        while not episode.over:
+            if stages & PROPOSE:
+                propose(setting, episode)  # the agent updates b_t and proposes a task action
+            if stages & SETTLE:
+                settle(setting, episode, log)
+                if episode.over:
+                    break
+            if stages & LOOK:
+                look(setting, episode, schedule)
+            if stages & DECIDE:
+                fields[place] = decide(setting, episode, schedule, own)  # score all fields; the gate
+            if stages & ADVANCE:
+                advance(setting, episode, fields[place], log)  # probe or act; the world mutates
+            if not stages & REPEAT:
+                break
+        if stages & MEASURE:
+            scoring.measure(setting, log, episode.t, episode.ended, measures[row])
+        if episode.fault:
+            return row
+    return NONE
+
+
+@apart
 def begin(setting, episode, seed):
     """Create the world of a seed; the agent looks around, and has its first beliefs."""
     world, task, state = setting.world, episode.task, episode.state
@@ -77,7 +121,7 @@ def propose(setting, episode):
 
 @compiled
 def settle(setting, episode, log):
-    """Record b_t and g_t; say whether the episode is over: at the horizon, or at a goal that ends it."""
+    """Record b_t and g_t; note whether the episode is over: at the horizon, or at a goal that ends it."""
     entry, table = log[episode.t], episode.table
     for i in range(setting.world.fields):
         entry.belief[i] = table.value[i]
@@ -88,7 +132,6 @@ def settle(setting, episode, log):
     if worlds.succeeded(setting.world, episode.task, episode.state):
         episode.ended = 1
     episode.over = episode.t == setting.protocol.horizon or (setting.protocol.stops and episode.ended == 1)
-    return episode.over == 1
 
 
 @compiled

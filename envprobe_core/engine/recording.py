@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.engine import driving, records
+from envprobe_core.engine import records, scoring
 from envprobe_core.engine.records import NONE, WAIT
 
 Ints = npt.NDArray[np.int64]
@@ -121,7 +121,7 @@ def score(setting: Any, recorded: Mapping[str, npt.NDArray[np.generic]]) -> Traj
 def scored(setting: Any, logs: Any, steps: Ints, success: Mask) -> Trajectory:
     """Score logs [row, time] of episodes that are over, and return what they hold."""
     measures = records.new(records.MEASURES, len(logs))
-    driving.measure(setting, logs, steps.astype(np.int64), success.astype(np.int64), measures)
+    scoring.measure_all(setting, logs, steps.astype(np.int64), success.astype(np.int64), measures)
     return Trajectory.of(setting, logs, columns_of(measures))
 
 

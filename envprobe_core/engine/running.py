@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from envprobe_core.cells import Cell
-from envprobe_core.engine import driving, records
+from envprobe_core.engine import loop, records
 from envprobe_core.engine.compiling import announced
 from envprobe_core.engine.recording import Columns, Ints, Trajectory, columns_of, scored
 from envprobe_core.engine.records import NONE
@@ -19,6 +19,7 @@ from envprobe_core.policies.own import NOBODY, Called, rule_of
 from envprobe_core.worlds import WORLDS, World
 
 NO_SCHEDULE = np.zeros((1, 0), np.int64)
+NO_LOGS, NO_MEASURES = room_for_logs(0, 1), records.new(records.MEASURES, 0)
 
 
 class Episodes:
@@ -57,36 +58,43 @@ class Episodes:
         self.logs = room_for_logs(cell.regime.horizon, len(self.seeds))
         self.schedules = NO_SCHEDULE if schedules is None else schedules
         with announced(WORLDS[cell.world]):
-            driving.begin(self.setting, self.block, self.seeds)
+            self.take(loop.BEGIN)
+
+    def take(self, stages: int, fields: Ints | None = None) -> Ints:
+        """Take the episodes through some stages of a step; return the fields that are probed, [row]."""
+        fields = np.full(len(self.block), NONE) if fields is None else fields
+        take(
+            stages, self.setting, self.block,
+            seeds=self.seeds, logs=self.logs, schedules=self.schedules, fields=fields, rule=self.rule,
+        )  # fmt: skip
+        return fields
 
     def propose(self) -> None:
         """Let the simulated agents update their tables and propose."""
-        driving.propose(self.setting, self.block)
+        self.take(loop.PROPOSE)
 
     def settle(self) -> bool:
         """Record b_t and g_t; say whether any episode still runs."""
-        return driving.settle(self.setting, self.block, self.logs) > 0
+        self.take(loop.SETTLE)
+        return not self.block.over.all()
 
     def look(self) -> Any:
         """Fill in what a policy may see; return the sights, [row]."""
-        driving.look(self.setting, self.block, self.schedules)
+        self.take(loop.LOOK)
         return self.block.sight
 
     def decide(self) -> Ints:
         """Ask the cell's policy for the field to probe, or NONE, [row]."""
-        fields = np.full(len(self.block), NONE)
-        driving.decide(self.setting, self.block, self.schedules, self.rule, fields)
-        _raise_error(self.rule)
-        return fields
+        return self.take(loop.DECIDE)
 
     def advance(self, fields: Ints) -> None:
         """Probe a field or act, [row]; the worlds mutate; the agents observe."""
-        driving.advance(self.setting, self.block, fields, self.logs)
+        self.take(loop.ADVANCE, fields)
 
     def go_on(self) -> None:
         """Run every episode from its decision to its end."""
-        driving.go_on(self.setting, self.block, self.logs, self.schedules, self.rule)
-        _raise_error(self.rule)
+        self.advance(self.decide())
+        self.take(loop.TO_THE_END)
 
     def recording(self) -> Trajectory:
         """Score the episodes, which are over, and return what was recorded."""
@@ -120,14 +128,42 @@ def _run(
     measures = records.new(records.MEASURES, len(seeds))
     block, schedules = room_for_episodes(cell.world, 1), schedules_of(cell, seeds)
     with announced(WORLDS[cell.world]):
-        failed = driving.run(setting, block, seeds, logs, schedules, measures, rule)
-    _raise_error(rule)
+        failed = take(
+            loop.WHOLE, setting, block,
+            seeds=seeds, logs=logs, schedules=schedules, measures=measures, rule=rule,
+        )  # fmt: skip
     if failed != NONE:  # compiled code has no words for it: Python raises the reader's own error, or goes on
         assert cell.policy.score is not None
         python = Called(cell.policy.score)
         _run(cell, seeds[failed : failed + 1], keep=False, scores_all=scores_all, rule=python)
         return _run(cell, seeds, keep=keep, scores_all=scores_all, rule=python)
     return logs, columns_of(measures)
+
+
+def take(
+    stages: int,
+    setting: Any,
+    block: Any,
+    *,
+    seeds: Ints | None = None,
+    logs: Any = NO_LOGS,
+    schedules: Ints = NO_SCHEDULE,
+    fields: Ints | None = None,
+    measures: Any = NO_MEASURES,
+    rule: Any = NOBODY,
+) -> int:
+    """Take a block through some stages of a step (`loop.run`), with what these need."""
+    rows = len(block) if seeds is None else len(seeds)
+    failed = loop.run(
+        stages, setting, block,
+        np.zeros(rows, np.int64) if seeds is None else seeds,
+        logs, schedules,
+        np.full(1, NONE) if fields is None else fields,
+        measures, rule,
+    )  # fmt: skip
+    if isinstance(rule, Called) and rule.error is not None:
+        raise rule.error
+    return failed
 
 
 def walk(episodes: Episodes, decide: Callable[[], Ints]) -> None:
@@ -137,12 +173,6 @@ def walk(episodes: Episodes, decide: Callable[[], Ints]) -> None:
         if not episodes.settle():
             return
         episodes.advance(decide())
-
-
-def _raise_error(rule: Any) -> None:
-    """Raise what a reader's policy that Python calls has met."""
-    if isinstance(rule, Called) and rule.error is not None:
-        raise rule.error
 
 
 def schedules_of(cell: Cell, seeds: Ints) -> Ints:

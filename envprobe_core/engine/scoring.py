@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from envprobe_core import worlds
-from envprobe_core.engine.compiling import compiled
+from envprobe_core.engine.compiling import apart, compiled, entry
 from envprobe_core.engine.noise import U, numbered
 from envprobe_core.engine.records import NONE
 
@@ -25,7 +25,14 @@ class Scoring(NamedTuple):
     keeps_open: bool  # the agent keeps its list of open tools
 
 
-@compiled
+@entry
+def measure_all(setting, logs, steps, success, measures):
+    """Fill in the measures of recorded episodes, [row], and how right their beliefs were at each time."""
+    for row in range(len(logs)):
+        measure(setting, logs[row], steps[row], success[row], measures[row])
+
+
+@apart
 def measure(setting, log, steps, success, m):
     """Fill in the measures of a recorded episode."""
     world, scoring = setting.world, setting.scoring

@@ -14,12 +14,13 @@ import numpy.typing as npt
 
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.cells import Cell
-from envprobe_core.engine import driving, records
+from envprobe_core.engine import records
+from envprobe_core.engine.loop import WHOLE
 from envprobe_core.engine.recording import Trajectory, columns_of
+from envprobe_core.engine.running import take
 from envprobe_core.engine.setting import room_for_episodes, room_for_logs, setting_of
 from envprobe_core.explorer.episodes import Episodes, Ints, Mask, join, measure
 from envprobe_core.policies import Policy
-from envprobe_core.policies.own import NOBODY
 from envprobe_core.policies.rules import REPLAY, Rule
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
@@ -115,5 +116,5 @@ def _replay_block(place: Place, policy: Policy, seeds: Ints, schedule: Ints) -> 
         room_for_logs(place.regime.horizon, len(seeds)),
         records.new(records.MEASURES, len(seeds)),
     )
-    driving.run(setting, block, seeds, logs, schedule, measures, NOBODY)
+    take(WHOLE, setting, block, seeds=seeds, logs=logs, schedules=schedule, measures=measures)
     return measure(Trajectory.of(setting, logs, columns_of(measures)), cell)

@@ -18,8 +18,9 @@ import numpy as np
 from envprobe_core.agents.profiles import TYPICAL, AgentProfile
 from envprobe_core.agents.simulated import RISK_LOW, RISK_MEDIUM
 from envprobe_core.cells import Cell
-from envprobe_core.engine import driving
 from envprobe_core.engine.compiling import announced
+from envprobe_core.engine.loop import PROPOSE
+from envprobe_core.engine.running import take
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.errors import InputError
 from envprobe_core.llm.answers import (
@@ -136,7 +137,7 @@ def simulated_update(situation: Situation, world: World, seed: int, profile: Age
     with announced(world.title):
         take_over(setting, block, np.array([seed]))
         block.risk[:] = np.where(situation.last_worked == INVALID, RISK_MEDIUM, RISK_LOW)
-        driving.propose(setting, block)
+        take(PROPOSE, setting, block)
     entries = (
         (field, *now)
         for field, (now, was) in enumerate(zip(_rows(world, block.table), _rows(world, before), strict=True))

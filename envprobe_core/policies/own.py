@@ -85,6 +85,8 @@ class Called(WrapperAddressProtocol):
         error: what the function raised, or None.
     """
 
+    _numba_type_ = types.FunctionType(SIGNATURE)
+
     def __init__(self, score: Score) -> None:
         """Make a rule of a score function."""
         self.score = score
@@ -124,12 +126,12 @@ def checked(given: Any, sight: Any) -> Any:
     return scores
 
 
-def nobody(sight: Any) -> int:
-    """Stand in for a reader's policy where there is none."""
-    return FAILED
+def nobody(view: Any) -> Any:
+    """Stand in for a reader's policy where there is none: it is never asked."""
+    raise LookupError("there is no policy of a reader's")
 
 
-NOBODY: Any = nobody if INTERPRETED else cfunc(SIGNATURE)(nobody)
+NOBODY = Called(nobody)
 
 
 class Made(NamedTuple):

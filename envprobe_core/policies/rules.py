@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from envprobe_core.engine.compiling import compiled
+from envprobe_core.engine.compiling import apart, compiled
 from envprobe_core.engine.noise import U, choice, happens
 from envprobe_core.engine.records import NONE
 from envprobe_core.policies import voi
@@ -149,7 +149,7 @@ def self_uncertainty(policy, sight):
     return lowest < SELF_UNCERTAINTY_ALPHA
 
 
-@compiled
+@apart
 def judge(rule, sight):
     """Let an embedded judge override Simple: veto d = 0, force a doubted direct blocker (ours)."""
     score(rule, sight)
@@ -174,7 +174,7 @@ def oracle(sight, gold):
     return False
 
 
-@compiled
+@apart
 def oracle_task_weighted(sight, gold, weight):
     """Probe the wrong field of greatest weight w (Section 4.2, Oracle-TW)."""
     best = NONE

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from envprobe_core.engine.compiling import by_world, compiled
+from envprobe_core.engine.compiling import apart, by_world, compiled
 from envprobe_core.engine.records import LONGEST_HORIZON, NONE, UNKNOWN, WAIT, fill
 from envprobe_core.engine.sets import has, plus
 from envprobe_core.worlds import RULES, graphnav, values
@@ -41,7 +41,7 @@ def finish_chances():
 FINISH = finish_chances()
 
 
-@compiled
+@apart
 def forget(world, task, evidence, given_rate):
     """Start an episode with nothing but what can never change; a negative rate is one to be learned."""
     fill(evidence.value, UNKNOWN)
@@ -55,7 +55,7 @@ def forget(world, task, evidence, given_rate):
         study(world, task, evidence)
 
 
-@compiled
+@apart
 def watch(world, task, evidence, table, observation, told, answer):
     """Take in the answer about the field `told`, the world's step and what is seen; at first the table."""
     changed = NONE
@@ -77,7 +77,7 @@ def watch(world, task, evidence, table, observation, told, answer):
         evidence.done = 1
 
 
-@compiled
+@apart
 def weigh_up(world, task, evidence, table, sight, place, weight, paced):
     """Weigh what will be right at the end and what the plan needs now; say whether to probe `sight.first`."""
     left, waits = sight.horizon - sight.step, sight.action == WAIT

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from envprobe_core.engine.compiling import compiled
+from envprobe_core.engine.compiling import apart, compiled
 from envprobe_core.engine.noise import ONE, U, choice, draw, happens, level32, numbered
 from envprobe_core.engine.records import NONE, UNKNOWN, WAIT, Int, Word, add, fill, overlook, record, see
 from envprobe_core.engine.sets import has, minus, plus
@@ -118,7 +118,7 @@ def describe(regime: Regime, protocol: Protocol) -> World:
 # ways over the graph
 
 
-@compiled
+@apart
 def search(task, passable, origin, goal):
     """Search breadth-first from a node to a goal over a set of edges; return the set of nodes reached.
 
@@ -223,7 +223,7 @@ def draw_path(world, task, key):
             task.target = node
 
 
-@compiled
+@apart
 def draw_edges(world, task, key, first, pairs):
     """Join neighbours on the path, and of its other pairs of places those of the lowest draws."""
     nodes, words, place = world.nodes, task.scratch.words, task.scratch.place
@@ -266,7 +266,7 @@ def add_neighbour(task, node, other, edge):
     task.neighbours[node] += 1
 
 
-@compiled
+@apart
 def draw_locks(world, task, key, first):
     """Draw the lockable edges and number their keys."""
     words, number = task.scratch.words, 0
@@ -280,7 +280,7 @@ def draw_locks(world, task, key, first):
             number += 1
 
 
-@compiled
+@apart
 def draw_locations(world, task, state, key, first):
     """Draw where keys lie; one after the other, the key of a locked edge at reach comes to lie within it."""
     spot = first + world.edges
