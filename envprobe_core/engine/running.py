@@ -65,7 +65,8 @@ class Episodes:
         fields = np.full(len(self.block), NONE) if fields is None else fields
         take(
             stages, self.setting, self.block,
-            seeds=self.seeds, logs=self.logs, schedules=self.schedules, fields=fields, rule=self.rule,
+            seeds=self.seeds if stages & loop.BEGIN else None,  # later the block may have been forked
+            logs=self.logs, schedules=self.schedules, fields=fields, rule=self.rule,
         )  # fmt: skip
         return fields
 
