@@ -1,8 +1,42 @@
-"""EnvProbe companion: the engine behind an executable paper on probing before acting.
+"""EnvProbe companion: an executable paper on probing before acting, and the experiment behind it.
 
-The paper is *Ask the World Before Acting: Environment Probing for Calibrated Agent World Models*
-(Song and Cai). The engine runs worlds, agents and policies, one episode at a time; sweeps run
-the engine; metrics and statistics import none of them and work on frames and logs alone.
+The paper is *Ask the World Before Acting: Environment Probing for Calibrated Agent World Models* (Song and
+Cai). Eight verbs make its sections: `run` and `play` the experiment, `compare` and `summarize` episodes,
+`judge` the paper's claims, `table` and `draw` what was found, `conclude` from it. The core that they run on
+(worlds, agents, policies, engine) knows nothing of pages.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from envprobe_core.comparing import compare, summarize
+    from envprobe_core.grid import play, run
+    from envprobe_core.show.conclude import conclude, take_away
+    from envprobe_core.show.draw import draw
+    from envprobe_core.show.table import table
+    from envprobe_core.verdicts import judge
+
 __version__ = "0.1.0"
+__all__ = ["compare", "conclude", "draw", "judge", "play", "run", "summarize", "table", "take_away"]
+
+_HOMES = {
+    "run": "grid",
+    "play": "grid",
+    "compare": "comparing",
+    "summarize": "comparing",
+    "judge": "verdicts",
+    "table": "show.table",
+    "draw": "show.draw",
+    "conclude": "show.conclude",
+    "take_away": "show.conclude",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a verb when it is first used: most commands need none of them."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -135,6 +135,55 @@ def load_comparisons(
     return table.iloc[np.argsort(order, kind="stable")].reset_index(drop=True)
 
 
+TITLES = {"procedural": "tool world", "spatial": "spatial worlds", "combined": "all worlds"}
+SHORT = {"simple": "Simple", "periodic": "Periodic", "cd": "$c{+}d$", "minus-u": "$-u$"}
+
+
+def printed_rows(comparisons: pd.DataFrame) -> pd.DataFrame:
+    """Put the paper's own row before those of each comparison, as its Table 1 prints it.
+
+    Args:
+        comparisons: from `load_comparisons`.
+
+    Returns:
+        The columns of `comparisons`, with `title` (of the comparison) and `source` (protocol or *printed*).
+    """
+    import pandas as pd
+
+    empty = dict.fromkeys(
+        ("low_adjusted", "high_adjusted", "difference", "only_arm", "only_reference", "success_p_adjusted"),
+        np.nan,
+    )
+    first = comparisons.drop_duplicates("claim")
+    method, base = first["paper_method_success_pct"] / 100, first["paper_reference_success_pct"] / 100
+    paper = first.assign(
+        source="*printed*",
+        method=first["paper_method_accuracy"],
+        base=first["paper_reference_accuracy"],
+        estimate=first["paper_value"],
+        low=first["paper_low"],
+        high=first["paper_high"],
+        p=first["paper_accuracy_p"].replace(0.001, 0.0),  # printed as a bound, "p < .001"
+        success_method=method,
+        success_base=base,
+        success_estimate=100 * (method - base),
+        success_p=first["paper_success_mcnemar_p"],
+        verdict="",
+        success_verdict="",
+        **empty,
+    )
+    both = pd.concat([paper, comparisons.assign(source="`" + comparisons["protocol"] + "`")])
+    rank = both["claim"].map({name: place for place, name in enumerate(ROWS)})
+    both = both.iloc[np.argsort(rank, kind="stable")].reset_index(drop=True)
+    title = [
+        f"**{TITLES[row.stratum]}:** {SHORT[row.arm]} against {SHORT[row.reference]}"
+        for row in both.itertuples()
+    ]
+    ends = {"adjusted_low": both["low_adjusted"], "adjusted_high": both["high_adjusted"]}
+    ends |= {"estimate_low": both["low"], "estimate_high": both["high"]}
+    return both.assign(title=title, **ends)
+
+
 def _accuracy(claim: Claim, panel: Panel, resamples: int) -> dict[str, object]:
     verdict = evaluate(claim, panel, protocol=panel.protocol, profile=panel.profile, resamples=resamples)
     chosen = panel.frame[panel.frame["world"].isin(claim.worlds)]

@@ -125,6 +125,7 @@ STRATA: dict[str, tuple[str, ...]] = {
     "spatial": ("objectstate", "graphnav"),
     "combined": ("tooldag", "objectstate", "graphnav"),
 }
+STRATUM_TITLES = {"procedural": "tool world", "spatial": "spatial worlds", "combined": "all worlds"}
 
 
 def policy_title(name: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from envprobe_core.averages import mean_by
-from envprobe_core.figures import policy_title
+from envprobe_core.figures import STRATUM_TITLES, policy_title
 from envprobe_core.markup import EMPTY, FIXED, UNBROKEN, Table, bracket, number, p_value, percent, signed
 from envprobe_core.metrics import useful_probe_rate
 from envprobe_core.tables import badge, show_ledger, show_profile
@@ -26,7 +26,6 @@ __all__ = [
     "show_success",
 ]
 SHORT = {"tooldag": "tools", "objectstate": "rooms", "graphnav": "graph"}
-_TITLES = {"procedural": "tool world", "spatial": "spatial worlds", "combined": "all worlds"}
 
 
 _NAMES = {"simple": "Simple", "periodic": "Periodic", "cd": "$c{+}d$", "minus-u": "$-u$"}
@@ -34,7 +33,7 @@ _NAMES = {"simple": "Simple", "periodic": "Periodic", "cd": "$c{+}d$", "minus-u"
 
 def _comparison(row: pd.Series) -> str:
     """Name a row of the paper's table, with no break inside a policy's name."""
-    return f"**{_TITLES[row['stratum']]}:** {_NAMES[row['arm']]} against {_NAMES[row['reference']]}"
+    return f"**{STRATUM_TITLES[row['stratum']]}:** {_NAMES[row['arm']]} against {_NAMES[row['reference']]}"
 
 
 def show_gains(comparisons: pd.DataFrame) -> Table:
@@ -170,7 +169,7 @@ def _level(row: pd.Series) -> str:
     if name.startswith("success-"):
         return f"task success of {policy_title(name.removeprefix('success-'))}, tool world"
     policy, _, stratum = name.rpartition("-")
-    return f"accuracy of {policy_title(policy)}, {_TITLES[stratum]}"
+    return f"accuracy of {policy_title(policy)}, {STRATUM_TITLES[stratum]}"
 
 
 def show_information(information: pd.DataFrame) -> Table:
@@ -188,7 +187,7 @@ def show_information(information: pd.DataFrame) -> Table:
         rows.append(
             [
                 f"`{row['protocol']}`" if row["protocol"] != last else "",
-                _TITLES[row["stratum"]],
+                STRATUM_TITLES[row["stratum"]],
                 *cells,
                 f"{row['identical']} of {row['n']}",
             ]

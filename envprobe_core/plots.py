@@ -13,17 +13,13 @@ from envprobe_core.figures import (
     GROUND,
     INK,
     OTHER_DASHES,
-    POLICY_STYLES,
     PROTOCOL_DASHES,
-    STRATA,
     WORLD_TITLES,
     Drawing,
     canvas,
-    interval,
-    policy_title,
     styled,
 )
-from envprobe_core.markup import listed, number, signed
+from envprobe_core.markup import listed, number
 from envprobe_core.metrics import COLLAPSE
 from envprobe_core.paper import paper_value
 from envprobe_core.worlds import WORLDS
@@ -40,71 +36,6 @@ PRINTED_CHAINS = {  # where the paper prints the least and greatest chain length
 }
 STRATUM_WORLDS = {"procedural": "tools", "spatial": "rooms and graph", "combined": "all three worlds"}
 COMPARED = ("no-probe", "periodic", "placebo", "simple")
-
-
-@styled
-def plot_gains(comparisons: pd.DataFrame) -> Drawing:
-    """Draw the gain of Simple over Periodic in each stratum, ours under each protocol and the paper's.
-
-    Args:
-        comparisons: from `comparisons.load_comparisons`.
-    """
-    gains = comparisons[comparisons["reference"] == "periodic"]
-    strata = [name for name in STRATA if name in set(gains["stratum"])]
-    protocols = list(dict.fromkeys(gains["protocol"]))
-    figure, panels = canvas(
-        0.55 + len(strata) * (0.42 + 0.27 * (len(protocols) + 1)), rows=len(strata), sharex=True
-    )
-    told = []
-    for axes, stratum in zip(panels[:, 0], strata, strict=True):
-        rows = gains[gains["stratum"] == stratum].set_index("protocol")
-        first = rows.iloc[0]
-        interval(axes, first["paper_value"], first["paper_low"], first["paper_high"], 0, **PRINTED)
-        for place, protocol in enumerate(protocols, start=1):
-            row = rows.loc[protocol]
-            interval(axes, row["estimate"], row["low"], row["high"], place, **POLICY_STYLES["simple"].dot())
-        own = [f"{signed(rows.loc[p]['estimate'], 1)} under {p}" for p in protocols]
-        told.append(f"{stratum}: {signed(first['paper_value'], 1)} in the paper, {listed(own)}")
-        _zero(axes)
-        axes.set_title(f"{stratum} ({STRATUM_WORLDS[stratum]})", loc="left")
-        _rows(axes, ["printed", *(folded(f"ours: {name}") for name in protocols)])
-    figure.supxlabel("gain in world-state accuracy, Simple − Periodic [points]", fontsize=9.5)
-    alt = f"Gain of EnvProbe-Simple over Periodic in points, with intervals. {'; '.join(told)}."
-    return Drawing(figure, "gains", alt)
-
-
-@styled
-def plot_accuracies(grid: pd.DataFrame, summary: pd.DataFrame) -> Drawing:
-    """Draw the accuracy of No-Probe, Periodic, Placebo and Simple, a panel a world and protocol.
-
-    Args:
-        grid: episodes, for the order of protocols.
-        summary: from `averages.mean_by(grid, "accuracy", ("protocol", "world", "policy"))`.
-    """
-    protocols = list(dict.fromkeys(grid["protocol"]))
-    figure, panels = canvas(
-        1.55 * len(WORLDS) + 0.5, rows=len(WORLDS), columns=len(protocols), sharex=True, sharey=True
-    )
-    told = []
-    for across, protocol in enumerate(protocols):
-        for down, world in enumerate(WORLDS):
-            axes = panels[down, across]
-            rows = summary[(summary["protocol"] == protocol) & (summary["world"] == world)].set_index(
-                "policy"
-            )
-            for place, policy in enumerate(COMPARED):
-                row = rows.loc[policy]
-                interval(axes, row["mean"], row["low"], row["high"], place, **POLICY_STYLES[policy].dot())
-            means = [f"{policy_title(p)} {number(rows.loc[p]['mean'], 2)}" for p in COMPARED]
-            told.append(f"{WORLD_TITLES[world]} under {protocol}: {', '.join(means)}")
-            axes.grid(axis="x")
-            axes.set_title(folded(protocol) if down == 0 else "", loc="left")
-            if across == 0:
-                _rows(axes, [policy_title(policy) for policy in COMPARED])
-                axes.set_ylabel(WORLD_TITLES[world])
-    figure.supxlabel("world-state accuracy, by the protocol's own measure", fontsize=9.5)
-    alt = f"World-state accuracy of four policies with intervals. {'; '.join(told)}."
-    return Drawing(figure, "accuracies", alt)
 
 
 @styled

@@ -1,0 +1,162 @@
+"""The experiment: `run` gives a row an episode, `play` one episode step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from envprobe_core.cells import Cell, make_cell
+from envprobe_core.engine.recording import Columns
+from envprobe_core.engine.running import Episodes
+from envprobe_core.experiments import COLUMNS, Names, find_protocols, names, read_seeds
+from envprobe_core.facts import FACTS
+from envprobe_core.policies import POLICIES, TERMS, find_policy
+from envprobe_core.protocols import parse_protocol
+from envprobe_core.sweep import Seeds, Task, run_cells, run_task, score_task, simulate
+from envprobe_core.worlds import WORLDS, make_world
+
+OWN = -1  # as a budget: the regime's; as a threshold: 1.5
+
+
+def _own(value: float) -> Any:
+    """Return None, a cell's word for its own value, where a notebook's parameter says so."""
+    return None if value == OWN else value
+
+
+def run(
+    worlds: Names = tuple(WORLDS),
+    policies: Names = tuple(POLICIES),
+    regimes: Names = "S2",
+    protocols: Names = "paper observed released",
+    profiles: Names = "typical",
+    seeds: str = "default",
+    budgets: int | Sequence[int] = OWN,
+    thresholds: float | Sequence[float] = OWN,
+    facts: Names = (),
+    jobs: int = 1,
+) -> pd.DataFrame:
+    """Run every combination of what is given on the same seeds; one row an episode.
+
+    Args:
+        worlds: names, as text (`"tooldag graphnav"`) or a sequence; so for the next four.
+        policies: names.
+        regimes: names.
+        protocols: names, with or without switches turned.
+        profiles: names of agent profiles.
+        seeds: `FIRST:PAST`, or `default` for each cell's own.
+        budgets: probes an episode may spend, one number or several; -1 is the regime's own.
+        thresholds: of the policies that have one; -1 is 1.5.
+        facts: further columns, names of `FACTS`.
+        jobs: processes.
+
+    Returns:
+        The columns `experiments.COLUMNS` and those of `facts`, in the order of what is given and of seeds;
+        an onset that never comes is NaN.
+
+    Raises:
+        InputError: for an unknown name or a value that a cell refuses.
+    """
+    cells = [
+        make_cell(
+            world, policy, regime, protocol, profile, _own(budget),
+            _own(threshold) if find_policy(policy).has_threshold else None,
+        )
+        for protocol, profile, regime, world, policy, budget, threshold in product(
+            find_protocols(protocols), names(profiles), names(regimes), names(worlds), names(policies),
+            np.atleast_1d(budgets).tolist(), np.atleast_1d(thresholds).tolist(),
+        )
+    ]  # fmt: skip
+    return run_frame(cells, read_seeds(seeds), facts, jobs=jobs)
+
+
+def run_frame(
+    cells: Sequence[Cell],
+    seeds: Seeds | Sequence[Seeds] | None = None,
+    facts: Names = (),
+    *,
+    jobs: int = 1,
+) -> pd.DataFrame:
+    """Run cells, each on the seeds given or on its own; the frame of `run`."""
+    wanted = names(facts)
+    work = partial(_measured, facts=wanted) if wanted else run_task
+    table = run_cells(cells, seeds, jobs=jobs, work=work)
+    keys = pd.DataFrame([cell.key for cell in cells]).astype({"budget": np.int64, "threshold": np.float64})
+    frame = keys.iloc[table["cell"]].reset_index(drop=True)
+    frame = frame.assign(**{name: column for name, column in table.items() if name not in keys})
+    return frame[[*COLUMNS, *wanted]]
+
+
+def _measured(task: Task, facts: tuple[str, ...]) -> Columns:
+    """Run and score a task, and measure the facts of each of its cells."""
+    recording, start = simulate(task), 0
+    found: dict[str, list[np.ndarray]] = {name: [] for name in facts}
+    for piece in task.pieces:
+        part = recording.rows(slice(start, start + len(piece.seeds)))
+        start += len(piece.seeds)
+        for measure in dict.fromkeys(FACTS[name] for name in facts):
+            for name, column in measure(piece.cell, piece.seeds, part).items():
+                if name in found:
+                    found[name].append(np.asarray(column))
+    return score_task(task, recording) | {name: np.concatenate(parts) for name, parts in found.items()}
+
+
+def play(
+    world: str = "tooldag",
+    policy: str = "simple",
+    seed: int = 0,
+    regime: str = "S2",
+    protocol: str = "paper",
+    profile: str = "typical",
+    budget: int = OWN,
+    threshold: float = OWN,
+) -> pd.DataFrame:
+    """Play one episode and keep what its policy saw: a row a step and field.
+
+    Returns:
+        `t field kind` (names); `belief gold` (values, -1 unknown) and `staleness confidence` as reported;
+        the terms `c s u d`; the step's `action` (the name of the proposed task action, `wait`), `probe`
+        (whether this field is probed), `acted`, `valid` and `place`. The last step has no decision and is
+        left out.
+    """
+    cell = make_cell(
+        world, policy, regime, parse_protocol(protocol), profile, _own(budget),
+        _own(threshold) if find_policy(policy).has_threshold else None,
+    )  # fmt: skip
+    built = make_world(cell.world, cell.regime, cell.protocol)
+    episodes, width, views = Episodes(cell, np.array([seed])), built.fields, []
+    while True:
+        episodes.propose()
+        if not episodes.settle():
+            break
+        probed, sight = episodes.decide(), episodes.look()
+        views.append({term: sight[term][0, :width].copy() for term in TERMS} | {"probed": int(probed[0])})
+        episodes.advance(probed)
+    recording = episodes.recording()
+    tables = []
+    for t, view in enumerate(views):
+        action = int(recording.action[0, t])
+        tables.append(
+            pd.DataFrame(
+                {
+                    "t": t,
+                    "field": built.field_names,
+                    "kind": built.field_kinds,
+                    "belief": recording.belief[0, t],
+                    "gold": recording.gold[0, t],
+                    "staleness": recording.staleness[0, t],
+                    "confidence": recording.confidence[0, t],
+                    **{term: view[term] for term in TERMS},
+                    "action": built.action_names[action] if action >= 0 else "wait",
+                    "probe": np.arange(width) == view["probed"],
+                    "acted": recording.acted[0, t],
+                    "valid": recording.valid[0, t],
+                    "place": recording.place[0, t],
+                }
+            )
+        )
+    return pd.concat(tables, ignore_index=True)

@@ -1,0 +1,1 @@
+"""What makes a page of results: `table`, `draw` and `conclude`."""

@@ -1,0 +1,229 @@
+"""One verb for the figures of results: `draw(kind, frame, ...)` in the book's style."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from envprobe_core.figures import (
+    BLUE,
+    GREY,
+    INK,
+    OTHER_DASHES,
+    POLICY_STYLES,
+    PROTOCOL_DASHES,
+    STRATUM_TITLES,
+    WORLD_TITLES,
+    Drawing,
+    Style,
+    canvas,
+    interval,
+    policy_title,
+    styled,
+)
+from envprobe_core.markup import number
+from envprobe_core.policies import POLICIES
+
+ROW, PANEL_EDGE = 0.27, 0.62  # inches
+PLAIN = Style(BLUE, "o")
+
+
+def draw(
+    kind: str,
+    frame: pd.DataFrame,
+    name: str,
+    y: str,
+    *,
+    x: str = "",
+    panels: str = "",
+    series: str = "",
+    label: str = "",
+    across: str = "",
+    line: float | None = None,
+    limits: tuple[float, float] | None = None,
+    columns: int = 1,
+    about: str = "",
+) -> Drawing:
+    """Draw a frame; one message a figure.
+
+    Args:
+        kind: `forest` (a value with its interval a row), `curves` (a value over `x`, with its band), `bars`
+            (a value a row), `tornado` (bars by size, from zero) or `frontier` (points of `x` and `y`).
+        frame: a row an estimate; an interval stands in `<value>_low`, `<value>_high`, or `low`, `high`.
+        name: a name no other figure of the page has.
+        y: the column that holds the value.
+        x: the column of the rows (`forest`, `bars`, `tornado`), of the axis across (`curves`, `frontier`).
+        panels: a column; a panel for each of its values.
+        series: a column; a colour (policies) or a dash (protocols) for each of its values.
+        label: what the value is, with its unit.
+        across: what `x` is, where it is an axis.
+        line: where a thin line marks no difference, or a threshold.
+        limits: of the value's axis.
+        columns: panels beside each other.
+        about: what the figure shows, for those who do not see it; its numbers are added.
+    """
+    if kind not in _KINDS:
+        raise ValueError(f"unknown kind of figure {kind!r}; accepted: {', '.join(_KINDS)}")
+    return _draw(
+        _KINDS[kind], frame, name, y, x=x, panels=panels, series=series, label=label, across=across,
+        line=line, limits=limits, columns=columns, about=about,
+    )  # fmt: skip
+
+
+@styled
+def _draw(plot: Any, frame: pd.DataFrame, name: str, y: str, **how: Any) -> Drawing:
+    panels, columns = how["panels"], how["columns"]
+    groups = list(dict.fromkeys(frame[panels])) if panels else [None]
+    down = -(-len(groups) // columns)
+    tallest = max(_height(plot, frame[frame[panels] == group] if panels else frame, how) for group in groups)
+    figure, axes = canvas(
+        down * (tallest + PANEL_EDGE * (0.55 if panels else 0.2)) + 0.55,
+        rows=down, columns=columns, sharex=True, sharey=plot in (_curves, _frontier),
+    )  # fmt: skip
+    told = []
+    for panel, group in zip(axes.flat, groups, strict=False):
+        own = frame[frame[panels] == group] if panels else frame
+        words = plot(panel, own, y, how)
+        if panels:
+            panel.set_title(titled(group), loc="left")
+        told.append(f"{titled(group)}: {words}" if panels else words)
+    for panel in axes.flat[len(groups) :]:
+        panel.set_visible(False)
+    upright = plot in (_curves, _frontier)
+    (figure.supylabel if upright else figure.supxlabel)(how["label"], fontsize=9.5)
+    if upright and how["across"]:
+        figure.supxlabel(how["across"], fontsize=9.5)
+    if how["series"] and upright:
+        handles, labels = axes.flat[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(3, max(1, len(labels))))
+    return Drawing(figure, name, f"{how['about'] or how['label']}. {'; '.join(told)}.")
+
+
+def titled(value: Any) -> str:
+    """Write a name as figures show it: a world, a policy, a stratum; anything else as it is."""
+    for titles in (WORLD_TITLES, STRATUM_TITLES):
+        if value in titles:
+            return titles[value]
+    return policy_title(value) if value in POLICIES else str(value)
+
+
+def _height(plot: Any, own: pd.DataFrame, how: Any) -> float:
+    return 1.9 if plot in (_curves, _frontier) else ROW * max(2, len(own))
+
+
+def _ends(row: Any, y: str) -> tuple[float, float]:
+    for low, high in ((f"{y}_low", f"{y}_high"), ("low", "high")):
+        if low in row:
+            return row[low], row[high]
+    return np.nan, np.nan
+
+
+def _style(value: Any) -> Style:
+    return POLICY_STYLES.get(value, PLAIN)
+
+
+def _rows(axes: Axes, own: pd.DataFrame, how: Any) -> list[str]:
+    """Label the rows of a panel, the first one on top."""
+    names = [titled(value) for value in own[how["x"]]]
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    if how["line"] is not None:
+        axes.axvline(how["line"], color=INK, lw=0.8)
+    if how["limits"]:
+        axes.set_xlim(how["limits"])
+    axes.grid(axis="x")
+    return names
+
+
+def _forest(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
+    names, told = _rows(axes, own, how), []
+    for place, (name, row) in enumerate(zip(names, own.to_dict("records"), strict=True)):
+        low, high = _ends(row, y)
+        style = _style(row.get(how["series"])) if how["series"] else PLAIN
+        interval(axes, row[y], low, high, place, **style.dot())
+        told.append(f"{name} {_span(row[y], low, high)}")
+    return ", ".join(told)
+
+
+def _bars(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
+    names = _rows(axes, own, how)
+    colours = [_style(value).colour for value in own[how["series"]]] if how["series"] else BLUE
+    axes.barh(range(len(own)), own[y], height=0.62, color=colours)
+    for place, row in enumerate(own.to_dict("records")):
+        low, high = _ends(row, y)
+        if low == low:
+            axes.plot([low, high], [place, place], color=INK, lw=1.2)
+    return ", ".join(f"{name} {number(value, 2)}" for name, value in zip(names, own[y], strict=True))
+
+
+def _tornado(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
+    order = own[y].abs().sort_values(ascending=False, kind="stable").index
+    return _bars(axes, own.loc[order], y, how | {"line": 0.0})
+
+
+def _curves(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
+    told, series = [], how["series"]
+    lines = list(dict.fromkeys(own[series])) if series else [None]
+    for (value, dash), colour in zip(_dashes(lines), map(_colour, lines), strict=True):
+        curve = own[own[series] == value] if series else own
+        low, high = (
+            np.array(end) for end in zip(*(_ends(row, y) for row in curve.to_dict("records")), strict=True)
+        )
+        axes.fill_between(curve[how["x"]], low, high, color=GREY, alpha=0.3, lw=0)
+        axes.plot(curve[how["x"]], curve[y], color=colour, ls=dash, label=titled(value) if series else None)
+        seen = curve[y].dropna()
+        if len(seen):
+            who = f"{titled(value)} " if series else ""
+            told.append(f"{who}from {number(seen.iloc[0], 2)} to {number(seen.iloc[-1], 2)}")
+    if how["line"] is not None:
+        axes.axhline(how["line"], color=INK, lw=0.8, ls=(0, (1, 3)))
+    if how["limits"]:
+        axes.set_ylim(how["limits"])
+    axes.grid(axis="y")
+    return ", ".join(told)
+
+
+def _frontier(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
+    told = []
+    for row in own.to_dict("records"):
+        name, style = row[how["series"]], _style(row[how["series"]])
+        low, high = _ends(row, y)
+        error = [[max(row[y] - low, 0)], [max(high - row[y], 0)]] if low == low else None
+        axes.errorbar([row[how["x"]]], [row[y]], yerr=error, label=titled(name), **style.dot())
+        told.append(f"{titled(name)} {number(row[how['x']], 2)}, {number(row[y], 2)}")
+    best = own.sort_values(how["x"], ascending=False)
+    best = best[best[y] >= best[y].cummax()]
+    axes.plot(best[how["x"]], best[y], color=GREY, lw=0.9, zorder=0)
+    axes.grid()
+    return "; ".join(told)
+
+
+def _dashes(lines: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
+    others = iter(OTHER_DASHES * (1 + len(lines)))
+    return [
+        (
+            value,
+            PROTOCOL_DASHES[value]
+            if value in PROTOCOL_DASHES
+            else "-"
+            if value in POLICIES or value is None
+            else next(others),
+        )
+        for value in lines
+    ]
+
+
+def _colour(value: Any) -> str:
+    return _style(value).colour if value in POLICIES else INK
+
+
+def _span(value: float, low: float, high: float) -> str:
+    return number(value, 2) + (f" ({number(low, 2)} to {number(high, 2)})" if low == low else "")
+
+
+_KINDS = {"forest": _forest, "curves": _curves, "bars": _bars, "tornado": _tornado, "frontier": _frontier}
