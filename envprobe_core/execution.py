@@ -31,6 +31,7 @@ from envprobe_core.notebooks import (
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
+BOOK = "ENVPROBE_BOOK_VALUES"  # the values are the book's own: `show.conclude` looks for it
 KERNEL_ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "SOURCE_DATE_EPOCH": "0",
@@ -85,7 +86,8 @@ def run(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
         waiting.put(job)
 
     style = jobs[0].section.path.parent / "matplotlibrc"
-    with tempfile.TemporaryDirectory(prefix="envprobe-") as name, _kernel_environment(name, style):
+    own = {} if any(job.changed for job in jobs) else {BOOK: "1"}
+    with tempfile.TemporaryDirectory(prefix="envprobe-") as name, _kernel_environment(name, style, own):
         folder = Path(name)
         # imported here, and not in each thread, so that they do not race for it
         import papermill  # noqa: F401
@@ -245,10 +247,10 @@ def _clean_output(output: "NotebookNode", prefix: str) -> None:
 
 
 @contextlib.contextmanager
-def _kernel_environment(profile: str, style: Path) -> Iterator[None]:
+def _kernel_environment(profile: str, style: Path, more: dict[str, str]) -> Iterator[None]:
     """Let kernels that start inside inherit nothing that changes results."""
     before = dict(os.environ)
-    os.environ.update(KERNEL_ENVIRONMENT, IPYTHONDIR=profile, MATPLOTLIBRC=str(style))
+    os.environ.update(KERNEL_ENVIRONMENT, IPYTHONDIR=profile, MATPLOTLIBRC=str(style), **more)
     try:
         yield
     finally:

@@ -36,11 +36,17 @@ def conclude(text: str, when: Any) -> Conclusion:
 
     Args:
         text: a sentence or two, in Markdown, written by hand.
-        when: the condition; of an array or a frame's column, that it is true everywhere (and not empty).
+        when: the condition, or a function that gives it (what it asks of a protocol, world or policy that was
+            not run is not so); of an array or a frame's column, that it is true everywhere and not empty.
 
     Raises:
         ConclusionError: if the condition fails with the book's own values.
     """
+    if callable(when):
+        try:
+            when = when()
+        except LookupError:
+            when = False
     found = np.asarray(when)
     holds = bool(found.size) and bool(found.astype(bool).all())
     if not holds and os.environ.get(BOOK):
