@@ -152,7 +152,7 @@ def test_table_writes_each_column_as_its_template_says():
     ]
     assert made.rows[1] == ["", "Periodic", "−0.50 [−1.0,\u00a00.0]", "100.0%", ".040", "3,456 pairs"]
     assert made.rows[2][2] == "– –"
-    assert made.align == "llrrrl"
+    assert made.align == "llrrrr"
 
 
 @pytest.mark.parametrize("kind", ["forest", "bars", "tornado"])
