@@ -20,11 +20,8 @@ from envprobe_core.claims import load_claims, parse_claim, policy_and_budget
 from envprobe_core.claims.records import COLUMNS as CLAIM_COLUMNS
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import COLUMNS, load_grid
-from envprobe_core.intervals import percentile_interval
-from envprobe_core.medians import median_bootstrap
 from envprobe_core.notebooks import find_sections
 from envprobe_core.paper import paper_values
-from envprobe_core.resampling import resample_counts
 from envprobe_core.scoreboard import (
     KEYS,
     as_records,
@@ -34,6 +31,7 @@ from envprobe_core.scoreboard import (
     needs,
 )
 from envprobe_core.scoreboard_facts import FACTS, NOTICING, measure_facts
+from envprobe_core.statistics import median_bootstrap, percentile_interval, resample_counts
 from envprobe_core.sweep import Piece, Task, score_task, simulate
 from envprobe_core.verdicts import NOT_TESTED, VERDICTS, evaluate_all
 

@@ -30,7 +30,7 @@ from envprobe_core.sections import (
     timed,
     useful,
 )
-from envprobe_core.stats import mcnemar_exact
+from envprobe_core.statistics import mcnemar_exact
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
 from envprobe_core.verdicts import HOLDS, REVERSES
 

@@ -18,8 +18,7 @@ from envprobe_core.decomposition.hybrids import (
 )
 from envprobe_core.decomposition.running import Factorial, gains
 from envprobe_core.decomposition.shapley import interactions, pairs, restrict, shapley_values
-from envprobe_core.intervals import mean_intervals
-from envprobe_core.stats import RESAMPLES
+from envprobe_core.statistics import RESAMPLES, mean_intervals
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,9 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.claims import Claim, find_claim
-from envprobe_core.intervals import percentile_interval
-from envprobe_core.panel import NotTestableError, Panel
-from envprobe_core.stats import RESAMPLES, bootstrap_means
+from envprobe_core.claims.judge import (
+    MIN_UNITS,
+    Episodes,
+    NotTestable,
+    choose_episodes,
+    comparisons,
+    sample_of,
+)
+from envprobe_core.statistics import RESAMPLES, bootstrap_means, clustered_rate, percentile_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,29 +92,23 @@ class Counts:
         return float(self.top.sum() / self.bottom.sum())
 
 
-def measure(headline: Headline, panel: Panel, regime: str) -> Counts | None:
+def measure(headline: Headline, episodes: Episodes, regime: str) -> Counts | None:
     """Measure a headline on the episodes of one protocol; None where they cannot tell it.
 
     Args:
         headline: which figure.
-        panel: the episodes.
+        episodes: of one protocol and profile.
         regime: of the episodes.
     """
     claim = headline.about(regime)
-    reference = claim.references[0] if claim.references else None
     try:
-        sample = panel.sample(
-            claim.measures[0],
-            regime,
-            claim.worlds,
-            claim.arms,
-            reference,
-            pooled_events=claim.kind == "rate",
-        )
-    except NotTestableError:
+        sample = sample_of(claim, comparisons(claim)[0], episodes)
+    except NotTestable:
+        return None
+    if np.count_nonzero(sample.bottom) < MIN_UNITS:
         return None
     scale = 100.0 if headline.unit == "points" else 1.0
-    return Counts(scale * sample.numerators, sample.denominators, sample.worlds)
+    return Counts(scale * sample.top[:, 0], sample.bottom[:, 0], sample.worlds)
 
 
 def change(base: Counts | None, turned: Counts | None, resamples: int = RESAMPLES) -> tuple[float, ...]:
@@ -136,17 +136,15 @@ def level(figure: Counts | None, resamples: int = RESAMPLES) -> tuple[float, ...
     """Return a figure with its interval: estimate, low, high (NaN where it is missing)."""
     if figure is None:
         return (np.nan, np.nan, np.nan)
-    means = bootstrap_means(np.stack([figure.top, figure.bottom], axis=1), figure.worlds, resamples=resamples)
-    means = means[means[:, 1] > 0]
-    low, high = percentile_interval(means[:, 0] / means[:, 1])
-    return (figure.value, float(low), float(high))
+    found = clustered_rate(figure.top, figure.bottom, figure.worlds, resamples=resamples)
+    return (figure.value, found.low, found.high)
 
 
 def measure_all(frame: pd.DataFrame) -> dict[tuple[str, str], Counts | None]:
     """Measure every headline under every protocol of a frame: (protocol, claim) -> counts."""
     regime, profile = str(frame["regime"].iloc[0]), str(frame["profile"].iloc[0])
     found = {}
-    for protocol, part in frame.groupby("protocol", sort=False):
-        panel = Panel(part, protocol, profile)
-        found |= {(protocol, one.claim): measure(one, panel, regime) for one in HEADLINES}
+    for protocol in frame["protocol"].unique():
+        episodes = choose_episodes(frame, protocol=protocol, profile=profile)
+        found |= {(protocol, one.claim): measure(one, episodes, regime) for one in HEADLINES}
     return found

@@ -9,12 +9,11 @@ import numpy as np
 from envprobe_core.decomposition.shapley import shapley_values
 from envprobe_core.experiments import Names, names
 from envprobe_core.figures import STRATA
-from envprobe_core.intervals import mean_intervals
 from envprobe_core.protocol_audit.headlines import HEADLINES, Counts, change, level
 from envprobe_core.protocol_audit.running import TURNED, other_value, run_protocols, turn
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.sections.report import withheld
-from envprobe_core.stats import RESAMPLES
+from envprobe_core.statistics import RESAMPLES, mean_intervals
 
 if TYPE_CHECKING:
     import pandas as pd

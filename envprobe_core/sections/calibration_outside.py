@@ -15,7 +15,7 @@ from envprobe_core.claims import Claim
 from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names, find_protocols, names
 from envprobe_core.markup import EMPTY, Table, Text, code, counted, listed, number, percent
 from envprobe_core.scoreboard import SETTINGS_FAMILY, choose_claims, load_scoreboard_frame
-from envprobe_core.stats import RESAMPLES
+from envprobe_core.statistics import RESAMPLES
 from envprobe_core.verdicts import (
     CALIBRATED,
     HOLDS,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from envprobe_core.claims import find_claim
 from envprobe_core.markup import Table, Text, bracket, counted, signed
 from envprobe_core.regimes import REGIMES
-from envprobe_core.stats import RESAMPLES
+from envprobe_core.statistics import RESAMPLES
 from envprobe_core.tables import badge
 from envprobe_core.verdicts import HOLDS, INCONCLUSIVE, OTHER_SIZE, REVERSES, evaluate_all
 

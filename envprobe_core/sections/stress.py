@@ -25,11 +25,10 @@ from envprobe_core.figures import (
     styled,
 )
 from envprobe_core.markup import EMPTY, Table, Text, bracket, code, counted, listed, signed
-from envprobe_core.panel import NotTestableError, Panel
 from envprobe_core.regimes import REGIMES
-from envprobe_core.sections.paired import DEPLOYABLE, panels
+from envprobe_core.sections.paired import DEPLOYABLE
 from envprobe_core.sections.report import rows_from_top
-from envprobe_core.stats import RESAMPLES, Estimate, clustered_rate, contrast_bootstrap
+from envprobe_core.statistics import RESAMPLES, clustered_rate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +39,6 @@ MEASURES = {"accuracy": "accuracy", "success": "task success", "useful/probes": 
 WORLD_MARKS = {"tooldag": (BLUE, "o"), "objectstate": (VERMILLION, "D"), "graphnav": (GREEN, "s")}
 ARM, REFERENCE = "simple", "periodic"
 CLAIMED = ("S1", "S2", "S3")  # where claims ask for c+d
-FAMILY = 6
 
 
 def load_stress(
@@ -85,52 +83,52 @@ def find_gains(frame: pd.DataFrame, reference: str = "S2", resamples: int = RESA
     """
     import pandas as pd
 
-    rows = []
-    others = len(REGIMES) - 1
-    for panel in panels(frame, str(frame["profile"].iloc[0])):
+    from envprobe_core.compare import compare
+
+    strata, by = {world: (world,) for world in WORLDS}, ("protocol", "regime")
+    found = []
+    for measure in MEASURES:
+        gains = compare(frame, ARM, REFERENCE, measure, by=by, strata=strata, resamples=resamples)
+        gains = gains.rename(columns={"stratum": "world", "gain_low": "low", "gain_high": "high"})
+        found.append(gains.assign(measure=measure, n=gains["n"].where(gains["gain"].notna(), 0)))
+    order = [frame["protocol"].unique(), WORLDS, REGIMES, MEASURES]
+    keys = pd.MultiIndex.from_product(order, names=["protocol", "world", "regime", "measure"])
+    table = pd.concat(found).set_index(list(keys.names))[["n", "gain", "low", "high"]].reindex(keys)
+    table["n"] = table["n"].fillna(0).astype(int)
+    shifts = _shifts(frame, reference, resamples)
+    table[["shift", "shift_low", "shift_high"]] = [shifts.get(key, (np.nan,) * 3) for key in keys]
+    return table.reset_index()
+
+
+def _shifts(frame: pd.DataFrame, reference: str, resamples: int) -> dict[tuple[str, ...], tuple[float, ...]]:
+    """Return the gain in accuracy minus that in the reference regime, where both can be told.
+
+    Returns:
+        (protocol, world, regime, measure) -> estimate and ends of its adjusted interval, in points.
+    """
+    from envprobe_core.claims.judge import MIN_UNITS, Episodes, NotTestable, draw_sample
+
+    shifts = {}
+    for protocol, part in frame.groupby("protocol", sort=False):
+        episodes = Episodes(part)
         for world in WORLDS:
+            gaps = {}
             for regime in REGIMES:
-                for measure in MEASURES:
-                    row = {"protocol": panel.protocol, "world": world, "regime": regime, "measure": measure}
-                    found = _gain(panel, measure, regime, world, resamples)
-                    row |= dict(zip(("gain", "low", "high", "n"), _ends(found), strict=True))
-                    moved = None
-                    if measure == "accuracy" and regime != reference:
-                        moved = _shift(panel, measure, regime, reference, world, resamples, others)
-                    ends = (
-                        (np.nan,) * 3
-                        if moved is None
-                        else (moved.mean, moved.low_adjusted, moved.high_adjusted)
-                    )
-                    rows.append(row | dict(zip(("shift", "shift_low", "shift_high"), ends, strict=True)))
-    return pd.DataFrame(rows)
-
-
-def _gain(panel: Panel, measure: str, regime: str, world: str, resamples: int) -> Estimate | None:
-    try:
-        sample = panel.sample(measure, regime, (world,), (ARM,), REFERENCE)
-    except NotTestableError:
-        return None
-    return clustered_rate(100 * sample.numerators, sample.denominators, family=FAMILY, resamples=resamples)
-
-
-def _ends(found: Estimate | None) -> tuple[float, float, float, int]:
-    return (np.nan, np.nan, np.nan, 0) if found is None else (found.mean, found.low, found.high, found.n)
-
-
-def _shift(
-    panel: Panel, measure: str, regime: str, reference: str, world: str, resamples: int, family: int
-) -> Estimate | None:
-    try:
-        here, there = (
-            panel.sample(measure, name, (world,), (ARM,), REFERENCE) for name in (regime, reference)
-        )
-    except NotTestableError:
-        return None
-    first = np.repeat([True, False], [len(here.numerators), len(there.numerators)])
-    tops = 100 * np.concatenate([here.numerators, there.numerators])
-    bottoms = np.concatenate([here.denominators, there.denominators])
-    return contrast_bootstrap(tops, bottoms, first, family=family, resamples=resamples)
+                try:
+                    pairs = draw_sample(episodes, "accuracy", regime, (world,), (ARM,), REFERENCE)
+                except NotTestable:
+                    continue
+                if len(pairs.top) >= MIN_UNITS:
+                    gaps[regime] = 100 * pairs.top[:, 0]
+            there = gaps.pop(reference, None)
+            for regime, here in gaps.items() if there is not None else ():
+                both, first = np.concatenate([here, there]), np.repeat([True, False], [len(here), len(there)])
+                moved = clustered_rate(
+                    both, np.ones(len(both)), first=first, family=len(REGIMES) - 1, resamples=resamples
+                )
+                ends = (moved.mean, moved.low_adjusted, moved.high_adjusted)
+                shifts[protocol, world, regime, "accuracy"] = ends
+    return shifts
 
 
 def show_costs(gains: pd.DataFrame) -> Table:
