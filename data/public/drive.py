@@ -1,7 +1,7 @@
 """Drives the paper's public code with stub agents in the language model's place, and keeps a row an episode.
 
     git clone https://github.com/Hik289/Environment-reduce-error DIR && git -C DIR checkout 3266b54
-    .venv/bin/python tests/public_code/drive.py DIR --seeds 42:1042
+    .venv/bin/python data/public/drive.py DIR --seeds 42:1042
 
 The public code runs unmodified, by its own function for an episode; only the class that asks a language model
 is replaced, and the file that it writes steps to is replaced by a count of what the steps hold. Its
@@ -30,6 +30,15 @@ POLICIES = {
     "simple": "envprobe_simple",
     "oracle": "oracle_probe",
 }
+PRIMARY = {
+    "self-uncertainty": "self_uncertainty_probe",
+    "cd": "envprobe_simple_cd",
+    "minus-c": "envprobe_simple_minus_c",
+    "minus-s": "envprobe_simple_minus_s",
+    "minus-u": "envprobe_simple_minus_u",
+    "minus-d": "envprobe_simple_minus_d",
+}
+"""Policies that run in S2 alone, the regime of the paper's tables."""
 REGIMES = ("S1", "S2", "S3")
 LOST, LOOP = 0.3, 0.2  # of the scribe
 FAILURE_MEMORY = 5  # steps
@@ -253,7 +262,9 @@ def episodes(folder: str, world: str, regime: str, agent: str, policy: str, seed
     rows = []
     for seed in seeds:
         AGENTS[agent].random = random.Random(f"{agent} {world} {regime} {seed}")
-        cell = run_main.CellSpec("cell", WORLDS[world], regime, POLICIES[policy], 1, [seed], "fixture")
+        cell = run_main.CellSpec(
+            "cell", WORLDS[world], regime, (POLICIES | PRIMARY)[policy], 1, [seed], "fixture"
+        )
         found = run_main.run_one_episode(cell, seed, "stub", Path("steps"), Path(folder) / "errors.jsonl")
         own, count = found["episode_metrics"], Count.last
         rows.append(
@@ -290,14 +301,18 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "episodes.parquet")
     given = parser.parse_args()
     first, past = map(int, given.seeds.split(":"))
-    cells = list(product(WORLDS, REGIMES, AGENTS, POLICIES))
+    cells = list(product(WORLDS, REGIMES, AGENTS, POLICIES)) + list(product(WORLDS, ["S2"], AGENTS, PRIMARY))
+    kept = pd.read_parquet(given.out) if given.out.exists() else pd.DataFrame(columns=COLUMNS)
+    there = set(kept[["world", "regime", "agent", "policy"]].itertuples(index=False, name=None))
+    cells = [cell for cell in cells if cell not in there]
     rows: list[tuple] = []
     with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
         waiting = [pool.submit(episodes, given.folder, *cell, range(first, past)) for cell in cells]
         for cell, done in zip(cells, waiting, strict=True):
             rows += done.result()
             print(*cell, flush=True)
-    frame = pd.DataFrame(rows, columns=COLUMNS).astype({"accuracy": "float64"})
+    found = pd.DataFrame(rows, columns=COLUMNS)
+    frame = pd.concat([kept, found]) if len(kept) else found
     frame.to_parquet(given.out, compression="zstd", index=False)
 
 
