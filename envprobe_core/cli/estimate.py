@@ -39,8 +39,8 @@ def estimate(
     """
     from envprobe_core.llm.estimate import estimate as dry_run
     from envprobe_core.llm.prices import PICO, dollars
-    from envprobe_core.manifest import make_inputs
     from envprobe_core.policies import POLICIES
+    from envprobe_core.runs.inputs import make_inputs
     from envprobe_core.worlds import WORLDS
 
     options = modelling.ModelOptions(

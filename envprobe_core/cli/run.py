@@ -120,7 +120,7 @@ def run(
     """Run policies in worlds and keep every step.
 
     DIR gets episodes.parquet (a row an episode), manifest.json (inputs, versions, hashes) and
-    logs/ (a JSON object a step, a file a cell). A run that was interrupted goes on where it
+    logs/ (a row a step, a file a cell). A run that was interrupted goes on where it
     stopped; a finished one is not repeated; a folder that holds something else is left alone.
     With `--agent openai` a language model acts: every answer is stored before it is used, so that the
     same command goes on after an interruption without paying twice, and calls.jsonl says what was asked.
@@ -128,10 +128,10 @@ def run(
     and the same folder comes of it; a language model's calls are made here all the same.
     `envprobe list` names the worlds, policies, protocols, regimes and profiles.
     """
-    from envprobe_core.manifest import make_inputs
     from envprobe_core.policies import POLICIES
-    from envprobe_core.runstore import open_run
-    from envprobe_core.summary import summary_rows
+    from envprobe_core.runs.folder import open_run
+    from envprobe_core.runs.inputs import make_inputs
+    from envprobe_core.runs.summary import summary_rows
     from envprobe_core.worlds import WORLDS
 
     options = modelling.ModelOptions(
@@ -175,19 +175,11 @@ def run(
             with asking.stopped_runs():
                 summaries = asking.run_on_model(folder, options.service(asked, out))
         else:
-            from envprobe_core.running import run_missing
-
             if cluster is not None:
                 clustering.announce(cluster)
             with _lost_processes(), clustering.lost_clusters(), _progress("episodes") as show:
-                summaries = run_missing(
-                    folder,
-                    folder.missing(),
-                    jobs=jobs,
-                    batch_size=batch_size,
-                    progress=show,
-                    scheduler=cluster,
-                )
+                folder.fill(jobs=jobs, batch_size=batch_size, progress=show, scheduler=cluster)
+                summaries = folder.finish()
     rows = summary_rows(inputs.cells, summaries)
     if json:
         import orjson
@@ -208,9 +200,9 @@ def recompute(
     """Compute every measure of a run again from its step logs alone.
 
     Exit code 0 if all agree with episodes.parquet and manifest.json; 1 if some do not, each named
-    with file, line and field; 2 if a log is damaged or cut short, or there is nothing to check.
+    with file, seed, step and column; 2 if a log is damaged or cut short, or there is nothing to check.
     """
-    from envprobe_core.recompute import check_run
+    from envprobe_core.runs.recompute import check_run
 
     with _lost_processes(), _progress("logs") as show:
         report = check_run(folder, progress=show)
