@@ -10,11 +10,12 @@ import hashlib
 import platform
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
+ROOT = PACKAGE.parent
+"""The checkout: it holds `notebooks/`, `book/`, `data/` and the lock."""
 ROOTS = ("runs/folder.py",)
 """The modules whose imports, followed to the end, are the engine that a run depends on."""
 
@@ -41,84 +42,84 @@ def imports_of(text: str) -> dict[Import, str]:
     return found
 
 
-def files_reached(wanted: Iterable[Import], root: Path = PACKAGE.parent) -> list[Path]:
-    """Return the package's files that imports reach, at any depth, with the scripts that lie beside them.
+class Sources:
+    """The package's files as they stand, each read once.
 
-    Args:
-        wanted: the imports to begin with.
+    Attributes:
         root: the checkout.
     """
-    found: set[Path] = set()
-    seen: set[Import] = set()
-    waiting = list(wanted)
-    while waiting:
-        module, name = one = waiting.pop()
-        if one in seen:
-            continue
-        seen.add(one)
-        path = root.joinpath(*module.split("."))
-        parent, _, last = module.rpartition(".")
-        if parent:  # which runs before
-            waiting.append((parent, last))
-        if not path.is_dir():
-            path = path.with_suffix(".py")
-            if path.is_file():
+
+    def __init__(self, root: Path = ROOT) -> None:
+        self.root = root
+        found = (root / PACKAGE.name).rglob("*.py")
+        self._files = {".".join(path.relative_to(root).with_suffix("").parts): path for path in found}
+        self._packages = {name.rpartition(".")[0] for name in self._files}
+        self._scripts = {path: path.parent for path in (root / PACKAGE.name).rglob("*.js")}
+        self._imports: dict[Path, dict[Import, str]] = {}
+        self._hashes: dict[Path, bytes] = {}
+
+    def reached(self, wanted: Iterable[Import]) -> list[Path]:
+        """Return the files that imports reach, at any depth, with the scripts that lie beside them."""
+        found: set[Path] = set()
+        seen: set[Import] = set()
+        waiting = list(wanted)
+        while waiting:
+            module, name = waiting.pop()
+            if module not in self._packages:
+                name = ""  # all of a plain module is read
+            if (module, name) in seen:
+                continue
+            seen.add((module, name))
+            parent, _, last = module.rpartition(".")
+            if parent:  # which runs before
+                waiting.append((parent, last))
+            path = self._files.get(f"{module}.__init__" if module in self._packages else module)
+            if path is not None:
                 found.add(path)
-                waiting += _imports_of_file(path)
-            continue
-        path /= "__init__.py"
-        found.add(path)
-        if name and ((path.parent / name).is_dir() or (path.parent / f"{name}.py").is_file()):
-            waiting.append((f"{module}.{name}", ""))
-        elif path.is_file():
-            bound = _imports_of_file(path)
-            waiting += [of for of, given in bound.items() if given == name] or bound
-    scripts = {script for path in found for script in path.parent.glob("*.js")}
-    return sorted(path for path in found | scripts if path.is_file())
+            inner = f"{module}.{name}"
+            if module in self._packages and (inner in self._files or inner in self._packages):
+                waiting.append((inner, ""))
+            elif path is not None:
+                bound = self._imports_of(path)
+                chosen = [of for of, given in bound.items() if given == name]
+                waiting += chosen if chosen and module in self._packages else bound
+        folders = {path.parent for path in found}
+        return sorted(found | {script for script, folder in self._scripts.items() if folder in folders})
 
+    def _imports_of(self, path: Path) -> dict[Import, str]:
+        if path not in self._imports:
+            self._imports[path] = imports_of(path.read_text(encoding="utf-8"))
+        return self._imports[path]
 
-def _imports_of_file(path: Path) -> dict[Import, str]:
-    return _read(path, path.stat().st_mtime_ns)
-
-
-@cache
-def _read(path: Path, _changed: int) -> dict[Import, str]:
-    return imports_of(path.read_text(encoding="utf-8"))
+    def sha256(self, paths: Sequence[Path]) -> str:
+        """Return SHA-256 over the names and contents of files under the root, in the order given."""
+        total = hashlib.sha256()
+        for path in paths:
+            if path not in self._hashes:
+                self._hashes[path] = hashlib.sha256(path.read_bytes()).digest()
+            total.update(path.relative_to(self.root).as_posix().encode() + b"\0" + self._hashes[path])
+        return total.hexdigest()
 
 
 def engine_sources(roots: Sequence[str] = ROOTS) -> list[Path]:
     """Return the files that results depend on, by following imports from some: by default a run's."""
-    package = PACKAGE.name
-    return files_reached((f"{package}.{root.removesuffix('.py').replace('/', '.')}", "") for root in roots)
+    return Sources().reached(_modules(roots))
 
 
 def engine_sha256(roots: Sequence[str] = ROOTS) -> str:
     """Return SHA-256 over the names and contents of the engine's sources, as `engine_sources` finds them."""
-    return files_sha256(PACKAGE, engine_sources(roots))
+    sources = Sources()
+    return sources.sha256(sources.reached(_modules(roots)))
+
+
+def _modules(roots: Sequence[str]) -> list[Import]:
+    return [(f"{PACKAGE.name}.{root.removesuffix('.py').replace('/', '.')}", "") for root in roots]
 
 
 def package_sha256() -> str:
     """Return SHA-256 over all of the package's modules and its data: what two machines must share."""
-    root = PACKAGE.parent
-    paths = [path for path in (*PACKAGE.rglob("*.py"), *(root / "data").rglob("*")) if path.is_file()]
-    return files_sha256(root, sorted(paths))
-
-
-def files_sha256(root: Path, paths: Sequence[Path]) -> str:
-    """Return SHA-256 over the names and contents of files.
-
-    Args:
-        root: the folder; names enter the hash relative to it.
-        paths: the files, in the order in which they enter.
-    """
-    total = hashlib.sha256()
-    for path in paths:
-        total.update(path.relative_to(root).as_posix().encode() + b"\0" + _content_sha256(path))
-    return total.hexdigest()
-
-
-def _content_sha256(path: Path) -> bytes:
-    return hashlib.sha256(path.read_bytes()).digest()
+    paths = [path for path in (*PACKAGE.rglob("*.py"), *(ROOT / "data").rglob("*")) if path.is_file()]
+    return Sources().sha256(sorted(paths))
 
 
 def package_versions() -> dict[str, str]:

@@ -18,12 +18,14 @@ import pytest
 from cloudpickle import dumps
 from distributed import Client
 
-from envprobe_core import cluster, execution, notebooks
+from envprobe_core import cluster
 from envprobe_core.atlas.running import load_atlas
 from envprobe_core.cells import make_cell
 from envprobe_core.cli.clustering import chosen_scheduler, handing_out
 from envprobe_core.engine.recording import Columns
 from envprobe_core.errors import InputError
+from envprobe_core.reproduce import execution
+from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.sources import PACKAGE
 from envprobe_core.sweep import Task, run_cells, run_task
 

@@ -22,8 +22,8 @@ from envprobe_core.errors import InputError
 from envprobe_core.experiments import COLUMNS, load_grid
 from envprobe_core.intervals import percentile_interval
 from envprobe_core.medians import median_bootstrap
-from envprobe_core.notebooks import find_sections
 from envprobe_core.paper import paper_values
+from envprobe_core.reproduce.sections import find_sections
 from envprobe_core.resampling import resample_counts
 from envprobe_core.scoreboard import (
     KEYS,

@@ -9,8 +9,8 @@ import typer
 
 from envprobe_core.cli.reproduce import Parameters
 from envprobe_core.errors import InputError
-from envprobe_core.notebooks import Job, plan
-from envprobe_core.parameters import parse_assignments
+from envprobe_core.reproduce.parameters import parse_assignments
+from envprobe_core.reproduce.sections import Job, plan
 
 KEY, SOLVED, STUDENTS = "answers.md", "solved.ipynb", "exercises.ipynb"
 
@@ -59,7 +59,7 @@ def _as_text(notebook: object) -> str:
 
 
 def _execute(job: Job) -> None:
-    from envprobe_core.execution import run
+    from envprobe_core.reproduce.execution import run
 
     for outcome in run([job], 1):
         if outcome.error:

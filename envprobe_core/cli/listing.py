@@ -172,7 +172,7 @@ def profiles() -> "Table":
 
 def sections() -> "Table":
     """Return the paper's sections that have a notebook, with their titles."""
-    from envprobe_core.notebooks import find_sections
+    from envprobe_core.reproduce.sections import find_sections
 
     table = _table("sections", "name", "title")
     try:

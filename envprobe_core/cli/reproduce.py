@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from envprobe_core import book as pages
 from envprobe_core.cli.clustering import Scheduler, SchedulerFile, chosen_scheduler, handing_out
-from envprobe_core.notebooks import ROOT, Job, missing_parameters, plan
-from envprobe_core.parameters import parse_assignments
+from envprobe_core.reproduce import build as pages
+from envprobe_core.reproduce.parameters import parse_assignments
+from envprobe_core.reproduce.sections import ROOT, Job, missing_parameters, plan
 
 Parameters = Annotated[
     list[str] | None,
@@ -103,7 +103,7 @@ def _execute(names: Sequence[str], given: dict[str, str], workers: int, executed
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from envprobe_core.execution import run
+    from envprobe_core.reproduce.execution import run
 
     console = Console(highlight=False, soft_wrap=True)
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
