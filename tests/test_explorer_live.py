@@ -12,8 +12,8 @@ from test_explorer_page import HOSTILE, as_row, shown, slider
 from envprobe_core.cells import make_cell
 from envprobe_core.errors import InputError
 from envprobe_core.explorer.readings import pooled, take_readings
-from envprobe_core.notebooks import ROOT
 from envprobe_core.policies import POLICIES, custom_policy
+from envprobe_core.reproduce.sections import ROOT
 from envprobe_core.widgets.explorer import COMPARED, Explorer
 from envprobe_core.widgets.live_readings import LONGEST_HORIZON, Engine
 

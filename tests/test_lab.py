@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from envprobe_core import lab, notebooks
+from envprobe_core import lab
 from envprobe_core.cells import Cell, find_profile, find_regime, make_cell, parse_seeds
 from envprobe_core.cli import main
 from envprobe_core.engine import loop, running
@@ -21,10 +21,11 @@ from envprobe_core.errors import InputError
 from envprobe_core.figures import POLICY_STYLES
 from envprobe_core.lab import boards, drawing, exercises, guard, solutions, telling, trial
 from envprobe_core.lab import contest as contests
-from envprobe_core.notebooks import ROOT, cell_source
 from envprobe_core.policies import POLICIES, custom_policy, find_policy, own
 from envprobe_core.policies.own import View
 from envprobe_core.protocols import parse_protocol
+from envprobe_core.reproduce import sections as notebooks
+from envprobe_core.reproduce.sections import ROOT, cell_source
 from envprobe_core.sections.pareto import nondominated
 from envprobe_core.stats import paired_bootstrap
 from envprobe_core.sweep import Piece, Task, run_cells, simulate

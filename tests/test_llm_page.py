@@ -22,7 +22,7 @@ from envprobe_core.llm.replayed import ReplayedRun, join_comparisons, join_score
 from envprobe_core.llm.running import finish_in_loop
 from envprobe_core.main_tables import show_gains
 from envprobe_core.model_page import costs, exchange, results
-from envprobe_core.parameters import VOCABULARIES
+from envprobe_core.reproduce.parameters import VOCABULARIES
 from envprobe_core.scoreboard_page import as_csv, show_scoreboard
 from envprobe_core.verdicts import evaluate_all
 

@@ -20,8 +20,8 @@ from envprobe_core.claims import load_claims, parse_claim, policy_and_budget
 from envprobe_core.claims.records import COLUMNS as CLAIM_COLUMNS
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import COLUMNS, load_grid
-from envprobe_core.notebooks import find_sections
 from envprobe_core.paper import paper_values
+from envprobe_core.reproduce.sections import find_sections
 from envprobe_core.scoreboard import (
     KEYS,
     as_records,

@@ -9,7 +9,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 import envprobe_core
-from envprobe_core.notebooks import file_digest
+from envprobe_core.reproduce.sections import file_digest
 from envprobe_core.widgets.modules import MODULES, PACKAGE, embedded_json, module_text, style_sheets
 
 _WIDGET = re.compile(r'<div class="static-widget" id="[^"]*" data-module="([\w-]+)">')

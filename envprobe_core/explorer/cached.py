@@ -14,10 +14,9 @@ from typing import Any
 from envprobe_core.cells import find_profile, find_regime
 from envprobe_core.explorer.encoding import encode
 from envprobe_core.explorer.grid import run_grid
-from envprobe_core.notebooks import ROOT
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.resampling import RESAMPLES
-from envprobe_core.sources import engine_sha256
+from envprobe_core.sources import ROOT, engine_sha256
 
 FOLDER = ROOT / "book" / "_build" / "explorer"
 SOURCES = ("explorer/encoding.py",)  # with what it imports: the engine, the readings and their encoding

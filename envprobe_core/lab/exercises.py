@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envprobe_core.errors import InputError
-from envprobe_core.notebooks import ROOT, cell_source
+from envprobe_core.reproduce.sections import ROOT, cell_source
 
 NAME = "exercises"
 LEVELS = ("first steps", "understanding", "craft", "research")

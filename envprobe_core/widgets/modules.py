@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from envprobe_core.notebooks import ROOT
+from envprobe_core.sources import ROOT
 
 PACKAGE = Path(__file__).resolve().parents[1]
 STYLES = ROOT / "book" / "assets"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,8 +11,7 @@ import numpy.typing as npt
 
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Columns
-from envprobe_core.intervals import LARGE, mean_intervals, wilson
-from envprobe_core.moments import RunningMean
+from envprobe_core.intervals import LARGE, mean_intervals, normal_half_width, wilson
 
 ROW_KEYS = (
     "world",
@@ -93,42 +93,44 @@ def total_hash(cells: Sequence[Cell], hashes: Sequence[str]) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-class RunningSummary:
+class Summary:
     """A cell's row of the summary table, made in one pass over its episodes in order of seed.
 
-    No more than `LARGE` accuracies are kept: a mean over more has the normal interval, which needs none.
+    Sums are exact and take no room that grows with the episodes; of the accuracies no more than `LARGE` are
+    kept, since a mean over more has the normal interval, which needs none.
 
     Attributes:
         n: how many episodes there were.
         success: how many of them succeeded.
         censored: how many of them never collapsed.
-        means: the running means of the measures that are averaged.
     """
 
     def __init__(self) -> None:
         self.n = self.success = self.censored = 0
-        self.means = {name: RunningMean() for name in AVERAGED}
+        self._sums: dict[str, list[float]] = {name: [] for name in (*AVERAGED, "squares")}
+        self._counts = dict.fromkeys(self._sums, 0)
         self._digest = hashlib.sha256()
         self._accuracies: list[npt.NDArray[np.float64]] = []
 
     def add(self, columns: Columns) -> None:
         """Take in the cell's next episodes, in order of seed."""
         fired, onset = columns["probes"] > 0, columns["collapse_onset"]
-        averaged = {
-            name: columns[name] for name in ("accuracy", "accuracy_terminal", "accuracy_slot", "probes")
-        }
+        averaged = {name: columns[name] for name in AVERAGED if name in columns}
         averaged["useful_probe_rate"] = columns["useful"][fired] / columns["probes"][fired]
         averaged["collapse_onset"] = onset[~np.isnan(onset)]
+        averaged["squares"] = columns["accuracy"] ** 2
         for name, values in averaged.items():
-            self.means[name].add(values)
+            self._sums[name] = exact_sum([*self._sums[name], *values.tolist()])
+            self._counts[name] += len(values)
         self._digest.update(_outcomes(columns))
         self.n += len(onset)
         self.success += int(columns["success"].sum())
         self.censored += int(np.isnan(onset).sum())
-        if self.n <= LARGE:
-            self._accuracies.append(columns["accuracy"])
-        else:
-            self._accuracies.clear()
+        self._accuracies = [*self._accuracies, columns["accuracy"]] if self.n <= LARGE else []
+
+    def mean(self, name: str) -> float:
+        """Return the correctly rounded sum of a measure, divided by the number of values; NaN without any."""
+        return math.fsum(self._sums[name]) / self._counts[name] if self._counts[name] else math.nan
 
     @property
     def result_hash(self) -> str:
@@ -139,6 +141,20 @@ class RunningSummary:
     def accuracies(self) -> npt.NDArray[np.float64]:
         """Return every accuracy, [episode], where there are no more than `LARGE`."""
         return np.concatenate(self._accuracies)
+
+    def normal_interval(self) -> tuple[float, float, float]:
+        """Return the mean accuracy with the ends of its normal interval."""
+        mean = self.mean("accuracy")
+        half = float(normal_half_width(math.sqrt(max(self.mean("squares") - mean**2, 0.0)), self.n))
+        return mean, mean - half, mean + half
+
+
+def exact_sum(values: Sequence[float]) -> list[float]:
+    """Return a few numbers whose sum is exactly that of many finite ones: no order of adding moves a bit."""
+    parts: list[float] = []
+    while rest := math.fsum([*values, *(-part for part in parts)]):
+        parts.append(rest)
+    return parts
 
 
 def summarise(cells: Sequence[Cell], parts: Sequence[Columns]) -> list[Row]:
@@ -153,12 +169,12 @@ def summarise(cells: Sequence[Cell], parts: Sequence[Columns]) -> list[Row]:
     """
     summaries = []
     for part in parts:
-        summaries.append(RunningSummary())
+        summaries.append(Summary())
         summaries[-1].add(_in_order(part))
     return summary_rows(cells, summaries)
 
 
-def summary_rows(cells: Sequence[Cell], summaries: Sequence[RunningSummary]) -> list[Row]:
+def summary_rows(cells: Sequence[Cell], summaries: Sequence[Summary]) -> list[Row]:
     """Make the summary table.
 
     Accuracies have percentile intervals of the bootstrapped mean (normal ones above `LARGE` episodes),
@@ -183,21 +199,21 @@ def _in_order(columns: Columns) -> Columns:
     return {name: column[order] for name, column in columns.items()}
 
 
-def _accuracy_intervals(summaries: Sequence[RunningSummary]) -> np.ndarray:
+def _accuracy_intervals(summaries: Sequence[Summary]) -> np.ndarray:
     """Return mean, low and high end for each cell [cell, 3]; cells of one size share resamples."""
     ends = np.empty((len(summaries), 3))
     sizes = np.array([own.n for own in summaries])
     for size in np.unique(sizes):
         same = np.flatnonzero(sizes == size)
         if size > LARGE:
-            ends[same] = [summaries[index].means["accuracy"].interval()[:3] for index in same]
+            ends[same] = [summaries[index].normal_interval() for index in same]
         else:
             values = np.stack([summaries[index].accuracies for index in same], axis=1)
             ends[same] = np.stack(mean_intervals(values), axis=1)
     return ends
 
 
-def _row(cell: Cell, own: RunningSummary, accuracy: np.ndarray) -> Row:
+def _row(cell: Cell, own: Summary, accuracy: np.ndarray) -> Row:
     success = wilson(own.success, own.n)
     mean, low, high = map(_there, accuracy)
     return {
@@ -210,14 +226,14 @@ def _row(cell: Cell, own: RunningSummary, accuracy: np.ndarray) -> Row:
         "accuracy": mean,
         "accuracy_low": low,
         "accuracy_high": high,
-        "accuracy_terminal": _there(own.means["accuracy_terminal"].mean),
-        "accuracy_slot": _there(own.means["accuracy_slot"].mean),
+        "accuracy_terminal": _there(own.mean("accuracy_terminal")),
+        "accuracy_slot": _there(own.mean("accuracy_slot")),
         "task_success": success.value,
         "task_success_low": success.low,
         "task_success_high": success.high,
-        "probes": _there(own.means["probes"].mean),
-        "useful_probe_rate": _there(own.means["useful_probe_rate"].mean),
-        "collapse_onset": _there(own.means["collapse_onset"].mean),
+        "probes": _there(own.mean("probes")),
+        "useful_probe_rate": _there(own.mean("useful_probe_rate")),
+        "collapse_onset": _there(own.mean("collapse_onset")),
         "onset_censored": own.censored,
         "result_hash": own.result_hash,
     }

@@ -1,9 +1,9 @@
 """Recomputation: every measure of a run again from its step logs alone, compared with what it states.
 
-Three things can be wrong. A log is *damaged*: a line is missing, is no JSON, lacks a key, holds a
-value that cannot be, or does not fit its own check sum. A log *contradicts itself*: a probe is
-called useful whose answer equals the belief. Or log and run *disagree*: the lines give another
-measure than episodes.parquet, or another hash than manifest.json.
+Three things can be wrong. A file is *damaged*: it cannot be read, or holds a value that no run writes. A log
+*contradicts itself*: a probe is called useful whose answer equals the belief. Or a file *disagrees*: a log
+gives another measure than episodes.parquet, or another hash than manifest.json; or a file is not the one
+whose SHA-256 the manifest states.
 """
 
 from __future__ import annotations
@@ -17,19 +17,25 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.cells import Cell
-from envprobe_core.engine.recording import Columns
-from envprobe_core.engine.records import WAIT
-from envprobe_core.episodes import MEASURES, DamagedTableError, read_episodes
+from envprobe_core.engine.recording import Columns, Trajectory
+from envprobe_core.engine.records import NONE, WAIT
 from envprobe_core.errors import InputError
-from envprobe_core.logreading import DamagedLogError, LoggedEpisodes, read_log
-from envprobe_core.manifest import finished_manifest, inputs_of, log_name, new_manifest
-from envprobe_core.running import cores, spread
-from envprobe_core.runstore import EPISODES, MANIFEST, read_manifest
-from envprobe_core.summary import result_hash, total_hash
-from envprobe_core.worlds import World, make_world
+from envprobe_core.pool import cores, spread
+from envprobe_core.runs.folder import EPISODES
+from envprobe_core.runs.inputs import inputs_of
+from envprobe_core.runs.manifest import MANIFEST, finished_manifest, log_name, new_manifest, read_manifest
+from envprobe_core.runs.summary import result_hash
+from envprobe_core.runs.tables import (
+    MEASURES,
+    DamagedFileError,
+    episode_columns,
+    read_episodes,
+    read_steps,
+    sha256,
+)
 
-PROCESS_PAYS = 3000  # episodes that outweigh starting a process
-COMPARED = ("profile", "protocols", "cells", "result_hash")
+PROCESS_PAYS = 6000  # episodes that outweigh starting a process
+COMPARED = ("profile", "protocols", "cells", "sha256", "result_hash")
 
 Ints = npt.NDArray[np.int64]
 
@@ -39,7 +45,7 @@ class Report:
     """What a recomputation found.
 
     Attributes:
-        disagreements: a text each, with file, line and field.
+        disagreements: a text each, with file, seed, step and column.
         text: what was checked, in words.
     """
 
@@ -59,10 +65,12 @@ class _Log:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What one log gave: its own result hash, or its damage."""
+    """What one log gave: its name and SHA-256, its own result hash, or its damage."""
 
-    lines: int
+    name: str
+    rows: int
     disagreements: list[str]
+    sha256: str = ""
     result_hash: str = ""
     damage: str | None = None
 
@@ -84,30 +92,35 @@ def check_run(path: Path, progress: Callable[[int, int], None] | None = None) ->
     if inputs.most_logged == 0:
         raise InputError(f"{path} was run with --logs none: there are no logs to compute from")
     sizes = [len(seeds) for seeds in inputs.seeds_of_cells]
-    try:
-        table = read_episodes(path / EPISODES, inputs.cells, sizes)
-    except DamagedTableError as error:
-        raise InputError(str(error)) from None
+    blocks: list[list[Columns]] = [[] for _ in sizes]
+    for index, columns in read_episodes(path / EPISODES, EPISODES, inputs.cells, sizes):
+        blocks[index].append(columns)
+    table = [{name: np.concatenate([block[name] for block in own]) for name in MEASURES} for own in blocks]
     logs = [
         _Log(path, cell, seeds, {name: column[: len(seeds)] for name, column in stated.items()})
         for index, (cell, stated) in enumerate(zip(inputs.cells, table, strict=True))
         for seeds in [inputs.logged(index)]
     ]
     episodes, run = sum(len(log.seeds) for log in logs), sum(sizes)
-    found = _check_logs(logs, 1 + min(episodes // PROCESS_PAYS, cores() - 1), progress)
-    damages = [outcome.damage for outcome in found if outcome.damage]
+    found: dict[str, _Outcome] = {}
+    for outcome in spread(check_log, logs, 1 + min(episodes // PROCESS_PAYS, cores() - 1)):
+        found[outcome.name] = outcome
+        if progress is not None:
+            progress(len(found), len(logs))
+    outcomes = [found[log_name(log.cell)] for log in logs]
+    damages = [outcome.damage for outcome in outcomes if outcome.damage]
     if damages:
         others = f" (and {len(damages) - 1} more logs are damaged)" if len(damages) > 1 else ""
         raise InputError(damages[0] + others)
-    hashes = [outcome.result_hash for outcome in found]
-    if episodes < run:
-        hashes = [result_hash(columns) for columns in table]
+    logged = [outcome.result_hash for outcome in outcomes]
+    hashes = logged if episodes == run else [result_hash(columns) for columns in table]
+    files = {EPISODES: sha256(path, EPISODES)} | {own.name: own.sha256 for own in outcomes}
     now = new_manifest(inputs)
-    expected = finished_manifest(inputs, now, hashes, total_hash(inputs.cells, hashes))
-    disagreements = [text for outcome in found for text in outcome.disagreements]
+    expected = finished_manifest(inputs, now, hashes, files)
+    disagreements = [text for outcome in outcomes for text in outcome.disagreements]
     for key in COMPARED:
         disagreements += _differences(f"{MANIFEST}, {key}", manifest.get(key), expected[key])
-    text = f"{len(logs)} logs, {episodes} episodes, {sum(outcome.lines for outcome in found)} lines"
+    text = f"{len(logs)} logs, {episodes} episodes, {sum(outcome.rows for outcome in outcomes)} rows"
     text += f": every measure agrees with {EPISODES} and {MANIFEST}"
     if episodes < run:
         text += f"; the other {run - episodes} episodes have no log and were not checked"
@@ -116,72 +129,44 @@ def check_run(path: Path, progress: Callable[[int, int], None] | None = None) ->
     return Report(disagreements, f"{text} (result hash {expected['result_hash']})")
 
 
-def _check_logs(logs: list[_Log], jobs: int, progress: Callable[[int, int], None] | None) -> list[_Outcome]:
-    """Check every log; the outcomes come in the order of the logs."""
-    outcomes: dict[int, _Outcome] = {}
-    for index, outcome in spread(_check_numbered, list(enumerate(logs)), jobs):
-        outcomes[index] = outcome
-        if progress is not None:
-            progress(len(outcomes), len(logs))
-    return [outcomes[index] for index in range(len(logs))]
-
-
-def _check_numbered(numbered: tuple[int, _Log]) -> tuple[int, _Outcome]:
-    return numbered[0], check_log(numbered[1])
-
-
 def check_log(log: _Log) -> _Outcome:
-    """Read one log, look for contradictions, and score it."""
-    name, cell = log_name(log.cell), log.cell
-    world = make_world(cell.world, cell.regime, cell.protocol)
+    """Read one log, look for contradictions, score it, and compare."""
+    name = log_name(log.cell)
     texts: list[str] = []
-    parts: list[Columns] = []
-    lines = 0
+    blocks: list[Columns] = []
+    rows = done = 0
     try:
-        for episodes in read_log(log.folder / name, name, cell, log.seeds):
-            texts += _contradictions(episodes, name, cell, world)
-            columns = _score(episodes, cell, world)
-            start = sum(len(part["seed"]) for part in parts)
-            texts += _disagreements(episodes, name, columns, log.stated, start)
-            parts.append(columns)
-            lines += int((episodes.trajectory.steps + 1).sum())
-    except DamagedLogError as error:
-        return _Outcome(lines, texts, damage=str(error))
-    whole = {key: np.concatenate([part[key] for part in parts]) for key in MEASURES}
-    return _Outcome(lines, texts, result_hash(whole))
+        whole = sha256(log.folder, name)
+        for seeds, trajectory in read_steps(log.folder / name, name, log.cell, log.seeds):
+            texts += _contradictions(name, log.cell, seeds, trajectory)
+            blocks.append(episode_columns(log.cell, seeds, trajectory.measures))
+            stated = {key: log.stated[key][done : done + len(seeds)] for key in MEASURES}
+            texts += _disagreements(name, blocks[-1], stated)
+            done += len(seeds)
+            rows += int((trajectory.steps + 1).sum())
+    except DamagedFileError as error:
+        return _Outcome(name, rows, texts, damage=str(error))
+    joined = {key: np.concatenate([block[key] for block in blocks]) for key in MEASURES}
+    return _Outcome(name, rows, texts, whole, result_hash(joined))
 
 
-def _score(episodes: LoggedEpisodes, cell: Cell, world: World) -> Columns:
-    rows = len(episodes.seeds)
-    return {
-        "seed": episodes.seeds,
-        "n_fields": np.full(rows, world.fields),
-        "horizon": np.full(rows, cell.regime.horizon),
-    } | episodes.trajectory.measures
-
-
-def _disagreements(
-    episodes: LoggedEpisodes, name: str, columns: Columns, stated: Columns, start: int
-) -> Iterator[str]:
+def _disagreements(name: str, ours: Columns, stated: Columns) -> Iterator[str]:
     """Compare the measures of some episodes with the table's."""
-    last = episodes.first_line + episodes.trajectory.steps
     for measure in MEASURES:
-        ours = columns[measure]
-        theirs = stated[measure][start : start + len(ours)]
-        both_none = (ours != ours) & (theirs != theirs)
-        for row in np.flatnonzero((ours != theirs) & ~both_none):
+        mine, theirs = ours[measure], stated[measure]
+        both_none = (mine != mine) & (theirs != theirs)
+        for row in np.flatnonzero((mine != theirs) & ~both_none):
             yield (
-                f"{name}, lines {episodes.first_line[row]}-{last[row]} (seed {episodes.seeds[row]}), "
-                f"{measure}: the log gives {ours[row]}, {EPISODES} says {theirs[row]}"
+                f"{name}, seed {ours['seed'][row]}, {measure}: the log gives {mine[row]}, "
+                f"{EPISODES} says {theirs[row]}"
             )
 
 
-def _contradictions(episodes: LoggedEpisodes, name: str, cell: Cell, world: World) -> Iterator[str]:
+def _contradictions(name: str, cell: Cell, seeds: Ints, log: Trajectory) -> Iterator[str]:
     """Look for decisions that the log's own beliefs, gold values and inputs rule out."""
-    log = episodes.trajectory
     rows, steps = np.indices(log.probe.shape)
     executed = steps < log.steps[:, None]
-    fired = log.probe >= 0
+    fired = log.probe != NONE
     field = np.maximum(log.probe, 0)
     gold, belief = log.gold[rows, steps, field], log.belief[rows, steps, field]
     scored = cell.policy.has_threshold and cell.policy.replays is None
@@ -198,8 +183,7 @@ def _contradictions(episodes: LoggedEpisodes, name: str, cell: Cell, world: Worl
         ("t", ends, "the episode ends before its time"),
     ):
         for row, step in np.argwhere(wrong):
-            line = episodes.first_line[row] + step
-            yield f"{name}, line {line} (seed {episodes.seeds[row]}, t {step}), {key}: {what}"
+            yield f"{name}, seed {seeds[row]}, t {step}, {key}: {what}"
 
 
 def _differences(where: str, stated: Any, expected: Any) -> Iterator[str]:

@@ -1,11 +1,13 @@
 """The sections of the paper: where each notebook is, what it declares, whether it must run again.
 
-A section is one notebook in ``notebooks/``; its executed twin lies in ``book/executed/`` and
-carries, under the metadata key ``envprobe``, the parameters it ran with and a hash of everything
-it was made from. A section is run again when that hash would differ, so that neither a database
-nor file times are needed, and results with changed parameters never pass for the book's own: the
-next plain run has another hash and replaces them.
+A section is one notebook in `notebooks/`; its executed twin lies in `book/executed/` and carries, under the
+metadata key `envprobe`, the parameters it ran with and a hash of everything it was made from: its cells,
+those of the package's files that its imports reach, the data, the lock. A section is run again when that hash
+would differ, so that neither a database nor file times are needed, and results with changed parameters never
+pass for the book's own: the next plain run has another hash and replaces them.
 """
+
+from __future__ import annotations
 
 import hashlib
 import json
@@ -17,20 +19,11 @@ from typing import Any
 
 from envprobe_core import __version__
 from envprobe_core.errors import InputError
-from envprobe_core.parameters import Parameter, Value, read_parameters, resolve
-from envprobe_core.sources import files_sha256
+from envprobe_core.reproduce.parameters import Parameter, Value, read_parameters, resolve
+from envprobe_core.sources import ROOT, Sources, imports_of
 
-ROOT = Path(__file__).resolve().parents[1]
-"""The checkout: it holds ``notebooks/``, ``book/``, ``data/`` and the lock."""
-
-ENGINE_FILES = (
-    "envprobe_core/**/*.py",
-    "envprobe_core/**/*.js",
-    "data/**/*",
-    "notebooks/matplotlibrc",
-    "requirements.txt",
-)
-"""What every section depends on, beside its own cells and parameters."""
+SHARED = ("data/**/*", "notebooks/matplotlibrc", "requirements.txt", "envprobe_core/reproduce/execution.py")
+"""What every section depends on, beside its own cells, parameters and imports."""
 
 METADATA_KEY = "envprobe"
 VOLATILE_METADATA = ("papermill", "execution", "ExecuteTime")
@@ -170,11 +163,11 @@ def plan(
             where = chosen[0].name if len(chosen) == 1 else "any of these sections"
             accepted = f"accepted: {', '.join(known)}" if known else "it has none"
             raise InputError(f"unknown parameter {name!r} of {where}; {accepted}")
-    engine = engine_digest(root)
+    shared, sources = file_digest(root, SHARED), Sources(root)
     jobs = []
     for section in chosen:
         values = resolve(section.parameters, given)
-        digest = section_digest(section, values, engine)
+        digest = section_digest(section, values, shared, sources)
         output = executed / section.path.name
         jobs.append(Job(section, values, digest, output, stored_digest(output) == digest))
     return jobs
@@ -200,21 +193,11 @@ def file_digest(root: Path, patterns: Iterable[str]) -> str:
         patterns: globs.
     """
     found = {path for pattern in patterns for path in root.glob(pattern) if path.is_file()}
-    return files_sha256(root, sorted(path for path in found if path.suffix != ".pyc"))
+    return Sources(root).sha256(sorted(path for path in found if path.suffix != ".pyc"))
 
 
-def engine_digest(root: Path = ROOT) -> str:
-    """SHA-256 of the engine's sources, the data, the lock and Python's minor version.
-
-    Args:
-        root: the checkout.
-    """
-    python = ".".join(platform.python_version_tuple()[:2])
-    return hashlib.sha256(f"{python} {file_digest(root, ENGINE_FILES)}".encode()).hexdigest()
-
-
-def section_digest(section: Section, values: Mapping[str, Value], engine: str) -> str:
-    """SHA-256 of all that a section's result depends on.
+def section_digest(section: Section, values: Mapping[str, Value], shared: str, sources: Sources) -> str:
+    """SHA-256 of all that a section's result depends on, Python's minor version included.
 
     Outputs, execution counts and cell ids do not enter: a notebook that was only opened and run
     is the same section.
@@ -222,7 +205,8 @@ def section_digest(section: Section, values: Mapping[str, Value], engine: str) -
     Args:
         section: the notebook.
         values: every parameter's value.
-        engine: the digest of everything that sections share.
+        shared: the digest of what all sections share.
+        sources: the package.
     """
     cells = [
         [
@@ -233,8 +217,16 @@ def section_digest(section: Section, values: Mapping[str, Value], engine: str) -
         ]
         for cell in section.cells
     ]
-    content = json.dumps([section.name, cells, dict(values), engine], sort_keys=True)
+    python = ".".join(platform.python_version_tuple()[:2])
+    package = sources.sha256(reach(section, sources))
+    content = json.dumps([section.name, cells, dict(values), shared, package, python], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
+
+
+def reach(section: Section, sources: Sources) -> list[Path]:
+    """Return the package's files that a section's imports reach."""
+    code = "\n".join(cell_source(cell) for cell in section.cells if cell["cell_type"] == "code")
+    return sources.reached(imports_of(code))
 
 
 def stored_record(path: Path) -> dict[str, Any] | None:

@@ -1,29 +1,22 @@
-"""What a run is: its inputs, the engine and the packages it runs with, and names for its files.
-
-The manifest holds no times, paths or machine names, so that the same run twice gives the same bytes.
-"""
+"""What a run is asked for: names, seeds, budget and threshold, checked and brought into one form."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core import __version__
 from envprobe_core.cells import Cell, make_cell, parse_seeds
 from envprobe_core.errors import InputError
 from envprobe_core.llm.identity import ModelAgent
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.sources import ROOTS, engine_sha256, package_versions
 
-FORMAT = "envprobe-run/1"
 LONGEST_SLUG = 80
-MODEL_ROOTS = (*ROOTS, "llm/running.py")
 
 Seeds = npt.NDArray[np.int64]
 
@@ -166,61 +159,6 @@ def cell_slug(cell: Cell) -> str:
     return f"{cell.world}_{cell.regime.name}_{protocol}_{cell.policy.name}"
 
 
-def log_name(cell: Cell) -> str:
-    """Name a cell's step log, relative to the run's folder."""
-    return f"logs/{cell_slug(cell)}.jsonl.gz"
-
-
-def new_manifest(inputs: RunInputs) -> dict[str, object]:
-    """Make the manifest of a run that has not begun.
-
-    Args:
-        inputs: what is asked for.
-    """
-    return {
-        "format": FORMAT,
-        "finished": False,
-        "inputs": stated_inputs(inputs),
-        "engine": {
-            "version": __version__,
-            "sources_sha256": engine_sha256(MODEL_ROOTS) if inputs.agent else engine_sha256(),
-        },
-        "versions": package_versions(),
-        "profile": inputs.cells[0].profile.as_dict(),
-        "protocols": {
-            cell.protocol.name: {
-                switch: value for switch, value in asdict(cell.protocol).items() if switch != "name"
-            }
-            for cell in inputs.cells
-        },
-    }
-
-
-def finished_manifest(
-    inputs: RunInputs, started: Mapping[str, object], hashes: Sequence[str], total: str
-) -> dict[str, object]:
-    """Add a run's results to its manifest.
-
-    Args:
-        inputs: what was asked for.
-        started: the manifest the run began with.
-        hashes: each cell's result hash.
-        total: the run's.
-    """
-    cells = []
-    for index, (cell, own) in enumerate(zip(inputs.cells, hashes, strict=True)):
-        logged = inputs.logged(index)
-        entry = dict(cell.key)
-        entry["threshold_in_force"] = cell.threshold_in_force if cell.policy.has_threshold else None
-        entry["seeds"] = seed_ranges(inputs.seeds_of_cells[index])
-        entry["episodes"] = len(inputs.seeds_of_cells[index])
-        entry["log"] = log_name(cell) if len(logged) else None
-        entry["logged_episodes"] = len(logged)
-        entry["result_hash"] = own
-        cells.append(entry)
-    return {**started, "finished": True, "cells": cells, "result_hash": total}
-
-
 def inputs_of(manifest: Mapping[str, object]) -> RunInputs:
     """Return the inputs that a manifest states.
 
@@ -236,36 +174,6 @@ def inputs_of(manifest: Mapping[str, object]) -> RunInputs:
         raise InputError(f"manifest.json: its inputs cannot be read ({error})") from None
 
 
-def first_difference(old: Mapping[str, object], new: Mapping[str, object]) -> str | None:
-    """Say where two runs differ: in inputs and what they stand for, engine, or packages.
-
-    Args:
-        old: the manifest in the folder.
-        new: the manifest of the run asked for.
-
-    Returns:
-        The first difference in words, None where there is none.
-    """
-    for part in ("inputs", "profile", "protocols", "engine", "versions"):
-        was, wanted = old.get(part), new[part]
-        if not isinstance(was, dict) or not isinstance(wanted, dict):
-            return f"{part}: missing from its manifest"
-        for name in dict.fromkeys([*wanted, *was]):
-            if was.get(name) != wanted.get(name):
-                label = name if part == "inputs" else f"{part} {name}"
-                return _difference(label, was.get(name), wanted.get(name))
-    return None
-
-
-def _difference(label: str, was: object, wanted: object) -> str:
-    """Say where two values differ; of an agent, in its first entry that does."""
-    if isinstance(was, dict) and isinstance(wanted, dict):
-        for name in dict.fromkeys([*wanted, *was]):
-            if was.get(name) != wanted.get(name):
-                return _difference(f"{label} {name}", was.get(name), wanted.get(name))
-    return f"{label}: {_words(was)} there, {_words(wanted)} now"
-
-
 def stated_inputs(inputs: RunInputs) -> dict[str, object]:
     """Return the inputs as a manifest states them; the simulated agent goes without saying."""
     stated = {field.name: _plain(getattr(inputs, field.name)) for field in fields(inputs)}
@@ -279,11 +187,3 @@ def stated_inputs(inputs: RunInputs) -> dict[str, object]:
 
 def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
-
-
-def _words(value: object) -> str:
-    if isinstance(value, dict):
-        return str(value.get("model", "another kind"))
-    if isinstance(value, list):
-        return " ".join(str(item) for item in value)
-    return "the default" if value is None else str(value)

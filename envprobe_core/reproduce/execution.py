@@ -20,7 +20,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from envprobe_core.notebooks import (
+from envprobe_core.reproduce.sections import (
     METADATA_KEY,
     VOLATILE_METADATA,
     Job,
@@ -117,7 +117,7 @@ def _kernels(count: int) -> contextlib.AbstractContextManager[None]:
     """How so many kernels start."""
     if count < WORTH_WARMING:
         return contextlib.nullcontext()
-    from envprobe_core.warm import warm_kernels
+    from envprobe_core.reproduce.warm import warm_kernels
 
     return warm_kernels()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from envprobe_core import __version__
 from envprobe_core.errors import InputError
-from envprobe_core.notebooks import ROOT, file_digest
+from envprobe_core.reproduce.sections import ROOT, file_digest
 
 _BOOK_FILES = ("_config.yml", "requirements.txt", "CITATION.cff")
 _MADE = ("_build", "executed")
@@ -102,7 +102,7 @@ def build(root: Path = ROOT) -> tuple[int, str]:
     digest = book_digest(root)
     stamp = _stamp(root)
     stamp.unlink(missing_ok=True)
-    command = [sys.executable, "-P", "-m", "envprobe_core.jupyterbook", "build", "book"]
+    command = [sys.executable, "-P", "-m", "envprobe_core.reproduce.jupyterbook", "build", "book"]
     result = subprocess.run(
         [*command, "--path-output", "book", "--all", "-W", "--keep-going", "-n"],
         cwd=root,
