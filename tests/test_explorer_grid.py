@@ -4,7 +4,6 @@ import gzip
 import json
 from dataclasses import fields
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,6 +28,7 @@ from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
 from envprobe_core.stats import bootstrap_means, mean_of_ratios
 from envprobe_core.sweep import run_cells
+from envprobe_core.widgets.host import module_text
 from envprobe_core.worlds import WORLDS
 
 SEEDS = "7:13"
@@ -272,10 +272,10 @@ def test_a_number_too_large_for_the_text_is_refused():
 
 @pytest.mark.browser
 def test_the_page_reads_what_the_engine_reads(chromium, small, payload):
-    """Every setting of the grid, through grid.js in a browser."""
+    """Every setting of the grid, through the front end in a browser."""
     records = [small.readings.record(index) for index in range(len(small.readings))]
     rows = [["/".join(key), at.tolist()] for key, at in small.rows.items()]
-    source = Path(grid.__file__).with_name("grid.js").read_text(encoding="utf-8")
+    source = module_text("explorer") + "\nexport { openGrid };\n"
     page = chromium.new_page()
     wrong = page.evaluate(
         """async ([source, text]) => {

@@ -14,7 +14,7 @@ from envprobe_core.explorer.vocabulary import POOL
 from envprobe_core.policies import POLICIES, custom_policy
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.widgets.explorer import COMPARED, Explorer
-from envprobe_core.widgets.modules import MODULES, module_text
+from envprobe_core.widgets.host import MODULES, module_text
 
 SEEDS, RESAMPLES = parse_seeds(SMALL["seeds"]), int(SMALL["resamples"])
 PAGE = "executed/explorer.html"

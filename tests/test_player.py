@@ -19,7 +19,7 @@ from envprobe_core.player.text import show_gaps, tell_partings, tell_worth
 from envprobe_core.policies import POLICIES, TERMS, custom_policy
 from envprobe_core.sweep import Piece, Task, simulate
 from envprobe_core.timeline import rho, word
-from envprobe_core.widgets.modules import STYLES, embedded_json, module_text, style_text
+from envprobe_core.widgets.host import STYLES, embedded_json, module_text, style_text
 from envprobe_core.widgets.player import Player, read_setting
 from envprobe_core.witness import witness
 from envprobe_core.worlds import WORLDS, make_world

@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 
 import envprobe_core
 from envprobe_core.notebooks import file_digest
-from envprobe_core.widgets.modules import MODULES, PACKAGE, embedded_json, module_text, style_sheets
+from envprobe_core.widgets.host import FOLDER, embedded_json, module_text, style_sheets
 
 _WIDGET = re.compile(r'<div class="static-widget" id="[^"]*" data-module="([\w-]+)">')
 
@@ -31,8 +31,7 @@ def add_modules(
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     # a changed front end is a reason to write the pages again
-    files = {file for name in MODULES for file in MODULES[name]}
-    app.add_config_value("widget_modules", file_digest(PACKAGE, sorted(files)), "html")
+    app.add_config_value("widget_modules", file_digest(FOLDER, ["*.js"]), "html")
     app.connect("html-page-context", add_modules)
     return {
         "version": envprobe_core.__version__,
