@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -50,6 +51,11 @@ def embedded_json(value: Any) -> str:
     # keys keep their order: a front end may follow it
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.replace("<", "\\u003c")
+
+
+def in_jupyterlab() -> bool:
+    """Say whether a Jupyter server started this kernel, where widgets are live, and no page is made of it."""
+    return "JPY_SESSION_NAME" in os.environ
 
 
 class Widget(anywidget.AnyWidget):

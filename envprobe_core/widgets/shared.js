@@ -116,3 +116,10 @@ function swatch(policy) {
   const picture = shape("svg", { viewBox: "-8 -8 16 16", width: 16, height: 16, "aria-hidden": "true" }, mark(policy));
   return element("span", { class: "ew-ink ew-swatch", ...ink(policy) }, picture);
 }
+
+// Bring a widget into view once it stands in the page and the formulas above it have their size.
+async function reveal(root) {
+  if (document.readyState !== "complete") await new Promise((go) => addEventListener("load", go, { once: true }));
+  await window.MathJax?.startup?.promise;
+  setTimeout(() => root.scrollIntoView({ block: "start" }));
+}
