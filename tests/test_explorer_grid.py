@@ -223,15 +223,15 @@ def test_the_page_reads_what_the_engine_reads(chromium, small):
     page = chromium.new_page()
     wrong = page.evaluate(
         """async ([source, text]) => {
-            const { packed, rows, records } = JSON.parse(text);
+            const { whole, rows, records } = JSON.parse(text);
             const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-            const grid = await (await import(url)).openGrid(packed);
+            const grid = (await import(url)).openGrid(whole);
             const texts = records.map((record) => JSON.stringify(record, Object.keys(record).sort()));
             let wrong = 0;
             for (const [key, at] of rows) {
                 const [protocol, world, policy] = key.split("/");
                 at.forEach((line, k) => line.forEach((row, b) => {
-                    const budget = packed.budgets[b], threshold = packed.thresholds[k];
+                    const budget = whole.budgets[b], threshold = whole.thresholds[k];
                     const own = grid.read({ protocol, world, policy, budget, threshold });
                     if (JSON.stringify(own, Object.keys(own).sort()) !== texts[row]) wrong += 1;
                 }));
@@ -242,7 +242,7 @@ def test_the_page_reads_what_the_engine_reads(chromium, small):
         }""",
         [
             module_text("explorer") + "\nexport { openGrid };\n",
-            json.dumps({"packed": small.packed(), "rows": rows, "records": records}),
+            json.dumps({"whole": small.record(), "rows": rows, "records": records}),
         ],
     )
     page.close()
@@ -262,7 +262,7 @@ def counted(monkeypatch, small):
 
 def test_a_grid_is_computed_once_until_its_inputs_change(tmp_path, counted, monkeypatch, small):
     assert grid.load_grid(folder=tmp_path, compute=False) is None
-    whole = json.loads(json.dumps(small.packed()))
+    whole = json.loads(json.dumps(small.record()))
     assert grid.load_grid(folder=tmp_path) == grid.load_grid(folder=tmp_path, compute=False) == whole
     assert len(counted) == 1
     for change in ({"seeds": "0:9"}, {"resamples": 50}, {"profile": "perfect"}, {"regime": "S1"}):

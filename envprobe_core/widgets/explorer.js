@@ -170,17 +170,14 @@ function writeFragment(setting) {
 
 // Opens the grid that a page carries (grid.py): `read(setting)` returns the reading of {world, protocol,
 // policy, budget, threshold}, or null where the grid has none.
-async function openGrid({ budgets, thresholds, units, data }) {
-  const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const { rows, ...columns } = await new Response(stream).json();
+function openGrid({ budgets, thresholds, units, rows, readings }) {
   const scaled = (values, unit) => values.map((value) => (value < 0 ? null : value / unit)); // -1: there is none
 
   function read({ protocol, world, policy, budget, threshold }) {
     const own = rows[`${protocol}/${world}/${policy}`];
     const at = own?.[own.length > 1 ? thresholds.indexOf(threshold) : 0]?.[budgets.indexOf(budget)];
     if (at === undefined) return null;
-    const reading = Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, column[at]]));
+    const reading = Object.fromEntries(Object.entries(readings).map(([name, column]) => [name, column[at]]));
     for (const name of ["accuracy", "success", "useful_rate"]) reading[name] = scaled(reading[name], units.share);
     if (reading.useful_rate[0] === null) reading.useful_rate = null;
     return { ...reading, curve: scaled(reading.curve, units.curve) };
@@ -193,8 +190,8 @@ async function openGrid({ budgets, thresholds, units, data }) {
 // `ask(setting)` leads to `answer(setting, readings, note)` or `refuse(message)`, the latest setting winning.
 
 // The readings computed when the page was built: answers at once.
-async function openStatic(payload, { answer }) {
-  const grid = await openGrid(payload);
+function openStatic(payload, { answer }) {
+  const grid = openGrid(payload);
   return {
     ask(setting, others) {
       const read = (policy) => grid.read({ ...setting, policy });
@@ -815,9 +812,7 @@ function copyLink(fragment) {
   return element("span", { class: "ew-link" }, button, " ", said, shown);
 }
 
-const LINK_DELAY = 250; // milliseconds; browsers refuse to rewrite an address many times a second
-
-async function render({ model, el }) {
+function render({ model, el }) {
   const { start, vocabulary: given, grid } = model.get("state");
   const live = model.get("live");
   const vocabulary = openVocabulary(given);
@@ -841,7 +836,7 @@ async function render({ model, el }) {
   const refuse = (error) => say(message, error);
   const wait = (seconds) => say(note, `The engine is at work, or busy with another cell: ${seconds} s.`);
   const hooks = { answer, refuse, wait };
-  const source = live ? openLive(model, hooks) : await openStatic(grid, hooks);
+  const source = live ? openLive(model, hooks) : openStatic(grid, hooks);
 
   function set(changes) {
     setting = { ...setting, ...changes };

@@ -35,7 +35,7 @@ from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.regimes import REGIMES, Regime
 from envprobe_core.resampling import RESAMPLES
 from envprobe_core.widgets.grid import POOL, THRESHOLDS
-from envprobe_core.widgets.host import Widget
+from envprobe_core.widgets.host import Widget, packed
 from envprobe_core.widgets.live import Engine
 from envprobe_core.widgets.readings import Reading, pooled, take_readings
 from envprobe_core.worlds import WORLDS
@@ -358,11 +358,12 @@ def tell_grid(grid: Mapping[str, Any] | None) -> Text:
         return Text(
             "No grid was computed for this session: the engine answers each setting when it is asked for."
         )
+    settings = sum(len(budgets) for rows in grid["rows"].values() for budgets in rows)
     return Text(
-        f"The page carries {grid['settings']:,} settings: {len(grid['policies'])} policies, "
+        f"The page carries {settings:,} settings: {len(grid['policies'])} policies, "
         f"{len(grid['budgets'])} budgets, {len(grid['thresholds'])} thresholds where a policy has one, each "
         f"world and the three pooled, under {code(grid['protocols'])}, on {grid['episodes']} paired seeds "
         "each. Many of them are the same episodes: a budget that is never reached, a threshold that no score "
-        f"falls below. Only distinct trajectories are run; {grid['readings']:,} distinct readings are left, "
-        f"which take {3 * len(grid['data']) // 4000:,} kB of this page."
+        f"falls below. Only distinct trajectories are run; {len(grid['readings']['n']):,} distinct readings "
+        f"are left, which take {len(packed(grid)) // 1000:,} kB of this page."
     )

@@ -16,12 +16,10 @@ sequences that are known beforehand: each is replayed once, whatever policies an
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import hashlib
 import json
 import os
-import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
@@ -281,14 +279,9 @@ class Grid:
     rows: dict[tuple[str, str, str], Rows]
     readings: Readings
 
-    def packed(self) -> dict[str, Any]:
-        """Return the grid as a page carries it: names, and the numbers as deflated JSON in base64."""
-        protocols, views, policies = (tuple(dict.fromkeys(part)) for part in zip(*self.rows, strict=True))
-        numbers = {
-            "rows": {"/".join(key): rows.tolist() for key, rows in self.rows.items()},
-            **{field.name: getattr(self.readings, field.name).tolist() for field in fields(Readings)},
-        }
-        text = json.dumps(numbers, separators=(",", ":")).encode()
+    def record(self) -> dict[str, Any]:
+        """Return the grid ready for JSON, its readings in whole numbers as `Readings` has them."""
+        protocols, views, policies = (list(dict.fromkeys(part)) for part in zip(*self.rows, strict=True))
         return {
             "regime": self.regime,
             "profile": self.profile,
@@ -296,15 +289,14 @@ class Grid:
             "resamples": self.resamples,
             "simulated": self.simulated,
             "episodes": int(self.readings.n.min()),
-            "settings": sum(rows.size for rows in self.rows.values()),
-            "readings": len(self.readings),
-            "budgets": self.budgets,
-            "thresholds": self.thresholds,
+            "budgets": list(self.budgets),
+            "thresholds": list(self.thresholds),
             "protocols": protocols,
             "worlds": views,
             "policies": policies,
             "units": {"share": SHARE_UNITS, "curve": CURVE_UNITS},
-            "data": base64.b64encode(zlib.compress(text, 9)).decode(),
+            "rows": {"/".join(key): rows.tolist() for key, rows in self.rows.items()},
+            "readings": {f.name: getattr(self.readings, f.name).tolist() for f in fields(Readings)},
         }
 
 
@@ -393,7 +385,7 @@ def load_grid(
     compute: bool = True,
     folder: Path = CACHE,
 ) -> dict[str, Any] | None:
-    """Return `run_grid(...).packed()`, from the folder if it is there.
+    """Return `run_grid(...).record()`, from the folder if it is there.
 
     It is computed once and kept beside the built book until the engine or its inputs change. A folder that
     cannot be written to is done without.
@@ -423,7 +415,7 @@ def load_grid(
     except (OSError, ValueError):  # not there, or damaged
         if not compute:
             return None
-        text = json.dumps(run_grid(regime, protocols, profile, seeds, resamples, jobs).packed())
+        text = json.dumps(run_grid(regime, protocols, profile, seeds, resamples, jobs).record())
     partial = path.with_name(f".{path.stem}.{os.getpid()}.part")
     try:
         folder.mkdir(parents=True, exist_ok=True)

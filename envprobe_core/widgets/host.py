@@ -1,8 +1,8 @@
 """The host of every widget: one front end, shown by JupyterLab with a kernel and by a page without one.
 
-In JupyterLab a widget is an anywidget. In the book its cell's output is HTML: the state as JSON, which
-`book/assets/static-widgets.js` hands to the same front end, and a text for readers without JavaScript. The
-front end itself is put into the page by `book/_ext/static_widgets.py`, once for all widgets of the page.
+In JupyterLab a widget is an anywidget. In the book its cell's output is HTML: the state as deflated JSON,
+which `book/assets/static-widgets.js` hands to the same front end, and a text for readers without JavaScript.
+The front end itself is put into the page by `book/_ext/static_widgets.py`, once for all widgets of the page.
 
 A front end is one ES module in anywidget's form (`export default { render({ model, el }) }`): `NAME.js` below
 the tools of `shared.js`. It asks its model for `get("state")` and `get("live")`; one that is live also sends
@@ -11,9 +11,11 @@ messages to Python (`model.send`) and listens to its answers (`model.on("msg:cus
 
 from __future__ import annotations
 
+import base64
 import html
 import json
 import os
+import zlib
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -42,15 +44,15 @@ def style_text(name: str) -> str:
     return "\n".join((STYLES / file).read_text(encoding="utf-8") for file in style_sheets(name))
 
 
-def embedded_json(value: Any) -> str:
-    """Return a value as JSON that may stand inside a script element: it holds no `<`.
+def packed(value: Any) -> str:
+    """Return a value as deflated JSON in base64, which may stand anywhere in a page.
 
     Raises:
         ValueError: if a number in it is not finite, which JSON cannot say.
     """
     # keys keep their order: a front end may follow it
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.replace("<", "\\u003c")
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def in_jupyterlab() -> bool:
@@ -94,10 +96,9 @@ class Widget(anywidget.AnyWidget):
         paragraphs = "".join(f"<p>{html.escape(line)}</p>" for line in self.fallback.splitlines())
         if self.page_state is None:
             return paragraphs
-        state = embedded_json({"state": self.page_state, "live": False})
         return (
             f'<div class="static-widget" id="{html.escape(self.identity)}" data-module="{self.module}">'
-            f'<script type="application/json">{state}</script>'
+            f'<script type="application/octet-stream">{packed(self.page_state)}</script>'
             f'<div class="static-widget-fallback">{paragraphs}</div></div>'
         )
 

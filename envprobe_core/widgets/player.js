@@ -1,26 +1,6 @@
 // The episode player: two policies on one seed, stepping together through recorded episodes.
 
-// The episode player's data: packed tables opened, and what a table says of one field at one time.
-
-// Opens a packed table: rows[line][field] with the values themselves (see player/packing.py).
-function unpack(packed, alphabet) {
-  return packed.lines.map((line) => [...line].map((letter) => packed.levels[alphabet.indexOf(letter)]));
-}
-
 const TERMS = ["c", "s", "u", "d"];
-
-// Opens one policy's episode: every packed table is replaced by its rows.
-function openRun(run, alphabet) {
-  const opened = { ...run };
-  for (const name of ["belief", "gold", "confidence", "staleness", ...TERMS]) {
-    opened[name] = unpack(run[name], alphabet);
-  }
-  return opened;
-}
-
-function openPair(pair, alphabet) {
-  return { ...pair, runs: pair.runs.map((run) => openRun(run, alphabet)) };
-}
 
 // Says whether a belief is right, wrong or unknown. -1 is the engine's "unknown".
 function standing(run, t, field) {
@@ -612,12 +592,12 @@ function drawScene(scene, run, at, depth, picture) {
   change(picture, { viewBox: `0 0 340 ${height}`, "aria-label": run.sentence[at] });
 }
 
-// What happened at a step, as a list of headings and texts.
+// What happened at a step, as a list of headings, with lines of the paper's Algorithm 1, and texts.
 function storyLines(run, at) {
   if (at === run.steps) return [["End", [run.sentence[at]]]];
-  const lines = [["Gate", [run.gate[at]]]];
-  if (run.reply[at]) lines.push(["Probe", [run.reply[at]]]);
-  lines.push([run.reply[at] ? "Action" : "Acts", [run.deed[at]]]);
+  const lines = [["Gate (11)", [run.gate[at]]]];
+  if (run.reply[at]) lines.push(["Probe (12–14)", [run.reply[at]]], ["Action", [run.deed[at]]]);
+  else lines.push(["Acts (15–16)", [run.deed[at]]]);
   lines.push(["World", run.world[at].length ? run.world[at] : ["stays as it is"]]);
   const wrote = run.wrote[at].map(([text, right]) => (right ? text : `${text} (wrong)`));
   lines.push(["Writes", wrote.length ? wrote : ["nothing new"]]);
@@ -690,7 +670,7 @@ function makeForm(model, choices, receive) {
   // Shows in the form what a menu's episode was recorded with.
   function follow(pair) {
     const { world, seed, regime, protocol, profile, runs } = pair;
-    const shown = { world, seed, regime, protocol, profile, first: runs[0].name, second: runs[1].name };
+    const shown = { world, seed, regime, protocol, profile, first: runs[0].name, second: runs.at(-1).name };
     for (const [name, value] of Object.entries({ ...shown, budget: "", threshold: "" })) {
       controls.get(name).value = value;
     }
@@ -743,17 +723,19 @@ function render({ model, el }) {
   const parting = element("p", { class: "player-parting" });
   const told = element("p", { class: "player-told", "aria-live": "polite" });
   const runs = element("div", { class: "player-runs" });
-  const transport = makeTransport(go);
+  const transport = makeTransport(visit);
   let pair, sides, t, last;
+  let timer = 0;
 
-  function open(packed, at = 0) {
+  function open(opened, at = 0) {
     transport.stop();
-    pair = openPair(packed, state.alphabet);
+    pair = opened;
     last = lastTime(pair);
     sides = pair.runs.map((run) => makeRun(pair, { ...run, mark: state.marks[run.name] }, words));
     runs.replaceChildren(...sides.map((side) => side.root));
     say(about, pair.about);
     say(parting, pair.parting);
+    parting.hidden = !pair.parting;
     transport.resize(last, pair.parts);
     go(Math.min(at, last));
   }
@@ -763,22 +745,52 @@ function render({ model, el }) {
     for (const side of sides) side.show(t, last);
     change(told, { "aria-live": playing ? "off" : "polite" });
     told.replaceChildren(...pair.runs.map((run) => {
-      const sentence = run.sentence[Math.min(t, run.steps)];
+      const sentence = run.sentence[timeOf(run, t)];
       return element("span", {}, element("strong", {}, `${run.title}: `), sentence, " ");
     }));
-    transport.show(t, last, pair.valuetexts[t]);
+    transport.show(t, last, valueText());
     return t < last;
+  }
+
+  function valueText() {
+    const said = pair.runs.map((run) => `${run.title} ${t < run.steps ? run.brief[t] : "has ended"}`);
+    return `step ${t} of ${last}: ${said.join("; ")}`;
+  }
+
+  // A step that the reader went to stands in the page's address, from where a link takes it back.
+  function visit(wanted, playing = false) {
+    const more = go(wanted, playing);
+    if (!live && !playing) remember();
+    return more;
+  }
+
+  function remember() {
+    clearTimeout(timer);
+    const said = `#episode=${encodeURIComponent(pair.key)}&step=${t}`;
+    timer = setTimeout(() => history.replaceState(history.state, "", said), LINK_DELAY);
+  }
+
+  // Goes where the page's address says, if that is one of these episodes; says whether it is.
+  function follow() {
+    const given = new URLSearchParams(location.hash.slice(1));
+    const place = state.pairs.findIndex(({ key }) => key === given.get("episode"));
+    if (live || place < 0) return false;
+    menu.show(place);
+    open(state.pairs[place], /^\d+$/.test(given.get("step") ?? "") ? Number(given.get("step")) : state.start);
+    reveal(root);
+    return true;
   }
 
   let form = null;
   const menu = makeMenu(state.pairs, (place) => {
     form?.follow(state.pairs[place]);
     open(state.pairs[place]);
+    if (!live) remember();
   });
   if (live) {
-    form = makeForm(model, state.choices, (packed) => {
+    form = makeForm(model, state.choices, (recorded) => {
       menu.clear(); // what is shown is none of its episodes
-      open(packed);
+      open(recorded);
     });
     root.append(form.root);
   }
@@ -790,12 +802,15 @@ function render({ model, el }) {
     if (typing || move === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     transport.stop();
-    go(move);
+    visit(move);
   });
   form?.follow(state.pairs[0]);
-  open(state.pairs[0]);
+  if (!follow()) open(state.pairs[0], state.start);
+  addEventListener("hashchange", follow);
   el.append(root);
   return () => {
+    removeEventListener("hashchange", follow);
+    clearTimeout(timer);
     transport.stop();
     form?.close();
   };
@@ -815,7 +830,7 @@ function makeMenu(pairs, choose) {
   });
   menu.addEventListener("change", () => choose(Number(menu.value)));
   const root = element("div", { class: "player-choice" }, element("label", { for: id }, "Episode"), menu);
-  return { root, clear: () => (menu.selectedIndex = -1) };
+  return { root, clear: () => (menu.selectedIndex = -1), show: (place) => (menu.selectedIndex = place) };
 }
 
 const ICONS = {
@@ -910,7 +925,8 @@ function makeLegend() {
   ].map(([kind, sign, text]) => element("span", { class: "player-key" },
     element("span", { class: kind, "aria-hidden": "true" }, sign), ` ${text}`));
   return element("p", { class: "player-legend" },
-    element("strong", {}, "The drawing is the truth."), ...signs, ...items);
+    element("strong", {}, "The drawing is the truth."), ...signs, ...items,
+    element("span", { class: "player-key" }, "(11): line of the paper’s Algorithm 1"));
 }
 
 export default { render };

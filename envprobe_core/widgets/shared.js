@@ -123,3 +123,5 @@ async function reveal(root) {
   await window.MathJax?.startup?.promise;
   setTimeout(() => root.scrollIntoView({ block: "start" }));
 }
+
+const LINK_DELAY = 250; // milliseconds; browsers refuse to rewrite an address many times a second
