@@ -15,6 +15,6 @@ def mean_by(
     frame: pd.DataFrame, column: str, by: Sequence[str], *, resamples: int = RESAMPLES
 ) -> pd.DataFrame:
     """Average a column in every group: one row a group, `by`, `mean low high n`."""
-    from envprobe_core.compare import summarize
+    from envprobe_core.comparing import summarize
 
     return summarize(frame, column, by, resamples=resamples).drop(columns="measure")

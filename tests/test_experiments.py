@@ -3,11 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from envprobe_core.verdicts import evaluate_all
 
 from envprobe_core import environments, experiments
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.claims import load_claims
+from envprobe_core.claims.judge import NOT_TESTED
 from envprobe_core.engine.noise import Stream
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import COLUMNS, load_grid, record, run_frame
@@ -17,7 +19,6 @@ from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
 from envprobe_core.statistics import MIN_RUNNING
 from envprobe_core.sweep import run_cells
-from envprobe_core.verdicts import NOT_TESTED, evaluate_all
 from envprobe_core.worlds import WORLDS, make_world
 
 FEW = "0:14"

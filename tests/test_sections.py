@@ -19,14 +19,14 @@ from envprobe_core import (
     plots,
     schematics,
     tables,
-    verdicts,
 )
 from envprobe_core import main_prose as prose
 from envprobe_core import prose as environment_prose
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.averages import mean_by
 from envprobe_core.claims import find_claim, load_claims
-from envprobe_core.paper import paper_value
+from envprobe_core.claims.judge import verdicts
+from envprobe_core.claims.printed import paper_value
 from envprobe_core.policies import POLICIES
 from envprobe_core.reproduce.execution import run
 from envprobe_core.reproduce.sections import ROOT, plan, read_section

@@ -20,7 +20,6 @@ from envprobe_core.engine.recording import Columns, score
 from envprobe_core.engine.running import record
 from envprobe_core.engine.scoring import DIGEST_KEY
 from envprobe_core.engine.setting import setting_of
-from envprobe_core.intervals import mean_interval, wilson
 from envprobe_core.metrics import right_fields
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS, RELEASED
@@ -37,6 +36,7 @@ from envprobe_core.runs.summary import (
     summary_rows,
     total_hash,
 )
+from envprobe_core.statistics import mean_interval, wilson
 from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Columns
-from envprobe_core.intervals import LARGE, mean_intervals, normal_half_width, wilson
+from envprobe_core.statistics import LARGE, mean_intervals, normal_half_width, wilson
 
 ROW_KEYS = (
     "world",

@@ -9,6 +9,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from envprobe_core.claims.judge import REVERSES
+from envprobe_core.claims.printed import inconsistencies, paper_values
 from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names
 from envprobe_core.figures import (
     GREY,
@@ -22,7 +24,6 @@ from envprobe_core.figures import (
 )
 from envprobe_core.inconsistencies import in_words
 from envprobe_core.markup import Table, Text, counted, counted_verb, listed, number, percent, signed
-from envprobe_core.paper import inconsistencies, paper_values
 from envprobe_core.sections.paired import Comparison, compare, in_regime, levels, spending
 from envprobe_core.sections.report import (
     PRINTED_POINT,
@@ -35,7 +36,8 @@ from envprobe_core.sections.report import (
 )
 from envprobe_core.sections.timed import load_timed
 from envprobe_core.statistics import RESAMPLES
-from envprobe_core.verdicts import HOLDS, REVERSES, evaluate_all
+from envprobe_core.theory.verdicts import HOLDS
+from envprobe_core.verdicts import evaluate_all
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -135,7 +135,7 @@ def levels(
     """
     import pandas as pd
 
-    from envprobe_core.compare import summarize
+    from envprobe_core.comparing import summarize
 
     policies, pooled = list(policies), {name: GROUPS[name] for name in strata}
     chosen = frame[frame["policy"].isin(policies)]

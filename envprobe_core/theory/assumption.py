@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.experiments import Names, names
-from envprobe_core.intervals import Interval, wilson
+from envprobe_core.statistics import Interval, wilson
 from envprobe_core.theory.forks import Past, Setting, look, seeds_in
 from envprobe_core.theory.gains import accuracies
 from envprobe_core.theory.pure import TOLERANCE, first_differences, members, second_differences

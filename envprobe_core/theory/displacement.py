@@ -13,9 +13,9 @@ from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.records import NO_ACTION
 from envprobe_core.experiments import Names, names, record
 from envprobe_core.instances import act, instances, states_of, succeeded
-from envprobe_core.intervals import wilson
 from envprobe_core.plans import chain_length, plan_length
 from envprobe_core.protocols import parse_protocol
+from envprobe_core.statistics import wilson
 from envprobe_core.theory.forks import seeds_in
 from envprobe_core.theory.pure import displacement_bound
 from envprobe_core.worlds import make_world

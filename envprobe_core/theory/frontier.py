@@ -8,10 +8,9 @@ import numpy as np
 
 from envprobe_core.cells import find_regime, make_cell
 from envprobe_core.experiments import Names, names, run_frame
-from envprobe_core.intervals import mean_intervals
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.regimes import Regime
-from envprobe_core.stats import paired_bootstrap
+from envprobe_core.statistics import mean_intervals, paired_bootstrap
 from envprobe_core.theory.forks import seeds_in
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from envprobe_core.intervals import mean_interval
+from envprobe_core.statistics import mean_interval
 from envprobe_core.theory.assumption import AssumptionTest, Lattice
 from envprobe_core.theory.gains import SCORES, least_ratio, rank_values
 from envprobe_core.theory.pure import repair_bound

@@ -12,7 +12,7 @@ from envprobe_core.engine.recording import Trajectory
 from envprobe_core.experiments import Names, names
 from envprobe_core.policies.rules import SELF_UNCERTAINTY_ALPHA
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.stats import clustered_rate
+from envprobe_core.statistics import clustered_rate
 from envprobe_core.sweep import Piece, Task, simulate
 from envprobe_core.theory.forks import seeds_in
 

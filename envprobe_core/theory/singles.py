@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.experiments import Names, names
-from envprobe_core.intervals import Interval, mean_interval
+from envprobe_core.statistics import Interval, mean_interval
 from envprobe_core.theory.forks import Past, Setting, look, seeds_in
 from envprobe_core.theory.gains import accuracies, ratio_interval, terms_of
 from envprobe_core.worlds.base import Floats, Mask

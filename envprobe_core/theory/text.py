@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from envprobe_core.claims.printed import paper_value
 from envprobe_core.figures import WORLD_TITLES
 from envprobe_core.markup import Text, counted, listed, number, percent, signed
-from envprobe_core.paper import paper_value
 from envprobe_core.theory.assumption import PROPERTIES, AssumptionTest, Violation
 from envprobe_core.theory.quality import QualityRun
 from envprobe_core.theory.singles import SelfReport, SingleGains
@@ -253,7 +253,7 @@ def tell_frontier(changes: pd.DataFrame) -> Text:
 
 def tell_separation(runs: Sequence[SingleGains], resamples: int) -> Text:
     """Say what a repair of one type does to the accuracy of the other, where a world has both."""
-    from envprobe_core.intervals import mean_interval
+    from envprobe_core.statistics import mean_interval
 
     lines, clear = [], 0
     for run in runs:

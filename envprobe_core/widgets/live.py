@@ -6,33 +6,20 @@ A question comes from a form, so that nothing in it is taken on trust; what cann
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from envprobe_core.cells import Cell, find_profile, find_regime, parse_seeds
 from envprobe_core.engine.records import LONGEST_HORIZON
 from envprobe_core.errors import InputError
-from envprobe_core.explorer.readings import Reading, Setting, pooled, take_readings
-from envprobe_core.explorer.vocabulary import POOL
 from envprobe_core.policies import POLICIES, Policy
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.regimes import Regime
-from envprobe_core.resampling import RESAMPLES
-from envprobe_core.worlds import WORLDS
+from envprobe_core.statistics import RESAMPLES
+from envprobe_core.widgets.grid import POOL, VIEWS
+from envprobe_core.widgets.readings import Ints, Reading, Setting, pooled, take_readings
 
 MOST_SEEDS = 2_000  # of each policy, so that an answer does not take minutes
 KEPT = 4_000  # answers kept, so that a drag back and forth runs nothing twice
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is to be read: one setting for each policy, on the same seeds."""
-
-    settings: dict[str, Setting]
-    seeds: npt.NDArray[np.int64]
 
 
 class Engine:
@@ -61,14 +48,15 @@ class Engine:
         Raises:
             InputError: if it cannot be run; also with the words of a reader's own policy that failed.
         """
-        question = read_question(given, self.policies)
-        keys = {name: _key(one, given) for name, one in question.settings.items()}
+        settings, seeds = read_question(given, self.policies)
+        rest = tuple(given[name] for name in ("world", "regime", "horizon", "protocol", "profile", "seeds"))
+        keys = {name: (name, given["budget"], given["threshold"], *rest) for name in settings}
         if len(self._known) > KEPT:
             self._known.clear()
         missing = [name for name in keys if keys[name] not in self._known]
-        settings = [question.settings[name] for name in missing]
         try:
-            found = take_readings(settings, question.seeds, resamples=self.resamples) if missing else []
+            asked = [settings[name] for name in missing]
+            found = take_readings(asked, seeds, resamples=self.resamples) if asked else []
         except InputError:
             raise
         except Exception as error:  # a reader's score function may raise anything
@@ -77,8 +65,10 @@ class Engine:
         return {name: self._known[key] for name, key in keys.items()}
 
 
-def read_question(given: Mapping[str, Any], policies: Mapping[str, Policy]) -> Question:
-    """Read a setting that a form sent.
+def read_question(
+    given: Mapping[str, Any], policies: Mapping[str, Policy]
+) -> tuple[dict[str, Setting], Ints]:
+    """Read a setting that a form sent; return one setting for each policy, and the seeds of all.
 
     Args:
         given: `world` (or pool), `protocol` (switches allowed), `policies` (names), `regime`, `horizon`,
@@ -88,10 +78,10 @@ def read_question(given: Mapping[str, Any], policies: Mapping[str, Policy]) -> Q
     Raises:
         InputError: what is wrong, the value given and what is accepted.
     """
-    world = given["world"]
-    if world not in (*WORLDS, POOL):
-        raise InputError(f"unknown world {world!r}; accepted: {', '.join((*WORLDS, POOL))}")
-    regime = _regime(given)
+    world, regime = given["world"], find_regime(given["regime"])
+    if world not in VIEWS:
+        raise InputError(f"unknown world {world!r}; accepted: {', '.join(VIEWS)}")
+    regime = replace(regime, horizon=_whole("horizon", given["horizon"], 1, LONGEST_HORIZON))
     seeds = parse_seeds(str(given["seeds"]))
     if len(seeds) > MOST_SEEDS:
         raise InputError(f"seeds {given['seeds']!r}: {len(seeds)} seeds; at most {MOST_SEEDS} here")
@@ -100,7 +90,7 @@ def read_question(given: Mapping[str, Any], policies: Mapping[str, Policy]) -> Q
         if name not in policies:
             raise InputError(f"unknown policy {name!r}; accepted: {', '.join(policies)}")
         cell = Cell(
-            next(iter(WORLDS)) if world == POOL else world,
+            VIEWS[0] if world == POOL else world,
             policies[name],
             regime,
             parse_protocol(str(given["protocol"])),
@@ -109,19 +99,7 @@ def read_question(given: Mapping[str, Any], policies: Mapping[str, Policy]) -> Q
             _threshold(given["threshold"]) if policies[name].has_threshold else None,
         )
         settings[name] = pooled(cell) if world == POOL else cell
-    return Question(settings, seeds)
-
-
-def _key(setting: Setting, given: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return what a reading depends on, among the questions to one engine."""
-    cell = setting if isinstance(setting, Cell) else setting[0]
-    return (*cell.key.values(), given["world"], given["horizon"], given["seeds"])
-
-
-def _regime(given: Mapping[str, Any]) -> Regime:
-    regime = find_regime(given["regime"])
-    horizon = _whole("horizon", given["horizon"], 1, LONGEST_HORIZON)
-    return regime if horizon == regime.horizon else replace(regime, horizon=horizon)
+    return settings, seeds
 
 
 def _whole(name: str, value: object, low: int, high: int) -> int:

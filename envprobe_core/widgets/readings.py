@@ -9,27 +9,82 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from envprobe_core import metrics
 from envprobe_core.cells import Cell
-from envprobe_core.explorer.episodes import Episodes, Floats, Ints, Mask, measure_task
-from envprobe_core.explorer.sums import ResampledSums
-from envprobe_core.intervals import percentile_interval
-from envprobe_core.resampling import RESAMPLES
-from envprobe_core.sweep import run_cells, seeds_of_cells
-from envprobe_core.worlds import WORLDS
+from envprobe_core.engine.recording import Trajectory
+from envprobe_core.engine.running import record
+from envprobe_core.statistics import FIXED_POINT_BITS, RESAMPLES, percentile_interval, resample_counts
+from envprobe_core.worlds import WORLDS, make_world
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 SHARE_UNITS = 10_000  # shares and their intervals are given to four decimals
 CURVE_UNITS = 1_000  # curves to three
 FIXED_POINT = 2.0**32  # sums of A_t are formed in whole numbers: no order of episodes moves a bit
 NONE = -1  # in whole numbers, a value that does not exist
-AT_ONCE = 128  # settings whose intervals are resampled together
+SETTINGS_AT_ONCE, RESAMPLES_AT_ONCE = 128, 500  # so that products stay in the cache
+KEPT_SUMS = 2_000  # columns; one of 10,000 resamples takes 80 kB
 
 Reading = dict[str, Any]
 Setting = Cell | tuple[Cell, ...]
+"""The cells whose episodes are read together: one, or the same in each of the three worlds, called pool."""
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """What is read of episodes of one horizon, in any order.
+
+    Attributes:
+        accuracy: [episode], A_H as the protocol scores it.
+        success: [episode].
+        useful: [episode], probes whose answer differed from the belief held.
+        repeated: [episode], probes of a field that the episode had probed before.
+        track: [episode, time], A_t as `Trajectory.accuracy` has it; NaN where there is none.
+        fired: [episode, step], whether it probes at step t.
+    """
+
+    accuracy: Floats
+    success: Mask
+    useful: Ints
+    repeated: Ints
+    track: Floats
+    fired: Mask
+
+    def rows(self, which: Ints) -> Episodes:
+        """Return some of the episodes."""
+        return Episodes(*(getattr(self, field.name)[which] for field in fields(self)))
+
+
+def join(parts: Sequence[Any]) -> Any:
+    """Put `Episodes` of one horizon, or `Readings`, behind one another."""
+    kind = type(parts[0])
+    return kind(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(kind)))
+
+
+def measure(recording: Trajectory, cell: Cell) -> Episodes:
+    """Take from a recording what is read of it; `cell` has its world, regime, protocol and profile."""
+    track = recording.accuracy
+    if cell.protocol.accuracy == "slots":
+        accuracy = metrics.mean_over_steps(track[:, 1:], recording.steps)
+    else:
+        accuracy = metrics.at_end(track, recording.steps)
+    fields_of_world = make_world(cell.world, cell.regime, cell.protocol).fields
+    return Episodes(
+        accuracy,
+        recording.success,
+        recording.useful.sum(axis=1),
+        metrics.repeated_probes(recording.probe, fields_of_world),
+        track,
+        recording.probe >= 0,
+    )
 
 
 @dataclass(frozen=True)
@@ -90,72 +145,99 @@ def pooled(cell: Cell) -> tuple[Cell, ...]:
     return tuple(replace(cell, world=world) for world in WORLDS)
 
 
-def take_readings(
-    settings: Sequence[Setting], seeds: Ints | None = None, *, resamples: int = RESAMPLES
-) -> list[Reading]:
-    """Run settings and read them.
+def take_readings(settings: Sequence[Setting], seeds: Ints, *, resamples: int = RESAMPLES) -> list[Reading]:
+    """Run settings of one horizon and read them.
 
     Args:
-        settings: cells, or the cells that a setting pools (as from `pooled`).
-        seeds: of every cell; by default each cell's own.
+        settings: each the cells that are read together, one or `pooled`.
+        seeds: of every cell.
         resamples: bootstrap resamples of the intervals.
 
     Returns:
         One reading a setting, as `Readings.record` gives it. The interval of a mean is the 95% percentile
         interval over episodes, resampled within each world.
     """
-    groups = [(setting,) if isinstance(setting, Cell) else tuple(setting) for setting in settings]
-    found: dict[int, Reading] = {}
-    for horizon in {group[0].regime.horizon for group in groups}:  # tracks of one length are read together
-        chosen = [index for index, group in enumerate(groups) if group[0].regime.horizon == horizon]
-        cells = list(dict.fromkeys(cell for index in chosen for cell in groups[index]))
-        starts = np.cumsum([0, *map(len, seeds_of_cells(cells, seeds))])
-        rows = [np.arange(first, past) for first, past in pairwise(starts)]
-        rows_of = dict(zip(cells, rows, strict=True))
-        table = run_cells(cells, seeds, work=measure_task)
-        episodes = Episodes(*(table[field.name] for field in fields(Episodes)))
-        # settings of one shape: the same number of episodes in each of their worlds
-        shapes: dict[tuple[int, ...], list[int]] = {}
-        for index in chosen:
-            shapes.setdefault(tuple(len(rows_of[cell]) for cell in groups[index]), []).append(index)
-        for shape, indices in shapes.items():
-            which = np.stack([np.concatenate([rows_of[cell] for cell in groups[i]]) for i in indices])
-            readings = read_episodes(episodes, which, shape, resamples=resamples)
-            found |= {index: readings.record(at) for at, index in enumerate(indices)}
-    return [found[index] for index in range(len(groups))]
+    groups = [(setting,) if isinstance(setting, Cell) else setting for setting in settings]
+    cells = list(dict.fromkeys(cell for group in groups for cell in group))
+    episodes = join([measure(record(cell, seeds, scores_all=False), cell) for cell in cells])
+    rows = {cell: len(seeds) * place + np.arange(len(seeds)) for place, cell in enumerate(cells)}
+    sums, found = ResampledSums(resamples), []
+    for group in groups:
+        which = np.concatenate([rows[cell] for cell in group])[None]
+        found.append(read_episodes(episodes, which, len(group), sums).record(0))
+    return found
 
 
-def read_episodes(
-    episodes: Episodes,
-    rows: Ints,
-    worlds: Sequence[int] = (),
-    *,
-    resamples: int = RESAMPLES,
-    sums: ResampledSums | None = None,
-) -> Readings:
+class ResampledSums:
+    """Exact resampled sums of columns, remembered; the means are those of `resampling.bootstrap_means`.
+
+    The sums of a world's column are formed once, for the world and for the pool.
+    """
+
+    def __init__(self, resamples: int) -> None:
+        """Remember nothing yet."""
+        self._resamples = resamples
+        self._known: dict[bytes, Floats] = {}
+
+    def means(self, columns: Floats, strata: int = 1) -> Floats:
+        """Return resampled means, [column, resample].
+
+        Args:
+            columns: [column, unit], finite; units of one stratum stand together.
+            strata: how many there are, of one size.
+        """
+        if len(self._known) > KEPT_SUMS:
+            self._known.clear()
+        total = np.empty((len(columns), self._resamples))
+        for shift, part in enumerate(np.split(columns, strata, axis=1)):
+            keys = self._form(np.ascontiguousarray(part))
+            for mean, sums in zip(total, map(self._known.__getitem__, keys), strict=True):
+                if shift:  # the k-th stratum reads the count matrix k rows on
+                    mean[shift:] += sums[:-shift]
+                    mean[:shift] += sums[-shift:]
+                else:
+                    mean[:] = sums
+        total /= columns.shape[1]
+        return total
+
+    def _form(self, columns: Floats) -> list[bytes]:
+        """Form the sums that are not known yet, exact in fixed point; return what columns are known by."""
+        keys = [column.tobytes() for column in columns]
+        missing = {key: place for place, key in enumerate(keys) if key not in self._known}
+        if missing:
+            new = columns[list(missing.values())]
+            counts = _counts(columns.shape[1], self._resamples)
+            exponent = FIXED_POINT_BITS - np.frexp(columns.shape[1] * np.abs(new).max(axis=1))[1]
+            whole = np.rint(np.ldexp(new, exponent[:, None]))
+            sums = np.empty((len(new), self._resamples))
+            for start in range(0, self._resamples, RESAMPLES_AT_ONCE):
+                part = slice(start, start + RESAMPLES_AT_ONCE)
+                np.matmul(whole, counts[:, part], out=sums[:, part])
+            sums *= np.ldexp(1.0, -exponent)[:, None]
+            self._known |= zip(missing, sums, strict=True)
+        return keys
+
+
+@lru_cache(maxsize=2)
+def _counts(units: int, resamples: int) -> Floats:
+    """Return how often each unit is drawn, [unit, resample]."""
+    return np.ascontiguousarray(resample_counts(units, resamples).T, dtype=np.float64)
+
+
+def read_episodes(episodes: Episodes, rows: Ints, worlds: int, sums: ResampledSums) -> Readings:
     """Read settings from measured episodes.
 
     Args:
         episodes: those of all settings; settings may share some.
-        rows: [setting, unit], the episodes of each setting.
-        worlds: how many of a setting's episodes come from each world, in order; by default all from one.
-        resamples: bootstrap resamples of the intervals.
-        sums: what other settings have resampled, of as many resamples.
+        rows: [setting, unit], the episodes of each setting, as many from each world, in order.
+        worlds: how many worlds.
+        sums: resampled sums, those of other settings included.
     """
-    sums = ResampledSums(resamples) if sums is None else sums
-    sizes = tuple(worlds) or (rows.shape[1],)
-    parts = [
-        _read(episodes, rows[start : start + AT_ONCE], sizes, sums) for start in range(0, len(rows), AT_ONCE)
-    ]
-    return join_readings(parts)
+    starts = range(0, len(rows), SETTINGS_AT_ONCE)
+    return join([_read(episodes, rows[start : start + SETTINGS_AT_ONCE], worlds, sums) for start in starts])
 
 
-def join_readings(parts: Sequence[Readings]) -> Readings:
-    """Put readings behind one another."""
-    return Readings(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Readings)))
-
-
-def _read(episodes: Episodes, rows: Ints, sizes: Sequence[int], sums: ResampledSums) -> Readings:
+def _read(episodes: Episodes, rows: Ints, worlds: int, sums: ResampledSums) -> Readings:
     settings, n = rows.shape
     fired = episodes.fired[rows]
     probes, useful = fired.sum(axis=2), episodes.useful[rows]
@@ -164,7 +246,7 @@ def _read(episodes: Episodes, rows: Ints, sizes: Sequence[int], sums: ResampledS
     # settings often share all their episodes, so every distinct column is resampled once
     columns = np.concatenate([accuracy, success, rate, (probes > 0).astype(np.float64)])
     distinct, place = np.unique(columns, axis=0, return_inverse=True)
-    draws = sums.means(distinct, sizes) if n > len(sizes) else None
+    draws = sums.means(distinct, worlds) if n > worlds else None
     of_accuracy, of_success, tops, bottoms = np.split(place, 4)
     return Readings(
         np.full(settings, n),
