@@ -9,6 +9,7 @@ import pandas as pd
 
 from envprobe_core.averages import mean_by
 from envprobe_core.figures import STRATA
+from envprobe_core.intervals import mean_intervals, wilson
 from envprobe_core.stats import RESAMPLES, paired_bootstrap
 
 SHARES = ("accuracy", "accuracy_terminal", "accuracy_slot", "success")
@@ -61,22 +62,51 @@ def compare(
 
 
 def summarize(
-    frame: pd.DataFrame, measures: str | Sequence[str], by: Sequence[str], *, resamples: int = RESAMPLES
+    frame: pd.DataFrame,
+    measures: str | Sequence[str],
+    by: Sequence[str],
+    *,
+    strata: Mapping[str, Sequence[str]] | None = None,
+    resamples: int = RESAMPLES,
 ) -> pd.DataFrame:
-    """Average measures over the episodes of each group, with bootstrap intervals.
+    """Average measures over the episodes of each group, with 95% intervals.
+
+    Where strata are given, worlds are resampled apart, and success has Wilson's interval.
 
     Args:
         frame: a row an episode.
         measures: columns; episodes without a value are left out.
         by: columns that name the groups.
+        strata: worlds that are pooled, by name; by default all worlds of a group.
         resamples: bootstrap resamples.
 
     Returns:
-        A row a measure and group: `measure`, `by`, `mean low high n`.
+        A row a measure and group: `measure`, `by`, `stratum` (where strata are given), `mean low high n`.
     """
     parts = []
     for measure in measures.split() if isinstance(measures, str) else measures:
-        part = mean_by(frame, measure, by, resamples=resamples)
+        if strata is None:
+            part = mean_by(frame, measure, by, resamples=resamples)
+        else:
+            part = pd.DataFrame(
+                dict(zip(by, key, strict=True)) | {"stratum": stratum} | _mean(own, measure, resamples)
+                for key, rows in frame.groupby(list(by), sort=False)
+                for stratum, worlds in strata.items()
+                if len(own := rows[rows["world"].isin(worlds)])
+            )
         part.insert(0, "measure", measure)
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
+
+
+def _mean(rows: pd.DataFrame, measure: str, resamples: int) -> dict[str, float]:
+    known = rows[rows[measure].notna()].sort_values(["world", "seed"])
+    values, worlds = known[measure].to_numpy(dtype=np.float64), known["world"]
+    if measure == "success" and len(values):
+        return dict(zip(("mean", "low", "high", "n"), wilson(int(values.sum()), len(values)), strict=True))
+    if len(values) < 2 or worlds.value_counts().min() < 2:
+        ends = (values.mean() if len(values) else np.nan, np.nan, np.nan)
+    else:
+        labels = worlds.to_numpy(dtype=str)
+        ends = (float(end[0]) for end in mean_intervals(values[:, None], labels, resamples=resamples))
+    return dict(zip(("mean", "low", "high"), ends, strict=True)) | {"n": len(values)}
