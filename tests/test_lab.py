@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from envprobe_core import lab, notebooks
+from envprobe_core.analyses.frontier import nondominated
 from envprobe_core.cells import Cell, find_profile, find_regime, make_cell, parse_seeds
 from envprobe_core.cli import main
 from envprobe_core.engine import loop, running
@@ -25,7 +26,6 @@ from envprobe_core.notebooks import ROOT, cell_source
 from envprobe_core.policies import POLICIES, custom_policy, find_policy, own
 from envprobe_core.policies.own import View
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.sections.pareto import nondominated
 from envprobe_core.stats import paired_bootstrap
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from envprobe_core.analyses.frontier import nondominated
 from envprobe_core.figures import (
     BLUE,
     GREY,
@@ -55,7 +56,7 @@ def draw(
     Args:
         kind: `forest` (a value with its interval a row), `curves` (a value over `x`, with its band), `bars`
             (a value a row), `tornado` (bars by size, from zero), `points` (of `x` and `y`) or `frontier`
-            (points, those that are `nondominated` filled and joined).
+            (points, those that no other beats filled and joined; a column `nondominated` may say which).
         frame: a row an estimate; an interval stands in `<value>_low`, `<value>_high`, or `low`, `high`; what
             the paper prints, if anything, in `printed_<value>`: a number or several, drawn as diamonds.
         name: a name no other figure of the page has.
@@ -224,6 +225,8 @@ def _error(row: Any, value: str) -> list[list[float]] | None:
 
 
 def _frontier(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
+    if "nondominated" not in own:
+        own = own.assign(nondominated=nondominated(own[[how["x"], y]]))
     best = own[own["nondominated"]].sort_values([how["x"], y], ascending=[True, False])
     axes.plot(best[how["x"]], best[y], color=GREY, lw=0.9, zorder=0)
     names = ", ".join(titled(name) for name in best[how["series"]])
