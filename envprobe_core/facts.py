@@ -46,6 +46,13 @@ def when_probed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np
     return {name: np.where(some, column, np.nan) for name, column in steps.items()}
 
 
+@fact("track")
+def accuracy_over_time(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Keep the accuracy that the protocol watches, an array [time] an episode; NaN where it is not scored."""
+    tracks = (track.copy() for track in recording.accuracy)  # not views that keep the whole block
+    return {"track": np.fromiter(tracks, dtype=object, count=len(seeds))}
+
+
 @fact("probe_step", "early_probes", "unknown_probes", "wrong_probes")
 def what_probes_found(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
     """Find when each episode probed on average, and what it held about the probed fields."""

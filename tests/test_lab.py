@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from envprobe_core import lab
+from envprobe_core.analyses.frontier import nondominated
 from envprobe_core.cells import Cell, make_cell, parse_seeds
 from envprobe_core.cli import main
 from envprobe_core.engine import loop, running
@@ -25,7 +26,6 @@ from envprobe_core.policies.own import View
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.reproduce.sections import ROOT, cell_source
-from envprobe_core.sections.pareto import nondominated
 from envprobe_core.statistics import paired_bootstrap
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
 

@@ -87,7 +87,7 @@ def test_pages_name_the_items_they_have(html):
     for page, item in (
         ("executed/main-results", "Table 1"),
         ("executed/theory", "Theorem 5.8"),
-        ("executed/drift", "Appendix G, timing table"),
+        ("executed/over-time", "Appendix G, timing table"),
         ("how-to-read", "Figure 2"),
     ):
         foot = read(html, f"{page}.html").split('class="provenance"')[1]

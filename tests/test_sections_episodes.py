@@ -1,4 +1,4 @@
-"""The sections about episodes: score, collapse, drift, confident-wrong, failure cases."""
+"""The sections about episodes: score, confident-wrong, failure cases."""
 
 from __future__ import annotations
 
@@ -23,17 +23,13 @@ from envprobe_core.errors import InputError
 from envprobe_core.markup import Text
 from envprobe_core.patterns import Matches, match
 from envprobe_core.policies import TERMS
-from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.sections import (
-    collapse,
     confident,
-    drift,
     failures,
     reliability,
     remedy,
     score,
     score_terms,
-    trajectories,
 )
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
 from envprobe_core.timeline import action_name, goal_times, record_run, rho, word
@@ -129,72 +125,6 @@ def test_the_watched_track_collapses_where_the_episode_table_says(cell, own):
         if cell.protocol.onset == "two-below":
             low = [t for t in low if t == last or t + 1 in low]
         np.testing.assert_equal(onset, low[0] if low else np.nan)
-
-
-def test_trajectories_equal_the_mean_of_each_cell():
-    curves = trajectories.load_trajectories("simple random", "S2", "released", resamples=200, **SMALL)
-    for world in ("tooldag", "graphnav"):
-        for policy in ("simple", "random"):
-            cell = make_cell(world, policy, protocol=PROTOCOLS["released"])
-            track = recorded(cell, np.arange(25)).accuracy
-            own = curves[(curves["world"] == world) & (curves["policy"] == policy)]
-            running = (~np.isnan(track)).sum(axis=0)
-            np.testing.assert_array_equal(own["running"], running)
-            shown = running >= 10
-            np.testing.assert_allclose(own["accuracy"][shown], np.nanmean(track[:, shown], axis=0))
-            assert own["accuracy"][~shown].isna().all()
-            assert (own["low"][shown] <= own["accuracy"][shown]).all()
-
-
-def test_delays_by_hand():
-    frame = collapse.load_onsets("simple", "S2", "paper released", **SMALL)
-    table = collapse.delays(frame, 300).set_index("protocol")
-    for protocol in ("paper", "released"):
-        part = frame[(frame["protocol"] == protocol) & (frame["world"] == "tooldag")]
-        onset = part.pivot(index="seed", columns="policy", values="collapse_onset")
-        both = onset[["simple", "periodic"]].dropna()
-        assert table.loc[protocol, "left_out"] == 25 - len(both)
-        late = onset.fillna(31.0)
-        whole = (late["simple"] - late["periodic"]).mean()
-        assert table.loc[protocol, "all_mean"] == pytest.approx(whole)
-    printed = collapse.show_delays(table.reset_index()).rows[-1]
-    assert tuple(printed[1:4]) == ("1.68", "7.48", "+5.80")
-    assert table.loc["released", "as_placebo"] == 25  # answers are withheld: the placebo is Simple itself
-
-
-def test_a_collapse_at_the_first_step_on_both_sides_is_told_as_such():
-    frame = collapse.load_onsets("simple", "S2", "paper", **SMALL)
-    told = collapse.tell_delays(collapse.delays(frame.assign(collapse_onset=0.0), 100)).markdown
-    assert "both collapse at step 0 in every pair" in told
-    assert "neither clearly" not in told
-
-
-def test_onsets_count_the_censored():
-    frame = collapse.load_onsets("simple", "S2", "paper", **SMALL)
-    table = collapse.onsets(frame, 200)
-    part = frame[(frame["world"] == "tooldag") & (frame["policy"] == "simple")]
-    row = table[(table["world"] == "tooldag") & (table["policy"] == "simple")].iloc[0]
-    assert row["censored"] == part["collapse_onset"].isna().sum()
-    assert row["mean"] == pytest.approx(part["collapse_onset"].mean())
-
-
-# ---------------------------------------------------------------- drift
-
-
-def test_timing_table_by_hand():
-    frame = drift.load_timing("S2", "observed released", **SMALL)
-    table = drift.timing(frame, 200)
-    assert len(table) == 6
-    row = table[(table["protocol"] == "released") & (table["stratum"] == "spatial")].iloc[0]
-    part = frame[(frame["protocol"] == "released") & (frame["world"] != "tooldag")]
-    offset = (part["action_onset"] - part["collapse_onset"]).dropna()
-    assert row["n"] == len(offset)
-    assert row["mean"] == pytest.approx(offset.mean())
-    assert row["median"] == offset.median()
-    assert row["drift_first"] == pytest.approx((offset > 0).mean())
-    assert row["drift_first"] + row["action_first"] + row["tied"] == pytest.approx(1)
-    assert row["low"] <= row["mean"] <= row["high"]
-    assert row["total"] - row["n"] <= row["no_drift"] + row["no_action"]
 
 
 # ---------------------------------------------------------------- confidence
@@ -458,8 +388,6 @@ OTHER = {"regime": "S3", "protocols": "observed", "profile": "perfect", "seeds":
 def test_every_claim_of_the_sections_gets_a_verdict(setting):
     regime, profile = setting.get("regime", "S2"), setting.get("profile", "typical")
     frames = {
-        "collapse": collapse.load_onsets(**setting),
-        "drift": drift.load_timing(**setting),
         "confident-wrong": confident.load_confidence(**setting).frame,
     }
     for section, frame in frames.items():
@@ -475,18 +403,7 @@ def test_every_claim_of_the_sections_gets_a_verdict(setting):
     ids=["book", "other", "scripted"],
 )
 def test_texts_tables_and_figures_stand_on_any_setting(setting):
-    onset = collapse.load_onsets(**setting)
-    curves = trajectories.load_trajectories(resamples=100, **setting)
-    told = [trajectories.tell_reading(curves)]
-    means, delay = collapse.onsets(onset, 100), collapse.delays(onset, 100)
-    told += [collapse.tell_delays(delay), collapse.tell_saturation(means)]
-    shown = [collapse.show_delays(delay), collapse.show_onsets(means)]
-    drawn = [trajectories.plot_trajectories(curves)]
-    frame = drift.load_timing(**setting)
-    timing = drift.timing(frame, 100)
-    told += [drift.tell_timing(timing), drift.tell_counts(timing), drift.tell_diagonal()]
-    shown += [drift.show_timing(timing), drift.show_censored(frame)]
-    drawn.append(drift.plot_onsets(frame))
+    told, shown, drawn = [], [], []
     data = confident.load_confidence(**setting)
     rates, worth = confident.estimators(data, 100), reliability.conditionals(data, 100)
     told += [confident.tell_estimators(rates), reliability.tell_conditionals(worth)]

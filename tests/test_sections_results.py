@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envprobe_core.analyses.frontier import nondominated
 from envprobe_core.cells import make_cell
 from envprobe_core.claims import find_claim
 from envprobe_core.claims.judge import REVERSES
@@ -198,10 +199,10 @@ def test_switches_are_turned_one_at_a_time():
 def test_nondominated_points_are_those_that_no_point_beats(points):
     array = np.array(points, dtype=float)
     naive = [not any(a >= x and b >= y and (a, b) != (x, y) for a, b in points) for x, y in points]
-    assert pareto.nondominated(array).tolist() == naive
+    assert nondominated(array).tolist() == naive
     assert any(naive)
     stacked = np.stack([array, array[::-1]])
-    assert pareto.nondominated(stacked).tolist() == [naive, naive[::-1]]
+    assert nondominated(stacked).tolist() == [naive, naive[::-1]]
 
 
 def test_opposed_counts_trades():

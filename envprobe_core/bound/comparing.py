@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from envprobe_core.analyses.frontier import DIAGNOSTIC
 from envprobe_core.beyond.frontier import COMPETING, WEIGHTS, weighted
 from envprobe_core.bound.exact import Leaves, accuracy, leaves, run
 from envprobe_core.bound.optimum import Point, Solution, frontier, random_policy, worth
@@ -17,7 +18,6 @@ from envprobe_core.cells import find_regime
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import Names, find_protocols, read_seeds
 from envprobe_core.policies import POLICIES, Policy
-from envprobe_core.sections.pareto import DIAGNOSTIC
 
 DENSITIES = (0, 1)
 VOI = {0.0: "voi-success", 0.5: "voi", 1.0: "voi-accuracy"}

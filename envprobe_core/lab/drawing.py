@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from envprobe_core.analyses.frontier import nondominated
 from envprobe_core.figures import (
     AMBER,
     GREEN,
@@ -21,7 +22,6 @@ from envprobe_core.figures import (
     styled,
 )
 from envprobe_core.lab.contest import DESIGN, HELD_OUT, title_of
-from envprobe_core.sections.pareto import nondominated
 
 if TYPE_CHECKING:
     import pandas as pd

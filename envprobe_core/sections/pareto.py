@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from envprobe_core.analyses.frontier import COMPETING, DIAGNOSTIC, nondominated
 from envprobe_core.claims.printed import printed_levels
 from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names, load_grid
 from envprobe_core.figures import GREY, GROUND, POLICY_STYLES, STRATA, Drawing, canvas, policy_title, styled
 from envprobe_core.markup import Table, Text, bracket, counted, listed, number, percent, signed
-from envprobe_core.sections.paired import ABLATIONS, DEPLOYABLE, levels
+from envprobe_core.sections.paired import levels
 from envprobe_core.sections.report import PRINTED_POINT
 from envprobe_core.statistics import RESAMPLES, bootstrap_means
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.lines import Line2D
 
-COMPETING = (*DEPLOYABLE, *ABLATIONS)
-DIAGNOSTIC = ("oracle", "oracle-tw")  # they see gold: shown, never part of a frontier
 SHOWN = (*COMPETING, *DIAGNOSTIC)
 FRONTIERS = ("procedural", "spatial")
 DRAWS_AT_ONCE = 2_000
@@ -35,20 +34,6 @@ def load_pareto(
 ) -> pd.DataFrame:
     """Run every policy and ablation, and the two oracles, in the three worlds."""
     return load_grid(STRATA["combined"], SHOWN, regime, protocols, profile, seeds)
-
-
-def nondominated(points: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Say which points no other point dominates, [..., point].
-
-    A point dominates another that it matches or exceeds in every coordinate and exceeds in one; of equal
-    points none dominates the other.
-
-    Args:
-        points: [..., point, coordinate], more is better.
-    """
-    mine, other = points[..., :, None, :], points[..., None, :, :]
-    beaten = (other >= mine).all(axis=-1) & (other > mine).any(axis=-1)
-    return ~beaten.any(axis=-1)
 
 
 def find_frontiers(frame: pd.DataFrame, resamples: int = RESAMPLES) -> pd.DataFrame:

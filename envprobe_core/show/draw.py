@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from envprobe_core.analyses.frontier import nondominated
 from envprobe_core.figures import (
     BLUE,
     GREY,
+    GROUND,
     INK,
     OTHER_DASHES,
     POLICY_STYLES,
@@ -30,6 +32,7 @@ from envprobe_core.policies import POLICIES
 
 ROW, PANEL_EDGE = 0.27, 0.62  # inches
 PLAIN = Style(BLUE, "o")
+PRINTED = {"color": INK, "marker": "d", "markerfacecolor": "none", "linestyle": "none"}
 
 
 def draw(
@@ -52,8 +55,10 @@ def draw(
 
     Args:
         kind: `forest` (a value with its interval a row), `curves` (a value over `x`, with its band), `bars`
-            (a value a row), `tornado` (bars by size, from zero) or `frontier` (points of `x` and `y`).
-        frame: a row an estimate; an interval stands in `<value>_low`, `<value>_high`, or `low`, `high`.
+            (a value a row), `tornado` (bars by size, from zero), `points` (of `x` and `y`) or `frontier`
+            (points, those that no other beats filled and joined; a column `nondominated` may say which).
+        frame: a row an estimate; an interval stands in `<value>_low`, `<value>_high`, or `low`, `high`; what
+            the paper prints, if anything, in `printed_<value>`: a number or several, drawn as diamonds.
         name: a name no other figure of the page has.
         y: the column that holds the value.
         x: the column of the rows (`forest`, `bars`, `tornado`), of the axis across (`curves`, `frontier`).
@@ -82,7 +87,7 @@ def _draw(plot: Any, frame: pd.DataFrame, name: str, y: str, **how: Any) -> Draw
     tallest = max(_height(plot, frame[frame[panels] == group] if panels else frame, how) for group in groups)
     figure, axes = canvas(
         down * (tallest + PANEL_EDGE * (0.55 if panels else 0.2)) + 0.55,
-        rows=down, columns=columns, sharex=True, sharey=plot in (_curves, _frontier),
+        rows=down, columns=columns, sharex=True, sharey=plot in UPRIGHT,
     )  # fmt: skip
     told = []
     for panel, group in zip(axes.flat, groups, strict=False):
@@ -93,10 +98,10 @@ def _draw(plot: Any, frame: pd.DataFrame, name: str, y: str, **how: Any) -> Draw
         told.append(f"{titled(group)}: {words}" if panels else words)
     for panel in axes.flat[len(groups) :]:
         panel.set_visible(False)
-    upright = plot in (_curves, _frontier)
+    upright = plot in UPRIGHT
     (figure.supylabel if upright else figure.supxlabel)(how["label"], fontsize=9.5)
-    if upright and how["across"]:
-        figure.supxlabel(how["across"], fontsize=9.5)
+    if upright:
+        axes[-1, columns // 2].set_xlabel(how["across"])  # below a panel: a figure's label meets the legend
     if how["series"] and upright:
         handles, labels = axes.flat[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=min(3, max(1, len(labels))))
@@ -112,7 +117,7 @@ def titled(value: Any) -> str:
 
 
 def _height(plot: Any, own: pd.DataFrame, how: Any) -> float:
-    return 1.9 if plot in (_curves, _frontier) else ROW * max(2, len(own))
+    return 1.9 if plot in UPRIGHT else ROW * max(2, len(own))
 
 
 def _ends(row: Any, y: str) -> tuple[float, float]:
@@ -147,7 +152,15 @@ def _forest(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
         style = _style(row.get(how["series"])) if how["series"] else PLAIN
         interval(axes, row[y], low, high, place, **style.dot())
         told.append(f"{name} {_span(row[y], low, high)}")
+    _printed(axes, own, y)
     return ", ".join(told)
+
+
+def _printed(axes: Axes, own: pd.DataFrame, y: str) -> None:
+    """Mark what the paper prints of each row."""
+    for place, values in enumerate(own.get(f"printed_{y}", ())):
+        for value in np.atleast_1d(values):
+            axes.plot(value, place, **PRINTED)
 
 
 def _bars(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
@@ -158,6 +171,7 @@ def _bars(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
         low, high = _ends(row, y)
         if low == low:
             axes.plot([low, high], [place, place], color=INK, lw=1.2)
+    _printed(axes, own, y)
     return ", ".join(f"{name} {number(value, 2)}" for name, value in zip(names, own[y], strict=True))
 
 
@@ -174,8 +188,11 @@ def _curves(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
         low, high = (
             np.array(end) for end in zip(*(_ends(row, y) for row in curve.to_dict("records")), strict=True)
         )
-        axes.fill_between(curve[how["x"]], low, high, color=GREY, alpha=0.3, lw=0)
-        axes.plot(curve[how["x"]], curve[y], color=colour, ls=dash, label=titled(value) if series else None)
+        axes.fill_between(curve[how["x"]], low, high, color=colour, alpha=0.18, lw=0)
+        axes.plot(
+            curve[how["x"]], curve[y], color=colour, ls=dash, label=titled(value) if series else None,
+            **_marks(value),
+        )  # fmt: skip
         seen = curve[y].dropna()
         if len(seen):
             who = f"{titled(value)} " if series else ""
@@ -188,19 +205,32 @@ def _curves(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
     return ", ".join(told)
 
 
-def _frontier(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
-    told = []
+def _points(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
+    told, x = [], how["x"]
     for row in own.to_dict("records"):
         name, style = row[how["series"]], _style(row[how["series"]])
-        low, high = _ends(row, y)
-        error = [[max(row[y] - low, 0)], [max(high - row[y], 0)]] if low == low else None
-        axes.errorbar([row[how["x"]]], [row[y]], yerr=error, label=titled(name), **style.dot())
-        told.append(f"{titled(name)} {number(row[how['x']], 2)}, {number(row[y], 2)}")
-    best = own.sort_values(how["x"], ascending=False)
-    best = best[best[y] >= best[y].cummax()]
-    axes.plot(best[how["x"]], best[y], color=GREY, lw=0.9, zorder=0)
+        errors = {f"{axis}err": _error(row, value) for axis, value in (("x", x), ("y", y))}
+        hollow = {} if row.get("nondominated", True) else {"markerfacecolor": GROUND}
+        axes.errorbar(row[x], row[y], **errors, label=titled(name), **style.dot(elinewidth=0.8, **hollow))
+        if f"printed_{y}" in row:
+            axes.plot(row[f"printed_{x}"], row[f"printed_{y}"], **PRINTED | {"color": style.colour})
+        told.append(f"{titled(name)} {number(row[x], 2)}, {number(row[y], 2)}")
     axes.grid()
     return "; ".join(told)
+
+
+def _error(row: Any, value: str) -> list[list[float]] | None:
+    low, high = (row.get(f"{value}_{end}", np.nan) for end in ("low", "high"))
+    return [[max(row[value] - low, 0)], [max(high - row[value], 0)]] if low == low else None
+
+
+def _frontier(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
+    if "nondominated" not in own:
+        own = own.assign(nondominated=nondominated(own[[how["x"], y]]))
+    best = own[own["nondominated"]].sort_values([how["x"], y], ascending=[True, False])
+    axes.plot(best[how["x"]], best[y], color=GREY, lw=0.9, zorder=0)
+    names = ", ".join(titled(name) for name in best[how["series"]])
+    return f"nondominated: {names}; {_points(axes, own, y, how)}"
 
 
 def _dashes(lines: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
@@ -218,6 +248,15 @@ def _dashes(lines: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
     ]
 
 
+def _marks(value: Any) -> dict[str, Any]:
+    """Tell policies apart where their colours do not, a mark every fifth point."""
+    if value not in POLICIES:
+        return {}
+    style = _style(value)
+    face = style.colour if style.filled else GROUND
+    return {"marker": style.marker, "markevery": 5, "markersize": 4, "markerfacecolor": face}
+
+
 def _colour(value: Any) -> str:
     return _style(value).colour if value in POLICIES else INK
 
@@ -226,4 +265,12 @@ def _span(value: float, low: float, high: float) -> str:
     return number(value, 2) + (f" ({number(low, 2)} to {number(high, 2)})" if low == low else "")
 
 
-_KINDS = {"forest": _forest, "curves": _curves, "bars": _bars, "tornado": _tornado, "frontier": _frontier}
+_KINDS = {
+    "forest": _forest,
+    "curves": _curves,
+    "bars": _bars,
+    "tornado": _tornado,
+    "points": _points,
+    "frontier": _frontier,
+}
+UPRIGHT = (_curves, _points, _frontier)  # the value's axis is the vertical one

@@ -31,7 +31,8 @@ def table(
         columns: heads, and templates such as `"{policy:policy}"` or `"{gain:+2} {gain:[2]}"`. After the
             colon stands how a value is written: `3` with digits, `+2` as a difference, `%1` as a share in
             percent, `[2]` as the interval in `gain_low` and `gain_high` (or, without these, in `low` and
-            `high`), `p` as a p-value, `code`, `policy`, `world`, `stratum`, `verdict`; nothing: as it is.
+            `high`), `p` as a p-value, `code`, `policy`, `world`, `stratum`, `verdict`; nothing: as it is. A
+            text among numbers is left as it is.
         once: columns of the frame that are written only in the first of several equal rows; the heads
             whose template names them are left empty there.
         align: a letter a column (l, r, c); by default numbers stand to the right.
@@ -59,6 +60,8 @@ def written(value: Any, how: str) -> str:
     """Write one value (`table` says how)."""
     if how in _WORDS:
         return EMPTY if _missing(value) else _WORDS[how](value)
+    if isinstance(value, str):
+        return value
     if how == "p":
         return p_value(value)
     if not how:
@@ -102,5 +105,6 @@ class _Template(string.Formatter):
         name, row = found
         if how.startswith("["):
             own = f"{name}_" if f"{name}_low" in row else ""
-            return bracket(row[f"{own}low"], row[f"{own}high"], int(how[1:-1]))
+            low, high = row[f"{own}low"], row[f"{own}high"]
+            return low if isinstance(low, str) else bracket(low, high, int(how[1:-1]))
         return written(row[name], how)

@@ -1,0 +1,64 @@
+"""Tables and figures over frames: what is written, and what is marked."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from envprobe_core import draw, table
+from envprobe_core.show.onsets import draw_onsets
+
+ROWS = pd.DataFrame(
+    {
+        "policy": ["simple", "cd"],
+        "mean": [0.5, 0.6],
+        "mean_low": [0.4, 0.5],
+        "mean_high": [0.6, 0.7],
+        "share": [0.1, 0.3],
+        "printed_mean": [np.nan, 0.55],
+        "printed_share": [np.nan, 0.2],
+        "nondominated": [False, True],
+    }
+)
+
+
+def test_a_text_among_numbers_is_left_as_it_is():
+    frame = pd.DataFrame(
+        {"gain": ["+5.80", 1.5], "gain_low": ["", 1.0], "gain_high": ["", 2.0], "p": ["< .05", 0.2]}
+    )
+    shown = table(frame, "tab-x", "Caption.", {"gain": "{gain:+2} {gain:[2]}", "p": "{p:p}"})
+    assert shown.rows == [["+5.80 ", "< .05"], ["+1.50 [1.00,\u00a02.00]", ".200"]]
+
+
+@pytest.mark.parametrize("kind", ["forest", "bars"])
+def test_printed_numbers_are_diamonds_on_their_rows(kind):
+    axes = draw(kind, ROWS, "figure", "mean", x="policy").figure.axes[0]
+    diamonds = [
+        line for line in axes.lines if line.get_marker() == "d" and np.isfinite(line.get_xdata()).all()
+    ]
+    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in diamonds] == [(0.55, 1)]
+
+
+def test_the_frontier_joins_and_fills_what_is_nondominated():
+    drawing = draw(
+        "frontier", ROWS, "figure", "mean", x="share", series="policy", label="accuracy", across="success"
+    )
+    axes = drawing.figure.axes[0]
+    assert axes.lines[0].get_xdata().tolist() == [0.3]
+    hollow = [bar.lines[0].get_markerfacecolor() == "#ffffff" for bar in axes.containers]
+    assert hollow == [True, False]
+    assert "nondominated: EnvProbe-(c+d);" in drawing.alt
+
+
+def test_onsets_above_the_diagonal_are_counted():
+    frame = pd.DataFrame(
+        {
+            "protocol": "paper",
+            "world": ["tooldag", "tooldag", "graphnav", "graphnav"],
+            "horizon": 30,
+            "collapse_onset": [2.0, 5.0, np.nan, 4.0],
+            "action_onset": [7.0, 1.0, 3.0, 4.0],
+        }
+    )
+    alt = draw_onsets(frame).alt
+    assert "paper, spatial worlds: 0 of 1 episodes above" in alt
+    assert "paper, tool world: 1 of 2 episodes above" in alt
