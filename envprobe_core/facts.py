@@ -10,6 +10,7 @@ from envprobe_core import environments
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Trajectory
 from envprobe_core.plans import chain_length
+from envprobe_core.regimes import REGIMES
 from envprobe_core.sections.timed import probe_timing
 from envprobe_core.sweep import Seeds
 from envprobe_core.worlds import make_world
@@ -17,6 +18,8 @@ from envprobe_core.worlds import make_world
 Fact = Callable[[Cell, Seeds, Trajectory], Mapping[str, np.ndarray]]
 FACTS: dict[str, Fact] = {}
 """What measures a column that `run` can add, by the column's name."""
+TRACK = tuple(f"right_{t}" for t in range(1 + max(regime.horizon for regime in REGIMES.values())))
+"""Facts: the share of fields believed right at each time, NaN after the episode's end."""
 
 
 def fact(*columns: str) -> Callable[[Fact], Fact]:
@@ -72,3 +75,11 @@ def what_changed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, n
         "changed": changed,
         "changed_all": changed_all,
     }
+
+
+@fact(*TRACK)
+def what_was_right(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Follow A_t, the share of fields believed right."""
+    share = environments.accuracy_track(recording)
+    over = np.full((len(seeds), len(TRACK) - share.shape[1]), np.nan)
+    return dict(zip(TRACK, np.concatenate([share, over], axis=1).T, strict=True))
