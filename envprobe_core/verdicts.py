@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from envprobe_core.claims import LEVELS, Claim, find_claim, load_claims
+from envprobe_core.claims import Claim, find_claim, load_claims
+from envprobe_core.claims.records import LEVELS
 from envprobe_core.errors import InputError
 from envprobe_core.intervals import LEVEL
 from envprobe_core.medians import median_bootstrap

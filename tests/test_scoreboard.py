@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from envprobe_core import inconsistencies, places, scoreboard_page, scoreboard_prose
 from envprobe_core.cells import make_cell
-from envprobe_core.claims import COLUMNS as CLAIM_COLUMNS
 from envprobe_core.claims import load_claims, parse_claim, policy_and_budget
+from envprobe_core.claims.records import COLUMNS as CLAIM_COLUMNS
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import COLUMNS, load_grid
 from envprobe_core.intervals import percentile_interval

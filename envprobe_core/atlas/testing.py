@@ -14,7 +14,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.claims import LEVELS, WORLDS, Claim, measure_parts
+from envprobe_core.claims import Claim, measure_parts
+from envprobe_core.claims.records import LEVELS, WORLDS
 from envprobe_core.intervals import LEVEL, percentile_interval
 from envprobe_core.medians import median_bootstrap
 from envprobe_core.panel import MIN_UNITS

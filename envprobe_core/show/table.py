@@ -30,8 +30,8 @@ def table(
         caption: one or more sentences, in Markdown.
         columns: heads, and templates such as `"{policy:policy}"` or `"{gain:+2} {gain:[2]}"`. After the
             colon stands how a value is written: `3` with digits, `+2` as a difference, `%1` as a share in
-            percent, `[2]` as the interval in `gain_low` and `gain_high`, `p` as a p-value, `code`,
-            `policy`, `world`, `stratum`, `verdict`; nothing: as it is.
+            percent, `[2]` as the interval in `gain_low` and `gain_high` (or, without these, in `low` and
+            `high`), `p` as a p-value, `code`, `policy`, `world`, `stratum`, `verdict`; nothing: as it is.
         once: columns of the frame that are written only in the first of several equal rows; the heads
             whose template names them are left empty there.
         align: a letter a column (l, r, c); by default numbers stand to the right.
@@ -46,7 +46,13 @@ def table(
             cells.append("" if same else write.vformat(template, (), row))
         last = {name: row[name] for name in quiet}
         rows.append(cells)
-    return Table(label, caption, tuple(columns), rows, align or "".join(map(_side, columns.values())))
+    return Table(
+        label,
+        caption,
+        tuple(columns),
+        rows,
+        align or "".join(_side(template, frame) for template in columns.values()),
+    )
 
 
 def written(value: Any, how: str) -> str:
@@ -77,14 +83,17 @@ def _missing(value: Any) -> bool:
     return value is None or value != value  # NaN is not itself
 
 
-def _side(template: str) -> str:
+def _side(template: str, frame: pd.DataFrame) -> str:
     """Numbers stand to the right, words to the left."""
-    codes = [code or "" for _, name, code, _ in string.Formatter().parse(template) if name]
-    return "l" if not codes or codes[0] in ("", *_WORDS) else "r"
+    parts = [(name, how or "") for _, name, how, _ in string.Formatter().parse(template) if name]
+    if not parts or parts[0][1] in _WORDS:
+        return "l"
+    name, how = parts[0]
+    return "r" if how or pd.api.types.is_numeric_dtype(frame[name]) else "l"
 
 
 class _Template(string.Formatter):
-    """Formats a row: a bracket takes the columns `gain_low` and `gain_high`."""
+    """Formats a row: a bracket takes the columns `gain_low` and `gain_high`, or `low` and `high`."""
 
     def get_field(self, field_name: str, args: Any, row: Any) -> tuple[Any, str]:
         return (field_name, row), field_name
@@ -92,5 +101,6 @@ class _Template(string.Formatter):
     def format_field(self, found: Any, how: str) -> str:
         name, row = found
         if how.startswith("["):
-            return bracket(row[f"{name}_low"], row[f"{name}_high"], int(how[1:-1]))
+            own = f"{name}_" if f"{name}_low" in row else ""
+            return bracket(row[f"{own}low"], row[f"{own}high"], int(how[1:-1]))
         return written(row[name], how)
