@@ -320,30 +320,3 @@ def evaluate_all(
             rows.append(asdict(verdict) | {"same_n": verdict.same_n} | extra)
     names = [*Verdict.__dataclass_fields__, "same_n", *about]
     return pd.DataFrame(rows, columns=names)
-
-
-def judge(
-    frame: pd.DataFrame,
-    claims: Iterable[Claim | str] | None = None,
-    *,
-    section: str = "",
-    regime: str = "",
-    protocols: Iterable[str] | None = None,
-    profile: str = "typical",
-    resamples: int = RESAMPLES,
-) -> pd.DataFrame:
-    """Test the paper's claims on episodes, under each protocol; a row a claim and protocol.
-
-    Args:
-        frame: a row an episode.
-        claims: claims or their ids; by default all, or those of `section`.
-        section: a section of `claims.csv`.
-        regime: the regime whose episodes answer, where it is not the claim's own.
-        protocols: names; by default those of the frame.
-        profile: the agent profile of the episodes.
-        resamples: bootstrap resamples.
-    """
-    chosen = load_claims(section=section or None) if claims is None else claims
-    asked = [find_claim(claim) if isinstance(claim, str) else claim for claim in chosen]
-    asked = [replace(claim, regime=regime) for claim in asked] if regime else asked
-    return evaluate_all(frame, asked, protocols=protocols, profile=profile, resamples=resamples)

@@ -12,7 +12,7 @@ from scipy import stats as scipy_stats
 from envprobe_core.claims.judge import judge
 from envprobe_core.claims.printed import STRATA
 from envprobe_core.claims.records import POLICIES, WORLDS
-from envprobe_core.compare import compare, is_share, summarize
+from envprobe_core.comparing import compare, is_share, summarize
 from envprobe_core.errors import InputError
 from envprobe_core.statistics import clustered_rate, mean_interval, mean_intervals, wilson
 
