@@ -81,27 +81,3 @@ def mean_track(track: np.ndarray, resamples: int = RESAMPLES) -> dict[str, np.nd
         "running": count,
         "n": np.full(times, episodes),
     }
-
-
-def follow(
-    frame: pd.DataFrame, track: Sequence[str], by: Sequence[str], *, resamples: int = RESAMPLES
-) -> pd.DataFrame:
-    """Average a track over the running episodes of each group, time by time.
-
-    Args:
-        frame: one row an episode.
-        track: columns, one a time; NaN after an episode's end.
-        by: columns that name the groups.
-        resamples: bootstrap resamples.
-
-    Returns:
-        One row a group and time: `by` and the columns of `mean_track`, up to the last time of any episode.
-    """
-    import pandas as pd
-
-    parts = []
-    for key, rows in frame.groupby(list(by), sort=False):
-        values = rows.sort_values("seed", kind="stable")[list(track)].dropna(axis=1, how="all")
-        curve = pd.DataFrame(mean_track(values.to_numpy(), resamples))
-        parts.append(curve.assign(**dict(zip(by, key, strict=True))))
-    return pd.concat(parts, ignore_index=True)

@@ -6,13 +6,12 @@ import pytest
 
 from envprobe_core import environments, experiments, run
 from envprobe_core.agents.profiles import AgentProfile
-from envprobe_core.averages import MIN_RUNNING, follow, mean_by, mean_track
+from envprobe_core.averages import MIN_RUNNING, mean_by, mean_track
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.claims import load_claims
 from envprobe_core.engine.noise import Stream
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import COLUMNS, PAPER_POLICIES, load_grid, record, run_frame
-from envprobe_core.facts import TRACK
 from envprobe_core.instances import instances
 from envprobe_core.intervals import mean_interval
 from envprobe_core.policies import POLICIES
@@ -25,7 +24,7 @@ from envprobe_core.worlds import WORLDS, make_world
 FEW = "0:14"
 
 
-FACTS = ("chain_length", "mutation_rate", "initial_accuracy", "changed", "changed_all", *TRACK)
+FACTS = ("chain_length", "mutation_rate", "initial_accuracy", "changed", "changed_all", "right_track")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +41,11 @@ def idle():
 
 @pytest.fixture(scope="module")
 def curves(idle):
-    return follow(idle, TRACK, ("world", "protocol"), resamples=200)
+    groups = idle.groupby(["world", "protocol"], sort=False)
+    tracks = {key: mean_track(np.stack(rows["right_track"]), 200) for key, rows in groups}
+    return pd.concat(
+        [pd.DataFrame(found).assign(world=key[0], protocol=key[1]) for key, found in tracks.items()]
+    )
 
 
 # --- grids ------------------------------------------------------------------------------------
