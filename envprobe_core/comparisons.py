@@ -191,7 +191,7 @@ def load_information(
         score the same) and, in points, each name of `INFORMATION` with its 95% interval in `<name>_low`
         and `<name>_high` (not adjusted: the paper claims none of them).
     """
-    from envprobe_core.compare import compare
+    from envprobe_core.comparing import compare
 
     own = frame[(frame["regime"] == regime) & (frame["profile"] == profile)]
     found = {name: compare(own, *ask, resamples=resamples) for name, ask in INFORMATION.items()}

@@ -86,8 +86,8 @@ def run_frame(
     work = partial(_measured, facts=wanted) if wanted else run_task
     table = run_cells(cells, seeds, jobs=jobs, work=work)
     keys = pd.DataFrame([cell.key for cell in cells]).astype({"budget": np.int64, "threshold": np.float64})
-    frame = keys.iloc[table["cell"]].reset_index(drop=True)
-    frame = frame.assign(**{name: column for name, column in table.items() if name not in keys})
+    measures = pd.DataFrame({name: column for name, column in table.items() if name not in keys})
+    frame = pd.concat([keys.iloc[table["cell"]].reset_index(drop=True), measures], axis=1)
     return frame[[*COLUMNS, *wanted]]
 
 

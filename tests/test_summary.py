@@ -12,10 +12,12 @@ from pathlib import Path
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+from envprobe_core.statistics import mean_interval
+from envprobe_core.statistics import wilson
 from hypothesis import given, settings
 from strategies import cells, seeds
 
-from envprobe_core.cells import Cell
+from envprobe_core.cells import Cell, make_cell
 from envprobe_core.engine.recording import Columns, score
 from envprobe_core.engine.running import record
 from envprobe_core.engine.scoring import DIGEST_KEY
@@ -23,19 +25,19 @@ from envprobe_core.engine.setting import setting_of
 from envprobe_core.metrics import right_fields
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS, RELEASED
-from envprobe_core.runs import summary
+from envprobe_core.runs import summary, tables
 from envprobe_core.runs.folder import EPISODES, open_run
 from envprobe_core.runs.inputs import make_inputs
 from envprobe_core.runs.summary import (
     HASHED,
     ROW_KEYS,
     Summary,
+    exact_sum,
     result_hash,
     summarise,
     summary_rows,
     total_hash,
 )
-from envprobe_core.statistics import mean_interval, wilson
 from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS
 
@@ -273,7 +275,10 @@ def test_a_run_folder_is_summed_up_piece_by_piece(tmp_path: Path, monkeypatch: p
 PEAK = """
 import resource, sys
 import numpy as np
+from envprobe_core.cells import make_cell
 from envprobe_core.cli import main
+from envprobe_core.runs import tables
+from envprobe_core.runs.summary import exact_sum
 from envprobe_core.sweep import stream_cells
 what, size, out = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 tables.GROUP_ROWS = 2000  # reached by the smaller run too

@@ -86,7 +86,7 @@ def compare(
 
 
 def _pair_facts(episodes: pd.DataFrame, comparison: Comparison, claim: Claim) -> dict[str, object]:
-    from envprobe_core.compare import values_of
+    from envprobe_core.comparing import values_of
 
     chosen = episodes[episodes["world"].isin(comparison.worlds)].sort_values(["world", "seed"])
     table = chosen[["policy", "world", "seed"]].assign(value=values_of(chosen, claim.measures[0]))

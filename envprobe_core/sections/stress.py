@@ -83,7 +83,7 @@ def find_gains(frame: pd.DataFrame, reference: str = "S2", resamples: int = RESA
     """
     import pandas as pd
 
-    from envprobe_core.compare import compare
+    from envprobe_core.comparing import compare
 
     strata, by = {world: (world,) for world in WORLDS}, ("protocol", "regime")
     found = []
