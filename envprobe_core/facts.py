@@ -9,7 +9,10 @@ import numpy as np
 from envprobe_core import environments
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Trajectory
-from envprobe_core.plans import chain_length
+from envprobe_core.engine.records import NO_ACTION
+from envprobe_core.instances import act, instances, states_of, succeeded
+from envprobe_core.plans import chain_length, plan_length
+from envprobe_core.policies.rules import SELF_UNCERTAINTY_ALPHA
 from envprobe_core.sections.timed import probe_timing
 from envprobe_core.sweep import Seeds
 from envprobe_core.worlds import make_world
@@ -71,4 +74,31 @@ def what_changed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, n
         "initial_accuracy": environments.accuracy_track(recording)[:, 0],
         "changed": changed,
         "changed_all": changed_all,
+    }
+
+
+@fact("effective")
+def effective_actions(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Count the valid actions that shorten the shortest plan of the true world by one, before success."""
+    world = make_world(cell.world, cell.regime, cell.protocol)
+    instance = instances(world, seeds)
+    before = states_of(world, recording.gold[:, :-1], recording.place[:, :-1])
+    after, _ = act(world, instance, before, np.where(recording.valid, recording.action, NO_ACTION))
+    shorter = plan_length(world, instance, before) - 1 == plan_length(world, instance, after)
+    reached = np.logical_or.accumulate(succeeded(world, instance, before), axis=1)
+    return {"effective": (recording.valid & shorter & ~reached).sum(axis=1)}
+
+
+@fact("wrong", "confident", "confident_wrong", "reached")
+def what_was_believed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Count beliefs over all steps: wrong, held with at least alpha confidence, both; wrong and probed."""
+    steps = recording.probe.shape[1]
+    lived = np.arange(steps)[None, :] < recording.steps[:, None]
+    wrong = (recording.belief[:, :steps] != recording.gold[:, :steps]) & lived[:, :, None]
+    confident = (recording.confidence[:, :steps] >= SELF_UNCERTAINTY_ALPHA) & lived[:, :, None]
+    return {
+        "wrong": wrong.sum(axis=(1, 2)),
+        "confident": confident.sum(axis=(1, 2)),
+        "confident_wrong": (wrong & confident).sum(axis=(1, 2)),
+        "reached": (recording.useful & lived).sum(axis=1),
     }

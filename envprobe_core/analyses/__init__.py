@@ -1,0 +1,1 @@
+"""Analyses: what several sections compute from forks, grids and small worlds, as frames."""
