@@ -6,8 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from envprobe_core.beyond.frontier import WEIGHTS
-from envprobe_core.bound.comparing import BALANCED, SHOWN, VOI, Board, Check, solvable, voi_name
+from envprobe_core.bound.comparing import (
+    BALANCED,
+    DIAGNOSTIC,
+    SHOWN,
+    VOI,
+    WEIGHTS,
+    Board,
+    Check,
+    solvable,
+    voi_name,
+)
 from envprobe_core.bound.optimum import Solution, reached_under, worth
 from envprobe_core.bound.small import AGENT, SMALL_TOOLS, SOLVED
 from envprobe_core.bound.states import ACT, HIDDEN
@@ -15,7 +24,6 @@ from envprobe_core.bound.tables import Worked, believes, describe
 from envprobe_core.experiments import Names, find_protocols
 from envprobe_core.figures import policy_title
 from envprobe_core.markup import Text, code, counted, listed, number, percent, signed
-from envprobe_core.sections.pareto import DIAGNOSTIC
 
 GRID = tuple(np.linspace(0.0, 1.0, 101).tolist())  # weights at which points are held against the optimum
 HALF = 0.5
