@@ -10,8 +10,11 @@ from envprobe_core import environments
 from envprobe_core.audit import audit_counts, confidence_histogram
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Trajectory
+from envprobe_core.engine.records import NO_ACTION
+from envprobe_core.instances import act, instances, states_of, succeeded
 from envprobe_core.patterns import match
-from envprobe_core.plans import chain_length
+from envprobe_core.plans import chain_length, plan_length
+from envprobe_core.policies.rules import SELF_UNCERTAINTY_ALPHA
 from envprobe_core.sections.timed import probe_timing
 from envprobe_core.sweep import Seeds
 from envprobe_core.witness import witness
@@ -133,3 +136,30 @@ def what_failed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np
     first[found.row[full]] = np.stack([found.step[full], found.field[full], found.missed[full]], axis=1)
     columns = np.column_stack([stages, counts[:, -1], first])
     return dict(zip((*PATTERN, "pattern_step", "pattern_field", "pattern_missed"), columns.T, strict=True))
+
+
+@fact("effective")
+def effective_actions(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Count the valid actions that shorten the shortest plan of the true world by one, before success."""
+    world = make_world(cell.world, cell.regime, cell.protocol)
+    instance = instances(world, seeds)
+    before = states_of(world, recording.gold[:, :-1], recording.place[:, :-1])
+    after, _ = act(world, instance, before, np.where(recording.valid, recording.action, NO_ACTION))
+    shorter = plan_length(world, instance, before) - 1 == plan_length(world, instance, after)
+    reached = np.logical_or.accumulate(succeeded(world, instance, before), axis=1)
+    return {"effective": (recording.valid & shorter & ~reached).sum(axis=1)}
+
+
+@fact("wrong", "confident", "confident_wrong", "reached")
+def what_was_believed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Count beliefs over all steps: wrong, held with at least alpha confidence, both; wrong and probed."""
+    steps = recording.probe.shape[1]
+    lived = np.arange(steps)[None, :] < recording.steps[:, None]
+    wrong = (recording.belief[:, :steps] != recording.gold[:, :steps]) & lived[:, :, None]
+    confident = (recording.confidence[:, :steps] >= SELF_UNCERTAINTY_ALPHA) & lived[:, :, None]
+    return {
+        "wrong": wrong.sum(axis=(1, 2)),
+        "confident": confident.sum(axis=(1, 2)),
+        "confident_wrong": (wrong & confident).sum(axis=(1, 2)),
+        "reached": (recording.useful & lived).sum(axis=1),
+    }

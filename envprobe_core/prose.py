@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from envprobe_core.claims.judge import NOT_TESTED, OTHER_SIZE, REVERSES
+from envprobe_core.claims.judge import HOLDS, NOT_TESTED, OTHER_SIZE, REVERSES
+from envprobe_core.markup import Text, counted, listed
 from envprobe_core.tables import without_levels
-from envprobe_core.theory.verdicts import HOLDS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from envprobe_core.cells import find_profile
+from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, INPUT, NOT_TESTED, OTHER_SIZE, REVERSES
+from envprobe_core.markup import EMPTY, Table, chunked, number, percent
 
 if TYPE_CHECKING:
     import pandas as pd

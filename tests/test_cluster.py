@@ -20,6 +20,7 @@ from distributed import Client
 
 from envprobe_core import cluster
 from envprobe_core.atlas.running import load_atlas
+from envprobe_core.cells import make_cell
 from envprobe_core.cli.options import Cluster as Options
 from envprobe_core.cli.options import handing_out
 from envprobe_core.engine.recording import Columns
@@ -27,7 +28,7 @@ from envprobe_core.errors import InputError
 from envprobe_core.reproduce import execution
 from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.sources import PACKAGE
-from envprobe_core.sweep import Task
+from envprobe_core.sweep import Task, run_cells, run_task
 
 ENVPROBE = [sys.executable, "-m", "envprobe_core"]
 RUN = ["run", "--world", "graphnav", "--world", "tooldag", "--policy", "simple", "--policy", "yoked"]
@@ -187,6 +188,8 @@ def test_the_atlas_has_the_same_verdicts_on_a_cluster(
 NOTEBOOK = """\
 import os
 import numpy as np
+from envprobe_core.cells import make_cell
+from envprobe_core.sweep import run_cells, run_task
 def where(task):
     columns = run_task(task)
     return columns | {"process": np.full(len(columns["seed"]), os.getpid())}

@@ -14,6 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from envprobe_core.cells import make_cell
+from envprobe_core.engine import compiling
+from envprobe_core.engine.running import record
 from envprobe_core.worlds import WORLDS
 
 PACKAGE = compiling.HOME.parent
@@ -44,6 +47,7 @@ def total(numbers):
     "run.py": """
 import sys
 import numpy as np
+from envprobe_core.engine import compiling
 from envprobe_core.engine import tiny
 
 with compiling.announced("Tiny"):
@@ -139,7 +143,9 @@ def test_the_engine_too_is_found_again() -> None:
     digests = [record(make_cell(world, "simple"), some).measures["digest"].tolist() for world in WORLDS]
     script = f"""
 import numpy as np
+from envprobe_core.cells import make_cell
 from envprobe_core.engine import loop
+from envprobe_core.engine.running import record
 for world in {list(WORLDS)}:
     print(record(make_cell(world, "simple"), np.arange(3)).measures["digest"].tolist())
 assert len(loop.run.stats.cache_hits) == 3 and not loop.run.stats.cache_misses

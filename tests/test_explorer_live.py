@@ -9,9 +9,9 @@ from test_explorer_page import HOSTILE, as_row, shown, slider
 
 from envprobe_core.cells import make_cell
 from envprobe_core.errors import InputError
-from envprobe_core.policies import POLICIES
+from envprobe_core.policies import POLICIES, custom_policy
 from envprobe_core.reproduce.sections import ROOT
-from envprobe_core.widgets.explorer import COMPARED
+from envprobe_core.widgets.explorer import COMPARED, Explorer
 from envprobe_core.widgets.live import LONGEST_HORIZON, Engine
 from envprobe_core.widgets.readings import pooled, take_readings
 
@@ -27,6 +27,8 @@ ASKED = {
     "seeds": "0:10",
 }
 OWN = """
+from envprobe_core.policies import custom_policy
+from envprobe_core.widgets.explorer import Explorer
 
 own = custom_policy("mine", lambda view: view.d + view.s, title=TITLE)
 Explorer(policies=[own], identity="own")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from envprobe_core.errors import InputError
 from envprobe_core.llm.asking import ModelSettings
 from envprobe_core.llm.auditing import check_store, read_stats
 from envprobe_core.llm.client import judge_unread
@@ -23,7 +24,8 @@ from envprobe_core.llm.opening import APPLICATION_ID, VERSION
 from envprobe_core.llm.prices import Price
 from envprobe_core.llm.reading import Completion, Tokens
 from envprobe_core.llm.replay import read_replay, write_replay
-from envprobe_core.llm.store import Judgement, Raw
+from envprobe_core.llm.stopping import RunStoppedError
+from envprobe_core.llm.store import AnswerStore, Judgement, Raw
 from envprobe_core.runs.inputs import make_inputs
 
 BODY = b'{"choices":[{"message":{"content":"text %d"}}],"usage":{"prompt_tokens":7,"completion_tokens":2}}'
@@ -123,6 +125,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from test_llm_store import add
+from envprobe_core.llm.store import AnswerStore
 store = AnswerStore(Path(sys.argv[1]))
 for number in range(100, 100_000):
     add(store, number)
@@ -148,6 +151,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from test_llm_store import add
+from envprobe_core.llm.store import AnswerStore
 store = AnswerStore(Path(sys.argv[1]))
 for number in range(int(sys.argv[2]), int(sys.argv[2]) + 150):
     add(store, number)
@@ -250,6 +254,8 @@ READER = """
 import os, sys
 from pathlib import Path
 from test_llm_store import add, text_of
+from envprobe_core.errors import InputError
+from envprobe_core.llm.store import AnswerStore
 os.setuid(int(sys.argv[2]))
 path = Path(sys.argv[1])
 try:
@@ -283,6 +289,8 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from test_llm_store import add
+from envprobe_core.llm.stopping import RunStoppedError
+from envprobe_core.llm.store import AnswerStore
 store = AnswerStore(Path(sys.argv[1]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 try:

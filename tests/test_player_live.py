@@ -5,8 +5,10 @@ import pytest
 from jupyterlab import jupyter_lab, run_all
 from test_player import value_text
 
+from envprobe_core.widgets.player import Setting, record_pair
+
 CELL = """from envprobe_core.policies import custom_policy
-from envprobe_core.widgets.player import Player
+from envprobe_core.widgets.player import Player, Setting, record_pair
 
 mine = custom_policy("mine", lambda view: 2.0 * view.d, "<b>Mine</b>")
 pairs = [record_pair(Setting("objectstate", seed=n)) | {"group": "rooms", "label": str(n)} for n in (3, 4)]

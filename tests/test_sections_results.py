@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from envprobe_core.analyses.frontier import nondominated
 from envprobe_core.cells import make_cell
 from envprobe_core.claims import find_claim
-from envprobe_core.claims.judge import REVERSES
+from envprobe_core.claims.judge import HOLDS, REVERSES
 from envprobe_core.claims.printed import inconsistencies, paper_value
 from envprobe_core.figures import policy_title
 from envprobe_core.markup import counted
@@ -34,7 +34,6 @@ from envprobe_core.sections import (
 )
 from envprobe_core.statistics import mcnemar_exact
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
-from envprobe_core.theory.verdicts import HOLDS
 
 SEEDS, RESAMPLES = "0:14", 200
 

@@ -12,8 +12,6 @@ from pathlib import Path
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from envprobe_core.statistics import mean_interval
-from envprobe_core.statistics import wilson
 from hypothesis import given, settings
 from strategies import cells, seeds
 
@@ -38,6 +36,7 @@ from envprobe_core.runs.summary import (
     summary_rows,
     total_hash,
 )
+from envprobe_core.statistics import mean_interval, wilson
 from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from envprobe_core.claims import Claim
-from envprobe_core.claims.judge import CALIBRATED, INPUT, NOT_TESTED, OTHER_SIZE, REVERSES, VERDICTS
+from envprobe_core.claims.judge import CALIBRATED, HOLDS, INPUT, NOT_TESTED, OTHER_SIZE, REVERSES, VERDICTS
 from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names, find_protocols, names
 from envprobe_core.markup import EMPTY, Table, Text, code, counted, listed, number, percent
 from envprobe_core.scoreboard import SETTINGS_FAMILY, choose_claims, load_scoreboard_frame
 from envprobe_core.statistics import RESAMPLES
-from envprobe_core.theory.verdicts import HOLDS
 from envprobe_core.verdicts import evaluate_all
 
 if TYPE_CHECKING:

@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from envprobe_core.claims import find_claim
-from envprobe_core.claims.judge import INCONCLUSIVE, OTHER_SIZE, REVERSES
+from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, OTHER_SIZE, REVERSES
 from envprobe_core.markup import Table, Text, bracket, counted, signed
 from envprobe_core.regimes import REGIMES
 from envprobe_core.statistics import RESAMPLES
 from envprobe_core.tables import badge
-from envprobe_core.theory.verdicts import HOLDS
 from envprobe_core.verdicts import evaluate_all
 
 if TYPE_CHECKING:

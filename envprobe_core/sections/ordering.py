@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from envprobe_core.claims.judge import REVERSES
+from envprobe_core.claims.judge import HOLDS, REVERSES
 from envprobe_core.claims.printed import inconsistencies, paper_values
 from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names
 from envprobe_core.figures import (
@@ -36,7 +36,6 @@ from envprobe_core.sections.report import (
 )
 from envprobe_core.sections.timed import load_timed
 from envprobe_core.statistics import RESAMPLES
-from envprobe_core.theory.verdicts import HOLDS
 from envprobe_core.verdicts import evaluate_all
 
 if TYPE_CHECKING:
