@@ -243,7 +243,7 @@ def tell_dominance(found: pd.DataFrame) -> Text:
                 line += (
                     f" In {len(behind)} of {len(part)} pairs some policy of the paper then has the larger "
                     f"accuracy, by {number(-behind['accuracy'].min(), 1)} points at most, and no probe told "
-                    "anybody anything: where such a gain comes from is split in [](decomposition.ipynb)."
+                    "anybody anything: where such a gain comes from is split in [](text-and-code.ipynb)."
                 )
             lines.append(line)
             continue
