@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from envprobe_core.analyses.frontier import DIAGNOSTIC
 from envprobe_core.bound.comparing import (
     BALANCED,
     DIAGNOSTIC,

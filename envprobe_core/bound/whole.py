@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from envprobe_core.analyses.frontier import COMPETING, DIAGNOSTIC
 from envprobe_core.bound.ceilings import accuracy_ceiling, has_ceiling, success_ceiling
 from envprobe_core.bound.comparing import COMPETING, DIAGNOSTIC, VOI
 from envprobe_core.cells import find_profile, find_regime, make_cell
