@@ -24,14 +24,23 @@ from numba import config, from_dtype, njit
 from numba.extending import overload
 
 HOME = Path(__file__).parent
-SOURCES = sorted(
-    path
-    for path in HOME.parent.rglob("*.py")
-    if path.parent.name == "worlds"
-    or re.search(rb"^@(apart|compiled|entry)$", path.read_bytes(), re.MULTILINE)
-)
-_TEXT = b"\0".join(path.read_bytes() for path in (Path(__file__), *SOURCES))
-EDITION = hashlib.sha256(_TEXT).hexdigest()[:16]
+MARK = re.compile(rb"^@(apart|compiled|entry)$", re.MULTILINE)
+CORE = ("agents", "engine", "policies", "worlds")
+
+
+def sources(folder: str) -> list[Path]:
+    """Return the files of a folder of the package whose text decides what is compiled."""
+    files = sorted((HOME.parent / folder).glob("*.py"))
+    return [path for path in files if folder == "worlds" or MARK.search(path.read_bytes())]
+
+
+def edition_of(paths: list[Path]) -> str:
+    """Condense the text of files."""
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:16]
+
+
+SOURCES = [path for folder in CORE for path in sources(folder)]
+EDITION = edition_of([Path(__file__), *SOURCES])
 """Of the engine's text: Numba looks at a function's own file alone, not at those that it calls from."""
 OURS = "envprobe-engine-"  # begins the name of every folder that is ours to sweep
 INTERPRETED = bool(config.DISABLE_JIT)
@@ -55,6 +64,10 @@ def entry(function: Callable[..., Any]) -> Any:
         return np.errstate(over="ignore")(function)  # a hash runs over on purpose
     if (folder := cache_folder()) is None:
         return njit(function)
+    home = Path(function.__code__.co_filename).parent
+    if home.name not in CORE:  # an analysis: an edit of it leaves the engine as it is
+        folder = folder / edition_of(sources(os.path.relpath(home, HOME.parent)))
+        folder.mkdir(exist_ok=True)
     before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
     try:
         kept = njit(cache=True)(function)
