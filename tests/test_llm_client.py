@@ -162,6 +162,24 @@ def test_a_bad_text_is_stored_as_it_came_and_marked_when_asked_again(
     assert KEY.encode() not in everything_in(tmp_path)
 
 
+def test_a_server_is_asked_for_the_table_before_the_action(
+    tmp_path: Path, requests: list[ChatRequest]
+) -> None:
+    """Constrained decoders write keys in the schema's order: beliefs are to be corrected first."""
+
+    async def run() -> ChatRequest:
+        store = AnswerStore(tmp_path / "a.sqlite")
+        async with scripted() as (url, server):
+            await ask_one(store, url, requests[0])
+        store.close()
+        return server.last
+
+    last = asyncio.run(run())
+    schema = last["response_format"]["json_schema"]["schema"]
+    assert list(schema["properties"]) == schema["required"] == ["set", "fade", "act", "risk", "why"]
+    assert list(last) == list(requests[0])
+
+
 def test_one_question_in_flight_is_one_call(tmp_path: Path, requests: list[ChatRequest]) -> None:
     async def run() -> None:
         store = AnswerStore(tmp_path / "a.sqlite")

@@ -13,7 +13,7 @@ from typing import Any
 
 from envprobe_core.llm.asking import ChatRequest
 from envprobe_core.llm.hiding import Secret, guard_logs
-from envprobe_core.llm.keys import OPENAI_URL, canonical
+from envprobe_core.llm.keys import OPENAI_URL, written
 from envprobe_core.llm.reading import Fault
 from envprobe_core.llm.retries import retry_after
 from envprobe_core.llm.store import Raw
@@ -60,7 +60,8 @@ class Caller:
         """Send a request and wait for the whole response, but no longer than the deadline.
 
         `chat.completions.create` would walk through the request against its types first, which takes
-        longer than all the rest, and would parse the response.
+        longer than all the rest, and would parse the response. The request goes out in its own order: a
+        constrained decoder writes the keys of an answer in the order of the schema's properties.
         """
         import httpx2
         import openai
@@ -70,7 +71,7 @@ class Caller:
                 reply = await self._sdk.post(
                     "/chat/completions",
                     cast_to=httpx2.Response,
-                    content=canonical(request),
+                    content=written(request),
                     options=_OPTIONS,
                 )
             return self._response(reply)

@@ -50,6 +50,7 @@ class ScriptedServer:
         """
         self._profile, self._latency, self._plan, self._schemas = profile, latency, plan, schemas
         self.asked: Counter[bytes] = Counter()  # by digest of the request
+        self.last: ChatRequest = {}  # with its names in the order in which they came
         self._answered: Counter[bytes] = Counter()
         self._faults: Counter[str] = Counter()
         self._under_way, self.most_under_way = 0, 0
@@ -99,6 +100,7 @@ class ScriptedServer:
         except (ValueError, KeyError, TypeError):
             return _error(400, "the body is no chat completion request", "invalid_request_error")
         self.asked[digest] += 1
+        self.last = asked
         fault = self._plan.fault(digest, attempt, again)
         await asyncio.sleep(self._latency)
         if not self._schemas and asked.get("response_format", {}).get("type") == "json_schema":
