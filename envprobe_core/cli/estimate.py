@@ -38,7 +38,7 @@ def estimate(
     differ, so this is no bound; `envprobe run --max-cost` sets one.
     """
     from envprobe_core.llm.estimate import estimate as dry_run
-    from envprobe_core.llm.prices import PICO, dollars
+    from envprobe_core.llm.prices import dollars
     from envprobe_core.manifest import make_inputs
     from envprobe_core.policies import POLICIES
     from envprobe_core.worlds import WORLDS
@@ -65,8 +65,7 @@ def estimate(
 
         content = asdict(found)
         for name in ("cost", "most"):
-            value = content.pop(name)
-            content[f"{name}_usd"] = None if value is None else value / PICO
+            content[f"{name}_usd"] = content.pop(name)
         sys.stdout.write(orjson.dumps(content, option=orjson.OPT_INDENT_2).decode() + "\n")
         return
     at_once = concurrency or modelling.DEFAULT_CONCURRENCY
