@@ -24,6 +24,7 @@ from envprobe_core.llm.asking import (
     RunStoppedError,
     Tokens,
 )
+from envprobe_core.llm.audit import check_store, read_stats
 from envprobe_core.llm.calling import Caller, Patience, adapted, retry_after
 from envprobe_core.llm.client import Client, Limits
 from envprobe_core.llm.hiding import HIDDEN, Secret, secret_from_environment
@@ -33,7 +34,7 @@ from envprobe_core.llm.prices import Price, find_price, most_tokens, read_prices
 from envprobe_core.llm.prompts import update_request, update_system
 from envprobe_core.llm.reading import REFUSED_PARTS, Completion, Fault, Raw, read_response
 from envprobe_core.llm.situations import NONE_YET, SituationWriter
-from envprobe_core.llm.store import AnswerStore, check_store, read_stats
+from envprobe_core.llm.store import AnswerStore
 from envprobe_core.protocols import PAPER
 from envprobe_core.worlds import make_world
 

@@ -23,9 +23,9 @@ from scripted_server import Served, server_process
 
 from envprobe_core.cells import make_cell
 from envprobe_core.cli import main
+from envprobe_core.llm.audit import StoreStats, check_store, read_stats
 from envprobe_core.llm.prices import read_prices
 from envprobe_core.llm.prompts import PROMPT_VERSION
-from envprobe_core.llm.store import StoreStats, check_store, read_stats
 from envprobe_core.sweep import run_cells
 
 COMMAND = [sys.executable, "-m", "envprobe_core"]

@@ -17,6 +17,7 @@ import pytest
 
 from envprobe_core.errors import InputError
 from envprobe_core.llm.asking import RunStoppedError, Tokens
+from envprobe_core.llm.audit import check_store, read_stats
 from envprobe_core.llm.identity import ModelAgent, ModelSettings
 from envprobe_core.llm.keys import key_of, question
 from envprobe_core.llm.prices import Price, most_tokens, total_cost
@@ -28,8 +29,6 @@ from envprobe_core.llm.store import (
     VERSION,
     AnswerStore,
     Refusal,
-    check_store,
-    read_stats,
 )
 from envprobe_core.manifest import make_inputs
 

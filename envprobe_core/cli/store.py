@@ -36,8 +36,8 @@ def stats(
 
     An attempt whose usage is not known, such as one that was cut off, counts the most it can have cost.
     """
+    from envprobe_core.llm.audit import read_stats
     from envprobe_core.llm.prices import dollars, read_prices
-    from envprobe_core.llm.store import read_stats
 
     found = read_stats(file, read_prices(prices))
     if json:
@@ -70,7 +70,7 @@ def verify(
 
     Exit code 0 if all agree; 1 if some do not, each named; 2 if the file is no store, or gives another run.
     """
-    from envprobe_core.llm.store import check_store, read_stats
+    from envprobe_core.llm.audit import check_store, read_stats
 
     faults = list(check_store(file))
     for fault in faults[:LISTED]:

@@ -199,7 +199,7 @@ class Client:
         cap = self._limits.cap
 
         def fits(used: Mapping[str, Tokens]) -> bool:
-            return cap is None or total_cost(self._prices, used) <= cap
+            return total_cost(self._prices, used) <= (cap or 0.0)
 
         seconds = self._limits.patience.deadline + MARGIN
         async with self._ended:
@@ -207,7 +207,8 @@ class Client:
                 if self._stopped is not None:  # a new error, as each keeps a traceback of its own
                     raise RunStoppedError(str(self._stopped))
                 claim = self._writable.claim
-                call = await self._do(claim, asked.question, asked.most, seconds, fits, asked.spoilt)
+                bound = None if cap is None else fits
+                call = await self._do(claim, asked.question, asked.most, seconds, bound, asked.spoilt)
                 if call is Refusal.TAKEN:
                     return None
                 if call is not Refusal.OVER_CAP:

@@ -23,7 +23,6 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -31,7 +30,6 @@ import orjson
 from envprobe_core.errors import InputError
 from envprobe_core.llm.asking import NO_TOKENS, RunStoppedError, Tokens
 from envprobe_core.llm.keys import key_of
-from envprobe_core.llm.prices import Price, find_price, most_tokens
 from envprobe_core.llm.reading import Completion, Raw, read_response
 
 APPLICATION_ID, VERSION = 0x45505241, 2
@@ -132,14 +130,14 @@ class AnswerStore:
     def used(self) -> dict[str, Tokens]:
         """Return the tokens of all stored calls together, by model; what is not known counts as its most."""
         with self._explained():
-            return _used(self._reading)
+            return used_by(self._reading)
 
     def claim(
         self,
         question: bytes,
         most: Tokens,
         seconds: float,
-        fits: Callable[[Mapping[str, Tokens]], bool] = lambda used: True,
+        fits: Callable[[Mapping[str, Tokens]], bool] | None = None,
         spoilt: bytes | None = None,
     ) -> int | Refusal:
         """Note that a call begins, at the most it can use; nobody else begins one to the same question.
@@ -148,14 +146,14 @@ class AnswerStore:
             question: canonical, from `keys.question`.
             most: tokens.
             seconds: after which the claim holds no longer.
-            fits: whether a cap leaves room for the tokens, by model, that would be used then.
+            fits: whether a cap leaves room for the tokens, by model, that would be used; None for no cap.
             spoilt: the key of the answer that could not be used, if that is why this is asked.
 
         Returns:
             The call, for `settle`; or why it may not begin.
         """
         key, now = key_of(question), time.time()
-        with self._transaction() as connection:
+        with self._transaction(durable=fits is not None) as connection:
             if spoilt is not None:
                 connection.execute(
                     "UPDATE calls SET verdict = ? WHERE key = ? AND verdict = ?", (UNUSABLE, spoilt, ANSWER)
@@ -168,9 +166,10 @@ class AnswerStore:
             if connection.execute(f"SELECT 1 FROM calls WHERE key = ? AND {GOOD}", (key,)).fetchone():
                 return Refusal.TAKEN
             model = str(orjson.loads(question)["request"].get("model", ""))
-            used = _used(connection)
-            if not fits(used | {model: used.get(model, NO_TOKENS) + most}):
-                return Refusal.OVER_CAP
+            if fits is not None:
+                used = used_by(connection)
+                if not fits(used | {model: used.get(model, NO_TOKENS) + most}):
+                    return Refusal.OVER_CAP
             _use(connection, model, most)
             call = connection.execute(
                 "INSERT INTO calls (key, model, question, verdict, holder, until, prompt, completion, "
@@ -205,12 +204,13 @@ class AnswerStore:
             )
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Commit what is done inside, all of it or nothing."""
+    def _transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """Commit what is done inside, all of it or nothing; durable ones outlast a power cut, all a kill."""
         connection = self._writing
         if connection is None:
             raise RuntimeError("this store was opened for reading")
         with self._explained():
+            connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -262,7 +262,8 @@ def _columns(tokens: Tokens) -> tuple[int, int, int]:
     return tokens.prompt, tokens.completion, tokens.cached
 
 
-def _used(connection: sqlite3.Connection) -> dict[str, Tokens]:
+def used_by(connection: sqlite3.Connection) -> dict[str, Tokens]:
+    """Return the stored totals."""
     rows = connection.execute("SELECT model, prompt, completion, cached FROM used")
     return {model: Tokens(*counts) for model, *counts in rows}
 
@@ -281,9 +282,6 @@ def inflated(content: bytes) -> bytes | None:
         return zlib.decompress(content)
     except (zlib.error, TypeError):
         return None
-
-
-# ---------------------------------------------------------------- opening a file
 
 
 def connect(path: Path, *, writable: bool) -> sqlite3.Connection:
@@ -377,7 +375,6 @@ def _recognise(connection: sqlite3.Connection, path: Path, writable: bool) -> No
         return
     if connection.execute("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
         raise InputError(f"store {path}: this file system takes no write-ahead log; put it on another")
-    connection.execute("PRAGMA synchronous=FULL")
 
 
 def _no_store(path: Path) -> InputError:
@@ -396,138 +393,3 @@ def explain(error: sqlite3.Error) -> str:
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         return f"it is damaged ({error}); keep a copy, and recover it with `sqlite3 FILE .recover`"
     return str(error)
-
-
-# ---------------------------------------------------------------- looking into one
-
-
-@dataclass(frozen=True)
-class StoreStats:
-    """What a store holds, and what it cost.
-
-    Attributes:
-        questions: distinct questions asked.
-        answered: of them, those with an answer.
-        attempts: calls, by verdict.
-        prompt_tokens, completion_tokens: of all calls that said so.
-        wasted_attempts: calls that gave no answer anybody uses.
-        paid_usd: dollars; what is not known counts as its most.
-        wasted_usd: of them, for calls that gave no answer or one that could not be used.
-        uncertain_usd: of them, for calls whose usage is not known.
-        unpriced: calls to models without a price.
-        models: how many questions each model was asked.
-    """
-
-    questions: int
-    answered: int
-    attempts: dict[str, int]
-    prompt_tokens: int
-    completion_tokens: int
-    wasted_attempts: int
-    paid_usd: float
-    wasted_usd: float
-    uncertain_usd: float
-    unpriced: int
-    models: dict[str, int]
-
-
-def read_stats(path: Path, prices: Mapping[str, Price]) -> StoreStats:
-    """Count what a store holds.
-
-    Args:
-        path: its file.
-        prices: dollars, by model.
-
-    Raises:
-        InputError: if it is no store or cannot be read.
-    """
-    connection = connect(path, writable=False)
-    try:
-        connection.execute("BEGIN")  # all that follows is read as of one moment, whoever writes
-        models = "SELECT model, count(DISTINCT key) FROM calls GROUP BY 1 ORDER BY 1"
-        asked = dict(connection.execute(models).fetchall())
-        groups = connection.execute(
-            "SELECT model, verdict, certain, count(*), sum(prompt), sum(completion), sum(cached) FROM calls "
-            "GROUP BY 1, 2, 3 ORDER BY 4 DESC, 2"
-        ).fetchall()
-    finally:
-        connection.close()
-    attempts: dict[str, int] = {}
-    known, paid, wasted, uncertain, unpriced = NO_TOKENS, 0.0, 0.0, 0.0, 0
-    for model, verdict, certain, count, *counts in groups:
-        tokens, price = Tokens(*counts), find_price(prices, model)
-        cost = 0.0 if price is None else price.cost(tokens)
-        attempts[verdict] = attempts.get(verdict, 0) + count
-        known += tokens if certain else NO_TOKENS
-        paid += cost
-        wasted += cost * (verdict != ANSWER)
-        uncertain += cost * (not certain)
-        unpriced += count * (price is None)
-    return StoreStats(
-        questions=sum(asked.values()),
-        answered=attempts.get(ANSWER, 0) + attempts.get(UNUSABLE, 0),
-        attempts=attempts,
-        prompt_tokens=known.prompt,
-        completion_tokens=known.completion,
-        wasted_attempts=sum(attempts.values()) - attempts.get(ANSWER, 0),
-        paid_usd=paid,
-        wasted_usd=wasted,
-        uncertain_usd=uncertain,
-        unpriced=unpriced,
-        models=asked,
-    )
-
-
-def check_store(path: Path) -> Iterator[str]:
-    """Go through a store and yield what is wrong with it, a text each; nothing where all is well.
-
-    Raises:
-        InputError: if it is no store or cannot be opened.
-    """
-    connection = connect(path, writable=False)
-    try:
-        connection.execute("BEGIN")  # all that follows is read as of one moment, whoever writes
-        for (line,) in connection.execute("PRAGMA integrity_check(20)"):
-            if line != "ok":
-                yield f"file: {line}"
-        sums: dict[str, Tokens] = {}
-        rows = connection.execute(
-            "SELECT id, key, model, question, verdict, status, kind, response, certain, prompt, completion, "
-            "cached FROM calls"
-        )
-        for call, key, model, question, verdict, status, kind, response, certain, *counts in rows:
-            sums[model] = sums.get(model, NO_TOKENS) + Tokens(*counts)
-            asked = inflated(question)
-            if asked is None or key_of(asked) != key:
-                yield f"call {call}: its question does not give its key {bytes(key).hex()[:16]}"
-                continue
-            fault = _fault(asked, verdict, (status, kind, response), Tokens(*counts), bool(certain))
-            if fault is not None:
-                yield f"call {call}: {fault}"
-        if sums != _used(connection):
-            yield f"tokens: the calls add up to {sums}, the totals say {_used(connection)}"
-    except sqlite3.Error as error:
-        yield f"file: {explain(error)}"
-    finally:
-        connection.close()
-
-
-def _fault(
-    question: bytes, verdict: str, came: tuple[int, str, bytes | None], tokens: Tokens, certain: bool
-) -> str | None:
-    """Say what is wrong with a call, None where verdict and tokens are what its response gives."""
-    status, kind, response = came
-    if response is None:
-        return "it is said to be answered and has no response" if verdict in (ANSWER, UNUSABLE) else None
-    body = inflated(response)
-    if body is None:
-        return "its response cannot be read"
-    found = read_response(Raw(status, kind, body))
-    said = ANSWER if verdict in (UNUSABLE, DUPLICATE) else verdict
-    reads = ANSWER if isinstance(found, Completion) else found.name
-    if said != reads:
-        return f"its verdict is {verdict}, its response reads as {reads}"
-    gives = found.used or most_tokens(orjson.loads(question)["request"])
-    if gives != tokens or certain != (found.used is not None):
-        return f"its tokens are {tokens}, its response says {gives}"
-    return None
