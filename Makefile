@@ -65,7 +65,7 @@ mutants: $(MADE) ## mutation testing of metrics, statistics and policies
 	$(BIN)/mutmut results
 
 replay: $(MADE) ## ask the scripted test server again for data/replays/scripted.replay.gz
-	$(BIN)/python -m envprobe_core.llm.demonstration
+	$(BIN)/python tests/demonstration.py
 
 lock: $(READY) ## pin every dependency of pyproject.toml again
 	UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --all-extras \

@@ -18,10 +18,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from envprobe_core.llm.asking import ModelSettings
 from envprobe_core.llm.client import Counts, Limits
 from envprobe_core.llm.hiding import PLACEHOLDER, Secret
-from envprobe_core.llm.identity import ModelAgent
+from envprobe_core.llm.identity import ModelAgent, ModelSettings
 from envprobe_core.llm.prices import read_prices
 from envprobe_core.llm.prompts import PROMPT_VERSION
 from envprobe_core.llm.running import Service, run_missing
@@ -30,6 +29,7 @@ from envprobe_core.runs.folder import open_run
 from envprobe_core.runs.inputs import make_inputs
 from envprobe_core.runs.manifest import read_manifest
 
+SERVER = Path(__file__).resolve().parents[1] / "tests" / "scripted_server.py"
 LATENCY = 0.2
 CONCURRENCY = 64
 EPISODES = 330  # of 31 answers each at S2: 10,230
@@ -38,7 +38,7 @@ TARGETS = {"share_of_ideal": 0.85, "replayed_per_second": 3_000}
 
 def start_server(latency: float) -> tuple[subprocess.Popen[str], str]:
     """Start the scripted server; return its process and address."""
-    command = [sys.executable, "-m", "envprobe_core.llm.server", "--latency", str(latency)]
+    command = [sys.executable, str(SERVER), "--latency", str(latency)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     return process, process.stdout.readline().strip()

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from envprobe_core.experiments import PAPER_POLICIES, names
-from envprobe_core.llm.asking import ModelSettings
+from envprobe_core.llm.asking import Tokens
 from envprobe_core.llm.estimate import CHARACTERS_A_TOKEN, Estimate, estimate
-from envprobe_core.llm.identity import ModelAgent
+from envprobe_core.llm.identity import ModelAgent, ModelSettings
 from envprobe_core.llm.keys import provider_label
 from envprobe_core.llm.prices import dollars, read_prices
 from envprobe_core.llm.prompts import PROMPT_VERSION
-from envprobe_core.llm.reading import Tokens
+from envprobe_core.manifest import make_inputs
 from envprobe_core.markup import Table, Text
 from envprobe_core.planning import Rate, duration, size
 from envprobe_core.runs.inputs import make_inputs

@@ -15,20 +15,24 @@ from envprobe_core.engine.records import NONE, TABLE, UNKNOWN, WAIT, new
 from envprobe_core.engine.running import Episodes
 from envprobe_core.llm.agent import LanguageModelAgent
 from envprobe_core.llm.answers import (
+    LONGEST_ANSWER,
     MOST_REASONS,
     UPDATE_SCHEMA,
     VERDICT_SCHEMA,
+    InvalidAnswer,
     Update,
     Verdict,
     Vocabulary,
     apply_updates,
+    parse_update,
+    parse_verdict,
     reported_terms,
     response_format,
     write_update,
     write_verdict,
 )
-from envprobe_core.llm.asking import Answered, ChatRequest, ModelSettings
-from envprobe_core.llm.checking import LONGEST_ANSWER, InvalidAnswer, parse_update, parse_verdict
+from envprobe_core.llm.asking import Answered, ChatRequest
+from envprobe_core.llm.identity import ModelSettings
 from envprobe_core.protocols import PAPER, RELEASED
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS, make_world
@@ -47,6 +51,8 @@ def changed(**changes: object) -> str:
 def test_a_good_update_means_what_it_says() -> None:
     expected = Update(((0, 1, 0, 95), (14, UNKNOWN, 3, 0)), 2, 1, 1, ((0, 2, 1, 1),))
     assert parse_update(json.dumps(GOOD), VOCABULARY) == expected
+    assert parse_update(changed(act="call(1) "), VOCABULARY) == expected
+    assert parse_update(changed(why="0:2,1,100"), VOCABULARY).reasons == ((0, 2, 1, 100),)
     assert parse_update(changed(set=" 0 : 1 , 0 , 95 ; 14:?,3,0 ; "), VOCABULARY) == expected
     nothing = parse_update(changed(set="", why=" ", act="wait"), VOCABULARY)
     assert (nothing.entries, nothing.reasons, nothing.action) == ((), (), WAIT)
@@ -65,21 +71,21 @@ def test_a_good_update_means_what_it_says() -> None:
         (changed(more=1), "the key 'more' is unknown"),
         (changed()[:-1] + ', "risk": 0}', "a key stands twice"),
         (json.dumps({key: value for key, value in GOOD.items() if key != "fade"}), "'fade' is missing"),
-        (changed(fade=1.0), "1.0' is not a whole number"),
-        (changed(fade=float("nan")), "NaN"),
-        (changed(fade=float("-inf")), "-Infinity"),
-        (changed().replace('"fade": 2', '"fade": 1e999'), "1e999"),
-        (changed(fade=True), "fade must be of type integer"),
-        (changed(fade=None), "fade must be of type integer"),
-        (changed(fade=-1), "fade -1 is not a whole number from 0 to 100"),
-        (changed(fade=101), "fade 101"),
+        (changed(fade=1.0), "'fade': Input should be a valid integer, not 1.0"),
+        (changed(fade=float("nan")), "not nan"),
+        (changed(fade=float("-inf")), "not -inf"),
+        (changed().replace('"fade": 2', '"fade": 1e999'), "not inf"),
+        (changed(fade=True), "valid integer, not True"),
+        (changed(fade=None), "valid integer, not None"),
+        (changed(fade=-1), "'fade': Input should be greater than or equal to 0, not -1"),
+        (changed(fade=101), "less than or equal to 100, not 101"),
         (changed(fade=10**4000), "more than 64 bits"),
-        (changed(risk=3), "risk 3"),
+        (changed(risk=3), "'risk': Input should be 0, 1 or 2, not 3"),
         (changed(act="call(5)"), "act 'call(5)' is not an action"),
         (changed(act="Call(1)"), "is not an action"),
         (changed(act="nothing"), "is not an action"),
-        (changed(act=1), "act must be of type string"),
-        (changed(set=[[0, 1, 0, 95]]), "set must be of type string"),
+        (changed(act=1), "'act': Input should be a valid string, not 1"),
+        (changed(set=[[0, 1, 0, 95]]), "'set': Input should be a valid string, not a list"),
         (changed(set="15:1,0,95"), "there is no field 15; the last is 14"),
         (changed(set="-1:1,0,95"), "is not a row"),
         (changed(set="0:1,0,95;0:1,0,95"), "field 0 stands twice"),
@@ -101,7 +107,7 @@ def test_a_good_update_means_what_it_says() -> None:
         (changed(why="0:-1,1,1"), "criticality -1"),
         (changed(why="0:?,1,1"), "is not a row"),
         (changed(why="0:2,2,1"), "used 2"),
-        (changed(why="0:2,1,100"), "steps 100"),
+        (changed(why="0:2,1,-1"), "steps -1"),
         (changed(why=";".join(f"{field}:0,0,0" for field in range(9))), "9 rows; at most 8"),
         ("[" * 4000, "nested too deeply"),
         ('{"set":' * 100, "not one whole JSON object"),
@@ -122,10 +128,10 @@ def test_a_bad_update_is_refused_and_its_fault_named_in_ascii(text: str, fault: 
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ('{"override": 1, "field": 3}', "override must be of type boolean"),
+        ('{"override": 1, "field": 3}', "'override': Input should be a valid boolean, not 1"),
         ('{"override": true, "field": 4}', "neither -1 nor a candidate: 3, 7, 0"),
         ('{"override": true}', "'field' is missing"),
-        ('{"override": true, "field": true}', "field must be of type integer"),
+        ('{"override": true, "field": true}', "'field': Input should be a valid integer, not True"),
         ("yes", "not one whole JSON object"),
     ],
 )

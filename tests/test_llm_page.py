@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from envprobe_core.verdicts import evaluate_all
+from demonstration import demonstrated_run, make_replay
 
 from envprobe_core.comparisons import claims_at, load_comparisons
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import load_grid
 from envprobe_core.llm import replayed
-from envprobe_core.llm.demonstration import demonstrated_run, make_replay
 from envprobe_core.llm.prices import read_prices
 from envprobe_core.llm.replayed import ReplayedRun, join_comparisons, join_scoreboard, replay_run
 from envprobe_core.llm.running import finish_in_loop

@@ -33,7 +33,7 @@ def test_a_comparison_by_hand() -> None:
     rows = {row[0]: row[1:] for row in planning_models.show_comparison(plan).rows}
     assert list(rows) == [f"`{model}`" for model in read_prices()]
     price = read_prices()["gpt-4o"]
-    cost = (1_000_000 * price.input + 100_000 * price.output) / 1e12
+    cost = (1_000_000 * price.input + 100_000 * price.output) / 1e6
     assert rows["`gpt-4o`"] == [f"${cost:.2f}", f"${5 * cost:.2f}"]
     told = planning_models.tell_comparison(plan, RATES).markdown
     assert "one model takes 80.0 seconds and 5 in turn 6.7 minutes" in told

@@ -25,15 +25,19 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
     try:
         with _live_line(sum(len(part.seeds) for part in missing), service) as notice:
             return run_missing(folder, missing, service, notice)
+    except KeyboardInterrupt:
+        kept = f"all answers are kept in {service.answers.path}: give the command again to go on"
+        typer.echo(f"envprobe: interrupted; nothing was scored, {kept}", err=True)
+        raise typer.Exit(130) from None
     finally:
         service.answers.close()
 
 
 @contextmanager
-def _live_line(total: int, service: Service) -> Iterator[Callable[[int, Counts], None] | None]:
+def _live_line(total: int, service: Service) -> Iterator[Callable[[int, Counts], None]]:
     """Show episodes, calls, answers from the store, tokens, cost and unusable answers."""
     if not sys.stderr.isatty():
-        yield None
+        yield lambda done, counts: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -76,7 +80,7 @@ def say_calls(folder: Path) -> str:
 @contextmanager
 def stopped_runs() -> Iterator[None]:
     """Say in one line why a run on a model stopped, and end with exit code 1."""
-    from envprobe_core.llm.stopping import RunStoppedError
+    from envprobe_core.llm.asking import RunStoppedError
 
     try:
         yield

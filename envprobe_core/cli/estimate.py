@@ -32,7 +32,10 @@ def estimate(
     differ, so this is no bound; `envprobe run --max-cost` sets one.
     """
     from envprobe_core.llm.estimate import estimate as dry_run
-    from envprobe_core.llm.prices import PICO, dollars
+    from envprobe_core.llm.prices import dollars
+    from envprobe_core.manifest import make_inputs
+    from envprobe_core.policies import POLICIES
+    from envprobe_core.worlds import WORLDS
 
     given = modelling.ModelOptions(
         model=model, judge_model=judge_model, base_url=base_url, concurrency=concurrency, prices=prices
@@ -45,8 +48,7 @@ def estimate(
 
         content = asdict(found)
         for name in ("cost", "most"):
-            value = content.pop(name)
-            content[f"{name}_usd"] = None if value is None else value / PICO
+            content[f"{name}_usd"] = content.pop(name)
         sys.stdout.write(orjson.dumps(content, option=orjson.OPT_INDENT_2).decode() + "\n")
         return
     at_once = concurrency or modelling.DEFAULT_CONCURRENCY

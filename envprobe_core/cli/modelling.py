@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -170,8 +171,7 @@ class ModelOptions:
         Raises:
             InputError: if no model is named, or an option contradicts another.
         """
-        from envprobe_core.llm.asking import ModelSettings
-        from envprobe_core.llm.identity import ModelAgent
+        from envprobe_core.llm.identity import ModelAgent, ModelSettings
         from envprobe_core.llm.keys import provider_label
         from envprobe_core.llm.prompts import PROMPT_VERSION
         from envprobe_core.llm.replay import read_replay
@@ -198,16 +198,11 @@ class ModelOptions:
         Raises:
             InputError: if a file cannot be read, or a cap is given and a model has no price.
         """
-        from envprobe_core.llm.prices import find_price, read_prices
+        from envprobe_core.llm.prices import read_prices
 
         prices = read_prices(self.prices)
-        settings = agent.settings
-        for model in (settings.model, settings.judge_model or settings.model):
-            if self.max_cost is not None and find_price(prices, model) is None:
-                raise InputError(
-                    f"--max-cost needs a price for {model!r}; known: {', '.join(prices)}; give others with "
-                    "--prices"
-                )
+        if self.max_cost is not None:
+            demand_prices(prices, agent.settings.models)
         return prices
 
     def service(self, agent: ModelAgent, out: Path) -> Service:
@@ -220,11 +215,10 @@ class ModelOptions:
         Raises:
             InputError: for a store, key, price or number that cannot be used.
         """
-        from envprobe_core.llm.client import Limits, judge_unread
+        from envprobe_core.llm.calling import Patience
+        from envprobe_core.llm.client import Limits
         from envprobe_core.llm.hiding import secret_from_environment
-        from envprobe_core.llm.prices import PICO, cost_afterwards
         from envprobe_core.llm.replay import read_replay
-        from envprobe_core.llm.retries import Patience
         from envprobe_core.llm.running import Service
         from envprobe_core.llm.store import AnswerStore
 
@@ -239,16 +233,30 @@ class ModelOptions:
             raise InputError(f"--timeout {self.timeout}: accepted is a number of seconds above 0")
         prices = self.price_table(agent)
         secret = secret_from_environment(agent.provider)
-        cap = None if self.max_cost is None else math.floor(self.max_cost * PICO)
         patience = Patience(self.attempts or Patience.attempts, self.timeout or Patience.deadline)
-        limits = Limits(self.concurrency or DEFAULT_CONCURRENCY, cap, patience)
+        limits = Limits(self.concurrency or DEFAULT_CONCURRENCY, self.max_cost, patience)
         if self.store is None:
             path.parent.mkdir(parents=True, exist_ok=True)
         store = AnswerStore(path)
-        judge_unread(store, prices)
-        if cap is not None:
-            store.price(lambda model, request, tokens: cost_afterwards(prices, model, request, tokens))
+        if self.max_cost is not None:
+            demand_prices(prices, store.used())
         return Service(agent, store, secret, self.base_url, limits, prices)
+
+
+def demand_prices(prices: Mapping[str, Price], models: Iterable[str]) -> None:
+    """Refuse a cap where a model that is asked, or that the store holds calls to, has no price.
+
+    Raises:
+        InputError: naming the first.
+    """
+    from envprobe_core.llm.prices import find_price
+
+    for model in models:
+        if find_price(prices, model) is None:
+            known = ", ".join(prices)
+            raise InputError(
+                f"--max-cost needs a price for {model!r}; known: {known}; give others with --prices"
+            )
 
 
 def chosen_agent(kind: str, options: ModelOptions, profile: str) -> ModelAgent | None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from envprobe_core.cli.asking import stopped_runs
+from envprobe_core.cli.modelling import Prices
 from envprobe_core.errors import InputError
 
 if TYPE_CHECKING:
-    from envprobe_core.llm.auditing import StoreStats
+    from envprobe_core.llm.store import AnswerStore
+    from envprobe_core.manifest import RunInputs
 
 LISTED = 20  # faults that are spelled out
 StoreFile = Annotated[Path, typer.Argument(metavar="FILE", help="Store that a run on a model made.")]
@@ -26,21 +30,21 @@ app = typer.Typer(
 def stats(
     file: StoreFile,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    prices: Prices = None,
 ) -> None:
     """Count what was asked, answered, wasted and paid.
 
     An attempt whose usage is not known, such as one that was cut off, counts the most it can have cost.
     """
-    from envprobe_core.llm.auditing import read_stats
+    from envprobe_core.llm.audit import read_stats
+    from envprobe_core.llm.prices import dollars, read_prices
 
-    found = read_stats(file)
+    found = read_stats(file, read_prices(prices))
     if json:
         import orjson
 
-        sys.stdout.write(orjson.dumps(as_dict(found), option=orjson.OPT_INDENT_2).decode() + "\n")
+        sys.stdout.write(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode() + "\n")
         return
-    from envprobe_core.llm.prices import dollars
-
     verdicts = ", ".join(f"{verdict} {count}" for verdict, count in found.attempts.items())
     models = ", ".join(f"{model} {count}" for model, count in found.models.items())
     unpriced = f" (and {found.unpriced} attempts without a price)" if found.unpriced else ""
@@ -48,30 +52,25 @@ def stats(
     typer.echo(f"answered  {found.answered}")
     typer.echo(f"attempts  {sum(found.attempts.values())} ({verdicts or 'none'})")
     typer.echo(f"tokens    {found.prompt_tokens} + {found.completion_tokens}")
-    typer.echo(f"wasted    {found.wasted_attempts} attempts, {dollars(found.wasted)}")
-    uncertain = (
-        f", of it up to {dollars(found.uncertain)} where usage is not known" if found.uncertain else ""
-    )
-    typer.echo(f"paid      {dollars(found.paid)}{unpriced}{uncertain}")
-
-
-def as_dict(found: StoreStats) -> dict[str, Any]:
-    """Return the counts by name, money in dollars."""
-    from envprobe_core.llm.prices import PICO
-
-    content = dict(vars(found))
-    for name in ("paid", "wasted", "uncertain"):
-        content[f"{name}_usd"] = content.pop(name) / PICO
-    return content
+    typer.echo(f"wasted    {found.wasted_attempts} attempts, {dollars(found.wasted_usd)}")
+    most = found.uncertain_usd
+    uncertain = f", of it up to {dollars(most)} where usage is not known" if most else ""
+    typer.echo(f"paid      {dollars(found.paid_usd)}{unpriced}{uncertain}")
 
 
 @app.command("verify")
-def verify(file: StoreFile) -> None:
-    """Recompute every key, check sum, verdict and total of a store.
+def verify(
+    file: StoreFile,
+    run: Annotated[
+        Path | None,
+        typer.Option("--run", metavar="DIR", help="A finished run whose answers must all be there."),
+    ] = None,
+) -> None:
+    """Recompute every key, verdict and total of a store.
 
-    Exit code 0 if all agree; 1 if some do not, each named; 2 if the file is no store.
+    Exit code 0 if all agree; 1 if some do not, each named; 2 if the file is no store, or gives another run.
     """
-    from envprobe_core.llm.auditing import check_store, read_stats
+    from envprobe_core.llm.audit import check_store, read_stats
 
     faults = list(check_store(file))
     for fault in faults[:LISTED]:
@@ -79,11 +78,14 @@ def verify(file: StoreFile) -> None:
     if faults:
         typer.echo(f"envprobe: {len(faults)} faults in {file}", err=True)
         raise typer.Exit(1)
-    found = read_stats(file)
+    found = read_stats(file, {})
     typer.echo(
         f"{found.questions} questions, {sum(found.attempts.values())} attempts: every key, response, verdict "
-        "and cost agrees"
+        "and total agrees"
     )
+    if run is not None:
+        with _replayed(file, run) as (_, _, _, keys):
+            typer.echo(f"{len(keys)} answers give {run} again")
 
 
 @app.command("export")
@@ -100,36 +102,43 @@ def export(
     The run is replayed first: its hash must come out again. `envprobe run --replay REPLAY` uses the file.
     """
     from envprobe_core.llm.replay import write_replay
-    from envprobe_core.llm.running import Service, replay_cells
+
+    if out.exists():
+        raise InputError(f"{out} is there already; give another name")
+    with _replayed(file, run) as (store, inputs, result_hash, keys):
+        try:
+            count = write_replay(out, inputs, result_hash, note, store, keys)
+        except OSError as error:
+            raise InputError(f"cannot write {out}: {error.strerror or error}") from None
+    typer.echo(f"{count} answers of {inputs.agent.settings.model}, {out.stat().st_size} bytes: {out}")
+
+
+@contextmanager
+def _replayed(file: Path, run: Path) -> Iterator[tuple[AnswerStore, RunInputs, str, list[str]]]:
+    """Replay a finished run from a store; gives the store, the run, its hash and the keys it used.
+
+    Raises:
+        InputError: if there is no such run, or the store gives another.
+    """
+    from envprobe_core.llm.running import Service, replay_run
     from envprobe_core.llm.store import AnswerStore
-    from envprobe_core.runs.inputs import inputs_of
-    from envprobe_core.runs.manifest import read_manifest
-    from envprobe_core.runs.summary import result_hash, total_hash
-    from envprobe_core.sweep import Piece
+    from envprobe_core.manifest import inputs_of
+    from envprobe_core.runstore import read_manifest
 
     manifest = read_manifest(run)
     inputs = inputs_of(manifest)
     if inputs.agent is None:
-        raise InputError(f"{run} is a run of the simulated agent: it has no answers to export")
+        raise InputError(f"{run} is a run of the simulated agent: no store holds its answers")
     if not manifest["finished"]:
         raise InputError(f"{run} holds a run that is not finished; the command that began it completes it")
-    if out.exists():
-        raise InputError(f"{out} is there already; give another name")
     store = AnswerStore(file, writable=False)
     try:
-        pieces = [
-            Piece(index, cell, seeds)
-            for index, (cell, seeds) in enumerate(zip(inputs.cells, inputs.seeds_of_cells, strict=True))
-        ]
         with stopped_runs():
-            columns, _, keys = replay_cells(Service(inputs.agent, store), pieces)
-        if total_hash(inputs.cells, [result_hash(part) for part in columns]) != manifest["result_hash"]:
+            replayed = replay_run(Service(inputs.agent, store), inputs)
+        if replayed.result_hash != manifest["result_hash"]:
             raise InputError(
                 f"{run} does not come out of {file}: the result hash is another; nothing was written"
             )
-        count = write_replay(out, inputs, str(manifest["result_hash"]), note, store, map(bytes.fromhex, keys))
-    except OSError as error:
-        raise InputError(f"cannot write {out}: {error.strerror or error}") from None
+        yield store, inputs, replayed.result_hash, replayed.keys
     finally:
         store.close()
-    typer.echo(f"{count} answers of {inputs.agent.settings.model}, {out.stat().st_size} bytes: {out}")

@@ -7,36 +7,49 @@ what checks told, never gold or the world's state.
 An answer that cannot be used is asked for again, with its fault named. What stays unusable is an *invalid
 update*: beliefs unchanged, nothing reported (c = d = 0 where the agent reports them, risk low), the
 proposal is `wait`; it is counted.
+
+Every episode is a block of its own (or of a few rows, in lockstep, where answers come at once, as from a
+store), so one slow answer holds up nobody else. What they leave behind is joined to one trajectory, as
+if the engine had run them: the same scores, columns and logs take it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 import numpy as np
 
+from envprobe_core.cells import Cell
+from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.records import NONE, UNKNOWN
 from envprobe_core.engine.running import Episodes
 from envprobe_core.llm.answers import (
     NO_UPDATE,
     STANDS,
+    InvalidAnswer,
     Update,
     Verdict,
     Vocabulary,
     apply_updates,
+    parse_update,
+    parse_verdict,
     reported_terms,
 )
-from envprobe_core.llm.asking import Asker, ChatRequest, ModelSettings
-from envprobe_core.llm.checking import InvalidAnswer, parse_update, parse_verdict
+from envprobe_core.llm.asking import Asker, ChatRequest
+from envprobe_core.llm.identity import ModelSettings
 from envprobe_core.llm.judging import Case, cases_of
 from envprobe_core.llm.notes import remember
 from envprobe_core.llm.prompts import asked_again, judge_request, judge_system, update_request, update_system
 from envprobe_core.llm.situations import NONE_YET, SituationWriter
+from envprobe_core.policies import POLICIES
+from envprobe_core.sweep import Seeds, Task
 from envprobe_core.worlds import make_world
 from envprobe_core.worlds.base import Ints
+
+JUDGED = ("judge",)  # policies whose decisions a second model makes
 
 Answer = TypeVar("Answer")
 
@@ -92,7 +105,7 @@ class LanguageModelAgent:
         self._last_worked = np.full(len(episodes.seeds), NONE_YET)
         self._situations = SituationWriter(self._world, episodes.block.task)
         self._vocabulary = Vocabulary(self._world)
-        self._system = update_system(self._world)
+        self._system, self._judge_system = update_system(self._world), judge_system(self._world)
 
     async def propose(self) -> None:
         """Ask for the update of every episode that is not over; write it down, and what it proposes."""
@@ -102,9 +115,7 @@ class LanguageModelAgent:
         acted = (seen.fresh == 1) & (seen.action >= 0)
         self._last_worked = np.where(acted, seen.valid, self._last_worked)
         due = np.flatnonzero(block.over == 0)
-        situations = zip(due.tolist(), self._situations.write(block, self._last_worked, due), strict=True)
-        updates = await together([self._update(row, situation) for row, situation in situations])
-        self._write(due, updates)
+        self._write(due, await self._updates(due, self._situations.write(block, self._last_worked, due)))
 
     def _write(self, due: Ints, updates: Sequence[Update]) -> None:
         """Write updates of some rows into their episodes, as the simulated agent writes its own."""
@@ -119,16 +130,22 @@ class LanguageModelAgent:
 
     async def judge(self) -> Ints:
         """Ask a second model about every episode with budget left; return fields to probe, or NONE, [row]."""
-        episodes, world, system = self._episodes, self._world, judge_system(self._world)
-        episodes.decide()  # fills in the sights; what the embedded judge makes of them is left aside
-        block, budget = episodes.block, episodes.setting.policy.budget
+        episodes, budget = self._episodes, self._episodes.setting.policy.budget
+        embedded = episodes.decide()  # fills in the sights too
+        block = episodes.block
         asked = np.flatnonzero((block.over == 0) & (block.probes_used < budget))
-        cases = cases_of(world, block.sight[asked])
-        given = zip(asked.tolist(), cases, strict=True)
-        verdicts = await together([self._verdict(row, system, case) for row, case in given])
+        cases = cases_of(self._world, block.sight[asked])
+        verdicts = await self._verdicts(asked, cases, embedded[asked])
         fields = np.full(len(block), NONE)
         fields[asked] = [case.ruled(verdict) for case, verdict in zip(cases, verdicts, strict=True)]
         return fields
+
+    async def _updates(self, due: Ints, situations: Sequence[str]) -> list[Update]:
+        return await together(list(map(self._update, due.tolist(), situations)))
+
+    async def _verdicts(self, asked: Ints, cases: Sequence[Case], embedded: Ints) -> list[Verdict]:
+        """Ask for verdicts; what the embedded judge decides is left aside."""
+        return await together(list(map(self._verdict, asked.tolist(), cases)))
 
     async def _update(self, row: int, situation: str) -> Update:
         request = update_request(self._settings, self._system, situation, self._seeds[row])
@@ -136,8 +153,8 @@ class LanguageModelAgent:
         self.tally.invalid_updates[row] += update is None
         return NO_UPDATE if update is None else update
 
-    async def _verdict(self, row: int, system: str, case: Case) -> Verdict:
-        request = judge_request(self._settings, system, case.text, self._seeds[row])
+    async def _verdict(self, row: int, case: Case) -> Verdict:
+        request = judge_request(self._settings, self._judge_system, case.text, self._seeds[row])
         verdict = await self._ask(row, request, "judge", lambda text: parse_verdict(text, case.candidates))
         self.tally.verdicts[row] += 1
         self.tally.invalid_verdicts[row] += verdict is None
@@ -147,19 +164,90 @@ class LanguageModelAgent:
         self, row: int, request: ChatRequest, role: str, parse: Callable[[str], Answer]
     ) -> Answer | None:
         """Ask until an answer can be used, but not for ever; None where none could."""
-        tally, identity = self.tally, f"{role} of episode {self._seeds[row]}"
+        tally = self.tally
         for attempt in range(self._settings.reasks + 1):
-            answered = await self._asker.ask(request, identity)
+            answered = await self._asker.ask(request, identity_of(role, self._seeds[row]))
             tally.calls[row] += 1
             tally.reasks[row] += attempt > 0
-            if answered.usage is not None:
-                tally.prompt_tokens[row] += answered.usage.prompt_tokens
-                tally.completion_tokens[row] += answered.usage.completion_tokens
+            if answered.tokens is not None:
+                tally.prompt_tokens[row] += answered.tokens.prompt
+                tally.completion_tokens[row] += answered.tokens.completion
             try:
                 return parse(answered.text)
             except InvalidAnswer as fault:
                 request = asked_again(request, answered.text, str(fault))
         return None
+
+
+def identity_of(role: str, seed: int) -> str:
+    """Name whose sample an answer is: `update` or `judge`, and the episode's seed."""
+    return f"{role} of episode {seed}"
+
+
+async def run_model(
+    task: Task,
+    asker: Asker,
+    settings: ModelSettings,
+    *,
+    live: asyncio.Semaphore,
+    rows: int = 1,
+    reports: bool = False,
+) -> tuple[Trajectory, Tally]:
+    """Run a task's rows with a language model.
+
+    Args:
+        task: what to run; its profiles only say how a table is scored, not how the model errs.
+        asker: who answers; its errors end the run and are raised as they are.
+        settings: which model, and how.
+        live: how many blocks may be under way; several tasks may share it.
+        rows: episodes a block; 1 while answers take time, a few hundred where they are at hand.
+        reports: whether the highest score is recorded also where the budget is spent, as logs hold it.
+
+    Returns:
+        The recorded trajectory and what was asked for, in the order of the task's rows.
+    """
+    chunks = [
+        (piece.cell, piece.seeds[start : start + rows])
+        for piece in task.pieces
+        for start in range(0, len(piece.seeds), rows)
+    ]
+
+    def in_charge_of(episodes: Episodes) -> LanguageModelAgent:
+        return LanguageModelAgent(episodes, asker, settings)
+
+    async def run(cell: Cell, seeds: Seeds) -> tuple[Trajectory, Tally]:
+        async with live:
+            return await run_rows(cell, seeds, in_charge_of, reports=reports)
+
+    done = await together([run(cell, seeds) for cell, seeds in chunks])
+    trajectories, tallies = zip(*done, strict=True)
+    return Trajectory.joined(list(trajectories)), Tally.joined(tallies)
+
+
+async def run_rows(
+    cell: Cell, seeds: Seeds, make: Callable[[Episodes], LanguageModelAgent], *, reports: bool = False
+) -> tuple[Trajectory, Tally]:
+    """Run a block of a cell; a policy that replays another first runs that one, by the same answers.
+
+    Args:
+        cell: the cell.
+        seeds: [row].
+        make: puts an agent in charge of episodes that have just begun.
+        reports: as in `run_model`.
+    """
+    schedules = None
+    if cell.policy.replays is not None:
+        original = replace(cell, policy=POLICIES[cell.policy.replays])
+        played, _ = await run_rows(original, seeds, make)
+        schedules = np.ascontiguousarray(played.probe, dtype=np.int64)
+    episodes = Episodes(cell, seeds, schedules=schedules, scores_all=reports)
+    agent = make(episodes)
+    while True:
+        await agent.propose()
+        if not episodes.settle():
+            return episodes.recording(), agent.tally
+        judged = cell.policy.name in JUDGED
+        episodes.advance(await agent.judge() if judged else episodes.decide())
 
 
 async def together(waiting: Sequence[Awaitable[Answer]]) -> list[Answer]:

@@ -1,4 +1,4 @@
-"""Answers of a language model: their schema, what each part means, and how they are applied.
+"""Answers of a language model: their schema, what each part means, how they are checked, and how applied.
 
 A belief update is one JSON object of five keys, short enough that a whole table fits in 512 tokens:
 
@@ -13,25 +13,90 @@ A belief update is one JSON object of five keys, short enough that a whole table
   high), whether the action uses it now, for how many later steps it is required. It is read where the
   protocol takes c and d from the agent's report; a field that is not listed reports nothing.
 
-`checking` turns the text of an answer into an `Update` or a `Verdict`, or refuses it.
+What fails a check is an `InvalidAnswer`, whatever the text was: not JSON, cut, nested, a NaN, a key or field
+that does not exist or stands twice, a value outside its domain, a fraction where percents are whole, an
+action that there is not. An answer is never applied in part.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from envprobe_core.engine.records import NONE, UNKNOWN, WAIT
+from envprobe_core.engine.records import CERTAIN, NONE, STALENESS_LIMIT, UNKNOWN, WAIT
 from envprobe_core.worlds.base import Floats, Ints, World
 
 MOST_REASONS = 8
 HIGHEST_CRITICALITY = 2
 REQUIRED_STEPS = 3.0  # d = .5 used + .5 min(1, steps / 3)
+MOST_STEPS = 999_999  # that are read; beyond REQUIRED_STEPS they make no difference
 WAITING = "wait"
+LONGEST_ANSWER = 4096  # characters; the longest update of the largest world has fewer than 800
+SHOWN = 60  # characters of an answer that a message repeats
+_ROW = re.compile(r" *([0-9]{1,3}) *: *(\?|-?[0-9]{1,6}) *, *(-?[0-9]{1,6}) *, *(-?[0-9]{1,6}) *", re.ASCII)
+
+Row = tuple[int, int, int, int]
+
+
+class InvalidAnswer(ValueError):
+    """An answer that cannot be used; the message says why, in words the model can act on."""
+
+
+# ---------------------------------------------------------------- what is asked for
+
+
+class _Answer(BaseModel):
+    """One JSON object with exactly these keys and types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    @classmethod
+    def schema_asked(cls) -> dict[str, Any]:
+        """Return the JSON schema that a model is asked to keep to; strict, and without titles."""
+        properties = cls.model_json_schema()["properties"]
+        return {
+            "type": "object",
+            "properties": {
+                name: {key: rule[key] for key in ("type", "enum") if key in rule}
+                for name, rule in properties.items()
+            },
+            "required": list(properties),
+            "additionalProperties": False,
+        }
+
+
+class UpdateAnswer(_Answer):
+    """A belief update, as it is written; beliefs first, as models write keys in this order."""
+
+    set: str
+    fade: Annotated[int, Field(ge=0, le=CERTAIN)]
+    act: str
+    risk: Literal[0, 1, 2]
+    why: str
+
+
+class VerdictAnswer(_Answer):
+    """A judge's verdict, as it is written."""
+
+    override: bool
+    field: int
+
+
+UPDATE_SCHEMA, VERDICT_SCHEMA = UpdateAnswer.schema_asked(), VerdictAnswer.schema_asked()
+
+
+def response_format(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the `response_format` of a request that asks for a schema strictly."""
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
+
+
+# ---------------------------------------------------------------- what it means
 
 
 @dataclass(frozen=True)
@@ -46,11 +111,11 @@ class Update:
         reasons: (field, criticality, used, steps), each field at most once.
     """
 
-    entries: tuple[tuple[int, int, int, int], ...]
+    entries: tuple[Row, ...]
     fade: int
     action: int
     risk: int
-    reasons: tuple[tuple[int, int, int, int], ...]
+    reasons: tuple[Row, ...]
 
 
 @dataclass(frozen=True)
@@ -67,32 +132,6 @@ STANDS = Verdict(False, NONE)
 """What lets the score's decision stand."""
 
 
-def _schema(properties: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-UPDATE_SCHEMA = _schema(
-    {
-        "set": {"type": "string"},
-        "fade": {"type": "integer"},
-        "act": {"type": "string"},
-        "risk": {"type": "integer", "enum": [0, 1, 2]},
-        "why": {"type": "string"},
-    }
-)
-VERDICT_SCHEMA = _schema({"override": {"type": "boolean"}, "field": {"type": "integer"}})
-
-
-def response_format(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the `response_format` of a request that asks for a schema strictly."""
-    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
-
-
 class Vocabulary:
     """What an update of one world may name: its fields' values and its actions."""
 
@@ -103,27 +142,144 @@ class Vocabulary:
         self.actions = {name: number for number, name in enumerate(self.names)} | {WAITING: WAIT}
 
 
+def parse_update(text: str, vocabulary: Vocabulary) -> Update:
+    """Check a belief update.
+
+    Args:
+        text: the raw answer, anything at all.
+        vocabulary: of the episode's world.
+
+    Raises:
+        InvalidAnswer: with the first fault found.
+    """
+    said, domain = _read(UpdateAnswer, text), vocabulary.domain
+    action = vocabulary.actions.get(said.act.strip(" "))
+    if action is None:
+        examples = f"{vocabulary.names[0]}, {WAITING}"
+        raise InvalidAnswer(f"act {_shown(said.act)} is not an action; examples: {examples}")
+    entries = _read_rows("set", said.set, len(domain), len(domain))
+    for field, value, staleness, confidence in entries:
+        if not (value == UNKNOWN or 0 <= value < domain[field]):
+            raise InvalidAnswer(f"set: field {field} has values 0 to {domain[field] - 1} or ?, not {value}")
+        _within("set: staleness ", staleness, STALENESS_LIMIT)
+        _within("set: confidence ", confidence, CERTAIN)
+    reasons = _read_rows("why", said.why, len(domain), MOST_REASONS)
+    for _, criticality, used, steps in reasons:
+        _within("why: criticality ", criticality, HIGHEST_CRITICALITY)
+        _within("why: used ", used, 1)
+        _within("why: steps ", steps, MOST_STEPS)
+    return Update(entries, said.fade, action, said.risk, reasons)
+
+
+def parse_verdict(text: str, candidates: Sequence[int]) -> Verdict:
+    """Check a judge's verdict; see `parse_update`."""
+    said = _read(VerdictAnswer, text)
+    if said.field != NONE and said.field not in candidates:
+        known = ", ".join(map(str, candidates))
+        raise InvalidAnswer(f"field {_shown(said.field)} is neither -1 nor a candidate: {known}")
+    return Verdict(said.override, said.field)
+
+
+Kind = TypeVar("Kind", bound=_Answer)
+
+
+def _read(kind: type[Kind], text: str) -> Kind:
+    """Read one JSON object of a kind; pydantic alone would take the last of two equal keys."""
+    if not text.strip():
+        raise InvalidAnswer("the answer is empty")
+    if len(text) > LONGEST_ANSWER:
+        raise InvalidAnswer(f"the answer has {len(text)} characters; at most {LONGEST_ANSWER}")
+    try:
+        return kind.model_validate(json.loads(text, object_pairs_hook=_unique))
+    except InvalidAnswer:
+        raise
+    except RecursionError:
+        raise InvalidAnswer("the answer is nested too deeply; one flat JSON object is wanted") from None
+    except ValidationError as error:
+        raise InvalidAnswer(_first_fault(error, kind)) from None
+    except ValueError as error:
+        raise InvalidAnswer(f"the answer is not one whole JSON object ({_shown(str(error))})") from None
+
+
+def _first_fault(error: ValidationError, kind: type[_Answer]) -> str:
+    first = error.errors(include_url=False)[0]
+    key = _shown(".".join(map(str, first["loc"])))
+    if first["type"] == "missing":
+        return f"the key {key} is missing"
+    if first["type"] == "extra_forbidden":
+        return f"the key {key} is unknown; accepted: {', '.join(kind.model_fields)}"
+    if not first["loc"]:
+        return "the answer is not a JSON object"
+    return f"{key}: {first['msg']}, not {_shown(first['input'])}"
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        raise InvalidAnswer("a key stands twice in the answer")
+    return content
+
+
+def _read_rows(key: str, text: str, fields: int, most: int) -> tuple[Row, ...]:
+    """Read `index:a,b,c` rows with semicolons between them; a last semicolon and spaces do no harm."""
+    rows: dict[int, Row] = {}
+    parts = text.split(";")
+    if not parts[-1].strip():
+        parts.pop()
+    for part in parts:
+        match = _ROW.fullmatch(part)
+        if match is None or (key == "why" and match[2] == "?"):
+            raise InvalidAnswer(f"{key}: {_shown(part)} is not a row index:a,b,c of whole numbers")
+        field = int(match[1])
+        if field >= fields:
+            raise InvalidAnswer(f"{key}: there is no field {field}; the last is {fields - 1}")
+        if field in rows:
+            raise InvalidAnswer(f"{key}: field {field} stands twice")
+        if key == "set" and match[2] == str(UNKNOWN):
+            raise InvalidAnswer(
+                f"{key}: field {field} has the value {UNKNOWN}; an unknown value is written ?"
+            )
+        value = UNKNOWN if match[2] == "?" else int(match[2])
+        rows[field] = field, value, int(match[3]), int(match[4])
+    if len(rows) > most:
+        raise InvalidAnswer(f"{key}: {len(rows)} rows; at most {most}")
+    return tuple(rows.values())
+
+
+def _within(what: str, number: int, highest: int) -> None:
+    if not 0 <= number <= highest:
+        raise InvalidAnswer(f"{what}{_shown(number)} is not a whole number from 0 to {highest}")
+
+
+def _shown(value: object) -> str:
+    """Show a piece of an answer: short and in ASCII, so that it can be repeated anywhere."""
+    if isinstance(value, dict | list):
+        return f"a {type(value).__name__}"
+    if isinstance(value, int) and value.bit_length() > 64:
+        return "a number of more than 64 bits"
+    shown = ascii(value)
+    return shown if len(shown) <= SHOWN else shown[:SHOWN] + "..."
+
+
+# ---------------------------------------------------------------- writing and applying
+
+
 def write_update(update: Update, vocabulary: Vocabulary) -> str:
     """Write a belief update as the shortest answer that means it."""
     rows = (f"{field}:{'?' if v == UNKNOWN else v},{s},{c}" for field, v, s, c in update.entries)
-    return _dump(
-        {
-            "set": ";".join(rows),
-            "fade": update.fade,
-            "act": WAITING if update.action == WAIT else vocabulary.names[update.action],
-            "risk": update.risk,
-            "why": ";".join(f"{field}:{c},{used},{steps}" for field, c, used, steps in update.reasons),
-        }
+    answer = UpdateAnswer(
+        set=";".join(rows),
+        fade=update.fade,
+        act=WAITING if update.action == WAIT else vocabulary.names[update.action],
+        risk=update.risk,
+        why=";".join(f"{field}:{c},{used},{steps}" for field, c, used, steps in update.reasons),
     )
+    return answer.model_dump_json()
 
 
 def write_verdict(verdict: Verdict) -> str:
     """Write a judge's verdict."""
-    return _dump({"override": verdict.override, "field": verdict.field})
-
-
-def _dump(content: dict[str, Any]) -> str:
-    return json.dumps(content, separators=(",", ":"))
+    return VerdictAnswer(override=verdict.override, field=verdict.field).model_dump_json()
 
 
 def apply_updates(table: Any, rows: Ints, updates: Sequence[Update], told: Ints) -> None:

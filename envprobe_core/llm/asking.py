@@ -1,9 +1,7 @@
-"""What passes between an agent and whatever answers it: one request, one answer.
+"""What passes between an agent and whatever answers it: one request, one answer, or the end of the run.
 
 A request is the body of an OpenAI chat completion (`model`, `messages`, `response_format`,
-`temperature`, `max_tokens`, `seed`), as plain JSON values. An `Asker` answers it: the client with its
-store, or `Scripted`, which needs no network. An asker raises its own errors for infrastructure
-failures; they pass through the agent and the driver unchanged and stop the run.
+`temperature`, `max_tokens`, `seed`), as plain JSON values.
 """
 
 from __future__ import annotations
@@ -15,11 +13,21 @@ ChatRequest = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Usage:
-    """Tokens of one answer, as the server counted them."""
+class Tokens:
+    """What a server says that a call used."""
 
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    prompt: int
+    completion: int
+    cached: int = 0
+
+    def __add__(self, other: Tokens) -> Tokens:
+        """Add what another call used."""
+        return Tokens(
+            self.prompt + other.prompt, self.completion + other.completion, self.cached + other.cached
+        )
+
+
+NO_TOKENS = Tokens(0, 0)
 
 
 @dataclass(frozen=True)
@@ -28,14 +36,14 @@ class Answered:
 
     Attributes:
         text: the raw content of the message; empty where the server gave none.
-        key: the key under which the answer is stored; empty where there is no store.
-        usage: its tokens; None where the server did not say.
+        key: the key under which the answer is stored, in hexadecimal; empty where there is no store.
+        tokens: what it used; None where the server did not say.
         fingerprint: the server's own name for what answered; empty where it gave none.
     """
 
     text: str
     key: str = ""
-    usage: Usage | None = None
+    tokens: Tokens | None = None
     fingerprint: str = ""
 
 
@@ -49,25 +57,18 @@ class Asker(Protocol):
             request: the body of a chat completion; never changed by the asker.
             identity: whose sample it is (an episode's seed and the role that asks): with the request, the
                 whole key of an answer. Two policies that meet one situation share request and identity.
+
+        Raises:
+            RunStoppedError: if no answer can be had; it passes through the agent and stops the run.
         """
 
 
-@dataclass(frozen=True)
-class ModelSettings:
-    """Which model is asked, and how; all of it is part of every request.
+class RunStoppedError(Exception):
+    """A run cannot go on: the answers so far are kept and nothing was scored.
 
-    Attributes:
-        model: as the server calls it.
-        temperature: 0 in the paper.
-        max_tokens: of a belief update, 512 in the paper.
-        judge_model: the second model of EnvProbe-Judge; None means the same (the paper's choice).
-        judge_max_tokens: of its verdict.
-        reasks: how often an answer that cannot be used is asked for again.
+    Its message is one line that says why and what to do; the command line shows it and ends with exit code 1.
     """
 
-    model: str
-    temperature: float = 0.0
-    max_tokens: int = 512
-    judge_model: str | None = None
-    judge_max_tokens: int = 64
-    reasks: int = 2
+
+class MissingAnswerError(RunStoppedError):
+    """A replay needs an answer that its store does not hold."""

@@ -1,22 +1,25 @@
-"""One call by the `openai` SDK: bytes in, bytes out; the SDK neither retries nor parses.
+"""One call by the `openai` SDK: bytes in, bytes out; and how long to wait before the next.
 
-What it raises is turned into a plain `Sent` here, so that no request object (its headers hold the key) and
-no message of the SDK goes further.
+The SDK neither retries nor parses: each of its own retries would be a call that nobody has stored, and what
+it cannot parse it throws away. What it raises becomes a plain `Sent` here, so that no request object
+(its headers hold the key) and no message of the SDK goes further.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
+import time
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any
 
-from envprobe_core.llm.asking import ChatRequest
+from envprobe_core.llm.asking import NO_TOKENS, ChatRequest
 from envprobe_core.llm.hiding import Secret, guard_logs
-from envprobe_core.llm.keys import OPENAI_URL, canonical
-from envprobe_core.llm.reading import Fault
-from envprobe_core.llm.retries import retry_after
-from envprobe_core.llm.store import Raw
+from envprobe_core.llm.keys import OPENAI_URL, written
+from envprobe_core.llm.reading import Completion, Fault, Raw, read_response
 
 # The key is never sent; without it the SDK would draw a new one for each call.
 _OPTIONS: Any = {"idempotency_key": "none", "headers": {"Content-Type": "application/json"}}
@@ -25,30 +28,100 @@ SLACK = 5.0  # seconds by which the transport's own limits exceed the deadline, 
 
 @dataclass(frozen=True)
 class Sent:
-    """What became of a call: a response, or a fault where none came; and what Retry-After asks for."""
+    """What became of a call.
+
+    Attributes:
+        raw: the response; None where none came.
+        found: what it says.
+        wait: the seconds that Retry-After asks for, None where it says nothing.
+    """
 
     raw: Raw | None
-    fault: Fault | None = None
+    found: Completion | Fault
     wait: float | None = None
+
+
+@dataclass(frozen=True)
+class Patience:
+    """Bounds on one question; they change nothing but time and whether a run stops.
+
+    Attributes:
+        attempts: calls to one question before the run stops.
+        deadline: seconds that one call may take from its start to the last byte.
+        first: seconds of the longest wait after the first failure; it doubles with each further one.
+        longest: seconds of the longest wait.
+    """
+
+    attempts: int = 6
+    deadline: float = 120.0
+    first: float = 0.5
+    longest: float = 60.0
+
+    def wait(self, failures: int, asked: float | None, dice: random.Random) -> float:
+        """Return the seconds to wait: full jitter, and no less than the server asked for.
+
+        Args:
+            failures: how often the call has failed so far, from 1.
+            asked: what Retry-After says, None where it says nothing.
+            dice: the source of the jitter.
+        """
+        jitter = dice.uniform(0.0, min(self.longest, self.first * 2 ** (failures - 1)))
+        return min(self.longest, max(jitter, asked or 0.0))
+
+
+def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
+    """Read Retry-After, in seconds or as a date; None where it is missing or makes no sense.
+
+    Args:
+        headers: of the response.
+        now: seconds since the epoch; by default the clock's.
+    """
+    text = headers.get("retry-after", "").strip()
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(text).timestamp() - (time.time() if now is None else now)
+        except (ValueError, OverflowError, TypeError):
+            return None
+    return max(0.0, seconds) if seconds == seconds else None
+
+
+def adapted(request: ChatRequest, refused: Collection[str]) -> ChatRequest:
+    """Return a request without the parts that its server refuses (`reading.REFUSED_PARTS`).
+
+    The prompt says by itself what form an answer has; models that reason name their limit otherwise and
+    have no temperature. The key of an answer is that of the request as the agent makes it.
+    """
+    sent = dict(request)
+    if "no-json-schema" in refused:
+        sent.pop("response_format", None)
+    if "no-max-tokens" in refused:
+        sent["max_completion_tokens"] = sent.pop("max_tokens")
+    if "no-temperature" in refused:
+        sent.pop("temperature", None)
+    return sent
 
 
 class Caller:
     """An open connection to a provider."""
 
     def __init__(self, secret: Secret, base_url: str | None, concurrency: int, deadline: float) -> None:
+        import httpx2
         import openai
 
         self._secret, self._deadline = secret, deadline
-        limit = deadline + SLACK
-        self._http = openai.DefaultAioHttpClient(
-            limits=_limits(concurrency), timeout=limit, follow_redirects=False
-        )
+        limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
         self._sdk = openai.AsyncOpenAI(
             api_key=secret.reveal(),
             base_url=base_url or OPENAI_URL,
             max_retries=0,
-            timeout=limit,
-            http_client=self._http,
+            timeout=deadline + SLACK,
+            http_client=openai.DefaultAioHttpClient(
+                limits=limits, timeout=deadline + SLACK, follow_redirects=False
+            ),
         )
         guard_logs(secret)
 
@@ -60,7 +133,8 @@ class Caller:
         """Send a request and wait for the whole response, but no longer than the deadline.
 
         `chat.completions.create` would walk through the request against its types first, which takes
-        longer than all the rest, and would parse the response.
+        longer than all the rest, and would parse the response. The request goes out in its own order: a
+        constrained decoder writes the keys of an answer in the order of the schema's properties.
         """
         import httpx2
         import openai
@@ -70,25 +144,21 @@ class Caller:
                 reply = await self._sdk.post(
                     "/chat/completions",
                     cast_to=httpx2.Response,
-                    content=canonical(request),
+                    content=written(request),
                     options=_OPTIONS,
                 )
-            return self._response(reply)
+            return self._came(reply)
         except openai.APIStatusError as error:
-            return self._response(error.response)
+            return self._came(error.response)
         except TimeoutError:
             return Sent(None, Fault("timeout", f"no whole answer within {self._deadline:g} s"))
-        except openai.APIConnectionError as error:
-            return Sent(None, self._lost(first_cause(error)))
         except (openai.OpenAIError, OSError, ValueError, RuntimeError) as error:
-            return Sent(None, self._lost(error))
+            return Sent(None, self._lost(first_cause(error)))
 
-    def _response(self, response: Any) -> Sent:
-        kind = response.headers.get("content-type", "")
-        body = self._secret.hide_bytes(response.content)
-        return Sent(
-            Raw(response.status_code, self._secret.hide(kind), body), wait=retry_after(response.headers)
-        )
+    def _came(self, response: Any) -> Sent:
+        kind = self._secret.hide(response.headers.get("content-type", ""))
+        raw = Raw(response.status_code, kind, self._secret.hide_bytes(response.content))
+        return Sent(raw, read_response(raw), retry_after(response.headers))
 
     def _lost(self, error: BaseException) -> Fault:
         """Say why there is no whole response; one that never connected cannot have been charged."""
@@ -96,7 +166,7 @@ class Caller:
 
         kind = type(error).__name__
         if isinstance(error, aiohttp.ClientConnectorError | ConnectionRefusedError | socket.gaierror):
-            return Fault("no-connection", "nothing answers there", free=True)
+            return Fault("no-connection", "nothing answers there", used=NO_TOKENS)
         words = " ".join(self._secret.hide(str(error)).split())[:120]
         return Fault("cut-off", f"{kind}: {words}" if words else kind)
 
@@ -106,9 +176,3 @@ def first_cause(error: BaseException) -> BaseException:
     while (beneath := error.__cause__ or error.__context__) is not None:
         error = beneath
     return error
-
-
-def _limits(concurrency: int) -> Any:
-    import httpx2
-
-    return httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)

@@ -1,7 +1,8 @@
-"""The client: answers from the store, else by a call that is stored before it is read.
+"""The client: answers from the store, else by a call: claimed before it is made, stored before it is used.
 
-A question in flight is asked once, whoever else wants it. A fault that may pass is tried again with the same
-request; one that will not, or not soon, ends the run. It never becomes an answer.
+A question in flight is asked once, whoever else wants it, in this process or in another on the same store. A
+fault that may pass is tried again with the same request; one that will not, or not soon, ends the run.
+It never becomes an answer.
 """
 
 from __future__ import annotations
@@ -9,21 +10,21 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from envprobe_core.llm.asking import Answered, ChatRequest, Usage
-from envprobe_core.llm.calling import Caller, Sent
-from envprobe_core.llm.forms import FORMS, in_form, next_form
+from envprobe_core.llm.asking import Answered, ChatRequest, MissingAnswerError, RunStoppedError, Tokens
+from envprobe_core.llm.calling import Caller, Patience, Sent, adapted
 from envprobe_core.llm.keys import key_of, question
-from envprobe_core.llm.prices import Price, dollars, find_price
-from envprobe_core.llm.reading import NO_SCHEMA, Completion, Fault, Tokens, read_response
+from envprobe_core.llm.prices import Price, dollars, most_tokens, total_cost
+from envprobe_core.llm.reading import REFUSED_PARTS, Completion, Fault
 from envprobe_core.llm.replay import Answers
-from envprobe_core.llm.retries import Patience
-from envprobe_core.llm.stopping import MissingAnswerError, RunStoppedError
-from envprobe_core.llm.store import AnswerStore, Judgement, verdict_of
-from envprobe_core.llm.writing import Writer
+from envprobe_core.llm.store import ANSWER, STARTED, AnswerStore, Refusal
 
 GRACE = 10.0  # seconds that calls under way get to be stored when a run ends early
+MARGIN = 30.0  # seconds that a claim outlasts the deadline of its call, for the store's sake
+LOOK = 0.2  # seconds between two looks for another process's answer, or for the end of a wait
 
 
 @dataclass
@@ -31,12 +32,12 @@ class Counts:
     """What a client has done so far, for the live line.
 
     Attributes:
-        calls: attempts sent.
+        calls: calls made.
         replayed: answers taken from the store.
-        faults: attempts that brought no answer.
+        faults: calls that brought no answer.
         unusable: answers that the agent could not use.
         prompt_tokens, completion_tokens: of this client's calls.
-        cost: of this client's calls, in picodollars; what is not known counts as its most.
+        cost: of this client's calls, in dollars; what is not known counts as its most.
     """
 
     calls: int = 0
@@ -45,7 +46,7 @@ class Counts:
     unusable: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cost: int = 0
+    cost: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,28 @@ class Limits:
 
     Attributes:
         concurrency: calls under way at once.
-        cap: picodollars that all attempts of the store may cost together, None for no cap.
-        patience: with one call.
+        cap: dollars that all calls of the store may cost together, None for no cap.
+        patience: with one question.
     """
 
     concurrency: int = 16
-    cap: int | None = None
+    cap: float | None = None
     patience: Patience = field(default_factory=Patience)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A request to be answered: its question, key and most tokens, and the spoilt answer before it."""
+
+    request: ChatRequest
+    question: bytes
+    key: bytes
+    most: Tokens
+    spoilt: bytes | None
+
+    @property
+    def model(self) -> str:
+        return str(self.request.get("model", ""))
 
 
 class Client:
@@ -73,7 +89,7 @@ class Client:
         caller: Caller | None,
         limits: Limits,
         prices: Mapping[str, Price],
-        notice: Callable[[Counts], None] | None = None,
+        notice: Callable[[Counts], None] = lambda counts: None,
     ) -> None:
         """Set up a client.
 
@@ -82,21 +98,20 @@ class Client:
             provider: its label in keys.
             caller: who calls; None to replay only.
             limits: what it may do.
-            prices: picodollars a token, by model.
+            prices: dollars, by model.
             notice: told of every call and every answer.
         """
         self.counts = Counts()
         self._store, self._provider, self._caller = store, provider, caller
-        self._limits, self._prices = limits, prices
-        self._notice = notice or (lambda counts: None)
-        self._forms = store.forms()
+        self._limits, self._prices, self._notice = limits, prices, notice
+        self._refused: dict[str, set[str]] = {}  # by model
         self._flying: dict[bytes, asyncio.Task[Answered]] = {}
         self._room = asyncio.Semaphore(limits.concurrency)
         self._quiet_until = 0.0
-        self._calling = self._ended = 0
-        self._settled = asyncio.Condition()
+        self._under_way = 0
+        self._ended = asyncio.Condition()
         self._stopped: RunStoppedError | None = None
-        self._writer = Writer()
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="store")
         self._dice = random.Random()
 
     async def ask(self, request: ChatRequest, identity: str) -> Answered:
@@ -105,159 +120,144 @@ class Client:
         Raises:
             RunStoppedError: if there is no answer and none can be had.
         """
-        self._note_unusable(request, identity)
-        content = question(self._provider, request, identity)
-        key = key_of(content)
+        messages = request["messages"]
+        again = any(message["role"] == "assistant" for message in messages)
+        self.counts.unusable += again
+        asked = question(self._provider, request, identity)
+        key = key_of(asked)
         if (found := self._store.find(key)) is not None:
             self.counts.replayed += 1
             self._notice(self.counts)
             return _answered(key, found)
         if self._caller is None:
-            raise MissingAnswerError(
-                self._store.lacks(
-                    f"{key.hex()[:16]} ({identity}, model {request.get('model')} of {self._provider})"
-                )
-            )
-        task = self._flying.get(key)
-        if task is None:
-            task = asyncio.create_task(self._obtain(self._caller, request, content, key))
-            self._flying[key] = task
+            sample = f"{key.hex()[:16]} ({identity}, model {request.get('model')} of {self._provider})"
+            raise MissingAnswerError(self._store.lacks(sample))
+        if (task := self._flying.get(key)) is None:
+            before = question(self._provider, request | {"messages": messages[:-2]}, identity)
+            spoilt = key_of(before) if again else None
+            waiting = self._obtain(self._caller, _Asked(request, asked, key, most_tokens(request), spoilt))
+            task = self._flying[key] = asyncio.create_task(waiting)
             task.add_done_callback(lambda done: self._landed(key, done))
         return await asyncio.shield(task)
-
-    def _note_unusable(self, request: ChatRequest, identity: str) -> None:
-        """Note that an answer could not be used: the agent asks again, with it and its fault at the end."""
-        messages = request["messages"]
-        if not any(message["role"] == "assistant" for message in messages):
-            return
-        self.counts.unusable += 1
-        if isinstance(self._store, AnswerStore) and self._store.writable:
-            before = question(self._provider, request | {"messages": messages[:-2]}, identity)
-            self._store.spoil(key_of(before))
 
     async def close(self) -> None:
         """Let calls under way be stored, then close the connection; the store stays open."""
         self._stopped = self._stopped or RunStoppedError("the run has ended")
-        flying = list(self._flying.values())
-        if flying:
+        if flying := list(self._flying.values()):
             _, late = await asyncio.wait(flying, timeout=GRACE)
             for task in late:
                 task.cancel()
             await asyncio.gather(*flying, return_exceptions=True)
         if self._caller is not None:
             await self._caller.close()
-        self._writer.close()
-
-    def _go_on(self) -> None:
-        """Raise what ended the run, if anything did; a new error, as each keeps a traceback of its own."""
-        if self._stopped is not None:
-            raise RunStoppedError(str(self._stopped))
+        self._writer.shutdown()
 
     def _landed(self, key: bytes, task: asyncio.Task[Answered]) -> None:
         del self._flying[key]
         if not task.cancelled():
             task.exception()  # seen by those who waited; nobody may have
 
-    async def _obtain(self, caller: Caller, request: ChatRequest, content: bytes, key: bytes) -> Answered:
-        """Call until there is an answer."""
-        patience, failures = self._limits.patience, 0
-        async with self._room:
-            while True:
-                await self._quiet()
-                self._go_on()
-                form = self._form(request)
-                sent, found = await self._attempt(caller, request, content, form)
-                if isinstance(found, Completion):
-                    first = self._store.find(key)  # another process may have been faster
-                    return _answered(key, first or found)
-                if found.name == NO_SCHEMA and form != FORMS[-1]:
-                    await self._lower(request, form)
-                    continue
-                failures += 1
-                if found.final or failures >= patience.attempts or self._stopped is not None:
-                    raise self._stop(found, failures)
-                await self._pause(failures, sent.wait)
-
-    async def _attempt(
-        self, caller: Caller, request: ChatRequest, content: bytes, form: str
-    ) -> tuple[Sent, Completion | Fault]:
-        """Make one call: reserve, send, commit what came, and only then read it."""
-        sending = in_form(request, form)
-        price = find_price(self._prices, str(request.get("model")))
-        worst = None if price is None else price.worst(sending)
-        began = await self._reserve(content, form, worst)
-        try:
-            sent = await caller.send(sending)
-            known = 0 if sent.fault is not None and sent.fault.free else worst
-            verdict = sent.fault.name if sent.fault is not None else None
-            attempt = await self._writer.do(self._store.add, content, form, sent.raw, verdict, known, began)
-            if sent.raw is not None:
-                found = read_response(sent.raw.status, sent.raw.kind, sent.raw.body)
-                known = cost_of(found, price, worst)
-                self._store.judge(Judgement(attempt, verdict_of(found), found.tokens, known))
-            else:
-                found = sent.fault or Fault("lost")
-        finally:
-            async with self._settled:
-                self._calling -= 1
-                self._ended += 1
-                self._settled.notify_all()
-        self._count(found, known)
-        return sent, found
-
-    async def _reserve(self, content: bytes, form: str, worst: int | None) -> int | None:
-        """Take a call's worst cost from what the cap leaves; wait while calls under way may free some."""
-        cap = self._limits.cap
+    async def _obtain(self, caller: Caller, asked: _Asked) -> Answered:
+        """Call until there is an answer, or wait for another process's."""
         while True:
-            self._go_on()
-            self._calling += 1
-            if cap is None or worst is None:
-                return None
-            ended = self._ended
-            began = await self._writer.do(self._store.reserve, content, form, worst, cap)
-            if began is not None:
-                return began
-            async with self._settled:
-                self._calling -= 1
-                if self._ended != ended:
-                    continue  # what a call did not cost was freed since
-                if self._calling == 0:
-                    self._settled.notify_all()
-                    raise self._over_cap(cap, worst)
-                await self._settled.wait()
+            async with self._room:
+                found = await self._call(caller, asked)
+            found = self._store.find(asked.key) or found  # another process may have been faster
+            if found is not None:
+                return _answered(asked.key, found)
+            await asyncio.sleep(LOOK)
 
-    def _over_cap(self, cap: int, worst: int) -> RunStoppedError:
+    async def _call(self, caller: Caller, asked: _Asked) -> Completion | None:
+        """Call until there is an answer; None where another process has claimed the question."""
+        patience, failures = self._limits.patience, 0
+        while True:
+            await self._wait(self._quiet_until)
+            if (call := await self._claim(asked)) is None:
+                return None
+            without = frozenset(self._refused.setdefault(asked.model, set()))
+            sent = await self._send(caller, adapted(asked.request, without), call)
+            found = sent.found
+            self._count(asked, found)
+            if isinstance(found, Completion):
+                return found
+            if found.name in REFUSED_PARTS and found.name not in without:
+                self._refused[asked.model].add(found.name)
+                continue
+            failures += 1
+            if sent.wait is not None and sent.wait > patience.longest:
+                asks = f"{found.detail}; it asks to wait {sent.wait:.0f} s"
+                found = replace(found, detail=asks, final=True)
+            if found.final or failures >= patience.attempts or self._stopped is not None:
+                raise self._stop(found, failures)
+            now = asyncio.get_running_loop().time()
+            if sent.wait is not None:
+                self._quiet_until = max(self._quiet_until, now + sent.wait)
+            await self._wait(now + patience.wait(failures, sent.wait, self._dice))
+
+    async def _claim(self, asked: _Asked) -> int | None:
+        """Claim a question; wait for room under the cap while calls under way may free some."""
+        cap = self._limits.cap
+
+        def fits(used: Mapping[str, Tokens]) -> bool:
+            return total_cost(self._prices, used) <= (cap or 0.0)
+
+        seconds = self._limits.patience.deadline + MARGIN
+        async with self._ended:
+            while True:
+                if self._stopped is not None:  # a new error, as each keeps a traceback of its own
+                    raise RunStoppedError(str(self._stopped))
+                claim = self._writable.claim
+                bound = None if cap is None else fits
+                call = await self._do(claim, asked.question, asked.most, seconds, bound, asked.spoilt)
+                if call is Refusal.TAKEN:
+                    return None
+                if call is not Refusal.OVER_CAP:
+                    self._under_way += 1
+                    return int(call)
+                if not self._under_way:
+                    raise self._over_cap(cap or 0.0, asked)
+                await self._ended.wait()
+
+    async def _send(self, caller: Caller, request: ChatRequest, call: int) -> Sent:
+        """Make a call and commit what came of it, whatever that is."""
+        sent = Sent(None, Fault(STARTED))
+        try:
+            sent = await caller.send(request)
+        finally:
+            found = sent.found
+            verdict = ANSWER if isinstance(found, Completion) else found.name
+            try:
+                await self._do(self._writable.settle, call, sent.raw, verdict, found.used)
+            finally:
+                async with self._ended:
+                    self._under_way -= 1
+                    self._ended.notify_all()
+        return sent
+
+    @property
+    def _writable(self) -> AnswerStore:
+        assert isinstance(self._store, AnswerStore)  # who has a caller has a store
+        return self._store
+
+    async def _do(self, work: Callable[..., Any], *arguments: object) -> Any:
+        """Do something on the one thread that writes, so that no commit holds up the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._writer, work, *arguments)
+
+    async def _wait(self, until: float) -> None:
+        """Wait until a time of the loop, or until the run ends."""
+        loop = asyncio.get_running_loop()
+        while (rest := until - loop.time()) > 0 and self._stopped is None:
+            await asyncio.sleep(min(rest, LOOK))
+
+    def _over_cap(self, cap: float, asked: _Asked) -> RunStoppedError:
+        spent = total_cost(self._prices, self._writable.used())
+        worst = total_cost(self._prices, {asked.model: asked.most})
         self._stopped = RunStoppedError(
-            f"the cap of {dollars(cap)} is reached: {dollars(self._store.spent())} are spent, and the next "
-            f"call can cost up to {dollars(worst)}; all answers are kept in {self._store.path}: raise "
-            "--max-cost and give the command again to go on"
+            f"the cap of {dollars(cap)} is reached: {dollars(spent)} are spent, and the next call can "
+            f"cost up to {dollars(worst)}; all answers are kept in {self._store.path}: raise --max-cost and "
+            "give the command again to go on"
         )
         return self._stopped
-
-    async def _quiet(self) -> None:
-        """Wait as long as the provider asked all calls to."""
-        loop = asyncio.get_running_loop()
-        while (rest := self._quiet_until - loop.time()) > 0 and self._stopped is None:
-            await asyncio.sleep(min(rest, 0.5))
-
-    async def _pause(self, failures: int, asked: float | None) -> None:
-        loop, patience = asyncio.get_running_loop(), self._limits.patience
-        pause = patience.wait(failures, asked, self._dice)
-        if asked is not None:
-            self._quiet_until = max(self._quiet_until, loop.time() + min(asked, patience.longest))
-        until = loop.time() + pause
-        while (rest := until - loop.time()) > 0 and self._stopped is None:
-            await asyncio.sleep(min(rest, 0.5))
-
-    def _form(self, request: ChatRequest) -> str:
-        return self._forms.get((self._provider, str(request.get("model"))), FORMS[0])
-
-    async def _lower(self, request: ChatRequest, refused: str) -> None:
-        """Ask this model in the next form from now on."""
-        model, lower = str(request.get("model")), next_form(refused)
-        if lower is not None and self._form(request) == refused:
-            self._forms[self._provider, model] = lower
-            await self._writer.do(self._store.remember_form, self._provider, model, lower)
 
     def _stop(self, fault: Fault, failures: int) -> RunStoppedError:
         if self._stopped is None:
@@ -268,33 +268,16 @@ class Client:
             )
         return self._stopped
 
-    def _count(self, found: Completion | Fault, cost: int | None) -> None:
-        counts = self.counts
+    def _count(self, asked: _Asked, found: Completion | Fault) -> None:
+        counts, used = self.counts, found.used
         counts.calls += 1
         counts.faults += isinstance(found, Fault)
-        counts.cost += cost or 0
-        if found.tokens is not None:
-            counts.prompt_tokens += found.tokens.prompt
-            counts.completion_tokens += found.tokens.completion
+        counts.cost += total_cost(self._prices, {asked.model: asked.most if used is None else used})
+        if used is not None:
+            counts.prompt_tokens += used.prompt
+            counts.completion_tokens += used.completion
         self._notice(counts)
 
 
-def judge_unread(store: AnswerStore, prices: Mapping[str, Price]) -> None:
-    """Read what a process that was ended had stored and not read; its cost becomes what it was."""
-    for attempt, model, worst, raw in store.unread():
-        found = read_response(raw.status, raw.kind, raw.body)
-        cost = cost_of(found, find_price(prices, model), worst)
-        store.judge(Judgement(attempt, verdict_of(found), found.tokens, cost))
-
-
-def cost_of(found: Completion | Fault, price: Price | None, worst: int | None) -> int | None:
-    """Return what an attempt cost: by its usage; nothing where the call was refused; else its most."""
-    if found.tokens is not None and price is not None:
-        return price.cost(found.tokens)
-    return 0 if isinstance(found, Fault) and found.free else worst
-
-
 def _answered(key: bytes, found: Completion) -> Answered:
-    tokens: Tokens | None = found.tokens
-    usage = None if tokens is None else Usage(tokens.prompt, tokens.completion)
-    return Answered(found.text, key.hex(), usage, found.fingerprint)
+    return Answered(found.text, key.hex(), found.used, found.fingerprint)

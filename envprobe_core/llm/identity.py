@@ -7,10 +7,35 @@ from dataclasses import asdict, dataclass
 
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.errors import InputError
-from envprobe_core.llm.asking import ModelSettings
 
 LONGEST_NAME = 120
 HIGHEST_TEMPERATURE = 2.0
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Which model is asked, and how; all of it is part of every request.
+
+    Attributes:
+        model: as the server calls it.
+        temperature: 0 in the paper.
+        max_tokens: of a belief update, 512 in the paper.
+        judge_model: the second model of EnvProbe-Judge; None means the same (the paper's choice).
+        judge_max_tokens: of its verdict.
+        reasks: how often an answer that cannot be used is asked for again.
+    """
+
+    model: str
+    temperature: float = 0.0
+    max_tokens: int = 512
+    judge_model: str | None = None
+    judge_max_tokens: int = 64
+    reasks: int = 2
+
+    @property
+    def models(self) -> set[str]:
+        """Return every model that is asked."""
+        return {self.model, self.judge_model or self.model}
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,15 @@ unusable lets the decision stand and is counted.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from envprobe_core.engine.records import NONE
-from envprobe_core.llm.answers import STANDS, Verdict
+from envprobe_core.llm.answers import Verdict
 from envprobe_core.llm.situations import TABLE, action_name, belief_texts
-from envprobe_core.policies.rules import JUDGE_CANDIDATES, JUDGE_CONFIDENCE
+from envprobe_core.policies.rules import JUDGE_CANDIDATES
 from envprobe_core.worlds.base import World
 
 CANDIDATES = "Candidates (index field: value, staleness, confidence; c, s, u, d, score)"
@@ -65,24 +64,3 @@ def cases_of(world: World, sights: Any) -> list[Case]:
         )
         cases.append(Case(text, candidates, decision))
     return cases
-
-
-def embedded_verdict(case: str) -> Verdict:
-    """Rule on a case's text as the embedded judge does: veto d = 0, force a doubted direct blocker (ours)."""
-    lines = case.partition(CANDIDATES + "\n")[2].split("\n")
-    probes = lines.pop().startswith(f"Decision: {CHECK}")
-    fields, confidence, d = [], [], []
-    for line in lines:
-        entry, _, terms = line.rpartition("; ")
-        fields.append(int(re.match(r"\d+", line)[0]))  # type: ignore[index]
-        confidence.append(int(entry.rpartition(",")[2]))
-        d.append(float(terms.split(", ")[3]))
-    if probes and d[0] > 0:
-        return STANDS
-    doubted = (
-        field
-        for field, sure, role in zip(fields, confidence, d, strict=True)
-        if role == 1.0 and sure < JUDGE_CONFIDENCE
-    )
-    forced = next(doubted, NONE)
-    return Verdict(probes or forced != NONE, forced)

@@ -18,10 +18,16 @@ LOCAL = "local"
 
 def canonical(value: Any) -> bytes:
     """Write a JSON value in the one form that keys are made of: sorted names, no spaces."""
+    return written(value, in_order_of_names=True)
+
+
+def written(value: Any, *, in_order_of_names: bool = False) -> bytes:
+    """Write a JSON value without spaces, its names as they stand or sorted."""
     try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS if in_order_of_names else None)
     except TypeError:  # lone surrogates and whole numbers beyond 64 bits
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+        separators = (",", ":")
+        return json.dumps(value, sort_keys=in_order_of_names, separators=separators, allow_nan=False).encode()
 
 
 def question(provider: str, request: ChatRequest, identity: str) -> bytes:

@@ -1,48 +1,47 @@
-"""Prices are configuration: `data/prices.json`, or a file of the same form given with --prices.
-
-Money is counted in whole picodollars, so that sums are exact.
-"""
+"""Prices are configuration: `data/prices.json`, or a file of the same form given with --prices."""
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from envprobe_core.errors import InputError
-from envprobe_core.llm.asking import ChatRequest
+from envprobe_core.llm.asking import ChatRequest, Tokens
 from envprobe_core.llm.keys import canonical
-from envprobe_core.llm.reading import Tokens
 
 PRICE_FILE = Path(__file__).resolve().parents[2] / "data" / "prices.json"
-PICO = 10**12  # picodollars in a dollar
 A_MILLION = 10**6
 LARGEST_PRICE = 10**6  # dollars for a million tokens
 TOKENS_A_MESSAGE = 16  # role and separators; no known format needs as many
 _SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$")
-_NAMES = ("input", "output", "cached_input")
+
+Dollars = Annotated[float, Field(ge=0, le=LARGEST_PRICE, allow_inf_nan=False, strict=True)]
 
 
-@dataclass(frozen=True)
-class Price:
-    """Picodollars a token."""
+class Price(BaseModel):
+    """Dollars for a million tokens; a cached prefix costs as much as the rest where nothing is said."""
 
-    input: int
-    output: int
-    cached_input: int
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    def cost(self, tokens: Tokens) -> int:
-        """Return what a call cost."""
+    input: Dollars
+    output: Dollars
+    cached_input: Dollars | None = None
+
+    def cost(self, tokens: Tokens) -> float:
+        """Return what a call cost, in dollars."""
+        cached = self.input if self.cached_input is None else self.cached_input
         fresh = tokens.prompt - tokens.cached
-        return fresh * self.input + tokens.cached * self.cached_input + tokens.completion * self.output
+        return (fresh * self.input + tokens.cached * cached + tokens.completion * self.output) / A_MILLION
 
-    def worst(self, request: ChatRequest) -> int:
-        """Return the most that a request can cost."""
-        return self.cost(most_tokens(request))
+
+class PriceList(BaseModel):
+    """A price file's content."""
+
+    models: dict[str, Price]
 
 
 def most_tokens(request: ChatRequest) -> Tokens:
@@ -58,35 +57,25 @@ def read_prices(path: Path | None = None) -> dict[str, Price]:
     Args:
         path: the file; by default the project's own.
 
+    Returns:
+        Prices by model.
+
     Raises:
         InputError: if it cannot be read or a price is none.
     """
     path = path or PRICE_FILE
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return PriceList.model_validate_json(path.read_bytes()).models
     except OSError as error:
         raise InputError(f"prices {path} cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"prices {path.name} is not JSON ({error})") from None
-    models = content.get("models") if isinstance(content, dict) else None
-    if not isinstance(models, dict):
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
         raise InputError(
-            f'prices {path.name}: accepted is {{"models": {{NAME: {{"input": X, "output": Y}}}}}} '
-            "in dollars for a million tokens"
-        )
-    return {name: _price(name, entry) for name, entry in models.items()}
-
-
-def _price(model: str, entry: Any) -> Price:
-    if not isinstance(entry, dict) or not {"input", "output"} <= set(entry) <= set(_NAMES):
-        raise InputError(f"price of {model!r}: accepted are input, output and, if any, cached_input")
-    picos = {}
-    for name, value in entry.items():
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not math.isfinite(value) or not 0 <= value <= LARGEST_PRICE:
-            raise InputError(f"price of {model!r}: {name} {value!r} is not in 0..{LARGEST_PRICE} dollars")
-        picos[name] = math.ceil(value * (PICO // A_MILLION))
-    return Price(picos["input"], picos["output"], picos.get("cached_input", picos["input"]))
+            f"prices {path.name}: {place}: {first['msg']}, not {str(first['input'])[:200]!r}; accepted is "
+            f'{{"models": {{NAME: {{"input": X, "output": Y}}}}}}, dollars from 0 to {LARGEST_PRICE} for a '
+            "million tokens"
+        ) from None
 
 
 def find_price(prices: Mapping[str, Price], model: str) -> Price | None:
@@ -94,21 +83,12 @@ def find_price(prices: Mapping[str, Price], model: str) -> Price | None:
     return prices.get(model) or prices.get(_SNAPSHOT.sub("", model))
 
 
-def cost_afterwards(
-    prices: Mapping[str, Price], model: str, request: ChatRequest, tokens: Tokens | None
-) -> int:
-    """Price an attempt that was made without a price.
-
-    Raises:
-        InputError: if its model has none now either.
-    """
-    price = find_price(prices, model)
-    if price is None:
-        raise InputError(f"the store holds calls to {model!r}, which has no price; give one with --prices")
-    return price.worst(request) if tokens is None else price.cost(tokens)
+def total_cost(prices: Mapping[str, Price], used: Mapping[str, Tokens]) -> float:
+    """Return in dollars what tokens cost, by model; those of a model without a price cost nothing."""
+    found = ((find_price(prices, model), tokens) for model, tokens in used.items())
+    return sum(price.cost(tokens) for price, tokens in found if price is not None)
 
 
-def dollars(picos: int) -> str:
+def dollars(amount: float) -> str:
     """Write an amount for people."""
-    amount = picos / PICO
-    return f"${amount:,.2f}" if amount >= 1 or not picos else f"${amount:.4g}"
+    return f"${amount:,.2f}" if amount >= 1 or not amount else f"${amount:.4g}"

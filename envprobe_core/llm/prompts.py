@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 from envprobe_core.llm.answers import UPDATE_SCHEMA, VERDICT_SCHEMA, WAITING, response_format
-from envprobe_core.llm.asking import ChatRequest, ModelSettings
+from envprobe_core.llm.asking import ChatRequest
+from envprobe_core.llm.identity import ModelSettings
 from envprobe_core.worlds.base import World
 from envprobe_core.worlds.graphnav import GraphNav
 from envprobe_core.worlds.objectstate import ObjectState

@@ -10,20 +10,27 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from envprobe_core.llm.asking import NO_TOKENS, Tokens
+
 LONGEST_DETAIL = 160
 MOST_TOKENS = 10_000_000  # of one call; a count beyond it is no count
 QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 KEY_CODES = ("invalid_api_key", "account_deactivated")
-SCHEMA_WORDS = ("json_schema", "response_format", "structured output")
+REFUSED_PARTS = {
+    "no-json-schema": ("json_schema", "response_format", "structured output"),
+    "no-max-tokens": ("max_completion_tokens",),
+    "no-temperature": ("temperature",),
+}
+"""Parts of a request that some servers refuse, by the words that name them; `calling` leaves them out."""
 
 
 @dataclass(frozen=True)
-class Tokens:
-    """What a server says that a call used."""
+class Raw:
+    """A response as it came, but for the API key, should it stand in it."""
 
-    prompt: int
-    completion: int
-    cached: int = 0
+    status: int
+    kind: str
+    body: bytes
 
 
 @dataclass(frozen=True)
@@ -32,12 +39,12 @@ class Completion:
 
     Attributes:
         text: the message's content; empty where the model gave none.
-        tokens: what it used, None where the server did not say.
+        used: its tokens, None where the server did not say.
         fingerprint: the server's own name for what answered, empty where it gave none.
     """
 
     text: str
-    tokens: Tokens | None
+    used: Tokens | None
     fingerprint: str
 
 
@@ -46,82 +53,70 @@ class Fault:
     """Why there is no answer.
 
     Attributes:
-        name: a short word, stored as the attempt's verdict.
+        name: a short word, stored as the call's verdict.
         detail: the server's own words, shortened.
         final: whether asking again is of no use.
-        free: whether the provider cannot have charged for it.
-        tokens: what it used, where the server said so.
+        used: its tokens, none where the provider cannot have charged for it; None where that is not known.
     """
 
     name: str
     detail: str = ""
     final: bool = False
-    free: bool = False
-    tokens: Tokens | None = None
+    used: Tokens | None = None
 
     def __str__(self) -> str:
         return f"{self.name} ({self.detail})" if self.detail else self.name
 
 
-NO_SCHEMA = "no-json-schema"
-
-
-def read_response(status: int, kind: str, body: bytes) -> Completion | Fault:
-    """Read a response.
-
-    Args:
-        status: HTTP status.
-        kind: the Content-Type header.
-        body: the whole body.
-    """
+def read_response(raw: Raw) -> Completion | Fault:
+    """Read a response; whatever it is, nothing is raised."""
     try:
-        content = json.loads(body)
+        content = json.loads(raw.body)
     except (ValueError, RecursionError):
         content = None
-    if status // 100 != 2:
-        return _refusal(status, content, body)
+    if raw.status // 100 != 2:
+        return _refusal(raw, content)
     if not isinstance(content, dict):
-        name = "html" if "html" in kind or body.lstrip()[:1] == b"<" else "malformed"
-        return Fault(name, _shortened(body.decode("utf-8", "replace")))
-    tokens = _tokens(content.get("usage"))
+        html = "html" in raw.kind or raw.body.lstrip()[:1] == b"<"
+        return Fault("html" if html else "malformed", _words_of(raw.body))
+    used = _tokens(content.get("usage"))
     if content.get("error"):
         code, words = _error(content)
-        final = code in QUOTA or code in KEY_CODES
-        return Fault("error-in-200", words, final=final, tokens=tokens)
+        return Fault("error-in-200", words, code in (*QUOTA, *KEY_CODES), used)
     choices = content.get("choices")
-    message = choices[0].get("message") if _is_list_of_dicts(choices) else None
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, dict) else None
     if not isinstance(message, dict):
-        return Fault("malformed", "no message in it", tokens=tokens)
-    text = message.get("content")
-    fingerprint = content.get("system_fingerprint")
+        return Fault("malformed", "no message in it", used=used)
+    text, fingerprint = message.get("content"), content.get("system_fingerprint")
     return Completion(
-        text if isinstance(text, str) else "",
-        tokens,
-        fingerprint if isinstance(fingerprint, str) else "",
+        text if isinstance(text, str) else "", used, fingerprint if isinstance(fingerprint, str) else ""
     )
 
 
-def _refusal(status: int, content: Any, body: bytes) -> Fault:
+def _refusal(raw: Raw, content: Any) -> Fault:
+    status = raw.status
     code, words = _error(content)
-    words = words or _shortened(body.decode("utf-8", "replace"))
-    tokens = _tokens(content.get("usage")) if isinstance(content, dict) else None
-    detail = f"HTTP {status}{': ' if words else ''}{words}"
+    words = words or _words_of(raw.body)
     said = words.lower()
+    name, final, free = "refused", True, status < 500
     if status == 429 and (code in QUOTA or "exceeded your current quota" in said):
-        return Fault("no-quota", detail, final=True, free=True, tokens=tokens)
-    if status in (401, 403) or code in KEY_CODES:
-        return Fault("key-refused", detail, final=True, free=True, tokens=tokens)
-    if status in (400, 422, 500, 501) and any(word in said for word in SCHEMA_WORDS):
-        return Fault(NO_SCHEMA, detail, free=status < 500, tokens=tokens)
-    if status == 404:
-        return Fault("not-found", detail, final=True, free=True, tokens=tokens)
-    if status == 429:
-        return Fault("rate-limit", detail, free=True, tokens=tokens)
-    if status in (408, 409, 425):
-        return Fault("busy", detail, free=True, tokens=tokens)
-    if status >= 500:
-        return Fault("server-error", detail, tokens=tokens)
-    return Fault("refused", detail, final=True, free=True, tokens=tokens)
+        name = "no-quota"
+    elif status in (401, 403) or code in KEY_CODES:
+        name = "key-refused"
+    elif status == 404:
+        name = "not-found"
+    elif status in (408, 409, 425, 429) or status >= 500:
+        final = False
+        name = "rate-limit" if status == 429 else "busy" if status < 500 else "server-error"
+    if status in (400, 422, 500, 501):
+        for part, named in REFUSED_PARTS.items():
+            if any(word in said for word in named):
+                name, final = part, False
+                break
+    used = _tokens(content.get("usage")) if isinstance(content, dict) else None
+    detail = f"HTTP {status}{': ' if words else ''}{words}"
+    return Fault(name, detail, final, NO_TOKENS if used is None and free else used)
 
 
 def _error(content: Any) -> tuple[str, str]:
@@ -153,8 +148,8 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
 
 
-def _is_list_of_dicts(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+def _words_of(body: bytes) -> str:
+    return _shortened(body.decode("utf-8", "replace"))
 
 
 def _shortened(text: str) -> str:

@@ -12,19 +12,33 @@ import gzip
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from envprobe_core.errors import InputError
+from envprobe_core.llm.asking import Tokens
 from envprobe_core.llm.identity import ModelAgent
-from envprobe_core.llm.reading import Completion, Tokens
+from envprobe_core.llm.reading import Completion
 from envprobe_core.llm.store import AnswerStore
 from envprobe_core.runs.inputs import RunInputs, make_inputs, stated_inputs
 from envprobe_core.runs.tables import replacing
 
-FORMAT = "envprobe-replay/1"
 LEVEL = 9
+
+
+class Header(BaseModel):
+    """The first line of a replay file."""
+
+    format: Literal["envprobe-replay/1"] = "envprobe-replay/1"
+    note: str = ""
+    inputs: dict[str, Any]
+    result_hash: str
+
+
+Line = tuple[str, str, int | None, int | None, str]
+LINE = TypeAdapter(Line)
 
 
 class ReplayFile:
@@ -33,23 +47,19 @@ class ReplayFile:
     Attributes:
         path: the file.
         inputs: the run whose answers it holds.
+        agent: which model answered, and how it was asked.
         result_hash: of that run.
         note: what the file says of its origin.
     """
 
-    writable = False
-
-    def __init__(
-        self, path: Path, inputs: RunInputs, result_hash: str, note: str, answers: dict[bytes, Completion]
-    ) -> None:
-        self.path, self.inputs, self.result_hash, self.note = path, inputs, result_hash, note
+    def __init__(self, path: Path, header: Header, answers: dict[bytes, Completion]) -> None:
+        """Take what was read."""
+        self.path, self.result_hash, self.note = path, header.result_hash, header.note
+        self.inputs: RunInputs = make_inputs(**header.inputs)
+        if self.inputs.agent is None:
+            raise TypeError("it names no model")
+        self.agent: ModelAgent = self.inputs.agent
         self._answers = answers
-
-    @property
-    def agent(self) -> ModelAgent:
-        """Return which model answered, and how it was asked."""
-        assert self.inputs.agent is not None  # `read_replay` refuses a file that names none
-        return self.inputs.agent
 
     @property
     def fingerprints(self) -> frozenset[str]:
@@ -70,10 +80,6 @@ class ReplayFile:
             "and replays as it was run or not at all"
         )
 
-    def forms(self) -> dict[tuple[str, str], str]:
-        """Return nothing: nobody is asked."""
-        return {}
-
     def close(self) -> None:
         """Do nothing: the file was read at once."""
 
@@ -85,7 +91,7 @@ Answers = AnswerStore | ReplayFile
 
 
 def write_replay(
-    path: Path, inputs: RunInputs, result_hash: str, note: str, store: AnswerStore, keys: Iterable[bytes]
+    path: Path, inputs: RunInputs, result_hash: str, note: str, store: AnswerStore, keys: Iterable[str]
 ) -> int:
     """Write the answers of a run on a model.
 
@@ -95,20 +101,22 @@ def write_replay(
         result_hash: its result hash.
         note: where the answers come from, for its readers.
         store: where they are.
-        keys: the questions.
+        keys: the questions, in hexadecimal.
 
     Returns:
         How many there are.
     """
     stated = {name: value for name, value in stated_inputs(inputs).items() if name != "logs"}
-    header = {"format": FORMAT, "note": note, "inputs": stated, "result_hash": result_hash}
-    lines = [orjson.dumps(header)]
+    header = Header(note=note, inputs=stated, result_hash=result_hash)
+    lines = [orjson.dumps(header.model_dump())]
     for key in sorted(set(keys)):
-        found = store.find(key)
+        found = store.find(bytes.fromhex(key))
         if found is None:
-            raise RuntimeError(f"answer {key.hex()} was used and is not in the store")
-        counts = (found.tokens.prompt, found.tokens.completion) if found.tokens else (None, None)
-        lines.append(orjson.dumps([key.hex(), _as_ascii(found.text), *counts, found.fingerprint]))
+            raise RuntimeError(f"answer {key} was used and is not in the store")
+        counts = (found.used.prompt, found.used.completion) if found.used else (None, None)
+        # a lone surrogate, which no file can hold, is replaced: no usable answer has one
+        text = found.text.encode("utf-8", "backslashreplace").decode()
+        lines.append(orjson.dumps([key, text, *counts, found.fingerprint]))
     lines.append(orjson.dumps({"answers": len(lines) - 1}))
     with replacing(path) as temporary:
         temporary.write_bytes(gzip.compress(b"\n".join(lines) + b"\n", LEVEL, mtime=0))
@@ -123,37 +131,20 @@ def read_replay(path: Path) -> ReplayFile:
     """
     try:
         head, *lines, foot = gzip.decompress(path.read_bytes()).splitlines()
-        header, footer = orjson.loads(head), orjson.loads(foot)
-        if header.get("format") != FORMAT:
-            raise InputError(f"its format is {header.get('format')!r}, not {FORMAT!r}")
-        inputs, result_hash = _run(header)
-        answers = dict(map(_answer, map(orjson.loads, lines)))
-        if footer != {"answers": len(answers)} or len(lines) != len(answers):
-            raise InputError("it is cut short or altered: it does not count its own lines")
+        answers = dict(_answer(LINE.validate_json(line)) for line in lines)
+        if orjson.loads(foot) != {"answers": len(answers)} or len(lines) != len(answers):
+            raise ValueError("it does not count its own lines")
+        return ReplayFile(path, Header.model_validate_json(head), answers)
     except InputError as error:
         raise InputError(f"replay {path}: {error}") from None
     except OSError as error:
         raise InputError(f"replay {path} cannot be read ({error.strerror or error})") from None
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, zlib.error) as error:
-        raise InputError(f"{path} is no replay file, or a damaged one ({error})") from None
-    return ReplayFile(path, inputs, result_hash, str(header.get("note", "")), answers)
+    except (ValueError, TypeError, AttributeError, EOFError, zlib.error) as error:
+        why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+        raise InputError(f"{path} is no replay file, or a damaged one ({why})") from None
 
 
-def _run(header: Any) -> tuple[RunInputs, str]:
-    inputs = make_inputs(**header["inputs"])
-    if inputs.agent is None:
-        raise TypeError("it names no model")
-    return inputs, str(header["result_hash"])
-
-
-def _answer(line: Any) -> tuple[bytes, Completion]:
+def _answer(line: Line) -> tuple[bytes, Completion]:
     key, text, prompt, completion, fingerprint = line
-    if not (isinstance(text, str) and isinstance(fingerprint, str)):
-        raise TypeError("an answer is no text")
-    tokens = None if prompt is None else Tokens(int(prompt), int(completion))
-    return bytes.fromhex(key), Completion(text, tokens, fingerprint)
-
-
-def _as_ascii(text: str) -> str:
-    """Replace lone surrogates, which no file can hold; such a text is no usable answer either way."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    used = None if prompt is None or completion is None else Tokens(prompt, completion)
+    return bytes.fromhex(key), Completion(text, used, fingerprint)

@@ -18,15 +18,13 @@ from envprobe_core.claims import Claim
 from envprobe_core.comparisons import load_comparisons
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import Names, episode_frame, find_protocols
+from envprobe_core.llm import running
+from envprobe_core.llm.agent import Tally
+from envprobe_core.llm.asking import RunStoppedError
 from envprobe_core.llm.prompts import PROMPT_VERSION
 from envprobe_core.llm.replay import ReplayFile, read_replay
-from envprobe_core.llm.running import Service, replay_cells
-from envprobe_core.llm.scripted import FINGERPRINT
-from envprobe_core.llm.stopping import RunStoppedError
-from envprobe_core.runs.inputs import RunInputs
-from envprobe_core.runs.summary import result_hash, total_hash
-from envprobe_core.statistics import RESAMPLES
-from envprobe_core.sweep import Piece
+from envprobe_core.manifest import RunInputs
+from envprobe_core.stats import RESAMPLES
 from envprobe_core.verdicts import evaluate_all
 
 if TYPE_CHECKING:
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "data" / "replays"
 SUFFIX = ".replay.gz"
+FINGERPRINT = "scripted-1"  # of answers by the scripted test server: no language model gave them
 
 
 @dataclass(frozen=True)
@@ -105,19 +104,15 @@ def replay_run(path: Path) -> ReplayedRun:
     run = ReplayedRun(path, file, f"{name}, prompts {agent.prompt_version}")
     if agent.prompt_version != PROMPT_VERSION:
         return replace(run, fault=f"its prompts are not of this version, {PROMPT_VERSION}")
-    pieces = [
-        Piece(index, cell, seeds)
-        for index, (cell, seeds) in enumerate(zip(inputs.cells, inputs.seeds_of_cells, strict=True))
-    ]
     try:
-        columns, tallies, _ = replay_cells(Service(agent, file), pieces)
+        again = running.replay_run(running.Service(agent, file), inputs)
     except RunStoppedError:
         return replace(run, fault="an answer is missing: this engine asks something else")
-    if total_hash(inputs.cells, [result_hash(part) for part in columns]) != file.result_hash:
+    if again.result_hash != file.result_hash:
         return replace(run, fault="other episodes come out with this engine")
-    joined = {name: np.concatenate([part[name] for part in columns]) for name in columns[0]}
-    counts = [pd.DataFrame(asdict(tally)) for tally in tallies]
-    return replace(run, frame=episode_frame(inputs.cells, joined), tally=pd.concat(counts, ignore_index=True))
+    columns = {name: np.concatenate([part[name] for part in again.columns]) for name in again.columns[0]}
+    tally = pd.DataFrame(asdict(Tally.joined(again.tallies)))
+    return replace(run, frame=episode_frame(inputs.cells, columns), tally=tally)
 
 
 def load_replays(folder: Path = FOLDER) -> list[ReplayedRun]:

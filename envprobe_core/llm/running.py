@@ -7,8 +7,8 @@ A run that was killed is simply run again: what was answered is replayed from th
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
@@ -16,18 +16,20 @@ import orjson
 
 from envprobe_core.engine.recording import Columns
 from envprobe_core.errors import InputError
-from envprobe_core.llm.agent import Tally, together
+from envprobe_core.llm.agent import Tally, run_model, together
 from envprobe_core.llm.asking import Answered, ChatRequest
 from envprobe_core.llm.calling import Caller
 from envprobe_core.llm.client import Client, Counts, Limits
-from envprobe_core.llm.driver import run_model
 from envprobe_core.llm.hiding import Secret
 from envprobe_core.llm.identity import ModelAgent
 from envprobe_core.llm.prices import Price
 from envprobe_core.llm.prompts import PROMPT_VERSION
 from envprobe_core.llm.replay import Answers
-from envprobe_core.runs.folder import ASKED, Part, RunFolder, part_files
-from envprobe_core.runs.summary import Summary
+from envprobe_core.logs import encode_episodes
+from envprobe_core.manifest import RunInputs
+from envprobe_core.parts import Part, finish_part, part_calls, replacing, store_part
+from envprobe_core.runstore import RunFolder
+from envprobe_core.summary import RunningSummary, result_hash, total_hash
 from envprobe_core.sweep import Piece, Task, score_task
 
 REPLAYED_ROWS = 250  # episodes in lockstep where every answer is at hand
@@ -46,7 +48,7 @@ class Service:
         secret: the API key; None to replay only.
         base_url: of a compatible server, None for OpenAI's.
         limits: what may be done.
-        prices: picodollars a token, by model.
+        prices: dollars, by model.
     """
 
     agent: ModelAgent
@@ -56,7 +58,7 @@ class Service:
     limits: Limits = field(default_factory=Limits)
     prices: Mapping[str, Price] = field(default_factory=dict)
 
-    def client(self, notice: Callable[[Counts], None] | None = None) -> Client:
+    def client(self, notice: Callable[[Counts], None] = lambda counts: None) -> Client:
         """Open a client; inside a running event loop."""
         limits = self.limits
         caller = None
@@ -96,8 +98,8 @@ def run_missing(
     folder: RunFolder,
     missing: Sequence[Part],
     service: Service,
-    notice: Callable[[int, Counts], None] | None = None,
-) -> list[Summary]:
+    notice: Callable[[int, Counts], None] = lambda done, counts: None,
+) -> list[RunningSummary]:
     """Run the parts that a folder lacks and finish it.
 
     Args:
@@ -131,10 +133,10 @@ def check_version(agent: ModelAgent) -> None:
 
 
 async def _run_parts(
-    folder: RunFolder, parts: Sequence[Part], service: Service, notice: Callable[[int, Counts], None] | None
+    path: Path, parts: Sequence[Part], service: Service, notice: Callable[[int, Counts], None]
 ) -> None:
     done = 0
-    client = service.client(None if notice is None else lambda counts: notice(done, counts))
+    client = service.client(lambda counts: notice(done, counts))
     live = asyncio.Semaphore(service.live)
 
     async def run(part: Part) -> None:
@@ -173,59 +175,56 @@ def _call_lines(part: Part, tally: Tally, fingerprints: set[str]) -> bytes:
     return b"".join(lines)
 
 
-def _in_a_loop() -> bool:
+def finish_in_loop(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine to its end, also where a loop runs already, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return False
-    return True
+        pass  # and no error that follows is told to have followed this one
+    else:
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, work).result()
+    return asyncio.run(work)
 
 
-def finish_in_loop(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine to its end, also where a loop runs already, as in a notebook."""
-    if not _in_a_loop():
-        return asyncio.run(work)
-    outcome: list[Result] = []
-    failure: list[BaseException] = []
+@dataclass(frozen=True)
+class Replay:
+    """What came of running a whole run from stored answers.
 
-    def run() -> None:
-        try:
-            outcome.append(asyncio.run(work))
-        except BaseException as error:
-            failure.append(error)
+    Attributes:
+        columns: of each cell.
+        tallies: of each cell, what was asked for.
+        keys: of all answers used, in hexadecimal, in order of use.
+        result_hash: as in a run's manifest.
+    """
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]
+    columns: list[Columns]
+    tallies: list[Tally]
+    keys: list[str]
+    result_hash: str
 
 
-def replay_cells(service: Service, cells: Sequence[Piece]) -> tuple[list[Columns], list[Tally], list[str]]:
-    """Replay pieces from a store or a replay file.
+def replay_run(service: Service, inputs: RunInputs) -> Replay:
+    """Run every cell of a run from a store or a replay file.
 
     Args:
         service: who answers; without a key.
-        cells: cells and their seeds.
-
-    Returns:
-        Columns and tally of each piece, and the keys of all answers used, in order of use.
+        inputs: the run.
 
     Raises:
-        MissingAnswerError: if one is not there.
+        MissingAnswerError: if an answer is not there.
     """
     check_version(service.agent)
-    return finish_in_loop(_replay(service, cells))
+    return finish_in_loop(_replay(service, inputs))
 
 
-async def _replay(service: Service, pieces: Sequence[Piece]) -> tuple[list[Columns], list[Tally], list[str]]:
+async def _replay(service: Service, inputs: RunInputs) -> Replay:
     client = service.client()
     listener, live = Listener(client), asyncio.Semaphore(1)
     columns, tallies = [], []
     try:
-        for piece in pieces:
-            task = Task((piece,))
+        for index, (cell, seeds) in enumerate(zip(inputs.cells, inputs.seeds_of_cells, strict=True)):
+            task = Task((Piece(index, cell, seeds),))
             trajectory, tally = await run_model(
                 task, listener, service.agent.settings, live=live, rows=service.rows
             )
@@ -233,7 +232,8 @@ async def _replay(service: Service, pieces: Sequence[Piece]) -> tuple[list[Colum
             tallies.append(tally)
     finally:
         await client.close()
-    return columns, tallies, list(listener.keys)
+    total = total_hash(inputs.cells, [result_hash(part) for part in columns])
+    return Replay(columns, tallies, list(listener.keys), total)
 
 
 def total_tally(lines: bytes) -> dict[str, int]:

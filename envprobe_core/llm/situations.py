@@ -1,12 +1,11 @@
-"""Situations as text: all that a reader without memory needs to answer one step, and back again.
+"""Situations as text: all that a reader without memory needs to answer one step.
 
 A situation is the user message of a belief update. Its first part, the instance's task graph, stays the
 same for a whole episode; then come the belief table, the observation, what a check has told, and a few
 notes that cannot grow without end: where the agent has been and when, which of its last calls failed, whether
 its last task action was valid. Nothing in it tells the policy, the budget or the gate.
 
-`situation_reading` takes the text back apart, so that an answering program can be stateless. Both use the
-labels below and nothing else.
+The tests take the text back apart and let the simulated agent answer it: nothing that it uses is missing.
 """
 
 from __future__ import annotations

@@ -1,78 +1,103 @@
-"""The store: every attempt at every question, in one SQLite file, committed before anybody reads it.
+"""The store: every call to a model, a row each, in one SQLite file; cache, record and replay source at once.
 
-A question is a request with its provider and identity; its key is the SHA-256 of their canonical JSON. An
-attempt is one call: what came back, raw, with a verdict, usage and cost. Attempts are never deleted and
-never expire. The first good attempt is the answer to its question, for every process and for ever.
+A question is a request with its provider and identity; its key is the SHA-256 of their canonical JSON. Before
+a call begins its row claims the question, at the most tokens that the call can use. When the call has ended,
+one transaction settles the row: what came back, raw, what it was, and what it used. A question has one
+answer, the first, for every process and for ever, and one claim at a time: another process that wants it
+waits, unless the claimant is gone or its time is over. No row is ever deleted.
 
-Methods that write are called on one thread only (`writing.Writer` has it); `find` may be called on another.
+The file is opened by SQLite alone. Were a process that uses a store to open and close the file itself, POSIX
+would drop all its locks on it, and the next process to leave would take the write-ahead log from under it.
+
+Methods that write are called on one thread only (`client` has it); `find` may be called on another.
 """
 
 from __future__ import annotations
 
+import enum
+import os
+import platform
+import secrets
 import sqlite3
 import time
 import zlib
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 
-from envprobe_core.llm.asking import ChatRequest
+from envprobe_core.errors import InputError
+from envprobe_core.llm.asking import NO_TOKENS, RunStoppedError, Tokens
 from envprobe_core.llm.keys import key_of
-from envprobe_core.llm.opening import connect, explain
-from envprobe_core.llm.reading import Completion, Fault, Tokens, read_response
-from envprobe_core.llm.stopping import RunStoppedError
+from envprobe_core.llm.reading import Completion, Raw, read_response
+
+APPLICATION_ID, VERSION = 0x45505241, 2
+SMALLEST_FILE = 512  # bytes of the smallest SQLite database; a shorter file would pass for an empty one
+PATIENCE = 30.0  # seconds to wait for another process's commit
+LEVEL = 6  # of compression
 
 ANSWER = "answer"
 UNUSABLE = "unusable"  # an answer from which no belief update could be read; the agent asks again
 STARTED = "started"  # a call whose end was never seen
-GOOD = (ANSWER, UNUSABLE)
-LEVEL = 6  # of compression
+DUPLICATE = "duplicate"  # an answer that came after another process's to the same question
+GOOD = f"verdict IN ('{ANSWER}', '{UNUSABLE}')"
+
+SCHEMA = f"""
+CREATE TABLE calls (
+    id INTEGER PRIMARY KEY,
+    key BLOB NOT NULL,             -- SHA-256 of the uncompressed question
+    model TEXT NOT NULL,
+    question BLOB NOT NULL,        -- zlib of the canonical JSON of provider, request, identity
+    verdict TEXT NOT NULL,
+    holder TEXT,                   -- who is calling, null once the call has ended
+    until REAL,                    -- seconds since the epoch after which nobody waits for the holder
+    status INTEGER,                -- HTTP status, null where there was no response
+    kind TEXT,                     -- Content-Type
+    response BLOB,                 -- zlib of the raw body
+    prompt INTEGER NOT NULL,       -- tokens; the most there can have been where they are not certain
+    completion INTEGER NOT NULL,
+    cached INTEGER NOT NULL,
+    certain INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX answers ON calls (key) WHERE {GOOD};
+CREATE UNIQUE INDEX claims ON calls (key) WHERE holder IS NOT NULL;
+CREATE TABLE used (                -- the sums of all calls, so that a cap is checked at once
+    model TEXT PRIMARY KEY,
+    prompt INTEGER NOT NULL,
+    completion INTEGER NOT NULL,
+    cached INTEGER NOT NULL
+);
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {VERSION};
+"""
 
 
-@dataclass(frozen=True)
-class Raw:
-    """A response as it came, but for the API key, should it stand in it."""
+class Refusal(enum.Enum):
+    """Why a question could not be claimed: another process has it, or the cap leaves no room for it."""
 
-    status: int
-    kind: str
-    body: bytes
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """What was read in an attempt's response."""
-
-    attempt: int
-    verdict: str
-    tokens: Tokens | None
-    cost: int | None
+    TAKEN = enum.auto()
+    OVER_CAP = enum.auto()
 
 
 class AnswerStore:
     """An open store."""
 
     def __init__(self, path: Path, *, writable: bool = True) -> None:
-        """Open or make a store; see `opening.connect` for what is refused."""
-        self.path = path
-        self.writable = writable
+        """Open a store; make it where it may be written and is not there.
+
+        Raises:
+            InputError: if the file is no store, damaged, of another version, missing, or read-only.
+        """
+        self.path, self.writable = path, writable
         self._reading = connect(path, writable=writable)
         self._writing = connect(path, writable=True) if writable else None
-        self._judged: deque[Judgement] = deque()
-        self._spoiled: deque[bytes] = deque()
 
     def close(self) -> None:
-        """Write what was judged last, and close."""
-        try:
-            if self._writing is not None and (self._judged or self._spoiled):
-                self.settle()
-        finally:
-            for connection in (self._reading, self._writing):
-                if connection is not None:
-                    connection.close()
+        """Close the file."""
+        for connection in (self._reading, self._writing):
+            if connection is not None:
+                connection.close()
 
     def find(self, key: bytes) -> Completion | None:
         """Return the answer to a question, None where there is none yet.
@@ -81,17 +106,19 @@ class AnswerStore:
             RunStoppedError: if the file is damaged where it stands.
         """
         with self._explained():
-            rows = self._reading.execute(
-                "SELECT a.id, a.status, a.kind, a.body FROM questions q JOIN attempts a ON a.question = q.id "
-                "WHERE q.key = ? AND a.body IS NOT NULL AND (a.verdict IN (?, ?) OR a.verdict IS NULL) "
-                "ORDER BY a.id",
-                (key, *GOOD),
+            query = f"SELECT id, status, kind, response FROM calls WHERE key = ? AND {GOOD}"
+            row = self._reading.execute(query, (key,)).fetchone()
+        if row is None:
+            return None
+        call, status, kind, response = row
+        body = inflated(response)
+        found = None if body is None else read_response(Raw(status, kind, body))
+        if not isinstance(found, Completion):
+            raise RunStoppedError(
+                f"store {self.path} is damaged: call {call} cannot be read; `envprobe store verify` lists "
+                "what is; nothing was changed"
             )
-            for attempt, status, kind, body in rows:
-                found = read_response(status, kind, self._inflated(attempt, body))
-                if isinstance(found, Completion):
-                    return found
-        return None
+        return found
 
     def lacks(self, what: str) -> str:
         """Say that an answer is not here, and how to get it."""
@@ -100,186 +127,98 @@ class AnswerStore:
             "it, or with the --base-url of the run that is replayed"
         )
 
-    def forms(self) -> dict[tuple[str, str], str]:
-        """Return how structured output must be asked for, by provider and model, where that is known."""
+    def used(self) -> dict[str, Tokens]:
+        """Return the tokens of all stored calls together, by model; what is not known counts as its most."""
         with self._explained():
-            rows = self._reading.execute("SELECT provider, model, form FROM forms").fetchall()
-        return {(provider, model): form for provider, model, form in rows}
+            return used_by(self._reading)
 
-    def spent(self) -> int:
-        """Return what all stored attempts cost together, in picodollars."""
-        with self._explained():
-            return int(self._reading.execute("SELECT picodollars FROM spent").fetchone()[0])
-
-    def count(self) -> int:
-        """Return how many questions have an answer."""
-        with self._explained():
-            row = self._reading.execute(
-                "SELECT count(DISTINCT question) FROM attempts WHERE verdict IN (?, ?)", GOOD
-            ).fetchone()
-        return int(row[0])
-
-    def price(self, cost: Callable[[str, ChatRequest, Tokens | None], int]) -> None:
-        """Price the attempts that have no cost yet.
-
-        Args:
-            cost: from a model, a request and its tokens (None where they are not known) to picodollars.
-        """
-        with self._commit() as connection:
-            rows = connection.execute(
-                "SELECT a.id, q.model, q.content, a.prompt_tokens, a.completion_tokens, a.cached_tokens "
-                "FROM attempts a JOIN questions q ON q.id = a.question WHERE a.cost IS NULL"
-            ).fetchall()
-            for attempt, model, content, *counts in rows:
-                tokens = None if None in counts else Tokens(*counts)
-                request = orjson.loads(zlib.decompress(content))["request"]
-                settled = (cost(model, request, tokens), attempt)
-                connection.execute("UPDATE attempts SET cost = ? WHERE id = ?", settled)
-
-    def reserve(self, content: bytes, form: str, worst: int, limit: int) -> int | None:
-        """Note that a call begins, at its worst cost, if that still fits under a cap.
-
-        Returns:
-            The attempt, or None where it does not fit.
-        """
-        with self._commit() as connection:
-            spent = connection.execute("SELECT picodollars FROM spent").fetchone()[0]
-            if spent + worst > limit:
-                return None
-            return self._insert(connection, content, form, None, STARTED, worst)
-
-    def add(
+    def claim(
         self,
-        content: bytes,
-        form: str,
-        raw: Raw | None,
-        verdict: str | None,
-        cost: int | None,
-        began: int | None,
-    ) -> int:
-        """Commit what came back from a call, before anybody reads it.
+        question: bytes,
+        most: Tokens,
+        seconds: float,
+        fits: Callable[[Mapping[str, Tokens]], bool] | None = None,
+        spoilt: bytes | None = None,
+    ) -> int | Refusal:
+        """Note that a call begins, at the most it can use; nobody else begins one to the same question.
 
         Args:
-            content: the question.
-            form: how structured output was asked for.
-            raw: the response, None where there was none.
-            verdict: why there is none; None where the response has yet to be read.
-            cost: its worst cost, None where the price is not known.
-            began: the attempt, if it was reserved.
+            question: canonical, from `keys.question`.
+            most: tokens.
+            seconds: after which the claim holds no longer.
+            fits: whether a cap leaves room for the tokens, by model, that would be used; None for no cap.
+            spoilt: the key of the answer that could not be used, if that is why this is asked.
 
         Returns:
-            The attempt.
+            The call, for `settle`; or why it may not begin.
         """
-        with self._commit() as connection:
-            if began is None:
-                return self._insert(connection, content, form, raw, verdict, cost)
-            fields = (raw.status, raw.kind, zlib.compress(raw.body, LEVEL)) if raw else (None, None, None)
-            connection.execute(
-                "UPDATE attempts SET status = ?, kind = ?, body = ?, verdict = ?, cost = ? WHERE id = ?",
-                (*fields, verdict, cost, began),
+        key, now = key_of(question), time.time()
+        with self._transaction(durable=fits is not None) as connection:
+            if spoilt is not None:
+                connection.execute(
+                    "UPDATE calls SET verdict = ? WHERE key = ? AND verdict = ?", (UNUSABLE, spoilt, ANSWER)
+                )
+            query = "SELECT id, holder, until FROM calls WHERE key = ? AND holder IS NOT NULL"
+            for call, holder, until in connection.execute(query, (key,)).fetchall():
+                if now < until and not _is_gone(holder):
+                    return Refusal.TAKEN
+                connection.execute("UPDATE calls SET holder = NULL WHERE id = ?", (call,))
+            if connection.execute(f"SELECT 1 FROM calls WHERE key = ? AND {GOOD}", (key,)).fetchone():
+                return Refusal.TAKEN
+            model = str(orjson.loads(question)["request"].get("model", ""))
+            if fits is not None:
+                used = used_by(connection)
+                if not fits(used | {model: used.get(model, NO_TOKENS) + most}):
+                    return Refusal.OVER_CAP
+            _use(connection, model, most)
+            call = connection.execute(
+                "INSERT INTO calls (key, model, question, verdict, holder, until, prompt, completion, "
+                "cached, certain) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+                (key, model, zlib.compress(question, LEVEL), STARTED, HOLDER, now + seconds, *_columns(most)),
             )
-            return began
+            return int(call.lastrowid or 0)
 
-    def unread(self) -> list[tuple[int, str, int | None, Raw]]:
-        """Return the responses that were stored and not read: their process was ended in between.
+    def settle(self, call: int, raw: Raw | None, verdict: str, tokens: Tokens | None) -> None:
+        """Commit what came back from a call, and free its question.
 
-        Returns:
-            Attempt, model, worst cost and response of each.
+        Args:
+            call: from `claim`.
+            raw: the response, None where there was none.
+            verdict: what it was.
+            tokens: what it used; None where that is not known, and the most stays counted.
         """
-        with self._explained():
-            rows = self._reading.execute(
-                "SELECT a.id, q.model, a.cost, a.status, a.kind, a.body FROM attempts a "
-                "JOIN questions q ON q.id = a.question WHERE a.verdict IS NULL"
-            ).fetchall()
-        return [
-            (attempt, model, cost, Raw(status, kind, self._inflated(attempt, body)))
-            for attempt, model, cost, status, kind, body in rows
-        ]
-
-    def judge(self, judgement: Judgement) -> None:
-        """Note what was read; it is written with the next commit, and read again should it be lost."""
-        self._judged.append(judgement)
-
-    def settle(self) -> None:
-        """Write what was judged so far."""
-        with self._commit():
-            pass
-
-    def remember_form(self, provider: str, model: str, form: str) -> None:
-        """Keep how structured output must be asked for."""
-        with self._commit() as connection:
-            connection.execute("INSERT OR REPLACE INTO forms VALUES (?, ?, ?)", (provider, model, form))
-
-    def spoil(self, key: bytes) -> None:
-        """Note that no belief update could be read from an answer; written with the next commit."""
-        self._spoiled.append(key)
+        with self._transaction() as connection:
+            key, model, *most = connection.execute(
+                "SELECT key, model, prompt, completion, cached FROM calls WHERE id = ?", (call,)
+            ).fetchone()
+            late = f"SELECT 1 FROM calls WHERE key = ? AND {GOOD}"
+            if verdict == ANSWER and connection.execute(late, (key,)).fetchone():
+                verdict = DUPLICATE
+            ends = tuple(most) if tokens is None else _columns(tokens)
+            _use(connection, model, Tokens(*(end - begin for end, begin in zip(ends, most, strict=True))))
+            response = (raw.status, raw.kind, zlib.compress(raw.body, LEVEL)) if raw else (None, None, None)
+            connection.execute(
+                "UPDATE calls SET verdict = ?, holder = NULL, until = NULL, status = ?, kind = ?, "
+                "response = ?, prompt = ?, completion = ?, cached = ?, certain = ? WHERE id = ?",
+                (verdict, *response, *ends, tokens is not None, call),
+            )
 
     @contextmanager
-    def _commit(self) -> Iterator[sqlite3.Connection]:
-        """Make one transaction of what is done inside and of the judgements that wait."""
+    def _transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """Commit what is done inside, all of it or nothing; durable ones outlast a power cut, all a kill."""
         connection = self._writing
         if connection is None:
             raise RuntimeError("this store was opened for reading")
         with self._explained():
-            waiting = [self._judged.popleft() for _ in range(len(self._judged))]
-            spoiled = [self._spoiled.popleft() for _ in range(len(self._spoiled))]
+            connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+            connection.execute("BEGIN IMMEDIATE")
             try:
-                connection.execute("BEGIN IMMEDIATE")
-                for one in waiting:
-                    tokens = one.tokens
-                    counts = (tokens.prompt, tokens.completion, tokens.cached) if tokens else (None,) * 3
-                    connection.execute(
-                        "UPDATE attempts SET verdict = ?, prompt_tokens = ?, completion_tokens = ?, "
-                        "cached_tokens = ?, cost = ? WHERE id = ?",
-                        (one.verdict, *counts, one.cost, one.attempt),
-                    )
-                for key in spoiled:
-                    connection.execute(
-                        "UPDATE attempts SET verdict = ? WHERE verdict = ? "
-                        "AND question = (SELECT id FROM questions WHERE key = ?)",
-                        (UNUSABLE, ANSWER, key),
-                    )
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
-                self._judged.extendleft(reversed(waiting))
-                self._spoiled.extendleft(reversed(spoiled))
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-
-    @staticmethod
-    def _insert(
-        connection: sqlite3.Connection,
-        content: bytes,
-        form: str,
-        raw: Raw | None,
-        verdict: str | None,
-        cost: int | None,
-    ) -> int:
-        key = key_of(content)
-        row = connection.execute("SELECT id FROM questions WHERE key = ?", (key,)).fetchone()
-        if row is None:
-            model = str(orjson.loads(content)["request"].get("model", ""))
-            row = connection.execute(
-                "INSERT INTO questions (key, model, content) VALUES (?, ?, ?) RETURNING id",
-                (key, model, zlib.compress(content, LEVEL)),
-            ).fetchone()
-        fields = (raw.status, raw.kind, zlib.compress(raw.body, LEVEL)) if raw else (None, None, None)
-        return connection.execute(
-            "INSERT INTO attempts (question, form, began, status, kind, body, verdict, cost) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-            (row[0], form, round(time.time(), 3), *fields, verdict, cost),
-        ).fetchone()[0]
-
-    def _inflated(self, attempt: int, body: bytes) -> bytes:
-        try:
-            return zlib.decompress(body)
-        except zlib.error:
-            raise RunStoppedError(
-                f"store {self.path} is damaged: attempt {attempt} cannot be read; `envprobe store verify` "
-                "lists what is; nothing was changed"
-            ) from None
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -292,6 +231,165 @@ class AnswerStore:
             ) from None
 
 
-def verdict_of(found: Completion | Fault) -> str:
-    """Name what was read."""
-    return ANSWER if isinstance(found, Completion) else found.name
+def _machine() -> str:
+    """Name what process numbers are unique in: the machine, or the container on it."""
+    try:
+        return f"{platform.node()}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return platform.node()
+
+
+MACHINE = _machine()
+HOLDER = f"{os.getpid()} {secrets.token_hex(4)} {MACHINE}"
+"""This process, as its claims name it."""
+
+
+def _is_gone(holder: str) -> bool:
+    """Say whether a claimant is a process of this machine that has ended."""
+    number, _, machine = holder.split(" ", 2)
+    if machine != MACHINE or holder == HOLDER or os.name != "posix":
+        return False
+    try:
+        os.kill(int(number), 0)  # sends nothing
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return int(number) == os.getpid()  # our own number, given a second time
+
+
+def _columns(tokens: Tokens) -> tuple[int, int, int]:
+    return tokens.prompt, tokens.completion, tokens.cached
+
+
+def used_by(connection: sqlite3.Connection) -> dict[str, Tokens]:
+    """Return the stored totals."""
+    rows = connection.execute("SELECT model, prompt, completion, cached FROM used")
+    return {model: Tokens(*counts) for model, *counts in rows}
+
+
+def _use(connection: sqlite3.Connection, model: str, tokens: Tokens) -> None:
+    connection.execute(
+        "INSERT INTO used VALUES (?, ?, ?, ?) ON CONFLICT (model) DO UPDATE SET prompt = prompt + "
+        "excluded.prompt, completion = completion + excluded.completion, cached = cached + excluded.cached",
+        (model, *_columns(tokens)),
+    )
+
+
+def inflated(content: bytes) -> bytes | None:
+    """Return what was compressed, None where it is damaged."""
+    try:
+        return zlib.decompress(content)
+    except (zlib.error, TypeError):
+        return None
+
+
+def connect(path: Path, *, writable: bool) -> sqlite3.Connection:
+    """Open a store's file, or make it; one that is no store is left as it is.
+
+    Raises:
+        InputError: if it is no store, damaged, of another version, missing, or read-only.
+    """
+    try:
+        _look(path, writable)
+        connection = sqlite3.connect(
+            f"{path.resolve().as_uri()}?{_mode(path, writable)}",
+            uri=True,
+            timeout=PATIENCE,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            _recognise(connection, path, writable)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorname", "") == "SQLITE_NOTADB":
+            raise _no_store(path) from None
+        raise InputError(f"store {path} cannot be opened: {explain(error)}; it was left as it is") from None
+    except OSError as error:
+        raise InputError(f"store {path} cannot be opened ({error.strerror})") from None
+    return connection
+
+
+def _look(path: Path, writable: bool) -> None:
+    """Refuse what the file system tells without opening anything."""
+    if path.is_dir():
+        raise InputError(f"store {path} is a folder; give a file")
+    if not path.exists():
+        if not writable:
+            raise InputError(f"store {path} does not exist")
+        if not path.parent.is_dir():
+            raise InputError(f"store {path}: there is no folder {path.parent}")
+        return
+    size = path.stat().st_size
+    if size < SMALLEST_FILE and not (writable and size == 0):  # empty: its maker was ended at its first step
+        raise _no_store(path)
+    if writable and not os.access(path, os.W_OK):
+        raise InputError(f"store {path} is read-only; copy it, or give --replay-only")
+
+
+def _mode(path: Path, writable: bool) -> str:
+    if writable:
+        return "mode=rwc"
+    if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+        return "mode=rw"  # so that the last to leave takes the write-ahead log away
+    log = path.with_name(path.name + "-wal")
+    if log.exists() and log.stat().st_size:
+        return "mode=ro"
+    return "immutable=1"  # nobody writes here, and SQLite would want a file of its own
+
+
+def _recognise(connection: sqlite3.Connection, path: Path, writable: bool) -> None:
+    """Refuse a database that is none of ours before anything of it is changed; set up an empty one."""
+    connection.execute("BEGIN")
+    application, version, tables = (
+        connection.execute(query).fetchone()[0]
+        for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+    )
+    connection.execute("COMMIT")
+    if writable and not (application or version or tables):
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("BEGIN EXCLUSIVE")
+        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+            for statement in SCHEMA.split(";\n"):
+                connection.execute(statement)
+        connection.execute("COMMIT")
+        application, version = APPLICATION_ID, VERSION
+    if application != APPLICATION_ID:
+        raise InputError(f"{path} belongs to another program; it was left as it is")
+    if version != VERSION:
+        age = "a newer" if version > VERSION else "an earlier"
+        raise InputError(
+            f"store {path} was made by {age} version (schema {version}; this one reads {VERSION}), whose "
+            "`envprobe store export` writes what every version replays; it was left as it is"
+        )
+    if (found := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+        raise InputError(
+            f"store {path} is damaged ({' '.join(found.split())}); it was left as it is: keep a copy, and "
+            "recover what can be read with `sqlite3 FILE .recover`"
+        )
+    if not writable:
+        connection.execute("PRAGMA query_only=ON")
+        return
+    if connection.execute("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
+        raise InputError(f"store {path}: this file system takes no write-ahead log; put it on another")
+
+
+def _no_store(path: Path) -> InputError:
+    return InputError(f"{path} is no store of answers (not an SQLite file); it was left as it is")
+
+
+def explain(error: sqlite3.Error) -> str:
+    """Put an error of SQLite into words that say what to do."""
+    name = getattr(error, "sqlite_errorname", "") or ""
+    if name == "SQLITE_FULL" or name.startswith("SQLITE_IOERR"):
+        return f"its disk is full or fails ({error}); make room and give the command again"
+    if name.startswith("SQLITE_READONLY"):
+        return "it is read-only; copy it to a place that can be written to"
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return "another process keeps it locked; give the command again"
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return f"it is damaged ({error}); keep a copy, and recover it with `sqlite3 FILE .recover`"
+    return str(error)

@@ -6,19 +6,17 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from envprobe_core.experiments import Names, find_protocols, names
-from envprobe_core.llm.asking import ModelSettings
+from envprobe_core.llm.asking import Tokens
 from envprobe_core.llm.estimate import estimate
-from envprobe_core.llm.identity import ModelAgent
+from envprobe_core.llm.identity import ModelAgent, ModelSettings
 from envprobe_core.llm.prices import PRICE_FILE, Price, dollars, read_prices
 from envprobe_core.llm.prompts import PROMPT_VERSION
-from envprobe_core.llm.reading import Tokens
+from envprobe_core.manifest import make_inputs
 from envprobe_core.markup import Table, Text, code, number
 from envprobe_core.runs.inputs import make_inputs
 
 if TYPE_CHECKING:
     import pandas as pd
-
-PICOS_A_MILLION = 10**6  # picodollars a token that a dollar for a million tokens is
 
 
 def load_estimates(
@@ -101,10 +99,11 @@ def show_prices(estimates: pd.DataFrame) -> Table:
 
 
 def _listed(price: Price) -> list[str]:
-    return [number(each / PICOS_A_MILLION, 3) for each in (price.input, price.cached_input, price.output)]
+    cached = price.input if price.cached_input is None else price.cached_input
+    return [number(each, 3) for each in (price.input, cached, price.output)]
 
 
-def _written(amount: int) -> str:
+def _written(amount: float) -> str:
     """Write dollars for a Markdown text, where two signs would enclose a formula."""
     return dollars(amount).replace("$", r"\$")
 

@@ -5,19 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-import numpy as np
-
 from envprobe_core.cells import find_profile, make_cell, parse_seeds
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.experiments import Names, find_protocols, names
-from envprobe_core.llm.answers import UPDATE_SCHEMA, Update, Vocabulary, apply_updates
-from envprobe_core.llm.asking import Answered, ChatRequest, ModelSettings
-from envprobe_core.llm.checking import parse_update
-from envprobe_core.llm.driver import run_rows
-from envprobe_core.llm.running import finish_in_loop
-from envprobe_core.llm.scripted import Scripted
-from envprobe_core.llm.situation_reading import read_situation
-from envprobe_core.llm.situations import NOTHING, UNKNOWN_SIGN, action_name
+from envprobe_core.llm.answers import UPDATE_SCHEMA, Update, Vocabulary, parse_update
+from envprobe_core.llm.asking import ChatRequest
+from envprobe_core.llm.identity import ModelSettings
+from envprobe_core.llm.rehearsal import rehearse
+from envprobe_core.llm.situations import NOTHING, TABLE, UNKNOWN_SIGN, action_name
 from envprobe_core.markup import EMPTY, Table, Text
 from envprobe_core.worlds import World, make_world
 
@@ -61,19 +56,6 @@ class Exchange:
         return parse_update(self.answer, Vocabulary(self.world))
 
 
-class _Witness:
-    """Passes requests on and keeps them with their answers."""
-
-    def __init__(self, scripted: Scripted) -> None:
-        self._scripted = scripted
-        self.seen: list[tuple[ChatRequest, str]] = []
-
-    async def ask(self, request: ChatRequest, identity: str) -> Answered:
-        answered = await self._scripted.ask(request, identity)
-        self.seen.append((request, answered.text))
-        return answered
-
-
 def load_exchange(
     worlds: Names, regime: str, protocols: Names, profile: str, seeds: str, model: str
 ) -> Exchange:
@@ -93,21 +75,23 @@ def load_exchange(
     protocol = find_protocols(protocols)[0]
     cell = make_cell(names(worlds)[0], POLICY, regime, protocol, profile)
     world, seed = make_world(cell.world, cell.regime, cell.protocol), parse_seeds(seeds)[:1]
-    witness = _Witness(Scripted(find_profile(profile)))
-
-    async def play() -> None:
-        await run_rows(cell, seed, witness, ModelSettings(model))
-
-    finish_in_loop(play())
+    seen: list[tuple[ChatRequest, str]] = []
+    rehearse(
+        cell,
+        seed,
+        ModelSettings(model),
+        lambda request, identity, answer: seen.append((request, answer)),
+        find_profile(profile),
+    )
     vocabulary = Vocabulary(world)
     telling = (
         step
-        for step, (request, answer) in enumerate(witness.seen)
+        for step, (request, answer) in enumerate(seen)
         if f"Last step: {NOTHING}" not in request["messages"][1]["content"]
         and len(parse_update(answer, vocabulary).entries) >= WANTED
     )
-    step = next(telling, len(witness.seen) - 1)
-    return Exchange(world, protocol.name, int(seed[0]), step, *witness.seen[step])
+    step = next(telling, len(seen) - 1)
+    return Exchange(world, protocol.name, int(seed[0]), step, *seen[step])
 
 
 def _quoted(text: str, language: str = "text") -> Text:
@@ -147,17 +131,12 @@ def tell_exchange(exchange: Exchange) -> Text:
 def show_effect(exchange: Exchange) -> Table:
     """Show every entry of the belief table that the answer changes by itself, before and after it."""
     world, update = exchange.world, exchange.update
-    block = read_situation(exchange.situation, world).block
-    before, after = block.table, block.table.copy()
-    apply_updates(after, np.array([0]), [update], block.told)
+    table = exchange.situation.partition(TABLE + "\n")[2].split("\n")
     rows = []
-    for field, *_ in update.entries:
-        cells = []
-        for table in (before, after):
-            value = int(table.value[0, field])
-            sign = UNKNOWN_SIGN if value == UNKNOWN else str(value)
-            cells += [sign, str(table.staleness[0, field]), str(table.confidence[0, field])]
-        rows.append([str(field), f"`{world.field_names[field]}`", *cells])
+    for field, value, *rest in update.entries:
+        before = table[field].rpartition(": ")[2].split(",")
+        after = [UNKNOWN_SIGN if value == UNKNOWN else str(value), *map(str, rest)]
+        rows.append([str(field), f"`{world.field_names[field]}`", *before, *after])
     rows = rows or [[EMPTY, NOTHING, *[EMPTY] * 6]]
     risk = ("low", "medium", "high")[update.risk]
     caption = (

@@ -1,20 +1,140 @@
-"""Situations read back: from the text of `situations` to the record of an episode, as the text tells it."""
+"""A stateless program that answers as a language model would be asked to: the simulated agent, by text.
+
+It reads a request's messages and seed and nothing else, rebuilds the episode that they describe, and
+lets the simulated agent of that seed answer it; a judge's case it rules on as the embedded judge does.
+So a run through it, in process or behind the scripted server, must equal the simulated run episode for
+episode: whatever a prompt left out, or an answer could not say, would show.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from envprobe_core.agents.profiles import TYPICAL, AgentProfile
 from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT
 from envprobe_core.engine.setting import room_for_episodes
-from envprobe_core.llm.answers import WAITING
+from envprobe_core.errors import InputError
+from envprobe_core.llm.answers import STANDS, WAITING, Verdict, Vocabulary, write_update, write_verdict
+from envprobe_core.llm.asking import Answered, ChatRequest, Tokens
+from envprobe_core.llm.judging import CANDIDATES, CHECK
+from envprobe_core.llm.prompts import JUDGE_TITLE, headline
+from envprobe_core.llm.rehearsal import answering_setting, simulated_updates
 from envprobe_core.llm.situations import LAST_AT, NEW, NO_PLACE, NOTHING, TABLE, UNKNOWN_SIGN, VALIDITY
-from envprobe_core.worlds import graphnav, objectstate, tooldag
-from envprobe_core.worlds.base import Ints, World
+from envprobe_core.policies.rules import JUDGE_CONFIDENCE
+from envprobe_core.protocols import Protocol, switch_values
+from envprobe_core.regimes import OBSERVATIONS, Regime
+from envprobe_core.worlds import WORLDS, World, graphnav, make_world, objectstate, tooldag
+from envprobe_core.worlds.base import Ints
+
+LONGEST = 40  # more steps than any horizon has
+CHARACTERS_A_TOKEN = 4  # a rough count, for the usage it reports
+
+
+class Scripted:
+    """Answers in this process; remembers nothing between two requests."""
+
+    def __init__(self, profile: AgentProfile = TYPICAL) -> None:
+        self.profile = profile
+
+    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+        """Answer at once."""
+        text = answer(request, self.profile)
+        return Answered(text, tokens=rough_tokens(request, text))
+
+
+def answer(request: ChatRequest, profile: AgentProfile = TYPICAL) -> str:
+    """Answer as the simulated agent of the request's seed, or the embedded judge, would.
+
+    Raises:
+        InputError: if the request is not one of `prompts`.
+    """
+    system, user = (_content(request, role) for role in ("system", "user"))
+    if system.startswith(JUDGE_TITLE):
+        return write_verdict(embedded_verdict(user))
+    world = world_of(system.partition("\n")[0])
+    try:
+        situation = read_situation(user, world)
+    except (KeyError, ValueError, IndexError) as error:
+        raise InputError(f"the user message is not a situation of this program ({error!r})") from None
+    setting = _setting(world, profile, situation.distracted)
+    seeds = np.array([int(request["seed"])])
+    (update,) = simulated_updates(situation.block, seeds, situation.last_worked, world, setting)
+    return write_update(update, Vocabulary(world))
+
+
+def _content(request: ChatRequest, role: str) -> str:
+    for message in request["messages"]:
+        if message["role"] == role:
+            return message["content"]
+    raise InputError(f"the request has no {role} message")
+
+
+def rough_tokens(request: ChatRequest, text: str) -> Tokens:
+    """Count tokens roughly: four characters each."""
+    asked = sum(len(message["content"]) for message in request["messages"])
+    return Tokens(-(-asked // CHARACTERS_A_TOKEN), -(-len(text) // CHARACTERS_A_TOKEN))
+
+
+def embedded_verdict(case: str) -> Verdict:
+    """Rule on a case's text as the embedded judge does: veto d = 0, force a doubted direct blocker."""
+    lines = case.partition(CANDIDATES + "\n")[2].split("\n")
+    probes = lines.pop().startswith(f"Decision: {CHECK}")
+    fields, confidence, d = [], [], []
+    for line in lines:
+        entry, _, terms = line.rpartition("; ")
+        fields.append(int(re.match(r"\d+", line)[0]))
+        confidence.append(int(entry.rpartition(",")[2]))
+        d.append(float(terms.split(", ")[3]))
+    if probes and d[0] > 0:
+        return STANDS
+    told = zip(fields, confidence, d, strict=True)
+    doubted = (field for field, sure, role in told if role == 1.0 and sure < JUDGE_CONFIDENCE)
+    forced = next(doubted, NONE)
+    return Verdict(probes or forced != NONE, forced)
+
+
+# ---------------------------------------------------------------- the world, from the system message
+
+
+@lru_cache(maxsize=64)
+def world_of(line: str) -> World:
+    """Rebuild the world of a system message from its first line."""
+    title, _, _ = line.partition(".")
+    for world in worlds():
+        if headline(title, world) == line:
+            return world
+    raise InputError(f"the system message does not begin as one of this program's: {ascii(line)[:120]}")
+
+
+@lru_cache(maxsize=1)
+def worlds() -> list[World]:
+    """Build every world an agent can tell apart, and, where it cannot, those with the most locks first."""
+    return [
+        make_world(
+            name,
+            Regime("asked", complexity, density, 0, 0, LONGEST, (0, 1), "as asked"),
+            Protocol("asked", structure=structure, sight=sight),
+        )
+        for name in WORLDS
+        for complexity in range(3)
+        for density in (2, 1, 0)
+        for structure in switch_values("structure")
+        for sight in switch_values("sight")
+    ]
+
+
+@lru_cache(maxsize=256)
+def _setting(world: World, profile: AgentProfile, distracted: bool) -> Any:
+    noise = OBSERVATIONS.index("distractor") if distracted else 0
+    return answering_setting(world, replace(world.regime, noise=noise), profile)
+
+
+# ---------------------------------------------------------------- the episode, from the user message
 
 
 @dataclass(frozen=True)
@@ -135,7 +255,7 @@ def _read_places(labels: dict[str, str], mind: Any) -> None:
         mind.last_seen[0, place] = step
 
 
-_READERS: dict[str, Callable[[World, dict[str, str], Any], None]] = {
+_READERS = {
     tooldag.NAME: _read_tools,
     objectstate.NAME: _read_rooms,
     graphnav.NAME: _read_graph,

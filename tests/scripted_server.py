@@ -1,10 +1,10 @@
-"""A scripted, OpenAI-compatible server for tests: deterministic, on loopback, driven by the simulated agent.
+"""A scripted, OpenAI-compatible server: deterministic, on loopback, and wrong on demand.
 
-    python -m envprobe_core.llm.server --port 0 --profile typical --latency .2 --faults mixed --rate .2
+    python tests/scripted_server.py --port 0 --profile typical --latency .2 --faults mixed --rate .2
 
 It prints its address, answers POST /v1/chat/completions and GET /v1/models, and tells at GET /counts what
 it was asked. It is no language model: it reads a prompt back into a situation and lets the simulated agent
-of the request's seed answer it.
+of the request's seed answer it. Which fault meets which request depends on the request and its attempt alone.
 """
 
 from __future__ import annotations
@@ -15,41 +15,162 @@ import email.utils
 import hashlib
 import json
 import math
+import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.request import urlopen
 
 from aiohttp import web
+from scripted import answer, rough_tokens
 
-from envprobe_core.agents.profiles import AgentProfile
+from envprobe_core.agents.profiles import TYPICAL, AgentProfile
 from envprobe_core.cells import find_profile
 from envprobe_core.errors import InputError
 from envprobe_core.llm.asking import ChatRequest
-from envprobe_core.llm.faults import CONTENT, FAULTS, Plan, parse_plan, spoiled_text
 from envprobe_core.llm.keys import canonical
-from envprobe_core.llm.scripted import FINGERPRINT, answer, rough_usage
+from envprobe_core.llm.replayed import FINGERPRINT
 
 LARGEST_BODY = 4 * 2**20
 DRIP = 0.05  # seconds a byte
 LONG = 3600.0  # seconds; longer than anybody waits
 RETRY_SECONDS = 0.2
+REFUSALS = {
+    "response_format": (500, "response_format of type json_schema is not supported", "server_error"),
+    "max_tokens": (
+        400,
+        "'max_tokens' is not supported: use 'max_completion_tokens'",
+        "unsupported_parameter",
+    ),
+    "temperature": (400, "'temperature' does not support 0 with this model", "unsupported_value"),
+}
 PAGE = "<!doctype html><html><body><h1>Bad gateway</h1></body></html>"
+
+PASSING = {
+    "rate-limit": "429 without Retry-After",
+    "rate-limit-seconds": "429 with Retry-After in seconds",
+    "rate-limit-date": "429 with Retry-After as a date",
+    "server-error": "500",
+    "unavailable": "503 in HTML",
+    "stall": "no answer at all",
+    "drip": "an answer that comes byte by byte, too slowly ever to end",
+    "cut": "a body that ends too early",
+    "half": "a body that is half a JSON text, with the length to match",
+    "html": "a page in HTML with status 200",
+    "error-in-200": "an error with status 200",
+    "paid-error": "500 that says what it used",
+    "echo": "500 that repeats the API key",
+}
+"""Faults of the line: the same request may be answered the next time."""
+
+CONTENT = {
+    "off-schema": "JSON of another shape",
+    "nan": "NaN where a number is wanted",
+    "duplicate": "the same field twice",
+    "unknown-field": "a field that does not exist",
+    "prose": "no JSON",
+    "echo-in-answer": "the API key within the text",
+}
+"""Faults of the answer's text: the agent asks again."""
+
+LASTING = {
+    "rate-limit-hour": "429 with a Retry-After of an hour",
+    "key-refused": "401 that repeats the API key",
+    "forbidden": "403",
+    "not-found": "404",
+    "quota": "429 insufficient_quota",
+}
+"""Faults that no repetition mends."""
+
+FAULTS = PASSING | CONTENT | LASTING
+MIXED = "mixed"  # everything that passes or is asked again
+MOST_IN_A_ROW = 3  # a request meets no more passing faults than this, so that a run can end
+NO_SUCH_FIELD = 999
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which faults a server makes.
+
+    Attributes:
+        names: the faults to choose from.
+        rate: the share of requests that meet one.
+        most: how many attempts of one request may meet one.
+    """
+
+    names: tuple[str, ...] = ()
+    rate: float = 0.0
+    most: int = MOST_IN_A_ROW
+
+    def fault(self, digest: bytes, attempt: int, repeated_question: bool) -> str | None:
+        """Return the fault that an attempt meets, None where it meets none.
+
+        Args:
+            digest: of the request.
+            attempt: how often this request came before.
+            repeated_question: whether it is asked again because an answer could not be used; such a request
+                meets no fault of content, so that an update does not become invalid by the plan.
+        """
+        names = [name for name in self.names if not (repeated_question and name in CONTENT)]
+        if not names or attempt >= self.most:
+            return None
+        word = hashlib.sha256(digest + attempt.to_bytes(4)).digest()
+        if int.from_bytes(word[:8]) >= self.rate * 2**64:
+            return None
+        return names[int.from_bytes(word[8:16]) % len(names)]
+
+
+def parse_plan(names: str, rate: float, most: int | None) -> Plan:
+    """Read the faults of a command line: names with commas between them, or `mixed`, or nothing."""
+    listed = tuple(name for name in names.split(",") if name)
+    if listed == (MIXED,):
+        return Plan((*PASSING, *CONTENT), rate, MOST_IN_A_ROW if most is None else most)
+    if not set(listed) <= set(FAULTS):
+        raise InputError(f"unknown fault in {names!r}; accepted: {MIXED}, {', '.join(FAULTS)}")
+    return Plan(listed, rate, 2**31 if most is None else most)
+
+
+def spoiled_text(text: str, fault: str, key: str) -> str:
+    """Return an answer's text with a fault of content in it."""
+    if fault == "prose":
+        return "I believe that tool 3 is loaded now."
+    if fault == "off-schema":
+        return '{"beliefs":[{"tool":3,"loaded":true}],"confidence":37}'
+    content = json.loads(text)
+    update = "set" in content
+    if fault == "nan":
+        return json.dumps(content | {"fade" if update else "field": math.nan})
+    if fault == "duplicate" and not update:
+        return '{"field":-1,"field":-1,"override":true}'
+    changes = {
+        "duplicate": {"set": "0:0,0,90;0:1,0,90"},
+        "unknown-field": {"set": f"{NO_SUCH_FIELD}:1,0,90"} if update else {"field": NO_SUCH_FIELD},
+        "echo-in-answer": {"act": f"say({key})"} if update else {"field": key},
+    }
+    return json.dumps(content | changes[fault])
 
 
 class ScriptedServer:
     """Answers as a model's server would, and counts what it was asked."""
 
-    def __init__(self, profile: AgentProfile, latency: float, plan: Plan, schemas: bool) -> None:
+    def __init__(
+        self, profile: AgentProfile, latency: float, plan: Plan, refuses: tuple[str, ...] = ()
+    ) -> None:
         """Set up.
 
         Args:
             profile: the simulated agent's errors.
             latency: seconds before each answer.
             plan: the faults to make.
-            schemas: whether `json_schema` is supported.
+            refuses: parameters of a request that are not supported.
         """
-        self._profile, self._latency, self._plan, self._schemas = profile, latency, plan, schemas
+        self._profile, self._latency, self._plan, self._refuses = profile, latency, plan, refuses
         self.asked: Counter[bytes] = Counter()  # by digest of the request
+        self.last: ChatRequest = {}  # with its names in the order in which they came
         self._answered: Counter[bytes] = Counter()
         self._faults: Counter[str] = Counter()
         self._under_way, self.most_under_way = 0, 0
@@ -99,10 +220,12 @@ class ScriptedServer:
         except (ValueError, KeyError, TypeError):
             return _error(400, "the body is no chat completion request", "invalid_request_error")
         self.asked[digest] += 1
+        self.last = asked
         fault = self._plan.fault(digest, attempt, again)
         await asyncio.sleep(self._latency)
-        if not self._schemas and asked.get("response_format", {}).get("type") == "json_schema":
-            return _error(500, "response_format of type json_schema is not supported", "server_error")
+        for name in self._refuses:
+            if name in asked:
+                return _error(*REFUSALS[name])
         if fault is not None:
             self._faults[fault] += 1
         if fault is not None and fault not in CONTENT:
@@ -123,6 +246,7 @@ class ScriptedServer:
         if fault.startswith("rate-limit"):
             wait = {
                 "rate-limit-seconds": str(RETRY_SECONDS),
+                "rate-limit-hour": "3600",
                 "rate-limit-date": email.utils.formatdate(math.ceil(time.time()), usegmt=True),
             }
             headers = {"Retry-After": wait[fault]} if fault in wait else None
@@ -171,7 +295,7 @@ class ScriptedServer:
 
 def _completion(asked: ChatRequest, digest: bytes, text: str) -> dict[str, object]:
     """Return a chat completion; it depends on request and text alone."""
-    usage = rough_usage(asked, text)
+    usage = rough_tokens(asked, text)
     return {
         "id": f"chatcmpl-{digest.hex()[:24]}",
         "object": "chat.completion",
@@ -180,9 +304,9 @@ def _completion(asked: ChatRequest, digest: bytes, text: str) -> dict[str, objec
         "system_fingerprint": FINGERPRINT,
         "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
         "usage": {
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
-            "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+            "prompt_tokens": usage.prompt,
+            "completion_tokens": usage.completion,
+            "total_tokens": usage.prompt + usage.completion,
         },
     }
 
@@ -198,35 +322,77 @@ def _error(
     return web.json_response(content, status=status, headers=headers)
 
 
-async def serve(server: ScriptedServer, port: int) -> None:
-    """Serve on loopback until the process is ended; print the address first."""
-    runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=0.1)
+@asynccontextmanager
+async def serving(server: ScriptedServer, port: int = 0) -> AsyncIterator[str]:
+    """Serve on loopback in the running loop; gives the address."""
+    runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=0.01)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", port)
-    await site.start()
-    where = runner.addresses[0]
-    print(f"http://{where[0]}:{where[1]}/v1", flush=True)
-    await asyncio.Event().wait()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", port).start()
+        host, port = runner.addresses[0][:2]
+        yield f"http://{host}:{port}/v1"
+    finally:
+        await runner.cleanup()
 
 
-def main(arguments: list[str] | None = None) -> None:
+@asynccontextmanager
+async def served(
+    plan: Plan | None = None, latency: float = 0.0, refuses: tuple[str, ...] = ()
+) -> AsyncIterator[tuple[str, ScriptedServer]]:
+    """Serve in the running loop; gives the address and the server."""
+    server = ScriptedServer(TYPICAL, latency, plan or Plan(), refuses)
+    async with serving(server) as url:
+        yield url, server
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server in a process of its own."""
+
+    url: str
+
+    def counts(self) -> dict[str, Any]:
+        """What it was asked so far."""
+        with urlopen(f"{self.url.removesuffix('/v1')}/counts", timeout=60) as response:
+            return json.load(response)
+
+
+@contextmanager
+def server_process(*arguments: str) -> Iterator[Served]:
+    """Start the server as a user would, and end it by its process."""
+    with subprocess.Popen(
+        [sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield Served(process.stdout.readline().strip())
+        finally:
+            process.terminate()
+
+
+async def _serve(server: ScriptedServer, port: int) -> None:
+    async with serving(server, port) as url:
+        print(url, flush=True)
+        await asyncio.Event().wait()
+
+
+def main() -> None:
     """Run the server from the command line."""
-    parser = argparse.ArgumentParser(prog="python -m envprobe_core.llm.server", description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--profile", default="typical", help="of the simulated agent")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
     parser.add_argument("--faults", default="", help=f"mixed, or some of: {', '.join(FAULTS)}")
-    parser.add_argument("--rate", type=float, help="share of requests that meet a fault; default: all")
+    parser.add_argument("--rate", type=float, default=1.0, help="share of requests that meet a fault")
     parser.add_argument("--most", type=int, help="attempts of one request that may meet one")
-    parser.add_argument("--no-json-schema", action="store_true", help="refuse response_format json_schema")
-    given = parser.parse_args(arguments)
+    given = parser.parse_args()
     try:
         plan = parse_plan(given.faults, given.rate, given.most)
-        server = ScriptedServer(find_profile(given.profile), given.latency, plan, not given.no_json_schema)
+        server = ScriptedServer(find_profile(given.profile), given.latency, plan)
     except InputError as error:
         sys.exit(f"{parser.prog}: {error}")
     try:
-        asyncio.run(serve(server, given.port))
+        asyncio.run(_serve(server, given.port))
     except KeyboardInterrupt:
         sys.exit(130)
 
