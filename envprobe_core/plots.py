@@ -24,7 +24,7 @@ from envprobe_core.figures import (
     styled,
 )
 from envprobe_core.markup import listed, number, signed
-from envprobe_core.metrics import COLLAPSE
+from envprobe_core.measures import COLLAPSE
 from envprobe_core.paper import paper_value
 from envprobe_core.worlds import WORLDS
 

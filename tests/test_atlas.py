@@ -13,9 +13,9 @@ from envprobe_core.atlas.testing import CODES, NO, UNTESTED, YES, Cube, judge
 from envprobe_core.calibration import TARGETS, predict
 from envprobe_core.cells import Cell
 from envprobe_core.claims import load_claims
-from envprobe_core.confidence import confident_counts
 from envprobe_core.engine.running import record
 from envprobe_core.markup import counted
+from envprobe_core.measures import confident_counts
 from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED, Protocol
 from envprobe_core.regimes import REGIMES

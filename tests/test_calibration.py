@@ -45,9 +45,9 @@ from envprobe_core.calibration_search import (
 from envprobe_core.cells import RELEASED_SEEDS, Cell
 from envprobe_core.claims import load_claims
 from envprobe_core.cli import main
-from envprobe_core.confidence import confident_counts, held_beliefs
 from envprobe_core.errors import InputError
 from envprobe_core.markup import counted
+from envprobe_core.measures import confident_counts, held_beliefs
 from envprobe_core.paper import paper_value, paper_values
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, RELEASED

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from envprobe_core.cells import make_cell, parse_seeds
-from envprobe_core.confidence import confident_counts
 from envprobe_core.engine.recording import score
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.experiments import COLUMNS, Names, names
+from envprobe_core.measures import confident_counts
 from envprobe_core.protocol_audit.headlines import POLICIES
 from envprobe_core.protocols import SWITCHES, Protocol, parse_protocol, switch_values
 from envprobe_core.sweep import Task, plan_tasks, score_task, simulate

@@ -26,7 +26,7 @@ from envprobe_core.markup import (
     signed,
     span,
 )
-from envprobe_core.metrics import COLLAPSE
+from envprobe_core.measures import COLLAPSE
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.sections.paired import Comparison, compare, printed
 from envprobe_core.statistics import RESAMPLES, mean_interval, paired_bootstrap

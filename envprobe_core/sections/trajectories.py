@@ -26,7 +26,7 @@ from envprobe_core.markup import (
     counted,
     listed,
 )
-from envprobe_core.metrics import COLLAPSE
+from envprobe_core.measures import COLLAPSE
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.statistics import RESAMPLES
 from envprobe_core.worlds import WORLDS
