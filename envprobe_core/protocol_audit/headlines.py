@@ -9,14 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.claims import Claim, find_claim
-from envprobe_core.claims.judge import (
-    MIN_UNITS,
-    Episodes,
-    NotTestable,
-    choose_episodes,
-    comparisons,
-    sample_of,
-)
+from envprobe_core.claims.episodes import MIN_UNITS, Episodes, NotTestable
+from envprobe_core.claims.judge import comparisons, sample_of
 from envprobe_core.statistics import RESAMPLES, bootstrap_means, clustered_rate, percentile_interval
 
 if TYPE_CHECKING:
@@ -145,6 +139,6 @@ def measure_all(frame: pd.DataFrame) -> dict[tuple[str, str], Counts | None]:
     regime, profile = str(frame["regime"].iloc[0]), str(frame["profile"].iloc[0])
     found = {}
     for protocol in frame["protocol"].unique():
-        episodes = choose_episodes(frame, protocol=protocol, profile=profile)
+        episodes = Episodes(frame, protocol=protocol, profile=profile)
         found |= {(protocol, one.claim): measure(one, episodes, regime) for one in HEADLINES}
     return found

@@ -106,7 +106,7 @@ def _shifts(frame: pd.DataFrame, reference: str, resamples: int) -> dict[tuple[s
     Returns:
         (protocol, world, regime, measure) -> estimate and ends of its adjusted interval, in points.
     """
-    from envprobe_core.claims.judge import MIN_UNITS, Episodes, NotTestable, draw_sample
+    from envprobe_core.claims.episodes import MIN_UNITS, Episodes, NotTestable, draw_sample
 
     shifts = {}
     for protocol, part in frame.groupby("protocol", sort=False):
