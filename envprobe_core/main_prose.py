@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from envprobe_core.claims.judge import HOLDS, OTHER_SIZE
 from envprobe_core.figures import policy_title
 from envprobe_core.markup import (
     Text,
@@ -21,7 +22,6 @@ from envprobe_core.markup import (
 from envprobe_core.probe_prose import PLACES, STRATA, tell_information, tell_spending, tell_takeaway
 from envprobe_core.prose import lean, tell_ledger
 from envprobe_core.regimes import REGIMES
-from envprobe_core.verdicts import HOLDS, OTHER_SIZE
 
 if TYPE_CHECKING:
     import pandas as pd

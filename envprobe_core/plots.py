@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from envprobe_core.claims.printed import paper_value
 from envprobe_core.environments import idle
 from envprobe_core.figures import (
     GREY,
@@ -25,7 +26,6 @@ from envprobe_core.figures import (
 )
 from envprobe_core.markup import listed, number, signed
 from envprobe_core.measures import COLLAPSE
-from envprobe_core.paper import paper_value
 from envprobe_core.worlds import WORLDS
 
 if TYPE_CHECKING:

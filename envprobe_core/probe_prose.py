@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from envprobe_core.claims.judge import HOLDS, OTHER_SIZE
 from envprobe_core.figures import policy_title
 from envprobe_core.markup import Text, code, counted, listed, number, percent, signed, span, under_each
 from envprobe_core.measures import useful_probe_rate
 from envprobe_core.prose import lean
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.verdicts import HOLDS, OTHER_SIZE
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from envprobe_core.claims.judge import HOLDS, NOT_TESTED, OTHER_SIZE, REVERSES
+from envprobe_core.claims.printed import paper_value
 from envprobe_core.environments import describe_worlds
 from envprobe_core.figures import WORLD_TITLES
 from envprobe_core.markup import Text, code, counted, listed, number, percent, under_each
-from envprobe_core.paper import paper_value
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.tables import without_levels
-from envprobe_core.verdicts import HOLDS, NOT_TESTED, OTHER_SIZE, REVERSES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -187,7 +187,7 @@ def tell_ledger(verdicts: pd.DataFrame) -> Text:
     """Say how many claims hold under each protocol, and which go wrong whatever the protocol.
 
     Args:
-        verdicts: from `verdicts.evaluate_all`; claims about a level are left out.
+        verdicts: from `claims.judge.judge`; claims about a level are left out.
     """
     everything, verdicts = verdicts, without_levels(verdicts)
     held = verdicts["verdict"].isin([HOLDS, OTHER_SIZE])
@@ -221,7 +221,7 @@ def tell_starts(verdicts: pd.DataFrame) -> Text:
     """Set two statements of the paper about the start side by side: can one experiment have both?
 
     Args:
-        verdicts: from `verdicts.evaluate_all`, of the claims about the environments.
+        verdicts: from `claims.judge.judge`, of the claims about the environments.
     """
     held = verdicts[verdicts["verdict"].isin([HOLDS, OTHER_SIZE])]
     correct, low = (

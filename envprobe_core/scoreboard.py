@@ -197,12 +197,12 @@ def load_scoreboard(
         report: called with a sentence on what is being done.
 
     Returns:
-        One row a claim and protocol, claims in the paper's order, as `verdicts.evaluate_all` gives it.
+        One row a claim and protocol, claims in the paper's order, as `claims.judge.judge` gives it.
 
     Raises:
         InputError: for an unknown name or a value that a cell refuses.
     """
-    from envprobe_core.verdicts import evaluate_all
+    from envprobe_core.claims.judge import judge
 
     find_profile(profile)
     claims = choose_claims(sections, regime)
@@ -214,7 +214,7 @@ def load_scoreboard(
     frame = load_scoreboard_frame(claims, protocols, profile, seeds, regime, jobs)
     if report:
         report(f"testing {len(claims)} claims on {len(frame):,} episodes")
-    return evaluate_all(frame, claims, protocols=chosen, profile=profile, resamples=resamples)
+    return judge(frame, claims, protocols=chosen, profile=profile, resamples=resamples)
 
 
 def as_records(board: pd.DataFrame) -> list[dict[str, object]]:

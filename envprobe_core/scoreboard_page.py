@@ -16,10 +16,7 @@ from typing import TYPE_CHECKING
 
 from envprobe_core import places
 from envprobe_core.claims import find_claim
-from envprobe_core.markup import EMPTY, Html, number, signed
-from envprobe_core.notebooks import find_sections
-from envprobe_core.scoreboard import KEYS, as_records
-from envprobe_core.verdicts import (
+from envprobe_core.claims.judge import (
     HOLDS,
     INCONCLUSIVE,
     INPUT,
@@ -28,6 +25,9 @@ from envprobe_core.verdicts import (
     REVERSES,
     VERDICTS,
 )
+from envprobe_core.markup import EMPTY, Html, number, signed
+from envprobe_core.notebooks import find_sections
+from envprobe_core.scoreboard import KEYS, as_records
 
 if TYPE_CHECKING:
     import pandas as pd

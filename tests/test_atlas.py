@@ -13,6 +13,8 @@ from envprobe_core.atlas.testing import CODES, NO, UNTESTED, YES, Cube, judge
 from envprobe_core.calibration import TARGETS, predict
 from envprobe_core.cells import Cell
 from envprobe_core.claims import load_claims
+from envprobe_core.claims.judge import OTHER_SIZE, comparisons
+from envprobe_core.claims.judge import judge as judge_frame
 from envprobe_core.engine.running import record
 from envprobe_core.markup import counted
 from envprobe_core.measures import confident_counts
@@ -20,7 +22,6 @@ from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED, Protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sweep import run_cells
-from envprobe_core.verdicts import OTHER_SIZE, comparisons, evaluate_all
 from envprobe_core.worlds import WORLDS
 
 SEEDS = np.arange(12)
@@ -147,7 +148,7 @@ def test_verdicts_are_those_of_the_reference(protocol: Protocol) -> None:
     ours = judge(claims, cube, resamples)
     for number, profile in enumerate(profiles):
         frame = frame_of(cube, number, protocol.name, profile.name, SEEDS)
-        reference = evaluate_all(frame, claims, profile=profile.name, resamples=resamples)
+        reference = judge_frame(frame, claims, profile=profile.name, resamples=resamples)
         expected = [name.replace(OTHER_SIZE, CODES[YES]) for name in reference["verdict"]]
         found = [CODES[code] for code in ours.verdict[number]]
         assert dict(zip(reference["claim"], found, strict=True)) == dict(
@@ -183,7 +184,7 @@ def test_verdicts_agree_on_random_columns() -> None:
     ours = judge(claims, cube, 120)
     for profile in range(6):
         frame = frame_of(cube, profile, "paper", "random", np.arange(14))
-        reference = evaluate_all(frame, claims, profile="random", resamples=120)
+        reference = judge_frame(frame, claims, profile="random", resamples=120)
         expected = [name.replace(OTHER_SIZE, CODES[YES]) for name in reference["verdict"]]
         assert [CODES[code] for code in ours.verdict[profile]] == expected
     assert set(np.unique(ours.verdict)) == {0, 1, 2, UNTESTED}

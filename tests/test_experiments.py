@@ -8,6 +8,7 @@ from envprobe_core import environments, experiments
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.claims import load_claims
+from envprobe_core.claims.judge import NOT_TESTED, judge
 from envprobe_core.engine.noise import Stream
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import COLUMNS, load_grid, record, run_frame
@@ -17,7 +18,6 @@ from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
 from envprobe_core.statistics import MIN_RUNNING
 from envprobe_core.sweep import run_cells
-from envprobe_core.verdicts import NOT_TESTED, evaluate_all
 from envprobe_core.worlds import WORLDS, make_world
 
 FEW = "0:14"
@@ -122,7 +122,7 @@ def test_probe_steps():
 def test_environments_have_what_their_claims_need(episodes):
     assert set(episodes["regime"]) == {"S1", "S2", "S3"}
     assert episodes[["chain_length", "mutation_rate", "initial_accuracy"]].notna().all().all()
-    verdicts = evaluate_all(episodes, load_claims(section="environments"), resamples=200)
+    verdicts = judge(episodes, load_claims(section="environments"), resamples=200)
     assert (verdicts["verdict"] != NOT_TESTED).all()
 
 

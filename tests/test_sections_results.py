@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from envprobe_core.cells import make_cell
 from envprobe_core.claims import find_claim
+from envprobe_core.claims.judge import HOLDS, REVERSES
+from envprobe_core.claims.printed import inconsistencies, paper_value
 from envprobe_core.figures import policy_title
 from envprobe_core.markup import counted
-from envprobe_core.paper import inconsistencies, paper_value
 from envprobe_core.protocols import RELEASED, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sections import (
@@ -32,7 +33,6 @@ from envprobe_core.sections import (
 )
 from envprobe_core.statistics import mcnemar_exact
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
-from envprobe_core.verdicts import HOLDS, REVERSES
 
 SEEDS, RESAMPLES = "0:14", 200
 

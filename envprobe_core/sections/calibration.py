@@ -28,6 +28,7 @@ from envprobe_core.calibration import (
 )
 from envprobe_core.calibration_search import Search, Settings, fit_record, read_fit
 from envprobe_core.cells import find_profile
+from envprobe_core.claims.printed import paper_value
 from envprobe_core.experiments import Names, names
 from envprobe_core.figures import (
     AMBER,
@@ -43,7 +44,6 @@ from envprobe_core.figures import (
     styled,
 )
 from envprobe_core.markup import Table, Text, counted, listed, number, percent, signed
-from envprobe_core.paper import paper_value
 from envprobe_core.policies import POLICIES
 
 if TYPE_CHECKING:

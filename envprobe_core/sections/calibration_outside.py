@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from envprobe_core.claims import Claim
-from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names, find_protocols, names
-from envprobe_core.markup import EMPTY, Table, Text, code, counted, listed, number, percent
-from envprobe_core.scoreboard import SETTINGS_FAMILY, choose_claims, load_scoreboard_frame
-from envprobe_core.statistics import RESAMPLES
-from envprobe_core.verdicts import (
+from envprobe_core.claims.judge import (
     CALIBRATED,
     HOLDS,
     INPUT,
@@ -24,8 +20,12 @@ from envprobe_core.verdicts import (
     OTHER_SIZE,
     REVERSES,
     VERDICTS,
-    evaluate_all,
+    judge,
 )
+from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names, find_protocols, names
+from envprobe_core.markup import EMPTY, Table, Text, code, counted, listed, number, percent
+from envprobe_core.scoreboard import SETTINGS_FAMILY, choose_claims, load_scoreboard_frame
+from envprobe_core.statistics import RESAMPLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +56,7 @@ def load_outside(
         resamples: bootstrap resamples.
 
     Returns:
-        One row a profile, claim and protocol, as `verdicts.evaluate_all` gives it.
+        One row a profile, claim and protocol, as `claims.judge.judge` gives it.
     """
     import pandas as pd
 
@@ -65,7 +65,7 @@ def load_outside(
     parts = []
     for profile in dict.fromkeys(names(profiles)):
         frame = load_scoreboard_frame(claims, protocols, profile, seeds, regime)
-        parts.append(evaluate_all(frame, claims, protocols=chosen, profile=profile, resamples=resamples))
+        parts.append(judge(frame, claims, protocols=chosen, profile=profile, resamples=resamples))
     return pd.concat(parts, ignore_index=True)
 
 

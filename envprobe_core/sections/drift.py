@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from envprobe_core.claims.printed import PaperValue
 from envprobe_core.experiments import DEFAULT_SEEDS, PAPER_POLICIES, PROTOCOLS, Names, load_grid
 from envprobe_core.figures import (
     AMBER,
@@ -24,7 +25,6 @@ from envprobe_core.figures import (
     policy_title,
 )
 from envprobe_core.markup import Table, Text, bracket, listed, number, percent, signed
-from envprobe_core.paper import PaperValue
 from envprobe_core.sections.paired import printed
 from envprobe_core.statistics import RESAMPLES, clustered_rate
 from envprobe_core.worlds import WORLDS

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from envprobe_core.claims import find_claim
+from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, OTHER_SIZE, REVERSES, judge
 from envprobe_core.markup import Table, Text, bracket, counted, signed
 from envprobe_core.regimes import REGIMES
 from envprobe_core.statistics import RESAMPLES
 from envprobe_core.tables import badge
-from envprobe_core.verdicts import HOLDS, INCONCLUSIVE, OTHER_SIZE, REVERSES, evaluate_all
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +19,7 @@ GAINS = ("main-procedural", "main-spatial", "main-combined")  # the paper's clai
 
 
 def ask_everywhere(frame: pd.DataFrame, resamples: int = RESAMPLES) -> pd.DataFrame:
-    """Ask the paper's three claims of a gain in every regime; rows as `verdicts.evaluate_all` gives them.
+    """Ask the paper's three claims of a gain in every regime; rows as `claims.judge.judge` gives them.
 
     Outside S2 the paper prints no number, so a claim there either holds, reverses or is inconclusive.
     """
@@ -34,7 +34,7 @@ def ask_everywhere(frame: pd.DataFrame, resamples: int = RESAMPLES) -> pd.DataFr
     ]
     protocols = list(dict.fromkeys(frame["protocol"]))
     profile = str(frame["profile"].iloc[0])
-    return evaluate_all(frame, claims, protocols=protocols, profile=profile, resamples=resamples)
+    return judge(frame, claims, protocols=protocols, profile=profile, resamples=resamples)
 
 
 def show_claims(asked: pd.DataFrame) -> Table:

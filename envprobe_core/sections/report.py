@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from envprobe_core.claims.printed import PaperValue
 from envprobe_core.figures import policy_title
 from envprobe_core.markup import (
     EMPTY,
@@ -19,7 +20,6 @@ from envprobe_core.markup import (
     percent,
     signed,
 )
-from envprobe_core.paper import PaperValue
 from envprobe_core.plots import PRINTED
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.sections.paired import PRIMARY_REGIME, Comparison, printed

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from envprobe_core.claims.printed import paper_value
 from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names
 from envprobe_core.figures import STRATA
 from envprobe_core.markup import (
@@ -22,7 +23,6 @@ from envprobe_core.markup import (
     percent,
     signed,
 )
-from envprobe_core.paper import paper_value
 from envprobe_core.sections.paired import Comparison, compare, printed, spending
 from envprobe_core.sections.report import (
     as_printed,
