@@ -11,13 +11,12 @@ from envprobe_core.claims.episodes import (
     MIN_UNITS,
     Episodes,
     NotTestable,
-    columns_of,
     draw_sample,
     measured,
     require,
 )
 from envprobe_core.claims.printed import STRATA
-from envprobe_core.claims.records import measure_parts
+from envprobe_core.claims.records import measure_columns, measure_parts
 from envprobe_core.errors import InputError
 from envprobe_core.statistics import RESAMPLES, clustered_rate, exact_mean, mean_intervals, wilson
 
@@ -178,6 +177,8 @@ def _groups(frame: pd.DataFrame, by: Names) -> Iterable[tuple[dict[str, object],
 
 def values_of(frame: pd.DataFrame, measure: str) -> pd.Series:
     """Return a measure of every row; a column that the frame does not have is refused."""
-    require(frame, columns_of(measure))
-    columns = {name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in columns_of(measure)}
+    require(frame, measure_columns(measure))
+    columns = {
+        name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in measure_columns(measure)
+    }
     return pd.Series(measured(measure, columns.__getitem__), index=frame.index)

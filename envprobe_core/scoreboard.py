@@ -16,7 +16,8 @@ import numpy as np
 
 from envprobe_core import places
 from envprobe_core.cells import Cell, find_profile, find_regime, make_cell
-from envprobe_core.claims import Claim, load_claims, measure_parts, policy_and_budget
+from envprobe_core.claims import Claim, load_claims, policy_and_budget
+from envprobe_core.claims.records import measure_columns
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import (
     COLUMNS,
@@ -67,12 +68,7 @@ def needs(claims: Sequence[Claim]) -> dict[tuple[str, str, str], set[str]]:
     """Return what claims ask for: for each (regime, world, arm) the columns their measures name."""
     wanted: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for claim in claims:
-        columns = {
-            part
-            for measure in claim.measures
-            for part in measure_parts(measure)[::2]
-            if part and not part[0].isdigit()
-        }
+        columns = {name for measure in claim.measures for name in measure_columns(measure)}
         for world in claim.worlds + claim.against:
             for arm in claim.arms + claim.references:
                 wanted[claim.regime, world, arm] |= columns

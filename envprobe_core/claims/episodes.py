@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from envprobe_core.claims.records import measure_parts
+from envprobe_core.claims.records import measure_columns, measure_parts
 from envprobe_core.errors import InputError
 
 KEY = ("regime", "policy", "world", "seed")
@@ -49,11 +49,6 @@ def measured(text: str, column: Callable[[str], Floats]) -> Floats:
         return left - right
     holds = left < right if sign == "<" else left > right
     return np.where(np.isnan(left) | np.isnan(right), np.nan, holds)
-
-
-def columns_of(measure: str) -> list[str]:
-    """Return the columns that a measure reads."""
-    return [name for name in measure_parts(measure)[::2] if name and not name[0].isdigit()]
 
 
 def require(frame: pd.DataFrame, names: Iterable[str]) -> None:
@@ -108,7 +103,7 @@ class Episodes:
             cells.append(self._rows[regime, policy, world])
         common = reduce(np.intersect1d, (self._seed[cell] for cell in cells))
         rows = np.array([cell[np.isin(self._seed[cell], common)] for cell in cells])
-        for name in columns_of(measure):
+        for name in measure_columns(measure):
             self._refuse_gaps(name, rows)
         if len(common) < 2:
             raise NotTestable(f"{world} has {len(common)} episodes in common")
@@ -171,7 +166,7 @@ def draw_sample(
         NotTestable, InputError: as `Episodes.values`.
     """
     policies = arms if reference is None else (*arms, reference)
-    texts = columns_of(measure) if pooled_events else [measure]
+    texts = measure_columns(measure) if pooled_events else [measure]
     parts = [[episodes.values(text, regime, world, policies) for text in texts] for world in worlds]
     labels = np.repeat(np.arange(len(worlds)), [own[0].shape[1] for own in parts])
     tables = [np.concatenate(own, axis=1) for own in zip(*parts, strict=True)]
