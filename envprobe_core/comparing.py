@@ -7,9 +7,16 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from envprobe_core.claims.judge import MIN_UNITS, Episodes, NotTestable, draw_sample, measured
+from envprobe_core.claims.episodes import (
+    MIN_UNITS,
+    Episodes,
+    NotTestable,
+    draw_sample,
+    measured,
+    require,
+)
 from envprobe_core.claims.printed import STRATA
-from envprobe_core.claims.records import measure_parts
+from envprobe_core.claims.records import measure_columns, measure_parts
 from envprobe_core.errors import InputError
 from envprobe_core.statistics import RESAMPLES, clustered_rate, exact_mean, mean_intervals, wilson
 
@@ -160,9 +167,7 @@ def _names(given: Names) -> list[str]:
 def _groups(frame: pd.DataFrame, by: Names) -> Iterable[tuple[dict[str, object], pd.DataFrame]]:
     """Yield the rows of every combination of values, in order of first appearance."""
     names = _names(by)
-    missing = [name for name in names if name not in frame.columns]
-    if missing:
-        raise InputError(f"the frame has no column {', '.join(missing)}")
+    require(frame, names)
     if not names:
         yield {}, frame
         return
@@ -172,10 +177,8 @@ def _groups(frame: pd.DataFrame, by: Names) -> Iterable[tuple[dict[str, object],
 
 def values_of(frame: pd.DataFrame, measure: str) -> pd.Series:
     """Return a measure of every row; a column that the frame does not have is refused."""
-
-    def column(name: str) -> np.ndarray:
-        if name not in frame.columns:
-            raise InputError(f"the frame has no column {name}; it has {', '.join(frame.columns)}"[:200])
-        return frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
-
-    return pd.Series(measured(measure, column), index=frame.index)
+    require(frame, measure_columns(measure))
+    columns = {
+        name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in measure_columns(measure)
+    }
+    return pd.Series(measured(measure, columns.__getitem__), index=frame.index)

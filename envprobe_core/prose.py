@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from envprobe_core.claims.judge import HOLDS, NOT_TESTED, OTHER_SIZE, REVERSES
-from envprobe_core.markup import Text, counted, listed
+from envprobe_core.claims.printed import paper_value
+from envprobe_core.environments import describe_worlds
+from envprobe_core.figures import WORLD_TITLES
+from envprobe_core.markup import Text, code, counted, listed, number, percent, under_each
+from envprobe_core.protocols import parse_protocol
+from envprobe_core.regimes import REGIMES
 from envprobe_core.tables import without_levels
 
 if TYPE_CHECKING:
@@ -25,7 +30,7 @@ def tell_ledger(verdicts: pd.DataFrame) -> Text:
     """Say how many claims hold under each protocol, and which go wrong whatever the protocol.
 
     Args:
-        verdicts: from `verdicts.evaluate_all`; claims about a level are left out.
+        verdicts: from `claims.judge.judge`; claims about a level are left out.
     """
     everything, verdicts = verdicts, without_levels(verdicts)
     held = verdicts["verdict"].isin([HOLDS, OTHER_SIZE])
@@ -52,4 +57,35 @@ def tell_ledger(verdicts: pd.DataFrame) -> Text:
     untested = verdicts[verdicts["verdict"] == NOT_TESTED]
     if len(untested):
         text += f"\n\nNot tested, for want of episodes or of a column: {counted(len(untested))}."
+    return Text(text)
+
+
+def tell_starts(verdicts: pd.DataFrame) -> Text:
+    """Set two statements of the paper about the start side by side: can one experiment have both?
+
+    Args:
+        verdicts: from `claims.judge.judge`, of the claims about the environments.
+    """
+    held = verdicts[verdicts["verdict"].isin([HOLDS, OTHER_SIZE])]
+    correct, low = (
+        [
+            name
+            for name in dict.fromkeys(verdicts["protocol"])
+            if ((held["claim"] == claim) & (held["protocol"] == name)).any()
+        ]
+        for claim in ("start-correct", "spatial-starts-collapsed")
+    )
+    both = [name for name in correct if name in low]
+    text = (
+        "Two of these statements are about the start. The paper's algorithm begins with a table equal to "
+        "the truth; its results say that spatial episodes begin below .6. "
+    )
+    parts = [
+        f"the {word} holds under {code(protocols)}"
+        if protocols
+        else f"the {word} holds under no protocol shown"
+        for word, protocols in (("first", correct), ("second", low))
+    ]
+    text += f"Here {listed(parts)}"
+    text += f", and both under {code(both)}." if both else ", and both together under none."
     return Text(text)

@@ -16,7 +16,8 @@ import numpy as np
 
 from envprobe_core import places
 from envprobe_core.cells import Cell, find_profile, find_regime, make_cell
-from envprobe_core.claims import Claim, load_claims, measure_parts, policy_and_budget
+from envprobe_core.claims import Claim, load_claims, policy_and_budget
+from envprobe_core.claims.records import measure_columns
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import (
     COLUMNS,
@@ -67,12 +68,7 @@ def needs(claims: Sequence[Claim]) -> dict[tuple[str, str, str], set[str]]:
     """Return what claims ask for: for each (regime, world, arm) the columns their measures name."""
     wanted: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for claim in claims:
-        columns = {
-            part
-            for measure in claim.measures
-            for part in measure_parts(measure)[::2]
-            if part and not part[0].isdigit()
-        }
+        columns = {name for measure in claim.measures for name in measure_columns(measure)}
         for world in claim.worlds + claim.against:
             for arm in claim.arms + claim.references:
                 wanted[claim.regime, world, arm] |= columns
@@ -197,12 +193,12 @@ def load_scoreboard(
         report: called with a sentence on what is being done.
 
     Returns:
-        One row a claim and protocol, claims in the paper's order, as `verdicts.evaluate_all` gives it.
+        One row a claim and protocol, claims in the paper's order, as `claims.judge.judge` gives it.
 
     Raises:
         InputError: for an unknown name or a value that a cell refuses.
     """
-    from envprobe_core.verdicts import evaluate_all
+    from envprobe_core.claims.judge import judge
 
     find_profile(profile)
     claims = choose_claims(sections, regime)
@@ -214,7 +210,7 @@ def load_scoreboard(
     frame = load_scoreboard_frame(claims, protocols, profile, seeds, regime, jobs)
     if report:
         report(f"testing {len(claims)} claims on {len(frame):,} episodes")
-    return evaluate_all(frame, claims, protocols=chosen, profile=profile, resamples=resamples)
+    return judge(frame, claims, protocols=chosen, profile=profile, resamples=resamples)
 
 
 def as_records(board: pd.DataFrame) -> list[dict[str, object]]:

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core import environments
-from envprobe_core.audit import audit_counts
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Columns, Trajectory
 from envprobe_core.instances import instances
+from envprobe_core.measures import audit_counts
 from envprobe_core.patterns import match
 from envprobe_core.plans import chain_length
 from envprobe_core.witness import Witnessed, witness
@@ -77,7 +77,7 @@ def _traces(cell: Cell, seeds: Seeds, recording: Trajectory, scored: Columns) ->
 
 
 def _confidence(cell: Cell, seeds: Seeds, recording: Trajectory, scored: Columns) -> Columns:
-    return audit_counts(recording, cell, seeds)
+    return audit_counts(recording, cell.protocol, seeds)
 
 
 def _failures(cell: Cell, seeds: Seeds, recording: Trajectory, scored: Columns) -> Columns:

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 
 from envprobe_core.cells import find_profile
 from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, INPUT, NOT_TESTED, OTHER_SIZE, REVERSES
-from envprobe_core.markup import EMPTY, Table, chunked, number, percent
+from envprobe_core.figures import WORLD_TITLES
+from envprobe_core.markup import EMPTY, FIXED, Table, bracket, chunked, number, percent
+from envprobe_core.protocols import parse_protocol
+from envprobe_core.regimes import REGIMES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +85,7 @@ def show_ledger(verdicts: pd.DataFrame, label: str, caption: str) -> Table:
     """Show the verdict on every claim that is not about a level, with what was measured.
 
     Args:
-        verdicts: from `verdicts.evaluate_all`.
+        verdicts: from `claims.judge.judge`.
         label: the table's label.
         caption: what the claims are about.
     """

@@ -16,11 +16,12 @@ from watching import ILLEGIBLE, set_formulas, watch
 from envprobe_core.analyses.audit import load_departures
 from envprobe_core.claims import load_claims
 from envprobe_core.claims.printed import load_tables
-from envprobe_core.cli.reproduce import book
 from envprobe_core.figures import FIGURE_CLASS, Drawing, canvas
 from envprobe_core.inconsistencies import load_tensions
 from envprobe_core.items import KINDS, load_items
 from envprobe_core.markup import Table, Text, numbered
+from envprobe_core.notebooks import METADATA_KEY, ROOT, find_sections, plan
+from envprobe_core.parameters import parse_assignments
 from envprobe_core.places import PLACES
 from envprobe_core.reproduce import build as book
 from envprobe_core.reproduce.parameters import parse_assignments

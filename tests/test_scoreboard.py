@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from envprobe_core import inconsistencies, places, scoreboard_page, scoreboard_prose
 from envprobe_core.cells import make_cell
 from envprobe_core.claims import load_claims, parse_claim, policy_and_budget
-from envprobe_core.claims.judge import NOT_TESTED, VERDICTS
+from envprobe_core.claims.judge import NOT_TESTED, VERDICTS, judge
 from envprobe_core.claims.printed import paper_values
 from envprobe_core.claims.records import COLUMNS as CLAIM_COLUMNS
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import COLUMNS, load_grid
-from envprobe_core.reproduce.sections import find_sections
+from envprobe_core.notebooks import find_sections
 from envprobe_core.scoreboard import (
     KEYS,
     as_records,
@@ -233,9 +233,9 @@ def test_a_median_is_judged_by_its_margin():
         )
         for policy, steps in (("simple", 3.0), ("periodic", 9.0))
     )  # fmt: skip
-    judged = evaluate_all(frame, [parse_claim(row | {"arm": "simple"})], resamples=100)
+    judged = judge(frame, [parse_claim(row | {"arm": "simple"})], resamples=100)
     assert (judged.loc[0, "verdict"], judged.loc[0, "estimate"]) == ("holds", 3)
-    both = evaluate_all(frame, [parse_claim(row)], resamples=100)
+    both = judge(frame, [parse_claim(row)], resamples=100)
     assert (both.loc[0, "verdict"], both.loc[0, "estimate"]) == ("reverses", 6)
     with pytest.raises(InputError, match="values have 1 dimensions"):
         median_bootstrap(np.zeros(3))

@@ -5,19 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import hypothesis.strategies as st
 import numpy as np
 import pytest
 from envprobe_core.verdicts import evaluate_all
 from hypothesis import given, settings
-from scipy.stats import mannwhitneyu
 from strategies import cells, seeds
 
-from envprobe_core import audit, patterns
+from envprobe_core import patterns
 from envprobe_core.cells import Cell, make_cell
-from envprobe_core.claims.judge import NOT_TESTED
-from envprobe_core.comparisons import claims_at
-from envprobe_core.confidence import confident_counts
+from envprobe_core.claims.judge import NOT_TESTED, judge
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.errors import InputError
 from envprobe_core.markup import Text
@@ -32,8 +28,7 @@ from envprobe_core.sections import (
     score_terms,
 )
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
-from envprobe_core.timeline import action_name, goal_times, record_run, rho, word
-from envprobe_core.tracks import step_accuracy
+from envprobe_core.timeline import action_name, goal_times, rho, tell, word
 from envprobe_core.witness import witness
 
 SMALL = {"seeds": "0:25"}
@@ -128,90 +123,6 @@ def test_the_watched_track_collapses_where_the_episode_table_says(cell, own):
 
 
 # ---------------------------------------------------------------- confidence
-
-counts = st.lists(st.integers(0, 6), min_size=101, max_size=101).map(np.array)
-
-
-@few
-@given(counts, counts)
-def test_auc_equals_mann_whitney(right, wrong):
-    percents = np.arange(101)
-    ours = float(audit.area_under_curve(right, wrong))
-    if not right.sum() or not wrong.sum():
-        assert np.isnan(ours)
-        return
-    one, other = np.repeat(percents, right), np.repeat(percents, wrong)
-    expected = mannwhitneyu(one, other).statistic / (len(one) * len(other))
-    assert ours == pytest.approx(expected, abs=1e-12)
-
-
-@few
-@given(counts, counts)
-def test_ece_equals_its_definition(right, wrong):
-    total = right + wrong
-    if not total.sum():
-        return
-    gap = 0.0
-    for low in range(0, 100, 10):
-        inside = slice(low, 101 if low == 90 else low + 10)
-        count = total[inside].sum()
-        if count:
-            sure = (total[inside] * np.arange(101)[inside] / 100).sum() / count
-            gap += count / total.sum() * abs(right[inside].sum() / count - sure)
-    assert float(audit.expected_calibration_error(right, wrong)) == pytest.approx(gap, abs=1e-12)
-    assert audit.reliability(right, wrong)["count"].sum() == total.sum()
-
-
-def test_a_perfect_and_a_useless_confidence():
-    right, wrong = np.zeros(101), np.zeros(101)
-    right[100], wrong[0] = 5, 7
-    assert audit.area_under_curve(right, wrong) == 1
-    assert audit.expected_calibration_error(right, wrong) == 0
-    assert audit.area_under_curve(wrong, right) == 0
-    assert audit.area_under_curve(right, right) == 0.5
-
-
-@few
-@given(cells(), seeds)
-def test_audit_counts_fit_together(cell, own):
-    recording = recorded(cell, own)
-    found = audit.audit_counts(recording, cell, own)
-    right, wrong = audit.confidence_histogram(recording, cell)
-    canonical = confident_counts(recording, cell.protocol)
-    np.testing.assert_array_equal(found["confident"], canonical["confident"])
-    np.testing.assert_array_equal((right + wrong)[:, 70:].sum(axis=1), found["confident"])
-    np.testing.assert_array_equal(wrong[:, 70:].sum(axis=1), found["confident_wrong"])
-    np.testing.assert_array_equal(wrong.sum(axis=1), found["wrong_known"])
-    assert (found["low_consistent"] <= found["low_steps"]).all()
-    assert (found["scan_wrong"] <= found["scan_confident"]).all()
-    assert (found["scan_confident"] <= found["scan_beliefs"]).all()
-    inside = own % audit.SAMPLE == 0
-    np.testing.assert_array_equal(found["sample_wrong"], np.where(inside, found["confident_wrong"], 0))
-
-
-def test_the_self_check_is_the_last_own_action():
-    acted = np.array([[True, False, True, False, False]])
-    valid = np.array([[False, False, True, False, False]])
-    expected = [[True, False, False, True, True]]
-    np.testing.assert_array_equal(audit.consistent(acted, valid), expected)
-
-
-@few
-@given(cells(), seeds)
-def test_low_steps_by_naive_loops(cell, own):
-    recording = recorded(cell, own)
-    accuracy = step_accuracy(recording, cell)
-    found = audit.audit_counts(recording, cell, own)
-    for row in range(len(own)):
-        low = passed = 0
-        sure = True
-        for t in range(int(recording.steps[row])):
-            if recording.acted[row, t]:
-                if accuracy[row, t] < 0.6:
-                    low += 1
-                    passed += sure
-                sure = bool(recording.valid[row, t])
-        assert (found["low_steps"][row], found["low_consistent"][row]) == (low, passed)
 
 
 def test_estimators_and_conditionals_by_hand():
@@ -391,7 +302,7 @@ def test_every_claim_of_the_sections_gets_a_verdict(setting):
         "confident-wrong": confident.load_confidence(**setting).frame,
     }
     for section, frame in frames.items():
-        ledger = evaluate_all(frame, claims_at(section, regime), profile=profile, resamples=200)
+        ledger = judge(frame, section=section, regime=regime, profile=profile, resamples=200)
         assert len(ledger)
         for row in ledger[ledger["verdict"] == NOT_TESTED].itertuples():
             assert "episodes" in row.reason  # too few with an event, never a column that is missing

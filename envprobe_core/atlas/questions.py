@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from envprobe_core.claims import Claim, load_claims, measure_parts, policy_and_budget
+from envprobe_core.claims import Claim, load_claims, policy_and_budget
+from envprobe_core.claims.records import measure_columns
 
 REGIME = "S2"
 FRAME = ("accuracy", "success", "probes", "useful", "budget", "collapse_onset", "action_onset")
@@ -16,11 +17,7 @@ HEADLINES = ("main-procedural", "main-spatial", "collapse-delay", "ablation-stru
 
 def columns_of(claim: Claim) -> set[str]:
     """Return the frame's columns that a claim needs."""
-    found = set()
-    for measure in claim.measures:
-        left, _, right = measure_parts(measure)
-        found |= {left, right} - {""}
-    return {name for name in found if not name[0].isdigit()}
+    return {name for measure in claim.measures for name in measure_columns(measure)}
 
 
 def _ours(name: str, statement: str, worlds: str, arm: str, reference: str) -> Claim:

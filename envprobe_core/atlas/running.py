@@ -23,7 +23,6 @@ from envprobe_core.calibration import TARGET_POLICIES
 from envprobe_core.cells import Cell
 from envprobe_core.claims import Claim
 from envprobe_core.cluster import scheduler_in_force
-from envprobe_core.confidence import confident_counts
 from envprobe_core.engine import recording
 from envprobe_core.engine.loop import WHOLE
 from envprobe_core.engine.recording import Columns, Ints, Trajectory
@@ -31,6 +30,7 @@ from envprobe_core.engine.records import MEASURES, new
 from envprobe_core.engine.running import NO_SCHEDULE, take
 from envprobe_core.engine.setting import room_for_episodes, room_for_logs, setting_of
 from envprobe_core.experiments import find_protocols
+from envprobe_core.measures import confident_counts
 from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import REGIMES

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.claims import Claim
+from envprobe_core.claims.episodes import MIN_UNITS, Sample, measured
 from envprobe_core.claims.judge import (
     HOLDS,
     INCONCLUSIVE,
-    MIN_UNITS,
     NOT_TESTED,
     OTHER_SIZE,
     REVERSES,
@@ -25,7 +25,6 @@ from envprobe_core.claims.judge import (
     estimate,
     groups_of,
     level_of,
-    measured,
     sample_of,
     verdicts,
 )
@@ -96,7 +95,8 @@ def _test(claim: Claim, one: Comparison, cube: Cube, resamples: int) -> tuple[Co
     tested = np.min(counts, axis=0) >= MIN_UNITS
     codes, value = np.full(tested.shape, UNTESTED, dtype=np.int8), np.full(tested.shape, np.nan)
     if tested.any():
-        known = sample.columns(tested)
+        each = None if sample.each is None else sample.each[..., tested]
+        known = Sample(sample.top[:, tested], sample.bottom[:, tested], sample.worlds, each)
         found = estimate(claim, known, resamples)
         words = verdicts(claim, one.direction, known, found)
         codes[tested] = [CODES.index(HOLDS if word == OTHER_SIZE else word) for word in words.tolist()]

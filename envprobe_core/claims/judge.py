@@ -12,23 +12,23 @@ column; the atlas has one for each of its agents.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass, replace
-from functools import cache, reduce
+from collections.abc import Iterable
+from dataclasses import astuple, replace
+from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from envprobe_core.claims.records import LEVELS, Claim, find_claim, load_claims, measure_parts
+from envprobe_core.claims.episodes import MIN_UNITS, Episodes, NotTestable, Sample, draw_sample, require
+from envprobe_core.claims.records import LEVELS, Claim, find_claim, load_claims
 from envprobe_core.errors import InputError
 from envprobe_core.statistics import (
     LEVEL,
     RESAMPLES,
     Estimate,
-    bonferroni,
     clustered_rate,
     mcnemar_exact,
     median_bootstrap,
@@ -45,211 +45,8 @@ COLUMNS = (
     "high_adjusted", "p", "p_adjusted", "n", "paper_value", "paper_low", "paper_high", "paper_n",
     "difference", "reason", "same_n", *ABOUT,
 )  # fmt: skip
-KEY = ("regime", "policy", "world", "seed")
-NULLABLE = ("collapse_onset", "action_onset")  # never: censored
-MIN_UNITS = 10  # fewer episodes carry no bootstrap worth a verdict
+NUMBERS = ("mean", "low", "high", "low_adjusted", "high_adjusted", "p", "p_adjusted")
 EDGE = 1e-9  # relative slack of comparisons with a bound: rounding, not evidence
-
-Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.str_]
-
-
-class NotTestable(Exception):
-    """Why a frame cannot test a claim."""
-
-
-# episodes and what a statistic is made of
-
-
-def measured(text: str, column: Callable[[str], Floats]) -> Floats:
-    """Return a measure of episodes: a column, a ratio, a difference, or 1 and 0 for a comparison.
-
-    Args:
-        text: a column's name, or two joined by one of / - < > (a number may stand on the right).
-        column: gives a column by its name, in any shape.
-
-    Returns:
-        The columns' shape; NaN where the measure is undefined: nothing in the denominator, an event that
-        never came. A censored event compared with a number counts as later than it.
-    """
-    left_name, sign, right_name = measure_parts(text)
-    left = column(left_name)
-    if not sign:
-        return left
-    if right_name[0].isdigit():
-        left, right = np.where(np.isnan(left), np.inf, left), np.asarray(float(right_name))
-    else:
-        right = column(right_name)
-    if sign == "/":
-        return np.divide(left, right, out=np.full(left.shape, np.nan), where=right > 0)
-    if sign == "-":
-        return left - right
-    holds = left < right if sign == "<" else left > right
-    return np.where(np.isnan(left) | np.isnan(right), np.nan, holds)
-
-
-def column_names(measure: str) -> list[str]:
-    """Return the columns that a measure reads."""
-    return [name for name in measure_parts(measure)[::2] if name and not name[0].isdigit()]
-
-
-class Source(Protocol):
-    """Where the episodes of a claim come from: a frame, or the atlas's cube."""
-
-    def values(self, measure: str, regime: str, world: str, policies: Sequence[str]) -> Floats:
-        """Return a measure of some policies on the seeds they share, [policy, unit, column]."""
-
-
-class Episodes:
-    """A frame of episodes, one sorted block a cell; pairs are joined by key, so no order of rows matters."""
-
-    def __init__(self, frame: pd.DataFrame) -> None:
-        """Sort the rows and find each cell's.
-
-        Raises:
-            InputError: for a missing key column, or an episode that occurs twice (a frame with several
-                budgets or thresholds of one policy: choose one first).
-        """
-        _require(frame, KEY)
-        self.frame = frame.sort_values(list(KEY), ignore_index=True)
-        seed = self.frame["seed"].to_numpy()
-        labels = [self.frame[name].to_numpy(dtype=object) for name in KEY[:3]]
-        changes = reduce(np.logical_or, (column[1:] != column[:-1] for column in labels))
-        twice = np.flatnonzero(~changes & (seed[1:] == seed[:-1]))
-        if len(twice):
-            at = twice[0]
-            regime, policy, world = (column[at] for column in labels)
-            raise InputError(
-                f"seed {seed[at]} of {policy} in {world}, {regime}, occurs twice; "
-                "one budget and one threshold a policy are accepted"
-            )
-        self._seed = seed
-        self._measures: dict[str, Floats] = {}
-        edges = [0, *(np.flatnonzero(changes) + 1).tolist(), len(self.frame)]
-        self._cells = {tuple(column[a] for column in labels): slice(a, b) for a, b in pairwise(edges) if b}
-
-    def column(self, name: str) -> Floats:
-        """Return a column as floats, [row]."""
-        if name not in self.frame.columns:
-            raise NotTestable(f"the frame has no column {name}")
-        return self.frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
-
-    def measure(self, text: str) -> Floats:
-        """Return a measure, [row], computed once."""
-        if text not in self._measures:
-            self._measures[text] = measured(text, self.column)
-        return self._measures[text]
-
-    def values(self, measure: str, regime: str, world: str, policies: Sequence[str]) -> Floats:
-        """Return a measure of some policies on the seeds they share, in order of seed: [policy, unit, 1].
-
-        Raises:
-            NotTestable: for a cell or a column that the frame does not have, and less than two shared seeds.
-            InputError: for a gap in a column that only a damaged frame can have.
-        """
-        cells = []
-        for policy in policies:
-            if (cell := self._cells.get((regime, policy, world))) is None:
-                raise NotTestable(f"the frame has no {policy} in {world}, {regime}")
-            cells.append(np.arange(cell.start, cell.stop))
-        common = reduce(np.intersect1d, (self._seed[cell] for cell in cells))
-        rows = [cell[np.isin(self._seed[cell], common, assume_unique=True)] for cell in cells]
-        for name in column_names(measure):
-            self._refuse_gaps(name, rows)
-        if len(common) < 2:
-            raise NotTestable(f"{world} has {len(common)} episodes in common")
-        return self.measure(measure)[np.stack(rows)][..., None]
-
-    def _refuse_gaps(self, name: str, rows: Iterable[npt.NDArray[np.int64]]) -> None:
-        """Refuse a gap where an event cannot fail to come: not measured at all, or a damaged frame."""
-        values = self.column(name)
-        for own in rows:
-            gaps = np.isnan(values[own])
-            if name in NULLABLE or not gaps.any():
-                continue
-            at = self.frame.iloc[own[np.argmax(gaps)]]
-            where = f"{at['policy']} in {at['world']}"
-            if gaps.all():
-                raise NotTestable(f"{name} was not measured for {where}, {at['regime']}")
-            raise InputError(f"{name} is missing for seed {at['seed']} of {where}")
-
-
-def _require(frame: pd.DataFrame, names: Iterable[str]) -> None:
-    missing = [name for name in names if name not in frame.columns]
-    if missing:
-        raise InputError(f"the frame has no column {', '.join(missing)}")
-
-
-def choose_episodes(frame: pd.DataFrame, **chosen: str) -> Episodes:
-    """Return the episodes of a frame under one protocol and profile; what it does not hold is refused."""
-    _require(frame, [*KEY, *chosen])
-    for name, asked in chosen.items():
-        held = sorted(map(str, frame[name].unique()))
-        if asked not in held:
-            raise InputError(f"the frame has no {name} {asked!r}; it holds {', '.join(held)}")
-        frame = frame[frame[name] == asked]
-    return Episodes(frame)
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """What a statistic is made of.
-
-    Attributes:
-        top, bottom: [unit, column], numerators and denominators.
-        worlds: [unit], each unit's world by its position.
-        each: [arm, unit, column], every value by itself, NaN where undefined; None for events pooled.
-    """
-
-    top: Floats
-    bottom: Floats
-    worlds: npt.NDArray[np.int64]
-    each: Floats | None = None
-
-    def columns(self, chosen: npt.NDArray[np.bool_]) -> Sample:
-        """Return some columns."""
-        each = None if self.each is None else self.each[..., chosen]
-        return Sample(self.top[:, chosen], self.bottom[:, chosen], self.worlds, each)
-
-
-def draw_sample(
-    source: Source,
-    measure: str,
-    regime: str,
-    worlds: Sequence[str],
-    arms: Sequence[str],
-    reference: str | None = None,
-    *,
-    pooled_events: bool = False,
-) -> Sample:
-    """Return a measure of the arms (minus that of a reference), summed by seed, world by world.
-
-    Args:
-        source: the episodes.
-        measure: as in `measured`.
-        regime: of the episodes.
-        worlds: names; pooled.
-        arms: policies.
-        reference: a policy.
-        pooled_events: whether the measure a/b gives sums of a over sums of b; else each episode's own value
-            counts once.
-
-    Raises:
-        NotTestable, InputError: as `Episodes.values`.
-    """
-    policies = arms if reference is None else (*arms, reference)
-    texts = column_names(measure) if pooled_events else [measure]
-    parts = [[source.values(text, regime, world, policies) for text in texts] for world in worlds]
-    labels = np.repeat(np.arange(len(worlds)), [own[0].shape[1] for own in parts])
-    tables = [np.concatenate(own, axis=1) for own in zip(*parts, strict=True)]
-    if pooled_events:
-        return Sample(*(table.sum(axis=0) for table in tables), labels)
-    each = tables[0] if reference is None else tables[0][:-1] - tables[0][-1:]
-    known = ~np.isnan(each)
-    return Sample(np.where(known, each, 0.0).sum(axis=0), known.sum(axis=0).astype(float), labels, each)
-
-
-# one comparison
 
 
 class Comparison(NamedTuple):
@@ -277,11 +74,11 @@ def comparisons(claim: Claim) -> list[Comparison]:
     return [Comparison(claim.measures[0], claim.arms, reference, claim.directions[0])]
 
 
-def sample_of(claim: Claim, one: Comparison, source: Source) -> Sample:
+def sample_of(claim: Claim, one: Comparison, episodes: Episodes) -> Sample:
     """Return what a comparison of a claim is made of."""
-    worlds, pooled = claim.worlds + claim.against, claim.kind == "rate"
+    worlds, rate = claim.worlds + claim.against, claim.kind == "rate"
     return draw_sample(
-        source, one.measure, claim.regime, worlds, one.arms, one.reference, pooled_events=pooled
+        episodes, one.measure, claim.regime, worlds, one.arms, one.reference, pooled_events=rate
     )
 
 
@@ -291,20 +88,28 @@ def groups_of(claim: Claim, sample: Sample) -> list[npt.NDArray[np.bool_]]:
     return [first, ~first] if claim.kind == "contrast" else [first]
 
 
+def level_of(claim: Claim) -> float:
+    """Return what the statistic of a claim is compared with: 0 for a difference."""
+    return claim.centre if claim.kind in LEVELS else 0.0
+
+
 def estimate(claim: Claim, sample: Sample, resamples: int = RESAMPLES) -> Estimate:
-    """Estimate the statistic of a claim in its own unit, [column]; every column has `MIN_UNITS` units."""
+    """Estimate the statistic of a claim in its own unit, [column]; McNemar's exact p where it names that."""
     settings = {"null": level_of(claim), "family": claim.family, "resamples": resamples}
     if claim.kind == "median":
         columns = np.moveaxis(sample.each * claim.scale, 2, 0)
         found = [median_bootstrap(own.T, sample.worlds, **settings) for own in columns]
         return Estimate(*(np.array(values) for values in zip(*map(astuple, found), strict=True)))
     first = groups_of(claim, sample)[0] if claim.kind == "contrast" else None
-    return clustered_rate(sample.top * claim.scale, sample.bottom, sample.worlds, first=first, **settings)
+    found = clustered_rate(sample.top * claim.scale, sample.bottom, sample.worlds, first=first, **settings)
+    if claim.kind != "mcnemar":
+        return found
+    pairs = zip(*(side.tolist() for side in discordant(sample)), strict=True)
+    p = np.array([_exact_p(*pair) for pair in pairs])
+    return replace(found, p=p, p_adjusted=np.minimum(1.0, p * claim.family))
 
 
-@cache
-def _exact_p(won: int, lost: int) -> float:
-    return mcnemar_exact(won, lost)
+_exact_p = cache(mcnemar_exact)
 
 
 def discordant(sample: Sample) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -312,33 +117,21 @@ def discordant(sample: Sample) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
     return np.count_nonzero(sample.top > 0, axis=0), np.count_nonzero(sample.top < 0, axis=0)
 
 
-def p_values(claim: Claim, sample: Sample, found: Estimate) -> Floats:
-    """Return the two-sided p of a comparison, [column]: McNemar's exact one where the claim names it."""
-    if claim.kind != "mcnemar":
-        return found.p
-    return np.array(
-        [_exact_p(*pair) for pair in zip(*(own.tolist() for own in discordant(sample)), strict=True)]
-    )
-
-
-def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> Words:
-    """Say what the adjusted intervals say of a claim, [column]."""
-    low, high = found.low_adjusted, found.high_adjusted
+def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> npt.NDArray[np.str_]:
+    """Say what an estimate says of a claim, [column]."""
+    low, high, level = found.low_adjusted, found.high_adjusted, level_of(claim)
+    slack = EDGE * max(1.0, abs(level))
     if direction in ("none", "equal"):
-        least, most = _band(claim)
-        slack = EDGE * max(1.0, abs(level_of(claim)))
-        within = (least - slack <= low) & (high <= most + slack)
-        outside = (low > most + slack) | (high < least - slack)
+        reach = claim.margin + slack
+        within = (level - reach <= low) & (high <= level + reach)
+        outside = (low > level + reach) | (high < level - reach)
         return np.select([within, outside], [HOLDS, REVERSES], INCONCLUSIVE)
     if claim.kind == "mcnemar":
         won, lost = discordant(sample)
-        claimed = np.full(won.shape, direction == "either") | ((won > lost) == (direction == "greater"))
-        adjusted = np.array([bonferroni(p, claim.family) for p in p_values(claim, sample, found)])
-        claimed, against = (side & (adjusted < 1 - LEVEL) for side in (claimed, ~claimed))
+        claimed = (direction == "either") | ((won > lost) == (direction == "greater"))
+        claimed, against = (side & (found.p_adjusted < 1 - LEVEL) for side in (claimed, ~claimed))
     else:
-        bound = level_of(claim)
-        slack = EDGE * max(1.0, abs(bound))
-        above, below = low > bound + slack, high < bound - slack
+        above, below = low > level + slack, high < level - slack
         claimed, against = (above, below) if direction == "greater" else (below, above)
     verdict = np.select([claimed, against], [HOLDS, REVERSES], INCONCLUSIVE)
     if (paper := _paper_interval(claim)) is None:
@@ -346,16 +139,6 @@ def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> W
     slack = EDGE * max(1.0, *map(abs, paper))
     other = (low > paper[1] + slack) | (high < paper[0] - slack)
     return np.where(claimed & other, OTHER_SIZE, verdict)
-
-
-def level_of(claim: Claim) -> float:
-    """Return what the statistic of a claim is compared with: 0 for a difference."""
-    return claim.centre if claim.kind in LEVELS else 0.0
-
-
-def _band(claim: Claim) -> tuple[float, float]:
-    margin = claim.margin or 0.0
-    return level_of(claim) - margin, level_of(claim) + margin
 
 
 def _paper_interval(claim: Claim) -> tuple[float, float] | None:
@@ -379,21 +162,20 @@ def _interval(low: float, high: float) -> str:
     return f"[{_number(low)}, {_number(high)}]"
 
 
-def _reason(claim: Claim, direction: str, verdict: str, sample: Sample, link: dict[str, float]) -> str:
+def _reason(claim: Claim, direction: str, verdict: str, sample: Sample, link: dict[str, Any]) -> str:
     """Say why a comparison has its verdict."""
     told = f"the adjusted interval {_interval(link['low_adjusted'], link['high_adjusted'])} lies "
+    level = level_of(claim)
     if direction in ("none", "equal"):
         relation = {HOLDS: "within", REVERSES: "outside", INCONCLUSIVE: "across an end of"}[verdict]
-        return f"{told}{relation} the margin {_interval(*_band(claim))}"
+        return f"{told}{relation} the margin {_interval(level - claim.margin, level + claim.margin)}"
     if claim.kind == "mcnemar":
         (won,), (lost,) = discordant(sample)
-        adjusted = bonferroni(link["p"], claim.family)
         told = f"{won} against {lost} discordant pairs give an exact p of {link['p']:.2g} "
-        told += f"({adjusted:.2g} adjusted)"
+        told += f"({link['p_adjusted']:.2g} adjusted)"
     else:
         above = (verdict == REVERSES) != (direction == "greater")
-        where = "around" if verdict == INCONCLUSIVE else "above" if above else "below"
-        told += f"{where} {_number(level_of(claim))}"
+        told += f"{'around' if verdict == INCONCLUSIVE else 'above' if above else 'below'} {_number(level)}"
     if verdict == INCONCLUSIVE:
         return told
     if verdict == REVERSES:
@@ -416,12 +198,9 @@ def _test(claim: Claim, one: Comparison, episodes: Episodes, resamples: int) -> 
             raise NotTestable(f"{name}: {units} episodes with a value, {MIN_UNITS} are needed")
     found = estimate(claim, sample, resamples)
     verdict = str(verdicts(claim, one.direction, sample, found)[0])
-    ends = ("mean", "low", "high", "low_adjusted", "high_adjusted")
-    link = {name: float(getattr(found, name)[0]) for name in ends}
-    link |= {"p": float(p_values(claim, sample, found)[0]), "n": int(sample.bottom.sum())}
+    link = {name: getattr(found, name)[0].item() for name in NUMBERS} | {"n": int(sample.bottom.sum())}
     reason = _reason(claim, one.direction, verdict, sample, link)
-    left_out = 0 if sample.each is None else np.count_nonzero(np.isnan(sample.each))
-    if left_out:
+    if sample.each is not None and (left_out := np.count_nonzero(np.isnan(sample.each))):
         reason += f"; {left_out} left out (censored, or without an event)"
     low, high = link["low_adjusted"], link["high_adjusted"]
     support = (low if one.direction == "greater" else -high) / max(high - low, EDGE)
@@ -456,9 +235,9 @@ def _judge(claim: Claim, episodes: Episodes, profile: str, resamples: int) -> di
         reason += f"; the paper's n is {claim.n}"
     if claim.inputs and profile in CALIBRATED:
         verdict, reason = INPUT, f"{reason}; calibrated on {', '.join(claim.inputs)}"
-    row |= {name: weakest[name] for name in ("low", "high", "low_adjusted", "high_adjusted", "p", "n")}
-    row |= {"p_adjusted": bonferroni(weakest["p"], claim.family), "difference": mean - row["paper_value"]}
-    return row | {"verdict": verdict, "estimate": mean, "same_n": same_n, "reason": f"{reason}."}
+    row |= {name: weakest[name] for name in (*NUMBERS[1:], "n")} | {"estimate": mean}
+    row |= {"verdict": verdict, "reason": f"{reason}.", "same_n": same_n}
+    return row | {"difference": mean - row["paper_value"]}
 
 
 def judge(
@@ -502,10 +281,10 @@ def judge(
     if regime is not None:
         chosen = [replace(claim, regime=regime) for claim in chosen]
     if protocols is None:
-        _require(frame, ["protocol"])
+        require(frame, ["protocol"])
         held = set(frame["protocol"])
         protocols = [*(p for p in PROTOCOLS if p in held), *sorted(held - set(PROTOCOLS))]
-    views = {name: choose_episodes(frame, protocol=name, profile=profile) for name in protocols}
+    views = {name: Episodes(frame, protocol=name, profile=profile) for name in protocols}
     rows = [
         _judge(claim, episodes, profile, resamples) | {"protocol": protocol}
         for claim in chosen

@@ -8,8 +8,7 @@ where the printed numbers contradict each other.
 from __future__ import annotations
 
 import csv
-import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 PAPER_FOLDER = Path(__file__).resolve().parents[2] / "data" / "paper"
 COLUMNS = ("source", "row", "column", "relation", "value", "ci_low", "ci_high", "n")
-RELATIONS = ("=", "<", ">")
 STRATA: dict[str, tuple[str, ...]] = {  # how the paper pools worlds
     "procedural": ("tooldag",),
     "spatial": ("objectstate", "graphnav"),
@@ -61,62 +59,27 @@ class PaperValue:
         return f"{relation}{self.value:.{self.decimals}f}"
 
 
-def _decimals(text: str) -> int:
-    return len(text.partition(".")[2])
+def _read(row: dict[str, str]) -> PaperValue:
+    ends = (float(row[end]) if row[end] else None for end in ("ci_low", "ci_high"))
+    n = int(row["n"]) if row["n"] else None
+    decimals = len(row["value"].partition(".")[2])
+    place = (row[name] for name in ("source", "row", "column", "relation"))
+    return PaperValue(*place, float(row["value"]), *ends, n, decimals)
 
 
-def _number(text: str, where: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise InputError(f"{where}: {text!r} is not a number; a decimal number is accepted")
-    return number
+@lru_cache(maxsize=1)
+def paper_values() -> tuple[PaperValue, ...]:
+    """Return every number of `tables.csv` in its order."""
+    with (PAPER_FOLDER / "tables.csv").open(newline="", encoding="utf-8") as file:
+        return tuple(map(_read, csv.DictReader(file)))
 
 
-@lru_cache(maxsize=4)
-def _values(path: Path) -> tuple[PaperValue, ...]:
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        if tuple(reader.fieldnames or ()) != COLUMNS:
-            raise InputError(f"{path.name}: the columns are {reader.fieldnames}, not {COLUMNS}")
-        values, seen = [], set()
-        for row in reader:
-            where = f"{path.name}, line {reader.line_num}"
-            key = (row["source"], row["row"], row["column"])
-            if key in seen:
-                raise InputError(f"{where}: {key} is given twice")
-            if row["relation"] not in RELATIONS:
-                raise InputError(f"{where}: relation {row['relation']!r} is none of {RELATIONS}")
-            seen.add(key)
-            values.append(
-                PaperValue(
-                    *key,
-                    relation=row["relation"],
-                    value=_number(row["value"], where),
-                    low=_number(row["ci_low"], where) if row["ci_low"] else None,
-                    high=_number(row["ci_high"], where) if row["ci_high"] else None,
-                    n=int(_number(row["n"], where)) if row["n"] else None,
-                    decimals=_decimals(row["value"]),
-                )
-            )
-    return tuple(values)
-
-
-def paper_values(path: Path | None = None) -> tuple[PaperValue, ...]:
-    """Every number of `tables.csv` in its order; a damaged file is refused with its line."""
-    return _values(path or PAPER_FOLDER / "tables.csv")
-
-
-def load_tables(path: Path | None = None) -> pd.DataFrame:
-    """The paper's numbers as a frame: the columns of `tables.csv` and `decimals`, one row each."""
+def load_tables() -> pd.DataFrame:
+    """Return the paper's numbers as a frame: the columns of `tables.csv` and `decimals`, one row each."""
     import pandas as pd
 
-    names = (*COLUMNS[:5], "low", "high", "n", "decimals")
-    frame = pd.DataFrame([[getattr(v, k) for k in names] for v in paper_values(path)])
-    frame.columns = (*COLUMNS, "decimals")
     kinds = {"value": float, "ci_low": float, "ci_high": float, "n": "Int64", "decimals": int}
+    frame = pd.DataFrame([astuple(value) for value in paper_values()], columns=[*COLUMNS, "decimals"])
     return frame.astype(kinds)
 
 
@@ -126,15 +89,11 @@ def paper_value(source: str, row: str, column: str) -> PaperValue:
     Sources are LaTeX labels (`tab:main`), `timing`, `abstract` or a section's label.
     """
     known = paper_values()
-    for name, asked, chosen in (
-        ("source", source, lambda v: v.source),
-        ("row", row, lambda v: v.row),
-        ("column", column, lambda v: v.column),
-    ):
-        names = list(dict.fromkeys(chosen(v) for v in known))
+    for name, asked in {"source": source, "row": row, "column": column}.items():
+        names = dict.fromkeys(getattr(value, name) for value in known)
         if asked not in names:
             raise InputError(f"no {name} {asked!r} here; accepted: {', '.join(names)}")
-        known = tuple(v for v in known if chosen(v) == asked)
+        known = tuple(value for value in known if getattr(value, name) == asked)
     return known[0]
 
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 from envprobe_core.claims.printed import PAPER_FOLDER
 from envprobe_core.errors import InputError
@@ -94,6 +93,11 @@ def measure_parts(measure: str) -> tuple[str, str, str]:
     return found[1], found[2] or "", found[3] or ""
 
 
+def measure_columns(measure: str) -> list[str]:
+    """Return the columns that a measure reads."""
+    return [name for name in measure_parts(measure)[::2] if name and not name[0].isdigit()]
+
+
 def policy_and_budget(arm: str) -> tuple[str, int | None]:
     """Policy and budget of an arm: `cd@3` is c+d with three probes, `cd` the policy as it is."""
     policy, sign, budget = arm.partition("@")
@@ -105,10 +109,8 @@ def policy_and_budget(arm: str) -> tuple[str, int | None]:
 
 
 def _optional(text: str, name: str) -> float | None:
-    if not text:
-        return None
     try:
-        return float(text)
+        return float(text) if text else None
     except ValueError:
         raise InputError(f"{name} {text!r} is not a number; a decimal number is accepted") from None
 
@@ -120,30 +122,28 @@ def _among(name: str, given: Iterable[str], accepted: Iterable[str]) -> None:
 
 
 def parse_claim(row: dict[str, str]) -> Claim:
-    """A claim from one row of `claims.csv`; what cannot be tested as it stands is refused."""
+    """Return the claim of one row of `claims.csv`; what cannot be tested as it stands is refused."""
+    names = {name: tuple(row[name].split()) for name in ("measure", "arm", "reference", "direction")}
+    worlds, against = (tuple(row[name].split("+")) if row[name] else () for name in ("worlds", "against"))
+    numbers = {name: _optional(row[name], name) for name in ("bound", "margin", "value", "ci_low", "ci_high")}
+    about = {name: row[name] for name in ("id", "source", "section", "statement", "kind", "unit", "regime")}
     claim = Claim(
-        id=row["id"],
-        source=row["source"],
-        section=row["section"],
-        statement=row["statement"],
-        kind=row["kind"],
-        measures=tuple(row["measure"].split()),
-        worlds=tuple(row["worlds"].split("+")),
-        against=tuple(row["against"].split("+")) if row["against"] else (),
-        arms=tuple(row["arm"].split()),
-        references=tuple(row["reference"].split()),
-        directions=tuple(row["direction"].split()),
-        bound=_optional(row["bound"], "bound"),
-        margin=_optional(row["margin"], "margin"),
-        unit=row["unit"],
-        value=_optional(row["value"], "value"),
-        low=_optional(row["ci_low"], "ci_low"),
-        high=_optional(row["ci_high"], "ci_high"),
+        **about,
+        measures=names["measure"],
+        worlds=worlds,
+        against=against,
+        arms=names["arm"],
+        references=names["reference"],
+        directions=names["direction"],
+        bound=numbers["bound"],
+        margin=numbers["margin"],
+        value=numbers["value"],
+        low=numbers["ci_low"],
+        high=numbers["ci_high"],
         half_unit=0.5 * 10.0 ** -len(row["value"].partition(".")[2]),
         n=int(row["n"]) if row["n"] else None,
         family=int(row["family"]),
         primary=row["primary"] == "yes",
-        regime=row["regime"],
         inputs=tuple(item.strip() for item in row["input"].split(";") if item.strip()),
     )
     _check(claim)
@@ -174,10 +174,7 @@ def _check(claim: Claim) -> None:
         (bool(set(claim.worlds) & set(claim.against)), "has a world in both groups"),
         ((equal or claim.kind == "equivalence") != (claim.margin is not None), "misuses `margin`"),
         (equal and claim.bound is None and claim.value is None, "needs a bound or a value"),
-        (
-            claim.kind in LEVELS and not equal and claim.bound is None,
-            "needs a bound",
-        ),
+        (claim.kind in LEVELS and not equal and claim.bound is None, "needs a bound"),
         (claim.kind == "rate" and "/" not in claim.measures[0], "needs a measure a/b"),
         ((claim.low is None) != (claim.high is None), "needs both ends of an interval"),
     ):
@@ -185,27 +182,15 @@ def _check(claim: Claim) -> None:
             raise InputError(f"claim {claim.id!r} ({claim.kind}) {why}")
 
 
-@lru_cache(maxsize=4)
-def _claims(path: Path) -> tuple[Claim, ...]:
-    claims: dict[str, Claim] = {}
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        if tuple(reader.fieldnames or ()) != COLUMNS:
-            raise InputError(f"{path.name}: the columns are {reader.fieldnames}, not {COLUMNS}")
-        for row in reader:
-            try:
-                claim = parse_claim(row)
-            except ValueError as error:
-                raise InputError(f"{path.name}, line {reader.line_num}: {error}") from None
-            if claim.id in claims:
-                raise InputError(f"{path.name}, line {reader.line_num}: {claim.id!r} occurs twice")
-            claims[claim.id] = claim
-    return tuple(claims.values())
+@lru_cache(maxsize=1)
+def _claims() -> dict[str, Claim]:
+    with (PAPER_FOLDER / "claims.csv").open(newline="", encoding="utf-8") as file:
+        return {row["id"]: parse_claim(row) for row in csv.DictReader(file)}
 
 
-def load_claims(path: Path | None = None, *, section: str | None = None) -> tuple[Claim, ...]:
-    """Every claim of `claims.csv` in its order, or those of one `section` of the book."""
-    claims = _claims(path or PAPER_FOLDER / "claims.csv")
+def load_claims(*, section: str | None = None) -> tuple[Claim, ...]:
+    """Return every claim of `claims.csv` in its order, or those of one `section` of the book."""
+    claims = tuple(_claims().values())
     if section is None:
         return claims
     _among("section", [section], dict.fromkeys(claim.section for claim in claims))
@@ -213,7 +198,6 @@ def load_claims(path: Path | None = None, *, section: str | None = None) -> tupl
 
 
 def find_claim(name: str) -> Claim:
-    """The claim with this id; an unknown one is refused with the known."""
-    claims = {claim.id: claim for claim in load_claims()}
-    _among("claim", [name], claims)
-    return claims[name]
+    """Return the claim with this id; an unknown one is refused with the known."""
+    _among("claim", [name], _claims())
+    return _claims()[name]

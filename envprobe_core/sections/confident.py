@@ -10,13 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from envprobe_core.audit import (
-    LEVELS,
-    SAMPLE,
-    SCAN,
-    audit_counts,
-    confidence_histogram,
-)
 from envprobe_core.cells import make_cell
 from envprobe_core.experiments import (
     DEFAULT_SEEDS,
@@ -28,7 +21,14 @@ from envprobe_core.experiments import (
     record,
 )
 from envprobe_core.markup import Table, Text, bracket, number
-from envprobe_core.metrics import COLLAPSE
+from envprobe_core.measures import (
+    COLLAPSE,
+    LEVELS,
+    SAMPLE,
+    SCAN,
+    audit_counts,
+    confidence_histogram,
+)
 from envprobe_core.sections.paired import printed
 from envprobe_core.statistics import RESAMPLES, Estimate, clustered_rate
 from envprobe_core.worlds import WORLDS
@@ -49,7 +49,7 @@ class Confidence:
     """What the section measures.
 
     Attributes:
-        frame: one row an episode, with the counts of `audit.audit_counts`.
+        frame: one row an episode, with the counts of `measures.audit_counts`.
         right, wrong: for each protocol, counts of known beliefs by reported confidence, [unit, percent].
         worlds: for each protocol the world of each unit, by position; a unit is one seed in one world, all
             policies together.
@@ -81,13 +81,13 @@ def load_confidence(
     frames = []
     sums: dict[tuple[str, str], np.ndarray] = {}  # [right or wrong, seed, percent], policies added up
     for cell, part, recording in record(cells, own, reports=True):
-        counts = audit_counts(recording, cell, part)
+        counts = audit_counts(recording, cell.protocol, part)
         frames.append(pd.DataFrame(dict(cell.key) | {"seed": part} | counts))
         key = (cell.protocol.name, cell.world)
         every = cell.default_seeds() if chosen is None else chosen
         total = sums.setdefault(key, np.zeros((2, len(every), LEVELS)))
         rows = np.searchsorted(np.sort(every), part)
-        total[:, rows] += np.stack(confidence_histogram(recording, cell))
+        total[:, rows] += np.stack(confidence_histogram(recording, cell.protocol))
     right, wrong, worlds = {}, {}, {}
     for protocol in dict.fromkeys(name for name, _ in sums):
         parts = [sums[protocol, world] for world in WORLDS]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from envprobe_core.claims.judge import HOLDS, REVERSES
+from envprobe_core.claims.judge import HOLDS, REVERSES, judge
 from envprobe_core.claims.printed import inconsistencies, paper_values
 from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names
 from envprobe_core.figures import (
@@ -36,7 +36,6 @@ from envprobe_core.sections.report import (
 )
 from envprobe_core.sections.timed import load_timed
 from envprobe_core.statistics import RESAMPLES
-from envprobe_core.verdicts import evaluate_all
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +83,7 @@ def climb(frame: pd.DataFrame, resamples: int = RESAMPLES) -> pd.DataFrame:
     for stratum, model in MODELS.items():
         claim = replace(in_regime(model, regime), value=None, low=None, high=None, n=None, inputs=())
         claims = [replace(claim, id=f"{b} vs {a}", arms=(b,), references=(a,)) for a, b in STEPS]
-        part = evaluate_all(frame, claims, protocols=protocols, profile=profile, resamples=resamples)
+        part = judge(frame, claims, protocols=protocols, profile=profile, resamples=resamples)
         part.insert(0, "stratum", stratum)
         part["lower"] = [lower for lower, _ in STEPS for _ in protocols]
         part["upper"] = [upper for _, upper in STEPS for _ in protocols]

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.analyses.frontier import COMPETING, DIAGNOSTIC, nondominated
 from envprobe_core.claims.printed import printed_levels
 from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names, load_grid
 from envprobe_core.figures import GREY, GROUND, POLICY_STYLES, STRATA, Drawing, canvas, policy_title, styled
 from envprobe_core.markup import Table, Text, bracket, counted, listed, number, percent, signed
-from envprobe_core.sections.paired import levels
+from envprobe_core.sections.paired import ABLATIONS, DEPLOYABLE, levels
 from envprobe_core.sections.report import PRINTED_POINT
 from envprobe_core.statistics import RESAMPLES, bootstrap_means
 

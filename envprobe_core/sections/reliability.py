@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from envprobe_core.audit import (
+from envprobe_core.experiments import (
+    PAPER_POLICIES,
+)
+from envprobe_core.figures import BLUE, GREY, GROUND, INK, Drawing, canvas
+from envprobe_core.markup import Table, Text, bracket, listed, number, percent
+from envprobe_core.measures import (
     BINS,
     LEVELS,
     SCAN,
@@ -14,11 +19,6 @@ from envprobe_core.audit import (
     expected_calibration_error,
     reliability,
 )
-from envprobe_core.experiments import (
-    PAPER_POLICIES,
-)
-from envprobe_core.figures import BLUE, GREY, GROUND, INK, Drawing, canvas
-from envprobe_core.markup import Table, Text, bracket, listed, number, percent
 from envprobe_core.policies.rules import SELF_UNCERTAINTY_ALPHA
 from envprobe_core.statistics import RESAMPLES, bootstrap_means, percentile_interval
 

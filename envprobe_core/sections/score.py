@@ -26,7 +26,7 @@ from envprobe_core.figures import (
     policy_title,
 )
 from envprobe_core.markup import Table, Text, listed, number
-from envprobe_core.metrics import COLLAPSE
+from envprobe_core.measures import COLLAPSE
 from envprobe_core.policies import TERMS, find_policy
 from envprobe_core.timeline import goal_times, rho, word
 from envprobe_core.widgets.player import TERM_COLOURS, Player, pair_of

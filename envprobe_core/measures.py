@@ -1,0 +1,260 @@
+"""The paper's measures as pure functions on recorded arrays: accuracy, probes, and what confidence says.
+
+Section 6.1 of the paper (Metrics) and book/definitions.md. Two conditionals come from the same counts:
+Pr(wrong | conf >= .7), the paper's canonical p_cw (`tab:pcw_audit`), and Pr(conf >= .7 | wrong), which its
+miscoverage proposition needs. All four estimators of that table are per-episode counts, so that a rate is a
+sum over a sum and its interval is clustered by episode.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from envprobe_core.engine.recording import Reports, Trajectory
+from envprobe_core.engine.records import UNKNOWN
+from envprobe_core.engine.scoring import COLLAPSE as COLLAPSE
+from envprobe_core.errors import InputError
+from envprobe_core.protocols import Protocol
+
+CONFIDENT = 70  # percent, Table "p_cw estimator audit"
+SCAN = 0.5  # accuracy below which the high-confidence scan looks
+SAMPLE = 5  # the smaller sample: seeds that this divides
+LEVELS = 101  # reported confidence is a whole percent
+BINS = 10
+
+Values = npt.NDArray[np.int8]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+# tracks and probes
+
+
+def count_true(members: Mask) -> Ints:
+    """Count the true members [..., member] of up to 127; much faster than `sum` along a short axis."""
+    return np.einsum("...i->...", np.ascontiguousarray(members).view(np.int8)).astype(np.int64)
+
+
+def right_fields(belief: Values, gold: Values) -> Ints:
+    """Count the fields believed right, n A_t, [row, time]: b_t against g_t, both [row, time, field].
+
+    An unknown value (-1) matches nothing.
+    """
+    return count_true(belief == gold)
+
+
+def step_accuracy(recording: Trajectory, protocol: Protocol) -> Floats:
+    """Return the accuracy that belongs to the beliefs held at each time, [row, time].
+
+    The track whose fall is called collapse or drift. Under lagged pairing a belief is scored one step later,
+    so the track moves one step forward and its last time is left out.
+    """
+    return recording.accuracy[:, 1:] if protocol.pairing == "lagged" else recording.accuracy
+
+
+def at_end(track: npt.NDArray[np.generic], steps: Ints) -> npt.NDArray[np.generic]:
+    """Return each row's entry at its last time, [row], from [row, time]."""
+    return track[np.arange(len(steps)), steps]
+
+
+def mean_over_steps(track: Floats, steps: Ints) -> Floats:
+    """Return the mean over a row's executed steps, [row], from [row, step]; 0 where there are none.
+
+    The sum runs from left to right, so that its bits depend neither on block size nor on memory layout.
+    """
+    sums = np.cumsum(track, axis=1)
+    total = np.where(steps > 0, at_end(sums, np.maximum(steps, 1) - 1), 0.0)
+    return total / np.maximum(steps, 1)
+
+
+def repeated_probes(probe: npt.NDArray[np.integer], fields: int) -> Ints:
+    """Count probes of a field that the same episode had probed before, [row], from `probe` [row, step].
+
+    -1 stands for no probe.
+    """
+    fired = probe >= 0
+    distinct = np.zeros((len(probe), fields), dtype=bool)
+    rows, steps = np.nonzero(fired)
+    distinct[rows, probe[rows, steps]] = True
+    return fired.sum(axis=1) - distinct.sum(axis=1)
+
+
+def useful_probe_rate(useful: Ints, probes: Ints) -> Floats:
+    """Return each episode's share of useful probes (raw UPR), [row]; NaN where none was fired."""
+    return np.divide(useful, probes, out=np.full(len(probes), np.nan), where=probes > 0)
+
+
+# beliefs and confidence
+
+
+@dataclass(frozen=True)
+class Held:
+    """Beliefs beside the gold values that a protocol compares them with.
+
+    Attributes:
+        belief, gold: [row, time, field].
+        confidence: [row, time, field], percent.
+        counted: [row, time], whether the time belongs to the episode.
+    """
+
+    belief: Values
+    gold: Values
+    confidence: Reports
+    counted: Mask
+
+    @property
+    def wrong(self) -> Mask:
+        """Say which beliefs are wrong, [row, time, field]; an unknown one is."""
+        return self.counted[..., None] & (self.belief != self.gold)
+
+    def confident(self, threshold: int = CONFIDENT) -> Mask:
+        """Say which beliefs are held with confidence from `threshold` percent, [row, time, field].
+
+        An unknown value never is. Agents report no confidence in it, but for profiles with `single_report`:
+        they report full confidence for the whole table, empty places included. No belief stands there.
+        """
+        return self.counted[..., None] & (self.confidence >= threshold) & (self.belief != UNKNOWN)
+
+
+def held_beliefs(trajectory: Trajectory, protocol: Protocol) -> Held:
+    """Pair every belief with gold as the protocol's switch `pairing` says.
+
+    `same-step`: b_t with g_t at t = 0..T, after the agent's update. `lagged`: the belief before an action
+    with gold after that action and mutation, b_(t-1) with g_t at t = 1..T. T is the executed steps. The
+    other scoring switches (slots, encoding) do not act here: a belief is one field of the table.
+    """
+    belief, gold, confidence = trajectory.belief, trajectory.gold, trajectory.confidence
+    last = trajectory.steps
+    if protocol.pairing == "lagged":
+        belief, gold, confidence, last = belief[:, :-1], gold[:, 1:], confidence[:, :-1], last - 1
+    times = np.arange(belief.shape[1])
+    return Held(belief, gold, confidence, times[None, :] <= last[:, None])
+
+
+def confident_counts(
+    trajectory: Trajectory, protocol: Protocol, threshold: int = CONFIDENT
+) -> dict[str, Ints]:
+    """Count each episode's beliefs, the wrong, the confident, and those that are both, [row] each.
+
+    Args:
+        trajectory: a recording with reports.
+        protocol: whose pairing applies (`held_beliefs`).
+        threshold: percent, 0..100, from which a belief is confident.
+
+    Returns:
+        `confident confident_wrong wrong total`; canonical p_cw is the sum of `confident_wrong` over that of
+        `confident`.
+
+    Raises:
+        InputError: if the threshold is not in 0..100.
+    """
+    if not 0 <= threshold <= 100:
+        raise InputError(f"confidence threshold {threshold} is not in 0..100 percent")
+    held = held_beliefs(trajectory, protocol)
+    wrong, confident = held.wrong, held.confident(threshold)
+    return {
+        "confident": count_true(confident).sum(axis=1),
+        "confident_wrong": count_true(confident & wrong).sum(axis=1),
+        "wrong": count_true(wrong).sum(axis=1),
+        "total": held.counted.sum(axis=1) * held.belief.shape[2],
+    }
+
+
+def audit_counts(recording: Trajectory, protocol: Protocol, seeds: Ints) -> dict[str, Ints]:
+    """Count what the four estimators of the confident-wrong rate need, [row] each.
+
+    Args:
+        recording: a cell's episodes, with reports.
+        protocol: the cell's.
+        seeds: [row].
+
+    Returns:
+        The counts of `confident_counts`; `low_steps low_consistent`: executed task actions at A_t < .6, and
+        those before which the agent's self-check was consistent; `scan_beliefs scan_confident scan_wrong`:
+        beliefs held at A_t < .5, the confident ones, the wrong among these; `sample_confident
+        sample_wrong`: canonical counts on seeds that `SAMPLE` divides, 0 elsewhere; `wrong_known`: wrong
+        beliefs whose value was known.
+    """
+    held, counts = held_beliefs(recording, protocol), confident_counts(recording, protocol)
+    accuracy = step_accuracy(recording, protocol)
+    low = recording.acted & (accuracy[:, : recording.acted.shape[1]] < COLLAPSE)
+    scanned = (accuracy < SCAN)[..., None] & held.counted[..., None]
+    confident, known = held.confident(), held.belief != UNKNOWN
+    sampled = seeds % SAMPLE == 0
+    return counts | {
+        "low_steps": low.sum(axis=1),
+        "low_consistent": (low & consistent(recording.acted, recording.valid)).sum(axis=1),
+        "scan_beliefs": count_true(scanned & known).sum(axis=1),
+        "scan_confident": count_true(scanned & confident).sum(axis=1),
+        "scan_wrong": count_true(scanned & confident & held.wrong).sum(axis=1),
+        "sample_confident": np.where(sampled, counts["confident"], 0),
+        "sample_wrong": np.where(sampled, counts["confident_wrong"], 0),
+        "wrong_known": count_true(held.wrong & known).sum(axis=1),
+    }
+
+
+def consistent(acted: Mask, valid: Mask) -> Mask:
+    """Say before which steps the agent's self-check passes, [row, step].
+
+    The simulated agent reports low risk unless its last own task action was invalid (ours: the paper does
+    not say what its self-check asks); before its first action it reports low risk.
+    """
+    passes = np.ones(acted.shape, dtype=bool)
+    for t in range(1, acted.shape[1]):
+        passes[:, t] = np.where(acted[:, t - 1], valid[:, t - 1], passes[:, t - 1])
+    return passes
+
+
+def confidence_histogram(recording: Trajectory, protocol: Protocol) -> tuple[Ints, Ints]:
+    """Count right and wrong known beliefs by reported confidence, [row, percent] each."""
+    held = held_beliefs(recording, protocol)
+    used = held.counted[..., None] & (held.belief != UNKNOWN)
+    row = np.broadcast_to(np.arange(len(used))[:, None, None], used.shape)
+    place, shape = row * LEVELS + held.confidence.astype(np.int64), (len(used), LEVELS)
+    right, wrong = (
+        np.bincount(place[used & own], minlength=shape[0] * LEVELS).reshape(shape)
+        for own in (~held.wrong, held.wrong)
+    )
+    return right, wrong
+
+
+def reliability(right: Floats, wrong: Floats) -> dict[str, Floats]:
+    """Sort right and wrong beliefs, counts [..., percent], into ten bins of confidence, [..., bin] each.
+
+    Returns:
+        `count`, mean `confidence` (0..1) and share right `accuracy`; NaN where a bin is empty. The bins are
+        0-9, ..., 80-89 and 90-100 percent.
+    """
+    total = right + wrong
+    edges = np.arange(0, LEVELS - 1, LEVELS // BINS)
+    count, hits, sure = (
+        np.add.reduceat(part, edges, axis=-1) for part in (total, right, total * (np.arange(LEVELS) / 100))
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return {"count": count, "confidence": sure / count, "accuracy": hits / count}
+
+
+def expected_calibration_error(right: Floats, wrong: Floats) -> Floats:
+    """Return ECE, [...], of counts [..., percent]: gaps between confidence and share right, by bin size.
+
+    Source: Guo et al. (2017), equation 3, with ten bins of equal width.
+    """
+    bins = reliability(right, wrong)
+    gap = np.where(bins["count"] > 0, np.abs(bins["accuracy"] - bins["confidence"]), 0.0)
+    return (gap * bins["count"]).sum(axis=-1) / bins["count"].sum(axis=-1)
+
+
+def area_under_curve(right: Floats, wrong: Floats) -> Floats:
+    """Return the AUC of confidence as a sign of truth, [...], from counts [..., percent].
+
+    The chance that a right belief is reported with more confidence than a wrong one, ties counting half:
+    Mann and Whitney's U over the product of the two counts. .5 says nothing; NaN if one kind is absent.
+    """
+    below = np.cumsum(wrong, axis=-1) - 0.5 * wrong
+    pairs = right.sum(axis=-1) * wrong.sum(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(pairs > 0, (right * below).sum(axis=-1) / pairs, np.nan)
