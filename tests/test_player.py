@@ -37,7 +37,11 @@ SETTINGS = [
     Setting("graphnav", ("self-uncertainty", "yoked"), 8, protocol="observed", budget=3),
     Setting("graphnav", ("simple", "random"), 60, protocol="released", threshold=0.75),
 ]
+PAIRS = [
+    record_pair(setting) | {"group": setting.world, "label": f"seed {setting.seed}"} for setting in SETTINGS
+]
 TABLES = ("belief", "gold", "confidence", "staleness")
+each_pair = pytest.mark.parametrize(("setting", "pair"), list(zip(SETTINGS, PAIRS, strict=True)))
 
 
 def seeds(setting):
@@ -47,10 +51,10 @@ def seeds(setting):
 # --- what is recorded -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_the_player_shows_what_the_log_holds(setting):
+@each_pair
+def test_the_player_shows_what_the_log_holds(setting, pair):
     """Every table, decision and accuracy equals the step log of an independent run of the same cell."""
-    for cell, run in zip(setting.cells(), record_pair(setting)["runs"], strict=True):
+    for cell, run in zip(setting.cells(), pair["runs"], strict=True):
         log = encode_episodes(simulate(Task((Piece(0, cell, seeds(setting)),)), reports=True), seeds(setting))
         *lines, last = map(orjson.loads, log.splitlines())
         assert run["steps"] == len(lines)
@@ -67,9 +71,9 @@ def test_the_player_shows_what_the_log_holds(setting):
             assert run["used"][t] == sum(line["probe"] is not None for line in lines[:t])
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_terms_add_up_to_the_score_of_the_gate(setting):
-    for cell, run in zip(setting.cells(), record_pair(setting)["runs"], strict=True):
+@each_pair
+def test_terms_add_up_to_the_score_of_the_gate(setting, pair):
+    for cell, run in zip(setting.cells(), pair["runs"], strict=True):
         seen = witness(cell, seeds(setting))
         terms = {name: np.array(run[name]) for name in TERMS}
         for name in TERMS:
@@ -83,9 +87,9 @@ def test_terms_add_up_to_the_score_of_the_gate(setting):
         assert all(field < 0 or field in top for field, top in zip(run["probe"], run["top"], strict=True))
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_outcomes_follow_the_gate(setting):
-    for cell, run in zip(setting.cells(), record_pair(setting)["runs"], strict=True):
+@each_pair
+def test_outcomes_follow_the_gate(setting, pair):
+    for cell, run in zip(setting.cells(), pair["runs"], strict=True):
         score = simulate(Task((Piece(0, cell, seeds(setting)),)), reports=True).score[0]
         for t, outcome in enumerate(run["outcome"]):
             assert (outcome == "probe") == (run["probe"][t] >= 0) == bool(run["reply"][t])
@@ -111,10 +115,10 @@ def test_withheld_answers_are_told_as_withheld():
     assert shown
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_changes_by_the_world_are_those_of_gold(setting):
+@each_pair
+def test_changes_by_the_world_are_those_of_gold(setting, pair):
     """What the drawing flags is what gold did beyond the executed action."""
-    for cell, run in zip(setting.cells(), record_pair(setting)["runs"], strict=True):
+    for cell, run in zip(setting.cells(), pair["runs"], strict=True):
         seen = witness(cell, seeds(setting))
         for t, moved in enumerate(run["moved"]):
             assert moved == np.flatnonzero(seen.exogenous()[0, t]).tolist()
@@ -127,9 +131,8 @@ def test_changes_by_the_world_are_those_of_gold(setting):
 # --- two policies -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_up_to_where_they_part_both_sides_are_the_same(setting):
-    pair = record_pair(setting)
+@each_pair
+def test_up_to_where_they_part_both_sides_are_the_same(setting, pair):
     one, other = pair["runs"]
     step = pair["parts"]
     assert step is not None
@@ -240,10 +243,6 @@ def test_a_policy_of_ones_own_is_shown_with_its_own_score():
 
 
 # --- in a browser -----------------------------------------------------------------------------
-
-PAIRS = [
-    record_pair(setting) | {"group": setting.world, "label": f"seed {setting.seed}"} for setting in SETTINGS
-]
 
 
 def write_page(folder: Path, player: Player) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from envprobe_core.analyses.frontier import nondominated
 from envprobe_core.figures import (
@@ -24,7 +25,6 @@ from envprobe_core.figures import (
 from envprobe_core.lab.contest import DESIGN, HELD_OUT, title_of
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 OWN_STYLES = tuple(
@@ -45,7 +45,7 @@ def plot_plane(board: pd.DataFrame, name: str = "lab-plane") -> Drawing:
     """Draw accuracy against success: a row of panels a protocol, design and held-out below each other.
 
     Args:
-        board: from `boards.leaderboard`.
+        board: from `contest.leaderboard`.
         name: of the figure; one of its own on each page.
     """
     groups = list(board.groupby(["protocol", "set"], sort=False))
@@ -58,20 +58,7 @@ def plot_plane(board: pd.DataFrame, name: str = "lab-plane") -> Drawing:
         part.loc[able.index, "front"] = nondominated(able[["success", "accuracy"]].to_numpy())
         front = part[part["front"]].sort_values(["success", "accuracy"], ascending=[True, False])
         axes.plot(front["success"], front["accuracy"], color=GREY, lw=1.0, zorder=0)
-        for row in part.sort_values("own", kind="stable").itertuples():
-            style = style_of(row.policy, own)
-            axes.errorbar(
-                row.success,
-                row.accuracy,
-                xerr=[[row.success - row.success_low], [row.success_high - row.success]],
-                yerr=[[row.accuracy - row.accuracy_low], [row.accuracy_high - row.accuracy]],
-                **style.dot(
-                    markerfacecolor=style.colour if row.front else GROUND,
-                    elinewidth=1.1 if row.own else 0.5,
-                    markersize=OWN_SIZE if row.own else RIVAL_SIZE,
-                ),
-            )
-        _name_own(axes, part[part["own"]], "success", "accuracy")
+        _points(axes, part, "success", "accuracy", own, hollow=~part["front"])
         axes.set_title(f"{protocol}, {kind} seeds", loc="left")
         axes.set_ylabel("accuracy $A_H$")
         axes.grid()
@@ -91,7 +78,7 @@ def plot_transfer(board: pd.DataFrame, name: str = "lab-transfer") -> Drawing:
     """Draw each policy's gain over Simple on the design seeds against that on the held-out seeds.
 
     Args:
-        board: from `boards.leaderboard`, of a contest with held-out seeds.
+        board: from `contest.leaderboard`, of a contest with held-out seeds.
         name: of the figure; one of its own on each page.
     """
     own = _own(board)
@@ -100,32 +87,18 @@ def plot_transfer(board: pd.DataFrame, name: str = "lab-transfer") -> Drawing:
     told = []
     for axes, protocol in zip(panels[:, 0], protocols, strict=True):
         part = board[(board["protocol"] == protocol) & (board["policy"] != "simple")]
-        sides = part[part["set"] == DESIGN].merge(
-            part[part["set"] == HELD_OUT], on="policy", suffixes=("_design", "_held")
+        ends = ["minus_simple", "minus_simple_low", "minus_simple_high"]
+        sides = part.loc[part["set"] == DESIGN, ["policy", "own", *ends]]
+        held = (
+            part[part["set"] == HELD_OUT].set_index("policy")[ends].rename(columns=lambda end: f"held_{end}")
         )
-        x, y = sides["minus_simple_design"], sides["minus_simple_held"]
-        ends = np.array([min(x.min(), y.min()), max(x.max(), y.max())])
-        axes.plot(ends, ends, color=GREY, lw=1.0, zorder=0)
-        axes.axhline(0, color=GREY, lw=0.6, ls=(0, (3, 3)), zorder=0)
-        axes.axvline(0, color=GREY, lw=0.6, ls=(0, (3, 3)), zorder=0)
-        for row in sides.sort_values("own_design", kind="stable").itertuples():
-            axes.errorbar(
-                row.minus_simple_design,
-                row.minus_simple_held,
-                xerr=[
-                    [row.minus_simple_design - row.minus_simple_low_design],
-                    [row.minus_simple_high_design - row.minus_simple_design],
-                ],
-                yerr=[
-                    [row.minus_simple_held - row.minus_simple_low_held],
-                    [row.minus_simple_high_held - row.minus_simple_held],
-                ],
-                **style_of(row.policy, own).dot(
-                    elinewidth=1.1 if row.own_design else 0.5,
-                    markersize=OWN_SIZE if row.own_design else RIVAL_SIZE,
-                ),
-            )
-        _name_own(axes, sides[sides["own_design"]], "minus_simple_design", "minus_simple_held")
+        sides = sides.join(held, on="policy")
+        x, y = sides["minus_simple"], sides["held_minus_simple"]
+        corners = np.array([min(x.min(), y.min()), max(x.max(), y.max())])
+        axes.plot(corners, corners, color=GREY, lw=1.0, zorder=0)
+        for line in (axes.axhline, axes.axvline):
+            line(0, color=GREY, lw=0.6, ls=(0, (3, 3)), zorder=0)
+        _points(axes, sides, "minus_simple", "held_minus_simple", own)
         below = int((y < x).sum())
         told.append(f"{protocol}: {below} of {len(sides)} lie below the diagonal")
         axes.set_title(protocol, loc="left")
@@ -145,12 +118,27 @@ def _own(board: pd.DataFrame) -> list[str]:
     return sorted(set(board.loc[board["own"], "policy"]))
 
 
-def _name_own(axes: Axes, rows: pd.DataFrame, x: str, y: str) -> None:
-    """Write the names of a reader's policies, if they are few, beside their marks: left ones to the left."""
-    if len(rows) > len(OWN_STYLES):
+def _points(
+    axes: Axes, part: pd.DataFrame, x: str, y: str, own: list[str], hollow: pd.Series | None = None
+) -> None:
+    """Draw a mark with its intervals for each row, a reader's own large, last, and by name if few."""
+
+    def spread(row: pd.Series, column: str) -> list[list[float]]:
+        return [[row[column] - row[f"{column}_low"]], [row[f"{column}_high"] - row[column]]]
+
+    for index, row in part.sort_values("own", kind="stable").iterrows():
+        style = style_of(row["policy"], own)
+        look: dict[str, Any] = {"elinewidth": 0.5, "markersize": RIVAL_SIZE}
+        if row["own"]:
+            look = {"elinewidth": 1.1, "markersize": OWN_SIZE}
+        if hollow is not None:
+            look["markerfacecolor"] = GROUND if hollow[index] else style.colour
+        axes.errorbar(row[x], row[y], xerr=spread(row, x), yerr=spread(row, y), **style.dot(**look))
+    mine = part[part["own"]]
+    if len(mine) > len(OWN_STYLES):
         return
-    for place, row in enumerate(rows.sort_values(x).to_dict("records")):
-        left, above = place < len(rows) // 2, place % 2
+    for place, row in enumerate(mine.sort_values(x).to_dict("records")):
+        left, above = place < len(mine) // 2, place % 2
         shift = (-6 if left else 6, 7 if above else -15)  # points
         look = {"textcoords": "offset points", "fontsize": 8.5, "ha": "right" if left else "left"}
         axes.annotate(row["policy"], (row[x], row[y]), shift, **look)
@@ -170,5 +158,4 @@ def _legend(axes: Axes, policies: list[str], own: list[str]) -> None:
     if len(own) > len(named):
         label = f"{len(own)} policies of your own"
         marks.insert(0, Line2D([], [], ls="none", marker="h", color=INK, label=label))
-    figure = axes.get_figure()
-    figure.legend(handles=marks, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    axes.get_figure().legend(handles=marks, loc="outside lower center", ncols=3, frameon=False, fontsize=8)

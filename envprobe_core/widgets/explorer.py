@@ -12,8 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
-from envprobe_core.cells import Cell, find_profile, find_regime, parse_seeds
-from envprobe_core.claims.printed import printed_levels
+from envprobe_core.cells import find_profile, find_regime
 from envprobe_core.errors import InputError
 from envprobe_core.figures import (
     AMBER,
@@ -24,20 +23,17 @@ from envprobe_core.figures import (
     PURPLE,
     STRATA,
     VERMILLION,
-    WORLD_TITLES,
     Style,
-    policy_title,
 )
-from envprobe_core.markup import Html, Text, code, listed, number, numbered, percent
+from envprobe_core.markup import Text, code
 from envprobe_core.metrics import COLLAPSE
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy
-from envprobe_core.protocols import PROTOCOLS, parse_protocol
+from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.regimes import REGIMES, Regime
 from envprobe_core.statistics import RESAMPLES
 from envprobe_core.widgets.grid import POOL, THRESHOLDS
 from envprobe_core.widgets.host import Widget, packed
 from envprobe_core.widgets.live import Engine
-from envprobe_core.widgets.readings import Reading, pooled, take_readings
 from envprobe_core.worlds import WORLDS
 
 COMPARED = ("no-probe", "periodic", "simple", "placebo")
@@ -52,8 +48,6 @@ WITHOUT_SCRIPT = (
     "Here stands an interactive figure, which needs JavaScript. It draws accuracy against task success, "
     "accuracy over time, when probes fire, and useful probes, for any budget and threshold."
 )
-HIGH_THRESHOLD = 2.5
-SAME = 0.0005  # shares that differ by less are told as equal: half of the last digit shown
 
 
 class Explorer(Widget):
@@ -242,114 +236,15 @@ def printed_points() -> list[dict[str, Any]]:
 # --- what the page says ------------------------------------------------------------------------
 
 
-class Tries:
-    """Settings worth trying, each a link with what is read there.
+def link_to(setting: Mapping[str, Any]) -> str:
+    """Return the fragment that sets the explorer of the same page.
 
-    Every number and direction is computed, so the sentences stay true for any seeds, regime or agent.
+    Args:
+        setting: as a question to `live.Engine`: `world protocol policies budget threshold`.
     """
-
-    def __init__(self, regime: str, protocols: Sequence[str], profile: str, seeds: str) -> None:
-        """Keep what the settings have in common; arguments are those of `grid.load_grid`."""
-        self.regime, self.protocols, self.profile = find_regime(regime), protocols, find_profile(profile)
-        self.seeds = parse_seeds(seeds)
-        self.world = next(iter(WORLDS))
-
-    def read(
-        self, policy: str, protocol: str, budget: int, threshold: float = THRESHOLD, world: str = ""
-    ) -> Reading:
-        """Read one setting, without intervals worth the name."""
-        cell = Cell(
-            self.world, POLICIES[policy], self.regime, parse_protocol(protocol), self.profile, budget,
-            threshold if POLICIES[policy].has_threshold else None,
-        )  # fmt: skip
-        return take_readings([pooled(cell) if world == POOL else cell], self.seeds, resamples=2)[0]
-
-    def link(self, text: str, policies: Sequence[str], **setting: Any) -> str:
-        """Return a link that sets the explorer of the same page."""
-        said = {"world": self.world, "policies": ",".join(policies), "threshold": THRESHOLD, **setting}
-        fragment = "&".join(f"{name}={quote(str(value), safe=',')}" for name, value in said.items())
-        return f"[{text}](#{fragment})"
-
-    def tell(self) -> Html:
-        """Suggest four settings, and say what is found there."""
-        return numbered([self._budget(), self._threshold(), self._placebo(), self._oracle()])
-
-    def _budget(self) -> str:
-        protocol, usual, most = self.protocols[0], self.regime.budget, self.regime.horizon // 2
-        policies, changes = ("no-probe", "periodic", "simple"), []
-        for policy in policies[1:]:
-            first, last = (self.read(policy, protocol, budget) for budget in (0, most))
-            moved = [_moved(word, last[word][0] - first[word][0]) for word in ("accuracy", "success")]
-            changes.append(f"{policy_title(policy)} {listed(moved)}")
-        texts = {
-            0: "without a budget",
-            usual: f"the budget of the paper, B = {usual}",
-            most: f"to B = {most}",
-        }
-        none, paper, all_of_it = (
-            self.link(texts[budget], policies, protocol=protocol, budget=budget)
-            for budget in (0, usual, most)
-        )
-        return (
-            f"**What does a probe cost?** Start {none} in {WORLD_TITLES[self.world]} under `{protocol}`, "
-            f"pass {paper}, and go on {all_of_it}. From the first to the last, {listed(changes)}."
-        )
-
-    def _threshold(self) -> str:
-        protocol, budget, found, links = self.protocols[0], self.regime.budget, [], []
-        for threshold, text in ((THRESHOLD, "at the threshold of the paper"), (HIGH_THRESHOLD, "at 2.5")):
-            setting = {"protocol": protocol, "budget": budget, "threshold": threshold}
-            links.append(self.link(text, ("simple", "minus-d"), **setting))
-            reading = self.read("simple", **setting)
-            fired, rate = reading["useful"][1], reading["useful_rate"]
-            early = percent(sum(reading["fires"][:budget]) / fired) if fired else ""
-            told = f"{early} of its probes fall within the first {budget} steps" if fired else "it fires none"
-            useful = f", and a probing episode finds {percent(rate[0])} of them useful" if rate else ""
-            found.append(f"at threshold {threshold:g}, {told}{useful}")
-        return (
-            f"**When does {policy_title('simple')} probe?** In {WORLD_TITLES[self.world]} under "
-            f"`{protocol}`, watch the third plot {links[0]} and {links[1]}: {'; '.join(found)}."
-        )
-
-    def _placebo(self) -> str:
-        budget, found = self.regime.budget, []
-        for protocol in self.protocols:
-            simple, placebo = (self.read(policy, protocol, budget) for policy in ("simple", "placebo"))
-            gap = simple["accuracy"][0] - placebo["accuracy"][0]
-            ahead = policy_title("simple" if gap > 0 else "placebo")
-            told = (
-                "every number of the two is the same"
-                if simple == placebo
-                else f"their accuracies are {number(100 * abs(gap), 1)} points apart, with {ahead} ahead"
-                if abs(gap) >= SAME
-                else "their accuracies are the same, though not every number is"
-            )
-            policies = ("no-probe", "simple", "placebo")
-            link = self.link(f"under `{protocol}`", policies, protocol=protocol, budget=budget)
-            found.append(f"{link} {told}")
-        return (
-            f"**Is it information?** The placebo spends its steps as {policy_title('simple')} does and is "
-            f"told nothing. Compare the two in {WORLD_TITLES[self.world]}: {listed(found)}."
-        )
-
-    def _oracle(self) -> str:
-        setting = {"protocol": self.protocols[0], "budget": self.regime.budget, "world": POOL}
-        policies = ("no-probe", "simple", "oracle")
-        told = [
-            f"{policy_title(policy)} {number(self.read(policy, **setting)['accuracy'][0], 3)}"
-            for policy in policies
-        ]
-        return (
-            "**How much is there to win?** An oracle sees which beliefs are wrong and has the same budget. "
-            f"{self.link('In all three worlds together', policies, **setting)}, under `{self.protocols[0]}`, "
-            f"accuracy is: {listed(told)}."
-        )
-
-
-def _moved(word: str, change: float) -> str:
-    if abs(change) < SAME:
-        return f"keeps its {word}"
-    return f"{'gains' if change > 0 else 'loses'} {number(100 * abs(change), 1)} points of {word}"
+    said = {name: setting[name] for name in ("world", "protocol", "budget", "threshold")}
+    said["policies"] = ",".join(setting["policies"])
+    return "#" + "&".join(f"{name}={quote(str(value), safe=',')}" for name, value in said.items())
 
 
 def tell_grid(grid: Mapping[str, Any] | None) -> Text:

@@ -16,13 +16,16 @@ import html
 import json
 import os
 import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import anywidget
+import pandas as pd
 import traitlets
 
-from envprobe_core.reproduce.sections import ROOT
+from envprobe_core.markup import Html
+from envprobe_core.notebooks import ROOT
 
 FOLDER = Path(__file__).resolve().parent
 STYLES = ROOT / "book" / "assets"
@@ -58,6 +61,19 @@ def packed(value: Any) -> str:
 def in_jupyterlab() -> bool:
     """Say whether a Jupyter server started this kernel, where widgets are live, and no page is made of it."""
     return "JPY_SESSION_NAME" in os.environ
+
+
+def linked_table(lines: Sequence[Mapping[str, object]], name: str) -> Html:
+    """Show lines as a table with links into a widget of the same page; it scrolls where it is too wide.
+
+    Args:
+        lines: column -> cell, as HTML.
+        name: what the table is, for screen readers.
+    """
+    frame = pd.DataFrame(lines)
+    table = frame.to_html(index=False, escape=False, border=0)
+    region = f'<div style="overflow-x: auto" tabindex="0" role="region" aria-label="{html.escape(name)}">'
+    return Html(f"{region}{table}</div>", frame.to_string(index=False))
 
 
 class Widget(anywidget.AnyWidget):

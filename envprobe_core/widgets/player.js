@@ -251,7 +251,6 @@ function drawDoor(moment, door, number, { tall, left, top, wide }) {
 
 // Things where they are, and ghosts where they are believed to be; those in a room stand above each other.
 function drawThings(scene, moment, { wide, left, top }) {
-  const { run, t } = moment;
   const heights = new Array(scene.rooms).fill(0);
   const parts = [];
   const put = (thing, room, kind, state, asked, moved) => {
@@ -260,15 +259,19 @@ function drawThings(scene, moment, { wide, left, top }) {
     if (moved) parts.push(flash(x - 11, y - 6));
     if (asked) parts.push(...lens(x, y, 18));
   };
-  scene.things.forEach((thing, number) => {
-    const [is, held] = [run.gold[t][thing.location], run.belief[t][thing.location]];
-    const asked = moment.probed === thing.location;
-    const moved = moment.moved.includes(thing.location);
-    const aimed = moment.aim?.[0] === "thing" && moment.aim[1] === number ? "true player-aimed" : "true";
-    if (is < scene.rooms) put(thing, is, aimed, standing(run, t, thing.location), asked, moved);
-    if (held !== is && held >= 0 && held < scene.rooms) put(thing, held, "ghost", "right", false, false);
-  });
+  placeThings(scene, moment, scene.rooms, put);
   return parts;
+}
+
+// Puts each thing where it is, and a ghost where it is believed to be, into one of so many places.
+function placeThings(scene, { run, t, probed, moved, aim }, places, put) {
+  scene.things.forEach((thing, number) => {
+    const field = thing.location;
+    const [is, held] = [run.gold[t][field], run.belief[t][field]];
+    const kind = aim?.[0] === "thing" && aim[1] === number ? "true player-aimed" : "true";
+    if (is < places) put(thing, is, kind, standing(run, t, field), probed === field, moved.includes(field));
+    if (held !== is && held >= 0 && held < places) put(thing, held, "ghost", "right", false, false);
+  });
 }
 
 // What is in the agent's hand, and what it believes to be: the field "held" and the location "held".
@@ -372,7 +375,6 @@ function drawAgent(moment, spots) {
 }
 
 function drawKeys(scene, moment, spots) {
-  const { run, t } = moment;
   const used = new Array(spots.length).fill(0);
   const parts = [];
   const put = (thing, node, kind, state, asked, moved) => {
@@ -381,14 +383,7 @@ function drawKeys(scene, moment, spots) {
     if (moved) parts.push(flash(x - 18, y));
     if (asked) parts.push(...lens(x, y, 18));
   };
-  scene.things.forEach((thing, number) => {
-    const [is, held] = [run.gold[t][thing.location], run.belief[t][thing.location]];
-    const asked = moment.probed === thing.location;
-    const aimed = moment.aim?.[0] === "thing" && moment.aim[1] === number ? "true player-aimed" : "true";
-    const moved = moment.moved.includes(thing.location);
-    if (is < spots.length) put(thing, is, aimed, standing(run, t, thing.location), asked, moved);
-    if (held !== is && held >= 0 && held < spots.length) put(thing, held, "ghost", "right", false, false);
-  });
+  placeThings(scene, moment, spots.length, put);
   return parts;
 }
 
