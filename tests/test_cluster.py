@@ -143,8 +143,8 @@ def running(*given: object) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def stored(run: Path) -> int:
-    return len(list(run.glob("parts/*.json")))
+def stored(run: Path) -> list[Path]:
+    return list(run.glob("parts/[!.]*[0-9].parquet"))
 
 
 def marking() -> Callable[[Task], Columns]:
@@ -248,7 +248,7 @@ def test_workers_that_would_compute_something_else_are_refused(two_workers: Clus
         )
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
         assert words in done.stderr
-        assert stored(run) == 0
+        assert not stored(run)
         two_workers.remove(odd)
 
 
@@ -262,9 +262,9 @@ def test_a_worker_that_joins_later_is_refused_too() -> None:
 def test_a_killed_worker_loses_nothing(two_workers: Cluster, tmp_path: Path, local: dict[str, bytes]) -> None:
     run = tmp_path / "run"
     with running(*RUN, "--scheduler", two_workers.address, "--out", run) as process:
-        wait_for(lambda: stored(run) >= 2)
+        wait_for(lambda: len(stored(run)) >= 2)
         os.kill(two_workers.workers[0].pid, signal.SIGKILL)
-        kept = stored(run)
+        kept = len(stored(run))
         out, err = process.communicate(timeout=PATIENCE)
     assert kept < 12
     assert process.returncode == 0, err
@@ -282,18 +282,18 @@ def test_a_killed_scheduler_is_told_and_the_same_command_completes(
         lost.add_worker()
         lost.wait_for(1)
         with running(*command) as process:
-            wait_for(lambda: stored(run) >= 1)
+            wait_for(lambda: stored(run))
             os.kill(lost.scheduler.pid, signal.SIGKILL)
             out, err = process.communicate(timeout=PATIENCE)
         assert (process.returncode, out, err.count("\n")) == (1, "", 2)
         assert "was lost; what is finished is kept: give the command again" in err
-        kept = {path: path.stat().st_mtime_ns for path in run.glob("parts/*.json")}
+        kept = {path: path.stat().st_mtime_ns for path in stored(run)}
         assert 0 < len(kept) < 12
         lost.start()
         lost.add_worker()
         lost.wait_for(1)
         with running(*command) as process:
-            wait_for(lambda: stored(run) > len(kept))
+            wait_for(lambda: len(stored(run)) > len(kept))
             assert {path: path.stat().st_mtime_ns for path in kept} == kept
             _, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, err

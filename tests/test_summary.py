@@ -21,7 +21,6 @@ from envprobe_core.engine.running import record
 from envprobe_core.engine.scoring import DIGEST_KEY
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.metrics import right_fields
-from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS, RELEASED
 from envprobe_core.runs import summary, tables
 from envprobe_core.runs.folder import EPISODES, open_run
@@ -38,7 +37,6 @@ from envprobe_core.runs.summary import (
 )
 from envprobe_core.statistics import mean_interval, wilson
 from envprobe_core.sweep import run_cells
-from envprobe_core.worlds import WORLDS
 
 GRID = [
     make_cell(world, policy, protocol=PROTOCOLS[protocol])
@@ -96,21 +94,14 @@ def test_a_row_by_hand() -> None:
     assert row["onset_censored"] == 2
 
 
-def test_a_mean_without_events_is_none() -> None:
+def test_a_mean_without_events_is_none_and_one_episode_has_no_interval() -> None:
     never, nothing = np.full(4, np.nan), np.zeros(4, dtype=np.int64)
     part = columns(probes=nothing, useful=nothing, collapse_onset=never)
     (row,) = summarise([make_cell("tooldag", "no-probe")], [part])
-    assert row["useful_probe_rate"] is None
-    assert row["collapse_onset"] is None
-    assert row["onset_censored"] == 4
-    assert row["probes"] == 0
-
-
-def test_one_episode_has_no_interval() -> None:
+    assert (row["useful_probe_rate"], row["collapse_onset"]) == (None, None)
+    assert (row["onset_censored"], row["probes"]) == (4, 0)
     (row,) = summarise([make_cell("tooldag", "no-probe")], [columns(1)])
-    assert row["accuracy"] == 0.2
-    assert row["accuracy_low"] is None
-    assert row["accuracy_high"] is None
+    assert (row["accuracy"], row["accuracy_low"], row["accuracy_high"]) == (0.2, None, None)
     assert row["task_success_high"] < 1
 
 
@@ -211,23 +202,11 @@ def test_the_hash_is_the_same_in_two_processes(expected: list[str]) -> None:
     assert hashes(GRID, np.arange(40), batch_size=160, jobs=2) == expected
 
 
-def test_the_hash_tells_every_policy_and_world_apart() -> None:
-    grid = [make_cell(world, policy) for world in WORLDS for policy in POLICIES]
-    found = hashes(grid, np.arange(60))
-    assert len(set(found)) >= len(grid) - 3  # policies that act alike on some world may agree
-
-
 def test_the_total_covers_names_and_hashes() -> None:
     grid = GRID[:2]
     assert total_hash(grid, ["a", "b"]) != total_hash(grid, ["b", "a"])
     assert total_hash(grid, ["a", "b"]) != total_hash([GRID[0], GRID[3]], ["a", "b"])
     assert total_hash(grid, ["a", "b"]) == total_hash(list(grid), ["a", "b"])
-
-
-def test_under_released_a_placebo_equals_simple_bit_for_bit() -> None:
-    pair = [make_cell("tooldag", policy, protocol=RELEASED) for policy in ("simple", "placebo")]
-    simple, placebo = hashes(pair, np.arange(42, 82))
-    assert simple == placebo
 
 
 @given(st.lists(st.floats(-1e150, 1e150), min_size=1, max_size=40), st.data())
