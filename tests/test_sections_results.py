@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envprobe_core.analyses.frontier import nondominated
 from envprobe_core.cells import make_cell
 from envprobe_core.paper import inconsistencies
 from envprobe_core.protocols import RELEASED, parse_protocol
@@ -14,7 +13,6 @@ from envprobe_core.sections import (
     everywhere,
     normalized,
     paired,
-    pareto,
     report,
     sides,
     stability,
@@ -74,43 +72,6 @@ def test_an_episode_without_probes_has_no_probe_step():
     spent = paired.spending(frame, ["no-probe"], "procedural").iloc[0]
     assert spent["probes"] == 0
     assert np.isnan(spent["early"])
-
-
-# --- Pareto -----------------------------------------------------------------------------------
-
-
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12))
-def test_nondominated_points_are_those_that_no_point_beats(points):
-    array = np.array(points, dtype=float)
-    naive = [not any(a >= x and b >= y and (a, b) != (x, y) for a, b in points) for x, y in points]
-    assert nondominated(array).tolist() == naive
-    assert any(naive)
-    stacked = np.stack([array, array[::-1]])
-    assert nondominated(stacked).tolist() == [naive, naive[::-1]]
-
-
-def test_opposed_counts_trades():
-    points = np.array([[0.0, 3.0], [1.0, 2.0], [1.0, 1.0], [2.0, 4.0]])
-    assert pareto.opposed(points) == (2, 5)  # the pair with equal first coordinates trades nothing
-
-
-def test_frontiers_leave_oracles_out_and_name_who_beats():
-    frame = pareto.load_pareto("S1", "paper", "typical", SEEDS)
-    points = pareto.find_frontiers(frame, RESAMPLES)
-    assert points.loc[points["diagnostic"], "stability"].isna().all()
-    assert not points.loc[points["diagnostic"], "nondominated"].any()
-    rest = points[~points["diagnostic"]]
-    assert (rest["nondominated"] == (rest["beaten_by"] == "")).all()
-    assert rest["stability"].between(0, 1).all()
-    assert (points["success_low"] <= points["success"]).all()
-
-
-def test_the_paper_prints_three_points_of_one_frontier():
-    printed = pareto.printed_points().set_index("policy")
-    assert set(printed["stratum"]) == {"procedural"}
-    assert printed.loc["cd", ["success", "accuracy"]].tolist() == [15.9 / 100, 0.491]
-    assert printed.loc["simple", ["success", "accuracy"]].tolist() == [20.5 / 100, 0.431]
-    assert printed.loc["minus-u", ["success", "accuracy"]].tolist() == [8.2 / 100, 0.488]
 
 
 # --- useful probes ----------------------------------------------------------------------------

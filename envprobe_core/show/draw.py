@@ -218,8 +218,10 @@ def _points(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
     for row in own.to_dict("records"):
         name, style = row[how["series"]], _style(row[how["series"]])
         errors = {f"{axis}err": _error(row, value) for axis, value in (("x", x), ("y", y))}
-        hollow = {} if row.get("nondominated", True) else {"markerfacecolor": GROUND}
-        axes.errorbar(row[x], row[y], **errors, label=titled(name), **style.dot(elinewidth=0.8, **hollow))
+        face = {}
+        if "nondominated" in row:
+            face = {"markerfacecolor": style.colour if row["nondominated"] else GROUND}
+        axes.errorbar(row[x], row[y], **errors, label=titled(name), **style.dot(elinewidth=0.8, **face))
         if f"printed_{y}" in row:
             axes.plot(row[f"printed_{x}"], row[f"printed_{y}"], **PRINTED | {"color": style.colour})
         told.append(f"{titled(name)} {number(row[x], 2)}, {number(row[y], 2)}")
