@@ -47,6 +47,8 @@ PAGES = {
     "budget": "scoreboard",
     "collapse": "over-time",
     "drift": "over-time",
+    "ablation": "terms",
+    "ordering": "terms",
 }
 """The notebook that shows a section's claims, where its name is another."""
 DIFFERENCES = ("paired", "mcnemar", "equivalence", "contrast", "ordering", "dominance")

@@ -5,93 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from envprobe_core.claims.printed import PaperValue
+from envprobe_core.analyses.beside import as_printed as as_printed
 from envprobe_core.figures import policy_title
 from envprobe_core.markup import (
-    EMPTY,
-    MINUS,
     Table,
     Text,
-    bracket,
     code,
-    listed,
     number,
-    p_value,
     percent,
     signed,
 )
 from envprobe_core.plots import PRINTED
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.sections.paired import PRIMARY_REGIME, Comparison, printed
-from envprobe_core.tables import badge
+from envprobe_core.sections.paired import PRIMARY_REGIME
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
 PRINTED_POINT = {name: value for name, value in PRINTED.items() if name != "elinewidth"}  # no interval
-HEAD = (
-    "comparison", "source", "method", "reference", r"$\hat\Delta$", "95% interval", "adjusted", "$p$",
-    "ours − printed", "verdict",
-)  # fmt: skip
-
-
-def comparison_table(
-    numbers: pd.DataFrame,
-    comparisons: Sequence[Comparison],
-    columns: tuple[str, str, str, str],
-    label: str,
-    caption: str,
-    *,
-    level_digits: int = 3,
-) -> Table:
-    """Set the paper's row and ours under each protocol below each other.
-
-    Args:
-        numbers: from `paired.compare`, of these comparisons.
-        comparisons: the rows.
-        columns: where the paper prints method, reference, difference and p (columns of tables.csv).
-        label: the table's label.
-        caption: the table's caption.
-        level_digits: digits of the two levels.
-    """
-    rows = []
-    for comparison in comparisons:
-        part = numbers[numbers["claim"] == comparison.claim]
-        method, reference, difference, p = (
-            printed(comparison.source, comparison.row, column) for column in columns
-        )
-        title = f"{comparison.stratum}: {policy_title(comparison.arm)} − {policy_title(comparison.reference)}"
-        gap = EMPTY if difference is None else bracket(difference.low, difference.high)
-        theirs = (as_printed(method), as_printed(reference), as_printed(difference, sign=True), gap, EMPTY)
-        rows.append([f"**{title}**", "*printed*", *theirs, as_printed(p), EMPTY, EMPTY])
-        rows.extend(
-            [
-                f"n = {row.n}",
-                f"`{row.protocol}`",
-                number(row.method, level_digits),
-                number(row.reference, level_digits),
-                signed(row.estimate),
-                bracket(row.low, row.high),
-                bracket(row.low_adjusted, row.high_adjusted),
-                p_value(row.p),
-                signed(row.difference),
-                badge(row.verdict),
-            ]
-            for row in part.itertuples()
-        )
-    return Table(label, caption, HEAD, rows, "llrrrrrrrl")
-
-
-def as_printed(value: PaperValue | None, *, sign: bool = False) -> str:
-    """Write a number with the digits and the relation that the paper prints; none as a dash."""
-    if value is None:
-        return EMPTY
-    text = f"{abs(value.value):.{value.decimals}f}"
-    if value.column.endswith("_p"):
-        text = text.replace("0.", ".", 1)
-    mark = MINUS if value.value < 0 else "+" if sign and value.value > 0 else ""
-    return {"=": "", "<": "< ", ">": "> "}[value.relation] + mark + text
 
 
 def spending_table(spent: pd.DataFrame, label: str, caption: str) -> Table:
@@ -123,26 +55,6 @@ def moves(row: object) -> str:
     if row.high_adjusted < 0:  # type: ignore[attr-defined]
         return f"falls by {number(-estimate)}"
     return f"cannot be told from unchanged ({signed(estimate)})"
-
-
-def nearest(part: pd.DataFrame) -> str:
-    """Say which protocols land nearest to the number that the paper prints; empty where it prints none.
-
-    Protocols whose distances are written alike are named together.
-
-    Args:
-        part: rows of one comparison, with `protocol difference paper_value`.
-    """
-    known = part[part["paper_value"].notna()]
-    if not len(known):
-        return ""
-    printed = f" The paper prints {signed(known['paper_value'].iloc[0])}; "
-    apart = known["difference"].astype(float)
-    near = known[apart.abs().map(number) == number(apart.abs().min())]
-    off = listed(dict.fromkeys(near["difference"].map(signed)))
-    if len(known) == 1:
-        return f"{printed}`{near['protocol'].iloc[0]}` is {off} points off."
-    return f"{printed}nearest {'is' if len(near) == 1 else 'are'} {code(near['protocol'])}, {off} points off."
 
 
 def rows_from_top(axes: Axes, labels: Sequence[str]) -> None:

@@ -94,11 +94,15 @@ def _draw(plot: Any, frame: pd.DataFrame, name: str, y: str, **how: Any) -> Draw
         own = frame[frame[panels] == group] if panels else frame
         words = plot(panel, own, y, how)
         if panels:
-            panel.set_title(titled(group), loc="left")
+            panel.set_title(titled(group), loc="left", fontsize=9 if columns > 2 else 10)
         told.append(f"{titled(group)}: {words}" if panels else words)
     for panel in axes.flat[len(groups) :]:
         panel.set_visible(False)
     upright = plot in UPRIGHT
+    for first, *others in axes if not upright else ():
+        for panel in others:
+            if _names(panel) == _names(first):  # the rows of the panel to the left
+                panel.tick_params(labelleft=False)
     (figure.supylabel if upright else figure.supxlabel)(how["label"], fontsize=9.5)
     if upright:
         axes[-1, columns // 2].set_xlabel(how["across"])  # below a panel: a figure's label meets the legend
@@ -106,6 +110,10 @@ def _draw(plot: Any, frame: pd.DataFrame, name: str, y: str, **how: Any) -> Draw
         handles, labels = axes.flat[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=min(3, max(1, len(labels))))
     return Drawing(figure, name, f"{how['about'] or how['label']}. {'; '.join(told)}.")
+
+
+def _names(panel: Axes) -> list[str]:
+    return [label.get_text() for label in panel.get_yticklabels()]
 
 
 def titled(value: Any) -> str:
@@ -210,8 +218,10 @@ def _points(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
     for row in own.to_dict("records"):
         name, style = row[how["series"]], _style(row[how["series"]])
         errors = {f"{axis}err": _error(row, value) for axis, value in (("x", x), ("y", y))}
-        hollow = {} if row.get("nondominated", True) else {"markerfacecolor": GROUND}
-        axes.errorbar(row[x], row[y], **errors, label=titled(name), **style.dot(elinewidth=0.8, **hollow))
+        face = {}
+        if "nondominated" in row:
+            face = {"markerfacecolor": style.colour if row["nondominated"] else GROUND}
+        axes.errorbar(row[x], row[y], **errors, label=titled(name), **style.dot(elinewidth=0.8, **face))
         if f"printed_{y}" in row:
             axes.plot(row[f"printed_{x}"], row[f"printed_{y}"], **PRINTED | {"color": style.colour})
         told.append(f"{titled(name)} {number(row[x], 2)}, {number(row[y], 2)}")

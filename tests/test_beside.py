@@ -1,0 +1,68 @@
+"""The paper's rows and ours below them."""
+
+import pytest
+
+from envprobe_core import judge, run
+from envprobe_core.analyses.beside import as_printed, beside_paper, printed_at
+from envprobe_core.claims import find_claim, paper_value
+
+ACCURACY = ["method_accuracy", "reference_accuracy", "accuracy_difference_pct", "accuracy_p"]
+SUCCESS = ["method_success_pct", "reference_success_pct", "success_difference_pct", "success_mcnemar_p"]
+
+
+@pytest.fixture(scope="module")
+def episodes():
+    return run(policies="simple judge minus-u", regimes="S1", protocols="paper released", seeds="0:14")
+
+
+def test_pairs_are_joined_by_seed_and_judged_as_the_claim(episodes):
+    rows = {"ordering-judge": "spatial: judge vs simple"}
+    asked = {"regime": "S1", "resamples": 200}
+    shuffled = episodes.sample(frac=1, random_state=0)
+    found, again = (
+        beside_paper(frame, rows, "tab:ordering", ACCURACY, **asked).set_index("source").sort_index()
+        for frame in (episodes, shuffled)
+    )
+    assert found.equals(again)
+    spatial = episodes[(episodes["world"] != "tooldag") & (episodes["protocol"] == "paper")]
+    means = spatial.groupby("policy")["accuracy"].mean()
+    own = found.loc["`paper`"]
+    assert own["method"] == pytest.approx(means["judge"], rel=1e-12)
+    assert own["estimate"] == pytest.approx(100 * (means["judge"] - means["simple"]), rel=1e-9, abs=1e-9)
+    assert (own["n"], own["left_out"]) == (28, 0)
+    verdict = judge(episodes, list(rows), **asked).set_index("protocol").loc["paper"]
+    assert (own["verdict"], own["adjusted_low"]) == (verdict["verdict"], verdict["low_adjusted"])
+    printed = found.loc["*printed*"]
+    assert tuple(printed[["method", "base", "estimate", "p"]]) == ("0.339", "0.341", "+2.39", "–")
+    assert printed["difference"] is None
+
+
+def test_success_is_in_percent_with_the_seeds_of_one_side(episodes):
+    rows = {"main-minus-u-success": "procedural: minus-u vs simple"}
+    found = beside_paper(episodes, rows, "tab:ablation tab:main", SUCCESS, regime="S1", resamples=200)
+    tools = episodes[episodes["world"] == "tooldag"]
+    arrived = tools.pivot(index=["protocol", "seed"], columns="policy", values="success")
+    for row in found[~found["printed"]].itertuples():
+        own = arrived.loc[row.protocol]
+        assert row.method == pytest.approx(100 * own["minus-u"].mean())
+        assert row.only_arm == (own["minus-u"] & ~own["simple"]).sum()
+        assert row.only_base == (own["simple"] & ~own["minus-u"]).sum()
+    assert found.iloc[0]["method"] == "8.2"
+    assert found.iloc[0]["p"] == "< .001"  # of the first source, the other prints 0.0001
+
+
+@pytest.mark.parametrize("policy", ["c", "d", "s"])
+def test_claims_are_printed_where_the_page_looks(policy):
+    claim, row = find_claim(f"ablation-{policy}"), f"procedural: minus-{policy} vs simple"
+    assert claim.value == paper_value("tab:ablation", row, "accuracy_difference_pct").value
+    assert printed_at(["tab:ablation", "tab:main"], row, "success_mcnemar_p")
+
+
+def test_printed_numbers_keep_their_digits_and_relation():
+    value = paper_value("tab:ablation", "procedural: minus-d vs simple", "accuracy_difference_pct")
+    assert as_printed(value) == "−12.08"
+    p = paper_value("tab:g4_main", "procedural: simple vs random", "useful_probe_rate_p")
+    assert as_printed(p) == "> .99"
+    gain = paper_value("tab:ordering", "procedural: simple vs periodic", "accuracy_difference_pct")
+    assert as_printed(gain, sign=True) == "+11.76"
+    assert as_printed(None) == "–"
