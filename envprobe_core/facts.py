@@ -49,7 +49,10 @@ def when_probed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np
     return {name: np.where(some, column, np.nan) for name, column in steps.items()}
 
 
-@fact("probe_step", "early_probes", "unknown_probes", "wrong_probes")
+FOUND = ("probe_step", "early_probes", "unknown_probes", "wrong_probes")
+
+
+@fact(*FOUND)
 def what_probes_found(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
     """Find when each episode probed on average, and what it held about the probed fields."""
     return probe_timing(recording, np.full(len(seeds), cell.budget_in_force))
@@ -107,10 +110,13 @@ def how_sure(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.nd
     return {"sure_right": arrays(right), "sure_wrong": arrays(wrong)}
 
 
-PATTERN = ("stage1", "stage2", "stage3", "stage4", "stage5", "pattern")
+PATTERN = (
+    "stage1", "stage2", "stage3", "stage4", "stage5", "pattern", "pattern_step", "pattern_field",
+    "pattern_missed",
+)  # fmt: skip
 
 
-@fact(*PATTERN, "pattern_step", "pattern_field", "pattern_missed")
+@fact(*PATTERN)
 def what_failed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
     """Count the probes that meet the first conditions of the world's failure pattern, and all of them.
 
@@ -125,4 +131,4 @@ def what_failed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np
     full = np.flatnonzero(found.full)[::-1]  # the earliest is written last
     first[found.row[full]] = np.stack([found.step[full], found.field[full], found.missed[full]], axis=1)
     columns = np.column_stack([stages, counts[:, -1], first])
-    return dict(zip((*PATTERN, "pattern_step", "pattern_field", "pattern_missed"), columns.T, strict=True))
+    return dict(zip(PATTERN, columns.T, strict=True))

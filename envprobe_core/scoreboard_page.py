@@ -41,7 +41,13 @@ MEANINGS = {
     INPUT: "the agent's profile was fitted to this figure or to an arm of it, so that it tests nothing",
     NOT_TESTED: "these episodes cannot answer it; the table says why",
 }
-PAGES = {"main": "main-results", "set-up": "scoreboard", "budget": "scoreboard"}
+PAGES = {
+    "main": "main-results",
+    "set-up": "scoreboard",
+    "budget": "scoreboard",
+    "useful-probes": "what-probes-find",
+    "confident-wrong": "what-probes-find",
+}
 """The notebook that shows a section's claims, where its name is another."""
 DIFFERENCES = ("paired", "mcnemar", "equivalence", "contrast", "ordering", "dominance")
 SEVERAL = ("ordering", "dominance")

@@ -12,23 +12,20 @@ from envprobe_core.cells import make_cell
 from envprobe_core.claims import find_claim
 from envprobe_core.figures import policy_title
 from envprobe_core.markup import counted
-from envprobe_core.paper import inconsistencies, paper_value
+from envprobe_core.paper import paper_value
 from envprobe_core.protocols import RELEASED, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sections import (
     ablation,
     everywhere,
-    normalized,
     ordering,
     paired,
     pareto,
     report,
-    sides,
     stability,
     stress,
     switched,
     timed,
-    useful,
 )
 from envprobe_core.stats import mcnemar_exact
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
@@ -45,11 +42,6 @@ def ablations():
 @pytest.fixture(scope="module")
 def ladder():
     return ordering.load_ordering("S1", "observed", "typical", SEEDS)
-
-
-@pytest.fixture(scope="module")
-def probes():
-    return useful.load_useful("S1", "paper released", "typical", SEEDS)
 
 
 # --- episodes with probe timing ---------------------------------------------------------------
@@ -112,7 +104,7 @@ def test_comparisons_join_pairs_by_seed(ladder):
 
 
 def test_every_comparison_is_the_claim_it_names_and_printed_where_it_says():
-    for comparison in (*ordering.COMPARISONS, *ablation.ACCURACY, *ablation.SUCCESS, *useful.RAW):
+    for comparison in (*ordering.COMPARISONS, *ablation.ACCURACY, *ablation.SUCCESS):
         claim = find_claim(comparison.claim)
         assert (claim.arms, claim.references) == ((comparison.arm,), (comparison.reference,))
         assert set(claim.worlds) == set(comparison.worlds)
@@ -227,71 +219,6 @@ def test_the_paper_prints_three_points_of_one_frontier():
     assert printed.loc["minus-u", ["success", "accuracy"]].tolist() == [8.2 / 100, 0.488]
 
 
-# --- useful probes ----------------------------------------------------------------------------
-
-
-def test_raw_rates_rest_on_pairs_in_which_both_fired(probes):
-    numbers = useful.compare_raw(probes, RESAMPLES)
-    for row in numbers.itertuples():
-        part = probes[(probes["protocol"] == row.protocol) & probes["world"].isin(paired.GROUPS[row.stratum])]
-        wide = part.pivot(index=["world", "seed"], columns="policy", values=["useful", "probes"])
-        both = wide[(wide["probes"]["simple"] > 0) & (wide["probes"]["random"] > 0)]
-        rates = both["useful"] / both["probes"]
-        assert row.n == len(both)
-        assert row.method == pytest.approx(rates["simple"].mean(), abs=1e-12)
-        assert row.reference == pytest.approx(rates["random"].mean(), abs=1e-12)
-        assert row.floor_adjusted <= row.floor_raw <= row.method + 1e-12
-
-
-def test_normalized_rates_divide_by_the_budget(probes):
-    rates = normalized.load_normalized(probes, RESAMPLES)
-    assert rates["printed"].notna().all()
-    for row in rates.itertuples():
-        part = probes[
-            (probes["protocol"] == row.protocol)
-            & (probes["policy"] == row.policy)
-            & probes["world"].isin(paired.GROUPS[row.stratum])
-        ]
-        assert row.value == pytest.approx((part["useful"] / part["budget"]).mean(), abs=1e-12)
-
-
-def test_an_interval_implies_both_p_values():
-    one, two = sides.implied_p(1.959963984540054, 0.0, 2 * 1.959963984540054)
-    assert one == pytest.approx(0.025, abs=1e-12)
-    assert two == pytest.approx(0.05, abs=1e-12)
-    one, two = sides.implied_p(-1.959963984540054, -2 * 1.959963984540054, 0.0)
-    assert one == pytest.approx(0.975, abs=1e-12)
-    assert two == pytest.approx(0.05, abs=1e-12)
-
-
-def test_the_paper_mixes_sides():
-    found = sides.p_sides().set_index("row")["side"]
-    assert found["combined: simple vs random"] == "one-sided"
-    assert found["procedural: simple vs random"] == "one-sided"
-    assert found["procedural: minus-s vs simple"] == "two-sided"
-    assert found["spatial: simple vs random"] == "both"
-
-
-def test_readers_see_places_and_titles_not_labels():
-    numbers = sides.p_sides()
-    told = [
-        sides.show_sides(numbers).markdown(), sides.tell_sides(numbers).markdown,
-        ordering.tell_arithmetic().markdown,
-    ]  # fmt: skip
-    for text in told:
-        assert "tab:" not in text
-        assert "minus-s" not in text
-        assert " vs simple" not in text
-    assert "EnvProbe-Simple" in told[2]
-    assert "Table 2 prints" in told[2]
-
-
-def test_the_printed_lower_bound_is_held_against_the_loosest_of_the_bounds_shown():
-    found = inconsistencies()
-    why = found.loc[found["kind"] == "lower bound", "why"].iloc[0]
-    assert why.endswith(f"is {min(sides.printed_floors().values()):.3f}")
-
-
 # --- stress -----------------------------------------------------------------------------------
 
 
@@ -349,31 +276,15 @@ def test_words_of_direction_follow_the_interval():
     assert report.moves(row) == "cannot be told from unchanged (+2.00)"
 
 
-def test_printed_numbers_keep_their_digits_and_relation():
-    value = paper_value("tab:ablation", "procedural: minus-d vs simple", "accuracy_difference_pct")
-    assert report.as_printed(value) == "−12.08"
-    p = paper_value("tab:g4_main", "procedural: simple vs random", "useful_probe_rate_p")
-    assert report.as_printed(p) == "> .99"
-    gain = paper_value("tab:ordering", "procedural: simple vs periodic", "accuracy_difference_pct")
-    assert report.as_printed(gain, sign=True) == "+11.76"
-    assert report.as_printed(None) == "–"
-
-
-def test_pages_have_whole_tables_and_drawings(ablations, ladder, probes):
+def test_pages_have_whole_tables_and_drawings(ablations, ladder):
     accuracy = ablation.compare_accuracy(ablations, RESAMPLES)
     neighbours = ordering.compare_neighbours(ladder, RESAMPLES)
-    raw = useful.compare_raw(probes, RESAMPLES)
-    rates = normalized.load_normalized(probes, RESAMPLES)
     tables = (
         ablation.show_accuracy(accuracy),
         ablation.show_success(ablation.compare_success(ablations, RESAMPLES)),
         ablation.show_spending(ablations),
         ordering.show_neighbours(neighbours),
         ordering.show_spending(ladder),
-        useful.show_raw(raw),
-        useful.show_spending(probes, "spatial"),
-        normalized.show_normalized(rates),
-        sides.show_sides(sides.p_sides()),
     )
     assert len({table.label for table in tables}) == len(tables)
     for table in tables:
@@ -383,7 +294,6 @@ def test_pages_have_whole_tables_and_drawings(ablations, ladder, probes):
         ablation.plot_bars(ablations, RESAMPLES),
         ablation.plot_timing(ablations, RESAMPLES),
         ordering.plot_ladder(ladder, RESAMPLES),
-        normalized.plot_normalized(rates),
     )
     for drawing in drawings:
         assert drawing.svg().count("<svg") == 1

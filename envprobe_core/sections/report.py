@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from envprobe_core.analyses.printed_p import as_printed
 from envprobe_core.figures import policy_title
 from envprobe_core.markup import (
     EMPTY,
-    MINUS,
     Table,
     Text,
     bracket,
@@ -19,7 +19,6 @@ from envprobe_core.markup import (
     percent,
     signed,
 )
-from envprobe_core.paper import PaperValue
 from envprobe_core.plots import PRINTED
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.sections.paired import PRIMARY_REGIME, Comparison, printed
@@ -81,17 +80,6 @@ def comparison_table(
             for row in part.itertuples()
         )
     return Table(label, caption, HEAD, rows, "llrrrrrrrl")
-
-
-def as_printed(value: PaperValue | None, *, sign: bool = False) -> str:
-    """Write a number with the digits and the relation that the paper prints; none as a dash."""
-    if value is None:
-        return EMPTY
-    text = f"{abs(value.value):.{value.decimals}f}"
-    if value.column.endswith("_p"):
-        text = text.replace("0.", ".", 1)
-    mark = MINUS if value.value < 0 else "+" if sign and value.value > 0 else ""
-    return {"=": "", "<": "< ", ">": "> "}[value.relation] + mark + text
 
 
 def spending_table(spent: pd.DataFrame, label: str, caption: str) -> Table:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from envprobe_core.averages import mean_track
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.experiments import (
     DEFAULT_SEEDS,
     PROTOCOLS,
     Names,
     find_protocols,
-    mean_track,
     names,
     read_seeds,
     record,
