@@ -10,8 +10,10 @@ from envprobe_core import environments
 from envprobe_core.audit import audit_counts, confidence_histogram
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Trajectory
+from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.patterns import match
 from envprobe_core.plans import chain_length
+from envprobe_core.policies import TERMS
 from envprobe_core.sections.timed import probe_timing
 from envprobe_core.sweep import Seeds
 from envprobe_core.witness import witness
@@ -132,3 +134,31 @@ def what_failed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np
     first[found.row[full]] = np.stack([found.step[full], found.field[full], found.missed[full]], axis=1)
     columns = np.column_stack([stages, counts[:, -1], first])
     return dict(zip(PATTERN, columns.T, strict=True))
+
+
+@fact("helped_step")
+def when_a_probe_helped(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Find the first probe that corrects a wrong belief before an action that works; NaN without one."""
+    fields = np.maximum(recording.probe, 0)[..., None].astype(np.int64)
+    held = np.take_along_axis(recording.belief[:, :-1], fields, axis=2)[..., 0]
+    corrects = recording.useful & (held != UNKNOWN)
+    helped = corrects[:, :-1] & recording.acted[:, 1:] & recording.valid[:, 1:]
+    return {"helped_step": np.where(helped.any(axis=1), np.argmax(helped, axis=1), np.nan)}
+
+
+FIRED = ("fired_c", "fired_s", "fired_u", "fired_d", "structure_probes", "soon_probes")
+
+
+@fact(*FIRED)
+def what_was_it_fired_for(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Add up the terms of an episode's probed fields, and count probes.
+
+    `structure_probes` are those whose c + d alone reaches the threshold, `soon_probes` those of the first 2B
+    steps.
+    """
+    row, step = np.nonzero(recording.probe >= 0)
+    terms = witness(cell, seeds).terms[row, step, recording.probe[row, step]]
+    structure = terms[:, TERMS.index("c")] + terms[:, TERMS.index("d")] >= cell.threshold_in_force
+    columns = [*terms.T, structure, step < 2 * cell.budget_in_force]
+    counts = (np.bincount(row, own.astype(np.float64), len(seeds)) for own in columns)
+    return dict(zip(FIRED, counts, strict=True))

@@ -12,14 +12,10 @@ from strategies import cells, seeds
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.comparisons import claims_at
 from envprobe_core.engine.records import UNKNOWN
-from envprobe_core.errors import InputError
-from envprobe_core.policies import TERMS
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.sections import (
     collapse,
     drift,
-    score,
-    score_terms,
     trajectories,
 )
 from envprobe_core.storyboard import Storyboard
@@ -199,37 +195,6 @@ def test_timing_table_by_hand():
     assert row["total"] - row["n"] <= row["no_drift"] + row["no_action"]
 
 
-# ---------------------------------------------------------------- score
-
-
-def test_scores_by_hand():
-    table = score_terms.load_scores("S2", "paper", resamples=200, **SMALL)
-    seen = witness(make_cell("graphnav", "simple"), np.arange(25))
-    row, step = np.nonzero(seen.trajectory.probe >= 0)
-    terms = seen.terms[row, step, seen.trajectory.probe[row, step]]
-    own = table[table["world"] == "graphnav"].iloc[0]
-    np.testing.assert_allclose([own[t] for t in TERMS], terms.mean(axis=0))
-    assert own["structure"] == pytest.approx((terms[:, 0] + terms[:, 3] >= 1.5).mean())
-    assert own["useful"] == pytest.approx(seen.trajectory.useful.sum() / len(row))
-
-
-def test_an_episode_with_other_values():
-    seen = score.load_episode(
-        "graphnav tooldag", "random simple", 5, "S3", "released paper", "perfect", 1.0, 4
-    )
-    assert (seen.cell.world, seen.cell.policy.name, seen.cell.protocol.name) == (
-        "graphnav",
-        "random",
-        "released",
-    )
-    assert seen.cell.budget_in_force == 4
-    assert (seen.trajectory.probe >= 0).sum() <= 4
-    table = score.show_table(seen, 39)
-    assert len(table.rows) == seen.world.fields
-    with pytest.raises(InputError, match="unknown world"):
-        score.load_episode("maze")
-
-
 # ---------------------------------------------------------------- claims and text
 
 OTHER = {"regime": "S3", "protocols": "observed", "profile": "perfect", "seeds": "0:25"}
@@ -267,11 +232,6 @@ def test_texts_tables_and_figures_stand_on_any_setting(setting):
     told += [drift.tell_timing(timing), drift.tell_counts(timing), drift.tell_diagonal()]
     shown += [drift.show_timing(timing), drift.show_censored(frame)]
     drawn.append(drift.plot_onsets(frame))
-    scores = score_terms.load_scores(resamples=100, **setting)
-    told.append(score_terms.tell_scores(scores))
-    shown.append(score_terms.show_scores(scores))
-    seen = score.load_episode(**{k: v for k, v in setting.items() if k in ("regime", "profile")})
-    drawn.append(score.plot_episode(seen))
     for text in told:
         assert text.markdown
         assert "nan" not in text.markdown.lower()

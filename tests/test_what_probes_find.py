@@ -21,7 +21,7 @@ from envprobe_core.confidence import confident_counts
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.engine.running import record
 from envprobe_core.experiments import PAPER_POLICIES
-from envprobe_core.facts import PATTERN, SURE
+from envprobe_core.facts import FIRED, PATTERN, SURE
 from envprobe_core.patterns import Matches, match
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol
@@ -280,6 +280,35 @@ def test_the_facts_of_a_pattern_are_its_first_match(episodes):
         assert seen.trajectory.probe[0, int(row["pattern_step"])] == row["pattern_field"]
     stages = episodes[["probes", *PATTERN[:4]]].to_numpy()
     assert (np.diff(stages, axis=1) <= 0).all()
+
+
+# --- one episode ------------------------------------------------------------------------------
+
+
+def test_what_probes_were_fired_for():
+    frame = run("graphnav", "simple", protocols="paper", seeds="0:25", facts=FIRED)
+    seen = witness(make_cell("graphnav", "simple"), np.arange(25))
+    row, step = np.nonzero(seen.trajectory.probe >= 0)
+    terms = seen.terms[row, step, seen.trajectory.probe[row, step]]
+    sums = frame[list(FIRED)].sum()
+    np.testing.assert_allclose(sums[[f"fired_{term}" for term in TERMS]], terms.sum(axis=0))
+    assert sums["structure_probes"] == (terms[:, 0] + terms[:, 3] >= 1.5).sum()
+    assert sums["soon_probes"] == (step < 14).sum()
+
+
+def test_a_helping_probe_corrects_a_belief_and_the_next_action_works():
+    frame = run("objectstate", "simple", protocols="paper", seeds="0:20", facts="helped_step")
+    assert frame["helped_step"].notna().any()
+    for row in frame.itertuples():
+        episode = play("objectstate", "simple", row.seed)
+        found = [
+            t
+            for t, view in episode.groupby("t")
+            for probed in [view[view["probe"]]]
+            if (probed["belief"].ne(probed["gold"]) & probed["belief"].ne(UNKNOWN)).any()
+            and (episode["t"].eq(t + 1) & episode["acted"] & episode["valid"]).any()
+        ]
+        np.testing.assert_equal(row.helped_step, found[0] if found else np.nan)
 
 
 # --- episodes in words ------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from envprobe_core.policies import TERMS
@@ -29,7 +31,7 @@ def describe_steps(
     Returns:
         One row a step: `step` (or first and last of those folded), `right` (share of beliefs), `best` and
         `rho` (the highest score and its field), `deed`, and `moved`: the fields whose truth is another one
-        step later.
+        step later (of folded steps, how many `changes`).
     """
     rules = parse_protocol(protocol)
     built = make_world(world, REGIMES[regime], rules)
@@ -52,14 +54,15 @@ def describe_steps(
                 "best": rows["field"][best],
                 "rho": float(rows.loc[best, list(TERMS)].sum()),
                 "deed": _deed(rows, built, truth) + (untold if rows["probe"].any() else ""),
+                "changes": len(moved),
                 "moved": "; ".join(moved),
             }
         )
-    folded: list[dict[str, object]] = []
+    folded: list[dict[str, Any]] = []
     for row in told:
         if fold and folded and row["deed"] == folded[-1]["deed"] == WAITS:
-            both = filter(None, (folded[-1]["moved"], row["moved"]))
-            folded[-1] |= {"last": row["last"], "moved": "; ".join(map(str, both))}
+            folded[-1] |= {"last": row["last"], "changes": folded[-1]["changes"] + row["changes"]}
+            folded[-1]["moved"] = f"{folded[-1]['changes']} changes"
         else:
             folded.append(row)
     frame = pd.DataFrame(folded)

@@ -20,7 +20,7 @@ from envprobe_core.player.recording import OUTCOMES
 from envprobe_core.policies import POLICIES, Policy
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.regimes import REGIMES
-from envprobe_core.sections.score import TERM_COLOURS
+from envprobe_core.show.episode import TERM_COLOURS
 from envprobe_core.widgets.host import Widget
 
 
