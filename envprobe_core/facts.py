@@ -10,11 +10,10 @@ from envprobe_core import environments
 from envprobe_core.audit import audit_counts, confidence_histogram
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Trajectory
-from envprobe_core.engine.records import NO_ACTION
-from envprobe_core.instances import act, instances, states_of, succeeded
+from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.patterns import match
-from envprobe_core.plans import chain_length, plan_length
-from envprobe_core.policies.rules import SELF_UNCERTAINTY_ALPHA
+from envprobe_core.plans import chain_length
+from envprobe_core.policies import TERMS
 from envprobe_core.sections.timed import probe_timing
 from envprobe_core.sweep import Seeds
 from envprobe_core.witness import witness
@@ -52,14 +51,10 @@ def when_probed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np
     return {name: np.where(some, column, np.nan) for name, column in steps.items()}
 
 
-@fact("track")
-def accuracy_over_time(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Keep the accuracy that the protocol watches, an array [time] an episode; NaN where it is not scored."""
-    tracks = (track.copy() for track in recording.accuracy)  # not views that keep the whole block
-    return {"track": np.fromiter(tracks, dtype=object, count=len(seeds))}
+FOUND = ("probe_step", "early_probes", "unknown_probes", "wrong_probes")
 
 
-@fact("probe_step", "early_probes", "unknown_probes", "wrong_probes")
+@fact(*FOUND)
 def what_probes_found(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
     """Find when each episode probed on average, and what it held about the probed fields."""
     return probe_timing(recording, np.full(len(seeds), cell.budget_in_force))
@@ -117,10 +112,13 @@ def how_sure(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.nd
     return {"sure_right": arrays(right), "sure_wrong": arrays(wrong)}
 
 
-PATTERN = ("stage1", "stage2", "stage3", "stage4", "stage5", "pattern")
+PATTERN = (
+    "stage1", "stage2", "stage3", "stage4", "stage5", "pattern", "pattern_step", "pattern_field",
+    "pattern_missed",
+)  # fmt: skip
 
 
-@fact(*PATTERN, "pattern_step", "pattern_field", "pattern_missed")
+@fact(*PATTERN)
 def what_failed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
     """Count the probes that meet the first conditions of the world's failure pattern, and all of them.
 
@@ -135,31 +133,32 @@ def what_failed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np
     full = np.flatnonzero(found.full)[::-1]  # the earliest is written last
     first[found.row[full]] = np.stack([found.step[full], found.field[full], found.missed[full]], axis=1)
     columns = np.column_stack([stages, counts[:, -1], first])
-    return dict(zip((*PATTERN, "pattern_step", "pattern_field", "pattern_missed"), columns.T, strict=True))
+    return dict(zip(PATTERN, columns.T, strict=True))
 
 
-@fact("effective")
-def effective_actions(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Count the valid actions that shorten the shortest plan of the true world by one, before success."""
-    world = make_world(cell.world, cell.regime, cell.protocol)
-    instance = instances(world, seeds)
-    before = states_of(world, recording.gold[:, :-1], recording.place[:, :-1])
-    after, _ = act(world, instance, before, np.where(recording.valid, recording.action, NO_ACTION))
-    shorter = plan_length(world, instance, before) - 1 == plan_length(world, instance, after)
-    reached = np.logical_or.accumulate(succeeded(world, instance, before), axis=1)
-    return {"effective": (recording.valid & shorter & ~reached).sum(axis=1)}
+@fact("helped_step")
+def when_a_probe_helped(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Find the first probe that corrects a wrong belief before an action that works; NaN without one."""
+    fields = np.maximum(recording.probe, 0)[..., None].astype(np.int64)
+    held = np.take_along_axis(recording.belief[:, :-1], fields, axis=2)[..., 0]
+    corrects = recording.useful & (held != UNKNOWN)
+    helped = corrects[:, :-1] & recording.acted[:, 1:] & recording.valid[:, 1:]
+    return {"helped_step": np.where(helped.any(axis=1), np.argmax(helped, axis=1), np.nan)}
 
 
-@fact("wrong", "confident", "confident_wrong", "reached")
-def what_was_believed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Count beliefs over all steps: wrong, held with at least alpha confidence, both; wrong and probed."""
-    steps = recording.probe.shape[1]
-    lived = np.arange(steps)[None, :] < recording.steps[:, None]
-    wrong = (recording.belief[:, :steps] != recording.gold[:, :steps]) & lived[:, :, None]
-    confident = (recording.confidence[:, :steps] >= SELF_UNCERTAINTY_ALPHA) & lived[:, :, None]
-    return {
-        "wrong": wrong.sum(axis=(1, 2)),
-        "confident": confident.sum(axis=(1, 2)),
-        "confident_wrong": (wrong & confident).sum(axis=(1, 2)),
-        "reached": (recording.useful & lived).sum(axis=1),
-    }
+FIRED = ("fired_c", "fired_s", "fired_u", "fired_d", "structure_probes", "soon_probes")
+
+
+@fact(*FIRED)
+def what_was_it_fired_for(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Add up the terms of an episode's probed fields, and count probes.
+
+    `structure_probes` are those whose c + d alone reaches the threshold, `soon_probes` those of the first 2B
+    steps.
+    """
+    row, step = np.nonzero(recording.probe >= 0)
+    terms = witness(cell, seeds).terms[row, step, recording.probe[row, step]]
+    structure = terms[:, TERMS.index("c")] + terms[:, TERMS.index("d")] >= cell.threshold_in_force
+    columns = [*terms.T, structure, step < 2 * cell.budget_in_force]
+    counts = (np.bincount(row, own.astype(np.float64), len(seeds)) for own in columns)
+    return dict(zip(FIRED, counts, strict=True))

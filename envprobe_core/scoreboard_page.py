@@ -45,10 +45,8 @@ PAGES = {
     "main": "main-results",
     "set-up": "scoreboard",
     "budget": "scoreboard",
-    "collapse": "over-time",
-    "drift": "over-time",
-    "ablation": "terms",
-    "ordering": "terms",
+    "useful-probes": "what-probes-find",
+    "confident-wrong": "what-probes-find",
 }
 """The notebook that shows a section's claims, where its name is another."""
 DIFFERENCES = ("paired", "mcnemar", "equivalence", "contrast", "ordering", "dominance")

@@ -1,8 +1,4 @@
-"""The tables of the section on environments, and those that several sections show.
-
-Each `show_*` takes the section's frame and returns a `markup.Table`; `main_tables` has those of the main
-results. Labels are fixed, so that text may refer to a table whatever the parameters.
-"""
+"""What tables of several sections share: verdicts as badges, an agent's habits, the ledger of claims."""
 
 from __future__ import annotations
 
@@ -62,23 +58,6 @@ def describe_profile(profile: str) -> tuple[pd.DataFrame, str]:
         text = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
         rows.append((name, percent(value) if rate else text, meaning))
     return pd.DataFrame(rows, columns=["habit", "value", "meaning"]), found.assumption
-
-
-def show_profile(profile: str, label: str = "tab-profile") -> Table:
-    """Show the assumptions of an agent profile.
-
-    Args:
-        profile: its name.
-        label: the table's label, one of its own on each page.
-    """
-    habits = find_profile(profile)
-    rows = []
-    for name, (meaning, rate) in HABITS.items():
-        value = getattr(habits, name)
-        text = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-        rows.append([f"`{name}`", percent(value) if rate else text, meaning])
-    caption = f"The simulated agent of this page: profile `{profile}`. {habits.assumption}"
-    return Table(label, caption, ("habit", "value", "meaning"), rows, "lrl")
 
 
 def show_ledger(verdicts: pd.DataFrame, label: str, caption: str) -> Table:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,24 +10,18 @@ from envprobe_core.verdicts import evaluate_all
 from hypothesis import given, settings
 from strategies import cells, seeds
 
-from envprobe_core import patterns
 from envprobe_core.cells import Cell, make_cell
-from envprobe_core.claims.judge import NOT_TESTED, judge
+from envprobe_core.comparisons import claims_at
 from envprobe_core.engine.records import UNKNOWN
-from envprobe_core.errors import InputError
-from envprobe_core.markup import Text
-from envprobe_core.patterns import Matches, match
-from envprobe_core.policies import TERMS
+from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.sections import (
-    confident,
-    failures,
-    reliability,
-    remedy,
-    score,
-    score_terms,
+    collapse,
+    drift,
+    trajectories,
 )
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
 from envprobe_core.timeline import action_name, goal_times, rho, tell, word
+from envprobe_core.verdicts import NOT_TESTED, evaluate_all
 from envprobe_core.witness import witness
 
 SMALL = {"seeds": "0:25"}
@@ -122,172 +115,70 @@ def test_the_watched_track_collapses_where_the_episode_table_says(cell, own):
         np.testing.assert_equal(onset, low[0] if low else np.nan)
 
 
-# ---------------------------------------------------------------- confidence
+def test_trajectories_equal_the_mean_of_each_cell():
+    curves = trajectories.load_trajectories("simple random", "S2", "released", resamples=200, **SMALL)
+    for world in ("tooldag", "graphnav"):
+        for policy in ("simple", "random"):
+            cell = make_cell(world, policy, protocol=PROTOCOLS["released"])
+            track = recorded(cell, np.arange(25)).accuracy
+            own = curves[(curves["world"] == world) & (curves["policy"] == policy)]
+            running = (~np.isnan(track)).sum(axis=0)
+            np.testing.assert_array_equal(own["running"], running)
+            shown = running >= 10
+            np.testing.assert_allclose(own["accuracy"][shown], np.nanmean(track[:, shown], axis=0))
+            assert own["accuracy"][~shown].isna().all()
+            assert (own["low"][shown] <= own["accuracy"][shown]).all()
 
 
-def test_estimators_and_conditionals_by_hand():
-    data = confident.load_confidence("S2", "released paper", **SMALL)
-    frame = data.frame
-    assert list(dict.fromkeys(frame["protocol"])) == ["released", "paper"]
-    table = confident.estimators(data, 200).set_index(["estimator", "protocol"])
-    part = frame[frame["protocol"] == "paper"]
-    rate = part["confident_wrong"].sum() / part["confident"].sum()
-    assert table.loc[("canonical", "paper"), "rate"] == pytest.approx(rate)
-    idle = part[part["policy"] == "no-probe"]
-    assert table.loc[("self-check", "paper"), "events"] == idle["low_steps"].sum()
-    worth = reliability.conditionals(data, 200).set_index(["protocol", "quantity"])
-    given_wrong = part["confident_wrong"].sum() / part["wrong"].sum()
-    assert worth.loc[("paper", "confident given wrong"), "rate"] == pytest.approx(given_wrong)
-    auc = worth.loc[("paper", "AUC")]
-    assert auc["low"] <= auc["rate"] <= auc["high"]
-    assert data.right["paper"].sum() + data.wrong["paper"].sum() == (
-        part["total"].sum() - (part["wrong"].sum() - part["wrong_known"].sum())
-    )
+def test_delays_by_hand():
+    frame = collapse.load_onsets("simple", "S2", "paper released", **SMALL)
+    table = collapse.delays(frame, 300).set_index("protocol")
+    for protocol in ("paper", "released"):
+        part = frame[(frame["protocol"] == protocol) & (frame["world"] == "tooldag")]
+        onset = part.pivot(index="seed", columns="policy", values="collapse_onset")
+        both = onset[["simple", "periodic"]].dropna()
+        assert table.loc[protocol, "left_out"] == 25 - len(both)
+        late = onset.fillna(31.0)
+        whole = (late["simple"] - late["periodic"]).mean()
+        assert table.loc[protocol, "all_mean"] == pytest.approx(whole)
+    printed = collapse.show_delays(table.reset_index()).rows[-1]
+    assert tuple(printed[1:4]) == ("1.68", "7.48", "+5.80")
+    assert table.loc["released", "as_placebo"] == 25  # answers are withheld: the placebo is Simple itself
 
 
-# ---------------------------------------------------------------- failure patterns
+def test_a_collapse_at_the_first_step_on_both_sides_is_told_as_such():
+    frame = collapse.load_onsets("simple", "S2", "paper", **SMALL)
+    told = collapse.tell_delays(collapse.delays(frame.assign(collapse_onset=0.0), 100)).markdown
+    assert "both collapse at step 0 in every pair" in told
+    assert "neither clearly" not in told
 
 
-def naive_procedural(seen, row, t):
-    """The procedural pattern, condition by condition, for one probe."""
-    r, n = seen.trajectory, seen.world.rules.tools
-    needs, field = seen.instance[row].task.needs, int(r.probe[row, t])
-    u, c = (seen.terms[row, t, field, TERMS.index(name)] for name in "uc")
-
-    def blockers(time):
-        call = int(r.action[row, time])
-        if call < 0:
-            return set()
-        tools = {p for p in range(n) if int(needs[call]) >> p & 1}
-        return {p for p in tools if r.gold[row, time, p] == 0 and r.belief[row, time, p] != 0}
-
-    standing = blockers(t) - {field if field < n else -1}
-    later = next((k for k in range(t + 1, int(r.steps[row])) if r.acted[row, k]), None)
-    failed = later is not None and not r.valid[row, later] and bool(standing & blockers(later))
-    done = r.gold[row, : t + 1, seen.world.fields - 1].any()
-    conditions = [
-        u >= 0.3 and c < 0.5, bool(standing), failed, bool(r.useful[row, t]),
-        not done and not r.success[row],
-    ]  # fmt: skip
-    return np.logical_and.accumulate(conditions)
+def test_onsets_count_the_censored():
+    frame = collapse.load_onsets("simple", "S2", "paper", **SMALL)
+    table = collapse.onsets(frame, 200)
+    part = frame[(frame["world"] == "tooldag") & (frame["policy"] == "simple")]
+    row = table[(table["world"] == "tooldag") & (table["policy"] == "simple")].iloc[0]
+    assert row["censored"] == part["collapse_onset"].isna().sum()
+    assert row["mean"] == pytest.approx(part["collapse_onset"].mean())
 
 
-def naive_spatial(seen, row, t):
-    """The spatial pattern, condition by condition, for one probe."""
-    r, field = seen.trajectory, int(seen.trajectory.probe[row, t])
-    reported = min(int(r.staleness[row, t, field]), t)
-    window = r.gold[row, t - reported : t + 1, field]
-    after, stale = seen.after_action()[row], False
-    for place, name in enumerate(seen.world.field_names):
-        held, truth = int(r.belief[row, t, place]), r.gold[row, : t + 2, place]
-        if not name.startswith("location") or place == field or held in (UNKNOWN, int(truth[t])):
-            continue
-        changes = [k for k in range(1, t + 1) if truth[k] != truth[k - 1]]
-        drifted = bool(changes) and after[changes[-1] - 1, place] != truth[changes[-1]]
-        still = r.belief[row, t + 1, place] != truth[t + 1]
-        stale |= drifted and still and held in truth[:t].tolist()
-    conditions = [
-        seen.terms[row, t, field, TERMS.index("s")] >= 0.5, len(set(window.tolist())) == 1,
-        not r.useful[row, t], stale,
-    ]  # fmt: skip
-    return np.logical_and.accumulate(conditions)
+# ---------------------------------------------------------------- drift
 
 
-@few
-@given(cells(("simple", "random", "self-uncertainty", "periodic", "cd")), seeds)
-def test_patterns_equal_their_definitions(cell, own):
-    seen = witness(cell, own)
-    found = match(seen)
-    naive = naive_procedural if cell.world == "tooldag" else naive_spatial
-    assert len(found.row) == (seen.trajectory.probe >= 0).sum()
-    for row, step, stage in zip(found.row, found.step, found.stage, strict=True):
-        np.testing.assert_array_equal(stage, naive(seen, int(row), int(step)))
-
-
-def test_each_pattern_occurs_and_the_naive_twin_agrees_there():
-    frame = failures.load_failures("self-uncertainty", "S2", "paper", seeds="0:60")
-    hits = frame[frame["full"] > 0]
-    assert {"tooldag", "objectstate", "graphnav"} == set(hits["world"])
-    for world, naive in (("tooldag", naive_procedural), ("graphnav", naive_spatial)):
-        hit = hits[hits["world"] == world].iloc[0]
-        seen = witness(make_cell(world, "self-uncertainty"), np.array([hit["seed"]]))
-        assert naive(seen, 0, int(hit["step"])).all()
-
-
-def test_matches_count_by_episode_and_find_the_first():
-    stage = np.array([[True, True], [True, False], [True, True]])
-    found = Matches(*(np.array(x) for x in ([0, 2, 2], [4, 1, 3], [5, 6, 7], [1, 2, 3])), stage)
-    np.testing.assert_array_equal(found.episodes(3), [[1, 1], [0, 0], [2, 1]])
-    assert found.first() == (0, 4, 5, 1)
-    assert replace(found, stage=np.zeros((3, 2), dtype=bool)).first() is None
-
-
-def test_the_oracle_never_shows_the_spatial_pattern():
-    frame = failures.load_failures("oracle", "S2", "paper observed", **SMALL)
-    assert not frame[frame["world"] != "tooldag"]["full"].any()
-
-
-def test_the_played_episode_is_the_first_by_the_stated_rule():
-    frame = failures.load_failures("periodic simple", "S2", "observed paper", **SMALL)
-    find = failures.find_first(frame, "spatial")
-    rows = frame[(frame["world"] == find.world) & (frame["policy"] == find.policy)]
-    rows = rows[(rows["protocol"] == find.protocol) & (rows["full"] > 0)]
-    assert (find.protocol, find.policy) == ("observed", "periodic")
-    assert find.seed == rows["seed"].min()
-    state = failures.play(find, "one").state
-    assert state["start"] == find.step
-    assert state["pairs"][0]["seed"] == find.seed
-    assert "confirms" in state["pairs"][0]["runs"][0]["reply"][find.step]
-
-
-def test_no_match_is_said():
-    frame = failures.load_failures("cd simple", "S2", "paper", **SMALL)
-    assert failures.find_first(frame, "procedural") is None
-    assert isinstance(failures.play(None, "none"), Text)
-    assert "No episode matches" in failures.tell_choice(frame, "procedural").markdown
-
-
-def test_shares_are_wilson_shares_of_episodes():
-    frame = failures.load_failures("simple", "S2", "paper", **SMALL)
-    table = failures.shares(frame)
-    assert (table["episodes"] == 25).all()
-    assert (table["low"] <= table["share"]).all()
-    assert (table["share"] <= table["high"]).all()
-    own = frame[frame["world"] == "objectstate"]
-    row = table[table["world"] == "objectstate"].iloc[0]
-    assert row["matched"] == (own["full"] > 0).sum()
-    assert patterns.STAGES["objectstate"] == patterns.SPATIAL_STAGES
-
-
-# ---------------------------------------------------------------- score
-
-
-def test_scores_by_hand():
-    table = score_terms.load_scores("S2", "paper", resamples=200, **SMALL)
-    seen = witness(make_cell("graphnav", "simple"), np.arange(25))
-    row, step = np.nonzero(seen.trajectory.probe >= 0)
-    terms = seen.terms[row, step, seen.trajectory.probe[row, step]]
-    own = table[table["world"] == "graphnav"].iloc[0]
-    np.testing.assert_allclose([own[t] for t in TERMS], terms.mean(axis=0))
-    assert own["structure"] == pytest.approx((terms[:, 0] + terms[:, 3] >= 1.5).mean())
-    assert own["useful"] == pytest.approx(seen.trajectory.useful.sum() / len(row))
-
-
-def test_an_episode_with_other_values():
-    seen = score.load_episode(
-        "graphnav tooldag", "random simple", 5, "S3", "released paper", "perfect", 1.0, 4
-    )
-    assert (seen.cell.world, seen.cell.policy.name, seen.cell.protocol.name) == (
-        "graphnav",
-        "random",
-        "released",
-    )
-    assert seen.cell.budget_in_force == 4
-    assert (seen.trajectory.probe >= 0).sum() <= 4
-    table = score.show_table(seen, 39)
-    assert len(table.rows) == seen.world.fields
-    with pytest.raises(InputError, match="unknown world"):
-        score.load_episode("maze")
+def test_timing_table_by_hand():
+    frame = drift.load_timing("S2", "observed released", **SMALL)
+    table = drift.timing(frame, 200)
+    assert len(table) == 6
+    row = table[(table["protocol"] == "released") & (table["stratum"] == "spatial")].iloc[0]
+    part = frame[(frame["protocol"] == "released") & (frame["world"] != "tooldag")]
+    offset = (part["action_onset"] - part["collapse_onset"]).dropna()
+    assert row["n"] == len(offset)
+    assert row["mean"] == pytest.approx(offset.mean())
+    assert row["median"] == offset.median()
+    assert row["drift_first"] == pytest.approx((offset > 0).mean())
+    assert row["drift_first"] + row["action_first"] + row["tied"] == pytest.approx(1)
+    assert row["low"] <= row["mean"] <= row["high"]
+    assert row["total"] - row["n"] <= row["no_drift"] + row["no_action"]
 
 
 # ---------------------------------------------------------------- claims and text
@@ -299,7 +190,8 @@ OTHER = {"regime": "S3", "protocols": "observed", "profile": "perfect", "seeds":
 def test_every_claim_of_the_sections_gets_a_verdict(setting):
     regime, profile = setting.get("regime", "S2"), setting.get("profile", "typical")
     frames = {
-        "confident-wrong": confident.load_confidence(**setting).frame,
+        "collapse": collapse.load_onsets(**setting),
+        "drift": drift.load_timing(**setting),
     }
     for section, frame in frames.items():
         ledger = judge(frame, section=section, regime=regime, profile=profile, resamples=200)
@@ -314,25 +206,18 @@ def test_every_claim_of_the_sections_gets_a_verdict(setting):
     ids=["book", "other", "scripted"],
 )
 def test_texts_tables_and_figures_stand_on_any_setting(setting):
-    told, shown, drawn = [], [], []
-    data = confident.load_confidence(**setting)
-    rates, worth = confident.estimators(data, 100), reliability.conditionals(data, 100)
-    told += [confident.tell_estimators(rates), reliability.tell_conditionals(worth)]
-    shown += [confident.show_estimators(rates), reliability.show_conditionals(worth)]
-    drawn.append(reliability.plot_reliability(data))
-    cases = failures.load_failures(**setting)
-    share, avoided = failures.shares(cases), remedy.motives(cases, 100)
-    told += [failures.tell_shares(share), remedy.tell_motives(avoided)]
-    shown += [failures.show_shares(share, "spatial"), failures.show_stages(cases, "procedural", "simple")]
-    drawn.append(failures.plot_shares(share))
-    for pattern in failures.PATTERNS:
-        told.append(failures.tell_choice(cases, pattern))
-        assert failures.play(failures.find_first(cases, pattern), pattern)
-    scores = score_terms.load_scores(resamples=100, **setting)
-    told.append(score_terms.tell_scores(scores))
-    shown.append(score_terms.show_scores(scores))
-    seen = score.load_episode(**{k: v for k, v in setting.items() if k in ("regime", "profile")})
-    drawn.append(score.plot_episode(seen))
+    onset = collapse.load_onsets(**setting)
+    curves = trajectories.load_trajectories(resamples=100, **setting)
+    told = [trajectories.tell_reading(curves)]
+    means, delay = collapse.onsets(onset, 100), collapse.delays(onset, 100)
+    told += [collapse.tell_delays(delay), collapse.tell_saturation(means)]
+    shown = [collapse.show_delays(delay), collapse.show_onsets(means)]
+    drawn = [trajectories.plot_trajectories(curves)]
+    frame = drift.load_timing(**setting)
+    timing = drift.timing(frame, 100)
+    told += [drift.tell_timing(timing), drift.tell_counts(timing), drift.tell_diagonal()]
+    shown += [drift.show_timing(timing), drift.show_censored(frame)]
+    drawn.append(drift.plot_onsets(frame))
     for text in told:
         assert text.markdown
         assert "nan" not in text.markdown.lower()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from envprobe_core.analyses.beside import as_printed as as_printed
+from envprobe_core.analyses.printed_p import as_printed
 from envprobe_core.figures import policy_title
 from envprobe_core.markup import (
+    EMPTY,
     Table,
     Text,
     code,
@@ -24,6 +25,57 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PRINTED_POINT = {name: value for name, value in PRINTED.items() if name != "elinewidth"}  # no interval
+HEAD = (
+    "comparison", "source", "method", "reference", r"$\hat\Delta$", "95% interval", "adjusted", "$p$",
+    "ours − printed", "verdict",
+)  # fmt: skip
+
+
+def comparison_table(
+    numbers: pd.DataFrame,
+    comparisons: Sequence[Comparison],
+    columns: tuple[str, str, str, str],
+    label: str,
+    caption: str,
+    *,
+    level_digits: int = 3,
+) -> Table:
+    """Set the paper's row and ours under each protocol below each other.
+
+    Args:
+        numbers: from `paired.compare`, of these comparisons.
+        comparisons: the rows.
+        columns: where the paper prints method, reference, difference and p (columns of tables.csv).
+        label: the table's label.
+        caption: the table's caption.
+        level_digits: digits of the two levels.
+    """
+    rows = []
+    for comparison in comparisons:
+        part = numbers[numbers["claim"] == comparison.claim]
+        method, reference, difference, p = (
+            printed(comparison.source, comparison.row, column) for column in columns
+        )
+        title = f"{comparison.stratum}: {policy_title(comparison.arm)} − {policy_title(comparison.reference)}"
+        gap = EMPTY if difference is None else bracket(difference.low, difference.high)
+        theirs = (as_printed(method), as_printed(reference), as_printed(difference, sign=True), gap, EMPTY)
+        rows.append([f"**{title}**", "*printed*", *theirs, as_printed(p), EMPTY, EMPTY])
+        rows.extend(
+            [
+                f"n = {row.n}",
+                f"`{row.protocol}`",
+                number(row.method, level_digits),
+                number(row.reference, level_digits),
+                signed(row.estimate),
+                bracket(row.low, row.high),
+                bracket(row.low_adjusted, row.high_adjusted),
+                p_value(row.p),
+                signed(row.difference),
+                badge(row.verdict),
+            ]
+            for row in part.itertuples()
+        )
+    return Table(label, caption, HEAD, rows, "llrrrrrrrl")
 
 
 def spending_table(spent: pd.DataFrame, label: str, caption: str) -> Table:

@@ -34,7 +34,7 @@ def table(
             colon stands how a value is written: `3` with digits, `+2` as a difference, `%1` as a share in
             percent, `[2]` as the interval in `gain_low` and `gain_high` (or, without these, in `low` and
             `high`), `*2` as a difference in bold where that interval leaves 0 out, `p` as a p-value, `code`,
-            `policy`, `world`, `stratum`, `verdict`; nothing: as it is. A text among numbers is left as it is.
+            `policy`, `world`, `stratum`, `verdict`; nothing: as it is.
         across: a column, each of whose values gets the columns `each` to the right; then rows of the frame
             that write the same `columns` are one row of the table, with a dash where a value is missing.
         each: heads and templates as in `columns`; in a head, `{}` is the value of `across`, with an own
@@ -65,7 +65,8 @@ def table(
             own = [write.vformat(template, (), row) for template in more.values()]
             rows[line][start : start + len(more)] = own
     heads = [*columns, *(_Head().format(head, value) for value in values for head in more)]
-    sides = "".join(_side(t, frame) for t in [*columns.values(), *(list(more.values()) * len(values))])
+    templates = [*columns.values(), *(list(more.values()) * len(values))]
+    sides = "".join(_side(template, frame) for template in templates)
     return Table(label, caption, tuple(heads), list(rows.values()), align or sides)
 
 
@@ -140,12 +141,11 @@ class _Template(string.Formatter):
 
     def format_field(self, found: Any, how: str) -> str:
         name, row = found
+        own = f"{name}_" if f"{name}_low" in row else ""
         if how.startswith("["):
-            own = f"{name}_" if f"{name}_low" in row else ""
-            low, high = row[f"{own}low"], row[f"{own}high"]
-            return low if isinstance(low, str) else bracket(low, high, int(how[1:-1]))
+            return bracket(row[f"{own}low"], row[f"{own}high"], int(how[1:-1]))
         if how.startswith("*"):
-            clear = row[f"{name}_low"] > 0 or row[f"{name}_high"] < 0
+            clear = row[f"{own}low"] > 0 or row[f"{own}high"] < 0
             text = signed(row[name], int(how[1:]))
             return f"**{text}**" if clear else text
         return written(row[name], how)

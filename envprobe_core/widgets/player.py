@@ -42,7 +42,7 @@ from envprobe_core.metrics import COLLAPSE
 from envprobe_core.policies import POLICIES, Policy
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.timeline import OUTCOMES, record_run
+from envprobe_core.show.episode import TERM_COLOURS
 from envprobe_core.widgets.host import Widget
 from envprobe_core.widgets.scenes import make_scene
 from envprobe_core.witness import Witnessed, witness

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
-from envprobe_core.analyses.beside import as_printed
-from envprobe_core.inconsistencies import in_words
-from envprobe_core.markup import Table, Text, counted, listed, number, p_value
-from envprobe_core.places import place
+import pandas as pd
 
-if TYPE_CHECKING:
-    import pandas as pd
+from envprobe_core.claims import PaperValue, paper_value
+from envprobe_core.markup import EMPTY, MINUS
+from envprobe_core.statistics import LEVEL, wilson
 
 SPATIAL = "spatial: simple vs random"
 SIDES = (  # p-values whose side can be read off a printed interval
@@ -25,6 +22,17 @@ SIDES = (  # p-values whose side can be read off a printed interval
     ("tab:g4_main", "procedural: simple vs random", "useful_probe_rate"),
     ("tab:ablation", "procedural: minus-s vs simple", "accuracy"),
 )
+
+
+def as_printed(value: PaperValue | None, *, sign: bool = False) -> str:
+    """Write a number with the digits and the relation that the paper prints; none as a dash."""
+    if value is None:
+        return EMPTY
+    text = f"{abs(value.value):.{value.decimals}f}"
+    if value.column.endswith("_p"):
+        text = text.replace("0.", ".", 1)
+    mark = MINUS if value.value < 0 else "+" if sign and value.value > 0 else ""
+    return {"=": "", "<": "< ", ">": "> "}[value.relation] + mark + text
 
 
 def implied_p(value: float, low: float, high: float) -> tuple[float, float]:
@@ -68,8 +76,6 @@ def p_sides() -> pd.DataFrame:
     Returns:
         Columns `source row printed one_sided two_sided side`, in the order of `SIDES`.
     """
-    import pandas as pd
-
     rows = []
     for source, row, name in SIDES:
         gap, p = paper_value(source, row, f"{name}_difference_pct"), paper_value(source, row, f"{name}_p")
@@ -91,44 +97,3 @@ def printed_floors() -> dict[str, float]:
         floors[f"Wilson, {name}"] = wilson(round(rate.value * n), n, 1 - 2 * tail).low
         floors[f"Hoeffding, {name}"] = rate.value - math.sqrt(math.log(1 / tail) / (2 * n))
     return floors
-
-
-def show_sides(sides: pd.DataFrame) -> Table:
-    """Show which side each printed p-value must have."""
-    rows = [
-        [
-            place(row.source), in_words(row.row), row.printed, p_value(row.one_sided), p_value(row.two_sided),
-            row.side,
-        ]
-        for row in sides.itertuples()
-    ]  # fmt: skip
-    head = (
-        "table",
-        "comparison",
-        "printed $p$",
-        "one-sided (greater) by its interval",
-        "two-sided by its interval",
-        "fits",
-    )
-    caption = "Printed p-values beside those that their own intervals imply; arithmetic on print alone."
-    return Table("tab-upr-sides", caption, head, rows, "llrrrl")
-
-
-def tell_sides(sides: pd.DataFrame) -> Text:
-    """Say whether the paper's p-values can all be of one side, and what its lower bound can be."""
-    split = sides[sides["side"].isin(("one-sided", "two-sided"))]
-    told = listed(f"{row.printed} ({in_words(row.row)}) fits {row.side} only" for row in split.itertuples())
-    kinds = split["side"].nunique()
-    text = f"Of {counted(len(sides))} printed p-values, {counted(len(split))} give their side away: {told}. "
-    text += "The paper mixes sides. " if kinds > 1 else "Those agree. "
-    text += "Ours are two-sided; the one-sided value stands beside them where the paper used one."
-    floor = paper_value("tab:g4_main", SPATIAL, "method_useful_probe_rate_lcb")
-    floors = printed_floors()
-    hits = [name for name, value in floors.items() if abs(value - floor.value) <= floor.half_unit]
-    values = listed(f"{number(value, 3)} ({name})" for name, value in floors.items())
-    text += (
-        f"\n\nThe paper's lower bound of {floor} for the spatial rate is not explained. Its own rate and n "
-        f"give {values}: "
-    )
-    text += f"{listed(hits)} would explain it." if hits else "none of these is it."
-    return Text(text)

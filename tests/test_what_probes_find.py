@@ -1,0 +1,333 @@
+"""What probes find: useful probes, confidence, failure patterns, and episodes in words."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy.stats import mannwhitneyu
+from strategies import cells, seeds
+
+from envprobe_core import audit, judge, play, run
+from envprobe_core.analyses.confidence import calibration, confidence_bins, pooled_rate
+from envprobe_core.analyses.printed_p import as_printed, implied_p, p_sides, printed_floors
+from envprobe_core.analyses.steps import WAITS, describe_steps
+from envprobe_core.analyses.useful_probes import raw_rates
+from envprobe_core.cells import Cell, make_cell
+from envprobe_core.claims import STRATA, paper_value
+from envprobe_core.claims.printed import inconsistencies
+from envprobe_core.confidence import confident_counts
+from envprobe_core.engine.records import UNKNOWN
+from envprobe_core.engine.running import record
+from envprobe_core.experiments import PAPER_POLICIES
+from envprobe_core.facts import FIRED, PATTERN, SURE
+from envprobe_core.patterns import Matches, match
+from envprobe_core.policies import TERMS
+from envprobe_core.protocols import parse_protocol
+from envprobe_core.tracks import step_accuracy
+from envprobe_core.witness import witness
+
+few = settings(max_examples=25, deadline=None)
+
+
+def recorded(cell: Cell, own: np.ndarray):
+    return record(cell, own)
+
+
+@pytest.fixture(scope="module")
+def episodes():
+    policies = ["no-probe", "simple", "random", "self-uncertainty", "oracle"]
+    facts = (*SURE, "sure_right", "sure_wrong", *PATTERN)
+    return run(policies=policies, protocols="paper released", seeds="0:40", facts=facts)
+
+
+# --- useful probes ----------------------------------------------------------------------------
+
+
+def test_raw_rates_rest_on_pairs_in_which_both_fired(episodes):
+    found = raw_rates(episodes, resamples=200).set_index(["source", "stratum"])
+    assert found.loc["printed", "n"].tolist() == [319, 492, 173]
+    for protocol in ("paper", "released"):
+        for stratum, row in found.loc[protocol].iterrows():
+            part = episodes[(episodes["protocol"] == protocol) & episodes["world"].isin(STRATA[stratum])]
+            wide = part.pivot(index=["world", "seed"], columns="policy", values=["useful", "probes"])
+            both = wide[(wide["probes"]["simple"] > 0) & (wide["probes"]["random"] > 0)]
+            rates = both["useful"] / both["probes"]
+            assert row["n"] == len(both)
+            assert row["simple"] == pytest.approx(rates["simple"].mean(), abs=1e-12)
+            assert row["estimate"] == pytest.approx(100 * (rates["simple"] - rates["random"]).mean())
+            assert row["floor_adjusted"] <= row["floor"] <= row["simple"] + 1e-12
+
+
+@pytest.mark.parametrize(("sign", "greater"), [(1, 0.025), (-1, 0.975)])
+def test_an_interval_implies_both_p_values(sign, greater):
+    half = 1.959963984540054
+    one, two = implied_p(sign * half, min(0, 2 * sign * half), max(0, 2 * sign * half))
+    assert (one, two) == pytest.approx((greater, 0.05), abs=1e-12)
+
+
+def test_the_paper_mixes_sides():
+    assert p_sides()["side"].tolist() == ["both", "one-sided", "one-sided", "two-sided"]
+
+
+def test_the_printed_lower_bound_is_held_against_the_loosest_of_the_bounds_shown():
+    found = inconsistencies()
+    why = found.loc[found["kind"] == "lower bound", "why"].iloc[0]
+    assert why.endswith(f"is {min(printed_floors().values()):.3f}")
+
+
+@pytest.mark.parametrize(
+    ("place", "written"),
+    [
+        (("tab:ablation", "procedural: minus-d vs simple", "accuracy_difference_pct"), "−12.08"),
+        (("tab:g4_main", "procedural: simple vs random", "useful_probe_rate_p"), "> .99"),
+        (("tab:ordering", "procedural: simple vs periodic", "accuracy_difference_pct"), "+11.76"),
+    ],
+)
+def test_printed_numbers_keep_their_digits_and_relation(place, written):
+    assert as_printed(paper_value(*place), sign=place[2].endswith("pct")) == written
+    assert as_printed(None) == "–"
+
+
+# --- confidence -------------------------------------------------------------------------------
+
+counts = st.lists(st.integers(0, 6), min_size=101, max_size=101).map(np.array)
+
+
+@few
+@given(counts, counts)
+def test_auc_equals_mann_whitney(right, wrong):
+    percents = np.arange(101)
+    ours = float(audit.area_under_curve(right, wrong))
+    if not right.sum() or not wrong.sum():
+        assert np.isnan(ours)
+        return
+    one, other = np.repeat(percents, right), np.repeat(percents, wrong)
+    expected = mannwhitneyu(one, other).statistic / (len(one) * len(other))
+    assert ours == pytest.approx(expected, abs=1e-12)
+
+
+@few
+@given(counts, counts)
+def test_ece_equals_its_definition(right, wrong):
+    total = right + wrong
+    if not total.sum():
+        return
+    gap = 0.0
+    for low in range(0, 100, 10):
+        inside = slice(low, 101 if low == 90 else low + 10)
+        count = total[inside].sum()
+        if count:
+            sure = (total[inside] * np.arange(101)[inside] / 100).sum() / count
+            gap += count / total.sum() * abs(right[inside].sum() / count - sure)
+    assert float(audit.expected_calibration_error(right, wrong)) == pytest.approx(gap, abs=1e-12)
+    assert audit.reliability(right, wrong)["count"].sum() == total.sum()
+
+
+def test_a_perfect_and_a_useless_confidence():
+    right, wrong = np.zeros(101), np.zeros(101)
+    right[100], wrong[0] = 5, 7
+    assert audit.area_under_curve(right, wrong) == 1
+    assert audit.expected_calibration_error(right, wrong) == 0
+    assert audit.area_under_curve(wrong, right) == 0
+    assert audit.area_under_curve(right, right) == 0.5
+
+
+@few
+@given(cells(), seeds)
+def test_audit_counts_fit_together(cell, own):
+    recording = recorded(cell, own)
+    found = audit.audit_counts(recording, cell, own)
+    right, wrong = audit.confidence_histogram(recording, cell)
+    canonical = confident_counts(recording, cell.protocol)
+    np.testing.assert_array_equal(found["confident"], canonical["confident"])
+    np.testing.assert_array_equal((right + wrong)[:, 70:].sum(axis=1), found["confident"])
+    np.testing.assert_array_equal(wrong[:, 70:].sum(axis=1), found["confident_wrong"])
+    np.testing.assert_array_equal(wrong.sum(axis=1), found["wrong_known"])
+    assert (found["low_consistent"] <= found["low_steps"]).all()
+    assert (found["scan_wrong"] <= found["scan_confident"]).all()
+    assert (found["scan_confident"] <= found["scan_beliefs"]).all()
+    inside = own % audit.SAMPLE == 0
+    np.testing.assert_array_equal(found["sample_wrong"], np.where(inside, found["confident_wrong"], 0))
+
+
+def test_the_self_check_is_the_last_own_action():
+    acted = np.array([[True, False, True, False, False]])
+    valid = np.array([[False, False, True, False, False]])
+    expected = [[True, False, False, True, True]]
+    np.testing.assert_array_equal(audit.consistent(acted, valid), expected)
+
+
+@few
+@given(cells(), seeds)
+def test_low_steps_by_naive_loops(cell, own):
+    recording = recorded(cell, own)
+    accuracy = step_accuracy(recording, cell)
+    found = audit.audit_counts(recording, cell, own)
+    for row in range(len(own)):
+        low = passed = 0
+        sure = True
+        for t in range(int(recording.steps[row])):
+            if recording.acted[row, t]:
+                if accuracy[row, t] < 0.6:
+                    low += 1
+                    passed += sure
+                sure = bool(recording.valid[row, t])
+        assert (found["low_steps"][row], found["low_consistent"][row]) == (low, passed)
+
+
+def test_pooled_rates_are_those_of_the_claims(episodes):
+    every = run(policies=PAPER_POLICIES, protocols="paper", seeds="0:12", facts=SURE)
+    found = judge(every, "pcw-canonical", resamples=200).iloc[0]
+    rate = pooled_rate(every, "confident_wrong", "confident", 200).iloc[0]
+    assert rate["rate"] == pytest.approx(found["estimate"])
+    assert found["n"] == every["confident"].sum()
+    none = pooled_rate(every.assign(confident=0), "confident_wrong", "confident")
+    assert none["rate"].isna().all()
+
+
+def test_bins_and_calibration_count_every_known_belief(episodes):
+    bins = confidence_bins(episodes)
+    assert bins.groupby("protocol")["beliefs"].sum().tolist() == pytest.approx([1, 1])
+    known = episodes["total"] - episodes["wrong"] + episodes["wrong_known"]
+    counts = episodes["sure_right"].sum().sum() + episodes["sure_wrong"].sum().sum()
+    assert counts == known.sum()
+    worth = calibration(episodes, 200)
+    gap = (bins["accuracy"] - bins["confidence"]).abs() * bins["beliefs"]
+    ece = worth[worth["measure"] == "ECE"].set_index("protocol")["rate"]
+    assert gap.groupby(bins["protocol"]).sum().to_dict() == pytest.approx(ece.to_dict())
+    assert worth["rate"].between(worth["rate_low"], worth["rate_high"]).all()
+
+
+# --- failure patterns
+
+
+def naive_procedural(seen, row, t):
+    """The procedural pattern, condition by condition, for one probe."""
+    r, n = seen.trajectory, seen.world.rules.tools
+    needs, field = seen.instance[row].task.needs, int(r.probe[row, t])
+    u, c = (seen.terms[row, t, field, TERMS.index(name)] for name in "uc")
+
+    def blockers(time):
+        call = int(r.action[row, time])
+        if call < 0:
+            return set()
+        tools = {p for p in range(n) if int(needs[call]) >> p & 1}
+        return {p for p in tools if r.gold[row, time, p] == 0 and r.belief[row, time, p] != 0}
+
+    standing = blockers(t) - {field if field < n else -1}
+    later = next((k for k in range(t + 1, int(r.steps[row])) if r.acted[row, k]), None)
+    failed = later is not None and not r.valid[row, later] and bool(standing & blockers(later))
+    done = r.gold[row, : t + 1, seen.world.fields - 1].any()
+    conditions = [
+        u >= 0.3 and c < 0.5, bool(standing), failed, bool(r.useful[row, t]),
+        not done and not r.success[row],
+    ]  # fmt: skip
+    return np.logical_and.accumulate(conditions)
+
+
+def naive_spatial(seen, row, t):
+    """The spatial pattern, condition by condition, for one probe."""
+    r, field = seen.trajectory, int(seen.trajectory.probe[row, t])
+    reported = min(int(r.staleness[row, t, field]), t)
+    window = r.gold[row, t - reported : t + 1, field]
+    after, stale = seen.after_action()[row], False
+    for place, name in enumerate(seen.world.field_names):
+        held, truth = int(r.belief[row, t, place]), r.gold[row, : t + 2, place]
+        if not name.startswith("location") or place == field or held in (UNKNOWN, int(truth[t])):
+            continue
+        changes = [k for k in range(1, t + 1) if truth[k] != truth[k - 1]]
+        drifted = bool(changes) and after[changes[-1] - 1, place] != truth[changes[-1]]
+        still = r.belief[row, t + 1, place] != truth[t + 1]
+        stale |= drifted and still and held in truth[:t].tolist()
+    conditions = [
+        seen.terms[row, t, field, TERMS.index("s")] >= 0.5, len(set(window.tolist())) == 1,
+        not r.useful[row, t], stale,
+    ]  # fmt: skip
+    return np.logical_and.accumulate(conditions)
+
+
+@few
+@given(cells(("simple", "random", "self-uncertainty", "periodic", "cd")), seeds)
+def test_patterns_equal_their_definitions(cell, own):
+    seen = witness(cell, own)
+    found = match(seen)
+    naive = naive_procedural if cell.world == "tooldag" else naive_spatial
+    assert len(found.row) == (seen.trajectory.probe >= 0).sum()
+    for row, step, stage in zip(found.row, found.step, found.stage, strict=True):
+        np.testing.assert_array_equal(stage, naive(seen, int(row), int(step)))
+
+
+def test_matches_count_by_episode_and_find_the_first():
+    stage = np.array([[True, True], [True, False], [True, True]])
+    found = Matches(*(np.array(x) for x in ([0, 2, 2], [4, 1, 3], [5, 6, 7], [1, 2, 3])), stage)
+    np.testing.assert_array_equal(found.episodes(3), [[1, 1], [0, 0], [2, 1]])
+    assert found.first() == (0, 4, 5, 1)
+
+
+def test_the_facts_of_a_pattern_are_its_first_match(episodes):
+    hits = episodes[episodes["pattern"] > 0]
+    assert set(hits["world"]) == {"tooldag", "objectstate", "graphnav"}
+    assert not (
+        episodes["policy"].eq("oracle") & episodes["world"].ne("tooldag") & episodes["pattern"].gt(0)
+    ).any()
+    for (world, policy, protocol), rows in hits.groupby(["world", "policy", "protocol"]):
+        row = rows.iloc[0]
+        seen = witness(make_cell(world, policy, protocol=parse_protocol(protocol)), np.array([row["seed"]]))
+        naive = naive_procedural if world == "tooldag" else naive_spatial
+        assert naive(seen, 0, int(row["pattern_step"])).all()
+        assert seen.trajectory.probe[0, int(row["pattern_step"])] == row["pattern_field"]
+    stages = episodes[["probes", *PATTERN[:4]]].to_numpy()
+    assert (np.diff(stages, axis=1) <= 0).all()
+
+
+# --- one episode ------------------------------------------------------------------------------
+
+
+def test_what_probes_were_fired_for():
+    frame = run("graphnav", "simple", protocols="paper", seeds="0:25", facts=FIRED)
+    seen = witness(make_cell("graphnav", "simple"), np.arange(25))
+    row, step = np.nonzero(seen.trajectory.probe >= 0)
+    terms = seen.terms[row, step, seen.trajectory.probe[row, step]]
+    sums = frame[list(FIRED)].sum()
+    np.testing.assert_allclose(sums[[f"fired_{term}" for term in TERMS]], terms.sum(axis=0))
+    assert sums["structure_probes"] == (terms[:, 0] + terms[:, 3] >= 1.5).sum()
+    assert sums["soon_probes"] == (step < 14).sum()
+
+
+def test_a_helping_probe_corrects_a_belief_and_the_next_action_works():
+    frame = run("objectstate", "simple", protocols="paper", seeds="0:20", facts="helped_step")
+    assert frame["helped_step"].notna().any()
+    for row in frame.itertuples():
+        episode = play("objectstate", "simple", row.seed)
+        found = [
+            t
+            for t, view in episode.groupby("t")
+            for probed in [view[view["probe"]]]
+            if (probed["belief"].ne(probed["gold"]) & probed["belief"].ne(UNKNOWN)).any()
+            and (episode["t"].eq(t + 1) & episode["acted"] & episode["valid"]).any()
+        ]
+        np.testing.assert_equal(row.helped_step, found[0] if found else np.nan)
+
+
+# --- episodes in words ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("world", "protocol"), [("objectstate", "paper"), ("tooldag", "released")])
+def test_steps_say_what_the_recording_holds(world, protocol):
+    episode = play(world, "simple", 7, protocol=protocol)
+    steps = describe_steps(episode, world, protocol=protocol, fold=False)
+    first = episode.drop_duplicates("t").reset_index(drop=True)
+    fired = episode.groupby("t")["probe"].any()
+    assert steps["deed"].str.startswith("asks").tolist() == fired.tolist()
+    acts = first["acted"] & ~fired.to_numpy()
+    assert (steps["deed"] == WAITS).tolist() == (~acts & ~fired.to_numpy()).tolist()
+    works = steps.loc[acts, "deed"].str.endswith("works")
+    assert works.tolist() == first.loc[acts, "valid"].tolist()
+    told = steps["deed"].str.contains("never reaches")
+    assert told.tolist() == (fired & (protocol == "released")).tolist()
+    folded = describe_steps(episode, world, protocol=protocol)
+    assert (folded["last"] - folded["first"] + 1).sum() == len(steps)
+    both = folded["deed"].eq(WAITS) & folded["deed"].shift().eq(WAITS)
+    assert not both.any()
