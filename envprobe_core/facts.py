@@ -29,6 +29,8 @@ def fact(*columns: str) -> Callable[[Fact], Fact]:
     """
 
     def keep(measure: Fact) -> Fact:
+        if taken := FACTS.keys() & columns:
+            raise ValueError(f"measured already: {', '.join(sorted(taken))}")
         FACTS.update(dict.fromkeys(columns, measure))
         return measure
 
@@ -89,16 +91,16 @@ def effective_actions(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[s
     return {"effective": (recording.valid & shorter & ~reached).sum(axis=1)}
 
 
-@fact("wrong", "confident", "confident_wrong", "reached")
+@fact("step_wrong", "step_confident", "step_confident_wrong", "step_reached")
 def what_was_believed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Count beliefs over all steps: wrong, held with at least alpha confidence, both; wrong and probed."""
+    """Count beliefs over the decision steps: wrong, held with alpha confidence, both; wrong and probed."""
     steps = recording.probe.shape[1]
     lived = np.arange(steps)[None, :] < recording.steps[:, None]
     wrong = (recording.belief[:, :steps] != recording.gold[:, :steps]) & lived[:, :, None]
     confident = (recording.confidence[:, :steps] >= SELF_UNCERTAINTY_ALPHA) & lived[:, :, None]
     return {
-        "wrong": wrong.sum(axis=(1, 2)),
-        "confident": confident.sum(axis=(1, 2)),
-        "confident_wrong": (wrong & confident).sum(axis=(1, 2)),
-        "reached": (recording.useful & lived).sum(axis=1),
+        "step_wrong": wrong.sum(axis=(1, 2)),
+        "step_confident": confident.sum(axis=(1, 2)),
+        "step_confident_wrong": (wrong & confident).sum(axis=(1, 2)),
+        "step_reached": (recording.useful & lived).sum(axis=1),
     }
