@@ -31,6 +31,8 @@ def fact(*columns: str) -> Callable[[Fact], Fact]:
     """
 
     def keep(measure: Fact) -> Fact:
+        if taken := FACTS.keys() & columns:
+            raise ValueError(f"measured already: {', '.join(sorted(taken))}")
         FACTS.update(dict.fromkeys(columns, measure))
         return measure
 
@@ -87,78 +89,16 @@ def arrays(rows: np.ndarray) -> np.ndarray:
     return np.fromiter((row.copy() for row in rows), dtype=object, count=len(rows))
 
 
-@fact("right_track")
-def what_was_right(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Follow A_t, the share of fields believed right: an array [time] an episode, NaN after its end."""
-    return {"right_track": arrays(environments.accuracy_track(recording))}
-
-
-SURE = (
-    "confident", "confident_wrong", "wrong", "total", "low_steps", "low_consistent", "scan_beliefs",
-    "scan_confident", "scan_wrong", "sample_confident", "sample_wrong", "wrong_known",
-)  # fmt: skip
-
-
-@fact(*SURE)
-def what_was_sure(cell: Cell, seeds: Seeds, recording: Trajectory) -> Mapping[str, np.ndarray]:
-    """Count what the audit of confidently wrong beliefs needs."""
-    return audit_counts(recording, cell, seeds)
-
-
-@fact("sure_right", "sure_wrong")
-def how_sure(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Count right and wrong known beliefs by reported confidence: arrays [percent] an episode."""
-    right, wrong = confidence_histogram(recording, cell)
-    return {"sure_right": arrays(right), "sure_wrong": arrays(wrong)}
-
-
-PATTERN = (
-    "stage1", "stage2", "stage3", "stage4", "stage5", "pattern", "pattern_step", "pattern_field",
-    "pattern_missed",
-)  # fmt: skip
-
-
-@fact(*PATTERN)
-def what_failed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Count the probes that meet the first conditions of the world's failure pattern, and all of them.
-
-    The first full match is given by its step, its field and the field that should have been asked for; -1
-    where there is none.
-    """
-    found = match(witness(cell, seeds))
-    counts = found.episodes(len(seeds)).astype(np.float64)
-    stages = np.full((len(seeds), 5), np.nan)
-    stages[:, : counts.shape[1]] = counts
-    first = np.full((len(seeds), 3), -1)
-    full = np.flatnonzero(found.full)[::-1]  # the earliest is written last
-    first[found.row[full]] = np.stack([found.step[full], found.field[full], found.missed[full]], axis=1)
-    columns = np.column_stack([stages, counts[:, -1], first])
-    return dict(zip(PATTERN, columns.T, strict=True))
-
-
-@fact("helped_step")
-def when_a_probe_helped(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Find the first probe that corrects a wrong belief before an action that works; NaN without one."""
-    fields = np.maximum(recording.probe, 0)[..., None].astype(np.int64)
-    held = np.take_along_axis(recording.belief[:, :-1], fields, axis=2)[..., 0]
-    corrects = recording.useful & (held != UNKNOWN)
-    helped = corrects[:, :-1] & recording.acted[:, 1:] & recording.valid[:, 1:]
-    return {"helped_step": np.where(helped.any(axis=1), np.argmax(helped, axis=1), np.nan)}
-
-
-FIRED = ("fired_c", "fired_s", "fired_u", "fired_d", "structure_probes", "soon_probes")
-
-
-@fact(*FIRED)
-def what_was_it_fired_for(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Add up the terms of an episode's probed fields, and count probes.
-
-    `structure_probes` are those whose c + d alone reaches the threshold, `soon_probes` those of the first 2B
-    steps.
-    """
-    row, step = np.nonzero(recording.probe >= 0)
-    terms = witness(cell, seeds).terms[row, step, recording.probe[row, step]]
-    structure = terms[:, TERMS.index("c")] + terms[:, TERMS.index("d")] >= cell.threshold_in_force
-    columns = [*terms.T, structure, step < 2 * cell.budget_in_force]
-    counts = (np.bincount(row, own.astype(np.float64), len(seeds)) for own in columns)
-    return dict(zip(FIRED, counts, strict=True))
+@fact("step_wrong", "step_confident", "step_confident_wrong", "step_reached")
+def what_was_believed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Count beliefs over the decision steps: wrong, held with alpha confidence, both; wrong and probed."""
+    steps = recording.probe.shape[1]
+    lived = np.arange(steps)[None, :] < recording.steps[:, None]
+    wrong = (recording.belief[:, :steps] != recording.gold[:, :steps]) & lived[:, :, None]
+    confident = (recording.confidence[:, :steps] >= SELF_UNCERTAINTY_ALPHA) & lived[:, :, None]
+    return {
+        "step_wrong": wrong.sum(axis=(1, 2)),
+        "step_confident": confident.sum(axis=(1, 2)),
+        "step_confident_wrong": (wrong & confident).sum(axis=(1, 2)),
+        "step_reached": (recording.useful & lived).sum(axis=1),
+    }

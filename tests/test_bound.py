@@ -12,7 +12,8 @@ from strategies import cells, seeds
 
 from envprobe_core import worlds
 from envprobe_core.agents.profiles import PROFILES, TYPICAL
-from envprobe_core.bound import ceilings, comparing, tables, text, whole
+from envprobe_core.analyses import bound
+from envprobe_core.bound import ceilings
 from envprobe_core.bound.exact import accuracy, leaves, leaves_of, run
 from envprobe_core.bound.optimum import as_chooser, frontier, random_policy, solve, worth
 from envprobe_core.bound.small import AGENT, Setting, act, lose
@@ -254,47 +255,42 @@ def test_corners_are_best_for_their_weight_and_no_other_is_better() -> None:
 
 
 @pytest.fixture(scope="module")
-def boards() -> list[comparing.Board]:
-    return comparing.load_boards("paper observed released", 8, 2)
+def boards() -> list[bound.Board]:
+    return bound.load_boards("paper observed released", 8, 2)
 
 
 def test_voi_closes_half_of_the_distance(boards) -> None:
     assert len(boards) == 12
     for board in boards:
         for name, weight in (("voi", 0.5), ("voi-success", 0.0)):
-            assert comparing.voi_name(weight) == name
             far = board.distance("simple", weight)
-            assert far - board.distance(name, weight) >= far / 2, tables.describe(board)
+            assert far - board.distance(name, weight) >= far / 2, board.key
+            assert board.closed(weight) == pytest.approx(1 - board.distance(name, weight) / far)
 
 
-def test_the_text_says_what_was_found(boards) -> None:
-    told = text.tell_optimum(boards).markdown
-    assert "No deployable policy lies above" in told
-    assert "No oracle exceeds" in told
-    shares = [board.closed(weight) for board in boards for weight in comparing.WEIGHTS]
-    assert f"in {sum(share >= 0.5 for share in shares)} of 60 cases" in text.tell_closed(boards).markdown
-    assert sum(cell.startswith("**") for row in tables.show_closed(boards).rows for cell in row) == sum(
-        share < 0.5 for share in shares
-    )
+def test_distances_are_from_the_best_of_all(boards) -> None:
+    found = bound.distances(boards[:1], (0.5,)).set_index("policy")["distance"]
+    assert found["simple"] == pytest.approx(100 * boards[0].distance("simple", 0.5))
+    assert list(found.index) == list(bound.SHOWN)
     lifted = replace(boards[0], leaves=boards[0].leaves | {"simple": boards[0].leaves["oracle"]})
-    assert "**Some deployable policy lies**" in text.tell_optimum([lifted]).markdown
-    assert "Left out: `released`" in text.tell_size(boards, "paper observed released").markdown
+    assert lifted.distance("simple", 0.5) < 0  # an oracle is no policy that may be deployed
 
 
 def test_a_decision_worked_out(boards) -> None:
     for board in boards:
-        worked = tables.work_out(board, 0.5)
-        for _, branches, right, _, value in worked.choices:
-            assert sum(chance for chance, _ in branches) == pytest.approx(1)
-            assert sum(chance * worth for chance, worth in branches) == pytest.approx(right)
-            assert value <= worked.choices[0][4]
-        probing = bool((board.optimum[0].choices[worked.step] != ACT).any())
-        assert worked.choices[0][0].startswith("probe") is probing or worked.left == 0
+        worked = bound.work_out(board, 0.5)
+        for row in worked.choices.itertuples():
+            chance, right = np.array(row.branches).T
+            assert chance.sum() == pytest.approx(1)
+            assert chance @ right == pytest.approx(row.accuracy)
+            assert row.worth <= worked.choices["worth"].iloc[0]
+        probing = bool((board.corner(0.5).choices[worked.step] != ACT).any())
+        assert worked.choices["choice"].iloc[0].startswith("probe") is probing or worked.left == 0
 
 
 def test_the_engines_own_draws_agree(boards) -> None:
     for board in boards[2::3]:
-        assert comparing.check_sampling(board, "0:3000").largest < 4.5
+        assert bound.check_sampling(board, "0:3000")["score"].abs().max() < 4.5
 
 
 def test_what_cannot_be_solved_is_refused() -> None:
@@ -306,7 +302,7 @@ def test_what_cannot_be_solved_is_refused() -> None:
         with pytest.raises(InputError, match="cannot be solved exactly"):
             Setting(protocol=protocol)
     with pytest.raises(InputError, match="none of them"):
-        comparing.load_boards("released", 4, 1)
+        bound.load_boards("released", 4, 1)
     with pytest.raises(InputError, match="horizon 11"):
         Setting(horizon=11)
     with pytest.raises(InputError, match="replays"):
@@ -393,13 +389,8 @@ def test_no_policy_is_more_accurate_than_its_ceiling(world: str) -> None:
         assert (own - kept).mean() < 3 * (own - kept).std() / 20
 
 
-def test_the_page_of_the_full_size_worlds() -> None:
-    found = whole.load_whole("S1", "paper released", "typical", "0:20", 200)
+def test_protocols_without_a_ceiling_are_left_out() -> None:
+    found = bound.load_ceilings("S1", "paper released", "typical", "0:20")
     assert set(found["protocol"]) == {"paper"}
-    assert (found["broken"] == 0).all()
-    assert (found["value"] <= found["high"]).all()
-    told = whole.tell_whole(found, "paper released").markdown
-    assert "No ceiling is given under `released`" in told
-    assert len(whole.show_whole(found)) == 1
-    nothing = found.assign(ceiling=np.where(found["measure"] == "success", 0.0, found["ceiling"]), value=0.0)
-    assert "no policy of any kind can complete" in whole.tell_whole(nothing, "paper").markdown
+    assert len(found) == 3 * 20
+    assert found["most"].between(0, 1).all()

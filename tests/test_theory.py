@@ -12,7 +12,7 @@ from envprobe_core import run
 from envprobe_core.analyses import set_functions, theory
 from envprobe_core.cells import make_cell
 from envprobe_core.errors import InputError
-from envprobe_core.facts import effective_actions
+from envprobe_core.facts import effective_actions, fact
 from envprobe_core.instances import act, instances, states_of, succeeded
 from envprobe_core.plans import plan_length
 from envprobe_core.protocols import parse_protocol
@@ -290,10 +290,14 @@ def test_nothing_wrong_leaves_nothing_to_test():
 
 
 def test_counted_beliefs_keep_the_ceiling_on_recall():
-    facts = run(
-        WORLDS, "self-uncertainty", "R1", PROTOCOLS, seeds="0:30", facts="wrong confident_wrong reached"
-    )
-    assert (facts["reached"] <= facts["wrong"] - facts["confident_wrong"]).all()
+    facts = "step_wrong step_confident_wrong step_reached"
+    found = run(WORLDS, "self-uncertainty", "R1", PROTOCOLS, seeds="0:30", facts=facts)
+    assert (found["step_reached"] <= found["step_wrong"] - found["step_confident_wrong"]).all()
+
+
+def test_no_fact_is_measured_twice():
+    with pytest.raises(ValueError, match="measured already: effective"):
+        fact("effective")(effective_actions)
 
 
 def test_tools_cannot_succeed_in_fewer_than_k_effective_actions():
