@@ -12,12 +12,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from envprobe_core.claims.judge import judge
     from envprobe_core.comparing import compare, summarize
     from envprobe_core.grid import play, run
     from envprobe_core.show.conclude import conclude, take_away
     from envprobe_core.show.draw import draw
     from envprobe_core.show.table import table
-    from envprobe_core.verdicts import judge
 
 __version__ = "0.1.0"
 __all__ = ["compare", "conclude", "draw", "judge", "play", "run", "summarize", "table", "take_away"]
@@ -27,7 +27,7 @@ _HOMES = {
     "play": "grid",
     "compare": "comparing",
     "summarize": "comparing",
-    "judge": "verdicts",
+    "judge": "claims.judge",
     "table": "show.table",
     "draw": "show.draw",
     "conclude": "show.conclude",

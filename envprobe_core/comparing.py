@@ -1,17 +1,21 @@
-"""Paired differences and means with their intervals: the comparisons of the book."""
+"""Compare two policies pair by pair, and average what episodes measure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
 
-from envprobe_core.averages import mean_by
-from envprobe_core.figures import STRATA
-from envprobe_core.stats import RESAMPLES, paired_bootstrap
+from envprobe_core.claims.judge import MIN_UNITS, Episodes, NotTestable, draw_sample, measured
+from envprobe_core.claims.printed import STRATA
+from envprobe_core.claims.records import measure_parts
+from envprobe_core.errors import InputError
+from envprobe_core.statistics import RESAMPLES, clustered_rate, exact_mean, mean_intervals, wilson
 
-SHARES = ("accuracy", "accuracy_terminal", "accuracy_slot", "success")
+GAIN = ("gain", "gain_low", "gain_high", "gain_low_adjusted", "gain_high_adjusted", "p", "p_adjusted")
+MEAN = ("mean", "low", "high", "n")
+Names = str | Iterable[str]
 
 
 def compare(
@@ -20,63 +24,158 @@ def compare(
     reference: str,
     measure: str = "accuracy",
     *,
-    by: Sequence[str] = ("protocol",),
-    strata: Mapping[str, Sequence[str]] = STRATA,
+    by: Names = ("protocol",),
+    strata: Mapping[str, tuple[str, ...]] = STRATA,
     family: int = 1,
     resamples: int = RESAMPLES,
 ) -> pd.DataFrame:
-    """Average paired differences, arm minus reference, with bootstrap intervals.
+    """Estimate the mean difference of two policies over pairs of episodes with the same world and seed.
+
+    Pairs are resampled within their world. A pair in which the measure is undefined on one side (nothing
+    fired, never collapsed) is resampled but does not count.
 
     Args:
-        frame: a row an episode.
+        frame: one row an episode, of one regime unless `by` names it.
         arm: a policy.
-        reference: the policy that is subtracted, on the same worlds and seeds.
-        measure: a column; a share is compared in points.
-        by: columns whose values are compared apart.
-        strata: worlds that are pooled, resampled within each, by name.
+        reference: the policy that is subtracted.
+        measure: a column, or two joined by one of / - < >.
+        by: columns; each combination of their values is compared by itself.
+        strata: names and the worlds that each pools.
         family: comparisons that the adjusted interval and p allow for.
         resamples: bootstrap resamples.
 
     Returns:
-        A row a group and stratum: `by stratum arm reference gain gain_low gain_high gain_low_adjusted
-        gain_high_adjusted p p_adjusted n same`; `same` counts pairs without a difference.
+        One row a combination and stratum: `by`, `stratum arm reference`; `gain` with its 95% interval
+        `gain_low gain_high` and the adjusted one `gain_low_adjusted gain_high_adjusted`, in points where the
+        measure is a share, else in its own unit; two-sided `p` and `p_adjusted`; `n` pairs that count, and
+        how many of them are the `same` on both sides. NaN where fewer than `MIN_UNITS` pairs count.
+
+    Raises:
+        InputError: for a policy or column that the frame does not have, an episode that occurs twice, and a
+            gap in a column.
     """
+    held = sorted(map(str, frame["policy"].unique()))
+    for policy in (arm, reference):
+        if policy not in held:
+            raise InputError(f"the frame has no policy {policy!r}; it holds {', '.join(held)}")
+    scale = 100.0 if is_share(measure) else 1.0
     rows = []
-    for key, episodes in frame.groupby(list(by), sort=False):
-        wide = episodes.pivot(index=["world", "seed"], columns="policy", values=measure).astype(float)
-        gaps = (100.0 if measure in SHARES else 1.0) * (wide[arm] - wide[reference])
-        for stratum, worlds in strata.items():
-            own = gaps.loc[[world for world in worlds if world in gaps.index.levels[0]]].dropna()
-            place = own.index.get_level_values("world").map(list(worlds).index).to_numpy()
-            found = paired_bootstrap(own.to_numpy(), place, resamples, family=family)
-            rows.append(
-                dict(zip(by, key, strict=True))
-                | {"stratum": stratum, "arm": arm, "reference": reference, "gain": found.mean}
-                | {"gain_low": found.low, "gain_high": found.high}
-                | {"gain_low_adjusted": found.low_adjusted, "gain_high_adjusted": found.high_adjusted}
-                | {"p": found.p, "p_adjusted": found.p_adjusted}
-                | {"n": found.n, "same": int(np.count_nonzero(own == 0))}
+    for key, part in _groups(frame[frame["policy"].isin((arm, reference))], by):
+        regimes = part["regime"].unique()
+        if len(regimes) > 1:
+            raise InputError(
+                f"the frame has regimes {', '.join(regimes)}; name `regime` in `by`, or choose one"
             )
+        episodes = Episodes(part)
+        for stratum, worlds in strata.items():
+            row = key | {"stratum": stratum, "arm": arm, "reference": reference} | dict.fromkeys(GAIN, np.nan)
+            row |= {"n": 0, "same": 0}
+            rows.append(row)
+            try:
+                pairs = draw_sample(episodes, measure, regimes[0], worlds, (arm,), reference)
+            except NotTestable:
+                continue
+            top, counts = pairs.top[:, 0], pairs.bottom[:, 0]
+            row |= {"n": int(counts.sum()), "same": int(((top == 0) & (counts > 0)).sum())}
+            if row["n"] >= MIN_UNITS:
+                found = clustered_rate(scale * top, counts, pairs.worlds, family=family, resamples=resamples)
+                row |= {
+                    name: getattr(found, name.removeprefix("gain_").replace("gain", "mean")) for name in GAIN
+                }
     return pd.DataFrame(rows)
 
 
 def summarize(
-    frame: pd.DataFrame, measures: str | Sequence[str], by: Sequence[str], *, resamples: int = RESAMPLES
+    frame: pd.DataFrame,
+    measures: Names,
+    by: Names,
+    *,
+    strata: Mapping[str, tuple[str, ...]] | None = None,
+    resamples: int = RESAMPLES,
 ) -> pd.DataFrame:
-    """Average measures over the episodes of each group, with bootstrap intervals.
+    """Average measures over the episodes of every group, with 95% intervals.
+
+    Success has Wilson's interval, every other measure the percentile interval of the bootstrap, resampled
+    within worlds. Episodes in which a measure is undefined (NaN) are left out of its mean.
 
     Args:
-        frame: a row an episode.
-        measures: columns; episodes without a value are left out.
+        frame: one row an episode.
+        measures: columns, or two joined by one of / - < >.
         by: columns that name the groups.
+        strata: names and the worlds that each pools; by default all worlds of a group.
         resamples: bootstrap resamples.
 
     Returns:
-        A row a measure and group: `measure`, `by`, `mean low high n`.
+        One row a group, stratum and measure, groups in order of first appearance: `by`, `stratum` (where
+        strata are given), `measure mean low high n`. NaN ends where some world has a single episode.
+
+    Raises:
+        InputError: for a column that the frame does not have.
     """
-    parts = []
-    for measure in measures.split() if isinstance(measures, str) else measures:
-        part = mean_by(frame, measure, by, resamples=resamples)
-        part.insert(0, "measure", measure)
-        parts.append(part)
-    return pd.concat(parts, ignore_index=True)
+    tables = {text: values_of(frame, text) for text in _names(measures)}
+    rows, alike = [], {}
+    for key, part in _groups(frame, by):
+        for stratum, worlds in ({"": None} if strata is None else strata).items():
+            own = part if worlds is None else part[part["world"].isin(worlds)]
+            own = own.sort_values(["world", "seed"], kind="stable")
+            for text, table in tables.items():
+                values = table.loc[own.index].to_numpy()
+                known = ~np.isnan(values)
+                values, labels = values[known], own["world"].to_numpy(dtype=str)[known]
+                pooled = {} if strata is None else {"stratum": stratum}
+                row = (
+                    key
+                    | pooled
+                    | {"measure": text, "mean": np.nan, "low": np.nan, "high": np.nan, "n": len(values)}
+                )
+                rows.append(row)
+                if text == "success" and len(values):
+                    row |= zip(MEAN, wilson(int(values.sum()), len(values)), strict=True)
+                elif len(values):
+                    row["mean"] = exact_mean(values)
+                    sizes = tuple(np.unique(labels, return_counts=True)[1].tolist())
+                    if min(sizes) > 1:
+                        alike.setdefault(sizes, []).append((row, values))
+    for sizes, group in sorted(
+        alike.items(), key=lambda item: item[0]
+    ):  # samples of one size share resamples
+        labels = None if len(sizes) == 1 else np.repeat(np.arange(len(sizes)), sizes)
+        columns = np.stack([values for _, values in group], axis=1)
+        ends = mean_intervals(columns, labels, resamples=resamples)
+        for (row, _), *found in zip(group, *ends, strict=True):
+            row |= zip(MEAN, map(float, found), strict=False)
+    return pd.DataFrame(rows)
+
+
+def is_share(measure: str) -> bool:
+    """Say whether a measure is a share: an accuracy, success, a ratio or a comparison."""
+    name, sign, _ = measure_parts(measure)
+    return sign in ("/", "<", ">") or (name.partition("_")[0] in ("accuracy", "success") and sign != "-")
+
+
+def _names(given: Names) -> list[str]:
+    return given.split() if isinstance(given, str) else list(given)
+
+
+def _groups(frame: pd.DataFrame, by: Names) -> Iterable[tuple[dict[str, object], pd.DataFrame]]:
+    """Yield the rows of every combination of values, in order of first appearance."""
+    names = _names(by)
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        raise InputError(f"the frame has no column {', '.join(missing)}")
+    if not names:
+        yield {}, frame
+        return
+    for key, part in frame.groupby(names, sort=False, dropna=False):
+        yield dict(zip(names, key, strict=True)), part
+
+
+def values_of(frame: pd.DataFrame, measure: str) -> pd.Series:
+    """Return a measure of every row; a column that the frame does not have is refused."""
+
+    def column(name: str) -> np.ndarray:
+        if name not in frame.columns:
+            raise InputError(f"the frame has no column {name}; it has {', '.join(frame.columns)}"[:200])
+        return frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+
+    return pd.Series(measured(measure, column), index=frame.index)

@@ -13,13 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core import environments
-from envprobe_core.averages import mean_track
 from envprobe_core.cells import Cell, find_regime, make_cell, parse_seeds
 from envprobe_core.engine.recording import Trajectory
 from envprobe_core.plans import chain_length
 from envprobe_core.policies import POLICIES, find_policy
 from envprobe_core.protocols import Protocol, parse_protocol
-from envprobe_core.stats import RESAMPLES
+from envprobe_core.statistics import RESAMPLES, mean_track
 from envprobe_core.sweep import BATCH_SIZE, plan_tasks, run_cells, simulate
 from envprobe_core.worlds import WORLDS, make_world
 

@@ -12,7 +12,7 @@ from envprobe_core.claims import find_claim
 from envprobe_core.experiments import load_grid
 from envprobe_core.places import PLACES
 from envprobe_core.protocols import PROTOCOLS, SWITCHES, parse_protocol, switch_values
-from envprobe_core.stats import paired_bootstrap
+from envprobe_core.statistics import paired_bootstrap
 from envprobe_core.verdicts import evaluate_all
 
 SEEDS, RESAMPLES = "0:14", 200

@@ -14,23 +14,19 @@ from envprobe_core.figures import policy_title
 from envprobe_core.markup import counted
 from envprobe_core.paper import inconsistencies, paper_value
 from envprobe_core.protocols import RELEASED, parse_protocol
-from envprobe_core.regimes import REGIMES
 from envprobe_core.sections import (
     ablation,
-    everywhere,
     normalized,
     ordering,
     paired,
     pareto,
     report,
     sides,
-    stability,
-    stress,
     switched,
     timed,
     useful,
 )
-from envprobe_core.stats import mcnemar_exact
+from envprobe_core.statistics import mcnemar_exact
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
 from envprobe_core.verdicts import HOLDS, REVERSES
 
@@ -290,48 +286,6 @@ def test_the_printed_lower_bound_is_held_against_the_loosest_of_the_bounds_shown
     found = inconsistencies()
     why = found.loc[found["kind"] == "lower bound", "why"].iloc[0]
     assert why.endswith(f"is {min(sides.printed_floors().values()):.3f}")
-
-
-# --- stress -----------------------------------------------------------------------------------
-
-
-@given(st.lists(st.integers(0, 9), min_size=2, max_size=8, unique=True))
-def test_agreement_is_one_with_itself_and_minus_one_reversed(scores):
-    assert stability.agreement(scores, scores) == 1
-    assert stability.agreement(scores, [-score for score in scores]) == -1
-
-
-def test_agreement_equals_kendall_without_ties():
-    from scipy.stats import kendalltau
-
-    generator = np.random.default_rng(3)
-    for _ in range(20):
-        one, other = generator.permutation(7), generator.permutation(7)
-        assert stability.agreement(one, other) == pytest.approx(kendalltau(one, other).statistic)
-
-
-def test_every_regime_is_asked_and_seeds_are_those_of_the_reference():
-    frame = stress.load_stress("S1", "paper", "perfect", "0:12")
-    counts = frame[frame["policy"] == "simple"].groupby("regime")["seed"].nunique()
-    assert counts["S1"] == 12
-    assert counts["R5"] == 60
-    asked = everywhere.ask_everywhere(frame, RESAMPLES)
-    assert len(asked) == 3 * len(REGIMES)
-    assert asked.loc[asked["regime"] != "S2", "paper_value"].isna().all()
-    gains = stress.find_gains(frame, "S1", RESAMPLES)
-    own = gains[(gains["measure"] == "accuracy") & (gains["regime"] == "R4") & (gains["world"] == "graphnav")]
-    part = frame[(frame["regime"] == "R4") & (frame["world"] == "graphnav")]
-    means = part.groupby("policy")["accuracy"].mean()
-    assert own["gain"].iloc[0] == pytest.approx(100 * (means["simple"] - means["periodic"]), abs=1e-9)
-    assert gains.loc[gains["regime"] == "S1", "shift"].isna().all()
-    order = stability.find_order(frame, "S1")
-    assert (order.loc[order["regime"] == "S1", "tau"] <= 1).all()
-    for text in (
-        stress.tell_shifts(gains, "S1"), stress.tell_costs(gains), stress.tell_setting(frame),
-        stability.tell_order(order, "S1"), everywhere.tell_claims(asked),
-    ):  # fmt: skip
-        assert "`paper`" in text.markdown
-        assert "nan" not in text.markdown
 
 
 # --- what a page shows ------------------------------------------------------------------------

@@ -22,13 +22,12 @@ from envprobe_core.engine.recording import score
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.experiments import COLUMNS, Names, names
 from envprobe_core.figures import STRATA
-from envprobe_core.intervals import mean_intervals, percentile_interval
 from envprobe_core.markup import EMPTY
 from envprobe_core.paper import PAPER_FOLDER
 from envprobe_core.places import place
 from envprobe_core.policies import find_policy
 from envprobe_core.protocols import SWITCHES, Protocol, parse_protocol, switch_values
-from envprobe_core.stats import RESAMPLES, bootstrap_means
+from envprobe_core.statistics import RESAMPLES, bootstrap_means, mean_intervals, percentile_interval
 from envprobe_core.sweep import Task, plan_tasks, score_task, simulate
 from envprobe_core.worlds import WORLDS
 

@@ -25,14 +25,14 @@ from envprobe_core.calibration import (
 from envprobe_core.calibration_search import Search, Settings, fit_record, read_fit
 from envprobe_core.cells import find_profile
 from envprobe_core.claims import Claim
+from envprobe_core.claims.judge import HOLDS, INPUT, NOT_TESTED, OTHER_SIZE, REVERSES, VERDICTS, judge
 from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names, names
 from envprobe_core.markup import EMPTY, listed, number
 from envprobe_core.paper import paper_value
 from envprobe_core.places import PLACES
 from envprobe_core.protocols import PAPER, parse_protocol
 from envprobe_core.scoreboard import SETTINGS_FAMILY, choose_claims, load_scoreboard_frame
-from envprobe_core.stats import RESAMPLES
-from envprobe_core.verdicts import HOLDS, INPUT, NOT_TESTED, OTHER_SIZE, REVERSES, VERDICTS, judge
+from envprobe_core.statistics import RESAMPLES
 
 COMMITTED = "calibrated"
 OTHERS = "typical careful overconfident"  # settled before the fit

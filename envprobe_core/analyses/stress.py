@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from envprobe_core.claims import find_claim
+from envprobe_core.claims.judge import judge
 from envprobe_core.regimes import REGIMES
-from envprobe_core.stats import RESAMPLES
-from envprobe_core.verdicts import judge
+from envprobe_core.statistics import RESAMPLES
 
 DEPLOYABLE = ("no-probe", "random", "periodic", "self-uncertainty", "simple", "judge")
 GAINS = {"procedural": "main-procedural", "spatial": "main-spatial", "combined": "main-combined"}

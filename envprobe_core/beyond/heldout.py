@@ -12,11 +12,10 @@ import numpy as np
 from envprobe_core.cells import make_cell
 from envprobe_core.experiments import Names, find_protocols, names
 from envprobe_core.figures import WORLD_TITLES, policy_title
-from envprobe_core.intervals import percentile_interval
 from envprobe_core.markup import Table, Text, bracket, counted, listed, signed
 from envprobe_core.parameters import VOCABULARIES
 from envprobe_core.sections.paired import ABLATIONS, DEPLOYABLE
-from envprobe_core.stats import RESAMPLES, bootstrap_means
+from envprobe_core.statistics import RESAMPLES, bootstrap_means, percentile_interval
 from envprobe_core.sweep import parse_seeds, run_cells
 from envprobe_core.worlds import WORLDS
 

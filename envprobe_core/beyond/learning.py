@@ -12,7 +12,7 @@ from envprobe_core.experiments import Names, find_protocols, names
 from envprobe_core.figures import BLUE, ROSE, VERMILLION, WORLD_TITLES, Drawing, canvas, styled
 from envprobe_core.markup import Table, Text, bracket, counted, listed, number, signed
 from envprobe_core.policies import POLICIES, value_policy
-from envprobe_core.stats import RESAMPLES, paired_bootstrap
+from envprobe_core.statistics import RESAMPLES, paired_bootstrap
 from envprobe_core.sweep import parse_seeds, run_cells
 from envprobe_core.worlds import WORLDS, make_world
 from envprobe_core.worlds.base import Floats, Ints

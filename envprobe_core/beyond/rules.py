@@ -13,7 +13,7 @@ from envprobe_core.figures import STRATA
 from envprobe_core.markup import Table, Text, bracket, code, counted, signed
 from envprobe_core.policies import POLICIES, value_policy
 from envprobe_core.protocols import Protocol
-from envprobe_core.stats import RESAMPLES, paired_bootstrap
+from envprobe_core.statistics import RESAMPLES, paired_bootstrap
 from envprobe_core.sweep import run_cells
 
 if TYPE_CHECKING:

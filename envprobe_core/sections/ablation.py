@@ -36,7 +36,7 @@ from envprobe_core.sections.report import (
     withheld,
 )
 from envprobe_core.sections.timed import load_timed
-from envprobe_core.stats import RESAMPLES, bonferroni, mcnemar_exact
+from envprobe_core.statistics import RESAMPLES, bonferroni, mcnemar_exact
 from envprobe_core.tables import badge
 
 if TYPE_CHECKING:

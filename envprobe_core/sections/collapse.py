@@ -17,7 +17,6 @@ from envprobe_core.experiments import (
     names,
 )
 from envprobe_core.figures import WORLD_TITLES, policy_title
-from envprobe_core.intervals import mean_interval
 from envprobe_core.markup import (
     Table,
     Text,
@@ -30,7 +29,7 @@ from envprobe_core.markup import (
 from envprobe_core.metrics import COLLAPSE
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.sections.paired import Comparison, compare, printed
-from envprobe_core.stats import RESAMPLES, paired_bootstrap
+from envprobe_core.statistics import RESAMPLES, mean_interval, paired_bootstrap
 from envprobe_core.worlds import WORLDS
 
 if TYPE_CHECKING:

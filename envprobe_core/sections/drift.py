@@ -26,7 +26,7 @@ from envprobe_core.figures import (
 from envprobe_core.markup import Table, Text, bracket, listed, number, percent, signed
 from envprobe_core.paper import PaperValue
 from envprobe_core.sections.paired import printed
-from envprobe_core.stats import RESAMPLES, clustered_rate
+from envprobe_core.statistics import RESAMPLES, clustered_rate
 from envprobe_core.worlds import WORLDS
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import numpy as np
 from envprobe_core.cells import make_cell
 from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names, find_protocols, names, read_seeds
 from envprobe_core.figures import POLICY_STYLES, WORLD_TITLES, Drawing, canvas, interval, policy_title
-from envprobe_core.intervals import wilson
 from envprobe_core.markup import Table, Text, bracket, listed, percent
 from envprobe_core.patterns import DOUBT, MINOR, STAGES, STALE, match
+from envprobe_core.statistics import wilson
 from envprobe_core.storyboard import Storyboard
 from envprobe_core.timeline import tell
 from envprobe_core.witness import witness

@@ -12,7 +12,7 @@ from envprobe_core.paper import paper_values
 from envprobe_core.sections.paired import levels
 from envprobe_core.sections.report import PRINTED_POINT, rows_from_top
 from envprobe_core.sections.useful import SHOWN
-from envprobe_core.stats import RESAMPLES
+from envprobe_core.statistics import RESAMPLES
 
 if TYPE_CHECKING:
     import pandas as pd

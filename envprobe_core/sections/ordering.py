@@ -34,7 +34,7 @@ from envprobe_core.sections.report import (
     withheld,
 )
 from envprobe_core.sections.timed import load_timed
-from envprobe_core.stats import RESAMPLES
+from envprobe_core.statistics import RESAMPLES
 from envprobe_core.verdicts import HOLDS, REVERSES, evaluate_all
 
 if TYPE_CHECKING:

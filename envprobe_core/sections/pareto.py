@@ -16,7 +16,7 @@ from envprobe_core.markup import Table, Text, bracket, counted, listed, number, 
 from envprobe_core.paper import printed_levels
 from envprobe_core.sections.paired import ABLATIONS, DEPLOYABLE, levels
 from envprobe_core.sections.report import PRINTED_POINT
-from envprobe_core.stats import RESAMPLES, bootstrap_means
+from envprobe_core.statistics import RESAMPLES, bootstrap_means
 
 if TYPE_CHECKING:
     import pandas as pd

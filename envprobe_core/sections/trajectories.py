@@ -28,7 +28,7 @@ from envprobe_core.markup import (
 )
 from envprobe_core.metrics import COLLAPSE
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.stats import RESAMPLES
+from envprobe_core.statistics import RESAMPLES
 from envprobe_core.worlds import WORLDS
 
 if TYPE_CHECKING:

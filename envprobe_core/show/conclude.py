@@ -27,7 +27,7 @@ class Conclusion:
     holds: bool
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        told = self.text if self.holds else f"*Not so with these values:* ~~{self.text}~~"
+        told = self.text if self.holds else f"*Not so with these values:* <s>{self.text}</s>"
         return {"text/markdown": told, "text/plain": told}
 
 

@@ -32,9 +32,9 @@ def table(
         caption: one or more sentences, in Markdown.
         columns: heads, and templates such as `"{policy:policy}"` or `"{gain:+2} {gain:[2]}"`. After the
             colon stands how a value is written: `3` with digits, `+2` as a difference, `%1` as a share in
-            percent, `[2]` as the interval in `gain_low` and `gain_high`, `*2` as a difference in bold
-            where that interval leaves 0 out, `p` as a p-value, `code`, `policy`, `world`, `stratum`,
-            `verdict`; nothing: as it is.
+            percent, `[2]` as the interval in `gain_low` and `gain_high` (or, without these, in `low` and
+            `high`), `*2` as a difference in bold where that interval leaves 0 out, `p` as a p-value, `code`,
+            `policy`, `world`, `stratum`, `verdict`; nothing: as it is.
         across: a column, each of whose values gets the columns `each` to the right; then rows of the frame
             that write the same `columns` are one row of the table, with a dash where a value is missing.
         each: heads and templates as in `columns`; in a head, `{}` is the value of `across`, with an own
@@ -65,7 +65,8 @@ def table(
             own = [write.vformat(template, (), row) for template in more.values()]
             rows[line][start : start + len(more)] = own
     heads = [*columns, *(_Head().format(head, value) for value in values for head in more)]
-    sides = "".join(map(_side, [*columns.values(), *(list(more.values()) * len(values))]))
+    templates = [*columns.values(), *(list(more.values()) * len(values))]
+    sides = "".join(_side(template, frame) for template in templates)
     return Table(label, caption, tuple(heads), list(rows.values()), align or sides)
 
 
@@ -114,10 +115,13 @@ def _missing(value: Any) -> bool:
     return value is None or value != value  # NaN is not itself
 
 
-def _side(template: str) -> str:
+def _side(template: str, frame: pd.DataFrame) -> str:
     """Numbers stand to the right, words to the left."""
-    codes = [code or "" for _, name, code, _ in string.Formatter().parse(template) if name]
-    return "l" if not codes or codes[0] in ("", *_WORDS) else "r"
+    parts = [(name, how or "") for _, name, how, _ in string.Formatter().parse(template) if name]
+    if not parts or parts[0][1] in _WORDS:
+        return "l"
+    name, how = parts[0]
+    return "r" if how or pd.api.types.is_numeric_dtype(frame[name]) else "l"
 
 
 class _Head(string.Formatter):
@@ -128,17 +132,18 @@ class _Head(string.Formatter):
 
 
 class _Template(string.Formatter):
-    """Formats a row: a bracket takes the columns `gain_low` and `gain_high`."""
+    """Formats a row: a bracket takes the columns `gain_low` and `gain_high`, or `low` and `high`."""
 
     def get_field(self, field_name: str, args: Any, row: Any) -> tuple[Any, str]:
         return (field_name, row), field_name
 
     def format_field(self, found: Any, how: str) -> str:
         name, row = found
+        own = f"{name}_" if f"{name}_low" in row else ""
         if how.startswith("["):
-            return bracket(row[f"{name}_low"], row[f"{name}_high"], int(how[1:-1]))
+            return bracket(row[f"{own}low"], row[f"{own}high"], int(how[1:-1]))
         if how.startswith("*"):
-            clear = row[f"{name}_low"] > 0 or row[f"{name}_high"] < 0
+            clear = row[f"{own}low"] > 0 or row[f"{own}high"] < 0
             text = signed(row[name], int(how[1:]))
             return f"**{text}**" if clear else text
         return written(row[name], how)

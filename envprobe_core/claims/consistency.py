@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from statistics import NormalDist
 
-from envprobe_core.paper import PaperValue
+from envprobe_core.claims.printed import PaperValue
 
 PARTS = {  # a pooled stratum and what it pools
     "combined": ("procedural", "spatial"),

@@ -1,0 +1,41 @@
+"""Sphinx extension: the addresses of pages that were merged lead to the pages that hold them now.
+
+``book/redirects.yml`` has a line ``old: new`` for each, names of sections; what stands after ``#`` is kept.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+logger = logging.getLogger(__name__)
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>This page has moved</title>
+<meta name="robots" content="noindex"><link rel="canonical" href="{new}">
+<meta http-equiv="refresh" content="1; url={new}">
+<script>location.replace("{new}" + location.hash);</script></head>
+<body><p>This page is now part of <a href="{new}">another one</a>.</p></body></html>
+"""
+
+
+def write(app: Sphinx, exception: Exception | None) -> None:
+    """Write a page at each old address."""
+    listed = Path(app.srcdir) / "redirects.yml"
+    if exception is not None or app.builder.format != "html" or not listed.exists():
+        return
+    for old, new in (yaml.safe_load(listed.read_text("utf-8")) or {}).items():
+        known = app.env.found_docs
+        if f"executed/{new}" not in known or f"executed/{old}" in known:
+            logger.warning("redirects.yml: %s to %s: the first must be gone, the second a page", old, new)
+            continue
+        page = PAGE.format(new=f"{new}.html")
+        (Path(app.outdir) / "executed" / f"{old}.html").write_text(page, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Write the pages when all others are there."""
+    app.connect("build-finished", write)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,218 @@
+"""The eight verbs that make a section."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+
+import envprobe_core
+from envprobe_core import compare, conclude, draw, judge, play, run, summarize, table, take_away
+from envprobe_core.cells import make_cell
+from envprobe_core.engine.running import record
+from envprobe_core.errors import InputError
+from envprobe_core.facts import FACTS
+from envprobe_core.policies import TERMS
+from envprobe_core.protocols import parse_protocol
+from envprobe_core.show.conclude import BOOK, ConclusionError
+from envprobe_core.sweep import run_cells
+
+SEEDS = "0:12"
+
+
+@pytest.fixture(scope="module")
+def episodes() -> pd.DataFrame:
+    return run(policies="no-probe periodic simple placebo", seeds=SEEDS)
+
+
+def test_every_verb_is_found_and_no_other_name():
+    for name in envprobe_core.__all__:
+        assert callable(getattr(envprobe_core, name))
+    with pytest.raises(AttributeError, match="runn"):
+        _ = envprobe_core.runn
+
+
+def test_run_gives_what_its_cells_give():
+    frame = run(
+        "tooldag graphnav",
+        ["simple"],
+        "S1 S2",
+        "paper:clock=stands",
+        seeds=SEEDS,
+        budgets=[2, -1],
+        thresholds=2,
+    )
+    assert len(frame) == 2 * 2 * 2 * 12
+    protocol = parse_protocol("paper:clock=stands")
+    part = frame[(frame["world"] == "graphnav") & (frame["regime"] == "S1") & (frame["budget"] == 2)]
+    cell = make_cell("graphnav", "simple", "S1", protocol, "typical", 2, 2.0)
+    found = run_cells([cell], np.arange(12))
+    for name in ("seed", "accuracy", "success", "probes", "action_onset"):
+        np.testing.assert_array_equal(part[name], found[name])
+    assert set(frame["budget"]) == {2, 5, 7}
+
+
+def test_facts_change_no_score_and_come_from_the_same_episodes():
+    bare, rich = (
+        run("tooldag", "simple no-probe", seeds=SEEDS, protocols="paper", facts=facts)
+        for facts in ("", list(FACTS))
+    )
+    pd.testing.assert_frame_equal(rich[bare.columns], bare)
+    recording = record(make_cell("tooldag", "simple"), np.arange(12))
+    first = np.argmax(recording.probe >= 0, axis=1)
+    np.testing.assert_array_equal(rich["first_probe"][:12], first)
+    assert rich["first_probe"][12:].isna().all()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"policies": "clever"}, {"regimes": "S9"}, {"protocols": "x"}, {"budgets": 99}]
+)
+def test_run_refuses_what_no_cell_accepts(wrong):
+    with pytest.raises(InputError):
+        run(seeds=SEEDS, **wrong)
+
+
+@pytest.mark.parametrize("world", ["tooldag", "objectstate", "graphnav"])
+def test_play_shows_what_the_policy_saw(world):
+    seen = play(world, "simple", seed=5, protocol="observed")
+    recording = record(make_cell(world, "simple", protocol=parse_protocol("observed")), np.array([5]))
+    width = recording.belief.shape[2]
+    assert len(seen) == recording.steps[0] * width
+    score = seen[list(TERMS)].sum(axis=1).to_numpy().reshape(-1, width)
+    fired = recording.probe[0, : len(score)]
+    spent = np.cumsum(fired >= 0) - (fired >= 0)
+    for t in np.flatnonzero((spent < 7) & (fired >= 0)):
+        assert score[t].argmax() == fired[t]
+        assert score[t].max() >= 1.5
+    probed = seen[seen["probe"]]
+    assert probed["t"].tolist() == np.flatnonzero(fired >= 0).tolist()
+    np.testing.assert_array_equal(seen["gold"], recording.gold[0, : len(score)].ravel())
+
+
+def test_compare_is_the_mean_of_pairs(episodes):
+    found = compare(episodes, "simple", "periodic", resamples=200)
+    pairs = episodes.pivot(index=["protocol", "world", "seed"], columns="policy", values="accuracy")
+    gap = 100 * (pairs["simple"] - pairs["periodic"])
+    for row in found[found["stratum"] == "combined"].itertuples():
+        assert row.gain == pytest.approx(gap[row.protocol].mean())
+        assert row.gain_low_adjusted <= row.gain_low <= row.gain <= row.gain_high <= row.gain_high_adjusted
+        assert (row.n, row.same) == (36, (gap[row.protocol] == 0).sum())
+    shuffled = compare(episodes.sample(frac=1, random_state=1), "simple", "periodic", resamples=200)
+    both = [frame.set_index(["protocol", "stratum"]).sort_index() for frame in (found, shuffled)]
+    pd.testing.assert_frame_equal(*both)
+
+
+def test_summarize_is_the_mean_of_episodes(episodes):
+    found = summarize(episodes, "accuracy probes", ("protocol", "policy"), resamples=200)
+    means = episodes.groupby(["protocol", "policy"])[["accuracy", "probes"]].mean()
+    for row in found.itertuples():
+        assert row.mean == pytest.approx(means.loc[(row.protocol, row.policy), row.measure])
+        assert row.low <= row.mean <= row.high
+
+
+def test_judge_asks_a_section_of_another_regime(episodes):
+    found = judge(episodes, section="main", resamples=200)
+    assert set(found["protocol"]) == {"paper", "observed", "released"}
+    assert (found["regime"] == "S2").all()
+    other = judge(episodes, section="main", regime="S3", resamples=200)
+    assert (other["verdict"] == "not tested").all()
+
+
+FRAME = pd.DataFrame(
+    {
+        "protocol": ["paper", "paper", "released"],
+        "policy": ["simple", "periodic", "simple"],
+        "gain": [1.234, -0.5, np.nan],
+        "gain_low": [0.1, -1.0, np.nan],
+        "gain_high": [2.0, 0.0, np.nan],
+        "share": [0.125, 1.0, 0.0],
+        "p": [0.0001, 0.04, 1.0],
+        "n": [12, 3456, 0],
+    }
+)
+
+
+def test_table_writes_each_column_as_its_template_says():
+    columns = {
+        "": "{protocol:code}",
+        "who": "{policy:policy}",
+        "gain": "{gain:+2} {gain:[1]}",
+        "share": "{share:%1}",
+        "$p$": "{p:p}",
+        "n": "{n} pairs",
+    }
+    made = table(FRAME, "tab-x", "A table.", columns, once="protocol")
+    assert made.rows[0] == [
+        "`paper`",
+        "EnvProbe-Simple",
+        "+1.23 [0.1,\u00a02.0]",
+        "12.5%",
+        "<\u00a0.001",
+        "12 pairs",
+    ]
+    assert made.rows[1] == ["", "Periodic", "−0.50 [−1.0,\u00a00.0]", "100.0%", ".040", "3,456 pairs"]
+    assert made.rows[2][2] == "– –"
+    assert made.align == "llrrrr"
+
+
+@pytest.mark.parametrize("kind", ["forest", "bars", "tornado"])
+def test_draw_rows(kind):
+    drawing = draw(
+        kind,
+        FRAME.dropna(),
+        "figure",
+        "gain",
+        x="policy",
+        series="policy",
+        panels="protocol",
+        label="gain",
+        about="What",
+    )
+    assert "EnvProbe-Simple 1.23" in drawing.alt
+    assert "<svg" in drawing.svg()
+
+
+def test_draw_curves_and_points():
+    track = pd.DataFrame(
+        {
+            "t": [0, 1, 0, 1],
+            "protocol": ["paper"] * 2 + ["released"] * 2,
+            "a": [0.5, 0.25, 1, 0.75],
+            "low": 0.1,
+            "high": 1.0,
+        }
+    )
+    assert (
+        "paper from 0.50 to 0.25"
+        in draw("curves", track, "track", "a", x="t", series="protocol", label="accuracy").alt
+    )
+    points = FRAME.dropna()
+    assert (
+        "Periodic 1.00, −0.50"
+        in draw("frontier", points, "front", "gain", x="share", series="policy", label="gain").alt
+    )
+    with pytest.raises(ValueError, match="pie"):
+        draw("pie", points, "front", "gain")
+
+
+@given(st.lists(st.booleans()))
+@settings(max_examples=30)
+def test_conclude_says_what_is_so_everywhere(found):
+    said = conclude("It is so.", when=pd.Series(found, dtype=bool))._repr_mimebundle_()["text/markdown"]
+    assert (said == "It is so.") is (bool(found) and all(found))
+
+
+def test_a_sentence_that_is_not_so_fails_the_book_and_is_struck_out_elsewhere(monkeypatch):
+    assert "<s>No.</s>" in conclude("No.", when=lambda: {}["not run"])._repr_mimebundle_()["text/markdown"]
+    monkeypatch.setenv(BOOK, "1")
+    assert conclude("Yes.", when=True).holds
+    for when in (False, [], lambda: [][1]):
+        with pytest.raises(ConclusionError, match="this is not so: No"):
+            conclude("No.", when=when)
+
+
+def test_a_section_closes_with_its_box():
+    box = take_away("A.", [conclude("B.", when=True), conclude("C.", when=True)], "D.").markdown
+    assert all(
+        part in box for part in ("**The paper says.** A.", "**We find.** B. C.", "**It depends on.** D.")
+    )
