@@ -16,8 +16,7 @@ import numpy as np
 
 from envprobe_core import places
 from envprobe_core.cells import Cell, find_profile, find_regime, make_cell
-from envprobe_core.claims import Claim, load_claims, policy_and_budget
-from envprobe_core.claims.records import measure_columns
+from envprobe_core.claims import Claim, find_claim, load_claims, measure_parts, policy_and_budget
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import (
     COLUMNS,
@@ -39,6 +38,14 @@ PRIMARY_REGIME = "S2"
 SETTINGS_FAMILY = 1  # claims about a setting compare nothing; they stay in the regime they name
 SECOND_BATCH = 701  # another cut of the grid into blocks, for the claim that nothing depends on it
 KEYS = ("id", "source", "statement", "paper", "ours", "protocol", "profile", "interval", "verdict", "section")
+
+
+def kind_of(claim: str) -> str:
+    """Return what a claim is about, by its id: `comparisons`, `levels` or `settings` of the experiment."""
+    about = find_claim(claim)
+    if about.family == SETTINGS_FAMILY:
+        return "settings"
+    return "levels" if about.directions == ("equal",) else "comparisons"
 
 
 def choose_claims(sections: Names = (), regime: str = PRIMARY_REGIME) -> tuple[Claim, ...]:

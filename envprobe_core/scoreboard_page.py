@@ -14,9 +14,14 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import yaml
+
 from envprobe_core import places
 from envprobe_core.claims import find_claim
-from envprobe_core.claims.judge import (
+from envprobe_core.markup import EMPTY, Html, number, signed
+from envprobe_core.notebooks import ROOT, find_sections
+from envprobe_core.scoreboard import KEYS, as_records
+from envprobe_core.verdicts import (
     HOLDS,
     INCONCLUSIVE,
     INPUT,
@@ -41,14 +46,8 @@ MEANINGS = {
     INPUT: "the agent's profile was fitted to this figure or to an arm of it, so that it tests nothing",
     NOT_TESTED: "these episodes cannot answer it; the table says why",
 }
-PAGES = {
-    "main": "main-results",
-    "set-up": "scoreboard",
-    "budget": "scoreboard",
-    "useful-probes": "what-probes-find",
-    "confident-wrong": "what-probes-find",
-}
-"""The notebook that shows a section's claims, where its name is another."""
+PAGES = {"main": "main-results", "set-up": "scoreboard", "budget": "scoreboard"}
+"""The notebook that shows a section's claims, where its name is another; beside `book/redirects.yml`."""
 DIFFERENCES = ("paired", "mcnemar", "equivalence", "contrast", "ordering", "dominance")
 SEVERAL = ("ordering", "dominance")
 DIGITS = {"points": 2, "share": 3, "steps": 2, "count": 2}
@@ -60,9 +59,15 @@ def _notebooks() -> frozenset[str]:
     return frozenset(find_sections())
 
 
+@cache
+def _moved() -> dict[str, str]:
+    return yaml.safe_load((ROOT / "book" / "redirects.yml").read_text(encoding="utf-8"))
+
+
 def page_of(section: str) -> str | None:
     """Return the notebook that shows a section's claims, None where there is none."""
     name = PAGES.get(section, section)
+    name = _moved().get(name, name)
     return name if name in _notebooks() else None
 
 

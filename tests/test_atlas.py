@@ -9,7 +9,7 @@ import pytest
 from envprobe_core.verdicts import evaluate_all
 
 from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
-from envprobe_core.atlas import deciding, design, drawing, fitting, questions, running, tables, text
+from envprobe_core.atlas import deciding, design, fitting, questions, running, sharing
 from envprobe_core.atlas.testing import CODES, NO, UNTESTED, YES, Cube, judge
 from envprobe_core.calibration import TARGETS, predict
 from envprobe_core.cells import Cell
@@ -17,11 +17,10 @@ from envprobe_core.claims import load_claims
 from envprobe_core.claims.judge import OTHER_SIZE, comparisons
 from envprobe_core.claims.judge import judge as judge_frame
 from envprobe_core.engine.running import record
-from envprobe_core.markup import counted
-from envprobe_core.measures import confident_counts
 from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED, Protocol
 from envprobe_core.regimes import REGIMES
+from envprobe_core.show import agents
 from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS
 
@@ -220,13 +219,22 @@ def test_the_nearest_agents_stand_in_where_none_fits(atlas: running.Atlas) -> No
 
 
 def test_shares_add_up_and_leave_out_what_cannot_be_tested(atlas: running.Atlas) -> None:
-    found = tables.shares(atlas)
-    known = ~np.isnan(found[..., 0])
-    np.testing.assert_allclose(found[known].sum(axis=1), 1.0)
-    untested = (atlas.verdict == UNTESTED).mean(axis=1)
-    np.testing.assert_array_equal(known, untested < 1 - tables.TESTED)
+    found = sharing.shares(atlas)
+    known = found["holds"].notna()
+    np.testing.assert_allclose(found.loc[known, ["holds", "inconclusive", "reverses"]].sum(axis=1), 100.0)
+    untested = (atlas.verdict == UNTESTED).mean(axis=1)  # [protocol, claim]
+    np.testing.assert_array_equal(known, (untested < 1 - sharing.TESTED).T.ravel())
     at = next(place for place, claim in enumerate(atlas.claims) if claim.id == "main-spatial")
-    assert found[0, at, 2] == (atlas.verdict[0, :, at] == NO).mean()
+    row = found[(found["claim"] == "main-spatial") & (found["protocol"] == atlas.protocols[0])].iloc[0]
+    assert row["reverses"] == 100 * (atlas.verdict[0, :, at] == NO).mean()
+
+
+def test_one_agent_run_again_gets_the_verdicts_of_the_atlas(atlas: running.Atlas) -> None:
+    episodes = sharing.run_agent(atlas, 3, "tooldag", "periodic simple")
+    found = evaluate_all(episodes, ["main-procedural"], profile=atlas.profiles[3].name, resamples=200)
+    at = next(place for place, claim in enumerate(atlas.claims) if claim.id == "main-procedural")
+    kept = [CODES[code] for code in atlas.verdict[:, 3, at]]
+    assert [word.removesuffix(", other size") for word in found["verdict"]] == kept
 
 
 def planted(support: np.ndarray, count: int) -> running.Atlas:
@@ -275,41 +283,21 @@ def test_behaviours_are_not_entangled_in_the_default_sample() -> None:
     assert deciding.entanglement(planted(np.ones(64), 64)) > deciding.DECIDES
 
 
-def test_claims_of_the_paper_are_all_accounted_for(atlas: running.Atlas) -> None:
-    verdict = atlas.verdict.copy()
-    theirs = [at for at, claim in enumerate(atlas.claims) if claim.source != questions.OURS]
-    chosen = [at for at in theirs if not tables.is_level(atlas.claims[at])]
-    verdict[:, :, chosen[:2]] = UNTESTED
-    gone = replace(atlas, verdict=verdict)
-    for row, line in enumerate(text.tell_shares(gone).markdown.splitlines()[: len(atlas.protocols)]):
-        number = int(np.isnan(tables.shares(gone)[row, chosen, 0]).sum())
-        assert number >= 2
-        assert f"{counted(number)} cannot be tested with most agents" in line.split(" printed levels ")[0]
-
-
-def test_everything_is_shown(atlas: running.Atlas) -> None:
+def test_every_claim_and_agent_is_listed(atlas: running.Atlas) -> None:
     subset, found = fitting.fitted_subset(atlas), deciding.sensitivity(atlas)
     assert subset is not None
-    one = replace(atlas, protocols=("paper",), verdict=atlas.verdict[:1], support=atlas.support[:1])
-    lone = deciding.sensitivity(one)
-    for told in (
-        text.tell_run(atlas), text.tell_shares(atlas), text.tell_ours(atlas), text.tell_fit(atlas, subset),
-        text.tell_deciders(atlas, found), text.tell_shares(one), text.tell_fit(one, None),
-        text.tell_deciders(one, lone),
-    ):  # fmt: skip
-        assert not re.search(r"\bnan\b", told.markdown)
-        assert told.markdown.strip()
-    shown = [*tables.show_shares(atlas, subset), *tables.show_shares(one, None)]
-    shown += [tables.show_box(), tables.show_nearest(atlas, subset)]
-    shown += [tables.show_deciders(atlas, found, questions.HEADLINES)]
-    for table in shown:
-        assert not re.search(r"\bnan\b", table.markdown())
-        assert all(len(row) == len(table.head) == len(table.align) for row in table.rows)
-    rows = sum(len(table.rows) for table in tables.show_shares(atlas, subset))
-    assert rows == len(atlas.claims)
-    for figure in (
-        drawing.plot_shares(atlas, subset), drawing.plot_shares(one, None),
-        drawing.plot_deciding(atlas, found), drawing.plot_deciding(one, lone),
-    ):  # fmt: skip
-        assert "<svg" in figure.svg()
-        assert not re.search(r"\bnan\b", figure.alt)
+    box = sharing.shares(atlas)
+    assert list(box["claim"].unique()) == [claim.id for claim in atlas.claims]
+    assert len(sharing.describe_box()) == len(design.BOX)
+    nearest = sharing.list_nearest(atlas, subset)
+    assert len(nearest) == 7
+    assert nearest["objective"].iloc[-1] == f"all: {subset.fits}"
+    deciders = sharing.list_deciders(atlas, found, questions.HEADLINES)
+    assert len(deciders) == len(questions.HEADLINES) * len(atlas.protocols)
+    for drawing in (
+        agents.draw_shares(box, sharing.shares(atlas, subset.members), subset.title),
+        agents.draw_shares(box[box["protocol"] == "paper"]),
+        agents.draw_deciding(atlas, found),
+    ):
+        assert "<svg" in drawing.svg()
+        assert not re.search(r"\bnan\b", drawing.alt)

@@ -21,6 +21,7 @@ from envprobe_core.agents.profiles import (
     read_profile,
     read_record,
 )
+from envprobe_core.analyses import fitted
 from envprobe_core.calibration import (
     BASE,
     FREE,
@@ -48,14 +49,10 @@ from envprobe_core.claims.judge import CALIBRATED
 from envprobe_core.claims.printed import paper_value, paper_values
 from envprobe_core.cli import main
 from envprobe_core.errors import InputError
-from envprobe_core.markup import counted
-from envprobe_core.measures import confident_counts, held_beliefs
+from envprobe_core.paper import paper_value, paper_values
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, RELEASED
 from envprobe_core.regimes import REGIMES
-from envprobe_core.sections import calibration as section
-from envprobe_core.sections import calibration_outside as outside
-from envprobe_core.sections import calibration_space as space
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
 from envprobe_core.worlds import WORLDS
 
@@ -422,56 +419,30 @@ def _pretend(self, points):
     return values
 
 
-# the section
+# the page
 
 
-@pytest.fixture(scope="module")
-def shown():
-    residuals = section.load_targets(section.load_fit(), "typical careful")
-    return section.load_fit(), residuals
+def test_the_committed_fit_is_what_the_page_measures():
+    fit = fitted.load_fit()
+    targets = fitted.measure_targets(fit, "typical")
+    own = targets.loc[targets["profile"] == "calibrated", "ours"]
+    np.testing.assert_allclose(own, [entry["ours"] for entry in fit.fit["targets"]], rtol=1e-12)
+    objectives = fitted.objectives(targets)
+    assert list(objectives.index) == ["calibrated", "typical"]
+    assert objectives["calibrated"] == pytest.approx(fit.fit["objective"]["value"])
+    assert objectives["calibrated"] < objectives["typical"]
+    assert len(fitted.list_targets()) == len(TARGETS)
+    assert fitted.list_rates(fit)["fitted"].tolist() == [getattr(fit.profile, one.name) for one in FREE]
+    kinds = {target.kind for target in TARGETS}
+    assert len(fitted.list_left_out(fit)) == len(kinds) * (len(TARGETS) + len(FREE))
 
 
-def test_the_section_tells_what_its_numbers_say(shown):
-    fitted, residuals = shown
-    text = section.tell_residuals(residuals, fitted).markdown
-    own = residuals[residuals["profile"] == "calibrated"]
-    met = int((own["residual"].abs() <= SCALE).sum())
-    assert f"of {counted(met)} of five targets" in text
-    assert "are what this page finds" in text
-    moved = replace(fitted, fit=json.loads(json.dumps(fitted.fit)))
-    moved.fit["targets"][0]["ours"] += 0.01
-    assert (
-        "differ from what this page finds by up to 0.01" in section.tell_residuals(residuals, moved).markdown
-    )
-    perfect = residuals.assign(ours=residuals["paper"], residual=0.0)
-    assert "of five of five targets." in section.tell_residuals(perfect, fitted).markdown
-    assert "four against three free rates" in section.tell_rules().markdown
-    for table in (section.show_targets(), section.show_rates(fitted), section.show_residuals(residuals)):
-        assert all(len(row) == len(table.head) == len(table.align) for row in table.rows)
-
-
-def test_the_space_is_told_as_it_is(shown):
-    _, residuals = shown
-    text = space.tell_space(residuals).markdown
-    assert "None of them reaches the printed *confident-wrong rate" in text
-    assert "So none of them meets the two targets together" in text
-    met = residuals.assign(ours=residuals["paper"])
-    text = space.tell_space(met).markdown
-    assert "None" not in text
-    assert "none" not in text
-
-
-def test_switches_are_told_as_they_are():
-    rows = [("released", "", -0.3, -2.0), ("released:pairing=same-step", "pairing", -0.1, 0.1)]
-    table = pd.DataFrame(rows, columns=["protocol", "switch", "fitted", "base"])
-    text = space.tell_switches(table).markdown
-    assert "comes with the lag" in text
-    assert "No single switch reaches the printed +4.9 points: the most is +0.10." in text
-    table.loc[1, "base"] = -1.9
-    assert "No single switch halves it." in space.tell_switches(table).markdown
-    assert "lag" not in space.tell_switches(table).markdown
-    table.loc[1, "fitted"] = 5.0
-    assert "A single switch is enough for the printed +4.9" in space.tell_switches(table).markdown
+def test_pulls_leave_the_way_to_the_paper():
+    fit = fitted.load_fit()
+    pulls = fitted.pull(fit)
+    assert len(pulls) == len(FREE) + 3
+    left = pulls.iloc[-1][[target.symbol for target in TARGETS]].to_numpy(float)
+    np.testing.assert_allclose(predict([fit.profile])[0] + left, target_values())
 
 
 def verdicts(**by_agent):
@@ -484,30 +455,24 @@ def verdicts(**by_agent):
     return pd.DataFrame(rows, columns=names)
 
 
-def test_the_rest_of_the_paper_is_counted_on_what_both_agents_can_answer():
+def test_the_rest_of_the_paper_is_counted():
     frame = verdicts(
         typical=["holds", "reverses", "inconclusive", "not tested"],
         calibrated=["reverses", "holds", "holds, other size", "holds"],
     )
-    text = outside.tell_outside(frame, outside.load_gaps(frame)).markdown
-    assert "with `typical` 1 of 3 claims hold and 1 reverse; with `calibrated` 2 of 3 claims hold" in text
-    assert "missed by 1.0 and 1.0 points in the median" in text
-    assert "more of them hold under `paper`" in text
-    assert "Of the 3 verdicts 3 differ between the two agents, and two of these go to the other side" in text
-    counts = outside.count_verdicts(frame).set_index("profile")
-    assert counts.loc["typical", "tested"] == 3
-    assert counts.loc["calibrated", "holds"] == 2
-    alone = frame[frame["profile"] == "calibrated"]
-    assert "verdicts" not in outside.tell_outside(alone, outside.load_gaps(alone)).markdown
-    none = verdicts(calibrated=["not tested"])
-    assert outside.tell_outside(none, outside.load_gaps(none)).markdown.startswith("No claim")
+    counts = fitted.count_verdicts(frame).set_index("profile")
+    assert counts["holds"].to_dict() == {"typical": 1, "calibrated": 2}
+    assert counts["agree"].tolist() == [pytest.approx(1 / 3), 0.75]
+    gaps = fitted.measure_gaps(frame).set_index(["profile", "unit"])
+    assert gaps.loc[("typical", "points"), ["n", "median", "within"]].tolist() == [4, 1.0, 1.0]
+    assert gaps.loc[("typical", "steps"), "n"] == 0
+    assert fitted.count_turned(frame).to_dict() == {"both": 3, "differ": 3, "opposite": 2}
 
 
 def test_no_input_is_counted_as_outside_the_fit():
-    claims = outside.outside_claims()
+    claims = fitted.outside_claims()
     assert len(claims) > 50
     for claim in claims:
-        arms = {*claim.arms, *claim.references}
         if "accuracy" in claim.measures:
-            assert not arms & set(calibration.TARGET_POLICIES)
+            assert not {*claim.arms, *claim.references} & set(calibration.TARGET_POLICIES)
         assert claim.id != "pcw-canonical"

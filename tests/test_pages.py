@@ -41,7 +41,7 @@ def read(html, name):
 
 def test_every_place_that_the_data_name_is_an_item():
     named = {*load_tables()["source"], *(claim.source for claim in load_claims())}
-    named |= {place for tension in load_tensions() for place in tension.places}
+    named |= {place for places in load_tensions()["places"] for place in places.split()}
     named |= {place for places in load_departures()["places"] for place in places.split()}
     named |= set(PLACES)
     items = {item.label: item for item in load_items()}

@@ -11,14 +11,14 @@ from envprobe_core.figures import policy_title
 from envprobe_core.markup import counted
 from envprobe_core.paper import paper_value
 from envprobe_core.protocols import RELEASED, parse_protocol
-from envprobe_core.regimes import REGIMES
 from envprobe_core.sections import (
-    everywhere,
+    ablation,
+    normalized,
     ordering,
     paired,
     report,
-    stability,
-    stress,
+    sides,
+    switched,
     timed,
 )
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
@@ -211,46 +211,69 @@ def test_the_paper_prints_three_points_of_one_frontier():
     assert printed.loc["minus-u", ["success", "accuracy"]].tolist() == [8.2 / 100, 0.488]
 
 
-# --- stress -----------------------------------------------------------------------------------
+# --- useful probes ----------------------------------------------------------------------------
 
 
-@given(st.lists(st.integers(0, 9), min_size=2, max_size=8, unique=True))
-def test_agreement_is_one_with_itself_and_minus_one_reversed(scores):
-    assert stability.agreement(scores, scores) == 1
-    assert stability.agreement(scores, [-score for score in scores]) == -1
+def test_raw_rates_rest_on_pairs_in_which_both_fired(probes):
+    numbers = useful.compare_raw(probes, RESAMPLES)
+    for row in numbers.itertuples():
+        part = probes[(probes["protocol"] == row.protocol) & probes["world"].isin(paired.GROUPS[row.stratum])]
+        wide = part.pivot(index=["world", "seed"], columns="policy", values=["useful", "probes"])
+        both = wide[(wide["probes"]["simple"] > 0) & (wide["probes"]["random"] > 0)]
+        rates = both["useful"] / both["probes"]
+        assert row.n == len(both)
+        assert row.method == pytest.approx(rates["simple"].mean(), abs=1e-12)
+        assert row.reference == pytest.approx(rates["random"].mean(), abs=1e-12)
+        assert row.floor_adjusted <= row.floor_raw <= row.method + 1e-12
 
 
-def test_agreement_equals_kendall_without_ties():
-    from scipy.stats import kendalltau
+def test_normalized_rates_divide_by_the_budget(probes):
+    rates = normalized.load_normalized(probes, RESAMPLES)
+    assert rates["printed"].notna().all()
+    for row in rates.itertuples():
+        part = probes[
+            (probes["protocol"] == row.protocol)
+            & (probes["policy"] == row.policy)
+            & probes["world"].isin(paired.GROUPS[row.stratum])
+        ]
+        assert row.value == pytest.approx((part["useful"] / part["budget"]).mean(), abs=1e-12)
 
-    generator = np.random.default_rng(3)
-    for _ in range(20):
-        one, other = generator.permutation(7), generator.permutation(7)
-        assert stability.agreement(one, other) == pytest.approx(kendalltau(one, other).statistic)
+
+def test_an_interval_implies_both_p_values():
+    one, two = sides.implied_p(1.959963984540054, 0.0, 2 * 1.959963984540054)
+    assert one == pytest.approx(0.025, abs=1e-12)
+    assert two == pytest.approx(0.05, abs=1e-12)
+    one, two = sides.implied_p(-1.959963984540054, -2 * 1.959963984540054, 0.0)
+    assert one == pytest.approx(0.975, abs=1e-12)
+    assert two == pytest.approx(0.05, abs=1e-12)
 
 
-def test_every_regime_is_asked_and_seeds_are_those_of_the_reference():
-    frame = stress.load_stress("S1", "paper", "perfect", "0:12")
-    counts = frame[frame["policy"] == "simple"].groupby("regime")["seed"].nunique()
-    assert counts["S1"] == 12
-    assert counts["R5"] == 60
-    asked = everywhere.ask_everywhere(frame, RESAMPLES)
-    assert len(asked) == 3 * len(REGIMES)
-    assert asked.loc[asked["regime"] != "S2", "paper_value"].isna().all()
-    gains = stress.find_gains(frame, "S1", RESAMPLES)
-    own = gains[(gains["measure"] == "accuracy") & (gains["regime"] == "R4") & (gains["world"] == "graphnav")]
-    part = frame[(frame["regime"] == "R4") & (frame["world"] == "graphnav")]
-    means = part.groupby("policy")["accuracy"].mean()
-    assert own["gain"].iloc[0] == pytest.approx(100 * (means["simple"] - means["periodic"]), abs=1e-9)
-    assert gains.loc[gains["regime"] == "S1", "shift"].isna().all()
-    order = stability.find_order(frame, "S1")
-    assert (order.loc[order["regime"] == "S1", "tau"] <= 1).all()
-    for text in (
-        stress.tell_shifts(gains, "S1"), stress.tell_costs(gains), stress.tell_setting(frame),
-        stability.tell_order(order, "S1"), everywhere.tell_claims(asked),
-    ):  # fmt: skip
-        assert "`paper`" in text.markdown
-        assert "nan" not in text.markdown
+def test_the_paper_mixes_sides():
+    found = sides.p_sides().set_index("row")["side"]
+    assert found["combined: simple vs random"] == "one-sided"
+    assert found["procedural: simple vs random"] == "one-sided"
+    assert found["procedural: minus-s vs simple"] == "two-sided"
+    assert found["spatial: simple vs random"] == "both"
+
+
+def test_readers_see_places_and_titles_not_labels():
+    numbers = sides.p_sides()
+    told = [
+        sides.show_sides(numbers).markdown(), sides.tell_sides(numbers).markdown,
+        ordering.tell_arithmetic().markdown,
+    ]  # fmt: skip
+    for text in told:
+        assert "tab:" not in text
+        assert "minus-s" not in text
+        assert " vs simple" not in text
+    assert "EnvProbe-Simple" in told[2]
+    assert "Table 2 prints" in told[2]
+
+
+def test_the_printed_lower_bound_is_held_against_the_loosest_of_the_bounds_shown():
+    found = inconsistencies()
+    why = found.loc[found["kind"] == "lower bound", "why"].iloc[0]
+    assert why.endswith(f"is {min(sides.printed_floors().values()):.3f}")
 
 
 # --- what a page shows ------------------------------------------------------------------------

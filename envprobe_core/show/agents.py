@@ -1,4 +1,4 @@
-"""Figures of many agents side by side: the shares of the atlas, what decides a claim, the space of targets."""
+"""Figures of many agents: the shares of the atlas, what decides a claim, the space of targets."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _bands(axes: Any, values: np.ndarray, support: np.ndarray) -> None:
     axes.axhline(0, color=GREY, linewidth=0.8, linestyle=(0, (3, 2)))
     values, support = values[known], support[known]
     cut = slices(values) if len(values) else values
-    for own in (cut == number for number in np.unique(cut)):
+    for own in (cut == place for place in np.unique(cut)):
         low, middle, high = np.quantile(support[own], [0.1, 0.5, 0.9])
         colour, marker = (BLUE, "o") if middle > 0 else (VERMILLION, "v")
         x = values[own].mean()
