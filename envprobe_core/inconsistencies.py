@@ -10,8 +10,8 @@ import re
 
 import pandas as pd
 
+from envprobe_core.claims.printed import PAPER_FOLDER, inconsistencies
 from envprobe_core.figures import policy_title
-from envprobe_core.paper import PAPER_FOLDER, inconsistencies
 from envprobe_core.places import PLACES, place
 from envprobe_core.policies import POLICIES
 

@@ -9,7 +9,7 @@ import numpy as np
 from envprobe_core.averages import mean_by
 from envprobe_core.figures import STRATUM_TITLES, policy_title
 from envprobe_core.markup import EMPTY, FIXED, UNBROKEN, Table, bracket, number, p_value, percent, signed
-from envprobe_core.metrics import useful_probe_rate
+from envprobe_core.measures import useful_probe_rate
 from envprobe_core.tables import badge, show_ledger
 from envprobe_core.worlds import WORLDS
 

@@ -1,3 +1,3 @@
 """Another name of `measures`."""
 
-from envprobe_core.measures import *  # noqa: F403
+from envprobe_core.measures import *

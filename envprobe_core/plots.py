@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from envprobe_core.claims.printed import paper_value
-from envprobe_core.environments import idle
 from envprobe_core.figures import (
-    GREY,
     GROUND,
     INK,
-    OTHER_DASHES,
-    POLICY_STYLES,
-    PROTOCOL_DASHES,
-    STRATA,
-    WORLD_TITLES,
-    Drawing,
-    canvas,
-    interval,
-    policy_title,
-    styled,
 )
-from envprobe_core.markup import listed, number, signed
-from envprobe_core.measures import COLLAPSE
-from envprobe_core.worlds import WORLDS
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
+    pass
 
 PRINTED = {"color": INK, "marker": "d", "markerfacecolor": GROUND, "linestyle": "none", "elinewidth": 1.2}
 

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from envprobe_core.claims.judge import HOLDS, NOT_TESTED, OTHER_SIZE, REVERSES
-from envprobe_core.claims.printed import paper_value
-from envprobe_core.environments import describe_worlds
-from envprobe_core.figures import WORLD_TITLES
-from envprobe_core.markup import Text, code, counted, listed, number, percent, under_each
-from envprobe_core.protocols import parse_protocol
-from envprobe_core.regimes import REGIMES
+from envprobe_core.markup import Text, code, counted, listed
 from envprobe_core.tables import without_levels
 
 if TYPE_CHECKING:

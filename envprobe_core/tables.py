@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING
 
 from envprobe_core.cells import find_profile
 from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, INPUT, NOT_TESTED, OTHER_SIZE, REVERSES
-from envprobe_core.figures import WORLD_TITLES
-from envprobe_core.markup import EMPTY, FIXED, Table, bracket, chunked, number, percent
-from envprobe_core.protocols import parse_protocol
-from envprobe_core.regimes import REGIMES
+from envprobe_core.markup import EMPTY, Table, chunked, number, percent
 
 if TYPE_CHECKING:
     import pandas as pd

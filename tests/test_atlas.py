@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from envprobe_core.verdicts import evaluate_all
+from envprobe_core.claims.judge import judge as evaluate_all
 
 from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.atlas import deciding, design, fitting, questions, running, sharing

@@ -30,7 +30,7 @@ from envprobe_core.llm.store import (
     AnswerStore,
     Refusal,
 )
-from envprobe_core.manifest import make_inputs
+from envprobe_core.runs.inputs import make_inputs
 
 BODY = b'{"choices":[{"message":{"content":"text %d"}}],"usage":{"prompt_tokens":7,"completion_tokens":2}}'
 NOBODY = 65534

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import nbformat
 import pytest
 from built_book import SMALL, page_names
+from envprobe_core.notebooks import plan
 from watching import ILLEGIBLE, set_formulas, watch
 
 from envprobe_core.analyses.audit import load_departures
@@ -20,8 +21,6 @@ from envprobe_core.figures import FIGURE_CLASS, Drawing, canvas
 from envprobe_core.inconsistencies import load_tensions
 from envprobe_core.items import KINDS, load_items
 from envprobe_core.markup import Table, Text, numbered
-from envprobe_core.notebooks import METADATA_KEY, ROOT, find_sections, plan
-from envprobe_core.parameters import parse_assignments
 from envprobe_core.places import PLACES
 from envprobe_core.reproduce import build as book
 from envprobe_core.reproduce.parameters import parse_assignments

@@ -4,17 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from envprobe_core.verdicts import evaluate_all
 from hypothesis import given
 from hypothesis import strategies as st
 
 from envprobe_core.analyses import audit
 from envprobe_core.claims import find_claim
 from envprobe_core.claims.judge import judge
-from envprobe_core.claims.printed import PAPER_FOLDER
-from envprobe_core.errors import InputError
 from envprobe_core.experiments import load_grid
-from envprobe_core.protocol_audit import departures, drawing, headlines, running, tables, text, turning
 from envprobe_core.protocols import PROTOCOLS, SWITCHES, parse_protocol, switch_values
 from envprobe_core.statistics import paired_bootstrap
 

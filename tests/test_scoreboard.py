@@ -11,7 +11,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from envprobe_core.verdicts import evaluate_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +22,7 @@ from envprobe_core.claims.printed import paper_values
 from envprobe_core.claims.records import COLUMNS as CLAIM_COLUMNS
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import COLUMNS, load_grid
-from envprobe_core.notebooks import find_sections
+from envprobe_core.reproduce.sections import find_sections
 from envprobe_core.scoreboard import (
     KEYS,
     as_records,

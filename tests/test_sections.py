@@ -17,11 +17,6 @@ from envprobe_core import (
     tables,
 )
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
-from envprobe_core.averages import mean_by
-from envprobe_core.claims import find_claim, load_claims
-from envprobe_core.claims.printed import paper_value
-from envprobe_core.execution import run
-from envprobe_core.notebooks import ROOT, plan, read_section
 from envprobe_core.policies import POLICIES
 from envprobe_core.statistics import mcnemar_exact
 

@@ -6,22 +6,18 @@ import re
 
 import numpy as np
 import pytest
-from envprobe_core.verdicts import evaluate_all
 from hypothesis import given, settings
 from strategies import cells, seeds
 
 from envprobe_core.cells import Cell, make_cell
-from envprobe_core.comparisons import claims_at
+from envprobe_core.claims.judge import NOT_TESTED
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.protocols import PROTOCOLS
-from envprobe_core.sections import (
-    collapse,
-    drift,
-    trajectories,
-)
+from envprobe_core.sections import collapse
+from envprobe_core.sections import drift
+from envprobe_core.sections import trajectories
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
-from envprobe_core.timeline import action_name, goal_times, rho, tell, word
-from envprobe_core.verdicts import NOT_TESTED, evaluate_all
+from envprobe_core.timeline import action_name, goal_times, rho, word
 from envprobe_core.witness import witness
 
 SMALL = {"seeds": "0:25"}

@@ -7,20 +7,14 @@ from hypothesis import strategies as st
 
 from envprobe_core.cells import make_cell
 from envprobe_core.claims import find_claim
-from envprobe_core.figures import policy_title
-from envprobe_core.markup import counted
-from envprobe_core.paper import paper_value
+from envprobe_core.claims.printed import paper_value
 from envprobe_core.protocols import RELEASED, parse_protocol
-from envprobe_core.sections import (
-    ablation,
-    normalized,
-    ordering,
-    paired,
-    report,
-    sides,
-    switched,
-    timed,
-)
+from envprobe_core.sections import paired, report, timed
+from envprobe_core.sections import ablation
+from envprobe_core.sections import normalized
+from envprobe_core.sections import ordering
+from envprobe_core.sections import sides
+from envprobe_core.sections import switched
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
 
 SEEDS, RESAMPLES = "0:14", 200

@@ -20,7 +20,7 @@ from envprobe_core.engine.recording import Columns, score
 from envprobe_core.engine.running import record
 from envprobe_core.engine.scoring import DIGEST_KEY
 from envprobe_core.engine.setting import setting_of
-from envprobe_core.metrics import right_fields
+from envprobe_core.measures import right_fields
 from envprobe_core.protocols import PROTOCOLS, RELEASED
 from envprobe_core.runs import summary, tables
 from envprobe_core.runs.folder import EPISODES, open_run

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from scipy.stats import mannwhitneyu
 from strategies import cells, seeds
 
-from envprobe_core import audit, judge, play, run
+from envprobe_core import judge, play, run
+from envprobe_core import audit
 from envprobe_core.analyses.confidence import calibration, confidence_bins, pooled_rate
 from envprobe_core.analyses.printed_p import as_printed, implied_p, p_sides, printed_floors
 from envprobe_core.analyses.steps import WAITS, describe_steps
@@ -17,11 +18,11 @@ from envprobe_core.analyses.useful_probes import raw_rates
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.claims import STRATA, paper_value
 from envprobe_core.claims.printed import inconsistencies
-from envprobe_core.confidence import confident_counts
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.engine.running import record
 from envprobe_core.experiments import PAPER_POLICIES
 from envprobe_core.facts import FIRED, PATTERN, SURE
+from envprobe_core.measures import confident_counts
 from envprobe_core.patterns import Matches, match
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol

@@ -18,12 +18,12 @@ from envprobe_core.analyses.shapley import shapley_values
 from envprobe_core.cells import make_cell, parse_seeds
 from envprobe_core.claims import Claim, find_claim, measure_parts
 from envprobe_core.claims.printed import PAPER_FOLDER
-from envprobe_core.confidence import confident_counts
 from envprobe_core.engine.recording import score
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.experiments import COLUMNS, Names, names
 from envprobe_core.figures import STRATA
 from envprobe_core.markup import EMPTY
+from envprobe_core.measures import confident_counts
 from envprobe_core.places import place
 from envprobe_core.policies import find_policy
 from envprobe_core.protocols import SWITCHES, Protocol, parse_protocol, switch_values

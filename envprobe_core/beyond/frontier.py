@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from envprobe_core.analyses.frontier import DIAGNOSTIC, nondominated
 from envprobe_core.cells import Cell, find_profile, find_regime, make_cell
 from envprobe_core.experiments import DEFAULT_SEEDS, Names, find_protocols, names, read_seeds, run_frame
 from envprobe_core.figures import GROUND, POLICY_STYLES, WORLD_TITLES, Drawing, canvas, policy_title, styled
@@ -13,7 +14,6 @@ from envprobe_core.markup import EMPTY, Table, Text, code, counted, listed, numb
 from envprobe_core.policies import Policy, value_policy
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.sections.paired import ABLATIONS, DEPLOYABLE
-from envprobe_core.sections.pareto import DIAGNOSTIC, nondominated
 from envprobe_core.worlds import WORLDS
 
 if TYPE_CHECKING:

@@ -33,9 +33,6 @@ def estimate(
     """
     from envprobe_core.llm.estimate import estimate as dry_run
     from envprobe_core.llm.prices import dollars
-    from envprobe_core.manifest import make_inputs
-    from envprobe_core.policies import POLICIES
-    from envprobe_core.worlds import WORLDS
 
     given = modelling.ModelOptions(
         model=model, judge_model=judge_model, base_url=base_url, concurrency=concurrency, prices=prices

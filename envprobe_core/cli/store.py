@@ -16,7 +16,7 @@ from envprobe_core.errors import InputError
 
 if TYPE_CHECKING:
     from envprobe_core.llm.store import AnswerStore
-    from envprobe_core.manifest import RunInputs
+    from envprobe_core.runs.inputs import RunInputs
 
 LISTED = 20  # faults that are spelled out
 StoreFile = Annotated[Path, typer.Argument(metavar="FILE", help="Store that a run on a model made.")]
@@ -122,8 +122,8 @@ def _replayed(file: Path, run: Path) -> Iterator[tuple[AnswerStore, RunInputs, s
     """
     from envprobe_core.llm.running import Service, replay_run
     from envprobe_core.llm.store import AnswerStore
-    from envprobe_core.manifest import inputs_of
-    from envprobe_core.runstore import read_manifest
+    from envprobe_core.runs.inputs import inputs_of
+    from envprobe_core.runs.manifest import read_manifest
 
     manifest = read_manifest(run)
     inputs = inputs_of(manifest)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from envprobe_core.claims import Claim
+from envprobe_core.claims.judge import judge as evaluate_all
 from envprobe_core.comparisons import load_comparisons
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import Names, episode_frame, find_protocols
@@ -23,9 +24,8 @@ from envprobe_core.llm.agent import Tally
 from envprobe_core.llm.asking import RunStoppedError
 from envprobe_core.llm.prompts import PROMPT_VERSION
 from envprobe_core.llm.replay import ReplayFile, read_replay
-from envprobe_core.manifest import RunInputs
-from envprobe_core.stats import RESAMPLES
-from envprobe_core.verdicts import evaluate_all
+from envprobe_core.runs.inputs import RunInputs
+from envprobe_core.statistics import RESAMPLES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -25,11 +25,9 @@ from envprobe_core.llm.identity import ModelAgent
 from envprobe_core.llm.prices import Price
 from envprobe_core.llm.prompts import PROMPT_VERSION
 from envprobe_core.llm.replay import Answers
-from envprobe_core.logs import encode_episodes
-from envprobe_core.manifest import RunInputs
-from envprobe_core.parts import Part, finish_part, part_calls, replacing, store_part
-from envprobe_core.runstore import RunFolder
-from envprobe_core.summary import RunningSummary, result_hash, total_hash
+from envprobe_core.runs.folder import ASKED, Part, RunFolder, part_files
+from envprobe_core.runs.inputs import RunInputs
+from envprobe_core.runs.summary import Summary, result_hash, total_hash
 from envprobe_core.sweep import Piece, Task, score_task
 
 REPLAYED_ROWS = 250  # episodes in lockstep where every answer is at hand
@@ -99,7 +97,7 @@ def run_missing(
     missing: Sequence[Part],
     service: Service,
     notice: Callable[[int, Counts], None] = lambda done, counts: None,
-) -> list[RunningSummary]:
+) -> list[Summary]:
     """Run the parts that a folder lacks and finish it.
 
     Args:
@@ -133,7 +131,7 @@ def check_version(agent: ModelAgent) -> None:
 
 
 async def _run_parts(
-    path: Path, parts: Sequence[Part], service: Service, notice: Callable[[int, Counts], None]
+    folder: RunFolder, parts: Sequence[Part], service: Service, notice: Callable[[int, Counts], None]
 ) -> None:
     done = 0
     client = service.client(lambda counts: notice(done, counts))

@@ -9,17 +9,20 @@ from matplotlib.axes import Axes
 
 from envprobe_core.cells import Cell
 from envprobe_core.engine.records import UNKNOWN
+from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.figures import (
+    AMBER,
     BLUE,
+    GREEN,
     GREY,
     GROUND,
     INK,
+    PURPLE,
     VERMILLION,
     Drawing,
     canvas,
     styled,
 )
-from envprobe_core.metrics import COLLAPSE
 from envprobe_core.policies import TERMS
 from envprobe_core.timeline import rho
 from envprobe_core.witness import Witnessed, witness

@@ -13,6 +13,8 @@ from urllib.parse import quote
 
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.cells import find_profile, find_regime
+from envprobe_core.claims.printed import printed_levels
+from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.errors import InputError
 from envprobe_core.figures import (
     AMBER,
@@ -26,7 +28,6 @@ from envprobe_core.figures import (
     Style,
 )
 from envprobe_core.markup import Text, code
-from envprobe_core.metrics import COLLAPSE
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.regimes import REGIMES, Regime

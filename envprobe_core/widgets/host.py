@@ -25,7 +25,7 @@ import pandas as pd
 import traitlets
 
 from envprobe_core.markup import Html
-from envprobe_core.notebooks import ROOT
+from envprobe_core.reproduce.sections import ROOT
 
 FOLDER = Path(__file__).resolve().parent
 STYLES = ROOT / "book" / "assets"

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from envprobe_core import metrics
+from envprobe_core import measures as metrics
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.cells import Cell, find_profile, find_regime, make_cell, parse_seeds
+from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import (
     DEFAULT_SEEDS,
@@ -38,11 +39,10 @@ from envprobe_core.figures import (
     policy_title,
 )
 from envprobe_core.markup import listed, signed
-from envprobe_core.metrics import COLLAPSE
 from envprobe_core.policies import POLICIES, Policy
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.show.episode import TERM_COLOURS
+from envprobe_core.timeline import OUTCOMES, record_run
 from envprobe_core.widgets.host import Widget
 from envprobe_core.widgets.scenes import make_scene
 from envprobe_core.witness import Witnessed, witness

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core import metrics
+from envprobe_core import measures as metrics
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.running import record
