@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from envprobe_core.claims.episodes import (
+    KEY,
     MIN_UNITS,
     Episodes,
     NotTestable,
@@ -61,6 +62,7 @@ def compare(
         InputError: for a policy or column that the frame does not have, an episode that occurs twice, and a
             gap in a column.
     """
+    require(frame, KEY)
     held = sorted(map(str, frame["policy"].unique()))
     for policy in (arm, reference):
         if policy not in held:
@@ -119,6 +121,7 @@ def summarize(
     Raises:
         InputError: for a column that the frame does not have.
     """
+    require(frame, ("world", "seed"))
     tables = {text: values_of(frame, text) for text in _names(measures)}
     rows, alike = [], {}
     for key, part in _groups(frame, by):

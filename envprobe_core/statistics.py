@@ -458,18 +458,12 @@ def mean_intervals(
 
 
 def mean_interval(
-    values: npt.ArrayLike,
-    strata: npt.ArrayLike | None = None,
-    level: float = LEVEL,
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    values: npt.ArrayLike, strata: npt.ArrayLike | None = None, level: float = LEVEL, **settings: int
 ) -> Interval:
     """Return the mean of `values` [unit] with its interval; see `mean_intervals`."""
     data = numbers("values", values, (1,))
-    ends = mean_intervals(data[:, None], strata, level, resamples=resamples, seed=seed)
-    value, low, high = (float(end[0]) for end in ends)
-    return Interval(value, low, high, len(data))
+    ends = mean_intervals(data[:, None], strata, level, **settings)
+    return Interval(*(float(end[0]) for end in ends), len(data))
 
 
 def mean_track(track: Floats, resamples: int = RESAMPLES) -> dict[str, npt.NDArray[np.generic]]:

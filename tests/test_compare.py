@@ -139,6 +139,7 @@ def test_what_cannot_be_compared_is_empty_or_refused():
     for arguments, message in (
         ((frame, "simple", "simpel"), "the frame has no policy 'simpel'; it holds periodic, simple"),
         ((frame.drop(columns="seed"), "simple", "periodic"), "the frame has no column seed"),
+        ((frame.drop(columns="policy"), "simple", "periodic"), "the frame has no column policy"),
         ((damaged, "simple", "periodic"), "accuracy is missing for seed 3 of simple in tooldag"),
         (
             (pd.concat([frame, frame.assign(regime="R1")]), "simple", "periodic"),
@@ -210,3 +211,5 @@ def test_what_has_no_mean_or_no_interval():
     )
     with pytest.raises(InputError, match="the frame has no column speed"):
         summarize(frame, "speed", "world")
+    with pytest.raises(InputError, match="the frame has no column seed"):
+        summarize(frame.drop(columns="seed"), "accuracy", "world")
