@@ -47,6 +47,7 @@ PAGES = {
     "budget": "scoreboard",
     "useful-probes": "what-probes-find",
     "confident-wrong": "what-probes-find",
+    "failures": "what-probes-find",
 }
 """The notebook that shows a section's claims, where its name is another."""
 DIFFERENCES = ("paired", "mcnemar", "equivalence", "contrast", "ordering", "dominance")
