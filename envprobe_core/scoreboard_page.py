@@ -35,8 +35,15 @@ MEANINGS = {
     INPUT: "the agent's profile was fitted to this figure or to an arm of it, so that it tests nothing",
     NOT_TESTED: "these episodes cannot answer it; the table says why",
 }
-PAGES = {"main": "main-results", "set-up": "scoreboard", "budget": "scoreboard"}
-"""The notebook that shows a section's claims, where its name is another; beside `book/redirects.yml`."""
+PAGES = {
+    "main": "main-results",
+    "set-up": "scoreboard",
+    "budget": "scoreboard",
+    "useful-probes": "what-probes-find",
+    "confident-wrong": "what-probes-find",
+    "failures": "what-probes-find",
+}
+"""The notebook that shows a section's claims, where its name is another."""
 DIFFERENCES = ("paired", "mcnemar", "equivalence", "contrast", "ordering", "dominance")
 SEVERAL = ("ordering", "dominance")
 DIGITS = {"points": 2, "share": 3, "steps": 2, "count": 2}

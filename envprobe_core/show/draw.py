@@ -94,8 +94,8 @@ def _draw(plot: Any, frame: pd.DataFrame, name: str, y: str, **how: Any) -> Draw
         own = frame[frame[panels] == group] if panels else frame
         words = plot(panel, own, y, how)
         if panels:
-            panel.set_title(titled(group), loc="left", fontsize=9 if columns > 2 else 10)
-        told.append(f"{titled(group)}: {words}" if panels else words)
+            panel.set_title(titled(group), loc="left")
+        told.append(f"{_line(titled(group))}: {words}" if panels else words)
     for panel in axes.flat[len(groups) :]:
         panel.set_visible(False)
     upright = plot in UPRIGHT
@@ -122,6 +122,11 @@ def titled(value: Any) -> str:
         if value in titles:
             return titles[value]
     return policy_title(value) if value in POLICIES else str(value)
+
+
+def _line(title: str) -> str:
+    """Write a title of several lines in one."""
+    return title.replace("\n", ", ")
 
 
 def _height(plot: Any, own: pd.DataFrame, how: Any) -> float:
