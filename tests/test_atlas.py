@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from envprobe_core.claims.judge import judge as evaluate_all
 
 from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.atlas import deciding, design, fitting, questions, running, sharing
@@ -15,8 +14,9 @@ from envprobe_core.calibration import TARGETS, predict
 from envprobe_core.cells import Cell
 from envprobe_core.claims import load_claims
 from envprobe_core.claims.judge import OTHER_SIZE, comparisons
-from envprobe_core.claims.judge import judge as judge_frame
+from envprobe_core.claims.judge import judge as evaluate_all
 from envprobe_core.engine.running import record
+from envprobe_core.measures import confident_counts
 from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED, Protocol
 from envprobe_core.regimes import REGIMES
@@ -148,7 +148,7 @@ def test_verdicts_are_those_of_the_reference(protocol: Protocol) -> None:
     ours = judge(claims, cube, resamples)
     for number, profile in enumerate(profiles):
         frame = frame_of(cube, number, protocol.name, profile.name, SEEDS)
-        reference = judge_frame(frame, claims, profile=profile.name, resamples=resamples)
+        reference = evaluate_all(frame, claims, profile=profile.name, resamples=resamples)
         expected = [name.replace(OTHER_SIZE, CODES[YES]) for name in reference["verdict"]]
         found = [CODES[code] for code in ours.verdict[number]]
         assert dict(zip(reference["claim"], found, strict=True)) == dict(
@@ -184,7 +184,7 @@ def test_verdicts_agree_on_random_columns() -> None:
     ours = judge(claims, cube, 120)
     for profile in range(6):
         frame = frame_of(cube, profile, "paper", "random", np.arange(14))
-        reference = judge_frame(frame, claims, profile="random", resamples=120)
+        reference = evaluate_all(frame, claims, profile="random", resamples=120)
         expected = [name.replace(OTHER_SIZE, CODES[YES]) for name in reference["verdict"]]
         assert [CODES[code] for code in ours.verdict[profile]] == expected
     assert set(np.unique(ours.verdict)) == {0, 1, 2, UNTESTED}

@@ -49,6 +49,7 @@ from envprobe_core.claims.judge import CALIBRATED
 from envprobe_core.claims.printed import paper_value, paper_values
 from envprobe_core.cli import main
 from envprobe_core.errors import InputError
+from envprobe_core.measures import confident_counts, held_beliefs
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, RELEASED
 from envprobe_core.regimes import REGIMES

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from envprobe_core.logs import encode_episodes
 from hypothesis import given, settings
 from scripted import Scripted, answer, read_situation, world_of, worlds
 from strategies import cells
@@ -40,6 +39,7 @@ from envprobe_core.llm.situations import NEW, UNCHANGED, SituationWriter
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
+from envprobe_core.runs.tables import step_table
 from envprobe_core.sweep import Piece, Task, score_task, simulate
 from envprobe_core.worlds import WORLDS, make_world
 from envprobe_core.worlds.base import Values
@@ -86,7 +86,7 @@ def assert_same(cell: Cell, seeds: np.ndarray, trajectory: Trajectory) -> None:
     expected, found = (score_task(task_of(cell, seeds), one) for one in (direct, trajectory))
     for name, column in expected.items():
         np.testing.assert_array_equal(column, found[name], name)
-    assert encode_episodes(trajectory, seeds) == encode_episodes(direct, seeds)
+    assert step_table(cell, seeds, trajectory).equals(step_table(cell, seeds, direct))
 
 
 # ---------------------------------------------------------------- the scripted brain
@@ -161,7 +161,7 @@ def test_nothing_a_situation_tells_is_idle(note: str, monkeypatch: pytest.Monkey
         SituationWriter, "write", lambda *given: [re.sub(pattern, hidden, text) for text in write(*given)]
     )
     without, _ = run(cell, seeds, Scripted(CARELESS), rows=8)
-    assert encode_episodes(without, seeds) != encode_episodes(whole, seeds)
+    assert not step_table(cell, seeds, without).equals(step_table(cell, seeds, whole))
 
 
 # ---------------------------------------------------------------- prompts
@@ -433,7 +433,7 @@ def test_what_stays_unusable_is_counted_and_changes_no_belief(protocol: str) -> 
             row = np.flatnonzero(probed[:, t])
             held[row, trajectory.probe[row, t]] = trajectory.answer[row, t]
     score_task(task_of(cell, seeds), trajectory)
-    assert encode_episodes(trajectory, seeds)
+    assert len(step_table(cell, seeds, trajectory)) > len(seeds)
 
 
 # ---------------------------------------------------------------- the judge

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from demonstration import demonstrated_run, make_replay
 
+from envprobe_core.claims.judge import judge as evaluate_all
 from envprobe_core.comparisons import claims_at, load_comparisons
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import load_grid

@@ -11,18 +11,17 @@ from urllib.parse import unquote
 import nbformat
 import pytest
 from built_book import SMALL, page_names
-from envprobe_core.notebooks import plan
 from watching import ILLEGIBLE, set_formulas, watch
 
 from envprobe_core.analyses.audit import load_departures
 from envprobe_core.claims import load_claims
 from envprobe_core.claims.printed import load_tables
+from envprobe_core.cli.reproduce import book
 from envprobe_core.figures import FIGURE_CLASS, Drawing, canvas
 from envprobe_core.inconsistencies import load_tensions
 from envprobe_core.items import KINDS, load_items
 from envprobe_core.markup import Table, Text, numbered
 from envprobe_core.places import PLACES
-from envprobe_core.reproduce import build as book
 from envprobe_core.reproduce.parameters import parse_assignments
 from envprobe_core.reproduce.sections import METADATA_KEY, ROOT, find_sections, plan
 
@@ -88,7 +87,7 @@ def test_pages_name_the_items_they_have(html):
     for page, item in (
         ("executed/main-results", "Table 1"),
         ("executed/theory", "Theorem 5.8"),
-        ("executed/over-time", "Appendix G, timing table"),
+        ("executed/drift", "Appendix G, timing table"),
         ("how-to-read", "Figure 2"),
     ):
         foot = read(html, f"{page}.html").split('class="provenance"')[1]

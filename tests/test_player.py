@@ -5,12 +5,11 @@ import json
 from pathlib import Path
 
 import numpy as np
-import orjson
 import pytest
-from envprobe_core.logs import encode_episodes
 
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES, TERMS, custom_policy
+from envprobe_core.runs.tables import step_table
 from envprobe_core.sweep import Piece, Task, simulate
 from envprobe_core.timeline import rho, word
 from envprobe_core.widgets.host import STYLES, module_text, style_text
@@ -55,19 +54,21 @@ def seeds(setting):
 def test_the_player_shows_what_the_log_holds(setting, pair):
     """Every table, decision and accuracy equals the step log of an independent run of the same cell."""
     for cell, run in zip(setting.cells(), pair["runs"], strict=True):
-        log = encode_episodes(simulate(Task((Piece(0, cell, seeds(setting)),)), reports=True), seeds(setting))
-        *lines, last = map(orjson.loads, log.splitlines())
+        log = simulate(Task((Piece(0, cell, seeds(setting)),)), reports=True)
+        *lines, last = step_table(cell, seeds(setting), log).to_pylist()
         assert run["steps"] == len(lines)
         assert run["success"] == last["success"]
         for name in TABLES:
-            assert run[name] == [line[name] for line in (*lines, last)]
+            values = [[v for key, v in line.items() if key.startswith(f"{name} ")] for line in (*lines, last)]
+            assert run[name] == values
         assert run["place"] == [line["place"] for line in (*lines, last)]
         assert run["probe"] == [-1 if line["probe"] is None else line["probe"] for line in lines]
-        assert run["action"] == [line["proposal"] for line in lines]
+        assert run["action"] == [line["action"] for line in lines]
         for t, line in enumerate((*lines, last)):
-            right = sum(b == g for b, g in zip(line["belief"], line["gold"], strict=True))
+            gold = {key[5:]: value for key, value in line.items() if key.startswith("gold ")}
+            right = sum(line[f"belief {field}"] == value for field, value in gold.items())
             assert run["right"][t] == right
-            assert run["accuracy"][t] == right / len(line["gold"])
+            assert run["accuracy"][t] == right / len(gold)
             assert run["used"][t] == sum(line["probe"] is not None for line in lines[:t])
 
 

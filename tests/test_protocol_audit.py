@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from envprobe_core.analyses import audit
 from envprobe_core.claims import find_claim
-from envprobe_core.claims.judge import judge
+from envprobe_core.claims.judge import judge as evaluate_all
 from envprobe_core.experiments import load_grid
+from envprobe_core.places import PLACES
 from envprobe_core.protocols import PROTOCOLS, SWITCHES, parse_protocol, switch_values
 from envprobe_core.statistics import paired_bootstrap
 
@@ -83,7 +84,9 @@ def test_headlines_are_what_verdicts_measure(episodes, effects):
         replace(find_claim(name), regime="S1")
         for name in ("main-procedural", "main-combined", "main-cd", "collapse-delay", "upr-spatial")
     ]
-    found = judge(episodes, claims, protocols=["paper", "released"], profile="typical", resamples=RESAMPLES)
+    found = evaluate_all(
+        episodes, claims, protocols=["paper", "released"], profile="typical", resamples=RESAMPLES
+    )
     for verdict in found.itertuples():
         if verdict.estimate is not None and np.isfinite(verdict.estimate):
             assert own.loc[(verdict.protocol, verdict.claim), "value"] == pytest.approx(verdict.estimate)

@@ -10,7 +10,7 @@ from scipy.stats import mannwhitneyu
 from strategies import cells, seeds
 
 from envprobe_core import judge, play, run
-from envprobe_core import audit
+from envprobe_core import measures as audit
 from envprobe_core.analyses.confidence import calibration, confidence_bins, pooled_rate
 from envprobe_core.analyses.printed_p import as_printed, implied_p, p_sides, printed_floors
 from envprobe_core.analyses.steps import WAITS, describe_steps

@@ -1,3 +1,0 @@
-"""Another name of `measures`."""
-
-from envprobe_core.measures import *
