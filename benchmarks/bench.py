@@ -29,9 +29,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from envprobe_core.explorer.cached import load_grid
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS
+from envprobe_core.widgets.grid import load_grid
 from envprobe_core.worlds import WORLDS
 
 HERE = Path(__file__).resolve().parent

@@ -26,8 +26,9 @@ from envprobe_core.llm.prices import read_prices
 from envprobe_core.llm.prompts import PROMPT_VERSION
 from envprobe_core.llm.running import Service, run_missing
 from envprobe_core.llm.store import AnswerStore
-from envprobe_core.manifest import make_inputs
-from envprobe_core.runstore import open_run, read_manifest
+from envprobe_core.runs.folder import open_run
+from envprobe_core.runs.inputs import make_inputs
+from envprobe_core.runs.manifest import read_manifest
 
 LATENCY = 0.2
 CONCURRENCY = 64

@@ -16,11 +16,15 @@ from typing import Any
 import numpy as np
 
 from envprobe_core.cells import make_cell
-from envprobe_core.explorer.readings import take_readings
 from envprobe_core.policies import custom_policy
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS
+
+try:
+    from envprobe_core.widgets.readings import take_readings
+except ModuleNotFoundError:  # the former engine, beside which this file is timed
+    from envprobe_core.widgets.readings import take_readings
 
 SLIDER_POLICIES = ("no-probe", "periodic", "self-uncertainty", "simple")
 SLIDER_SEEDS = 220

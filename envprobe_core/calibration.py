@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from envprobe_core.agents.profiles import TYPICAL, AgentProfile
 from envprobe_core.cells import Cell
+from envprobe_core.claims.printed import PaperValue, paper_value
 from envprobe_core.confidence import confident_counts
 from envprobe_core.engine.recording import Columns
-from envprobe_core.paper import PaperValue, paper_value
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import RELEASED, Protocol
 from envprobe_core.regimes import REGIMES

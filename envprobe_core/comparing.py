@@ -112,7 +112,7 @@ def summarize(
     Raises:
         InputError: for a column that the frame does not have.
     """
-    tables = {text: _values(frame, text) for text in _names(measures)}
+    tables = {text: values_of(frame, text) for text in _names(measures)}
     rows, alike = [], {}
     for key, part in _groups(frame, by):
         for stratum, worlds in ({"": None} if strata is None else strata).items():
@@ -170,7 +170,7 @@ def _groups(frame: pd.DataFrame, by: Names) -> Iterable[tuple[dict[str, object],
         yield dict(zip(names, key, strict=True)), part
 
 
-def _values(frame: pd.DataFrame, measure: str) -> pd.Series:
+def values_of(frame: pd.DataFrame, measure: str) -> pd.Series:
     """Return a measure of every row; a column that the frame does not have is refused."""
 
     def column(name: str) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The comparisons of the paper's first table, and of a probe with a placebo, on a frame of episodes.
 
 A row of Table 1 is a claim of `claims.csv` (section `main`); here it meets the levels behind it, the
-paper's printed numbers and the test of task success. Statistics come from `verdicts` and `stats` alone.
+paper's printed numbers and the test of task success.
 """
 
 from __future__ import annotations
@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from envprobe_core.claims import Claim, find_claim, load_claims
-from envprobe_core.figures import STRATA, stratum_of
-from envprobe_core.panel import NotTestableError, Panel
-from envprobe_core.paper import paper_values
-from envprobe_core.stats import RESAMPLES
-from envprobe_core.verdicts import evaluate
+from envprobe_core.claims import Claim, find_claim, load_claims, paper_values
+from envprobe_core.claims.printed import stratum_of
+from envprobe_core.statistics import RESAMPLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,52 +34,26 @@ INFORMATION = {  # what is set against what, and in which measure
     "information": ("simple", "placebo", "accuracy"),
     "terminal_gain": ("simple", "periodic", "accuracy_terminal"),
 }
+PRINTED = (
+    "method_accuracy", "reference_accuracy", "accuracy_p", "method_success_pct", "reference_success_pct",
+    "success_mcnemar_p",
+)  # fmt: skip
 
 
 def claims_at(section: str, regime: str) -> list[Claim]:
-    """Return the claims of a section, each asked of another regime than the paper's.
-
-    Args:
-        section: a section of `claims.csv`.
-        regime: the regime whose episodes are to answer.
-    """
+    """Return the claims of a section of `claims.csv`, each asked of a regime."""
     return [replace(claim, regime=regime) for claim in load_claims(section=section)]
 
 
-def question(
-    arm: str, reference: str, measure: str, worlds: Iterable[str], regime: str, *, kind: str = "paired"
-) -> Claim:
-    """Ask for a difference that the paper makes no claim about.
-
-    Args:
-        arm: a policy.
-        reference: the policy that is subtracted.
-        measure: a column of the frame that holds shares.
-        worlds: names; pooled, resampled within each.
-        regime: name of a regime.
-        kind: `paired`, or `mcnemar` for the exact test of a difference in successes.
-
-    Returns:
-        A claim in points, which `verdicts.evaluate` answers; its `paired` interval is not adjusted.
-    """
-    return replace(
-        find_claim("main-procedural"),
-        id=f"{arm} vs {reference}: {measure}",
-        kind=kind,
-        measures=(measure,),
-        worlds=tuple(worlds),
-        arms=(arm,),
-        references=(reference,),
-        directions=("either" if kind == "mcnemar" else "greater",),
-        value=None,
-        low=None,
-        high=None,
-        n=None,
-        family=FAMILY if kind == "mcnemar" else 1,
-        primary=False,
-        regime=regime,
-        inputs=(),
-    )
+def about_success(arm: str, reference: str, worlds: Iterable[str], regime: str) -> Claim:
+    """Ask whether two policies differ in task success, by McNemar's exact test: no claim of the paper's."""
+    about = {
+        "kind": "mcnemar", "measures": ("success",), "directions": ("either",), "worlds": tuple(worlds),
+        "arms": (arm,), "references": (reference,), "regime": regime, "family": FAMILY, "primary": False,
+        "inputs": (),
+    }  # fmt: skip
+    nothing = dict.fromkeys(("value", "low", "high", "n"))
+    return replace(find_claim("main-procedural"), id=f"{arm} vs {reference}: success", **about, **nothing)
 
 
 def load_comparisons(
@@ -107,32 +78,45 @@ def load_comparisons(
     """
     import pandas as pd
 
-    printed = {(v.row, v.column): v for v in paper_values() if v.source == TABLE}
+    from envprobe_core.claims.judge import judge
+
+    settings = {"profile": profile, "resamples": resamples}
+    settings["protocols"] = list(dict.fromkeys(frame["protocol"]))
+    claims = [replace(find_claim(name), regime=regime) for name in ROWS]
+    asks = [about_success(claim.arms[0], claim.references[0], claim.worlds, regime) for claim in claims]
+    claimed = [replace(find_claim(name), regime=regime) for name in ROWS.values() if name]
+    accuracy, success = judge(frame, claims, **settings), judge(frame, asks, **settings)
+    answers = judge(frame, claimed, **settings).set_index(["claim", "protocol"])["verdict"]
+    printed = {(v.row, v.column): v.value for v in paper_values() if v.source == TABLE}
+    own = frame[frame["profile"] == profile].sort_values(["policy", "world", "seed"])
     rows = []
-    for protocol in dict.fromkeys(frame["protocol"]):
-        panel = Panel(frame, protocol, profile)
-        for name, success_name in ROWS.items():
-            claim = replace(find_claim(name), regime=regime)
-            (arm,), (reference,) = claim.arms, claim.references
-            row: dict[str, object] = {
-                "claim": name,
-                "stratum": stratum_of(claim.worlds),
-                "arm": arm,
-                "reference": reference,
-                "protocol": protocol,
-            }
-            row |= _accuracy(claim, panel, resamples)
-            row |= _success(claim, success_name, panel, resamples)
-            for column in (
-                "method_accuracy", "reference_accuracy", "accuracy_p", "method_success_pct",
-                "reference_success_pct", "success_mcnemar_p",
-            ):  # fmt: skip
-                value = printed.get((f"{row['stratum']}: {arm} vs {reference}", column))
-                row[f"paper_{column}"] = np.nan if value is None else value.value
-            rows.append(row)
-    table = pd.DataFrame(rows)
-    order = table["claim"].map({name: place for place, name in enumerate(ROWS)})
-    return table.iloc[np.argsort(order, kind="stable")].reset_index(drop=True)
+    for at, verdict in enumerate(accuracy.itertuples(index=False)):
+        claim, tested = find_claim(verdict.claim), success.iloc[at]
+        (arm,), (reference,), stratum = claim.arms, claim.references, stratum_of(claim.worlds)
+        chosen = own[(own["protocol"] == verdict.protocol) & own["world"].isin(claim.worlds)]
+        levels = chosen.groupby("policy")[["accuracy", "success"]].mean().reindex([arm, reference])
+        gaps = {name: _gaps(chosen, arm, reference, name) for name in ("accuracy", "success")}
+        row = {
+            "claim": verdict.claim, "stratum": stratum, "arm": arm, "reference": reference,
+            "protocol": verdict.protocol, "method": levels["accuracy"].iloc[0],
+            "base": levels["accuracy"].iloc[1], "equal": int((gaps["accuracy"] == 0).sum()),
+            "success_method": levels["success"].iloc[0], "success_base": levels["success"].iloc[1],
+            "success_estimate": tested["estimate"], "success_p": tested["p"],
+            "success_p_adjusted": tested["p_adjusted"],
+            "only_arm": (gaps["success"] > 0).sum() if len(gaps["success"]) else np.nan,
+            "only_reference": (gaps["success"] < 0).sum() if len(gaps["success"]) else np.nan,
+            "success_verdict": answers.get((ROWS[verdict.claim], verdict.protocol), ""),
+        }  # fmt: skip
+        row |= {name: getattr(verdict, name) for name in _VERDICT}
+        pair = f"{stratum}: {arm} vs {reference}"
+        rows.append(row | {f"paper_{name}": printed.get((pair, name), np.nan) for name in PRINTED})
+    return pd.DataFrame(rows)
+
+
+_VERDICT = (
+    "estimate", "low", "high", "low_adjusted", "high_adjusted", "p", "p_adjusted", "n", "difference",
+    "paper_value", "paper_low", "paper_high", "verdict", "reason",
+)  # fmt: skip
 
 
 TITLES = {"procedural": "tool world", "spatial": "spatial worlds", "combined": "all worlds"}
@@ -184,55 +168,11 @@ def printed_rows(comparisons: pd.DataFrame) -> pd.DataFrame:
     return both.assign(title=title, **ends)
 
 
-def _accuracy(claim: Claim, panel: Panel, resamples: int) -> dict[str, object]:
-    verdict = evaluate(claim, panel, protocol=panel.protocol, profile=panel.profile, resamples=resamples)
-    chosen = panel.frame[panel.frame["world"].isin(claim.worlds)]
-    levels = chosen.groupby("policy")["accuracy"].mean()
-    found = {"method": levels.get(claim.arms[0], np.nan), "base": levels.get(claim.references[0], np.nan)}
-    for name in (
-        "estimate", "low", "high", "low_adjusted", "high_adjusted", "p", "p_adjusted", "n", "difference",
-        "paper_value", "paper_low", "paper_high",
-    ):  # fmt: skip
-        value = getattr(verdict, name)
-        found[name] = np.nan if value is None else value
-    found["equal"] = equal_pairs(panel, claim, "accuracy")[1]
-    return found | {"verdict": verdict.verdict, "reason": verdict.reason}
-
-
-def equal_pairs(panel: Panel, claim: Claim, measure: str) -> tuple[int, int, int, int]:
-    """Count the pairs of a claim's two arms: all, equal, the arm higher, the reference higher."""
-    try:
-        sample = panel.sample(measure, claim.regime, claim.worlds, claim.arms, claim.references[0])
-    except NotTestableError:
-        return 0, 0, 0, 0
-    pairs = sample.numerators
-    return len(pairs), int((pairs == 0).sum()), int((pairs > 0).sum()), int((pairs < 0).sum())
-
-
-def _success(claim: Claim, success_name: str | None, panel: Panel, resamples: int) -> dict[str, object]:
-    (arm,), (reference,) = claim.arms, claim.references
-    ask = question(arm, reference, "success", claim.worlds, claim.regime, kind="mcnemar")
-    tested = evaluate(ask, panel, protocol=panel.protocol, profile=panel.profile, resamples=resamples)
-    chosen = panel.frame[panel.frame["world"].isin(claim.worlds)]
-    shares = chosen.groupby("policy")["success"].mean()
-    found: dict[str, object] = {
-        "success_method": shares.get(arm, np.nan),
-        "success_base": shares.get(reference, np.nan),
-        "success_estimate": np.nan if tested.estimate is None else tested.estimate,
-        "success_p": np.nan if tested.p is None else tested.p,
-        "success_p_adjusted": np.nan if tested.p_adjusted is None else tested.p_adjusted,
-        "only_arm": np.nan,
-        "only_reference": np.nan,
-        "success_verdict": "",
-    }
-    pairs, _, only_arm, only_reference = equal_pairs(panel, ask, "success")
-    if pairs:
-        found |= {"only_arm": only_arm, "only_reference": only_reference}
-    if success_name is not None:
-        about = replace(find_claim(success_name), regime=claim.regime)
-        verdict = evaluate(about, panel, protocol=panel.protocol, profile=panel.profile, resamples=resamples)
-        found["success_verdict"] = verdict.verdict
-    return found
+def _gaps(episodes: pd.DataFrame, arm: str, reference: str, measure: str) -> pd.Series:
+    """Return the differences of two policies over the pairs of one protocol's episodes, [pair]."""
+    sides = (episodes[episodes["policy"] == name].set_index(["world", "seed"]) for name in (arm, reference))
+    left, right = (side[measure].astype(float) for side in sides)
+    return (left - right).dropna()
 
 
 def load_information(
@@ -251,25 +191,13 @@ def load_information(
         score the same) and, in points, each name of `INFORMATION` with its 95% interval in `<name>_low`
         and `<name>_high` (not adjusted: the paper claims none of them).
     """
-    import pandas as pd
+    from envprobe_core.comparing import compare
 
-    rows = []
-    for protocol in dict.fromkeys(frame["protocol"]):
-        panel = Panel(frame, protocol, profile)
-        for stratum, worlds in STRATA.items():
-            pair = question("simple", "placebo", "accuracy", worlds, regime)
-            n, identical, _, _ = equal_pairs(panel, pair, "accuracy")
-            row: dict[str, object] = {
-                "protocol": protocol,
-                "stratum": stratum,
-                "n": n,
-                "identical": identical,
-            }
-            for name, (arm, reference, measure) in INFORMATION.items():
-                ask = question(arm, reference, measure, worlds, regime)
-                found = evaluate(ask, panel, protocol=protocol, profile=profile, resamples=resamples)
-                for part in ("", "_low", "_high"):
-                    value = getattr(found, part[1:] or "estimate")
-                    row[name + part] = np.nan if value is None else value
-            rows.append(row)
-    return pd.DataFrame(rows)
+    own = frame[(frame["regime"] == regime) & (frame["profile"] == profile)]
+    found = {name: compare(own, *ask, resamples=resamples) for name, ask in INFORMATION.items()}
+    pairs = found["information"]
+    table = pairs[["protocol", "stratum", "n"]].assign(identical=pairs["same"])
+    for name, differences in found.items():
+        for part in ("", "_low", "_high"):
+            table[name + part] = differences["gain" + part]
+    return table

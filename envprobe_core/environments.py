@@ -21,7 +21,7 @@ from envprobe_core.engine.records import NONE, Word
 from envprobe_core.instances import after_actions, instances, rules_of
 from envprobe_core.protocols import Protocol, parse_protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.stats import RESAMPLES
+from envprobe_core.statistics import RESAMPLES
 from envprobe_core.worlds import WORLDS, make_world
 from envprobe_core.worlds.base import PROCEDURAL, Floats, Mask, World
 

@@ -12,16 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core import environments
-from envprobe_core.averages import mean_track
 from envprobe_core.cells import Cell, find_regime, make_cell, parse_seeds
 from envprobe_core.engine.recording import Trajectory
-from envprobe_core.plans import chain_length
 from envprobe_core.policies import POLICIES, find_policy
 from envprobe_core.protocols import Protocol, parse_protocol
-from envprobe_core.stats import RESAMPLES
 from envprobe_core.sweep import BATCH_SIZE, plan_tasks, run_cells, simulate
-from envprobe_core.worlds import WORLDS, make_world
+from envprobe_core.worlds import WORLDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +33,6 @@ COLUMNS = (
 DEFAULT_SEEDS = "default"
 PROTOCOLS = "paper observed released"
 PAPER_POLICIES = ("no-probe", "random", "periodic", "self-uncertainty", "simple", "judge", "oracle")
-SETTINGS_REGIMES = ("S1", "S2", "S3")
 
 
 def names(given: Names) -> tuple[str, ...]:
@@ -146,112 +141,6 @@ def record(
             stop = start + len(piece.seeds)
             yield piece.cell, piece.seeds, recording.rows(slice(start, stop))
             start = stop
-
-
-def load_environments(
-    regime: str = "S2",
-    protocols: Names = PROTOCOLS,
-    profile: str = "typical",
-    seeds: str = DEFAULT_SEEDS,
-) -> pd.DataFrame:
-    """Run what the section on environments needs: S1, S2, S3 and the regime that is looked at.
-
-    No-Probe runs in every regime, the paper's seven policies in S2. `seeds` are those of `regime`; the
-    other regimes run on their own.
-
-    Args:
-        regime: name of the regime that is looked at.
-        protocols: as in `load_grid`.
-        profile: as in `load_grid`.
-        seeds: of the regime that is looked at.
-
-    Returns:
-        The columns of `load_grid` and, the same for every policy of a seed, `chain_length` (K),
-        `mutation_rate` (events a mutable field and tick, from the draws), `initial_accuracy` (A_0), and
-        `changed`, `changed_all` (share of mutable, of all fields that mutation changed in a tick of the
-        No-Probe episode).
-    """
-    import pandas as pd
-
-    chosen = read_seeds(seeds)
-    cells, own = [], []
-    for protocol in find_protocols(protocols):
-        for level in dict.fromkeys((*SETTINGS_REGIMES, regime)):
-            for world in WORLDS:
-                for policy in PAPER_POLICIES if level == "S2" else PAPER_POLICIES[:1]:
-                    cell = make_cell(world, policy, level, protocol, profile)
-                    cells.append(cell)
-                    own.append(cell.default_seeds() if chosen is None or level != regime else chosen)
-    frame = run_frame(cells, own)
-    idle = [place for place, cell in enumerate(cells) if cell.policy.name == "no-probe"]
-    facts = [
-        pd.DataFrame(_facts(cell, part, recording))
-        for cell, part, recording in record([cells[i] for i in idle], [own[i] for i in idle])
-    ]
-    return frame.merge(
-        pd.concat(facts), on=["world", "regime", "protocol", "seed"], how="left", validate="many_to_one"
-    )
-
-
-def _facts(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, object]:
-    """Measure a No-Probe cell's world on each of its seeds, [seed] each."""
-    world = make_world(cell.world, cell.regime, cell.protocol)
-    changed, changed_all = environments.effective_mutation(world, seeds, recording)
-    return {
-        "world": cell.world,
-        "regime": cell.regime.name,
-        "protocol": cell.protocol.name,
-        "seed": seeds,
-        "chain_length": chain_length(world, seeds),
-        "mutation_rate": environments.drawn_mutation(world, seeds),
-        "initial_accuracy": environments.accuracy_track(recording)[:, 0],
-        "changed": changed,
-        "changed_all": changed_all,
-    }
-
-
-def load_drift(
-    regime: str = "S2",
-    protocols: Names = PROTOCOLS,
-    profile: str = "typical",
-    seeds: str = DEFAULT_SEEDS,
-    policy: str = "no-probe",
-    resamples: int = RESAMPLES,
-) -> pd.DataFrame:
-    """Follow the accuracy A_t of one policy through its episodes.
-
-    Args:
-        regime: name of a regime.
-        protocols: as in `load_grid`.
-        profile: as in `load_grid`.
-        seeds: as in `load_grid`.
-        policy: whose episodes to follow.
-        resamples: bootstrap resamples of the interval over episodes.
-
-    Returns:
-        One row a world, protocol and time: `world protocol t accuracy low high running n`. Means are over
-        the `running` episodes of `n` that have not ended by then; with fewer than ten of them,
-        or a single episode, the mean or its interval is NaN.
-    """
-    import pandas as pd
-
-    cells = [
-        make_cell(world, policy, regime, protocol, profile)
-        for protocol in find_protocols(protocols)
-        for world in WORLDS
-    ]
-    chosen = read_seeds(seeds)
-    own = [cell.default_seeds() if chosen is None else chosen for cell in cells]
-    tracks: dict[Cell, list[npt.NDArray[np.float64]]] = {cell: [] for cell in cells}
-    for cell, _, recording in record(cells, own):
-        tracks[cell].append(environments.accuracy_track(recording))
-    parts = []
-    for cell, pieces in tracks.items():
-        curve = pd.DataFrame(mean_track(np.concatenate(pieces), resamples))
-        curve.insert(0, "protocol", cell.protocol.name)
-        curve.insert(0, "world", cell.world)
-        parts.append(curve)
-    return pd.concat(parts, ignore_index=True)
 
 
 def load_probe_steps(

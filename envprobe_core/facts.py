@@ -7,11 +7,17 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from envprobe_core import environments
+from envprobe_core.audit import audit_counts, confidence_histogram
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Trajectory
-from envprobe_core.plans import chain_length
+from envprobe_core.engine.records import NO_ACTION
+from envprobe_core.instances import act, instances, states_of, succeeded
+from envprobe_core.patterns import match
+from envprobe_core.plans import chain_length, plan_length
+from envprobe_core.policies.rules import SELF_UNCERTAINTY_ALPHA
 from envprobe_core.sections.timed import probe_timing
 from envprobe_core.sweep import Seeds
+from envprobe_core.witness import witness
 from envprobe_core.worlds import make_world
 
 Fact = Callable[[Cell, Seeds, Trajectory], Mapping[str, np.ndarray]]
@@ -78,4 +84,82 @@ def what_changed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, n
         "initial_accuracy": environments.accuracy_track(recording)[:, 0],
         "changed": changed,
         "changed_all": changed_all,
+    }
+
+
+def arrays(rows: np.ndarray) -> np.ndarray:
+    """Return the rows of a table as a column of arrays, [row]; copies, which do not keep a whole block."""
+    return np.fromiter((row.copy() for row in rows), dtype=object, count=len(rows))
+
+
+@fact("right_track")
+def what_was_right(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Follow A_t, the share of fields believed right: an array [time] an episode, NaN after its end."""
+    return {"right_track": arrays(environments.accuracy_track(recording))}
+
+
+SURE = (
+    "confident", "confident_wrong", "wrong", "total", "low_steps", "low_consistent", "scan_beliefs",
+    "scan_confident", "scan_wrong", "sample_confident", "sample_wrong", "wrong_known",
+)  # fmt: skip
+
+
+@fact(*SURE)
+def what_was_sure(cell: Cell, seeds: Seeds, recording: Trajectory) -> Mapping[str, np.ndarray]:
+    """Count what the audit of confidently wrong beliefs needs."""
+    return audit_counts(recording, cell, seeds)
+
+
+@fact("sure_right", "sure_wrong")
+def how_sure(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Count right and wrong known beliefs by reported confidence: arrays [percent] an episode."""
+    right, wrong = confidence_histogram(recording, cell)
+    return {"sure_right": arrays(right), "sure_wrong": arrays(wrong)}
+
+
+PATTERN = ("stage1", "stage2", "stage3", "stage4", "stage5", "pattern")
+
+
+@fact(*PATTERN, "pattern_step", "pattern_field", "pattern_missed")
+def what_failed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Count the probes that meet the first conditions of the world's failure pattern, and all of them.
+
+    The first full match is given by its step, its field and the field that should have been asked for; -1
+    where there is none.
+    """
+    found = match(witness(cell, seeds))
+    counts = found.episodes(len(seeds)).astype(np.float64)
+    stages = np.full((len(seeds), 5), np.nan)
+    stages[:, : counts.shape[1]] = counts
+    first = np.full((len(seeds), 3), -1)
+    full = np.flatnonzero(found.full)[::-1]  # the earliest is written last
+    first[found.row[full]] = np.stack([found.step[full], found.field[full], found.missed[full]], axis=1)
+    columns = np.column_stack([stages, counts[:, -1], first])
+    return dict(zip((*PATTERN, "pattern_step", "pattern_field", "pattern_missed"), columns.T, strict=True))
+
+
+@fact("effective")
+def effective_actions(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Count the valid actions that shorten the shortest plan of the true world by one, before success."""
+    world = make_world(cell.world, cell.regime, cell.protocol)
+    instance = instances(world, seeds)
+    before = states_of(world, recording.gold[:, :-1], recording.place[:, :-1])
+    after, _ = act(world, instance, before, np.where(recording.valid, recording.action, NO_ACTION))
+    shorter = plan_length(world, instance, before) - 1 == plan_length(world, instance, after)
+    reached = np.logical_or.accumulate(succeeded(world, instance, before), axis=1)
+    return {"effective": (recording.valid & shorter & ~reached).sum(axis=1)}
+
+
+@fact("wrong", "confident", "confident_wrong", "reached")
+def what_was_believed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Count beliefs over all steps: wrong, held with at least alpha confidence, both; wrong and probed."""
+    steps = recording.probe.shape[1]
+    lived = np.arange(steps)[None, :] < recording.steps[:, None]
+    wrong = (recording.belief[:, :steps] != recording.gold[:, :steps]) & lived[:, :, None]
+    confident = (recording.confidence[:, :steps] >= SELF_UNCERTAINTY_ALPHA) & lived[:, :, None]
+    return {
+        "wrong": wrong.sum(axis=(1, 2)),
+        "confident": confident.sum(axis=(1, 2)),
+        "confident_wrong": (wrong & confident).sum(axis=(1, 2)),
+        "reached": (recording.useful & lived).sum(axis=1),
     }

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from envprobe_core.claims.printed import STRATA as STRATA
 from envprobe_core.policies import POLICIES
 from envprobe_core.worlds import WORLDS
 
@@ -120,25 +121,12 @@ POLICY_STYLES: dict[str, Style] = {
 PROTOCOL_DASHES = {"paper": "-", "observed": (0, (5, 2)), "released": (0, (1.2, 1.6))}
 OTHER_DASHES = ((0, (5, 2, 1, 2)), (0, (9, 2)), (0, (3, 1, 1, 1, 1, 1)))  # protocols with switches turned
 WORLD_TITLES = WORLDS
-STRATA: dict[str, tuple[str, ...]] = {
-    "procedural": ("tooldag",),
-    "spatial": ("objectstate", "graphnav"),
-    "combined": ("tooldag", "objectstate", "graphnav"),
-}
 STRATUM_TITLES = {"procedural": "tool world", "spatial": "spatial worlds", "combined": "all worlds"}
 
 
 def policy_title(name: str) -> str:
     """Return how tables and figures call a policy."""
     return POLICIES[name].title
-
-
-def stratum_of(worlds: tuple[str, ...]) -> str:
-    """Return the paper's name for a set of worlds, or the world's own."""
-    for name, members in STRATA.items():
-        if set(members) == set(worlds):
-            return name
-    return " + ".join(worlds)
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from envprobe_core.cells import Cell, make_cell
+from envprobe_core.cells import Cell, find_profile, find_regime, make_cell
 from envprobe_core.engine.recording import Columns
 from envprobe_core.engine.running import Episodes
 from envprobe_core.experiments import COLUMNS, Names, find_protocols, names, read_seeds
 from envprobe_core.facts import FACTS
-from envprobe_core.policies import POLICIES, TERMS, find_policy
+from envprobe_core.policies import POLICIES, TERMS, Policy, find_policy
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.sweep import Seeds, Task, run_cells, run_task, score_task, simulate
 from envprobe_core.worlds import WORLDS, make_world
@@ -28,9 +28,13 @@ def _own(value: float) -> Any:
     return None if value == OWN else value
 
 
+def _policy(given: str | Policy) -> Policy:
+    return given if isinstance(given, Policy) else find_policy(given)
+
+
 def run(
     worlds: Names = tuple(WORLDS),
-    policies: Names = tuple(POLICIES),
+    policies: Names | Sequence[str | Policy] = tuple(POLICIES),
     regimes: Names = "S2",
     protocols: Names = "paper observed released",
     profiles: Names = "typical",
@@ -44,7 +48,7 @@ def run(
 
     Args:
         worlds: names, as text (`"tooldag graphnav"`) or a sequence; so for the next four.
-        policies: names.
+        policies: names, or policies that have none in the book (`policies.value_policy` makes such).
         regimes: names.
         protocols: names, with or without switches turned.
         profiles: names of agent profiles.
@@ -62,12 +66,13 @@ def run(
         InputError: for an unknown name or a value that a cell refuses.
     """
     cells = [
-        make_cell(
+        Cell(
             world, policy, regime, protocol, profile, _own(budget),
-            _own(threshold) if find_policy(policy).has_threshold else None,
+            _own(threshold) if policy.has_threshold else None,
         )
         for protocol, profile, regime, world, policy, budget, threshold in product(
-            find_protocols(protocols), names(profiles), names(regimes), names(worlds), names(policies),
+            find_protocols(protocols), map(find_profile, names(profiles)), map(find_regime, names(regimes)),
+            names(worlds), map(_policy, names(policies)),
             np.atleast_1d(budgets).tolist(), np.atleast_1d(thresholds).tolist(),
         )
     ]  # fmt: skip
@@ -86,8 +91,8 @@ def run_frame(
     work = partial(_measured, facts=wanted) if wanted else run_task
     table = run_cells(cells, seeds, jobs=jobs, work=work)
     keys = pd.DataFrame([cell.key for cell in cells]).astype({"budget": np.int64, "threshold": np.float64})
-    frame = keys.iloc[table["cell"]].reset_index(drop=True)
-    frame = frame.assign(**{name: column for name, column in table.items() if name not in keys})
+    measures = pd.DataFrame({name: column for name, column in table.items() if name not in keys})
+    frame = pd.concat([keys.iloc[table["cell"]].reset_index(drop=True), measures], axis=1)
     return frame[[*COLUMNS, *wanted]]
 
 

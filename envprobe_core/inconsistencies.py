@@ -11,10 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from envprobe_core.claims.printed import PAPER_FOLDER, inconsistencies, paper_values
 from envprobe_core.errors import InputError
 from envprobe_core.figures import policy_title
 from envprobe_core.markup import Table, Text, counted
-from envprobe_core.paper import PAPER_FOLDER, inconsistencies, paper_values
 from envprobe_core.places import PLACES, place
 from envprobe_core.policies import POLICIES
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from envprobe_core.claims.printed import PAPER_FOLDER
 from envprobe_core.errors import InputError
-from envprobe_core.paper import PAPER_FOLDER
 
 COLUMNS = ("label", "kind", "name", "statement", "targets")
 KINDS = (

@@ -16,23 +16,18 @@ from pathlib import Path
 import numpy as np
 
 from envprobe_core.atlas.running import load_atlas
-from envprobe_core.cells import make_cell, parse_seeds
+from envprobe_core.cells import parse_seeds
 from envprobe_core.experiments import names
 from envprobe_core.figures import WORLD_TITLES
-from envprobe_core.manifest import make_inputs, seed_ranges
 from envprobe_core.markup import EMPTY, Table, Text, number
-from envprobe_core.moments import running_means
 from envprobe_core.policies import OF_THE_PAPER
-from envprobe_core.protocols import parse_protocol
-from envprobe_core.running import plan_groups, run_group
-from envprobe_core.runstore import EPISODES, open_run
-from envprobe_core.sweep import BATCH_SIZE, run_cells, stream_cells
+from envprobe_core.runs.folder import EPISODES, open_run
+from envprobe_core.runs.inputs import make_inputs, seed_ranges
 from envprobe_core.worlds import WORLDS
 
 LOGS = ("none", "full")
 ATLAS_PROFILES, ATLAS_SEEDS = 32, 20  # of the small atlas that is timed
 LOGGED_SHARE = 10  # one in ten: writing logs takes that much longer
-STREAM_BLOCKS = 7
 HOUR = 3600
 SIZES = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
@@ -104,8 +99,7 @@ def _measure(
     inputs = make_inputs([world], OF_THE_PAPER, regime, names(protocol), profile, seeds=seeds, logs=logs)
     with tempfile.TemporaryDirectory() as name, open_run(Path(name), inputs) as folder:
         begun = time.process_time()
-        for group in plan_groups(folder.path, folder.missing(), BATCH_SIZE):
-            run_group(group)
+        folder.fill(jobs=1)
         parts = sum(path.stat().st_size for path in folder.path.glob("parts/*"))
         made = folder.finish()
         seconds = time.process_time() - begun
@@ -206,29 +200,6 @@ def tell_plan(rates: Sequence[Rate], atlas: float, machines: Machines, episodes:
         f"writes every step takes {number(ratio, 1)} times the processor time of one that writes none: for a "
         "large grid log a sample (`--logs sample:20`), and run the cell again that you want to look into, "
         "since a seed gives the same episode wherever it is run."
-    )
-
-
-def tell_stream(regime: str, protocol: str, profile: str, seeds: str) -> Text:
-    """Average a grid in one pass and from the whole table, and say how many means agree to the last bit."""
-    cells = [
-        make_cell(world, policy, regime, parse_protocol(one), profile)
-        for one in names(protocol)
-        for world in WORLDS
-        for policy in OF_THE_PAPER
-    ]
-    chosen = parse_seeds(seeds)
-    whole = run_cells(cells, chosen)
-    blocks = stream_cells(cells, chosen, batch_size=1 + len(cells) * len(chosen) // STREAM_BLOCKS)
-    means = running_means(blocks, ["accuracy"], len(cells))
-    same = sum(
-        own["accuracy"].mean == math.fsum(whole["accuracy"][whole["cell"] == index]) / own["accuracy"].n
-        for index, own in enumerate(means)
-    )
-    return Text(
-        f"Done here for {len(cells)} cells of {len(chosen):,} episodes each, in blocks that cut across the "
-        f"cells: {same} of {len(cells)} mean accuracies equal, to the last bit, the correctly rounded sum "
-        "over the whole table divided by its length."
     )
 
 

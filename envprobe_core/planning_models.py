@@ -15,9 +15,9 @@ from envprobe_core.llm.keys import provider_label
 from envprobe_core.llm.prices import dollars, read_prices
 from envprobe_core.llm.prompts import PROMPT_VERSION
 from envprobe_core.llm.reading import Tokens
-from envprobe_core.manifest import make_inputs
 from envprobe_core.markup import Table, Text
 from envprobe_core.planning import Rate, duration, size
+from envprobe_core.runs.inputs import make_inputs
 from envprobe_core.worlds import WORLDS
 
 

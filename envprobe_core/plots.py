@@ -1,110 +1,10 @@
-"""The figures of results: each `plot_*` takes a frame of the same section and returns a `Drawing`."""
+"""What several figures of results share: the mark of a printed number, and long names."""
 
 from __future__ import annotations
 
-import itertools
-from typing import TYPE_CHECKING
-
-import numpy as np
-
-from envprobe_core.environments import idle
-from envprobe_core.figures import (
-    GREY,
-    GROUND,
-    INK,
-    OTHER_DASHES,
-    PROTOCOL_DASHES,
-    WORLD_TITLES,
-    Drawing,
-    canvas,
-    styled,
-)
-from envprobe_core.markup import listed, number
-from envprobe_core.metrics import COLLAPSE
-from envprobe_core.paper import paper_value
-from envprobe_core.worlds import WORLDS
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
+from envprobe_core.figures import GROUND, INK
 
 PRINTED = {"color": INK, "marker": "d", "markerfacecolor": GROUND, "linestyle": "none", "elinewidth": 1.2}
-PRINTED_CHAINS = {  # where the paper prints the least and greatest chain length
-    "tooldag": (("procedural", "chain"), ("procedural", "chain")),
-    "objectstate": (("spatial", "chain_min"), ("spatial", "chain_max")),
-    "graphnav": (("spatial", "chain_min"), ("spatial", "chain_max")),
-}
-STRATUM_WORLDS = {"procedural": "tools", "spatial": "rooms and graph", "combined": "all three worlds"}
-COMPARED = ("no-probe", "periodic", "placebo", "simple")
-
-
-@styled
-def plot_drift(drift: pd.DataFrame) -> Drawing:
-    """Draw the accuracy A_t of No-Probe through the episode, a panel a world, a line a protocol.
-
-    Args:
-        drift: from `experiments.load_drift`.
-    """
-    protocols = list(dict.fromkeys(drift["protocol"]))
-    figure, panels = canvas(2.15 * len(WORLDS) + 0.4, rows=len(WORLDS), sharex=True, sharey=True)
-    told = []
-    for axes, world in zip(panels[:, 0], WORLDS, strict=True):
-        for protocol, dash in zip(protocols, _dashes(protocols), strict=True):
-            curve = drift[(drift["world"] == world) & (drift["protocol"] == protocol)]
-            axes.fill_between(curve["t"], curve["low"], curve["high"], color=GREY, alpha=0.3, lw=0)
-            axes.plot(curve["t"], curve["accuracy"], color=INK, ls=dash, label=folded(protocol))
-            seen = curve[curve["accuracy"].notna()]
-            ends = [number(seen["accuracy"].iloc[place], 2) for place in (0, -1)]
-            told.append(f"{WORLD_TITLES[world]} under {protocol} from {ends[0]} to {ends[1]}")
-        axes.axhline(COLLAPSE, color=INK, lw=0.8, ls=(0, (1, 3)))
-        axes.grid(axis="y")
-        axes.set_ylim(0, 1.02)
-        axes.set_xlim(0, drift["t"].max())
-        axes.set_title(WORLD_TITLES[world], loc="left")
-        axes.set_ylabel("accuracy")
-    panels[-1, 0].set_xlabel("step")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper right", ncols=len(protocols), handlelength=3)
-    alt = f"Accuracy of No-Probe by step, with intervals: {'; '.join(told)}."
-    return Drawing(figure, "drift", alt)
-
-
-@styled
-def plot_chains(frame: pd.DataFrame, regime: str = "S2") -> Drawing:
-    """Draw how the lengths of shortest plans are distributed, with the paper's figures.
-
-    Args:
-        frame: from `experiments.load_environments`.
-        regime: name of a regime of the frame.
-    """
-    chosen = idle(frame, regime)
-    longest = int(chosen["chain_length"].max())
-    figure, panels = canvas(1.75 * len(WORLDS) + 0.4, rows=len(WORLDS), sharex=True)
-    told = []
-    for axes, world in zip(panels[:, 0], WORLDS, strict=True):
-        low, high = (paper_value("fig:pareto_spatial", *name).value for name in PRINTED_CHAINS[world])
-        axes.axvspan(low - 0.5, high + 0.5, color=GREY, alpha=0.25, lw=0)
-        for protocols, lengths in _distributions(chosen[chosen["world"] == world]).items():
-            values, counts = np.unique(lengths, return_counts=True)
-            shares = counts / len(lengths)
-            first = not axes.lines
-            axes.vlines(values, 0, shares, color=INK, lw=1.2, ls="-" if first else (0, (2, 2)))
-            face = INK if first else GROUND
-            axes.plot(values, shares, "o", ms=5, color=INK, markerfacecolor=face, label=listed(protocols))
-            told.append(
-                f"{WORLD_TITLES[world]} under {listed(protocols)}: mean {number(lengths.mean(), 1)}, "
-                f"from {int(lengths.min())} to {int(lengths.max())}"
-            )
-        axes.set_title(WORLD_TITLES[world], loc="left")
-        axes.set_ylabel("share")
-        axes.set_ylim(0, None)
-        axes.set_xlim(0, longest + 1)
-        axes.legend(loc="upper right", handletextpad=0.2)
-    panels[-1, 0].set_xlabel("length of the shortest plan at step 0 [actions]")
-    alt = (
-        f"Distribution of chain lengths. {'; '.join(told)}. The paper gives 9 for tools and 3 to 5 elsewhere."
-    )
-    return Drawing(figure, "chains", alt)
 
 
 def folded(name: str) -> str:
@@ -114,30 +14,3 @@ def folded(name: str) -> str:
         if "=" in name
         else name
     )
-
-
-def _distributions(rows: pd.DataFrame) -> dict[tuple[str, ...], np.ndarray]:
-    """Group protocols whose instances have the same plan lengths: protocols -> lengths [seed]."""
-    found: dict[bytes, tuple[list[str], np.ndarray]] = {}
-    for protocol in dict.fromkeys(rows["protocol"]):
-        lengths = np.sort(rows.loc[rows["protocol"] == protocol, "chain_length"].to_numpy())
-        found.setdefault(lengths.tobytes(), ([], lengths))[0].append(protocol)
-    return {tuple(protocols): lengths for protocols, lengths in found.values()}
-
-
-def _dashes(protocols: list[str]) -> list[object]:
-    """Return each protocol's line style: its own, or the next free one where switches are turned."""
-    others = itertools.cycle(OTHER_DASHES)
-    return [PROTOCOL_DASHES[name] if name in PROTOCOL_DASHES else next(others) for name in protocols]
-
-
-def _rows(axes: Axes, labels: list[str]) -> None:
-    """Label the rows of a panel from top to bottom."""
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-
-
-def _zero(axes: Axes) -> None:
-    """Mark zero on the horizontal axis."""
-    axes.axvline(0, color=INK, lw=0.9)
-    axes.grid(axis="x")

@@ -28,7 +28,7 @@ from envprobe_core.experiments import (
     read_seeds,
 )
 from envprobe_core.protocols import Protocol
-from envprobe_core.stats import RESAMPLES
+from envprobe_core.statistics import RESAMPLES
 from envprobe_core.sweep import BATCH_SIZE, Task, plan_tasks, run_cells, run_tasks, score_task, simulate
 
 if TYPE_CHECKING:

@@ -16,18 +16,10 @@ from typing import TYPE_CHECKING
 
 from envprobe_core import places
 from envprobe_core.claims import find_claim
+from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, INPUT, NOT_TESTED, OTHER_SIZE, REVERSES, VERDICTS
 from envprobe_core.markup import EMPTY, Html, number, signed
-from envprobe_core.notebooks import find_sections
+from envprobe_core.reproduce.sections import find_sections
 from envprobe_core.scoreboard import KEYS, as_records
-from envprobe_core.verdicts import (
-    HOLDS,
-    INCONCLUSIVE,
-    INPUT,
-    NOT_TESTED,
-    OTHER_SIZE,
-    REVERSES,
-    VERDICTS,
-)
 
 if TYPE_CHECKING:
     import pandas as pd

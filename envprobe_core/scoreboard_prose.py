@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from envprobe_core import places
 from envprobe_core.claims import find_claim
+from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, INPUT, NOT_TESTED, OTHER_SIZE, REVERSES
 from envprobe_core.markup import Table, Text, counted, listed
 from envprobe_core.scoreboard import PRIMARY_REGIME, SETTINGS_FAMILY
 from envprobe_core.scoreboard_page import SIGNS
-from envprobe_core.verdicts import HOLDS, INCONCLUSIVE, INPUT, NOT_TESTED, OTHER_SIZE, REVERSES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,80 +1,128 @@
-"""What results depend on: the engine's own sources, with one hash over them, and the packages beneath."""
+"""What results depend on: the package's files that some imports reach, hashes of files, and versions.
+
+An edit of a file changes the hash of what imports it, at any depth, and of nothing else. From a package's own
+`__init__.py` it goes on only to where a name that is asked for comes from.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import platform
 import re
-import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
-
 PACKAGE = Path(__file__).resolve().parent
-ROOTS = ("running.py", "summary.py")
+ROOT = PACKAGE.parent
+"""The checkout: it holds `notebooks/`, `book/`, `data/` and the lock."""
+ROOTS = ("runs/folder.py",)
 """The modules whose imports, followed to the end, are the engine that a run depends on."""
 
 _IMPORT = re.compile(
-    r"^\s*(?:from|import) envprobe_core([\w.]*)(?: import (?:\(([^)]*)\)|([\w, ]+)))?", re.MULTILINE
+    r"^[ \t]*(?:import (?P<whole>envprobe_core[\w.]*)"
+    r"|from (?P<module>envprobe_core[\w.]*) import (?:\((?P<many>[^)]*)\)|(?P<names>[^\n#]+)))",
+    re.MULTILINE,
 )
+_COMMENT = re.compile(r"#[^\n]*")
+
+Import = tuple[str, str]  # a module and a name in it, "" for all of it
+
+
+def imports_of(text: str) -> dict[Import, str]:
+    """Return what a text of Python imports from this package, each with the name that it is given there."""
+    found = {}
+    for match in _IMPORT.finditer(text):
+        if match["whole"]:
+            found[match["whole"], ""] = ""
+        for item in _COMMENT.sub("", match["many"] or match["names"] or "").split(","):
+            words = item.split()
+            if words:
+                found[match["module"], words[0].strip("*")] = words[-1]
+    return found
+
+
+class Sources:
+    """The package's files as they stand, each read once.
+
+    Attributes:
+        root: the checkout.
+    """
+
+    def __init__(self, root: Path = ROOT) -> None:
+        self.root = root
+        found = (root / PACKAGE.name).rglob("*.py")
+        self._files = {".".join(path.relative_to(root).with_suffix("").parts): path for path in found}
+        self._packages = {name.rpartition(".")[0] for name in self._files}
+        self._scripts = {path: path.parent for path in (root / PACKAGE.name).rglob("*.js")}
+        self._imports: dict[Path, dict[Import, str]] = {}
+        self._hashes: dict[Path, bytes] = {}
+
+    def reached(self, wanted: Iterable[Import]) -> list[Path]:
+        """Return the files that imports reach, at any depth, with the scripts that lie beside them."""
+        found: set[Path] = set()
+        seen: set[Import] = set()
+        waiting = list(wanted)
+        while waiting:
+            module, name = waiting.pop()
+            if module not in self._packages:
+                name = ""  # all of a plain module is read
+            if (module, name) in seen:
+                continue
+            seen.add((module, name))
+            parent, _, last = module.rpartition(".")
+            if parent:  # which runs before
+                waiting.append((parent, last))
+            path = self._files.get(f"{module}.__init__" if module in self._packages else module)
+            if path is not None:
+                found.add(path)
+            inner = f"{module}.{name}"
+            if module in self._packages and (inner in self._files or inner in self._packages):
+                waiting.append((inner, ""))
+            elif path is not None:
+                bound = self._imports_of(path)
+                chosen = [of for of, given in bound.items() if given == name]
+                waiting += chosen if chosen and module in self._packages else bound
+        folders = {path.parent for path in found}
+        return sorted(found | {script for script, folder in self._scripts.items() if folder in folders})
+
+    def _imports_of(self, path: Path) -> dict[Import, str]:
+        if path not in self._imports:
+            self._imports[path] = imports_of(path.read_text(encoding="utf-8"))
+        return self._imports[path]
+
+    def sha256(self, paths: Sequence[Path]) -> str:
+        """Return SHA-256 over the names and contents of files under the root, in the order given."""
+        total = hashlib.sha256()
+        for path in paths:
+            if path not in self._hashes:
+                self._hashes[path] = hashlib.sha256(path.read_bytes()).digest()
+            total.update(path.relative_to(self.root).as_posix().encode() + b"\0" + self._hashes[path])
+        return total.hexdigest()
 
 
 def engine_sources(roots: Sequence[str] = ROOTS) -> list[Path]:
-    """Return the modules that results depend on, by following imports from some: by default a run's."""
-    found: dict[Path, None] = {}
-    waiting = [PACKAGE / name for name in roots]
-    while waiting:
-        path = waiting.pop()
-        if path in found or not path.is_file():
-            continue
-        found[path] = None
-        for match in _IMPORT.finditer(path.read_text(encoding="utf-8")):
-            base = PACKAGE.joinpath(*filter(None, match[1].split(".")))
-            listed = (match[2] or match[3] or "").split(",")
-            names = [name.split()[0] for name in listed if name.split()]
-            for module in (base, *(base / name for name in names)):
-                waiting += [module.with_suffix(".py"), module / "__init__.py"]
-    return sorted(found)
+    """Return the files that results depend on, by following imports from some: by default a run's."""
+    return Sources().reached(_modules(roots))
 
 
 def engine_sha256(roots: Sequence[str] = ROOTS) -> str:
     """Return SHA-256 over the names and contents of the engine's sources, as `engine_sources` finds them."""
-    return files_sha256(PACKAGE, engine_sources(roots))
+    sources = Sources()
+    return sources.sha256(sources.reached(_modules(roots)))
+
+
+def _modules(roots: Sequence[str]) -> list[Import]:
+    return [(f"{PACKAGE.name}.{root.removesuffix('.py').replace('/', '.')}", "") for root in roots]
 
 
 def package_sha256() -> str:
     """Return SHA-256 over all of the package's modules and its data: what two machines must share."""
-    root = PACKAGE.parent
-    paths = [path for path in (*PACKAGE.rglob("*.py"), *(root / "data").rglob("*")) if path.is_file()]
-    return files_sha256(root, sorted(paths))
-
-
-def files_sha256(root: Path, paths: Sequence[Path]) -> str:
-    """Return SHA-256 over the names and contents of files.
-
-    Args:
-        root: the folder; names enter the hash relative to it.
-        paths: the files, in the order in which they enter.
-    """
-    total = hashlib.sha256()
-    for path in paths:
-        content = hashlib.sha256(path.read_bytes()).digest()
-        total.update(path.relative_to(root).as_posix().encode() + b"\0" + content)
-    return total.hexdigest()
+    paths = [path for path in (*PACKAGE.rglob("*.py"), *(ROOT / "data").rglob("*")) if path.is_file()]
+    return Sources().sha256(sorted(paths))
 
 
 def package_versions() -> dict[str, str]:
     """Return the versions of what a run's files depend on, beside the engine."""
-    import numba
-    import orjson
-    import pyarrow
-
-    return {
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "numba": numba.__version__,
-        "pyarrow": pyarrow.__version__,
-        "orjson": orjson.__version__,
-        "zlib": zlib.ZLIB_RUNTIME_VERSION,
-    }
+    packages = {name: version(name) for name in ("numpy", "numba", "pyarrow")}
+    return {"python": platform.python_version()} | packages

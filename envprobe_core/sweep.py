@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby, islice
-from multiprocessing import get_context
+from itertools import groupby
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.cells import Cell, parse_seeds
-from envprobe_core.cluster import hand_out, scheduler_in_force
+from envprobe_core.cluster import scheduler_in_force
 from envprobe_core.engine.recording import Columns, Trajectory, score
 from envprobe_core.engine.running import measure, record
 from envprobe_core.engine.setting import setting_of
+from envprobe_core.pool import spread
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
 from envprobe_core.worlds import make_world
@@ -35,8 +32,6 @@ __all__ = [
 ]
 
 BATCH_SIZE = 4000
-UNDER_WAY = 2  # tasks a process, so that none waits
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 Seeds = npt.NDArray[np.int64]
 Result = TypeVar("Result")
 
@@ -165,7 +160,7 @@ def stream_cells(
 ) -> Iterator[Columns]:
     """Run a grid and yield its episode table block by block, as blocks finish: for any number of episodes.
 
-    No more blocks are in memory than are under way. `moments.running_means` averages them in one pass.
+    No more blocks are in memory than are under way. `runs.summary.exact_sum` adds them up in one pass.
 
     Args:
         cells: the settings; the column `cell` holds their positions.
@@ -189,35 +184,4 @@ def seeds_of_cells(cells: Sequence[Cell], seeds: Seeds | Sequence[Seeds] | None)
 def run_tasks(work: Callable[[Task], Result], tasks: Iterable[Task], jobs: int) -> Iterator[Result]:
     """Do the tasks here, in that many fresh processes, or on the cluster in force; results as they finish."""
     tasks = list(tasks)
-    scheduler = scheduler_in_force()
-    if len(tasks) > 1 and scheduler is not None:
-        yield from hand_out(work, tasks, scheduler)
-        return
-    if jobs <= 1 or len(tasks) <= 1:
-        yield from map(work, tasks)
-        return
-    left, given = iter(tasks), set()
-    with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=get_context("spawn")) as pool:
-        while True:
-            with _one_thread_a_process():  # the processes start as tasks are handed in
-                given |= {pool.submit(work, task) for task in islice(left, UNDER_WAY * jobs - len(given))}
-            if not given:
-                return
-            done, given = wait(given, return_when=FIRST_COMPLETED)
-            while done:  # and let go of each
-                yield done.pop().result()
-
-
-@contextmanager
-def _one_thread_a_process() -> Iterator[None]:
-    """Keep the linear algebra of processes that start now to one thread each: they share the cores."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    return spread(work, tasks, jobs, scheduler_in_force() if len(tasks) > 1 else None)

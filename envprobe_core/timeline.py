@@ -1,91 +1,33 @@
-"""One episode, step by step, told along the lines of Algorithm 1.
+"""One recorded episode, step by step and in words, along the lines of Algorithm 1: what the player shows.
 
-`tell` turns a witnessed row into steps in plain words; `Timeline` shows them as text or HTML. Every number
-is read from the recording: scores as the policy saw them, mutations as the world made them.
+Nothing is computed again: values come from the recording, score terms from what the policy saw before each
+decision (`witness`), mutations from the world's own states.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from envprobe_core.engine.records import STALENESS_LIMIT, UNKNOWN, WAIT
+from envprobe_core.engine.records import UNKNOWN, WAIT
+from envprobe_core.figures import policy_title
 from envprobe_core.instances import states_of, succeeded
-from envprobe_core.policies import TERMS
+from envprobe_core.policies import POLICIES, TERMS
+from envprobe_core.tracks import step_accuracy
 from envprobe_core.witness import Witnessed
-from envprobe_core.worlds.base import Mask, Values, World
+from envprobe_core.worlds.base import Mask, World
 
-SHOWN = 3  # fields listed a step: the best scored, then what the step turns on
-
-
-@dataclass(frozen=True)
-class Scored:
-    """One field as the policy saw it: the belief about it, the truth, and its score terms c, s, u, d."""
-
-    field: str
-    believed: str
-    truth: str
-    right: bool
-    confidence: int
-    staleness: int
-    terms: tuple[float, ...]
-    rho: float
-
-
-@dataclass(frozen=True)
-class Change:
-    """A value that changed, in words; `right` says of a belief whether it is true now."""
-
-    field: str
-    before: str
-    after: str
-    right: bool = True
-
-    def __str__(self) -> str:
-        return f"{self.field}: {self.before} → {self.after}"
-
-
-@dataclass(frozen=True)
-class Step:
-    """What happened at one decision step.
-
-    Attributes:
-        t: the step.
-        accuracy: A_t.
-        fields: the highest-scored fields, and any the step turns on.
-        gate: line 11 in words.
-        fired: whether a probe was executed.
-        deed: the executed probe or action in words.
-        world: what mutated before the next observation.
-        wrote: what the agent changed in its table afterwards.
-        succeeded: whether the goal was reached by this step's action.
-    """
-
-    t: int
-    accuracy: float
-    fields: tuple[Scored, ...]
-    gate: str
-    fired: bool
-    deed: str
-    world: tuple[Change, ...]
-    wrote: tuple[Change, ...]
-    succeeded: bool
-
-
-@dataclass(frozen=True)
-class Episode:
-    """One told episode: who ran where, and its steps."""
-
-    world: str
-    policy: str
-    protocol: str
-    profile: str
-    seed: int
-    terms: tuple[str, ...]  # the terms that enter the policy's score
-    steps: tuple[Step, ...]
-    success: bool
+TOP = 5  # fields whose scores are drawn at a step; the probed one is added where it is none of them
+OUTCOMES = {
+    "probe": "probe",
+    "below": "below threshold: act",
+    "spent": "budget spent: act",
+    "veto": "probe vetoed: act",
+    "act": "act",
+}
+"""How the gate decided, as the player labels it."""
 
 
 def word(world: World, field: int, value: int) -> str:
@@ -119,90 +61,6 @@ def rho(seen: Witnessed) -> np.ndarray:
     return total
 
 
-def scored(seen: Witnessed, row: int, t: int, fields: Sequence[int]) -> tuple[Scored, ...]:
-    """Describe some fields of one decision."""
-    world, recording = seen.world, seen.trajectory
-    score = rho(seen)[row, t]
-    return tuple(
-        Scored(
-            world.field_names[i],
-            word(world, i, int(recording.belief[row, t, i])),
-            word(world, i, int(recording.gold[row, t, i])),
-            bool(recording.belief[row, t, i] == recording.gold[row, t, i]),
-            int(recording.confidence[row, t, i]),
-            min(int(recording.staleness[row, t, i]), STALENESS_LIMIT),
-            tuple(float(x) for x in seen.terms[row, t, i]),
-            float(score[i]),
-        )
-        for i in fields
-    )
-
-
-def tell(seen: Witnessed, row: int = 0, watch: Sequence[tuple[int, int]] = ()) -> Episode:
-    """Tell one row's episode.
-
-    Args:
-        seen: witnessed episodes.
-        row: which of them.
-        watch: (step, field) pairs to list beside the best scored.
-    """
-    recording, world = seen.trajectory, seen.world
-    score, acted, goal = rho(seen)[row], seen.after_action()[row], goal_times(seen)[row]
-    steps = []
-    used = 0
-    for t in range(int(recording.steps[row])):
-        order = np.argsort(-score[t], kind="stable")[:SHOWN].tolist()
-        probe = int(recording.probe[row, t])
-        extra = [probe] if probe >= 0 else []
-        extra += [field for step, field in watch if step == t]
-        listed = order + [field for field in dict.fromkeys(extra) if field not in order]
-        reached = bool(goal[t + 1] and not goal[t])
-        steps.append(_step(seen, row, t, listed, order[0], used, acted[t], reached))
-        used += probe >= 0
-    cell = seen.cell
-    return Episode(
-        world.name, cell.policy.name, cell.protocol.name, cell.profile.name, int(seen.seeds[row]),
-        seen.kept_terms, tuple(steps), bool(recording.success[row]),
-    )  # fmt: skip
-
-
-def _step(
-    seen: Witnessed, row: int, t: int, listed: list[int], best: int, used: int, acted: Values, reached: bool
-) -> Step:
-    recording, world = seen.trajectory, seen.world
-    belief, gold = recording.belief[row], recording.gold[row]
-    probe = int(recording.probe[row, t])
-    before = belief[t].copy()
-    if probe >= 0:
-        deed, delivered = _probe(seen, row, t, probe)
-        if delivered:
-            before[probe] = recording.answer[row, t]
-    else:
-        deed = _action(seen, row, t)
-    return Step(
-        t,
-        float((belief[t] == gold[t]).mean()),
-        scored(seen, row, t, listed),
-        _gate(seen, row, t, best, used, probe),
-        probe >= 0,
-        deed,
-        tuple(
-            Change(world.field_names[i], word(world, i, acted[i]), word(world, i, gold[t + 1, i]))
-            for i in np.flatnonzero(acted != gold[t + 1])
-        ),
-        tuple(
-            Change(
-                world.field_names[i],
-                word(world, i, before[i]),
-                word(world, i, belief[t + 1, i]),
-                bool(belief[t + 1, i] == gold[t + 1, i]),
-            )
-            for i in np.flatnonzero(before != belief[t + 1])
-        ),
-        reached,
-    )
-
-
 def goal_times(seen: Witnessed) -> Mask:
     """Say at which times the goal had been reached, [row, time]; it is not lost again."""
     recording, world = seen.trajectory, seen.world
@@ -211,38 +69,183 @@ def goal_times(seen: Witnessed) -> Mask:
     return np.logical_or.accumulate(reached & lived, axis=1)
 
 
-def _probe(seen: Witnessed, row: int, t: int, field: int) -> tuple[str, bool]:
-    recording, world = seen.trajectory, seen.world
-    name = world.field_names[field]
-    held, told = recording.belief[row, t, field], recording.answer[row, t]
-    verb = "corrects" if recording.useful[row, t] else "confirms"
-    text = f"Probe({name}): the world says {word(world, field, told)}, which {verb} the belief"
-    text += f" ({word(world, field, held)})" if recording.useful[row, t] else ""
-    delivered = seen.cell.policy.answered and seen.cell.protocol.answer == "delivered"
-    return text + ("" if delivered else "; the answer is logged and never reaches the agent"), delivered
+def record_run(seen: Witnessed, row: int = 0) -> dict[str, Any]:
+    """Return one policy's episode, ready for JSON.
+
+    Args:
+        seen: witnessed episodes.
+        row: which of them.
+
+    Returns:
+        `name title threshold terms own_score budget steps success`; tables [time, field] over t = 0..steps:
+        `belief gold confidence staleness`; [step, field]: `c s u d`. Lists over t = 0..steps: `place`,
+        `right` (fields believed rightly), `accuracy` (their share), `used` (probes fired before t), `track`
+        (the protocol's own accuracy, or None where it is the share of right fields), `brief`, `sentence`.
+        Lists over steps: `probe`, `useful`, `action`, `outcome` (a key of `OUTCOMES`), `top` (fields by
+        score), `moved` (fields that the world changed), and in words `gate`, `deed` (what the agent proposed
+        and what became of it), `reply` (what a probe was told, or nothing), `world` (what mutated) and
+        `wrote` (what the agent changed in its table, and whether that is true).
+    """
+    recording, cell, world = seen.trajectory, seen.cell, seen.world
+    steps = int(recording.steps[row])
+    lived, decided = slice(steps + 1), slice(steps)
+    belief, gold = recording.belief[row, lived], recording.gold[row, lived]
+    probe, fired = recording.probe[row, decided], recording.probe[row, decided] >= 0
+    score, counts = rho(seen)[row], (belief == gold).sum(axis=1)
+    acted, held = seen.after_action()[row], belief[decided].copy()
+    if cell.policy.answered and cell.protocol.answer == "delivered":  # the answer is in the table at once
+        held[fired, probe[fired]] = recording.answer[row, decided][fired]
+    used = np.concatenate([[0], np.cumsum(fired)]).tolist()
+    goal = goal_times(seen)[row]
+    own_track = cell.protocol.accuracy != "terminal" or cell.protocol.pairing != "same-step"
+    track = [None if np.isnan(x) else round(x, 4) for x in step_accuracy(recording, cell)[row, lived]]
+
+    def changes(before: np.ndarray, after: np.ndarray) -> list[tuple[int, str]]:
+        return [
+            (i, f"{world.field_names[i]}: {word(world, i, before[i])} → {word(world, i, after[i])}")
+            for i in np.flatnonzero(before != after).tolist()
+        ]
+
+    run: dict[str, Any] = {
+        "name": cell.policy.name,
+        "title": title_of(seen),
+        "threshold": cell.threshold_in_force if cell.policy.has_threshold else None,
+        "terms": list(seen.kept_terms or TERMS),
+        "own_score": has_own_score(seen),
+        "budget": cell.budget_in_force,
+        "steps": steps,
+        "success": bool(recording.success[row]),
+        "belief": belief.tolist(),
+        "gold": gold.tolist(),
+        "confidence": recording.confidence[row, lived].tolist(),
+        "staleness": recording.staleness[row, lived].tolist(),
+        **{name: seen.term(name)[row, decided].tolist() for name in TERMS},
+        "place": recording.place[row, lived].tolist(),
+        "right": counts.tolist(),
+        "accuracy": (counts / world.fields).tolist(),
+        "used": used,
+        "track": track if own_track else None,
+        "probe": probe.tolist(),
+        "useful": recording.useful[row, decided].tolist(),
+        "action": recording.action[row, decided].tolist(),
+        "outcome": [_outcome(seen, row, t, used[t]) for t in range(steps)],
+        "top": [_top(score[t], int(probe[t])) for t in range(steps)],
+        "moved": [np.flatnonzero(line).tolist() for line in seen.exogenous()[row, decided]],
+        "gate": [_gate(seen, row, t, used[t]) for t in range(steps)],
+        "deed": [_deed(seen, row, t) for t in range(steps)],
+        "reply": [_reply(seen, row, t) for t in range(steps)],
+        "world": [[said for _, said in changes(acted[t], gold[t + 1])] for t in range(steps)],
+        "wrote": [
+            [(said, bool(belief[t + 1, i] == gold[t + 1, i])) for i, said in changes(held[t], belief[t + 1])]
+            for t in range(steps)
+        ],
+        "brief": [_brief(seen, row, t) for t in range(steps)],
+        "sentence": [],
+    }
+    for t in range(steps):
+        parts = [f"{counts[t]} of {world.fields} beliefs are right", run["gate"][t]]
+        parts.append(f"asked about {run['reply'][t]}" if run["reply"][t] else run["deed"][t])
+        parts += [f"then the world changes {', '.join(run['world'][t])}"] * bool(run["world"][t])
+        parts += ["the goal is reached"] * bool(goal[t + 1] and not goal[t])
+        run["sentence"].append("; ".join(parts) + ".")
+    end = f"the episode is over, the goal {'was' if goal[steps] else 'was not'} reached"
+    run["brief"].append(end)
+    run["sentence"].append(f"{counts[-1]} of {world.fields} beliefs are right; {end}.")
+    return run
 
 
-def _action(seen: Witnessed, row: int, t: int) -> str:
-    name = action_name(seen.world, int(seen.trajectory.action[row, t]))
-    if name == "wait":
-        return "wait: the agent takes its task for done, or sees nothing to do"
-    return f"{name}: {'valid' if seen.trajectory.valid[row, t] else 'invalid, nothing happens'}"
+def title_of(seen: Witnessed) -> str:
+    """Return how tables call the cell's policy; a reader's own policy brings its own title."""
+    policy = seen.cell.policy
+    return policy_title(policy.name) if policy.name in POLICIES else policy.title
 
 
-def _gate(seen: Witnessed, row: int, t: int, best: int, used: int, probe: int) -> str:
-    policy, budget = seen.cell.policy, seen.cell.budget_in_force
-    count = f"{used} of {budget} probes used"
+def has_own_score(seen: Witnessed) -> bool:
+    """Say whether the gate compared another score than the sum of the kept terms."""
+    recorded = seen.trajectory.score
+    if not seen.cell.policy.has_threshold or np.isnan(recorded).all():
+        return False
+    known = ~np.isnan(recorded)
+    return bool((recorded[known] != rho(seen).max(axis=2)[known]).any())
+
+
+def _top(score: np.ndarray, probe: int) -> list[int]:
+    order = np.argsort(-score, kind="stable")[:TOP].tolist()
+    return order if probe < 0 or probe in order else [*order, probe]
+
+
+def _outcome(seen: Witnessed, row: int, t: int, used: int) -> str:
+    recording, cell = seen.trajectory, seen.cell
+    if recording.probe[row, t] >= 0:
+        return "probe"
+    if not cell.policy.has_threshold or cell.policy.replays:
+        return "spent" if 0 < cell.budget_in_force <= used else "act"
+    if recording.score[row, t] < cell.threshold_in_force:
+        return "below"
+    return "spent" if used >= cell.budget_in_force else "veto"
+
+
+def _gate(seen: Witnessed, row: int, t: int, used: int) -> str:
+    """Say line 11 of Algorithm 1 in words; where a reader's own score decides, with that score."""
+    policy, budget, names = seen.cell.policy, seen.cell.budget_in_force, seen.world.field_names
+    threshold, probe = seen.cell.threshold_in_force, int(seen.trajectory.probe[row, t])
+    count, verdict = f"{used} of {budget} probes used", "probe" if probe >= 0 else "act"
+    if has_own_score(seen):
+        top = float(seen.trajectory.score[row, t])
+        return (
+            f"{title_of(seen)} compares its own score, {top:.2f}, with {threshold:.2f} ({count}): {verdict}"
+        )
     if not policy.has_threshold or policy.replays:
-        verdict = f"probes {seen.world.field_names[probe]}" if probe >= 0 else "does not probe"
+        verdict = f"probes {names[probe]}" if probe >= 0 else "does not probe"
         return f"{policy.title} compares no score with a threshold; it {verdict} ({count})"
-    top, threshold = float(rho(seen)[row, t, best]), seen.cell.threshold_in_force
+    best = int(np.argmax(rho(seen)[row, t]))
+    top = float(rho(seen)[row, t, best])
     reached, left = top >= threshold, used < budget
     text = f"max ρ = {top:.2f} {'≥' if reached else '<'} {threshold:.2f}"
     text += f" and {used} {'<' if left else '='} {budget}"
     if (probe == best) == (reached and left) and (probe < 0 or probe == best):
-        return f"{text}: {'probe' if probe >= 0 else 'act'}"
-    return f"{text}, but the {'judge' if policy.name == 'judge' else 'rule'} {_override(seen, probe)}"
+        return f"{text}: {verdict}"
+    override = f"asks for {names[probe]}" if probe >= 0 else "vetoes the probe"
+    return f"{text}, but the {'judge' if policy.name == 'judge' else 'rule'} {override}"
 
 
-def _override(seen: Witnessed, probe: int) -> str:
-    return f"asks for {seen.world.field_names[probe]}" if probe >= 0 else "vetoes the probe"
+def _deed(seen: Witnessed, row: int, t: int) -> str:
+    recording = seen.trajectory
+    name = action_name(seen.world, int(recording.action[row, t]))
+    if recording.probe[row, t] >= 0:
+        return f"{name}, put off: the step goes to the probe"
+    if recording.action[row, t] == WAIT:
+        return "wait: the agent takes its task for done, or sees nothing to do"
+    return f"{name}: {'valid' if recording.valid[row, t] else 'invalid, nothing happens'}"
+
+
+def _reply(seen: Witnessed, row: int, t: int) -> str:
+    recording, world = seen.trajectory, seen.world
+    field = int(recording.probe[row, t])
+    if field < 0:
+        return ""
+    held = word(world, field, int(recording.belief[row, t, field]))
+    told = word(world, field, int(recording.answer[row, t]))
+    asked = f"{world.field_names[field]}: the world says {told}"
+    if not seen.cell.policy.answered:
+        return f"{asked}, but the answer is withheld; the table keeps {held}"
+    if seen.cell.protocol.answer != "delivered":
+        return f"{asked}, but the answer is only logged; the table keeps {held}"
+    if recording.useful[row, t]:
+        return f"{asked}, which corrects the belief ({held})"
+    return f"{asked}, which confirms the belief"
+
+
+def _brief(seen: Witnessed, row: int, t: int) -> str:
+    recording, world = seen.trajectory, seen.world
+    field, name = int(recording.probe[row, t]), action_name(world, int(recording.action[row, t]))
+    if field >= 0:
+        return f"probes {world.field_names[field]}"
+    if name == "wait":
+        return "waits"
+    return f"does {name}{'' if recording.valid[row, t] else ' in vain'}"
+
+
+def fired_steps(run: dict[str, Any]) -> Sequence[int]:
+    """Return the steps at which a run probed."""
+    return [t for t, field in enumerate(run["probe"]) if field >= 0]

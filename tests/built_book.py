@@ -11,7 +11,7 @@ import threading
 import pytest
 from filelock import FileLock
 
-from envprobe_core import book
+from envprobe_core.reproduce import build as book
 
 SMALL = {
     "seeds": "0:12",

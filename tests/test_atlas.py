@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from envprobe_core.verdicts import evaluate_all
 
 from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.atlas import deciding, design, drawing, fitting, questions, running, tables, text
@@ -13,6 +14,7 @@ from envprobe_core.atlas.testing import CODES, NO, UNTESTED, YES, Cube, judge
 from envprobe_core.calibration import TARGETS, predict
 from envprobe_core.cells import Cell
 from envprobe_core.claims import load_claims
+from envprobe_core.claims.judge import OTHER_SIZE, comparisons
 from envprobe_core.confidence import confident_counts
 from envprobe_core.engine.running import record
 from envprobe_core.markup import counted
@@ -20,7 +22,6 @@ from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED, Protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sweep import run_cells
-from envprobe_core.verdicts import OTHER_SIZE, comparisons, evaluate_all
 from envprobe_core.worlds import WORLDS
 
 SEEDS = np.arange(12)

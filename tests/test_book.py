@@ -8,9 +8,9 @@ import pytest
 from built_book import SMALL, build_book, page_names
 from watching import set_formulas, watch
 
-from envprobe_core import book
-from envprobe_core.notebooks import ROOT, find_sections, plan, stored_record
 from envprobe_core.protocols import SWITCHES, switch_values
+from envprobe_core.reproduce import build as book
+from envprobe_core.reproduce.sections import ROOT, find_sections, plan, stored_record
 
 
 class Page(HTMLParser):

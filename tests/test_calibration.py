@@ -44,11 +44,12 @@ from envprobe_core.calibration_search import (
 )
 from envprobe_core.cells import RELEASED_SEEDS, Cell
 from envprobe_core.claims import load_claims
+from envprobe_core.claims.judge import CALIBRATED
+from envprobe_core.claims.printed import paper_value, paper_values
 from envprobe_core.cli import main
 from envprobe_core.confidence import confident_counts, held_beliefs
 from envprobe_core.errors import InputError
 from envprobe_core.markup import counted
-from envprobe_core.paper import paper_value, paper_values
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, RELEASED
 from envprobe_core.regimes import REGIMES
@@ -56,7 +57,6 @@ from envprobe_core.sections import calibration as section
 from envprobe_core.sections import calibration_outside as outside
 from envprobe_core.sections import calibration_space as space
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
-from envprobe_core.verdicts import CALIBRATED
 from envprobe_core.worlds import WORLDS
 
 SEEDS = np.arange(42, 54)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import json
 import os
 import re
@@ -17,19 +16,20 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
-from envprobe_core import running
 from envprobe_core.cells import make_cell
 from envprobe_core.cli import main
-from envprobe_core.engine import compiling
-from envprobe_core.manifest import cell_slug, make_inputs, seed_ranges
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import SWITCHES, parse_protocol, switch_values
 from envprobe_core.regimes import REGIMES
-from envprobe_core.runstore import open_run
+from envprobe_core.runs import folder as folders
+from envprobe_core.runs.folder import open_run
+from envprobe_core.runs.inputs import cell_slug, make_inputs, seed_ranges
+from envprobe_core.runs.summary import ROW_KEYS
+from envprobe_core.runs.tables import HEADER
 from envprobe_core.sources import PACKAGE, engine_sources
-from envprobe_core.summary import ROW_KEYS
 from envprobe_core.worlds import WORLDS
 
 COMMAND = [sys.executable, "-m", "envprobe_core"]
@@ -85,7 +85,7 @@ def test_the_folder_holds_table_logs_and_manifest(tmp_path: Path, call: Call) ->
     code, out, _ = call("run", *SMALL, "--out", run)
     assert code == 0
     assert "2 cells, 12 episodes, S2, profile typical" in out
-    logs = ["logs/tooldag_S2_paper_no-probe.jsonl.gz", "logs/tooldag_S2_paper_simple.jsonl.gz"]
+    logs = ["logs/tooldag_S2_paper_no-probe.parquet", "logs/tooldag_S2_paper_simple.parquet"]
     assert sorted(contents(run)) == ["episodes.parquet", *logs, "manifest.json"]
     frame = pd.read_parquet(run / "episodes.parquet")
     assert tuple(frame.columns) == KEYS + MEASURES
@@ -98,8 +98,7 @@ def test_the_folder_holds_table_logs_and_manifest(tmp_path: Path, call: Call) ->
     assert never.any()
     assert (~never).any()
     assert frame.loc[~never, "collapse_onset"].between(0, 30).all()
-    lines = gzip.decompress((run / logs[0]).read_bytes()).splitlines()
-    assert len(lines) == 1 + 6 * 31 + 1
+    assert pq.read_metadata(run / logs[0]).num_rows == 6 * 31
 
 
 def test_the_manifest_says_what_was_run_and_nothing_of_where_and_when(tmp_path: Path, call: Call) -> None:
@@ -193,7 +192,7 @@ def test_a_cell_alone_has_the_log_and_hash_it_has_among_others(
 ) -> None:
     given = ["--world", "tooldag", "--policy", "yoked", "--protocol", "observed", "--regime", "R3"]
     _, out, _ = call("run", *given, "--seeds", "0:40", "--json", "--out", tmp_path / "run")
-    name = "logs/tooldag_R3_observed_yoked.jsonl.gz"
+    name = "logs/tooldag_R3_observed_yoked.parquet"
     assert (tmp_path / "run" / name).read_bytes() == reference[name]
     cells = json.loads(reference["manifest.json"])["cells"]
     (same,) = [cell for cell in cells if cell["log"] == name]
@@ -208,20 +207,18 @@ def test_logs_do_not_touch_results(tmp_path: Path, call: Call) -> None:
         tables.append((run / "episodes.parquet").read_bytes())
     assert len(set(tables)) == 1
     assert not (tmp_path / "none" / "logs").exists()
-    log = "logs/tooldag_S2_paper_simple.jsonl.gz"
-    whole, sample = (gzip.decompress((tmp_path / n / log).read_bytes()) for n in ("full", "sample2"))
-    kept = sample.splitlines()
-    assert kept[1:-1] == whole.splitlines()[1 : 1 + 2 * 31]
-    assert json.loads(kept[0])["seeds"] == "0:2"
-    assert json.loads(kept[-1]) == {"lines": 62, "episodes": 2}
+    log = "logs/tooldag_S2_paper_simple.parquet"
+    whole, sample = (pq.read_table(tmp_path / name / log) for name in ("full", "sample2"))
+    assert sample.equals(whole.slice(0, 2 * 31))
+    assert json.loads(sample.schema.metadata[HEADER])["seeds"] == "0:2"
     assert (tmp_path / "sample900" / log).read_bytes() == (tmp_path / "full" / log).read_bytes()
 
 
 def test_large_cells_are_stored_in_several_parts(tmp_path: Path, call: Call) -> None:
     given = ["--world", "tooldag", "--policy", "no-probe", "--seeds", "0:1100", "--logs", "sample:700"]
     assert call("run", *given, "--out", tmp_path / "run")[0] == 0
-    log = gzip.decompress((tmp_path / "run/logs/tooldag_S2_paper_no-probe.jsonl.gz").read_bytes())
-    assert json.loads(log.splitlines()[-1]) == {"lines": 700 * 31, "episodes": 700}
+    log = pq.read_metadata(tmp_path / "run/logs/tooldag_S2_paper_no-probe.parquet")
+    assert log.num_rows == 700 * 31
     assert call("recompute", tmp_path / "run")[0] == 0
 
 
@@ -279,7 +276,7 @@ def test_another_engine_or_version_is_another_run(finished: Path, tmp_path: Path
         assert f"holds a different run ({part} {name}: 0 there, " in err
 
 
-@pytest.mark.parametrize("name", ["logs/tooldag_S2_paper_simple.jsonl.gz", "episodes.parquet"])
+@pytest.mark.parametrize("name", ["logs/tooldag_S2_paper_simple.parquet", "episodes.parquet"])
 def test_a_finished_run_that_lost_a_file_is_not_passed_off_as_whole(
     finished: Path, tmp_path: Path, call: Call, name: str
 ) -> None:
@@ -300,7 +297,7 @@ def test_a_table_that_does_not_fit_the_manifest_is_not_passed_off(
     frame.to_parquet(run / "episodes.parquet", index=False)
     code, _, err = call("run", *SMALL, "--out", run)
     assert code == 2
-    assert "does not give its result_hash" in err or "column" in err
+    assert "episodes.parquet is not the file that its SHA-256" in err
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "manifest.json", "parts/x"])
@@ -405,11 +402,15 @@ def wait_for(condition: Callable[[], object], process: subprocess.Popen[str] | N
         time.sleep(0.002)
 
 
+def finished_parts(run: Path) -> list[Path]:
+    return [path for path in run.glob("parts/[!.]*.parquet") if not path.name.endswith(".log.parquet")]
+
+
 MOMENTS: dict[str, Callable[[Path], object]] = {
     "folder": lambda run: run.exists(),
     "manifest": lambda run: (run / "manifest.json").exists(),
-    "first log": lambda run: len(list(run.glob("parts/*.gz"))) == 1,
-    "second part": lambda run: len(list(run.glob("parts/*.json"))) >= 2,
+    "first log": lambda run: list(run.glob("parts/*.log.parquet")),
+    "second part": lambda run: len(finished_parts(run)) >= 2,
     "logs": lambda run: (run / "logs").exists(),
     "table": lambda run: (run / "episodes.parquet").exists(),
 }
@@ -450,7 +451,7 @@ def alive(pid: int) -> bool:
 def test_a_killed_run_leaves_no_process_behind(tmp_path: Path) -> None:
     run = tmp_path / "run"
     with going("run", *GOING, "--jobs", "2", "--out", run) as process:
-        wait_for(lambda: list(run.glob("parts/*.json")), process)
+        wait_for(lambda: finished_parts(run), process)
         children = children_of(process.pid)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
@@ -465,7 +466,7 @@ def test_a_lost_process_is_said_in_one_line_and_the_run_goes_on(
 ) -> None:
     run = tmp_path / "run"
     with going("run", *GOING, "--jobs", "2", "--out", run) as process:
-        wait_for(lambda: list(run.glob("parts/*.json")), process)
+        wait_for(lambda: finished_parts(run), process)
         for child in children_of(process.pid):
             if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():  # a worker
                 os.kill(child, signal.SIGKILL)
@@ -481,7 +482,7 @@ def test_a_lost_process_is_said_in_one_line_and_the_run_goes_on(
 def test_an_interrupted_run_ends_quietly_and_goes_on(tmp_path: Path, whole: dict[str, bytes]) -> None:
     run = tmp_path / "run"
     with going("run", *GOING, "--jobs", "1", "--out", run) as process:
-        wait_for(lambda: list(run.glob("parts/*.json")), process)
+        wait_for(lambda: finished_parts(run), process)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -490,42 +491,34 @@ def test_an_interrupted_run_ends_quietly_and_goes_on(tmp_path: Path, whole: dict
     assert contents(run) == whole
 
 
-def test_finished_parts_are_not_run_again(
-    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch, whole: dict[str, bytes]
+GONE: dict[str, Callable[[Path], object]] = {
+    "nothing": lambda parts: None,
+    "a log": lambda parts: sorted(parts.glob("*random*.log.parquet"))[0].unlink(),
+    "rows": lambda parts: sorted(parts.glob("*random*[0-9].parquet"))[0].write_text("{}"),
+    "a whole part": lambda parts: [path.unlink() for path in parts.glob("*random*")],
+}
+
+
+@pytest.mark.parametrize("gone", GONE)
+def test_what_is_there_is_not_run_again(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch, whole: dict[str, bytes], gone: str
 ) -> None:
     run, ran = tmp_path / "run", []
-    worlds, policies = ["graphnav"], ["simple", "random", "oracle"]
-    with open_run(run, make_inputs(worlds, policies, seeds="0:90")) as folder:
-        running.run_group(running.plan_groups(run, folder.missing(), 150)[1])
-        done = sorted(path.name for path in (run / "parts").iterdir())
-        assert [part.cell.policy.name for part in folder.missing()] == ["simple", "oracle"]
-        damaged = run / "parts" / done[1]
-    assert [name.endswith((".gz", ".json")) for name in done] == [True, True]
-    simulate = running.simulate
-
-    def counted(task: running.Task, **how: bool) -> object:
-        ran.extend(piece.cell.policy.name for piece in task.pieces)
-        return simulate(task, **how)
-
-    monkeypatch.setattr(running, "simulate", counted)
-    assert call("run", *GOING, "--jobs", "1", "--batch-size", "150", "--out", run)[0] == 0
-    assert ran == ["simple", "oracle"]
-    assert contents(run) == whole
-    assert not damaged.exists()
-
-
-def test_a_damaged_part_is_run_again(tmp_path: Path, call: Call, whole: dict[str, bytes]) -> None:
-    run = tmp_path / "run"
     with open_run(run, make_inputs(["graphnav"], ["simple", "random", "oracle"], seeds="0:90")) as folder:
-        for group in running.plan_groups(run, folder.missing(), 150):
-            running.run_group(group)
-        paths = sorted((run / "parts").iterdir())
-        assert len(paths) == 6
-        paths[0].unlink()  # a log without which its part is not whole
-        paths[3].write_text("{}")
+        folder.fill(jobs=1)
+        assert not folder.missing()
+        assert len(list((run / "parts").iterdir())) == 6
+        GONE[gone](run / "parts")
         (run / "parts" / ".x.1.part").write_text("what a kill left behind")
-        assert len(folder.missing()) == 2
-    assert call("run", *GOING, "--batch-size", "150", "--out", run)[0] == 0
+    compute = folders.compute_parts
+
+    def counted(parts: list[folders.Part]) -> object:
+        ran.extend(part.cell.policy.name for part in parts)
+        return compute(parts)
+
+    monkeypatch.setattr(folders, "compute_parts", counted)
+    assert call("run", *GOING, "--jobs", "1", "--batch-size", "150", "--out", run)[0] == 0
+    assert ran == ([] if gone == "nothing" else ["random"])
     assert contents(run) == whole
 
 
@@ -587,10 +580,9 @@ def test_a_run_loads_no_heavy_package(tmp_path: Path) -> None:
 
 def test_the_engine_hash_covers_what_results_depend_on() -> None:
     names = {path.relative_to(PACKAGE).as_posix() for path in engine_sources()}
-    needed = "sweep cells logs summary intervals protocols regimes agents/simulated agents/profiles"
+    needed = "cells runs/tables runs/summary intervals protocols regimes agents/simulated agents/profiles"
     assert {f"{name}.py" for name in needed.split()} <= names
-    assert {path.relative_to(PACKAGE).as_posix() for path in compiling.SOURCES} <= names
-    for folder in ("engine", "worlds", "policies"):
+    for folder in ("agents", "engine", "worlds", "policies"):
         assert {f"{folder}/{path.name}" for path in (PACKAGE / folder).glob("*.py")} <= names
     assert not {name for name in names if name.startswith(("cli/", "book", "notebooks", "figures"))}
 

@@ -18,12 +18,15 @@ import pytest
 from cloudpickle import dumps
 from distributed import Client
 
-from envprobe_core import cluster, execution, notebooks
+from envprobe_core import cluster
 from envprobe_core.atlas.running import load_atlas
 from envprobe_core.cells import make_cell
-from envprobe_core.cli.clustering import chosen_scheduler, handing_out
+from envprobe_core.cli.options import Cluster as Options
+from envprobe_core.cli.options import handing_out
 from envprobe_core.engine.recording import Columns
 from envprobe_core.errors import InputError
+from envprobe_core.reproduce import execution
+from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.sources import PACKAGE
 from envprobe_core.sweep import Task, run_cells, run_task
 
@@ -308,13 +311,13 @@ def test_an_address_where_nobody_answers_is_refused(tmp_path: Path, monkeypatch:
             assert "\n" not in text
     file = tmp_path / "scheduler.json"
     with pytest.raises(InputError, match="cannot be read"):
-        chosen_scheduler(None, file)
+        Options(None, file).address()
     for content in ("", "{}", "[]"):
         file.write_text(content)
         with pytest.raises(InputError, match="states no address"):
-            chosen_scheduler(None, file)
+            Options(None, file).address()
     with pytest.raises(InputError, match="cannot stand beside"):
-        chosen_scheduler("tcp://127.0.0.1:9", file)
+        Options("tcp://127.0.0.1:9", file).address()
 
 
 def refusal(address: str) -> str:

@@ -9,8 +9,8 @@ from numba.core.dispatcher import Dispatcher
 
 from envprobe_core.compilation import compile_world
 from envprobe_core.engine import compiling, loop
-from envprobe_core.notebooks import ENGINE_FILES
-from envprobe_core.sources import PACKAGE, engine_sources
+from envprobe_core.reproduce.sections import plan, reach
+from envprobe_core.sources import PACKAGE, Sources, engine_sources
 from envprobe_core.worlds import WORLDS
 
 OF_FEWER_WORLDS = {
@@ -60,5 +60,5 @@ def test_machine_code_enters_no_hash() -> None:
     folder = compiling.cache_folder()
     assert folder is not None
     assert any(folder.rglob("*.nbc"))
-    read = {path for pattern in ENGINE_FILES for path in PACKAGE.parent.glob(pattern)} | set(engine_sources())
+    read = {path for job in plan() for path in reach(job.section, Sources())} | set(engine_sources())
     assert not [path for path in read if path.is_relative_to(folder)]

@@ -47,7 +47,8 @@ def total(numbers):
     "run.py": """
 import sys
 import numpy as np
-from envprobe_core.engine import compiling, tiny
+from envprobe_core.engine import compiling
+from envprobe_core.engine import tiny
 
 with compiling.announced("Tiny"):
     total = tiny.total(np.ones(3, sys.argv[1]))

@@ -1,6 +1,5 @@
 """The split of gains: Shapley values against closed forms and their definition, arms against plain runs."""
 
-import re
 from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
@@ -11,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envprobe_core.cells import Cell, make_cell
-from envprobe_core.decomposition import drawing, running, splitting, tables, text
-from envprobe_core.decomposition.hybrids import (
+from envprobe_core.analyses.decomposition import (
     ALL,
     FACTOR_NAMES,
     INFORMATION,
@@ -24,10 +21,16 @@ from envprobe_core.decomposition.hybrids import (
     TIMING,
     arm,
     context,
+    gains,
     members,
     own_level,
+    run_factorial,
+    split_episodes,
+    split_gains,
+    value_answers,
 )
-from envprobe_core.decomposition.shapley import interactions, pairs, restrict, shapley_values
+from envprobe_core.analyses.shapley import interactions, pairs, restrict, shapley_values
+from envprobe_core.cells import Cell, make_cell
 from envprobe_core.engine.records import NONE
 from envprobe_core.engine.running import Episodes, walk
 from envprobe_core.errors import InputError
@@ -40,12 +43,7 @@ SEEDS = "0:14"
 
 @pytest.fixture(scope="module")
 def runs():
-    return running.load_factorial("S1", "paper released", "typical", SEEDS, "periodic simple cd")
-
-
-@pytest.fixture(scope="module")
-def splits(runs):
-    return splitting.split_gains(runs, 200)
+    return run_factorial("paper released", "S1", seeds=SEEDS, policies="periodic simple cd")
 
 
 # --- Shapley values ---------------------------------------------------------------------------
@@ -219,60 +217,44 @@ def test_the_gain_that_is_split_is_the_plain_one(runs, protocol, policy):
         for reference in ("periodic", "no-probe"):
             cells = [make_cell(world, name, "S1", PROTOCOLS[protocol]) for name in (policy, reference)]
             accuracy = 100 * run_cells(cells, seeds)["accuracy"].reshape(2, -1)
-            game = running.gains(runs, protocol, world, policy, reference)
+            game = gains(runs, protocol, world, policy, reference)
             np.testing.assert_array_equal(game[:, own_level(protocol)], accuracy[0] - accuracy[1])
 
 
-def test_parts_add_up_to_the_gain(runs, splits):
+def test_parts_add_up_to_the_gain(runs):
     for protocol in runs.protocols:
-        for world in runs.worlds:
-            for reference in ("periodic", "no-probe"):
-                game = running.gains(runs, protocol, world, "simple", reference)
-                for coalition in (own_level(protocol), ALL):
-                    parts = splitting.split_episodes(game, coalition)
-                    made = parts["start"] + sum(parts.get(name, 0.0) for name in FACTOR_NAMES)
-                    np.testing.assert_allclose(made, parts["gain"], atol=1e-10)
-    wide = splits.pivot(
-        index=["protocol", "world", "policy", "reference", "game"], columns="part", values="value"
-    ).fillna(0.0)
-    total = wide["start"] + sum(wide[name] for name in FACTOR_NAMES)
-    np.testing.assert_allclose(total, wide["gain"], atol=1e-10)
-    assert (splits["low"] <= splits["value"] + 1e-9).all()
-    assert (splits["value"] <= splits["high"] + 1e-9).all()
+        for reference in ("periodic", "no-probe"):
+            game = gains(runs, protocol, "objectstate", "simple", reference)
+            for coalition in (own_level(protocol), ALL):
+                parts = split_episodes(game, coalition)
+                made = parts["start"] + sum(parts.get(name, 0.0) for name in FACTOR_NAMES)
+                np.testing.assert_allclose(made, parts["gain"], atol=1e-10)
 
 
-def test_periodic_has_nothing_to_select_or_to_time(splits):
-    own = splits[(splits["policy"] == "periodic") & splits["part"].isin(["selection", "timing"])]
+@pytest.mark.parametrize(
+    ("reference", "whole"), [("periodic", False), ("no-probe", False), ("periodic", True)]
+)
+def test_a_row_of_the_split_adds_up(runs, reference, whole):
+    split = split_gains(runs, reference, whole=whole, resamples=200)
+    wide = split.pivot(index=["protocol", "world", "policy"], columns="part", values="value").fillna(0.0)
+    np.testing.assert_allclose(wide.drop(columns="gain").sum(axis=1), wide["gain"], atol=1e-10)
+    assert (split["value_low"] <= split["value"] + 1e-9).all()
+    assert (split["value"] <= split["value_high"] + 1e-9).all()
+    assert set(split["policy"]) == set(runs.policies) - {reference}
+
+
+def test_periodic_has_nothing_to_select_or_to_time(runs):
+    own = split_gains(runs, "no-probe", "periodic", resamples=200)
+    own = own[own["part"].isin(["selection", "timing"])]
     assert len(own)
-    assert (own[["value", "low", "high"]] == 0).all().all()
+    assert (own[["value", "value_low", "value_high"]] == 0).all().all()
 
 
 def test_over_periodic_nothing_is_there_before_times_or_fields_are_the_policys_own(runs):
-    game = running.gains(runs, "paper", "tooldag", "simple", "periodic")
+    game = gains(runs, "paper", "tooldag", "simple", "periodic")
     for coalition in range(ALL + 1):
         if not coalition & (SELECTION | TIMING):
             assert (game[:, coalition] == 0).all()
-
-
-def test_the_worked_case_is_right(runs):
-    """The four numbers in the text give the two shares by the formula beside them."""
-    told = text.tell_case(runs).markdown
-    world = next(name for name in runs.worlds if tables.WORLD_TITLES[name] in told)
-    game = running.gains(runs, "paper", world, "simple", "no-probe").mean(axis=0)
-    none, answers, times, both = (
-        game[SELECTION | more] for more in (0, INFORMATION, TIMING, INFORMATION | TIMING)
-    )
-    for value in (
-        none,
-        answers,
-        times,
-        both,
-        ((answers - none) + (both - times)) / 2,
-        ((times - none) + (both - answers)) / 2,
-    ):
-        assert f"{abs(value):.3f}" in told
-    shares = shapley_values([none, answers, times, both])
-    assert none + shares.sum() == pytest.approx(both)
 
 
 def test_a_case_with_known_numbers():
@@ -281,50 +263,11 @@ def test_a_case_with_known_numbers():
     assert interactions([6, 10, 7, 8]).tolist() == [-3.0]
 
 
-def test_the_page_is_made_of_what_was_run(runs, splits):
-    crossed, valued = splitting.cross(runs, resamples=200), splitting.placebos(runs, 200)
-    shown = [
-        tables.show_factors(runs),
-        *(tables.show_split(splits, reference) for reference in ("periodic", "no-probe")),
-        tables.show_split(splits, "periodic", runs.policies),
-        tables.show_split(splits, "periodic", game="all"),
-        tables.show_cells(runs),
-        tables.show_cross(crossed),
-        tables.show_placebos(valued),
-        tables.show_identified(runs),
-    ]
-    labels = [table.label for table in shown]
-    assert len(set(labels)) == len(labels)
-    for table in shown:
-        assert table.rows
-        assert {len(row) for row in table.rows} == {len(table.head)} == {len(table.align)}
-    for said in (
-        text.tell_runs(runs),
-        text.tell_split(splits, "periodic"),
-        text.tell_split(splits, "no-probe"),
-        text.tell_unanswered(splits),
-        text.tell_policies(splits, "no-probe"),
-        text.tell_cross(crossed),
-        text.tell_placebos(valued),
-        text.tell_identified(runs),
-    ):
-        assert not re.search(r"\bnan\b", said.markdown)
-        assert "`paper`" in said.markdown
-    for drawn in (
-        drawing.plot_parts(splits, "periodic"),
-        drawing.plot_stacks(splits, "periodic"),
-        drawing.plot_stacks(splits, "no-probe"),
-    ):
-        assert drawn.svg() == drawn.svg()
-        assert not re.search(r"\bnan\b", drawn.alt)
-
-
 def test_answers_alone_and_the_choices_they_change_make_the_placebo(runs):
-    valued = splitting.placebos(runs, 200).pivot(
-        index=["protocol", "world"], columns="against", values="value"
-    )
-    np.testing.assert_allclose(valued["yoked"] + valued["choice"], valued["placebo"], atol=1e-10)
+    valued = value_answers(runs, 200).pivot(index=["protocol", "world"], columns="part", values="value")
+    parts = valued["answers alone"] + valued["choices they change"]
+    np.testing.assert_allclose(parts, valued["together"], atol=1e-10)
     seeds = np.arange(14)
     cells = [make_cell("graphnav", name, "S1", parse_protocol("paper")) for name in ("simple", "placebo")]
     accuracy = 100 * run_cells(cells, seeds)["accuracy"].reshape(2, -1).mean(axis=1)
-    assert valued.loc[("paper", "graphnav"), "placebo"] == pytest.approx(accuracy[0] - accuracy[1])
+    assert valued.loc[("paper", "graphnav"), "together"] == pytest.approx(accuracy[0] - accuracy[1])

@@ -6,19 +6,18 @@ import pytest
 
 from envprobe_core import environments, experiments
 from envprobe_core.agents.profiles import AgentProfile
-from envprobe_core.averages import MIN_RUNNING, mean_by, mean_track
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.claims import load_claims
+from envprobe_core.claims.judge import NOT_TESTED, judge
 from envprobe_core.engine.noise import Stream
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import COLUMNS, load_grid, record, run_frame
 from envprobe_core.instances import instances
-from envprobe_core.intervals import mean_interval
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
+from envprobe_core.statistics import MIN_RUNNING
 from envprobe_core.sweep import run_cells
-from envprobe_core.verdicts import NOT_TESTED, evaluate_all
 from envprobe_core.worlds import WORLDS, make_world
 
 FEW = "0:14"
@@ -123,7 +122,7 @@ def test_probe_steps():
 def test_environments_have_what_their_claims_need(episodes):
     assert set(episodes["regime"]) == {"S1", "S2", "S3"}
     assert episodes[["chain_length", "mutation_rate", "initial_accuracy"]].notna().all().all()
-    verdicts = evaluate_all(episodes, load_claims(section="environments"), resamples=200)
+    verdicts = judge(episodes, load_claims(section="environments"), resamples=200)
     assert (verdicts["verdict"] != NOT_TESTED).all()
 
 
@@ -301,46 +300,3 @@ def test_accuracy_track_is_the_share_of_right_fields():
     for row, time in ((0, 0), (1, 7), (2, 30)):
         right = (recording.belief[row, time] == recording.gold[row, time]).mean()
         assert track[row, time] == right
-
-
-def test_mean_track_by_hand():
-    track = np.array([[1.0, 0.5], [0.0, np.nan]] * MIN_RUNNING)
-    found = mean_track(track, 200)
-    assert found["accuracy"].tolist() == [0.5, 0.5]
-    assert found["running"].tolist() == [2 * MIN_RUNNING, MIN_RUNNING]
-    assert found["low"][0] < 0.5 < found["high"][0]
-    assert found["low"][1] == found["high"][1] == 0.5  # every running episode has the same
-    few = mean_track(track[:4], 200)
-    assert np.isnan(few["accuracy"][1])
-    single = mean_track(np.array([[0.25, np.nan]]), 200)
-    assert single["accuracy"][0] == 0.25
-    assert np.isnan(single["low"]).all()
-
-
-def test_mean_by_is_the_bootstrap_of_each_group():
-    generator = np.random.default_rng(5)
-    frame = pd.DataFrame(
-        {
-            "world": ["b"] * 20 + ["a"] * 12 + ["c"],
-            "seed": [*range(20), *range(12), 0],
-            "value": [*generator.random(20), *generator.random(12), 0.5],
-        }
-    )
-    frame.loc[3, "value"] = np.nan
-    found = mean_by(frame, "value", ("world",), resamples=300)
-    assert found["world"].tolist() == ["b", "a", "c"]
-    assert found["n"].tolist() == [19, 12, 1]
-    expected = mean_interval(frame["value"][20:32].to_numpy(), resamples=300)
-    assert found.loc[1, ["mean", "low", "high"]].tolist() == list(expected[:3])
-    assert np.isnan(found.loc[2, "low"])
-    shuffled = mean_by(frame.sample(frac=1, random_state=1), "value", ("world",), resamples=300)
-    pd.testing.assert_frame_equal(
-        shuffled.sort_values("world", ignore_index=True), found.sort_values("world", ignore_index=True)
-    )
-
-
-def test_mean_by_names_groups_without_a_value():
-    frame = pd.DataFrame({"world": ["a", "b"], "seed": [0, 0], "value": [np.nan, 1.0]})
-    found = mean_by(frame, "value", ("world",))
-    assert found["n"].tolist() == [0, 1]
-    assert np.isnan(found.loc[0, "mean"])

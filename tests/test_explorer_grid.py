@@ -1,34 +1,25 @@
-"""The explorer's engine side: distinct trajectories, readings, the grid's text in Python and in a browser."""
+"""The explorer's engine side: distinct trajectories, readings, the grid in Python and in a browser."""
 
-import gzip
 import json
 from dataclasses import fields
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from envprobe_core.agents.profiles import TYPICAL
-from envprobe_core.averages import mean_track
 from envprobe_core.cells import Cell, make_cell, parse_seeds
-from envprobe_core.errors import InputError
+from envprobe_core.engine.running import record
 from envprobe_core.experiments import load_grid as load_frame
-from envprobe_core.explorer import cached, encoding, grid
-from envprobe_core.explorer.distinct import capped, halving, record_task, run_place
-from envprobe_core.explorer.episodes import Episodes
-from envprobe_core.explorer.readings import Readings, pooled, take_readings
-from envprobe_core.explorer.replays import Place
-from envprobe_core.explorer.sums import ResampledSums
-from envprobe_core.explorer.vocabulary import vocabulary
-from envprobe_core.intervals import mean_interval
 from envprobe_core.policies import POLICIES, custom_policy
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
-from envprobe_core.stats import bootstrap_means, mean_of_ratios
-from envprobe_core.sweep import run_cells
+from envprobe_core.sources import PACKAGE, engine_sources
+from envprobe_core.statistics import bootstrap_means, mean_interval, mean_of_ratios, mean_track
+from envprobe_core.widgets import grid
+from envprobe_core.widgets.explorer import Explorer
+from envprobe_core.widgets.host import module_text
+from envprobe_core.widgets.readings import Episodes, ResampledSums, join, measure, pooled, take_readings
 from envprobe_core.worlds import WORLDS
 
 SEEDS = "7:13"
@@ -40,17 +31,12 @@ def small():
     return grid.run_grid(seeds=SEEDS, resamples=200, jobs=1)
 
 
-@pytest.fixture(scope="module")
-def payload(small):
-    return encoding.encode(small)
-
-
 def settings_of(own):
     """Some settings of a grid, of every world, protocol and policy: the key and two positions."""
     draw = np.random.default_rng(4)
     for key, rows in own.rows.items():
         for _ in range(2):
-            yield key, int(draw.integers(rows.shape[0])), int(draw.integers(rows.shape[1]))
+            yield key, int(draw.integers(rows.shape[1])), int(draw.integers(rows.shape[0]))
 
 
 def cell_of(own, key, b, k):
@@ -71,59 +57,44 @@ def cell_of(own, key, b, k):
 # --- distinct trajectories --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=list(PROTOCOLS))
-@pytest.mark.parametrize("world", WORLDS)
-def test_reused_trajectories_are_those_of_real_runs(world, protocol):
+CASES = [
+    *(
+        (world, protocol, "S2", [0, 3, 101, 219])
+        for world in WORLDS
+        for protocol in (PAPER, OBSERVED, RELEASED)
+    ),
+    ("tooldag", RELEASED, "S3", [1000, 1017]),
+    ("objectstate", OBSERVED, "S1", [1000, 1017]),
+    ("graphnav", PAPER, "S3", [1000, 1017]),
+]
+
+
+@pytest.mark.parametrize(("world", "protocol", "regime", "seeds"), CASES)
+def test_reused_trajectories_are_those_of_real_runs(world, protocol, regime, seeds):
     """Every setting of every policy on some seeds, columns and probes: all are run here."""
-    seeds = np.array([0, 3, 101, 219])
-    place = Place(world, REGIMES["S2"], protocol, TYPICAL, seeds, tuple(range(16)), grid.THRESHOLDS)
-    table = run_place(place, list(POLICIES.values()))
-    settings, rows = [], []
-    for name, at in table.rows.items():
+    level, seeds = REGIMES[regime], np.array(seeds)
+    block = grid.Block(world, level, protocol, TYPICAL, seeds, tuple(range(level.horizon // 2 + 1)))
+    _, episodes, rows, simulated = grid.run_block(block)
+    cells, shared = [], []
+    for name, at in rows.items():
         for b, k in np.ndindex(at.shape[:2]):
-            threshold = grid.THRESHOLDS[k] if POLICIES[name].has_threshold else None
-            settings.append(place.cell(POLICIES[name], b, threshold))
-            rows.append(at[b, k])
-    real = run_cells(settings, seeds, work=record_task)
-    shared = table.episodes.rows(np.concatenate(rows))
+            threshold = block.thresholds[k] if POLICIES[name].has_threshold else None
+            cells.append(block.cell(POLICIES[name], b, threshold))
+            shared.append(at[b, k])
+    real = join([measure(record(cell, seeds, scores_all=False), cell) for cell in cells])
+    shared = episodes.rows(np.concatenate(shared))
     for field in fields(Episodes):
-        np.testing.assert_array_equal(getattr(shared, field.name), real[field.name], err_msg=field.name)
-    assert table.simulated < len(settings) * len(seeds) / 3
-
-
-@pytest.mark.parametrize(
-    ("world", "protocol", "regime"),
-    [("tooldag", RELEASED, "S3"), ("objectstate", OBSERVED, "S1"), ("graphnav", PAPER, "S3")],
-)
-def test_reused_trajectories_in_other_regimes(world, protocol, regime):
-    level, seeds = REGIMES[regime], np.array([1000, 1017])
-    budgets = tuple(range(level.horizon // 2 + 1))
-    place = Place(world, level, protocol, TYPICAL, seeds, budgets, grid.THRESHOLDS)
-    table = run_place(place, list(POLICIES.values()))
-    for name, at in table.rows.items():
-        cells = [
-            place.cell(POLICIES[name], b, grid.THRESHOLDS[k] if POLICIES[name].has_threshold else None)
-            for b, k in np.ndindex(at.shape[:2])
-        ]
-        real = run_cells(cells, seeds, work=record_task)
-        shared = table.episodes.rows(at.ravel())
-        for field in fields(Episodes):
-            np.testing.assert_array_equal(getattr(shared, field.name), real[field.name])
+        np.testing.assert_array_equal(getattr(shared, field.name), getattr(real, field.name), field.name)
+    assert simulated < len(cells) * len(seeds) / 3
 
 
 def test_a_rule_that_may_look_at_its_budget_is_run_at_each():
-    assert not capped(POLICIES["random"])
-    assert not capped(POLICIES["periodic"])
-    assert not capped(custom_policy("mine", lambda view: view.s * view.budget))
-    assert all(not capped(policy) for policy in POLICIES.values() if policy.remembers)
-    assert capped(POLICIES["simple"])
-    assert capped(POLICIES["judge"])
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 17, 20])
-def test_waves_name_every_threshold_once(count):
-    waves = [at for wave in halving(count) for at in wave]
-    assert sorted(waves) == list(range(count))
+    assert not grid.capped(POLICIES["random"])
+    assert not grid.capped(POLICIES["periodic"])
+    assert not grid.capped(custom_policy("mine", lambda view: view.s * view.budget))
+    assert all(not grid.capped(policy) for policy in POLICIES.values() if policy.remembers)
+    assert grid.capped(POLICIES["simple"])
+    assert grid.capped(POLICIES["judge"])
 
 
 # --- readings ---------------------------------------------------------------------------------
@@ -150,7 +121,7 @@ def test_a_reading_says_what_the_book_says(protocol):
 def test_a_curve_is_the_mean_over_running_episodes(protocol):
     cell = make_cell("tooldag", "cd", protocol=PROTOCOLS[protocol])
     seeds = parse_seeds("0:40")
-    track = run_cells([cell], seeds, work=record_task)["track"]
+    track = record(cell, seeds).accuracy
     curve = np.array(take_readings([cell], seeds, resamples=10)[0]["curve"], dtype=float)
     shown = mean_track(track, resamples=10)["accuracy"]
     running = (~np.isnan(track)).sum(axis=0)
@@ -175,26 +146,25 @@ def test_the_pool_resamples_within_each_world():
     assert reading["fires"] == np.sum([one["fires"] for one in single], axis=0).tolist()
 
 
-@pytest.mark.parametrize("sizes", [(40,), (25, 25), (30, 20, 2)])
-def test_resampled_means_are_those_of_the_book_to_the_bit(sizes):
-    random = np.random.default_rng(3)
-    columns = random.random((7, sum(sizes)))
+@pytest.mark.parametrize("worlds", [1, 2, 3])
+def test_resampled_means_are_those_of_the_book_to_the_bit(worlds):
+    columns = np.random.default_rng(3).random((7, 40 * worlds))
     columns[2], columns[3] = 0.0, columns[3] > 0.5
-    columns[4, : sizes[0]] = columns[1, : sizes[0]]
-    strata = np.repeat(np.arange(len(sizes)), sizes)
-    expected = bootstrap_means(columns.T, strata if len(sizes) > 1 else None, resamples=700)
+    columns[4, :40] = columns[1, :40]
+    strata = np.repeat(np.arange(worlds), 40) if worlds > 1 else None
+    expected = bootstrap_means(columns.T, strata, resamples=700)
     sums = ResampledSums(700)
     for rows in ([1, 4], [0, 1, 2, 3, 4, 5, 6], [6, 6, 0]):
-        np.testing.assert_array_equal(sums.means(columns[rows], sizes), expected.T[rows])
+        np.testing.assert_array_equal(sums.means(columns[rows], worlds), expected.T[rows])
 
 
 def test_readings_come_in_the_order_asked_whatever_their_shape():
     own = custom_policy("always", lambda view: np.full(view.value.shape, 9.0))
     asked = [
-        make_cell("graphnav", "simple", "S3"),
+        make_cell("graphnav", "simple"),
         pooled(make_cell("tooldag", "no-probe")),
-        Cell("tooldag", own, REGIMES["S1"]),
-        make_cell("graphnav", "simple", "S3"),
+        Cell("tooldag", own),
+        make_cell("graphnav", "simple"),
     ]
     together = take_readings(asked, parse_seeds("5:9"), resamples=50)
     apart = [take_readings([one], parse_seeds("5:9"), resamples=50)[0] for one in asked]
@@ -209,8 +179,8 @@ def test_one_episode_has_no_interval():
     cell = make_cell("tooldag", "simple")
     for setting in (cell, pooled(cell)):
         reading = take_readings([setting], np.array([3]), resamples=20)[0]
-        for measure in ("accuracy", "success", "useful_rate"):
-            mean, low, high = reading[measure]
+        for name in ("accuracy", "success", "useful_rate"):
+            mean, low, high = reading[name]
             assert 0 <= mean <= 1
             assert (low, high) == (None, None)
 
@@ -222,7 +192,7 @@ def test_the_grid_reads_what_the_engine_reads(small):
     """The static page's numbers are those of a live call, digit for digit."""
     asked = list(settings_of(small))
     live = take_readings([cell_of(small, *one) for one in asked], parse_seeds(SEEDS), resamples=200)
-    static = [small.readings.record(small.rows[key][b, k]) for key, b, k in asked]
+    static = [small.readings.record(small.rows[key][k, b]) for key, b, k in asked]
     assert static == live
 
 
@@ -243,67 +213,38 @@ def test_processes_change_nothing(small):
         )
 
 
-# --- its text ---------------------------------------------------------------------------------
-
-
-def test_what_is_encoded_is_decoded(small, payload):
-    again = encoding.decode(json.loads(json.dumps(payload)))
-    for field in fields(Readings):
-        np.testing.assert_array_equal(
-            getattr(again.readings, field.name), getattr(small.readings, field.name)
-        )
-    assert list(again.rows) == list(small.rows)
-    for key, rows in small.rows.items():
-        np.testing.assert_array_equal(again.rows[key], rows)
-    for field in fields(grid.Grid):
-        if field.name not in ("rows", "readings"):
-            assert getattr(again, field.name) == getattr(small, field.name)
-
-
-@given(st.lists(st.integers(-32_000, 32_000), min_size=1))
-def test_whole_numbers_survive_packing(numbers):
-    assert encoding._unpack(encoding._pack(np.array(numbers))).tolist() == numbers
-
-
-def test_a_number_too_large_for_the_text_is_refused():
-    with pytest.raises(InputError, match="at most"):
-        encoding._pack(np.array([1, 50_000]))
-
-
 @pytest.mark.browser
-def test_the_page_reads_what_the_engine_reads(chromium, small, payload):
-    """Every setting of the grid, through grid.js in a browser."""
+def test_the_page_reads_what_the_engine_reads(chromium, small):
+    """Every setting of the grid, through the front end in a browser."""
     records = [small.readings.record(index) for index in range(len(small.readings))]
     rows = [["/".join(key), at.tolist()] for key, at in small.rows.items()]
-    source = Path(grid.__file__).with_name("grid.js").read_text(encoding="utf-8")
     page = chromium.new_page()
     wrong = page.evaluate(
         """async ([source, text]) => {
-            const { payload, rows, records } = JSON.parse(text);
+            const { whole, rows, records } = JSON.parse(text);
             const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-            const { openGrid } = await import(url);
-            const grid = await openGrid(payload);
+            const grid = (await import(url)).openGrid(whole);
             const texts = records.map((record) => JSON.stringify(record, Object.keys(record).sort()));
             let wrong = 0;
             for (const [key, at] of rows) {
                 const [protocol, world, policy] = key.split("/");
-                at.forEach((line, b) => line.forEach((row, k) => {
-                    const budget = payload.budgets[b], threshold = payload.thresholds[k];
+                at.forEach((line, k) => line.forEach((row, b) => {
+                    const budget = whole.budgets[b], threshold = whole.thresholds[k];
                     const own = grid.read({ protocol, world, policy, budget, threshold });
                     if (JSON.stringify(own, Object.keys(own).sort()) !== texts[row]) wrong += 1;
                 }));
             }
             const setting = { protocol: "paper", world: "pool", policy: "simple", budget: 3, threshold: 1.5 };
-            const outside = [
-                { ...setting, budget: 99 }, { ...setting, threshold: 1.3 }, { ...setting, policy: "mine" },
-                { ...setting, world: "moon" }, { ...setting, regime: "S3" },
-            ].map(grid.read);
-            return [wrong, outside, grid.read({ ...setting, regime: payload.regime }) !== null];
+            const changes = [{ budget: 99 }, { threshold: 1.3 }, { policy: "mine" }, { world: "moon" }];
+            return [wrong, ...changes.map((change) => grid.read({ ...setting, ...change }))];
         }""",
-        [source, json.dumps({"payload": payload, "rows": rows, "records": records})],
+        [
+            module_text("explorer") + "\nexport { openGrid };\n",
+            json.dumps({"whole": small.record(), "rows": rows, "records": records}),
+        ],
     )
     page.close()
-    assert wrong == [0, [None] * 5, True]
+    assert wrong == [0, None, None, None, None]
 
 
 # --- kept -------------------------------------------------------------------------------------
@@ -313,75 +254,45 @@ def test_the_page_reads_what_the_engine_reads(chromium, small, payload):
 def counted(monkeypatch, small):
     """Count how often a grid is computed."""
     runs = []
-
-    def run(*arguments):
-        runs.append(arguments)
-        return small
-
-    monkeypatch.setattr(cached, "run_grid", run)
+    monkeypatch.setattr(grid, "run_grid", lambda *given: runs.append(given) or small)
     return runs
 
 
-def test_a_grid_is_computed_once(tmp_path, counted, payload):
-    folder = tmp_path / "kept"
-    assert cached.load_grid(seeds=SEEDS, folder=folder) == payload
-    assert cached.load_grid(seeds=SEEDS, folder=folder) == payload
+def test_a_grid_is_computed_once_until_its_inputs_change(tmp_path, counted, monkeypatch, small):
+    assert grid.load_grid(folder=tmp_path, compute=False) is None
+    whole = json.loads(json.dumps(small.record()))
+    assert grid.load_grid(folder=tmp_path) == grid.load_grid(folder=tmp_path, compute=False) == whole
     assert len(counted) == 1
-    assert [file.suffix for file in folder.iterdir()] == [".json"]
-
-
-def test_a_grid_is_computed_again_when_its_inputs_change(tmp_path, counted, monkeypatch):
-    for change in ({}, {"seeds": "0:9"}, {"resamples": 50}, {"profile": "perfect"}, {"regime": "S1"}):
-        cached.load_grid(folder=tmp_path, **change)
-    assert len(counted) == 5
-    monkeypatch.setattr(cached, "engine_sha256", lambda roots: "another engine")
-    cached.load_grid(folder=tmp_path, regime="S1")
+    for change in ({"seeds": "0:9"}, {"resamples": 50}, {"profile": "perfect"}, {"regime": "S1"}):
+        grid.load_grid(folder=tmp_path, **change)
+    monkeypatch.setattr(grid, "engine_sha256", lambda roots: "another engine")
+    grid.load_grid(folder=tmp_path, regime="S1")
     assert len(counted) == 6
-    assert len(list(tmp_path.iterdir())) == cached.KEPT
-
-
-def test_a_damaged_grid_is_computed_again(tmp_path, counted, payload):
-    cached.load_grid(folder=tmp_path)
+    assert [file.suffix for file in tmp_path.iterdir()] == [".json"] * grid.KEPT
     for file in tmp_path.iterdir():
         file.write_text(file.read_text()[:1000])
-    assert cached.load_grid(folder=tmp_path) == payload
-    assert len(counted) == 2
-
-
-def test_a_folder_that_cannot_be_written_to_is_done_without(tmp_path, counted, payload):
-    (tmp_path / "file").write_text("in the way")
-    assert cached.load_grid(folder=tmp_path / "file" / "kept") == payload
+    assert grid.load_grid(folder=tmp_path, regime="S1") == whole  # a damaged one is computed again
+    assert grid.load_grid(folder=tmp_path / file.name / "not a folder") == whole
+    assert len(counted) == 8
 
 
 def test_the_engine_of_a_grid_is_all_that_its_numbers_depend_on():
-    from envprobe_core.sources import PACKAGE, engine_sources
-
-    found = {path.relative_to(PACKAGE).as_posix() for path in engine_sources(cached.SOURCES)}
+    found = {path.relative_to(PACKAGE).as_posix() for path in engine_sources(grid.SOURCES)}
     assert {"engine/loop.py", "policies/rules.py", "worlds/graphnav.py", "agents/simulated.py"} <= found
-    assert {"engine/scoring.py", "engine/noise.py", "resampling.py", "explorer/distinct.py"} <= found
+    assert {"engine/scoring.py", "engine/noise.py", "resampling.py", "widgets/readings.py"} <= found
     assert not any(name.startswith(("cli/", "sections/", "llm/")) for name in found)
-
-
-def test_a_protocols_grid_fits_its_page(tmp_path):
-    """The bar is 300 KB over the wire for three protocols; `released` takes the most."""
-    payload = cached.load_grid(protocols=("released",), folder=tmp_path)
-    assert len(gzip.compress(json.dumps(payload).encode(), 6)) < 150_000
 
 
 # --- vocabulary -------------------------------------------------------------------------------
 
 
 def test_the_vocabulary_names_all_there_is():
-    words = vocabulary()
+    words = Explorer().state["vocabulary"]
     assert [one["name"] for one in words["policies"]] == list(POLICIES)
     assert [one["name"] for one in words["worlds"]] == [*WORLDS, "pool"]
     assert [one["name"] for one in words["protocols"]] == list(PROTOCOLS)
     assert (words["horizon"], words["budget"], words["threshold"]) == (30, 7, 1.5)
-    assert json.loads(json.dumps(words)) == words
-
-
-def test_the_papers_points_are_the_papers():
-    points = {(one["world"], one["policy"]): one for one in vocabulary()["points"]}
+    points = {(one["world"], one["policy"]): one for one in words["points"]}
     cd = points["tooldag", "cd"]
     assert (cd["accuracy"], cd["success"], cd["stratum"]) == (0.491, 0.159, "procedural")
     assert points["tooldag", "periodic"]["success"] is None  # not printed

@@ -5,8 +5,8 @@ from itertools import product, zip_longest
 import pytest
 from golden import freeze_book as golden
 
-from envprobe_core import book
 from envprobe_core.protocols import PROTOCOLS
+from envprobe_core.reproduce import build as book
 from envprobe_core.worlds import WORLDS
 
 SHOWN = 20  # differences that a failure lists

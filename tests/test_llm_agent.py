@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from envprobe_core.logs import encode_episodes
 from hypothesis import given, settings
 from strategies import cells
 
@@ -38,7 +39,6 @@ from envprobe_core.llm.prompts import (
 from envprobe_core.llm.scripted import Scripted, world_of
 from envprobe_core.llm.situation_reading import read_situation
 from envprobe_core.llm.situations import NEW, UNCHANGED, SituationWriter
-from envprobe_core.logs import encode_episodes
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from envprobe_core.verdicts import evaluate_all
 
 from envprobe_core.comparisons import claims_at, load_comparisons
 from envprobe_core.errors import InputError
@@ -22,9 +23,8 @@ from envprobe_core.llm.replayed import ReplayedRun, join_comparisons, join_score
 from envprobe_core.llm.running import finish_in_loop
 from envprobe_core.main_tables import show_gains
 from envprobe_core.model_page import costs, exchange, results
-from envprobe_core.parameters import VOCABULARIES
+from envprobe_core.reproduce.parameters import VOCABULARIES
 from envprobe_core.scoreboard_page import as_csv, show_scoreboard
-from envprobe_core.verdicts import evaluate_all
 
 COMMITTED = replayed.FOLDER / f"scripted{replayed.SUFFIX}"
 EVERY = "tooldag objectstate graphnav"

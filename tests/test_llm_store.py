@@ -26,7 +26,7 @@ from envprobe_core.llm.reading import Completion, Tokens
 from envprobe_core.llm.replay import read_replay, write_replay
 from envprobe_core.llm.stopping import RunStoppedError
 from envprobe_core.llm.store import AnswerStore, Judgement, Raw
-from envprobe_core.manifest import make_inputs
+from envprobe_core.runs.inputs import make_inputs
 
 BODY = b'{"choices":[{"message":{"content":"text %d"}}],"usage":{"prompt_tokens":7,"completion_tokens":2}}'
 NOBODY = 65534

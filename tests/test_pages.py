@@ -13,17 +13,18 @@ import pytest
 from built_book import SMALL, page_names
 from watching import ILLEGIBLE, set_formulas, watch
 
-from envprobe_core import book
+from envprobe_core.analyses.audit import load_departures
 from envprobe_core.claims import load_claims
+from envprobe_core.claims.printed import load_tables
+from envprobe_core.cli.reproduce import book
 from envprobe_core.figures import FIGURE_CLASS, Drawing, canvas
 from envprobe_core.inconsistencies import load_tensions
 from envprobe_core.items import KINDS, load_items
 from envprobe_core.markup import Table, Text, numbered
-from envprobe_core.notebooks import METADATA_KEY, ROOT, find_sections, plan
-from envprobe_core.paper import load_tables
-from envprobe_core.parameters import parse_assignments
 from envprobe_core.places import PLACES
-from envprobe_core.protocol_audit.departures import load_departures
+from envprobe_core.reproduce import build as book
+from envprobe_core.reproduce.parameters import parse_assignments
+from envprobe_core.reproduce.sections import METADATA_KEY, ROOT, find_sections, plan
 
 FRAME = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
 PAGES = [*(f"{name}.html" for name in FRAME), *(f"executed/{name}.html" for name in find_sections())]
@@ -40,7 +41,7 @@ def read(html, name):
 def test_every_place_that_the_data_name_is_an_item():
     named = {*load_tables()["source"], *(claim.source for claim in load_claims())}
     named |= {place for tension in load_tensions() for place in tension.places}
-    named |= {place for departure in load_departures() for place in departure.places}
+    named |= {place for places in load_departures()["places"] for place in places.split()}
     named |= set(PLACES)
     items = {item.label: item for item in load_items()}
     assert {place.removesuffix(" caption") for place in named} <= set(items)

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from envprobe_core import paper
+from envprobe_core.claims.printed import PaperValue, inconsistencies, load_tables, paper_value, paper_values
 from envprobe_core.errors import InputError
-from envprobe_core.paper import PaperValue, inconsistencies, load_tables, paper_value, paper_values
 
 # printed numbers a source: values, ends of intervals and, once a row, n; counted in the LaTeX
 # source (the bodies of the tables: 41, 20, 31 + the caption's 220 on each row, 13 without the two

@@ -1,26 +1,31 @@
 """The episode player: what it shows is what was recorded, and a reader can watch it without a mouse."""
 
 import copy
+import json
 from pathlib import Path
 
 import numpy as np
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
+from envprobe_core.logs import encode_episodes
 
 from envprobe_core.errors import InputError
-from envprobe_core.logs import encode_episodes
-from envprobe_core.player.choosing import AHEAD, BEHIND, MIDDLE, choose, choose_all, load_gaps, record_choices
-from envprobe_core.player.packing import ALPHABET, pack, unpack
-from envprobe_core.player.pairs import Setting, record_pair
-from envprobe_core.player.text import show_gaps, tell_partings, tell_worth
 from envprobe_core.policies import POLICIES, TERMS, custom_policy
 from envprobe_core.sweep import Piece, Task, simulate
 from envprobe_core.timeline import rho, word
-from envprobe_core.widgets.modules import STYLES, embedded_json, module_text, style_text
-from envprobe_core.widgets.player import Player, read_setting
+from envprobe_core.widgets.host import STYLES, module_text, style_text
+from envprobe_core.widgets.player import (
+    BEST,
+    MEDIAN,
+    WORST,
+    Player,
+    Setting,
+    choose,
+    load_gaps,
+    read_setting,
+    record_choices,
+    record_pair,
+)
 from envprobe_core.witness import witness
 from envprobe_core.worlds import WORLDS, make_world
 
@@ -42,24 +47,6 @@ def seeds(setting):
 # --- what is recorded -------------------------------------------------------------------------
 
 
-@given(
-    arrays.arrays(
-        np.float64,
-        st.tuples(st.integers(1, 5), st.integers(1, 9)),
-        elements=st.sampled_from([-1.0, 0.0, 1 / 3, 0.1 + 0.2, 0.3, 99.0]),
-    )
-)
-def test_packed_tables_come_back_to_the_bit(table):
-    assert unpack(pack(table)).tobytes() == table.tobytes()
-
-
-def test_packing_refuses_what_it_cannot_say():
-    with pytest.raises(ValueError, match="missing"):
-        pack(np.array([[0.0, np.nan]]))
-    with pytest.raises(ValueError, match="distinct"):
-        pack(np.arange(len(ALPHABET) + 1.0)[None])
-
-
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_the_player_shows_what_the_log_holds(setting):
     """Every table, decision and accuracy equals the step log of an independent run of the same cell."""
@@ -69,7 +56,7 @@ def test_the_player_shows_what_the_log_holds(setting):
         assert run["steps"] == len(lines)
         assert run["success"] == last["success"]
         for name in TABLES:
-            assert unpack(run[name]).tolist() == [line[name] for line in (*lines, last)]
+            assert run[name] == [line[name] for line in (*lines, last)]
         assert run["place"] == [line["place"] for line in (*lines, last)]
         assert run["probe"] == [-1 if line["probe"] is None else line["probe"] for line in lines]
         assert run["action"] == [line["proposal"] for line in lines]
@@ -84,7 +71,7 @@ def test_the_player_shows_what_the_log_holds(setting):
 def test_terms_add_up_to_the_score_of_the_gate(setting):
     for cell, run in zip(setting.cells(), record_pair(setting)["runs"], strict=True):
         seen = witness(cell, seeds(setting))
-        terms = {name: unpack(run[name]) for name in TERMS}
+        terms = {name: np.array(run[name]) for name in TERMS}
         for name in TERMS:
             assert (terms[name] == seen.term(name)[0, : run["steps"]]).all()
         total = sum((terms[name] for name in run["terms"][1:]), terms[run["terms"][0]])
@@ -133,7 +120,7 @@ def test_changes_by_the_world_are_those_of_gold(setting):
             assert moved == np.flatnonzero(seen.exogenous()[0, t]).tolist()
             assert len(moved) == len(run["world"][t])
             if run["probe"][t] >= 0:
-                gold = unpack(run["gold"])
+                gold = np.array(run["gold"])
                 assert moved == np.flatnonzero(gold[t] != gold[t + 1]).tolist()
 
 
@@ -146,7 +133,7 @@ def test_up_to_where_they_part_both_sides_are_the_same(setting):
     one, other = pair["runs"]
     step = pair["parts"]
     assert step is not None
-    tables = [[unpack(run[name]) for name in TABLES] for run in (one, other)]
+    tables = [[np.array(run[name]) for name in TABLES] for run in (one, other)]
     for a, b in zip(*tables, strict=True):
         assert (a[: step + 1] == b[: step + 1]).all()
     assert (one["probe"][:step], one["action"][:step]) == (other["probe"][:step], other["action"][:step])
@@ -194,20 +181,16 @@ def test_rules_pick_the_extremes_and_the_median():
 
     gaps = pd.DataFrame({"protocol": "paper", "world": "tooldag", "seed": [4, 2, 9, 1, 7]})
     gaps["difference"] = [0.1, 0.3, -0.2, 0.3, 0.0]
-    assert [choose(gaps, rule).seed for rule in (AHEAD, MIDDLE, BEHIND)] == [1, 4, 9]
+    assert choose(gaps).set_index("rule")["seed"].to_dict() == {BEST: 1, MEDIAN: 4, WORST: 9}
 
 
 def test_differences_are_those_of_the_player():
-    gaps = load_gaps("simple periodic", protocols="paper released", seeds="40:46")
-    choices = choose_all(gaps)
-    assert [choice.rule for choice in choices] == [AHEAD, MIDDLE, BEHIND] * 3 + [MIDDLE] * 3
-    pairs = record_choices(gaps, choices)
-    for choice, pair in zip(choices, pairs, strict=True):
+    choices = choose(load_gaps("simple periodic", protocols="paper released", seeds="40:46"))
+    assert choices["rule"].tolist() == [BEST, MEDIAN, WORST] * 3 + [MEDIAN] * 3
+    for choice, pair in zip(choices.itertuples(), record_choices(choices), strict=True):
         means = [np.mean(run["accuracy"]) for run in pair["runs"]]
         assert means[0] - means[1] == pytest.approx(choice.difference, abs=1e-12)
-    assert tell_worth(choices, pairs).markdown.count("They first differ") == 3
-    assert f"of the {'ten' if len(pairs) == 10 else len(pairs)} episodes" in tell_partings(pairs).markdown
-    assert len(show_gaps(gaps, 100).rows) == 6
+        assert str(choice.seed) in pair["label"]
     with pytest.raises(InputError, match="compares two"):
         load_gaps("simple")
 
@@ -265,7 +248,7 @@ PAIRS = [
 
 def write_page(folder: Path, player: Player) -> str:
     """Write the player into a page as the book's extension does, and return the page's address."""
-    modules = embedded_json({"player": module_text("player")})
+    modules = json.dumps({"player": module_text("player")}).replace("<", "\\u003c")
     script = (STYLES / "static-widgets.js").as_uri()
     page = folder / "page.html"
     page.write_text(
@@ -303,6 +286,12 @@ def opened(chromium, tmp_path):
     assert not faults
 
 
+def value_text(pair, t):
+    """What the slider says of a step."""
+    said = [f"{run['title']} {run['brief'][t] if t < run['steps'] else 'has ended'}" for run in pair["runs"]]
+    return f"step {t} of {max(run['steps'] for run in pair['runs'])}: {'; '.join(said)}"
+
+
 def shown_step(page):
     return page.locator(".player-step").inner_text()
 
@@ -322,7 +311,7 @@ def test_a_reader_steps_by_mouse_and_by_keyboard(opened):
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
     assert shown_step(page) == f"{last - 1} of {last}"
-    assert slider.get_attribute("aria-valuetext") == PAIRS[0]["valuetexts"][last - 1]
+    assert slider.get_attribute("aria-valuetext") == value_text(PAIRS[0], last - 1)
     page.get_by_role("button", name="First step").focus()
     page.keyboard.press("Enter")
     page.keyboard.press("ArrowRight")
@@ -330,6 +319,35 @@ def test_a_reader_steps_by_mouse_and_by_keyboard(opened):
     assert shown_step(page) == f"2 of {last}"
     told = page.locator(".player-told").inner_text()
     assert all(run["sentence"][2] in told for run in PAIRS[0]["runs"])
+
+
+@pytest.mark.browser
+def test_a_link_restores_episode_and_step(opened):
+    page = opened(Player(PAIRS), viewport={"width": 800, "height": 500})
+    page.get_by_label("Episode").select_option("2")
+    page.get_by_role("slider", name="Step").fill("4")
+    page.wait_for_function("location.hash.endsWith('step=4')")
+    link = page.url
+    assert PAIRS[2]["key"] in link
+    page.evaluate("document.body.style.paddingTop = '3000px'")
+    page.get_by_label("Episode").select_option("0")
+    page.wait_for_function("location.hash.endsWith('step=0')")
+    page.evaluate("(hash) => { scrollTo(0, 0); location.hash = hash; }", link.partition("#")[2])
+    page.get_by_text(PAIRS[2]["about"], exact=True).wait_for()
+    assert shown_step(page).startswith("4 of")
+    page.wait_for_function("document.querySelector('.player').getBoundingClientRect().top < innerHeight / 2")
+    page.evaluate("location.hash = '#episode=nowhere&step=x'")
+    assert shown_step(page).startswith("4 of")
+
+
+@pytest.mark.browser
+def test_one_policy_alone_is_shown_from_a_step_on(opened):
+    pair = record_pair(Setting("graphnav", ("cd",), 4))
+    page = opened(Player([pair], start=6))
+    assert shown_step(page).startswith("6 of")
+    assert page.locator(".player-run").count() == 1
+    assert pair["runs"][0]["gate"][6] in page.locator(".player-story").inner_text()
+    assert page.get_by_role("button", name="Where they part").count() == 0
 
 
 @pytest.mark.browser
@@ -372,8 +390,8 @@ def test_the_page_shows_what_was_recorded(opened, place):
         assert len(tables) == 2
         for number, (run, table) in enumerate(zip(pair["runs"], tables, strict=True)):
             at = min(t, run["steps"])
-            belief, gold = (unpack(run[name])[at] for name in ("belief", "gold"))
-            terms = [unpack(run[name]) for name in TERMS]
+            belief, gold = (np.array(run[name][at]) for name in ("belief", "gold"))
+            terms = [run[name] for name in TERMS]
             for field, line in enumerate(table):
                 words = scene["words"][scene["word_of"][field]]
                 state = (

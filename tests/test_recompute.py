@@ -1,36 +1,35 @@
-"""Recomputation from raw logs: it agrees with honest runs and names whatever was altered."""
+"""Recomputation from step logs: it agrees with honest runs and names whatever was altered."""
 
 from __future__ import annotations
 
-import gzip
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from envprobe_core import manifest as manifests
-from envprobe_core import recompute as recomputing
 from envprobe_core.cli import main
-from envprobe_core.logreading import read_log
-from envprobe_core.logs import line_checks
-from envprobe_core.manifest import make_inputs
 from envprobe_core.protocols import SWITCHES, switch_values
-from envprobe_core.running import run_missing
-from envprobe_core.runstore import open_run
+from envprobe_core.runs import manifest as manifests
+from envprobe_core.runs import recompute as recomputing
+from envprobe_core.runs.folder import open_run
+from envprobe_core.runs.inputs import make_inputs
 
 POLICIES = ("simple", "judge", "yoked", "random")
-LOG = "logs/tooldag_S2_paper_simple.jsonl.gz"
+LOG = "logs/tooldag_S2_paper_simple.parquet"
+TABLE = "episodes.parquet"
 
 
-def make_run(path: Path, seeds: str = "0:12", logs: str = "full", **inputs: object) -> Path:
+def make_run(path: Path, seeds: str = "0:12", logs: str = "full", **inputs: Any) -> Path:
     given = {"worlds": ["tooldag"], "policies": POLICIES} | inputs
     with open_run(path, make_inputs(**given, seeds=seeds, logs=logs)) as folder:
-        run_missing(folder, folder.missing(), jobs=1)
+        folder.fill(jobs=1)
+        folder.finish()
     return path
 
 
@@ -59,18 +58,29 @@ def recompute(capsys: pytest.CaptureFixture[str]) -> Recompute:
     return call
 
 
-def alter(log: Path, line: int, change: Callable[[dict], None]) -> None:
-    lines = [json.loads(text) for text in gzip.decompress(log.read_bytes()).splitlines()]
-    change(lines[line - 1])
-    log.write_bytes(gzip.compress("".join(json.dumps(one) + "\n" for one in lines).encode()))
+def alter(path: Path, column: str, row: int, value: object) -> None:
+    """Give a row of a Parquet file another value; a function is given the row as it was."""
+    table = pq.read_table(path)
+    values = table[column].to_pylist()
+    values[row] = value(table.slice(row, 1).to_pylist()[0]) if callable(value) else value
+    field = table.schema.field(column)
+    table = table.set_column(table.schema.get_field_index(column), field, pa.array(values, field.type))
+    pq.write_table(table, path)
+
+
+def forge(run: Path, column: str, row: int, value: object) -> None:
+    """Alter a log, and give the manifest the SHA-256 of what it is now."""
+    alter(run / LOG, column, row, value)
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["sha256"][LOG] = hashlib.sha256((run / LOG).read_bytes()).hexdigest()
+    (run / "manifest.json").write_text(json.dumps(manifest))
 
 
 def test_an_honest_run_agrees(run: Path, recompute: Recompute) -> None:
     code, out, err = recompute(run)
     assert (code, err) == (0, "")
-    stated = json.loads((run / "manifest.json").read_text())["result_hash"]
-    assert out.startswith("4 logs, 48 episodes, 1488 lines: every measure agrees")
-    assert stated in out
+    assert out.startswith("4 logs, 48 episodes, 1488 rows: every measure agrees")
+    assert json.loads((run / "manifest.json").read_text())["result_hash"] in out
 
 
 @pytest.mark.parametrize("world", ["tooldag", "objectstate", "graphnav"])
@@ -93,119 +103,82 @@ def test_logs_are_checked_in_several_processes(
     monkeypatch.setattr(recomputing, "PROCESS_PAYS", 10)
     monkeypatch.setattr(recomputing, "cores", lambda: 2)
     assert recompute(run)[::2] == (0, "")
-    alter(run / LOG, 9, lambda line: line.update(place=True))
+    alter(run / LOG, "action", 9, None)
+    assert recompute(run)[::2] == (
+        2,
+        f"envprobe: {LOG}, seed 0, t 9, action: null is out of place; accepted: -1..8\n",
+    )
+
+
+@pytest.mark.parametrize("column", ["staleness loaded(3)", "confidence loaded(0)", "place", "action"])
+def test_any_altered_number_of_a_log_is_found(run: Path, recompute: Recompute, column: str) -> None:
+    """Also one that no measure depends on: the manifest has the SHA-256 of every file."""
+    alter(run / LOG, column, 40, lambda row: 7 if row[column] != 7 else 6)
     code, _, err = recompute(run)
-    assert (code, err) == (2, f"envprobe: {LOG}, line 9, place: True is of the wrong type\n")
+    assert code == 1
+    assert f"envprobe: manifest.json, sha256, {LOG}: " in err
 
 
-def test_an_altered_belief_is_damage(run: Path, recompute: Recompute) -> None:
-    alter(run / LOG, 40, lambda line: line["belief"].__setitem__(3, 1 - line["belief"][3]))
-    code, out, err = recompute(run)
-    assert (code, out) == (2, "")
-    assert err == f"envprobe: {LOG}, line 40, belief: does not fit the line's check sum\n"
-
-
-def test_several_damaged_logs_give_one_line(run: Path, recompute: Recompute) -> None:
+def test_damaged_and_missing_logs_give_one_line(run: Path, recompute: Recompute) -> None:
     for policy in ("simple", "random", "yoked"):
-        path = run / "logs" / f"tooldag_S2_paper_{policy}.jsonl.gz"
+        path = run / "logs" / f"tooldag_S2_paper_{policy}.parquet"
         path.write_bytes(path.read_bytes()[:-200])
     code, out, err = recompute(run)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert LOG in err
-    assert "truncated" in err
+    assert f"{LOG}: cannot be read as Parquet" in err
     assert "2 more logs are damaged" in err
-
-
-def test_a_missing_log_is_damage(run: Path, recompute: Recompute) -> None:
     (run / LOG).unlink()
-    code, _, err = recompute(run)
-    assert code == 2
-    assert f"{LOG}: cannot be read" in err
-
-
-def forge(run: Path, line: int, change: Callable[[dict], None]) -> None:
-    """Alter a line and give it the check sum of what it now says."""
-    cell = make_inputs(["tooldag"], ["simple"]).cells[0]
-
-    def change_and_sign(content: dict) -> None:
-        change(content)
-        content["check"] = None
-
-    alter(run / LOG, line, change_and_sign)
-    lines = [json.loads(text) for text in gzip.decompress((run / LOG).read_bytes()).splitlines()]
-    sums = {}
-    for key in ("belief", "gold", "staleness", "confidence"):
-        sums[key] = sum(v * w for w, v in enumerate(lines[line - 1][key], start=1)) % 997
-    content = lines[line - 1]
-    bits = int(np.float64(content.get("score") or 0.0).view(np.int64))
-    if "success" in content:
-        rest = [content["place"], 0, 0, 0, 0, 0, 0, 0, 0, content["success"]]
-    else:
-        probe = -1 if content["probe"] is None else content["probe"]
-        rest = [content["place"], content["proposal"], probe, content["answer"] or 0]
-        rest += [content["useful"], content["valid"], content["acted"], bits >> 32, bits & 0xFFFFFFFF, 0]
-    content["check"] = [*sums.values(), sum(v * w for w, v in enumerate(rest, start=1)) % 997]
-    (run / LOG).write_bytes(gzip.compress("".join(json.dumps(one) + "\n" for one in lines).encode()))
-    (block,) = read_log(run / LOG, LOG, cell, np.arange(12))
-    assert line_checks(block.trajectory).shape[2] == 5
+    assert f"{LOG}: cannot be read" in recompute(run)[2]
 
 
 def test_a_forged_belief_disagrees_with_the_table(run: Path, recompute: Recompute) -> None:
-    forge(run, 32, lambda line: line["belief"].__setitem__(0, 1 - line["belief"][0]))  # t = 30 of seed 0
+    forge(run, "belief loaded(0)", 30, lambda row: 1 - row["belief loaded(0)"])
     code, out, err = recompute(run)
     assert (code, out) == (1, "")
-    table = pq.read_table(run / "episodes.parquet").to_pylist()
-    row = next(row for row in table if row["policy"] == "simple" and row["seed"] == 0)
-    assert f"envprobe: {LOG}, lines 2-32 (seed 0), accuracy: the log gives " in err
+    row = next(
+        row for row in pq.read_table(run / TABLE).to_pylist() if row["policy"] == "simple" and not row["seed"]
+    )
+    assert f"envprobe: {LOG}, seed 0, accuracy: the log gives " in err
     assert f"episodes.parquet says {row['accuracy']}" in err
-    assert "(seed 0), digest: " in err
+    assert "seed 0, digest: " in err
     assert "manifest.json, cells 0, result_hash: " in err
     assert "seed 1" not in err
+    assert "sha256" not in err
 
 
 @pytest.mark.parametrize(
-    ("line", "change", "named"),
+    ("row", "changes", "named"),
     [
-        (2, lambda line: line.update(useful=not line["useful"]), "line 2 (seed 0, t 0), useful: "),
-        (2, lambda line: line.update(answer=1 - line["answer"]), "line 2 (seed 0, t 0), answer: "),
-        (2, lambda line: line.update(acted=True), "line 2 (seed 0, t 0), acted: "),
-        (2, lambda line: line.update(valid=True), "line 2 (seed 0, t 0), valid: "),
-        (2, lambda line: line.update(score=None), "line 2 (seed 0, t 0), score: "),
+        (0, {"useful": lambda row: not row["useful"]}, "seed 0, t 0, useful: does not fit"),
+        (0, {"answer": lambda row: 1 - row["answer"]}, "seed 0, t 0, answer: is not the probed"),
+        (0, {"acted": True}, "seed 0, t 0, acted: does not fit"),
+        (0, {"valid": True}, "seed 0, t 0, valid: is true where nothing"),
+        (0, {"score": None}, "seed 0, t 0, score: does not fit the policy"),
         (
-            30,
-            lambda line: line.update(probe=0, answer=line["gold"][0], valid=False, acted=False),
-            "line 30 (seed 0, t 28), probe: exceeds the budget",
+            28,
+            {"probe": 0, "answer": lambda row: row["gold loaded(0)"], "valid": False, "acted": False},
+            "seed 0, t 28, probe: exceeds the budget",
         ),
     ],
 )
 def test_a_decision_that_contradicts_the_log_is_named(
-    run: Path, recompute: Recompute, line: int, change: Callable[[dict], None], named: str
+    run: Path, recompute: Recompute, row: int, changes: dict[str, object], named: str
 ) -> None:
-    forge(run, line, change)
+    for column, value in changes.items():
+        forge(run, column, row, value)
     code, _, err = recompute(run)
     assert code == 1
     assert f"envprobe: {LOG}, {named}" in err
 
 
 def test_an_episode_that_ends_early_is_named(run: Path, recompute: Recompute) -> None:
-    lines = [json.loads(text) for text in gzip.decompress((run / LOG).read_bytes()).splitlines()]
-    del lines[21:31]  # t = 20..29 of seed 0
-    lines[21]["t"] = 20
-    lines[-1]["lines"] -= 10
-    (run / LOG).write_bytes(gzip.compress("".join(json.dumps(one) + "\n" for one in lines).encode()))
+    table = pq.read_table(run / LOG)
+    pq.write_table(table.take([row for row in range(len(table)) if not 20 <= row < 30]), run / LOG)
+    alter(run / LOG, "t", 20, 20)
     code, _, err = recompute(run)
     assert code == 1
-    assert f"{LOG}, line 22 (seed 0, t 20), t: the episode ends before its time" in err
-    assert "(seed 0), steps: the log gives 20, episodes.parquet says 30" in err
-
-
-def altered_table(run: Path, name: str, row: int, value: object) -> None:
-    table = pq.read_table(run / "episodes.parquet")
-    column = table[name].to_pylist()
-    column[row] = value
-    position = table.column_names.index(name)
-    table = table.set_column(position, name, pa.array(column, type=table.schema.field(name).type))
-    pq.write_table(table, run / "episodes.parquet")
+    assert f"{LOG}, seed 0, t 20, t: the episode ends before its time" in err
+    assert f"{LOG}, seed 0, steps: the log gives 20, episodes.parquet says 30" in err
 
 
 @pytest.mark.parametrize(
@@ -213,7 +186,7 @@ def altered_table(run: Path, name: str, row: int, value: object) -> None:
     [
         ("accuracy", 0.123),
         ("accuracy_slot", 0.5),
-        ("success", None),
+        ("success", lambda row: not row["success"]),
         ("probes", 3),
         ("collapse_onset", 1.5),
         ("action_onset", 29.5),
@@ -222,24 +195,23 @@ def altered_table(run: Path, name: str, row: int, value: object) -> None:
     ],
 )
 def test_an_altered_measure_is_named(run: Path, recompute: Recompute, name: str, value: object) -> None:
-    if name == "success":
-        value = not pq.read_table(run / "episodes.parquet")["success"][5].as_py()
-    altered_table(run, name, 5, value)
+    alter(run / TABLE, name, 5, value)
+    found = pq.read_table(run / TABLE)[name][5].as_py()
     code, _, err = recompute(run)
     assert code == 1
-    assert f"{LOG}, lines {2 + 5 * 31}-{1 + 6 * 31} (seed 5), {name}: the log gives " in err
-    assert f"episodes.parquet says {value}\n" in err
-    assert err.count("\n") == 2
+    first, second, last = err.splitlines()
+    assert first.startswith(f"envprobe: {LOG}, seed 5, {name}: the log gives ")
+    assert first.endswith(f"episodes.parquet says {found}")
+    assert second.startswith("envprobe: manifest.json, sha256, episodes.parquet: ")
+    assert last == f"envprobe: 2 disagreements in {run}"
 
 
 def test_long_lists_of_disagreements_are_cut(run: Path, recompute: Recompute) -> None:
-    table = pq.read_table(run / "episodes.parquet")
+    table = pq.read_table(run / TABLE)
     column = pa.array([7] * table.num_rows, type=pa.int64())
-    table = table.set_column(table.column_names.index("actions"), "actions", column)
-    pq.write_table(table, run / "episodes.parquet")
+    pq.write_table(table.set_column(table.column_names.index("actions"), "actions", column), run / TABLE)
     code, _, err = recompute(run)
-    assert code == 1
-    assert err.count("\n") == 21
+    assert (code, err.count("\n")) == (1, 21)
     assert " disagreements in " in err.splitlines()[-1]
 
 
@@ -251,6 +223,7 @@ def test_long_lists_of_disagreements_are_cut(run: Path, recompute: Recompute) ->
         (("cells", 1, "episodes"), 13, "manifest.json, cells 1, episodes: 13 is stated, 12 is found"),
         (("protocols", "paper", "clock"), "stands", "manifest.json, protocols, paper, clock: "),
         (("profile", "omit"), 0.5, "manifest.json, profile, omit: "),
+        (("sha256", LOG), "0" * 64, f"manifest.json, sha256, {LOG}: "),
     ],
 )
 def test_an_altered_manifest_is_named(
@@ -272,52 +245,40 @@ def test_another_engine_is_mentioned_where_results_differ(
 ) -> None:
     monkeypatch.setattr(manifests, "engine_sha256", lambda: "another")
     assert recompute(run)[0] == 0
-    altered_table(run, "actions", 0, 99)
+    alter(run / TABLE, "actions", 0, 99)
     assert "the engine is not the one that made this run" in recompute(run)[2]
 
 
-def damaged_table(run: Path) -> None:
-    path = run / "episodes.parquet"
-    path.write_bytes(path.read_bytes()[:-8])
+def rewritten(change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], None]:
+    return lambda run: pq.write_table(change(pq.read_table(run / TABLE)), run / TABLE)
 
 
-def shorter_table(run: Path) -> None:
-    path = run / "episodes.parquet"
-    pq.write_table(pq.read_table(path).slice(1), path)
-
-
-def table_without_column(run: Path) -> None:
-    path = run / "episodes.parquet"
-    pq.write_table(pq.read_table(path).drop_columns(["digest"]), path)
-
-
-def table_of_floats(run: Path) -> None:
-    table = pq.read_table(run / "episodes.parquet")
-    position = table.column_names.index("probes")
-    table = table.set_column(position, "probes", table["probes"].cast(pa.float64()))
-    pq.write_table(table, run / "episodes.parquet")
+def manifest_of(text: str) -> Callable[[Path], object]:
+    return lambda run: (run / "manifest.json").write_text(text)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda run: shutil.rmtree(run), "is not a folder"),
+        (shutil.rmtree, "is not a folder"),
         (lambda run: (run / "manifest.json").unlink(), "holds no run: it has no manifest.json"),
-        (lambda run: (run / "manifest.json").write_text("{"), "manifest.json cannot be read"),
-        (lambda run: (run / "manifest.json").write_text("[]"), "is no manifest of a run"),
+        (manifest_of("{"), "manifest.json cannot be read"),
+        (manifest_of("[]"), "is no manifest of a run"),
         (
-            lambda run: (run / "manifest.json").write_text(
-                '{"format": "envprobe-run/1", "finished": true, "inputs": {"worlds": 3}}'
-            ),
+            manifest_of('{"format": "envprobe-run/2", "finished": true, "inputs": {"worlds": 3}}'),
             "its inputs cannot be read",
         ),
-        (lambda run: (run / "episodes.parquet").unlink(), "episodes.parquet: cannot be read"),
-        (damaged_table, "episodes.parquet: cannot be read"),
-        (shorter_table, "episodes.parquet: has 47 rows, not 48"),
-        (table_without_column, "episodes.parquet: has no column digest"),
-        (table_of_floats, "episodes.parquet: column probes is double, not int64"),
-        (lambda run: altered_table(run, "policy", 0, "judge"), "column policy does not name"),
-        (lambda run: altered_table(run, "actions", 0, None), "column actions holds nulls"),
+        (lambda run: (run / TABLE).unlink(), "episodes.parquet: cannot be read"),
+        (lambda run: (run / TABLE).write_bytes((run / TABLE).read_bytes()[:-8]), "episodes.parquet: cannot"),
+        (rewritten(lambda table: table.slice(1)), "does not name the run's cells"),
+        (rewritten(lambda table: table.slice(0, 47)), "episodes.parquet: has 47 rows, not 48"),
+        (rewritten(lambda table: table.drop_columns(["digest"])), "episodes.parquet: has no column digest"),
+        (
+            rewritten(lambda table: table.set_column(15, "probes", table["probes"].cast(pa.float64()))),
+            "episodes.parquet: column probes is double, not int64",
+        ),
+        (lambda run: alter(run / TABLE, "policy", 0, "judge"), "column policy does not name"),
+        (lambda run: alter(run / TABLE, "actions", 0, None), "column actions holds nulls"),
     ],
 )
 def test_what_cannot_be_checked_is_refused_in_one_line(
@@ -335,21 +296,18 @@ def test_a_sample_is_checked_as_far_as_it_goes(tmp_path: Path, recompute: Recomp
     assert (code, err) == (0, "")
     assert "4 logs, 20 episodes" in out
     assert "the other 28 episodes have no log and were not checked" in out
-    altered_table(run, "actions", 4, 99)
-    assert "(seed 4), actions: " in recompute(run)[2]
-    altered_table(run, "actions", 5, 99)  # past the sample: the hash still tells
+    alter(run / TABLE, "actions", 4, 99)
+    assert "seed 4, actions: " in recompute(run)[2]
+    alter(run / TABLE, "actions", 5, 99)  # past the sample: the hashes still tell
     assert "manifest.json, cells 0, result_hash: " in recompute(run)[2]
 
 
-def test_a_run_without_logs_cannot_be_checked(tmp_path: Path, recompute: Recompute) -> None:
+def test_runs_without_logs_or_end_cannot_be_checked(tmp_path: Path, recompute: Recompute) -> None:
     code, _, err = recompute(make_run(tmp_path / "run", logs="none"))
     assert code == 2
     assert "was run with --logs none: there are no logs to compute from" in err
-
-
-def test_an_unfinished_run_cannot_be_checked(tmp_path: Path, recompute: Recompute) -> None:
-    with open_run(tmp_path / "run", make_inputs(["tooldag"], ["simple"])):
+    with open_run(tmp_path / "other", make_inputs(["tooldag"], ["simple"])):
         pass
-    code, _, err = recompute(tmp_path / "run")
+    code, _, err = recompute(tmp_path / "other")
     assert code == 2
     assert "is not finished" in err

@@ -8,10 +8,12 @@ from multiprocessing import active_children
 import nbformat
 import pytest
 
-from envprobe_core import execution, notebooks, parameters
 from envprobe_core.cli import main, reproduce
 from envprobe_core.errors import InputError
-from envprobe_core.parameters import parse_assignments, read_parameters, resolve
+from envprobe_core.reproduce import execution, parameters
+from envprobe_core.reproduce import sections as notebooks
+from envprobe_core.reproduce.parameters import parse_assignments, read_parameters, resolve
+from envprobe_core.sources import ROOT, Sources
 
 CELL = """\
 seeds: str = "0:220"  # episodes of each cell; accepts seeds
@@ -170,10 +172,68 @@ def digest(root):
     return job.digest
 
 
-@pytest.mark.parametrize(
-    "change", ["envprobe_core/engine.py", "data/numbers.csv", "requirements.txt", "new-data"]
-)
-def test_the_digest_covers_engine_data_and_lock(checkout, write_notebook, change):
+PACKAGE = {
+    "__init__.py": "from envprobe_core.verbs import run as run\nfrom envprobe_core.idle import rest\n",
+    "verbs.py": "from envprobe_core.engine import RATE\ndef run(): return RATE\n",
+    "idle.py": "def rest(): pass\n",
+    "shown/__init__.py": '"""Pictures."""\n',
+    "shown/curves.py": "def draw():\n    from envprobe_core import idle\n    return idle\n",
+    "shown/curves.js": "export default 1;\n",
+    "alone.py": "import json\n",
+}
+READS = {
+    "from envprobe_core import run": {"__init__", "verbs", "engine"},
+    "import envprobe_core": {"__init__", "verbs", "engine", "idle"},
+    "from envprobe_core.shown import (\n    curves as c,  # (a picture)\n)": {
+        "__init__", "shown/__init__", "shown/curves", "idle",
+    },
+    "%time import json": set(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", READS)
+def test_a_section_depends_on_the_files_that_its_imports_reach(checkout, write_notebook, code):
+    for name, text in PACKAGE.items():
+        path = checkout / "envprobe_core" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    write_notebook("first", COUNT, code)
+    write_notebook("second", COUNT, "import envprobe_core.alone")
+    for path in sorted((checkout / "envprobe_core").rglob("*.*")):
+        before = [job.digest for job in notebooks.plan(root=checkout)]
+        path.write_text(f"{path.read_text()}\n")
+        first, second = (
+            old != job.digest for old, job in zip(before, notebooks.plan(root=checkout), strict=True)
+        )
+        name = path.relative_to(checkout / "envprobe_core").with_suffix("").as_posix()
+        assert first == (name in READS[code]), path
+        assert second == (name in ("__init__", "alone"))
+
+
+def test_a_sentence_concerns_its_own_section_alone(checkout, write_notebook):
+    for name in ("first", "second"):
+        write_notebook(name, COUNT, "print(n)")
+    before = [job.digest for job in notebooks.plan(root=checkout)]
+    write_notebook("second", COUNT, "print(n)  # told otherwise")
+    after = [job.digest for job in notebooks.plan(root=checkout)]
+    assert [old == new for old, new in zip(before, after, strict=True)] == [True, False]
+
+
+def test_no_section_depends_on_the_command_line():
+    """Nor on what builds pages: an edit there executes nothing again."""
+    sources = Sources()
+    for section in notebooks.find_sections().values():
+        names = {
+            path.relative_to(ROOT / "envprobe_core").as_posix() for path in notebooks.reach(section, sources)
+        }
+        assert {"__init__.py", "errors.py"} <= names, section.name
+        assert not [
+            name for name in names if name.startswith(("cli", "reproduce/build", "reproduce/execution"))
+        ]
+
+
+@pytest.mark.parametrize("change", ["data/numbers.csv", "requirements.txt", "new-data"])
+def test_the_digest_covers_data_and_lock(checkout, write_notebook, change):
     write_notebook("first", COUNT, "print(n)")
     before = digest(checkout)
     path = checkout / ("data/deep/more.json" if change == "new-data" else change)

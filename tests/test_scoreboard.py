@@ -11,20 +11,19 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from envprobe_core.verdicts import evaluate_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envprobe_core import inconsistencies, places, scoreboard_page, scoreboard_prose
 from envprobe_core.cells import make_cell
 from envprobe_core.claims import load_claims, parse_claim, policy_and_budget
+from envprobe_core.claims.judge import NOT_TESTED, VERDICTS
+from envprobe_core.claims.printed import paper_values
 from envprobe_core.claims.records import COLUMNS as CLAIM_COLUMNS
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import COLUMNS, load_grid
-from envprobe_core.intervals import percentile_interval
-from envprobe_core.medians import median_bootstrap
-from envprobe_core.notebooks import find_sections
-from envprobe_core.paper import paper_values
-from envprobe_core.resampling import resample_counts
+from envprobe_core.reproduce.sections import find_sections
 from envprobe_core.scoreboard import (
     KEYS,
     as_records,
@@ -34,8 +33,8 @@ from envprobe_core.scoreboard import (
     needs,
 )
 from envprobe_core.scoreboard_facts import FACTS, NOTICING, measure_facts
+from envprobe_core.statistics import median_bootstrap, percentile_interval, resample_counts
 from envprobe_core.sweep import Piece, Task, score_task, simulate
-from envprobe_core.verdicts import NOT_TESTED, VERDICTS, evaluate_all
 
 SEEDS = "0:60"
 

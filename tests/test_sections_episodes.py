@@ -8,12 +8,14 @@ from dataclasses import replace
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+from envprobe_core.verdicts import evaluate_all
 from hypothesis import given, settings
 from scipy.stats import mannwhitneyu
 from strategies import cells, seeds
 
 from envprobe_core import audit, patterns
 from envprobe_core.cells import Cell, make_cell
+from envprobe_core.claims.judge import NOT_TESTED
 from envprobe_core.comparisons import claims_at
 from envprobe_core.confidence import confident_counts
 from envprobe_core.engine.records import UNKNOWN
@@ -21,7 +23,6 @@ from envprobe_core.errors import InputError
 from envprobe_core.markup import Text
 from envprobe_core.patterns import Matches, match
 from envprobe_core.policies import TERMS
-from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.sections import (
     confident,
     failures,
@@ -30,11 +31,9 @@ from envprobe_core.sections import (
     score,
     score_terms,
 )
-from envprobe_core.storyboard import Storyboard
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
-from envprobe_core.timeline import action_name, goal_times, rho, tell, word
+from envprobe_core.timeline import action_name, goal_times, record_run, rho, word
 from envprobe_core.tracks import step_accuracy
-from envprobe_core.verdicts import NOT_TESTED, evaluate_all
 from envprobe_core.witness import witness
 
 SMALL = {"seeds": "0:25"}
@@ -68,33 +67,34 @@ def test_a_witness_changes_nothing_and_sees_what_decided(cell, own):
 def test_told_steps_follow_algorithm_1(cell, own):
     seen = witness(cell, own)
     for row in range(len(own)):
-        told, used = tell(seen, row), 0
-        assert len(told.steps) == seen.trajectory.steps[row]
-        for step in told.steps:
-            best = step.fields[0].rho
-            assert best == max(field.rho for field in step.fields)
-            assert step.fired == (best >= cell.threshold_in_force and used < cell.budget_in_force)
-            assert step.gate.endswith("probe" if step.fired else "act")
-            used += step.fired
-        assert sum(step.succeeded for step in told.steps) == (told.success and not goal_times(seen)[row, 0])
+        run, best = record_run(seen, row), rho(seen)[row].max(axis=1)
+        assert run["steps"] == seen.trajectory.steps[row]
+        for t, gate in enumerate(run["gate"]):
+            fires = best[t] >= cell.threshold_in_force and run["used"][t] < cell.budget_in_force
+            assert fires == (run["probe"][t] >= 0) == gate.endswith(": probe")
+        reached = sum("the goal is reached" in said for said in run["sentence"])
+        assert reached == (run["success"] and not goal_times(seen)[row, 0])
 
 
 def test_a_told_episode_can_be_replayed_from_its_words():
     seen = witness(make_cell("objectstate", "simple"), np.array([7]))
-    world, recording = seen.world, seen.trajectory
+    world, recording, run = seen.world, seen.trajectory, record_run(seen)
     belief = {name: word(world, i, recording.belief[0, 0, i]) for i, name in enumerate(world.field_names)}
     truth = {name: word(world, i, recording.gold[0, 0, i]) for i, name in enumerate(world.field_names)}
-    for step in tell(seen).steps:
-        assert np.mean([belief[name] == truth[name] for name in belief]) == pytest.approx(step.accuracy)
-        if step.fired:
-            belief[re.match(r"Probe\((.*)\): ", step.deed)[1]] = re.search(r"says ([^,]*)", step.deed)[1]
-        for change in step.wrote:
-            assert belief[change.field] == change.before
-            belief[change.field] = change.after
+    for t in range(run["steps"]):
+        assert np.mean([belief[name] == truth[name] for name in belief]) == pytest.approx(run["accuracy"][t])
+        if run["reply"][t]:
+            name, told = re.match(r"(.*?): the world says ([^,]*)", run["reply"][t]).groups()
+            belief[name] = told
+        for said, _ in run["wrote"][t]:
+            name, before, after = re.match(r"(.*): (.*) → (.*)", said).groups()
+            assert belief[name] == before
+            belief[name] = after
         for i, name in enumerate(world.field_names):
-            truth[name] = word(world, i, recording.gold[0, step.t + 1, i])
-        for change in step.world:
-            assert truth[change.field] == change.after != change.before
+            truth[name] = word(world, i, recording.gold[0, t + 1, i])
+        for said in run["world"][t]:
+            name, before, after = re.match(r"(.*): (.*) → (.*)", said).groups()
+            assert truth[name] == after != before
     assert all(belief[name] == word(world, i, recording.belief[0, -1, i]) for i, name in enumerate(belief))
 
 
@@ -108,21 +108,6 @@ def test_words_for_values_and_actions():
     assert word(graph, 0, 11) == "node 11"
     assert action_name(graph, -1) == "wait"
     assert action_name(graph, 0) == "move(0)"
-
-
-@pytest.mark.parametrize("policy", ["judge", "random", "yoked", "oracle", "minus-u"])
-@pytest.mark.parametrize("protocol", list(PROTOCOLS.values()), ids=NAMES)
-def test_every_policy_can_be_shown(policy, protocol):
-    seen = witness(make_cell("tooldag", policy, protocol=protocol), np.array([3]))
-    board = Storyboard(tell(seen), (0,), "one")
-    page, text = board.html(), board.text()
-    assert page.count("<details") == len(board.episode.steps)
-    assert page.count("<div") == page.count("</div>")
-    for step in board.episode.steps:
-        assert step.deed in text
-    withheld = not seen.cell.policy.answered or protocol.answer == "withheld"
-    probes = [step.deed for step in board.episode.steps if step.fired]
-    assert all(("never reaches the agent" in deed) == withheld for deed in probes)
 
 
 # ---------------------------------------------------------------- tracks and collapse
@@ -338,12 +323,10 @@ def test_the_played_episode_is_the_first_by_the_stated_rule():
     rows = rows[(rows["protocol"] == find.protocol) & (rows["full"] > 0)]
     assert (find.protocol, find.policy) == ("observed", "periodic")
     assert find.seed == rows["seed"].min()
-    board = failures.play(find, "one")
-    assert board.episode.seed == find.seed
-    step = board.episode.steps[find.step]
-    assert step.fired
-    assert "confirms" in step.deed
-    assert step.fields  # the probed and the missed field are listed
+    state = failures.play(find, "one").state
+    assert state["start"] == find.step
+    assert state["pairs"][0]["seed"] == find.seed
+    assert "confirms" in state["pairs"][0]["runs"][0]["reply"][find.step]
 
 
 def test_no_match_is_said():

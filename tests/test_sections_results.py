@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envprobe_core.cells import make_cell
-from envprobe_core.paper import inconsistencies
+from envprobe_core.claims.printed import inconsistencies
 from envprobe_core.protocols import RELEASED, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sections import (

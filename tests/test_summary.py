@@ -1,9 +1,13 @@
-"""The summary table and the hash of a cell's outcomes."""
+"""The summary table and the hash of a cell's outcomes, in memory that does not grow with the episodes."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import struct
+import subprocess
+import sys
+from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
@@ -16,11 +20,23 @@ from envprobe_core.engine.recording import Columns, score
 from envprobe_core.engine.running import record
 from envprobe_core.engine.scoring import DIGEST_KEY
 from envprobe_core.engine.setting import setting_of
-from envprobe_core.intervals import mean_interval, wilson
 from envprobe_core.metrics import right_fields
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS, RELEASED
-from envprobe_core.summary import HASHED, ROW_KEYS, result_hash, summarise, total_hash
+from envprobe_core.runs import summary, tables
+from envprobe_core.runs.folder import EPISODES, open_run
+from envprobe_core.runs.inputs import make_inputs
+from envprobe_core.runs.summary import (
+    HASHED,
+    ROW_KEYS,
+    Summary,
+    exact_sum,
+    result_hash,
+    summarise,
+    summary_rows,
+    total_hash,
+)
+from envprobe_core.statistics import mean_interval, wilson
 from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS
 
@@ -48,9 +64,9 @@ def columns(n: int = 4, **changes: object) -> Columns:
         "accuracy_terminal": np.linspace(0.1, 0.4, n),
         "accuracy_slot": np.full(n, 0.5),
         "success": np.arange(n) == 1,
-        "probes": np.array([0, 2, 4, 4][:n]),
-        "useful": np.array([0, 1, 1, 0][:n]),
-        "collapse_onset": np.array([3.0, np.nan, 5.0, np.nan][:n]),
+        "probes": np.resize([0, 2, 4, 4], n),
+        "useful": np.resize([0, 1, 1, 0], n),
+        "collapse_onset": np.resize([3.0, np.nan, 5.0, np.nan], n),
         "actions": np.full(n, 20),
         "valid_actions": np.full(n, 15),
         "action_onset": np.full(n, np.nan),
@@ -212,3 +228,80 @@ def test_under_released_a_placebo_equals_simple_bit_for_bit() -> None:
     pair = [make_cell("tooldag", policy, protocol=RELEASED) for policy in ("simple", "placebo")]
     simple, placebo = hashes(pair, np.arange(42, 82))
     assert simple == placebo
+
+
+@given(st.lists(st.floats(-1e150, 1e150), min_size=1, max_size=40), st.data())
+def test_sums_are_exact_in_any_order_and_cut(values: list[float], data: st.DataObject) -> None:
+    shuffled = data.draw(st.permutations(values))
+    cut = data.draw(st.integers(0, len(values)))
+    parts = exact_sum([*exact_sum(shuffled[:cut]), *shuffled[cut:]])
+    assert math.fsum(parts) == math.fsum(values)
+
+
+def test_many_episodes_have_the_normal_interval() -> None:
+    values = np.random.default_rng(7).uniform(0.3, 0.9, 30_000)
+    whole = Summary()
+    for block in np.array_split(values, 7):
+        whole.add(columns(len(block)) | {"accuracy": block})
+    expected = mean_interval(values)
+    assert whole.normal_interval()[0] == expected.value
+    assert whole.normal_interval() == pytest.approx(expected[:3], rel=1e-13)
+
+
+def test_a_run_folder_is_summed_up_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With pieces so small, and an interval so soon normal, that every path is taken."""
+    inputs = make_inputs(["tooldag", "graphnav"], ["simple", "no-probe"], seeds="0:1700", logs="none")
+    parts = split(run_cells(inputs.cells, inputs.seeds_of_cells), 4)
+    for large, rows in ((10_000, 50_000), (1_000, 700)):
+        monkeypatch.setattr(summary, "LARGE", large)
+        monkeypatch.setattr(tables, "GROUP_ROWS", rows)
+        path = tmp_path / str(large)
+        with open_run(path, inputs) as folder:
+            folder.fill(jobs=1)
+            made = summary_rows(inputs.cells, folder.finish())
+        with open_run(path, inputs) as folder:
+            assert folder.finished
+            assert summary_rows(inputs.cells, folder.read()) == made == summarise(inputs.cells, parts)
+        assert [row["result_hash"] for row in made] == [result_hash(part) for part in parts]
+        read: list[list[Columns]] = [[] for _ in parts]
+        for index, some in tables.read_episodes(path / EPISODES, EPISODES, inputs.cells, [1700] * 4):
+            read[index].append(some)
+        for ours, theirs in zip(read, parts, strict=True):
+            for name in tables.MEASURES:
+                np.testing.assert_array_equal(np.concatenate([one[name] for one in ours]), theirs[name])
+
+
+PEAK = """
+import resource, sys
+import numpy as np
+from envprobe_core.cells import make_cell
+from envprobe_core.cli import main
+from envprobe_core.runs import tables
+from envprobe_core.runs.summary import exact_sum
+from envprobe_core.sweep import stream_cells
+what, size, out = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+tables.GROUP_ROWS = 2000  # reached by the smaller run too
+if what == "stream":
+    total, n = [], 0
+    for block in stream_cells([make_cell("tooldag", "random")], np.arange(size)):
+        total, n = exact_sum([*total, *block["accuracy"].tolist()]), n + len(block["seed"])
+    assert n == size
+else:
+    given = ["run", "--world", "tooldag", "--policy", "random", "--seeds", f"0:{size}", "--logs", "none"]
+    try:
+        main([*given, "--jobs", "1", "--out", out])
+    except SystemExit as end:
+        assert end.code == 0
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.parametrize("what", ["stream", "run"])
+def test_memory_does_not_grow_with_the_episodes(tmp_path: Path, what: str) -> None:
+    """The columns of the episodes added here are 3 MiB; a table of them, with its keys, took 15."""
+    peaks = []
+    for size in (5_000, 30_000):
+        given = [sys.executable, "-c", PEAK, what, str(size), str(tmp_path / str(size))]
+        done = subprocess.run(given, capture_output=True, text=True, check=True)
+        peaks.append(int(done.stdout.split()[-1]) / 1024)
+    assert peaks[1] - peaks[0] < 8, peaks

@@ -3,14 +3,15 @@
 The state of a widget is in the page already: see `envprobe_core.widgets.host`.
 """
 
+import json
 import re
 from typing import Any
 
 from sphinx.application import Sphinx
 
 import envprobe_core
-from envprobe_core.notebooks import file_digest
-from envprobe_core.widgets.modules import MODULES, PACKAGE, embedded_json, module_text, style_sheets
+from envprobe_core.reproduce.sections import file_digest
+from envprobe_core.widgets.host import FOLDER, module_text, style_sheets
 
 _WIDGET = re.compile(r'<div class="static-widget" id="[^"]*" data-module="([\w-]+)">')
 
@@ -21,7 +22,7 @@ def add_modules(
     """Give a page the modules that its widgets need (event ``html-page-context``)."""
     names = sorted(set(_WIDGET.findall(context.get("body", ""))))
     if names:
-        modules = embedded_json({name: module_text(name) for name in names})
+        modules = json.dumps({name: module_text(name) for name in names}).replace("<", "\\u003c")
         app.add_js_file(None, body=f"window.WIDGET_MODULES = {modules};", priority=700)
         app.add_js_file("static-widgets.js", priority=701, loading_method="defer")
         for sheet in dict.fromkeys(file for name in names for file in style_sheets(name)):
@@ -31,8 +32,7 @@ def add_modules(
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     # a changed front end is a reason to write the pages again
-    files = {file for name in MODULES for file in MODULES[name]}
-    app.add_config_value("widget_modules", file_digest(PACKAGE, sorted(files)), "html")
+    app.add_config_value("widget_modules", file_digest(FOLDER, ["*.js"]), "html")
     app.connect("html-page-context", add_modules)
     return {
         "version": envprobe_core.__version__,

@@ -37,11 +37,18 @@
     return loaded.get(name);
   }
 
+  // Deflated JSON in base64, as host.py writes it.
+  async function unpack(text) {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Response(stream).json();
+  }
+
   async function mount(host) {
-    const values = JSON.parse(host.querySelector('script[type="application/json"]').textContent);
+    const state = await unpack(host.querySelector("script").textContent);
     const widget = (await load(host.dataset.module)).default;
     const el = document.createElement("div");
-    await widget.render({ model: new StaticModel(values), el });
+    widget.render({ model: new StaticModel({ state, live: false }), el });
     host.querySelector(".static-widget-fallback").replaceWith(el);
     host.dataset.ready = "yes";
   }

@@ -1,1 +1,1 @@
-"""Analyses that are more than a comparison: each module computes what a page of the book shows."""
+"""Analyses: what several sections compute from forks, grids and small worlds, as frames."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from envprobe_core.atlas.design import NAMES, values_of
 from envprobe_core.atlas.running import Atlas
-from envprobe_core.stats import resample_counts
+from envprobe_core.statistics import resample_counts
 
 Floats = npt.NDArray[np.float64]
 SLICES = 8

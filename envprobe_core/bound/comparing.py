@@ -8,8 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from envprobe_core.analyses.frontier import DIAGNOSTIC
-from envprobe_core.beyond.frontier import COMPETING, WEIGHTS, weighted
+from envprobe_core.analyses.voi import ORACLES, RIVALS, WEIGHTED
 from envprobe_core.bound.exact import Leaves, accuracy, leaves, run
 from envprobe_core.bound.optimum import Point, Solution, frontier, random_policy, worth
 from envprobe_core.bound.small import MUTATIONS, SOLVED, Setting, can_be_solved
@@ -21,6 +20,7 @@ from envprobe_core.policies import POLICIES, Policy
 
 DENSITIES = (0, 1)
 VOI = {0.0: "voi-success", 0.5: "voi", 1.0: "voi-accuracy"}
+WEIGHTS, COMPETING, DIAGNOSTIC = tuple(WEIGHTED), RIVALS, ORACLES
 SHOWN = (*COMPETING, "placebo", *DIAGNOSTIC, *VOI.values())
 LEAST = 1e-6  # a distance below which there is nothing to close
 BALANCED = 0.5  # the weight of `voi`
@@ -77,7 +77,7 @@ class Board:
 
 def voi_name(weight: float) -> str:
     """Return the name of VoI with a weight."""
-    return VOI.get(weight) or weighted(weight).name
+    return WEIGHTED[weight].name
 
 
 def solvable(protocols: Names) -> list[str]:
@@ -152,4 +152,4 @@ def check_sampling(board: Board, seeds: str) -> Check:
 
 
 def _named(name: str) -> Policy:
-    return POLICIES[name] if name in POLICIES else weighted(float(name.partition("@")[2]))
+    return POLICIES[name] if name in POLICIES else WEIGHTED[float(name.partition("@")[2])]

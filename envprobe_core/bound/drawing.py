@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envprobe_core.beyond.frontier import WEIGHTS
-from envprobe_core.bound.comparing import SHOWN, VOI, Board, voi_name
+from envprobe_core.bound.comparing import SHOWN, VOI, WEIGHTS, Board, voi_name
 from envprobe_core.bound.optimum import Solution
 from envprobe_core.bound.tables import describe, shape_title
 from envprobe_core.figures import GREY, GROUND, INK, POLICY_STYLES, Drawing, canvas, policy_title, styled

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from envprobe_core.beyond.frontier import WEIGHTS
-from envprobe_core.bound.comparing import SHOWN, Board
+from envprobe_core.bound.comparing import SHOWN, WEIGHTS, Board
 from envprobe_core.bound.optimum import Options, Solution, continuation, reached_under
 from envprobe_core.bound.states import ACT
 from envprobe_core.engine.records import UNKNOWN, WAIT

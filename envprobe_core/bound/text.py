@@ -6,9 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from envprobe_core.analyses.frontier import DIAGNOSTIC
-from envprobe_core.beyond.frontier import WEIGHTS
-from envprobe_core.bound.comparing import BALANCED, SHOWN, VOI, Board, Check, solvable, voi_name
+from envprobe_core.bound.comparing import (
+    BALANCED,
+    DIAGNOSTIC,
+    SHOWN,
+    VOI,
+    WEIGHTS,
+    Board,
+    Check,
+    solvable,
+    voi_name,
+)
 from envprobe_core.bound.optimum import Solution, reached_under, worth
 from envprobe_core.bound.small import AGENT, SMALL_TOOLS, SOLVED
 from envprobe_core.bound.states import ACT, HIDDEN

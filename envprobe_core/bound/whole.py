@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from envprobe_core.analyses.frontier import DIAGNOSTIC
-from envprobe_core.beyond.frontier import COMPETING
 from envprobe_core.bound.ceilings import accuracy_ceiling, has_ceiling, success_ceiling
-from envprobe_core.bound.comparing import VOI
+from envprobe_core.bound.comparing import COMPETING, DIAGNOSTIC, VOI
 from envprobe_core.cells import find_profile, find_regime, make_cell
 from envprobe_core.experiments import Names, find_protocols, read_seeds, run_frame
 from envprobe_core.figures import WORLD_TITLES, policy_title
-from envprobe_core.intervals import mean_interval, wilson
 from envprobe_core.markup import Table, Text, bracket, code, listed, number, percent
+from envprobe_core.statistics import mean_interval, wilson
 from envprobe_core.worlds import WORLDS
 
 if TYPE_CHECKING:

@@ -293,8 +293,7 @@ def groups_of(claim: Claim, sample: Sample) -> list[npt.NDArray[np.bool_]]:
 
 def estimate(claim: Claim, sample: Sample, resamples: int = RESAMPLES) -> Estimate:
     """Estimate the statistic of a claim in its own unit, [column]; every column has `MIN_UNITS` units."""
-    null = claim.centre if claim.kind in LEVELS else 0.0
-    settings = {"null": null, "family": claim.family, "resamples": resamples}
+    settings = {"null": level_of(claim), "family": claim.family, "resamples": resamples}
     if claim.kind == "median":
         columns = np.moveaxis(sample.each * claim.scale, 2, 0)
         found = [median_bootstrap(own.T, sample.worlds, **settings) for own in columns]
@@ -327,7 +326,7 @@ def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> W
     low, high = found.low_adjusted, found.high_adjusted
     if direction in ("none", "equal"):
         least, most = _band(claim)
-        slack = EDGE * max(1.0, abs(_centre(claim)))
+        slack = EDGE * max(1.0, abs(level_of(claim)))
         within = (least - slack <= low) & (high <= most + slack)
         outside = (low > most + slack) | (high < least - slack)
         return np.select([within, outside], [HOLDS, REVERSES], INCONCLUSIVE)
@@ -337,7 +336,7 @@ def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> W
         adjusted = np.array([bonferroni(p, claim.family) for p in p_values(claim, sample, found)])
         claimed, against = (side & (adjusted < 1 - LEVEL) for side in (claimed, ~claimed))
     else:
-        bound = _bound(claim)
+        bound = level_of(claim)
         slack = EDGE * max(1.0, abs(bound))
         above, below = low > bound + slack, high < bound - slack
         claimed, against = (above, below) if direction == "greater" else (below, above)
@@ -349,17 +348,14 @@ def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> W
     return np.where(claimed & other, OTHER_SIZE, verdict)
 
 
-def _bound(claim: Claim) -> float:
+def level_of(claim: Claim) -> float:
+    """Return what the statistic of a claim is compared with: 0 for a difference."""
     return claim.centre if claim.kind in LEVELS else 0.0
 
 
-def _centre(claim: Claim) -> float:
-    return 0.0 if claim.kind == "equivalence" else claim.centre
-
-
 def _band(claim: Claim) -> tuple[float, float]:
-    centre, margin = _centre(claim), claim.margin or 0.0
-    return centre - margin, centre + margin
+    margin = claim.margin or 0.0
+    return level_of(claim) - margin, level_of(claim) + margin
 
 
 def _paper_interval(claim: Claim) -> tuple[float, float] | None:
@@ -397,7 +393,7 @@ def _reason(claim: Claim, direction: str, verdict: str, sample: Sample, link: di
     else:
         above = (verdict == REVERSES) != (direction == "greater")
         where = "around" if verdict == INCONCLUSIVE else "above" if above else "below"
-        told += f"{where} {_number(_bound(claim))}"
+        told += f"{where} {_number(level_of(claim))}"
     if verdict == INCONCLUSIVE:
         return told
     if verdict == REVERSES:

@@ -29,6 +29,14 @@ STRATA: dict[str, tuple[str, ...]] = {  # how the paper pools worlds
 }
 
 
+def stratum_of(worlds: tuple[str, ...]) -> str:
+    """Return the paper's name for a set of worlds, or the worlds' own."""
+    for name, members in STRATA.items():
+        if set(members) == set(worlds):
+            return name
+    return " + ".join(worlds)
+
+
 @dataclass(frozen=True, slots=True)
 class PaperValue:
     """One number as the paper prints it."""

@@ -7,7 +7,7 @@ import typer
 from typer.exceptions import TyperException
 
 from envprobe_core import __version__
-from envprobe_core.cli import answers, calibrate, claims, compiling, estimate, listing, reproduce, run, store
+from envprobe_core.cli import calibrate, claims, compiling, estimate, listing, reproduce, run, store
 from envprobe_core.errors import InputError
 
 app = typer.Typer(
@@ -41,7 +41,7 @@ app.command("reproduce")(reproduce.reproduce)
 app.command("book")(reproduce.book)
 app.command("calibrate")(calibrate.calibrate)
 app.command("claims")(claims.claims)
-app.command("answers")(answers.answers)
+app.command("answers")(reproduce.answers)
 app.add_typer(store.app, name="store")
 app.command("compile")(compiling.compile_engine)
 app.command("list")(listing.list_names)

@@ -13,11 +13,11 @@ import typer
 if TYPE_CHECKING:
     from envprobe_core.llm.client import Counts
     from envprobe_core.llm.running import Service
-    from envprobe_core.runstore import RunFolder
-    from envprobe_core.summary import RunningSummary
+    from envprobe_core.runs.folder import RunFolder
+    from envprobe_core.runs.summary import Summary
 
 
-def run_on_model(folder: RunFolder, service: Service) -> list[RunningSummary]:
+def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
     """Run what a folder lacks, with a live line on standard error where that is a terminal."""
     from envprobe_core.llm.running import run_missing
 
@@ -61,7 +61,7 @@ def _live_line(total: int, service: Service) -> Iterator[Callable[[int, Counts],
 def say_calls(folder: Path) -> str:
     """Say in one line what a run on a model asked for, and how much of it was invalid."""
     from envprobe_core.llm.running import total_tally
-    from envprobe_core.runstore import CALLS
+    from envprobe_core.runs.folder import CALLS
 
     total = total_tally((folder / CALLS).read_bytes())
     verdicts = (

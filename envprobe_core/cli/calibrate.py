@@ -1,6 +1,7 @@
 """``envprobe calibrate``: fit the simulated agent to the few figures of the paper that a fit may use."""
 
-import os
+from __future__ import annotations
+
 import sys
 import time
 from pathlib import Path
@@ -8,25 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from envprobe_core.cli import options
+from envprobe_core.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from envprobe_core.calibration_search import Fit
 
-_CORES = os.cpu_count() or 1
-
 
 def calibrate(
-    jobs: Annotated[
-        int,
-        typer.Option(
-            "--jobs",
-            min=1,
-            max=256,
-            help="Processes; changes nothing but speed.  [default: every core]",
-            show_default=False,
-        ),
-    ] = _CORES,
+    jobs: options.Jobs = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -41,12 +34,11 @@ def calibrate(
     """
     from envprobe_core.calibration_search import Search, fit_record, write_record
     from envprobe_core.calibration_search import calibrate as fit
-    from envprobe_core.errors import InputError
 
     if out is not None and not out.parent.is_dir():
         raise InputError(f"--out {out}: there is no folder {out.parent}")
     start = time.monotonic()
-    search = Search(jobs=jobs, tell=_counter())
+    search = Search(jobs=jobs or options.CORES, tell=_counter())
     fitted, others = fit(search)
     _show(fitted, others)
     typer.echo(f"{len(search.seen)} profiles evaluated in {time.monotonic() - start:.0f} s")
@@ -55,23 +47,19 @@ def calibrate(
         typer.echo(f"written: {out}")
 
 
-def _counter() -> "Callable[[int], None] | None":
+def _counter() -> Callable[[int], None] | None:
     """Count the evaluated profiles on standard error where that is a terminal."""
     if not sys.stderr.isatty():
         return None
     return lambda count: typer.echo(f"\r{count} profiles evaluated", err=True, nl=False)
 
 
-def _show(fitted: "Fit", others: "list[Fit]") -> None:
+def _show(fitted: Fit, others: list[Fit]) -> None:
     """Print targets, fitted rates and residuals, and the fits with a kind of target left out."""
-    from rich.console import Console
     from rich.table import Table
 
     from envprobe_core.calibration import FREE, TARGETS
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=160)
     fits = [fitted, *others]
     titles = ["fit", *(f"without {other.left_out}" for other in others)]
     table = Table("target", "where", "paper", box=None, pad_edge=False)
@@ -85,5 +73,6 @@ def _show(fitted: "Fit", others: "list[Fit]") -> None:
         rates = [f"{getattr(one.profile, item.name):.3f}" for one in fits]
         table.add_row(item.name, "free rate", "", *rates)
     table.add_row("objective", "soft L1", "", *(f"{one.loss:.3f}" for one in fits))
+    console = options.console(160)
     console.print(table)
     console.print()

@@ -1,11 +1,14 @@
 """``envprobe claims``: every claim of the paper, run and judged here and now."""
 
+from __future__ import annotations
+
 import json
-import os
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from envprobe_core.cli import options
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -23,10 +26,8 @@ WIDTH = 180  # of the table where standard output is no terminal
 
 
 def claims(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON array on standard output.")] = False,
-    profile: Annotated[
-        str, typer.Option("--profile", metavar="NAME", help="Profile of the simulated agent.")
-    ] = "typical",
+    as_json: options.Json = False,
+    profile: options.Profile = "typical",
     protocol: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,12 +51,7 @@ def claims(
     resamples: Annotated[
         int, typer.Option("--resamples", min=100, max=1_000_000, help="Bootstrap resamples.")
     ] = 10_000,
-    jobs: Annotated[
-        int,
-        typer.Option(
-            "--jobs", min=1, max=256, help="Processes.  [default: one, or every core]", show_default=False
-        ),
-    ] = 1,
+    jobs: options.Jobs = None,
 ) -> None:
     """Run the paper's claims and judge each under each protocol.
 
@@ -77,7 +73,7 @@ def claims(
         seeds,
         regime,
         resamples,
-        min(jobs, os.cpu_count() or 1),
+        min(jobs or 1, options.CORES),
         report=report,
     )
     if as_json:
@@ -86,20 +82,16 @@ def claims(
     _show(board)
 
 
-def _show(board: "DataFrame") -> None:
+def _show(board: DataFrame) -> None:
     """Print one table a section, and the counts."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH)
+    console = options.console(WIDTH)
     for section in dict.fromkeys(board["section"]):
         console.print(_table(section, board[board["section"] == section]))
         console.print()
     console.print(_counts(board))
 
 
-def _table(section: str, part: "DataFrame") -> "Table":
+def _table(section: str, part: DataFrame) -> Table:
     from rich.table import Table
 
     from envprobe_core.places import place
@@ -122,7 +114,7 @@ def _table(section: str, part: "DataFrame") -> "Table":
     return table
 
 
-def _rows(rows: "DataFrame") -> list[Any]:
+def _rows(rows: DataFrame) -> list[Any]:
     return list(rows.itertuples())
 
 
@@ -137,7 +129,7 @@ def _number(value: float | None) -> str:
     return "" if value is None or value != value else f"{value:.4g}".replace("-", "−")
 
 
-def _counts(board: "DataFrame") -> "Table":
+def _counts(board: DataFrame) -> Table:
     from rich.table import Table
 
     from envprobe_core.scoreboard_page import SIGNS

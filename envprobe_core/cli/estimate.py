@@ -8,20 +8,14 @@ from typing import Annotated
 
 import typer
 
-from envprobe_core.cli import modelling
-from envprobe_core.cli.run import Budget, Policies, Protocols, Regime, Seeds, Threshold, Worlds, every
+from envprobe_core.cli import modelling, options
 
 LATENCY = 1.0  # seconds a call, for the time that is shown
 
 
+@options.expanded
 def estimate(
-    world: Worlds,
-    policy: Policies,
-    regime: Regime = "S2",
-    protocol: Protocols = None,
-    seeds: Seeds = None,
-    budget: Budget = None,
-    threshold: Threshold = None,
+    grid: options.Grid,
     model: modelling.Model = None,
     judge_model: modelling.JudgeModel = None,
     base_url: modelling.BaseUrl = None,
@@ -39,27 +33,13 @@ def estimate(
     """
     from envprobe_core.llm.estimate import estimate as dry_run
     from envprobe_core.llm.prices import PICO, dollars
-    from envprobe_core.manifest import make_inputs
-    from envprobe_core.policies import POLICIES
-    from envprobe_core.worlds import WORLDS
 
-    options = modelling.ModelOptions(
+    given = modelling.ModelOptions(
         model=model, judge_model=judge_model, base_url=base_url, concurrency=concurrency, prices=prices
     )
-    agent = options.agent()
-    inputs = make_inputs(
-        every(world, WORLDS),
-        every(policy, POLICIES),
-        regime,
-        protocol or ["paper"],
-        "typical",
-        budget,
-        threshold,
-        seeds,
-        "none",
-        agent,
-    )
-    found = dry_run(inputs.cells, inputs.seeds_of_cells, agent, options.price_table(agent), sample)
+    agent = given.agent()
+    inputs = grid.inputs("typical", "none", agent)
+    found = dry_run(inputs.cells, inputs.seeds_of_cells, agent, given.price_table(agent), sample)
     if json:
         import orjson
 

@@ -1,11 +1,14 @@
 """``envprobe list``: every name that the other commands take, with what it stands for."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from envprobe_core.cli import options
 from envprobe_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,17 +36,13 @@ def list_names(
     """List worlds, policies, protocols, regimes, profiles and sections."""
     if what is not None and what not in TABLES:
         raise InputError(f"no list of {what!r}; accepted: {', '.join(TABLES)}")
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH)
+    console = options.console(WIDTH)
     for name in TABLES if what is None else [what]:
         console.print(TABLES[name]())
         console.print()
 
 
-def _table(title: str, *columns: str) -> "Table":
+def _table(title: str, *columns: str) -> Table:
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
@@ -52,7 +51,7 @@ def _table(title: str, *columns: str) -> "Table":
     return table
 
 
-def worlds() -> "Table":
+def worlds() -> Table:
     """Return the worlds, with their sizes at low, medium and high complexity and density."""
     from envprobe_core.protocols import PAPER
     from envprobe_core.regimes import REGIMES
@@ -77,7 +76,7 @@ def _described(module: ModuleType) -> str:
     return next(line.removeprefix("Description: ") for line in lines if line.startswith("Description: "))
 
 
-def policies() -> "Table":
+def policies() -> Table:
     """Return the policies, with the terms of their score."""
     from envprobe_core.policies import POLICIES, THRESHOLD
 
@@ -93,7 +92,7 @@ def policies() -> "Table":
     return table
 
 
-def _doing(policy: "Policy") -> str:
+def _doing(policy: Policy) -> str:
     """One line on a policy, from its rule and its properties."""
     from envprobe_core.policies import rules
 
@@ -122,7 +121,7 @@ def _doing(policy: "Policy") -> str:
     return text
 
 
-def protocols() -> "Table":
+def protocols() -> Table:
     """Return the protocols, one row a switch; the first value of a switch is the text's."""
     from envprobe_core.protocols import PROTOCOLS, SWITCHES, switch_values
 
@@ -136,7 +135,7 @@ def protocols() -> "Table":
     return table
 
 
-def regimes() -> "Table":
+def regimes() -> Table:
     """Return the regimes, with their levels."""
     from envprobe_core.regimes import REGIMES
 
@@ -159,7 +158,7 @@ def regimes() -> "Table":
     return table
 
 
-def profiles() -> "Table":
+def profiles() -> Table:
     """Return the profiles of the simulated agent, with the assumption behind each."""
     from envprobe_core.agents.profiles import PROFILES, TYPICAL
 
@@ -170,9 +169,9 @@ def profiles() -> "Table":
     return table
 
 
-def sections() -> "Table":
+def sections() -> Table:
     """Return the paper's sections that have a notebook, with their titles."""
-    from envprobe_core.notebooks import find_sections
+    from envprobe_core.reproduce.sections import find_sections
 
     table = _table("sections", "name", "title")
     try:
@@ -183,7 +182,7 @@ def sections() -> "Table":
     return table
 
 
-TABLES: dict[str, Callable[[], "Table"]] = {
+TABLES: dict[str, Callable[[], Table]] = {
     "worlds": worlds,
     "policies": policies,
     "protocols": protocols,

@@ -140,17 +140,17 @@ Attempts = Annotated[
 class ModelOptions:
     """What was given on the command line; None or False where nothing was."""
 
-    model: str | None = None
-    judge_model: str | None = None
-    base_url: str | None = None
-    concurrency: int | None = None
-    max_cost: float | None = None
-    prices: Path | None = None
-    store: Path | None = None
-    replay_only: bool = False
-    replay: Path | None = None
-    timeout: float | None = None
-    attempts: int | None = None
+    model: Model = None
+    judge_model: JudgeModel = None
+    base_url: BaseUrl = None
+    concurrency: Concurrency = None
+    max_cost: MaxCost = None
+    prices: Prices = None
+    store: Store = None
+    replay_only: ReplayOnly = False
+    replay: Replay = None
+    timeout: Timeout = None
+    attempts: Attempts = None
 
     def refuse_all(self) -> None:
         """Refuse every option: the simulated agent has none of them.

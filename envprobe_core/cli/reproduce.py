@@ -1,6 +1,9 @@
-"""``envprobe reproduce`` and ``envprobe book``: execute the paper's sections, build its book."""
+"""``envprobe reproduce``, ``book``, ``answers``: run the sections, build the book, write the answer key."""
 
-import os
+from __future__ import annotations
+
+import json
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,68 +11,54 @@ from typing import Annotated
 
 import typer
 
-from envprobe_core import book as pages
-from envprobe_core.cli.clustering import Scheduler, SchedulerFile, chosen_scheduler, handing_out
-from envprobe_core.notebooks import ROOT, Job, missing_parameters, plan
-from envprobe_core.parameters import parse_assignments
+from envprobe_core.cli import options
+from envprobe_core.errors import InputError
+from envprobe_core.reproduce import build
+from envprobe_core.reproduce.parameters import parse_assignments
+from envprobe_core.reproduce.sections import Job, missing_parameters, plan
+from envprobe_core.sources import ROOT
 
-Parameters = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--param",
-        "-p",
-        metavar="NAME=VALUE",
-        help="Give a parameter another value than the notebook's; may be repeated. "
-        "It is applied to every chosen section that has it.",
-    ),
-]
+KEY, SOLVED, STUDENTS = "answers.md", "solved.ipynb", "exercises.ipynb"
+
 Jobs = Annotated[
-    int,
-    typer.Option(
-        "--jobs",
-        min=1,
-        max=256,
-        help="Sections to execute at a time.  [default: every core]",
-        show_default=False,
-    ),
+    int | None,
+    typer.Option("--jobs", min=1, max=256, help="Sections to execute at a time.", show_default="every core"),
 ]
 
-_CORES = os.cpu_count() or 1
 
-
+@options.expanded
 def reproduce(
     sections: Annotated[
         list[str] | None,
         typer.Argument(metavar="[SECTION]...", help="What to execute; all sections if none."),
     ] = None,
-    param: Parameters = None,
-    jobs: Jobs = _CORES,
-    scheduler: Scheduler = None,
-    scheduler_file: SchedulerFile = None,
+    param: options.Assignments = None,
+    jobs: Jobs = None,
+    cluster: options.Cluster = options.Cluster(),  # noqa: B008  (frozen)
 ) -> None:
     """Execute the paper's sections, those that changed.
 
-    A section is skipped if nothing it depends on has changed: its cells, its parameters, the
-    engine, the data. The results lie in book/executed/ and state the parameters they ran with.
+    A section is skipped if nothing it depends on has changed: its cells, its parameters, the files that its
+    imports reach, the data. The results lie in book/executed/ and state the parameters they ran with.
     With `--scheduler` every grid of more than one block is computed by a Dask cluster.
     Exit code 1 if a section failed, 2 if a name or value is not accepted.
     """
     given = parse_assignments(param or [])
-    with handing_out(chosen_scheduler(scheduler, scheduler_file)):
-        done = _execute(sections or [], given, jobs)
+    with options.handing_out(cluster.address()):
+        done = _execute(sections or [], given, jobs or options.CORES)
     if not done:
         raise typer.Exit(1)
 
 
+@options.expanded
 def book(
-    param: Parameters = None,
-    jobs: Jobs = _CORES,
+    param: options.Assignments = None,
+    jobs: Jobs = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="DIR", help="Build a book of its own in DIR, beside the checkout's."),
     ] = None,
-    scheduler: Scheduler = None,
-    scheduler_file: SchedulerFile = None,
+    cluster: options.Cluster = options.Cluster(),  # noqa: B008
 ) -> None:
     """Execute the sections that changed, then build the book.
 
@@ -78,19 +67,19 @@ def book(
     """
     given = parse_assignments(param or [])
     plan((), given)
-    root = pages.stage(out) if out else ROOT
-    with handing_out(chosen_scheduler(scheduler, scheduler_file)):
-        done = _execute([], given, jobs, root / "book" / "executed")
+    root = build.stage(out) if out else ROOT
+    with options.handing_out(cluster.address()):
+        done = _execute([], given, jobs or options.CORES, root / "book" / "executed")
     if not done:
         typer.echo("the book was not built, because a section failed", err=True)
         raise typer.Exit(1)
-    index = pages.html_folder(root) / "index.html"
-    if pages.is_fresh(root):
+    index = build.html_folder(root) / "index.html"
+    if build.is_fresh(root):
         typer.echo(f"the book is up to date: {index}")
         return
     start = time.monotonic()
     typer.echo("building the book ...")
-    code, printed = pages.build(root)
+    code, printed = build.build(root)
     if code:
         typer.echo(printed, err=True)
         typer.echo(f"the book was not built: jupyter-book ended with exit code {code}", err=True)
@@ -103,7 +92,7 @@ def _execute(names: Sequence[str], given: dict[str, str], workers: int, executed
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from envprobe_core.execution import run
+    from envprobe_core.reproduce.execution import run
 
     console = Console(highlight=False, soft_wrap=True)
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -111,8 +100,7 @@ def _execute(names: Sequence[str], given: dict[str, str], workers: int, executed
     for name, lacking in missing_parameters(planned, given).items():
         console.print(f"{name}: not a parameter of {', '.join(lacking)}", markup=False)
     stale = [job for job in planned if not job.fresh]
-    start = time.monotonic()
-    failed = []
+    start, failed = time.monotonic(), []
     if stale:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         with Progress(
@@ -140,3 +128,48 @@ def _waiting(jobs: Sequence[Job]) -> str:
     """The names of the sections that are not done yet, in few words."""
     names = [job.section.name for job in jobs]
     return ", ".join(names[:3]) + (" ..." if len(names) > 3 else "")
+
+
+def answers(
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help=f"Write there {KEY}, {SOLVED} (with all outputs) and {STUDENTS} (without solutions).",
+        ),
+    ] = None,
+    param: options.Assignments = None,
+) -> None:
+    """Execute the exercises' solutions and print the answer key, or write it.
+
+    Nothing is executed if the book's own exercises are up to date. Exit code 1 if a solution failed, 2 if a
+    name or value is not accepted.
+    """
+    from envprobe_core.lab.exercises import NAME, answer_key, exercises_notebook, student_copy
+    from envprobe_core.reproduce.execution import run
+
+    given = parse_assignments(param or [])
+    (job,) = plan((NAME,), given)
+    with tempfile.TemporaryDirectory(prefix="envprobe-") as folder:
+        if not job.fresh:
+            (job,) = plan((NAME,), given, executed=Path(folder))
+            for outcome in run([job], 1):
+                if outcome.error:
+                    typer.echo(outcome.error, err=True)
+                    raise typer.Exit(1)
+        executed = json.loads(job.output.read_text(encoding="utf-8"))
+    key = answer_key(executed)
+    if out is None:
+        typer.echo(key, nl=False)
+        return
+    notebooks = {SOLVED: executed, STUDENTS: student_copy(exercises_notebook())}
+    texts = {name: json.dumps(made, ensure_ascii=False, indent=1) + "\n" for name, made in notebooks.items()}
+    files = {KEY: key} | texts
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (out / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--out {out}: {error.strerror}") from None
+    typer.echo(f"wrote {', '.join(files)} in {out}")

@@ -102,9 +102,9 @@ def export(
     from envprobe_core.llm.replay import write_replay
     from envprobe_core.llm.running import Service, replay_cells
     from envprobe_core.llm.store import AnswerStore
-    from envprobe_core.manifest import inputs_of
-    from envprobe_core.runstore import read_manifest
-    from envprobe_core.summary import result_hash, total_hash
+    from envprobe_core.runs.inputs import inputs_of
+    from envprobe_core.runs.manifest import read_manifest
+    from envprobe_core.runs.summary import result_hash, total_hash
     from envprobe_core.sweep import Piece
 
     manifest = read_manifest(run)

@@ -1,9 +1,16 @@
 """The classroom: a reader's own policy, tested, run against all others, and the exercises' answer key."""
 
-from envprobe_core.lab.boards import leaderboard, show_differences, show_leaderboard
-from envprobe_core.lab.contest import Contest, compete
-from envprobe_core.lab.guard import PolicyError
-from envprobe_core.lab.trial import diagnose, policy
+from envprobe_core.lab.contest import (
+    Contest,
+    compete,
+    leaderboard,
+    show_differences,
+    show_leaderboard,
+    show_view,
+    tell_contest,
+)
+from envprobe_core.lab.drawing import plot_plane, plot_transfer
+from envprobe_core.lab.guard import PolicyError, diagnose, policy
 
 __all__ = [
     "Contest",
@@ -11,7 +18,11 @@ __all__ = [
     "compete",
     "diagnose",
     "leaderboard",
+    "plot_plane",
+    "plot_transfer",
     "policy",
     "show_differences",
     "show_leaderboard",
+    "show_view",
+    "tell_contest",
 ]

@@ -7,24 +7,32 @@ design seeds may be looked at as often as one likes; the held-out seeds tell wha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from difflib import get_close_matches
+from inspect import signature
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from envprobe_core.cells import Cell, find_profile, find_regime, parse_seeds
+from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import Names, find_protocols, names, run_frame
-from envprobe_core.lab.guard import GuardedScore
+from envprobe_core.lab.guard import READABLE, GuardedScore, PolicyError
+from envprobe_core.markup import EMPTY, Table, Text, bracket, number, percent, signed, span
+from envprobe_core.metrics import useful_probe_rate
 from envprobe_core.policies import POLICIES, Policy, find_policy
+from envprobe_core.prose import lean
+from envprobe_core.statistics import RESAMPLES, mean_intervals, wilson
 from envprobe_core.worlds import WORLDS
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 DESIGN, HELD_OUT = "design", "held-out"
-REFERENCES = ("simple", "no-probe")  # every policy is compared with these
+REFERENCES = {"minus_simple": "simple", "minus_no_probe": "no-probe"}
+"""What every policy is compared with, by the leaderboard's column."""
+POINTS = 100  # differences are in percentage points
+_SIDES = {1: "above Simple", -1: "below Simple", 0: "not told apart from Simple", None: "without an interval"}
 _looks: Counter[str] = Counter()  # how often this session has run its own policies on held-out seeds
 
 
@@ -36,11 +44,13 @@ class Contest:
         frame: one row an episode, columns as in `experiments.load_grid`, and `set`: design or held-out.
         own: names of the reader's policies, in order.
         looks: how often the held-out seeds have been run in this session, this time included.
+        silent: (protocol, policy) -> why a policy of the reader fired no probe.
     """
 
     frame: pd.DataFrame
     own: tuple[str, ...]
     looks: int
+    silent: dict[tuple[str, str], str]
 
 
 def compete(
@@ -54,6 +64,7 @@ def compete(
     profile: str = "typical",
     rivals: Names = tuple(POLICIES),
     budget: int | None = None,
+    **unknown: Any,
 ) -> Contest:
     """Run a reader's policies beside the companion's on paired seeds.
 
@@ -67,13 +78,18 @@ def compete(
         profile: name of the agent profile.
         rivals: names of the companion's policies; EnvProbe-Simple and No-Probe always take part.
         budget: probes an episode may spend; by default the regime's.
+        unknown: refused, with the nearest of the names above.
 
     Raises:
         InputError: for an unknown name, something that is no policy, two policies of one name, or seeds
             that are both design and held-out.
     """
+    for name in unknown:
+        accepted = [known for known in signature(compete).parameters if known != "unknown"]
+        near = "".join(f"; did you mean {known!r}" for known in get_close_matches(name, accepted, 1))
+        raise PolicyError(f"lab.compete takes no {name!r}{near}; it takes {', '.join(accepted)}")
     mine = _own_policies(own)
-    others = [find_policy(name) for name in dict.fromkeys((*names(rivals), *REFERENCES))]
+    others = [find_policy(name) for name in dict.fromkeys((*names(rivals), *REFERENCES.values()))]
     sets = {DESIGN: parse_seeds(seeds)}
     if held_out is not None:
         sets[HELD_OUT] = parse_seeds(held_out)
@@ -93,7 +109,8 @@ def compete(
     frame["set"] = np.where(frame["seed"].isin(sets[DESIGN]), DESIGN, HELD_OUT)
     if held_out is not None and mine:
         _looks[held_out] += 1
-    return Contest(frame, tuple(policy.name for policy in mine), _looks[held_out or ""])
+    own_names = tuple(policy.name for policy in mine)
+    return Contest(frame, own_names, _looks[held_out or ""], _silent(frame, cells, own_names, sets[DESIGN]))
 
 
 def _own_policies(own: Policy | Sequence[Policy]) -> list[Policy]:
@@ -109,8 +126,211 @@ def _own_policies(own: Policy | Sequence[Policy]) -> list[Policy]:
                 f"policy {policy.name!r} was not made in the lab; the companion's own policies are named in "
                 "`rivals`"
             )
-    counts = Counter(policy.name for policy in given)
-    twice = [name for name, count in counts.items() if count > 1]
+    twice = [name for name, count in Counter(policy.name for policy in given).items() if count > 1]
     if twice:
         raise InputError(f"two policies are named {twice[0]!r}; give each a name of its own")
     return given
+
+
+def _silent(
+    frame: pd.DataFrame, cells: Sequence[Cell], own: Sequence[str], seeds: np.ndarray
+) -> dict[tuple[str, str], str]:
+    """Say of each policy of the reader that fired no probe what its highest score was."""
+    probes = frame.groupby(["protocol", "policy"])["probes"].sum()
+    found = {}
+    for key in ((protocol, policy) for protocol, policy in probes.index[probes == 0] if policy in own):
+        alike = [cell for cell in cells if (cell.protocol.name, cell.policy.name) == key]
+        highest = max(float(np.nanmax(record(cell, seeds).score)) for cell in alike)
+        found[key] = (
+            f"fired 0 of {alike[0].budget_in_force} probes: its highest score was {highest:.3g}, the gate is "
+            f"{alike[0].threshold_in_force:g}"
+        )
+    return found
+
+
+# --- the leaderboard ---------------------------------------------------------------------------
+
+
+def title_of(policy: str) -> str:
+    """Return how tables call a policy, a reader's own included."""
+    return POLICIES[policy].title if policy in POLICIES else policy
+
+
+def leaderboard(contest: Contest, resamples: int = RESAMPLES) -> pd.DataFrame:
+    """Summarise a contest.
+
+    Args:
+        contest: from `compete`.
+        resamples: bootstrap resamples of the episodes, within each world.
+
+    Returns:
+        One row a protocol, set and policy, by accuracy: `protocol set policy own deployable rank n accuracy
+        accuracy_low accuracy_high success success_low success_high useful_rate probes`, and for each of
+        `REFERENCES` the mean paired difference in accuracy in points, with `_low` and `_high`. Oracles see
+        gold and have rank 0; the useful rate is NaN without any probe.
+
+    Raises:
+        InputError: if there are fewer than two seeds.
+    """
+    parts = contest.frame.groupby(["protocol", "set"], sort=False)
+    boards = [_standings(part, contest.own, resamples).assign(protocol=p, set=s) for (p, s), part in parts]
+    board = pd.concat(boards, ignore_index=True)
+    return board[["protocol", "set", *board.columns.drop(["protocol", "set"])]]
+
+
+def _standings(part: pd.DataFrame, own: Sequence[str], resamples: int) -> pd.DataFrame:
+    """Summarise one set of seeds under one protocol."""
+    wide = part.pivot(index=["world", "seed"], columns="policy", values="accuracy")
+    worlds = wide.index.get_level_values("world").to_numpy(dtype=str)
+    if len(wide) < 2 * len(set(worlds)):
+        raise InputError(f"{len(wide)} episodes a policy; an interval needs two seeds or more")
+    groups = dict(list(part.groupby("policy", sort=False)))
+    levels = wide[list(groups)].to_numpy()
+    board = pd.DataFrame({"policy": list(groups), "own": [policy in own for policy in groups]})
+    board["deployable"] = [policy in own or not POLICIES[policy].sees_gold for policy in groups]
+    board["n"] = [len(episodes) for episodes in groups.values()]
+    reached = [wilson(int(episodes["success"].sum()), len(episodes)) for episodes in groups.values()]
+    board["success"], board["success_low"], board["success_high"] = (
+        [getattr(share, end) for share in reached] for end in ("value", "low", "high")
+    )
+    rates = [useful_probe_rate(e["useful"].to_numpy(), e["probes"].to_numpy()) for e in groups.values()]
+    board["useful_rate"] = [np.nanmean(rate) if np.isfinite(rate).any() else np.nan for rate in rates]
+    board["probes"] = [float(episodes["probes"].mean()) for episodes in groups.values()]
+    columns = {"accuracy": levels}
+    columns |= {name: POINTS * (levels - wide[[other]].to_numpy()) for name, other in REFERENCES.items()}
+    for name, values in columns.items():
+        ends = mean_intervals(values, worlds, resamples=resamples)
+        board[name], board[f"{name}_low"], board[f"{name}_high"] = ends
+    board = board.sort_values("accuracy", ascending=False, kind="stable")
+    board.insert(3, "rank", np.where(board["deployable"], board["deployable"].cumsum(), 0))
+    return board
+
+
+def show_leaderboard(board: pd.DataFrame, label: str = "tab-leaderboard") -> Table:
+    """Show accuracy, success, useful rate and probes of every policy, the reader's own in bold."""
+    measures = {
+        "accuracy": ("accuracy", lambda value: number(value, 3)),
+        "success": ("success", lambda value: number(value, 3)),
+        "useful": ("useful_rate", percent),
+    }
+    head, held = ["rank", "policy"], (board["set"] == HELD_OUT).any()
+    for name in measures:
+        head += [name, "held-out"] if held else [name]
+    rows = [
+        [
+            str(sides[0].rank or EMPTY),
+            _named(sides[0]),
+            *(form(getattr(side, column)) for column, form in measures.values() for side in sides),
+            number(sides[0].probes, 1),
+        ]
+        for sides in _pairs(board)
+    ]
+    sizes = board.groupby("set", sort=False)["n"].first().items()
+    caption = (
+        f"All policies by accuracy on the design seeds{_where(board)}, "
+        f"{' and '.join(f'{count} {name} episodes' for name, count in sizes)} each. *Useful*: mean share of "
+        "useful probes over the episodes that fired. A reader's own policies in bold; oracles see gold and "
+        "have no rank."
+    )
+    return _table(board, label, caption, [*head, "probes"], rows, "rl" + "r" * (len(head) - 1))
+
+
+def show_differences(board: pd.DataFrame, looks: int = 0, label: str = "tab-differences") -> Table:
+    """Show the paired differences of every policy to EnvProbe-Simple and to No-Probe, in points.
+
+    Args:
+        board: from `leaderboard`.
+        looks: how often the held-out seeds have been run (`Contest.looks`).
+        label: the table's label.
+    """
+    head, held = ["policy"], (board["set"] == HELD_OUT).any()
+    for other in REFERENCES.values():
+        head += [f"against {title_of(other)}", *(["held-out"] if held else [])]
+    rows = []
+    for sides in _pairs(board):
+        rows.append([_named(sides[0])])
+        for column in REFERENCES:
+            for side in sides:
+                ends = getattr(side, f"{column}_low"), getattr(side, f"{column}_high")
+                rows[-1].append(f"{signed(getattr(side, column))} {bracket(*ends, 1)}")
+    caption = (
+        f"Paired differences in accuracy on the same seeds{_where(board)}, in points, with 95% percentile "
+        f"intervals, each for itself: not widened for the number of policies tried. {tell_looks(looks)}"
+    ).strip()
+    return _table(board, label, caption, head, rows, "l" + "r" * (len(head) - 1))
+
+
+def _table(
+    board: pd.DataFrame, label: str, caption: str, head: list[str], rows: list[list[str]], align: str
+) -> Table:
+    """Make a table with a row for each of `_pairs`, and the protocol in front where there are several."""
+    if board["protocol"].nunique() > 1:
+        rows = [[f"`{sides[0].protocol}`", *row] for sides, row in zip(_pairs(board), rows, strict=True)]
+        head, align = ["protocol", *head], "l" + align
+    return Table(label, caption, head, rows, align)
+
+
+def _pairs(board: pd.DataFrame) -> Iterator[list[Any]]:
+    """Yield each policy's row on the design seeds, with its row on the held-out seeds if there is one."""
+    held = {(r.protocol, r.policy): [r] for r in board[board["set"] == HELD_OUT].itertuples()}
+    for row in board[board["set"] == DESIGN].itertuples():
+        yield [row, *held.get((row.protocol, row.policy), [])]
+
+
+def _where(board: pd.DataFrame) -> str:
+    """Name the protocol in a caption where there is but one."""
+    return f" under `{board['protocol'].iloc[0]}`" if board["protocol"].nunique() == 1 else ""
+
+
+def _named(row: Any) -> str:
+    return f"**{title_of(row.policy)}**" if row.own else title_of(row.policy)
+
+
+# --- in words ----------------------------------------------------------------------------------
+
+
+def show_view() -> Table:
+    """Show what a score function may read."""
+    rows = [[f"`view.{name}`", meaning.replace("[", "\\[")] for name, meaning in READABLE.items()]
+    caption = (
+        "What a score function may read: what one agent and its policy know at one step. Arrays cannot be "
+        "written to; all else is one number."
+    )
+    return Table("tab-view", caption, ("name", "what it is"), rows, "ll")
+
+
+def tell_contest(board: pd.DataFrame, contest: Contest) -> Text:
+    """Say of each policy of the reader where it stands on the design seeds, and what is left held out."""
+    lines = []
+    for row, *held in _pairs(board):
+        if not row.own:
+            continue
+        same = board[(board["protocol"] == row.protocol) & (board["set"] == DESIGN) & board["deployable"]]
+        line = f"* **{row.policy}**, `{row.protocol}`: rank {row.rank} of {len(same)}"
+        if said := contest.silent.get((row.protocol, row.policy)):
+            line += f", {said}"
+        line += f", {_against_simple(row, ' against Simple on the design seeds')}"
+        for other in held:
+            change = signed(other.minus_simple - row.minus_simple)
+            line += f"; held out {_against_simple(other)}, a change of {change}"
+        lines.append(line + ".")
+    looks = tell_looks(contest.looks)
+    return Text("\n".join([*lines, *(["", looks] if looks else [])]) or "No policy of a reader took part.")
+
+
+def _against_simple(row: Any, where: str = "") -> str:
+    low, high = row.minus_simple_low, row.minus_simple_high
+    unit = " points" if where else ""
+    return f"{signed(row.minus_simple)}{unit} ({span(low, high)}){where}, {_SIDES[lean(low, high)]}"
+
+
+def tell_looks(looks: int) -> str:
+    """Say how often the held-out seeds have been run; nothing if never."""
+    if not looks:
+        return ""
+    if looks == 1:
+        return "The held-out seeds have been run once in this session."
+    return (
+        f"The held-out seeds have been run {looks} times in this session: what was changed in between may "
+        "have been chosen with them in view, and then they are held out no longer."
+    )

@@ -21,8 +21,7 @@ from envprobe_core.figures import (
     canvas,
     styled,
 )
-from envprobe_core.lab.boards import title_of
-from envprobe_core.lab.contest import DESIGN, HELD_OUT
+from envprobe_core.lab.contest import DESIGN, HELD_OUT, title_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envprobe_core.errors import InputError
-from envprobe_core.notebooks import ROOT, cell_source
+from envprobe_core.reproduce.sections import ROOT, cell_source
 
 NAME = "exercises"
 LEVELS = ("first steps", "understanding", "craft", "research")
@@ -144,8 +144,8 @@ def _outputs(cell: Cell, label: str) -> list[str]:
         if output["output_type"] == "error":
             raise InputError(f"exercise {label}: its solution failed with {output['ename']}")
         data = output.get("data", {"text/plain": output.get("text", "")})
-        text = data.get("text/markdown", data.get("text/plain", ""))
-        lines += ["".join(text), ""]
+        text = "".join(data.get("text/markdown", data.get("text/plain", "")))
+        lines += [text, ""] if "text/markdown" in data else ["~~~text", text, "~~~", ""]
     return lines
 
 

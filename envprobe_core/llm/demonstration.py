@@ -26,8 +26,8 @@ from envprobe_core.llm.replay import write_replay
 from envprobe_core.llm.replayed import FOLDER, SUFFIX
 from envprobe_core.llm.running import Service, replay_cells, run_missing
 from envprobe_core.llm.store import AnswerStore
-from envprobe_core.manifest import RunInputs, make_inputs
-from envprobe_core.runstore import open_run
+from envprobe_core.runs.folder import open_run
+from envprobe_core.runs.inputs import RunInputs, make_inputs
 from envprobe_core.sweep import Piece
 from envprobe_core.worlds import WORLDS
 

@@ -20,8 +20,8 @@ from envprobe_core.errors import InputError
 from envprobe_core.llm.identity import ModelAgent
 from envprobe_core.llm.reading import Completion, Tokens
 from envprobe_core.llm.store import AnswerStore
-from envprobe_core.manifest import RunInputs, make_inputs, stated_inputs
-from envprobe_core.parts import replacing
+from envprobe_core.runs.inputs import RunInputs, make_inputs, stated_inputs
+from envprobe_core.runs.tables import replacing
 
 FORMAT = "envprobe-replay/1"
 LEVEL = 9

@@ -23,9 +23,9 @@ from envprobe_core.llm.replay import ReplayFile, read_replay
 from envprobe_core.llm.running import Service, replay_cells
 from envprobe_core.llm.scripted import FINGERPRINT
 from envprobe_core.llm.stopping import RunStoppedError
-from envprobe_core.manifest import RunInputs
-from envprobe_core.stats import RESAMPLES
-from envprobe_core.summary import result_hash, total_hash
+from envprobe_core.runs.inputs import RunInputs
+from envprobe_core.runs.summary import result_hash, total_hash
+from envprobe_core.statistics import RESAMPLES
 from envprobe_core.sweep import Piece
 from envprobe_core.verdicts import evaluate_all
 

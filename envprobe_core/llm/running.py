@@ -10,7 +10,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
@@ -27,10 +26,8 @@ from envprobe_core.llm.identity import ModelAgent
 from envprobe_core.llm.prices import Price
 from envprobe_core.llm.prompts import PROMPT_VERSION
 from envprobe_core.llm.replay import Answers
-from envprobe_core.logs import encode_episodes
-from envprobe_core.parts import Part, finish_part, part_calls, replacing, store_part
-from envprobe_core.runstore import RunFolder
-from envprobe_core.summary import RunningSummary
+from envprobe_core.runs.folder import ASKED, Part, RunFolder, part_files
+from envprobe_core.runs.summary import Summary
 from envprobe_core.sweep import Piece, Task, score_task
 
 REPLAYED_ROWS = 250  # episodes in lockstep where every answer is at hand
@@ -100,7 +97,7 @@ def run_missing(
     missing: Sequence[Part],
     service: Service,
     notice: Callable[[int, Counts], None] | None = None,
-) -> list[RunningSummary]:
+) -> list[Summary]:
     """Run the parts that a folder lacks and finish it.
 
     Args:
@@ -116,7 +113,7 @@ def run_missing(
         RunStoppedError: if an answer cannot be had; what is finished is kept.
     """
     check_version(service.agent)
-    finish_in_loop(_run_parts(folder.path, missing, service, notice))
+    finish_in_loop(_run_parts(folder, missing, service, notice))
     return folder.finish()
 
 
@@ -134,7 +131,7 @@ def check_version(agent: ModelAgent) -> None:
 
 
 async def _run_parts(
-    path: Path, parts: Sequence[Part], service: Service, notice: Callable[[int, Counts], None] | None
+    folder: RunFolder, parts: Sequence[Part], service: Service, notice: Callable[[int, Counts], None] | None
 ) -> None:
     done = 0
     client = service.client(None if notice is None else lambda counts: notice(done, counts))
@@ -142,7 +139,7 @@ async def _run_parts(
 
     async def run(part: Part) -> None:
         nonlocal done
-        await _run_part(path, part, client, service, live)
+        await _run_part(folder, part, client, service, live)
         done += len(part.seeds)
 
     try:
@@ -152,18 +149,15 @@ async def _run_parts(
 
 
 async def _run_part(
-    path: Path, part: Part, client: Client, service: Service, live: asyncio.Semaphore
+    folder: RunFolder, part: Part, client: Client, service: Service, live: asyncio.Semaphore
 ) -> None:
-    task = Task((Piece(part.index, part.cell, part.seeds),))
+    task = Task((Piece(0, part.cell, part.seeds),))
     listener = Listener(client)
     trajectory, tally = await run_model(
         task, listener, service.agent.settings, live=live, rows=service.rows, reports=part.logged > 0
     )
-    logged = part.logged
-    text = encode_episodes(trajectory.rows(slice(logged)), part.seeds[:logged]) if logged else b""
-    with replacing(part_calls(path, part)) as temporary:
-        temporary.write_bytes(_call_lines(part, tally, listener.fingerprints))
-    store_part(path, finish_part(part, score_task(task, trajectory), text))
+    files = part_files(part, score_task(task, trajectory), trajectory.rows(slice(part.logged)))
+    folder.store(part, {ASKED: _call_lines(part, tally, listener.fingerprints)} | files)
 
 
 def _call_lines(part: Part, tally: Tally, fingerprints: set[str]) -> bytes:

@@ -12,8 +12,8 @@ from envprobe_core.llm.identity import ModelAgent
 from envprobe_core.llm.prices import PRICE_FILE, Price, dollars, read_prices
 from envprobe_core.llm.prompts import PROMPT_VERSION
 from envprobe_core.llm.reading import Tokens
-from envprobe_core.manifest import make_inputs
 from envprobe_core.markup import Table, Text, code, number
+from envprobe_core.runs.inputs import make_inputs
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -30,7 +30,7 @@ from envprobe_core.experiments import (
 from envprobe_core.markup import Table, Text, bracket, number
 from envprobe_core.metrics import COLLAPSE
 from envprobe_core.sections.paired import printed
-from envprobe_core.stats import RESAMPLES, Estimate, clustered_rate
+from envprobe_core.statistics import RESAMPLES, Estimate, clustered_rate
 from envprobe_core.worlds import WORLDS
 
 if TYPE_CHECKING:

@@ -13,11 +13,10 @@ import numpy as np
 from envprobe_core.cells import make_cell
 from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names, find_protocols, names, read_seeds
 from envprobe_core.figures import POLICY_STYLES, WORLD_TITLES, Drawing, canvas, interval, policy_title
-from envprobe_core.intervals import wilson
 from envprobe_core.markup import Table, Text, bracket, listed, percent
 from envprobe_core.patterns import DOUBT, MINOR, STAGES, STALE, match
-from envprobe_core.storyboard import Storyboard
-from envprobe_core.timeline import tell
+from envprobe_core.statistics import wilson
+from envprobe_core.widgets.player import Player, pair_of
 from envprobe_core.witness import witness
 from envprobe_core.worlds import WORLDS
 
@@ -200,15 +199,14 @@ def find_first(frame: pd.DataFrame, pattern: str) -> Find | None:
     return Find(*texts, *(int(chosen[key]) for key in ("seed", "step", "field", "missed")))
 
 
-def play(find: Find | None, name: str) -> Storyboard | Text:
-    """Play the chosen episode again, unfolded around the probe that matches."""
+def play(find: Find | None, name: str) -> Player | Text:
+    """Play the chosen episode again, from the probe that matches."""
     if find is None:
         return Text("No episode of these runs matches the pattern, so that there is none to play.")
     (protocol,) = find_protocols([find.protocol])
     cell = make_cell(find.world, find.policy, find.regime, protocol, find.profile)
     seen = witness(cell, np.array([find.seed], dtype=np.int64))
-    story = tell(seen, 0, [(find.step, find.field), (find.step, find.missed)])
-    return Storyboard(story, (find.step, find.step + 1), name)
+    return Player([pair_of(seen)], start=find.step, identity=name)
 
 
 def tell_choice(frame: pd.DataFrame, pattern: str) -> Text:

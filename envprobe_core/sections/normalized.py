@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from envprobe_core.claims.printed import paper_values
 from envprobe_core.figures import POLICY_STYLES, WORLD_TITLES, Drawing, canvas, interval, policy_title, styled
 from envprobe_core.markup import Table, Text, bracket, listed, number, signed
-from envprobe_core.paper import paper_values
 from envprobe_core.sections.paired import levels
 from envprobe_core.sections.report import PRINTED_POINT, rows_from_top
 from envprobe_core.sections.useful import SHOWN
-from envprobe_core.stats import RESAMPLES
+from envprobe_core.statistics import RESAMPLES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,7 +1,7 @@
 """What the sections of results share: comparisons of two policies, levels, and the spending of probes.
 
-A comparison takes estimate, intervals, p and verdict from `verdicts`, the paper's numbers from `paper`, and
-adds what a table prints beside them.
+A comparison takes estimate, intervals, p and verdict from `claims.judge`, the paper's numbers from
+`claims.printed`, and adds what a table prints beside them.
 """
 
 from __future__ import annotations
@@ -12,13 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from envprobe_core.claims import Claim, find_claim
-from envprobe_core.figures import STRATA
-from envprobe_core.intervals import mean_intervals, wilson
-from envprobe_core.panel import Panel
-from envprobe_core.paper import PaperValue, paper_values
-from envprobe_core.stats import RESAMPLES
-from envprobe_core.verdicts import evaluate_all
+from envprobe_core.claims import Claim, PaperValue, find_claim, paper_values
+from envprobe_core.claims.printed import STRATA
+from envprobe_core.statistics import RESAMPLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,11 +54,6 @@ def printed(source: str, row: str, column: str) -> PaperValue | None:
     return next((v for v in paper_values() if (v.source, v.row, v.column) == wanted), None)
 
 
-def panels(frame: pd.DataFrame, profile: str) -> list[Panel]:
-    """Return a panel for every protocol of a frame, in its order."""
-    return [Panel(frame, protocol, profile) for protocol in dict.fromkeys(frame["protocol"])]
-
-
 def compare(
     frame: pd.DataFrame, comparisons: Sequence[Comparison], resamples: int = RESAMPLES
 ) -> pd.DataFrame:
@@ -74,32 +65,35 @@ def compare(
         resamples: bootstrap resamples.
 
     Returns:
-        One row a comparison and protocol, in order: the fields of `verdicts.Verdict`, and `stratum arm
+        One row a comparison and protocol, in order: the columns of `claims.judge.judge`, and `stratum arm
         reference_policy method reference only_method only_reference left_out`: the two means over the pairs
         that count, how many pairs only one side of them wins, how many pairs were left out.
     """
     import pandas as pd
 
+    from envprobe_core.claims.judge import judge
+
     regime, profile = _only(frame, "regime"), _only(frame, "profile")
+    protocols = list(dict.fromkeys(frame["protocol"]))
     claims = [in_regime(comparison.claim, regime) for comparison in comparisons]
-    verdicts = evaluate_all(
-        frame, claims, protocols=list(dict.fromkeys(frame["protocol"])), profile=profile, resamples=resamples
-    )
+    verdicts = judge(frame, claims, protocols=protocols, profile=profile, resamples=resamples)
     rows = [
-        _pair_facts(panel, comparison, claim)
+        _pair_facts(frame[frame["protocol"] == protocol], comparison, claim)
         for comparison, claim in zip(comparisons, claims, strict=True)
-        for panel in panels(frame, profile)
+        for protocol in protocols
     ]
     return pd.concat([verdicts, pd.DataFrame(rows)], axis=1)
 
 
-def _pair_facts(panel: Panel, comparison: Comparison, claim: Claim) -> dict[str, object]:
-    table = panel.frame[["world", "policy", "seed"]].assign(value=panel.measure(claim.measures[0]))
-    table = table[table["world"].isin(comparison.worlds)]
+def _pair_facts(episodes: pd.DataFrame, comparison: Comparison, claim: Claim) -> dict[str, object]:
+    from envprobe_core.comparing import values_of
+
+    chosen = episodes[episodes["world"].isin(comparison.worlds)].sort_values(["world", "seed"])
+    table = chosen[["policy", "world", "seed"]].assign(value=values_of(chosen, claim.measures[0]))
     sides = [table[table["policy"] == name] for name in (comparison.arm, comparison.reference)]
     pairs = sides[0].merge(sides[1], on=["world", "seed"], suffixes=("_arm", "_reference"))
     whole = pairs.dropna(subset=["value_arm", "value_reference"])
-    arm, reference = (whole[f"value_{side}"].to_numpy(dtype=float) for side in ("arm", "reference"))
+    arm, reference = (whole[f"value_{side}"].to_numpy() for side in ("arm", "reference"))
     scale = claim.scale if claim.measures[0] == "success" else 1.0
     return {
         "stratum": comparison.stratum,
@@ -127,10 +121,7 @@ def levels(
     measure: str = "accuracy",
     resamples: int = RESAMPLES,
 ) -> pd.DataFrame:
-    """Average a measure over the episodes of each policy, stratum and protocol, with its interval.
-
-    Success has Wilson's interval, every other measure the percentile interval of the bootstrap, resampled
-    within worlds. Episodes in which the measure is undefined are left out.
+    """Average a measure over the episodes of each policy, stratum and protocol, as `compare.summarize` does.
 
     Args:
         frame: one row an episode, of one regime and profile.
@@ -144,27 +135,17 @@ def levels(
     """
     import pandas as pd
 
-    rows = []
-    for panel in panels(frame, _only(frame, "profile")):
-        table = panel.frame[["world", "policy", "seed"]].assign(value=panel.measure(measure)).dropna()
-        for stratum in strata:
-            for policy in policies:
-                part = table[(table["policy"] == policy) & table["world"].isin(GROUPS[stratum])]
-                ends = _interval(part["value"].to_numpy(dtype=float), part["world"], measure, resamples)
-                rows.append((panel.protocol, stratum, policy, *ends, len(part)))
-    return pd.DataFrame(rows, columns=["protocol", "stratum", "policy", "value", "low", "high", "n"])
+    from envprobe_core.comparing import summarize
 
-
-def _interval(
-    values: np.ndarray, worlds: pd.Series, measure: str, resamples: int
-) -> tuple[float, float, float]:
-    if measure == "success" and len(values):
-        share = wilson(int(values.sum()), len(values))
-        return share.value, share.low, share.high
-    if len(values) < 2 or worlds.value_counts().min() < 2:
-        return (float(values.mean()) if len(values) else np.nan), np.nan, np.nan
-    ends = mean_intervals(values[:, None], worlds.to_numpy(dtype=str), resamples=resamples)
-    return tuple(float(end[0]) for end in ends)  # type: ignore[return-value]
+    policies, pooled = list(policies), {name: GROUPS[name] for name in strata}
+    chosen = frame[frame["policy"].isin(policies)]
+    found = summarize(chosen, measure, ("protocol", "policy"), strata=pooled, resamples=resamples)
+    found = found.rename(columns={"mean": "value"}).set_index(["protocol", "stratum", "policy"])
+    every = pd.MultiIndex.from_product(
+        [frame["protocol"].unique(), pooled, policies], names=["protocol", "stratum", "policy"]
+    )
+    found = found.reindex(every)[["value", "low", "high", "n"]]
+    return found.assign(n=found["n"].fillna(0).astype(int)).reset_index()
 
 
 def spending(frame: pd.DataFrame, policies: Iterable[str], stratum: str) -> pd.DataFrame:

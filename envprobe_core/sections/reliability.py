@@ -18,10 +18,9 @@ from envprobe_core.experiments import (
     PAPER_POLICIES,
 )
 from envprobe_core.figures import BLUE, GREY, GROUND, INK, Drawing, canvas
-from envprobe_core.intervals import percentile_interval
 from envprobe_core.markup import Table, Text, bracket, listed, number, percent
 from envprobe_core.policies.rules import SELF_UNCERTAINTY_ALPHA
-from envprobe_core.stats import RESAMPLES, bootstrap_means
+from envprobe_core.statistics import RESAMPLES, bootstrap_means, percentile_interval
 
 if TYPE_CHECKING:
     import pandas as pd

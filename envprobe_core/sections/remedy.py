@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from envprobe_core.markup import Table, Text, bracket, listed, number, signed
-from envprobe_core.stats import RESAMPLES, paired_bootstrap
+from envprobe_core.statistics import RESAMPLES, paired_bootstrap
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,17 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from envprobe_core.cells import make_cell
-from envprobe_core.engine.records import UNKNOWN
+from envprobe_core.engine.records import STALENESS_LIMIT, UNKNOWN
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import PROTOCOLS, Names, find_protocols, names
 from envprobe_core.figures import (
-    AMBER,
     BLUE,
-    GREEN,
     GREY,
     GROUND,
     INK,
-    PURPLE,
     VERMILLION,
     WORLD_TITLES,
     Drawing,
@@ -31,14 +28,13 @@ from envprobe_core.figures import (
 from envprobe_core.markup import Table, Text, listed, number
 from envprobe_core.metrics import COLLAPSE
 from envprobe_core.policies import TERMS, find_policy
-from envprobe_core.storyboard import Storyboard
-from envprobe_core.timeline import Episode, rho, scored, tell
+from envprobe_core.timeline import goal_times, rho, word
+from envprobe_core.widgets.player import TERM_COLOURS, Player, pair_of
 from envprobe_core.witness import Witnessed, witness
 
 if TYPE_CHECKING:
     pass
 
-TERM_COLOURS = {"c": BLUE, "s": AMBER, "u": PURPLE, "d": GREEN}
 TERM_NAMES = {"c": "criticality", "s": "staleness", "u": "uncertainty", "d": "dependency role"}
 OWN_BUDGET = -1  # the regime's floor(H / 4)
 
@@ -74,9 +70,9 @@ def load_episode(
     return witness(cell, np.array([seed], dtype=np.int64))
 
 
-def story(seen: Witnessed, opened: int = 3, name: str = "story") -> Storyboard:
-    """Show the episode step by step, the first steps unfolded."""
-    return Storyboard(tell(seen), tuple(range(opened)), name)
+def story(seen: Witnessed, start: int = 0, name: str = "story") -> Player:
+    """Show the episode step by step, first the step `start`."""
+    return Player([pair_of(seen)], start=start, identity=name)
 
 
 def moment_of(seen: Witnessed, moment: int) -> int:
@@ -90,14 +86,18 @@ def moment_of(seen: Witnessed, moment: int) -> int:
 def show_table(seen: Witnessed, moment: int) -> Table:
     """Show the whole belief table at one decision, highest score first."""
     t = moment_of(seen, moment)
-    order = np.argsort(-rho(seen)[0, t], kind="stable").tolist()
-    rows = [
-        (
-            f"*{field.field}*", field.believed, "" if field.right else field.truth, f"{field.confidence}%",
-            str(field.staleness), *(number(term) for term in field.terms), number(field.rho),
-        )
-        for field in scored(seen, 0, t, order)
-    ]  # fmt: skip
+    world, run, score = seen.world, seen.trajectory, rho(seen)[0, t]
+    rows = []
+    for i in np.argsort(-score, kind="stable").tolist():
+        held, truth = int(run.belief[0, t, i]), int(run.gold[0, t, i])
+        rows.append(
+            (
+                f"*{world.field_names[i]}*", word(world, i, held),
+                "" if held == truth else word(world, i, truth),
+                f"{run.confidence[0, t, i]}%", str(min(int(run.staleness[0, t, i]), STALENESS_LIMIT)),
+                *(number(float(term)) for term in seen.terms[0, t, i]), number(float(score[i])),
+            )
+        )  # fmt: skip
     kept = seen.kept_terms or TERMS
     return Table(
         "tab-beliefs",
@@ -210,8 +210,8 @@ def _runs(mask: np.ndarray) -> list[tuple[float, float]]:
 def tell_episode(seen: Witnessed) -> Text:
     """Say which episode is played, by whom, with which threshold and budget, and how it ends."""
     cell, recording = seen.cell, seen.trajectory
-    told = tell(seen)
-    fired = [step.t for step in told.steps if step.fired]
+    steps = int(recording.steps[0])
+    fired = np.flatnonzero(recording.probe[0, :steps] >= 0).tolist()
     useful = int(recording.useful[0].sum())
     gate = (
         f"threshold {cell.threshold_in_force:g}"
@@ -220,16 +220,17 @@ def tell_episode(seen: Witnessed) -> Text:
     )
     when = f"at steps {listed(map(str, fired))}" if fired else "never"
     return Text(
-        f"Seed {told.seed} in {WORLD_TITLES[cell.world]}, regime {cell.regime.name}, under "
-        f"`{told.protocol}`: {policy_title(told.policy)} with {gate} and a budget of "
-        f"{cell.budget_in_force}. The agent is a simulation with the profile `{told.profile}`; no language "
-        f"model was called. It probes {when}"
-        f"{f'; {useful} of {len(fired)} answers correct a belief' if fired else ''}. {_ending(told)}"
+        f"Seed {seen.seeds[0]} in {WORLD_TITLES[cell.world]}, regime {cell.regime.name}, under "
+        f"`{cell.protocol.name}`: {policy_title(cell.policy.name)} with {gate} and a budget of "
+        f"{cell.budget_in_force}. The agent is a simulation with the profile `{cell.profile.name}`; no "
+        f"language model was called. It probes {when}"
+        f"{f'; {useful} of {len(fired)} answers correct a belief' if fired else ''}. {_ending(seen)}"
     )
 
 
-def _ending(told: Episode) -> str:
-    when = next((step.t for step in told.steps if step.succeeded), None)
-    if when is None:
-        return f"After {len(told.steps)} steps the goal is {'reached' if told.success else 'not reached'}."
-    return f"The goal is reached by the action of step {when}."
+def _ending(seen: Witnessed) -> str:
+    reached, steps = goal_times(seen)[0], int(seen.trajectory.steps[0])
+    if reached[0] or not reached[steps]:
+        success = bool(seen.trajectory.success[0])
+        return f"After {steps} steps the goal is {'reached' if success else 'not reached'}."
+    return f"The goal is reached by the action of step {int(np.argmax(reached)) - 1}."

@@ -13,7 +13,7 @@ from envprobe_core.figures import (
 )
 from envprobe_core.markup import Table, Text, bracket, number, percent
 from envprobe_core.policies import TERMS
-from envprobe_core.stats import RESAMPLES, clustered_rate
+from envprobe_core.statistics import RESAMPLES, clustered_rate
 from envprobe_core.witness import Witnessed, witness
 from envprobe_core.worlds import WORLDS
 

@@ -11,11 +11,11 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from envprobe_core.analyses.beside import as_printed
+from envprobe_core.claims.printed import PaperValue, paper_value
 from envprobe_core.inconsistencies import in_words
-from envprobe_core.intervals import LEVEL, wilson
 from envprobe_core.markup import Table, Text, counted, listed, number, p_value
-from envprobe_core.paper import PaperValue, paper_value
 from envprobe_core.places import place
+from envprobe_core.statistics import LEVEL, wilson
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from envprobe_core.claims.printed import paper_value
 from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names
 from envprobe_core.figures import STRATA
-from envprobe_core.intervals import wilson
 from envprobe_core.markup import (
     EMPTY,
     Table,
@@ -23,7 +23,6 @@ from envprobe_core.markup import (
     percent,
     signed,
 )
-from envprobe_core.paper import paper_value
 from envprobe_core.sections.paired import Comparison, compare, printed, spending
 from envprobe_core.sections.report import (
     as_printed,
@@ -32,7 +31,7 @@ from envprobe_core.sections.report import (
     withheld,
 )
 from envprobe_core.sections.timed import load_timed
-from envprobe_core.stats import RESAMPLES
+from envprobe_core.statistics import RESAMPLES, wilson
 from envprobe_core.tables import badge
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def compare_raw(frame: pd.DataFrame, resamples: int = RESAMPLES) -> pd.DataFrame
     """
     import pandas as pd
 
-    from envprobe_core.stats import clustered_rate, mean_of_ratios
+    from envprobe_core.statistics import clustered_rate, mean_of_ratios
 
     found = compare(frame, RAW, resamples)
     more = []

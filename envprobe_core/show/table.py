@@ -19,6 +19,8 @@ def table(
     caption: str,
     columns: Mapping[str, str],
     *,
+    across: str = "",
+    each: Mapping[str, str] | None = None,
     once: str | tuple[str, ...] = (),
     align: str = "",
 ) -> Table:
@@ -31,29 +33,57 @@ def table(
         columns: heads, and templates such as `"{policy:policy}"` or `"{gain:+2} {gain:[2]}"`. After the
             colon stands how a value is written: `3` with digits, `+2` as a difference, `%1` as a share in
             percent, `[2]` as the interval in `gain_low` and `gain_high` (or, without these, in `low` and
-            `high`), `p` as a p-value, `code`, `policy`, `world`, `stratum`, `verdict`; nothing: as it is. A
-            text among numbers is left as it is.
+            `high`), `*2` as a difference in bold where that interval leaves 0 out, `p` as a p-value, `code`,
+            `policy`, `world`, `stratum`, `verdict`; nothing: as it is. A text among numbers is left as it is.
+        across: a column, each of whose values gets the columns `each` to the right; then rows of the frame
+            that write the same `columns` are one row of the table, with a dash where a value is missing.
+        each: heads and templates as in `columns`; in a head, `{}` is the value of `across`, with an own
+            way to write it (`{:code}`).
         once: columns of the frame that are written only in the first of several equal rows; the heads
             whose template names them are left empty there.
         align: a letter a column (l, r, c); by default numbers stand to the right.
     """
     quiet = (once,) if isinstance(once, str) else once
-    rows, last, write = [], {}, _Template()
-    for row in frame.to_dict("records"):
-        cells = []
-        for template in columns.values():
-            named = {name for _, name, _, _ in write.parse(template) if name}
-            same = bool(named) and named <= set(quiet) and all(last.get(name) == row[name] for name in quiet)
-            cells.append("" if same else write.vformat(template, (), row))
-        last = {name: row[name] for name in quiet}
-        rows.append(cells)
-    return Table(
-        label,
-        caption,
-        tuple(columns),
-        rows,
-        align or "".join(_side(template, frame) for template in columns.values()),
-    )
+    values, more = _values(frame[across]) if across else [], each or {}
+    rows: dict[Any, list[str]] = {}
+    last, write = {}, _Template()
+    for place, row in enumerate(frame.to_dict("records")):
+        cells, named = [], {}
+        for head, template in columns.items():
+            named[head] = {name for _, name, _, _ in write.parse(template) if name}
+            cells.append(write.vformat(template, (), row))
+        line = tuple(cells) if across else place
+        if line not in rows:
+            same = bool(quiet) and all(last.get(name) == row[name] for name in quiet)
+            rows[line] = [
+                "" if same and named[head] and named[head] <= set(quiet) else cell
+                for head, cell in zip(columns, cells, strict=True)
+            ] + [EMPTY] * len(values) * len(more)
+            last = {name: row[name] for name in quiet}
+        if across:
+            start = len(columns) + values.index(row[across]) * len(more)
+            own = [write.vformat(template, (), row) for template in more.values()]
+            rows[line][start : start + len(more)] = own
+    heads = [*columns, *(_Head().format(head, value) for value in values for head in more)]
+    sides = "".join(_side(t, frame) for t in [*columns.values(), *(list(more.values()) * len(values))])
+    return Table(label, caption, tuple(heads), list(rows.values()), align or sides)
+
+
+def _values(column: pd.Series) -> list[Any]:
+    """Return the values of a column: of a categorical one those that occur, in its order."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column.cat.remove_unused_categories().cat.categories.tolist()
+    return column.drop_duplicates().tolist()
+
+
+def difference(value: float, low: float, high: float, digits: int = 2) -> str:
+    """Write a change with its interval: bold where that leaves 0 out, a plain 0 where nothing moved."""
+    if _missing(value):
+        return EMPTY
+    if low == high == 0:
+        return "0"
+    text = signed(value, digits)
+    return f"{f'**{text}**' if low > 0 or high < 0 else text} {bracket(low, high, digits)}"
 
 
 def written(value: Any, how: str) -> str:
@@ -95,6 +125,13 @@ def _side(template: str, frame: pd.DataFrame) -> str:
     return "r" if how or pd.api.types.is_numeric_dtype(frame[name]) else "l"
 
 
+class _Head(string.Formatter):
+    """Formats a head over one value of `across`."""
+
+    def format_field(self, value: Any, how: str) -> str:
+        return written(value, how)
+
+
 class _Template(string.Formatter):
     """Formats a row: a bracket takes the columns `gain_low` and `gain_high`, or `low` and `high`."""
 
@@ -107,4 +144,8 @@ class _Template(string.Formatter):
             own = f"{name}_" if f"{name}_low" in row else ""
             low, high = row[f"{own}low"], row[f"{own}high"]
             return low if isinstance(low, str) else bracket(low, high, int(how[1:-1]))
+        if how.startswith("*"):
+            clear = row[f"{name}_low"] > 0 or row[f"{name}_high"] < 0
+            text = signed(row[name], int(how[1:]))
+            return f"**{text}**" if clear else text
         return written(row[name], how)

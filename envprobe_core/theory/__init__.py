@@ -1,1 +1,1 @@
-"""The paper's theory, checked: the mathematics by itself, and its quantities measured on the engine."""
+"""Forks of an episode, and what repairs of its beliefs gain there: what `analyses.theory` measures."""

@@ -15,8 +15,7 @@ from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.loop import S, U
 from envprobe_core.engine.noise import PROBE, STREAMS, draw, stream_keys
 from envprobe_core.engine.records import Word
-from envprobe_core.intervals import Interval, percentile_interval
-from envprobe_core.stats import bootstrap_means
+from envprobe_core.statistics import Interval, bootstrap_means, percentile_interval
 from envprobe_core.theory.forks import Past, Setting, future_seeds, play, type_accuracy
 from envprobe_core.worlds.base import Floats, Mask
 

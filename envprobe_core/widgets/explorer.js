@@ -1,26 +1,825 @@
 // The explorer: a setting in the reader's hand, and four plots and a table that follow it.
 
-import { element, say } from "./dom.js";
-import { controls } from "./explorer-controls.js";
-import { curvePlot } from "./explorer-curves.js";
-import { paretoPlot } from "./explorer-pareto.js";
-import { readout } from "./explorer-readout.js";
-import { firesPlot, ratesPlot } from "./explorer-rows.js";
-import { openLive, openStatic } from "./explorer-sources.js";
-import { readFragment, writeFragment } from "./explorer-state.js";
-import { openVocabulary } from "./explorer-vocabulary.js";
-import { closeUp, copyLink } from "./explorer-tools.js";
+// The frame of a plot: scales, axes with ticks and units. A plot is drawn for a width of 360 CSS pixels.
 
-const LINK_DELAY = 250; // milliseconds; browsers refuse to rewrite an address many times a second
+const WIDTH = 360;
 
-async function render({ model, el }) {
+// A linear scale from values to pixels.
+function scale(low, high, from, to) {
+  const at = (value) => from + ((value - low) / (high - low)) * (to - from);
+  at.low = low;
+  at.high = high;
+  return at;
+}
+
+// Pixels with one decimal, which is finer than a screen shows.
+function px(value) {
+  return Math.round(value * 10) / 10;
+}
+
+// Ticks at the multiples of a step.
+function ticks(low, high, step) {
+  const first = Math.ceil(low / step - 1e-9);
+  const count = Math.floor(high / step + 1e-9) - first + 1;
+  return Array.from({ length: count }, (_, i) => Number(((first + i) * step).toFixed(6)));
+}
+
+// The ends of an interval [mean, low, high]; a single episode has none, and the mean stands for both.
+function ends([mean, low, high]) {
+  return [low ?? mean, high ?? mean];
+}
+
+// An empty plot under a heading: a picture with a name, its axes and a group for the data.
+function plot(height, heading) {
+  const id = freshId("ew-plot");
+  const axes = { left: shape("g"), bottom: shape("g"), leftTitle: axisTitle(), bottomTitle: axisTitle() };
+  const frame = shape("g", { class: "ew-frame" }, ...Object.values(axes));
+  const data = shape("g");
+  const attributes = { class: "ew-plot", viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-labelledby": id };
+  const caption = element("figcaption", { id, class: "ew-heading" }, heading);
+  const root = element("figure", { class: "ew-figure" }, caption, shape("svg", attributes, frame, data));
+  return { root, axes, data };
+}
+
+function axisTitle() {
+  return shape("text", { class: "ew-axis-title" });
+}
+
+// Draw or update the axis at the bottom: lines across the plot, numbers, and what they mean.
+function bottomAxis(axes, { x, values, top, bottom, title, format = String }) {
+  const marks = keyed(axes.bottom, values.map(String), () => shape("g", {}, shape("line"), shape("text")));
+  values.forEach((value, i) => {
+    const [line, text] = marks[i].children;
+    const at = px(x(value));
+    change(line, { x1: at, x2: at, y1: top, y2: bottom + 4 });
+    change(text, { x: at, y: bottom + 16, "text-anchor": "middle" });
+    say(text, format(value));
+  });
+  change(axes.bottomTitle, { x: px((x(x.low) + x(x.high)) / 2), y: bottom + 33, "text-anchor": "middle" });
+  sayWithSubscripts(axes.bottomTitle, title);
+}
+
+// Set what the values along the left mean; it stands above them, so that it reads level.
+function leftTitle(axes, title) {
+  change(axes.leftTitle, { x: 2, y: 12 });
+  sayWithSubscripts(axes.leftTitle, title);
+}
+
+// Draw or update the axis at the left.
+function leftAxis(axes, { y, values, left, right, title, format = String }) {
+  const marks = keyed(axes.left, values.map(String), () => shape("g", {}, shape("line"), shape("text")));
+  values.forEach((value, i) => {
+    const [line, text] = marks[i].children;
+    const at = px(y(value));
+    change(line, { x1: left - 4, x2: right, y1: at, y2: at });
+    change(text, { x: left - 8, y: at + 4, "text-anchor": "end" });
+    say(text, format(value));
+  });
+  leftTitle(axes, title);
+}
+
+// Move labels along one direction as little as possible, until none is nearer to another than `gap`.
+function apart(places, gap, low, high) {
+  const order = places.map((_, i) => i).sort((a, b) => places[a] - places[b]);
+  const moved = [];
+  for (const i of order) moved.push({ i, at: Math.max(places[i], (moved.at(-1)?.at ?? low - gap) + gap) });
+  let limit = high;
+  for (const label of moved.toReversed()) {
+    label.at = Math.min(label.at, limit);
+    limit = label.at - gap;
+  }
+  const result = [];
+  for (const { i, at } of moved) result[i] = at;
+  return result;
+}
+
+// The names behind a setting, with what the front end looks up in them all the time.
+
+const LONGEST = 16; // characters of a name beside a mark
+
+// The page's vocabulary, with `policy(name)`, `world(name)` and `protocol(name)`; a policy has a short name.
+function openVocabulary(given) {
+  const policies = given.policies.map((policy) => ({ ...policy, short: shorten(policy.title) }));
+  return {
+    ...given,
+    policies,
+    policy: lookup(policies),
+    world: lookup(given.worlds),
+    protocol: lookup(given.protocols),
+  };
+}
+
+function lookup(items) {
+  const byName = new Map(items.map((item) => [item.name, item]));
+  return (name) => byName.get(name);
+}
+
+function shorten(title) {
+  const short = title.replace(/^EnvProbe-|^Simple (?=without)/, "");
+  return short.length > LONGEST ? `${short.slice(0, LONGEST - 1)}…` : short;
+}
+
+// Join names as a sentence does.
+function listed(names) {
+  return names.length < 2 ? (names[0] ?? "none") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+}
+
+// What the reader has chosen, and how a link says it. A setting is
+// {world, protocol, policies, budget, threshold, close}; live, also {regime, profile, seeds, horizon}.
+
+// Read a link's fragment. What it does not say, or says of something unknown, stays as it is in `setting`;
+// a fragment that is no setting at all (a heading's, say) gives null.
+function readFragment(fragment, setting, vocabulary) {
+  const given = new URLSearchParams(fragment.replace(/^#/, ""));
+  const known = Object.entries(READERS).filter(([name]) => given.has(name));
+  if (!known.length) return null;
+  const changes = known.map(([name, read]) => [name, read(given.get(name), vocabulary)]);
+  return { ...setting, ...Object.fromEntries(changes.filter(([, value]) => value !== null)) };
+}
+
+const READERS = {
+  world: (text, vocabulary) => named(text, vocabulary.worlds),
+  protocol: (text, vocabulary) => named(text, vocabulary.protocols),
+  policies: (text, vocabulary) => {
+    const names = vocabulary.policies.map((policy) => policy.name);
+    const asked = text.split(",");
+    const chosen = names.filter((name) => asked.includes(name));
+    return chosen.length ? chosen : null;
+  },
+  budget: (text, vocabulary) => onScale(text, vocabulary.budgets),
+  threshold: (text, vocabulary) => onScale(text, vocabulary.thresholds),
+  close: (text) => (text === "yes" || text === "no" ? text === "yes" : null),
+};
+
+function named(text, choices) {
+  return choices.some((choice) => choice.name === text) ? text : null;
+}
+
+function onScale(text, values) {
+  return /^\d+(\.\d+)?$/.test(text) && values.includes(Number(text)) ? Number(text) : null;
+}
+
+// Write a setting as a fragment that `readFragment` reads back.
+function writeFragment(setting) {
+  const { world, protocol, policies, budget, threshold, close } = setting;
+  const said = { world, protocol, policies: policies.join(","), budget, threshold };
+  if (!close) said.close = "no";
+  const pairs = Object.entries(said).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+  return `#${pairs.join("&").replaceAll("%2C", ",")}`;
+}
+
+// Opens the grid that a page carries (grid.py): `read(setting)` returns the reading of {world, protocol,
+// policy, budget, threshold}, or null where the grid has none.
+function openGrid({ budgets, thresholds, units, rows, readings }) {
+  const scaled = (values, unit) => values.map((value) => (value < 0 ? null : value / unit)); // -1: there is none
+
+  function read({ protocol, world, policy, budget, threshold }) {
+    const own = rows[`${protocol}/${world}/${policy}`];
+    const at = own?.[own.length > 1 ? thresholds.indexOf(threshold) : 0]?.[budgets.indexOf(budget)];
+    if (at === undefined) return null;
+    const reading = Object.fromEntries(Object.entries(readings).map(([name, column]) => [name, column[at]]));
+    for (const name of ["accuracy", "success", "useful_rate"]) reading[name] = scaled(reading[name], units.share);
+    if (reading.useful_rate[0] === null) reading.useful_rate = null;
+    return { ...reading, curve: scaled(reading.curve, units.curve) };
+  }
+
+  return { read };
+}
+
+// Where readings come from: the grid inside the page, or the engine behind a live widget. Either way
+// `ask(setting)` leads to `answer(setting, readings, note)` or `refuse(message)`, the latest setting winning.
+
+// The readings computed when the page was built: answers at once.
+function openStatic(payload, { answer }) {
+  const grid = openGrid(payload);
+  return {
+    ask(setting, others) {
+      const read = (policy) => grid.read({ ...setting, policy });
+      answer(setting, readEach(setting.policies, read), readEach(others, read), "");
+    },
+    close() {},
+  };
+}
+
+function readEach(policies, read) {
+  return new Map(policies.map((policy) => [policy, read(policy)]));
+}
+
+const PATIENCE = 1000; // milliseconds until the reader is told, and then again and again, that the engine is at work
+
+// The engine: one question is under way at a time, and of those asked meanwhile only the last is sent.
+function openLive(model, { answer, refuse, wait }) {
+  let number = 0;
+  let underWay = null;
+  let waiting = null;
+  let timer = 0;
+
+  function send(setting) {
+    number += 1;
+    underWay = { number, setting, begun: performance.now() };
+    model.send({ kind: "ask", request: number, setting });
+    clearInterval(timer);
+    const { begun } = underWay;
+    timer = setInterval(() => wait(Math.round((performance.now() - begun) / 1000)), PATIENCE);
+  }
+
+  function receive(message) {
+    if (message?.kind !== "answer" || message.request !== underWay?.number) return; // an earlier view's
+    const { setting, begun } = underWay;
+    underWay = null;
+    clearInterval(timer);
+    if (waiting) send(waiting);
+    else if (message.error) refuse(message.error);
+    if (!message.error) {
+      const took = performance.now() - begun;
+      const note = `Recomputed by the engine: ${message.episodes} episodes, ${Math.round(took)} ms.`;
+      answer(setting, new Map(Object.entries(message.readings)), new Map(), note);
+    }
+    waiting = null;
+  }
+
+  model.on("msg:custom", receive);
+  return {
+    ask(setting) {
+      if (underWay) waiting = setting;
+      else send(setting);
+    },
+    close() {
+      clearInterval(timer);
+      model.off("msg:custom", receive);
+    },
+  };
+}
+
+// Accuracy against task success: one mark a policy with its intervals, and the paper's own points.
+
+const HEIGHT = 300;
+const PARETO = { left: 36, right: WIDTH - 12, top: 26, bottom: HEIGHT - 42 };
+const LETTER = 6; // pixels, on average
+const LIFTS = [10, -10, 22, -22, 34, -34, 46, -46, 58, -58];
+const PLACES = LIFTS.flatMap((lift) => [1, -1].map((side) => [side, lift]));
+
+// Returns {root, update(view)}; a view holds `readings` and `others` (policy -> reading), `printed` (the
+// paper's points), `vocabulary`, `setting`.
+function paretoPlot() {
+  const { root, axes, data } = plot(HEIGHT, "Accuracy against success");
+  const layers = Object.fromEntries(["others", "printed", "points", "labels"].map((name) => [name, shape("g")]));
+  data.append(...Object.values(layers));
+
+  function update(view) {
+    const { x, y } = scales(view);
+    bottomAxis(axes, { x, values: tickValues(x), ...PARETO, title: "task success (share of episodes)" });
+    leftAxis(axes, { y, values: tickValues(y), ...PARETO, title: "accuracy A_H" });
+    drawOthers(layers.others, view, x, y);
+    drawPrinted(layers.printed, view, x, y);
+    drawPoints(layers.points, view, x, y);
+    drawLabels(layers.labels, view, x, y);
+  }
+
+  return { root, update };
+}
+
+// The whole range of a share, or a close-up of all that is drawn; its ends are multiples of a tenth.
+function scales({ readings, others, printed, setting }) {
+  const spans = (measure) => {
+    const all = [...readings.values(), ...others.values()].flatMap((reading) => reading[measure]);
+    return [...all, ...printed.map((point) => point[measure])].filter((value) => value !== null);
+  };
+  const [xs, ys] = [spans("success"), spans("accuracy")];
+  const range = (values) =>
+    setting.close
+      ? [Math.floor(Math.min(...values) * 10 + 1e-9) / 10, Math.ceil(Math.max(...values) * 10 - 1e-9) / 10]
+      : [0, 1];
+  return { x: scale(...range(xs), PARETO.left, PARETO.right), y: scale(...range(ys), PARETO.bottom, PARETO.top) };
+}
+
+function tickValues({ low, high }) {
+  return ticks(low, high, high - low > 0.55 ? 0.2 : high - low > 0.25 ? 0.1 : 0.05);
+}
+
+function drawOthers(layer, { others, vocabulary }, x, y) {
+  const names = [...others.keys()].filter((name) => others.get(name).success);
+  const marks = keyed(layer, names, (name) => {
+    const policy = vocabulary.policy(name);
+    return shape("g", { class: "ew-other" }, shape("title", {}, policy.title), mark(policy, 3.2));
+  });
+  names.forEach((name, i) => moveTo(marks[i], others.get(name), x, y));
+}
+
+// A cross in the policy's colour; where the paper prints no success, a stroke at the accuracy's height.
+function drawPrinted(layer, { printed, vocabulary }, x, y) {
+  const keys = printed.map((point) => `${point.world} ${point.policy}`);
+  const marks = keyed(layer, keys, (_, i) => {
+    const { policy, source, success } = printed[i];
+    const d = success === null ? "M-9 0H9" : "M-4.5-4.5L4.5 4.5M-4.5 4.5L4.5-4.5";
+    const title = `The paper's ${vocabulary.policy(policy).title} (${source})`;
+    const outline = [shape("title", {}, title), shape("path", { d })];
+    const name = shape("text", { x: success === null ? -13 : 8, y: 4 }, "paper");
+    change(name, { "text-anchor": success === null ? "end" : "start" });
+    return shape("g", { class: "ew-ink ew-printed", ...ink(vocabulary.policy(policy)) }, ...outline, name);
+  });
+  printed.forEach(({ success, accuracy }, i) => {
+    const atX = success === null ? PARETO.right - 10 : x(success);
+    change(marks[i], { transform: `translate(${px(atX)} ${px(y(accuracy))})` });
+  });
+}
+
+function drawPoints(layer, { readings, vocabulary }, x, y) {
+  const names = [...readings.keys()];
+  const points = keyed(layer, names, (name) => {
+    const policy = vocabulary.policy(name);
+    const lines = [shape("line", { class: "ew-interval" }), shape("line", { class: "ew-interval" })];
+    return shape("g", { class: "ew-ink", ...ink(policy) }, ...lines, shape("g", {}, mark(policy)));
+  });
+  names.forEach((name, i) => {
+    const { success, accuracy } = readings.get(name);
+    const [across, upright, place] = points[i].children;
+    const [atX, atY] = [px(x(success[0])), px(y(accuracy[0]))];
+    const [left, right] = ends(success);
+    const [low, high] = ends(accuracy);
+    change(across, { x1: px(x(left)), x2: px(x(right)), y1: atY, y2: atY });
+    change(upright, { x1: atX, x2: atX, y1: px(y(low)), y2: px(y(high)) });
+    change(place, { transform: `translate(${atX} ${atY})` });
+  });
+}
+
+// Each name takes the first free place near its mark: beside it, then higher and lower, with a line back.
+function drawLabels(layer, { readings, vocabulary }, x, y) {
+  const names = [...readings.keys()];
+  const labels = keyed(layer, names, (name) => {
+    const policy = vocabulary.policy(name);
+    const attributes = { class: "ew-ink ew-label", ...ink(policy) };
+    return shape("g", attributes, shape("line", { class: "ew-leader" }), shape("text", {}, policy.short));
+  });
+  const marks = names.map((name) => [x(readings.get(name).success[0]), y(readings.get(name).accuracy[0])]);
+  const taken = marks.map(([atX, atY]) => ({ left: atX - 6, right: atX + 6, top: atY - 6, bottom: atY + 6 }));
+  names.forEach((name, i) => {
+    const [atX, atY] = marks[i];
+    const width = LETTER * vocabulary.policy(name).short.length;
+    const all = PLACES.map(([side, lift]) => labelBox(atX, atY, width, side, lift));
+    const box = all.find((one) => isInside(one) && !taken.some((other) => overlap(one, other))) ?? all[0];
+    taken.push(box);
+    const [line, text] = labels[i].children;
+    const [from, toward] = box.side > 0 ? [box.left, "start"] : [box.right, "end"];
+    change(text, { x: px(from), y: px(box.bottom - 3), "text-anchor": toward });
+    const middle = (box.top + box.bottom) / 2;
+    change(line, { x1: px(atX + box.side * 4), y1: px(atY), x2: px(from - box.side * 2), y2: px(middle) });
+  });
+}
+
+function labelBox(atX, atY, width, side, lift) {
+  const near = atX + side * 11;
+  const [left, right] = side > 0 ? [near, near + width] : [near - width, near];
+  return { side, left, right, top: atY - lift - 6, bottom: atY - lift + 6 };
+}
+
+const isInside = (box) =>
+  box.left >= PARETO.left && box.right <= WIDTH && box.top >= PARETO.top - 8 && box.bottom <= PARETO.bottom;
+
+const overlap = (one, other) =>
+  one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
+
+function moveTo(node, reading, x, y) {
+  change(node, { transform: `translate(${px(x(reading.success[0]))} ${px(y(reading.accuracy[0]))})` });
+}
+
+// Belief accuracy A_t over the horizon: one line a policy, named at its end, and the line of belief collapse.
+
+const CURVES = { left: 36, right: WIDTH - 104, top: 26, bottom: HEIGHT - 42 };
+const LABEL_GAP = 12.5;
+
+// Returns {root, update(view)}, as `paretoPlot`.
+function curvePlot() {
+  const { root, axes, data } = plot(HEIGHT, "Accuracy over time");
+  const rule = shape("line", { class: "ew-rule" });
+  const ruleName = shape("text", { class: "ew-rule-name" });
+  const lines = shape("g");
+  data.append(shape("g", {}, rule, ruleName), lines);
+
+  function update({ readings, vocabulary, horizon }) {
+    const x = scale(0, horizon, CURVES.left, CURVES.right);
+    const y = scale(0, 1, CURVES.bottom, CURVES.top);
+    bottomAxis(axes, { x, values: ticks(0, horizon, stepFor(horizon)), ...CURVES, title: "step t" });
+    leftAxis(axes, { y, values: ticks(0, 1, 0.2), ...CURVES, title: "mean accuracy A_t of episodes still running" });
+    change(rule, { x1: CURVES.left, x2: CURVES.right, y1: px(y(vocabulary.collapse)), y2: px(y(vocabulary.collapse)) });
+    say(ruleName, `collapse below ${vocabulary.collapse}`);
+    change(ruleName, { x: CURVES.left + 5, y: px(y(vocabulary.collapse)) + 13 });
+
+    const names = [...readings.keys()];
+    const drawn = keyed(lines, names, (name) => curve(vocabulary.policy(name)));
+    const ends = names.map((name) => lastPoint(readings.get(name).curve));
+    const heights = apart(ends.map(({ value }) => y(value)), LABEL_GAP, CURVES.top, CURVES.bottom);
+    names.forEach((name, i) => {
+      const [path, leader, place, text] = drawn[i].children;
+      const [endX, endY] = [x(ends[i].step), y(ends[i].value)];
+      change(path, { d: pathOf(readings.get(name).curve, x, y) });
+      change(leader, { x1: px(endX), y1: px(endY), x2: CURVES.right + 13, y2: px(heights[i]) });
+      change(place, { transform: `translate(${px(endX)} ${px(endY)})` });
+      change(text, { x: CURVES.right + 15, y: px(heights[i] + 4) });
+    });
+  }
+
+  return { root, update };
+}
+
+function curve(policy) {
+  const line = shape("path", { class: policy.filled ? "ew-line" : "ew-line ew-dashed" });
+  const leader = shape("line", { class: "ew-leader" });
+  const name = shape("text", { class: "ew-label" }, policy.short);
+  return shape("g", { class: "ew-ink", ...ink(policy) }, line, leader, shape("g", {}, mark(policy, 4)), name);
+}
+
+// Where no episode is left (the protocol stops at success), there is no mean, and the line ends.
+function lastPoint(curve) {
+  const step = curve.findLastIndex((value) => value !== null);
+  return { step, value: curve[step] };
+}
+
+function pathOf(curve, x, y) {
+  let pen = "M";
+  let d = "";
+  curve.forEach((value, step) => {
+    if (value === null) pen = "M";
+    else {
+      d += `${pen}${px(x(step))} ${px(y(value))}`;
+      pen = "L";
+    }
+  });
+  return d;
+}
+
+function stepFor(horizon) {
+  return [1, 2, 5, 10, 20, 50, 100].find((step) => horizon / step <= 6.5) ?? horizon;
+}
+
+// Two plots with one row a policy: when its probes fire, and how many of them were useful.
+
+const ROWS = { left: 96, right: WIDTH - 12, top: 26, bottom: HEIGHT - 42 };
+const TALLEST_ROW = 58;
+
+function rowsOf(names) {
+  const height = Math.min(TALLEST_ROW, (ROWS.bottom - ROWS.top) / names.length);
+  return { height, top: (i) => ROWS.bottom - (names.length - i) * height };
+}
+
+// When the probes fire: bars, as high as the share of episodes that probe at a step. Returns {root, update}.
+function firesPlot() {
+  const { root, axes, data } = plot(HEIGHT, "When the probes fire");
+
+  function update({ readings, vocabulary, horizon }) {
+    const x = scale(0, horizon, ROWS.left, ROWS.right);
+    bottomAxis(axes, { x, values: ticks(0, horizon, stepFor(horizon)), ...ROWS, title: "step t" });
+    leftTitle(axes, "episodes that probe at step t (a full row: all)");
+    const names = [...readings.keys()];
+    const rows = rowsOf(names);
+    const drawn = keyed(data, names, (name) => {
+      const policy = vocabulary.policy(name);
+      const base = shape("line", { class: "ew-base" });
+      const bars = shape("path", { class: "ew-bars" });
+      return shape("g", { class: "ew-ink", ...ink(policy) }, base, bars, label(policy));
+    });
+    names.forEach((name, i) => {
+      const { fires, n } = readings.get(name);
+      const bottom = rows.top(i) + rows.height - 2;
+      const [base, bars, text] = drawn[i].children;
+      change(base, { x1: ROWS.left, x2: ROWS.right, y1: px(bottom), y2: px(bottom) });
+      change(bars, { d: barsOf(fires, n, x, bottom, rows.height - 5) });
+      change(text, { x: ROWS.left - 8, y: px(bottom - rows.height / 2 + 5) });
+    });
+  }
+
+  return { root, update };
+}
+
+function barsOf(fires, n, x, bottom, height) {
+  const width = px(Math.max(x(1) - x(0) - 1, 0.6));
+  const bar = (count, step) =>
+    count ? `M${px(x(step) + 0.5)} ${px(bottom)}v${px((-count / n) * height)}h${width}V${px(bottom)}Z` : "";
+  return fires.map(bar).join("");
+}
+
+// Useful probes: the rate with its interval, and the share of probes of a field probed before. As above.
+function ratesPlot() {
+  const { root, axes, data } = plot(HEIGHT, "Useful and repeated probes");
+
+  function update({ readings, vocabulary }) {
+    const x = scale(0, 1, ROWS.left, ROWS.right);
+    bottomAxis(axes, { x, values: ticks(0, 1, 0.25), ...ROWS, title: "share of probes" });
+    leftTitle(axes, "useful (mark, 95% interval) and repeated (upright line)");
+    const names = [...readings.keys()];
+    const rows = rowsOf(names);
+    const drawn = keyed(data, names, (name) => {
+      const policy = vocabulary.policy(name);
+      const parts = [shape("line", { class: "ew-repeated" }), shape("line", { class: "ew-interval" })];
+      const none = shape("text", { class: "ew-none", x: ROWS.left + 6 }, "fires no probe");
+      return shape("g", { class: "ew-ink", ...ink(policy) }, ...parts, shape("g", {}, mark(policy)), label(policy), none);
+    });
+    names.forEach((name, i) => {
+      const { useful, useful_rate: rate, repeated } = readings.get(name);
+      const middle = px(rows.top(i) + rows.height / 2);
+      const [again, across, place, text, none] = drawn[i].children;
+      const shown = { display: rate ? null : "none" };
+      change(text, { x: ROWS.left - 8, y: middle + 4 });
+      change(none, { y: middle + 4, display: rate ? "none" : null });
+      [again, across, place].forEach((part) => change(part, shown));
+      if (!rate) return;
+      const at = px(x(repeated / useful[1]));
+      const half = Math.min(9, rows.height / 2 - 1);
+      change(again, { x1: at, x2: at, y1: middle - half, y2: middle + half });
+      const [low, high] = ends(rate);
+      change(across, { x1: px(x(low)), x2: px(x(high)), y1: middle, y2: middle });
+      change(place, { transform: `translate(${px(x(rate[0]))} ${middle})` });
+    });
+  }
+
+  return { root, update };
+}
+
+function label(policy) {
+  return shape("text", { class: "ew-label", "text-anchor": "end" }, policy.short);
+}
+
+// What the reader sets: native controls with labels, so that keyboard and screen reader work as they know.
+
+// Returns {root, update(setting)}; `onChange` is told what the reader changed, as part of a setting.
+function controls(vocabulary, live, onChange) {
+  const parts = [
+    choice("World", "world", vocabulary.worlds, onChange),
+    choice("Protocol", "protocol", vocabulary.protocols, onChange),
+    sliders(vocabulary, live, onChange),
+    policyBoxes(vocabulary, onChange),
+    live ? engineFields(vocabulary, onChange) : pageNote(vocabulary),
+  ];
+  const root = element("form", { class: "ew-controls", "aria-label": "Setting" }, ...parts.map((part) => part.root));
+  root.addEventListener("submit", (event) => event.preventDefault());
+  return { root, update: (setting) => parts.forEach((part) => part.update(setting)) };
+}
+
+// One of a few: radio buttons in a row, with a line on the one chosen.
+function choice(legend, name, options, onChange) {
+  const group = freshId(`ew-${name}`);
+  const inputs = options.map((option) => {
+    const attributes = { type: "radio", name: group, value: option.name, id: freshId(group), ...KEEPS_KEYS };
+    return element("input", attributes);
+  });
+  const buttons = options.map((option, i) => {
+    inputs[i].addEventListener("change", () => onChange({ [name]: option.name }));
+    const label = element("label", { for: inputs[i].id }, option.title ?? option.name);
+    return element("span", { class: "ew-option" }, inputs[i], label);
+  });
+  const line = element("p", { class: "ew-hint" });
+  const row = element("div", { class: "ew-options" }, ...buttons);
+  const root = element("fieldset", { class: "ew-choice" }, element("legend", {}, legend), row, line);
+  function update(setting) {
+    options.forEach((option, i) => {
+      inputs[i].checked = option.name === setting[name];
+    });
+    say(line, options.find((option) => option.name === setting[name])?.line ?? "");
+    line.hidden = !line.textContent;
+  }
+  return { root, update };
+}
+
+// What a page without an engine holds, and how to get the rest.
+function pageNote({ regime, regimes, seeds, profile, command }) {
+  const { title } = regimes.find(({ name }) => name === regime);
+  const held = `This page holds regime ${regime}, ${title}, with seeds ${seeds} and the agent profile ${profile.name}. Others: `;
+  const root = element("p", { class: "ew-hint" }, held, element("code", {}, command), ", or this notebook in JupyterLab.");
+  return { root, update() {} };
+}
+
+// A range input with its label, its value in words, and a hint below.
+function slider(labelText, onInput) {
+  const id = freshId("ew-slider");
+  const input = element("input", { type: "range", id, "aria-describedby": `${id}-hint`, ...KEEPS_KEYS });
+  const value = element("output", { for: id });
+  const hint = element("p", { class: "ew-hint", id: `${id}-hint` });
+  const head = element("div", { class: "ew-slider-head" }, element("label", { for: id }, labelText), value);
+  input.addEventListener("input", () => onInput(Number(input.value)));
+  return { root: element("div", { class: "ew-slider" }, head, input, hint), input, value, hint };
+}
+
+function sliders(vocabulary, live, onChange) {
+  const both = [budgetSlider(vocabulary, onChange), thresholdSlider(vocabulary, live, onChange)];
+  const root = element("div", { class: "ew-sliders" }, ...both.map((one) => one.root));
+  return { root, update: (setting) => both.forEach((one) => one.update(setting)) };
+}
+
+function budgetSlider(vocabulary, onChange) {
+  const { root, input, value, hint } = slider("Probe budget B", (budget) => onChange({ budget }));
+  function update({ budget, horizon = vocabulary.horizon, regime = vocabulary.regime }) {
+    const usual = vocabulary.regimes.find(({ name }) => name === regime).budget;
+    change(input, { min: 0, max: vocabulary.budgets?.at(-1) ?? horizon, step: 1 });
+    change(input, { "aria-valuetext": `${budget} of ${horizon} steps` });
+    input.value = budget;
+    say(value, `${budget} of ${horizon} steps`);
+    say(hint, `The paper's budget for ${regime} is ${usual}.`);
+  }
+  return { root, update };
+}
+
+function thresholdSlider(vocabulary, live, onChange) {
+  const { root, input, value, hint } = slider("Base threshold ρ*", (threshold) => onChange({ threshold }));
+  const { thresholds } = vocabulary;
+  change(input, { min: thresholds[0], max: thresholds.at(-1), step: thresholds[1] - thresholds[0] });
+  const exact = element("input", { type: "number", step: "any", "aria-label": "Base threshold, any value", ...KEEPS_KEYS });
+  onCommit(exact, (text) => onChange({ threshold: text === "" ? null : Number(text) }));
+  if (live) value.replaceWith(exact);
+  function update({ threshold, policies }) {
+    if (threshold === null) return; // an empty field, which the engine refuses in words
+    const text = live ? String(threshold) : threshold.toFixed(2);
+    change(input, { "aria-valuetext": text });
+    input.value = threshold;
+    if (document.activeElement !== exact) exact.value = threshold;
+    say(value, text);
+    const readers = policies.map(vocabulary.policy).filter((policy) => policy.threshold);
+    const names = readers.length ? `Used by ${listed(readers.map(({ short }) => short))}.` : "Used by none of these.";
+    say(hint, `${names} The paper's is ${vocabulary.threshold}.`);
+  }
+  return { root, update };
+}
+
+// One box a policy, with the mark that it has in every plot.
+function policyBoxes(vocabulary, onChange) {
+  const boxes = vocabulary.policies.map((policy) => {
+    const input = element("input", { type: "checkbox", id: freshId("ew-policy"), value: policy.name, ...KEEPS_KEYS });
+    input.addEventListener("change", () => {
+      const policies = boxes.filter((box) => box.input.checked).map((box) => box.input.value);
+      if (policies.length) onChange({ policies });
+      else input.checked = true; // something must be compared
+    });
+    const label = element("label", { for: input.id }, swatch(policy), policy.title);
+    return { input, root: element("span", { class: "ew-box" }, input, label) };
+  });
+  const legend = element("legend", {}, "Policies to compare");
+  const row = element("div", { class: "ew-boxes" }, ...boxes.map(({ root }) => root));
+  const root = element("fieldset", { class: "ew-choice" }, legend, row);
+  const update = ({ policies }) => boxes.forEach(({ input }) => (input.checked = policies.includes(input.value)));
+  return { root, update };
+}
+
+// What only an engine can change: regime, horizon, seeds, profile.
+function engineFields(vocabulary, onChange) {
+  const regime = select("Regime", vocabulary.regimes, ({ name, title }) => `${name}, ${title}`, (name) => {
+    const { horizon, budget } = vocabulary.regimes.find((one) => one.name === name);
+    onChange({ regime: name, horizon, budget });
+  });
+  const profile = select("Agent profile", vocabulary.profiles, ({ name }) => name, (name) => onChange({ profile: name }));
+  const horizon = field("Horizon H", { type: "number", min: 1, step: 1 }, (text) => onChange({ horizon: Number(text) }));
+  const seeds = field("Seeds", { type: "text", spellcheck: "false" }, (text) => onChange({ seeds: text }));
+  const fields = [
+    [regime, "regime"],
+    [horizon, "horizon"],
+    [seeds, "seeds"],
+    [profile, "profile"],
+  ];
+  const root = element("div", { class: "ew-fields" }, ...fields.map(([part]) => part.root));
+  function update(setting) {
+    for (const [{ input }, name] of fields) {
+      if (document.activeElement !== input && input.value !== String(setting[name])) input.value = setting[name];
+    }
+  }
+  return { root, update };
+}
+
+function select(labelText, options, told, onPick) {
+  const id = freshId("ew-select");
+  const all = options.map((option) => element("option", { value: option.name }, told(option)));
+  const input = element("select", { id, ...KEEPS_KEYS }, ...all);
+  input.addEventListener("change", () => onPick(input.value));
+  return { input, root: element("div", { class: "ew-field" }, element("label", { for: id }, labelText), input) };
+}
+
+// Tell of a text when the reader leaves it or presses Enter, which JupyterLab would take for itself.
+function onCommit(input, onSet) {
+  input.addEventListener("change", () => onSet(input.value));
+  input.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    event.stopPropagation();
+    onSet(input.value);
+  });
+}
+
+function field(labelText, attributes, onSet) {
+  const id = freshId("ew-field");
+  const input = element("input", { id, ...attributes, ...KEEPS_KEYS });
+  onCommit(input, onSet);
+  return { input, root: element("div", { class: "ew-field" }, element("label", { for: id }, labelText), input) };
+}
+
+// The numbers that the plots show: a table, and one sentence that a screen reader says when they settle.
+
+const SETTLED = 400; // milliseconds without a change, so that a drag is not read aloud tick by tick
+const HEAD = ["Policy", "Accuracy A_H", "Task success", "Useful probes", "Repeated", "Probes an episode"];
+
+const digits = (value) => value.toFixed(3);
+const interval = ([, low, high]) => (low === null ? "" : `[${digits(low)}, ${digits(high)}]`);
+
+// Returns {root, update(view), close()}. Roles are spelled out, since a phone shows the table as blocks.
+function readout() {
+  const caption = element("caption");
+  const heads = HEAD.map(() => element("th", { scope: "col", role: "columnheader" }));
+  heads.forEach((head, i) => sayWithSubscripts(head, HEAD[i]));
+  const body = element("tbody", { role: "rowgroup" });
+  const top = element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, ...heads));
+  const table = element("table", { role: "table" }, caption, top, body);
+  const sentence = element("p", { class: "ew-sentence", "aria-live": "polite" });
+  let timer = 0;
+
+  function update(view) {
+    const { readings, vocabulary } = view;
+    const names = [...readings.keys()];
+    const { n } = readings.values().next().value;
+    say(caption, `${where(view)}; ${n} episodes of each policy, the same seeds. In brackets: 95% intervals.`);
+    const rows = keyed(body, names, (name) => row(vocabulary.policy(name)));
+    names.forEach((name, i) => fill(rows[i], readings.get(name)));
+    clearTimeout(timer);
+    timer = setTimeout(() => say(sentence, tell(view)), sentence.textContent ? SETTLED : 0);
+  }
+
+  return { root: element("div", { class: "ew-readout" }, sentence, table), update, close: () => clearTimeout(timer) };
+}
+
+function row(policy) {
+  const name = element("th", { scope: "row", role: "rowheader" }, swatch(policy), element("span", {}, policy.title));
+  const cell = () => element("td", { role: "cell" }, element("span"), " ", element("small"));
+  return element("tr", { role: "row" }, name, ...HEAD.slice(1).map(cell));
+}
+
+function fill(line, reading) {
+  const { n, accuracy, success, useful, useful_rate: rate, repeated } = reading;
+  const fired = useful[1];
+  const told = [
+    [digits(accuracy[0]), interval(accuracy)],
+    [digits(success[0]), interval(success)],
+    rate ? [digits(rate[0]), interval(rate)] : ["–", "no probe"],
+    fired ? [digits(repeated / fired), `${repeated} of ${fired}`] : ["–", "no probe"],
+    [(fired / n).toFixed(2), ""],
+  ];
+  told.forEach(([value, note], i) => {
+    const [main, , small] = line.children[i + 1].childNodes;
+    say(main, value);
+    say(small, note);
+  });
+}
+
+function where({ setting, vocabulary }) {
+  const { world, protocol, budget, threshold } = setting;
+  return `${vocabulary.world(world).title}, ${protocol}, B = ${budget}, ρ* = ${threshold}`;
+}
+
+function tell(view) {
+  const best = (measure) => {
+    const all = [...view.readings];
+    const most = Math.max(...all.map(([, reading]) => reading[measure][0]));
+    const names = all.filter(([, reading]) => reading[measure][0] === most).map(([name]) => name);
+    return `${listed(names.map((name) => view.vocabulary.policy(name).title))} (${digits(most)})`;
+  };
+  const { budget, threshold } = view.setting;
+  const leads = `most accurate is ${best("accuracy")}, most tasks are completed by ${best("success")}`;
+  return `At budget ${budget} and threshold ${threshold}, ${leads}.`;
+}
+
+// Two small controls: how much of the range the first plot shows, and a link to what is set.
+
+// Returns {root, update(setting)}.
+function closeUp(onChange) {
+  const id = freshId("ew-close");
+  const input = element("input", { type: "checkbox", id, ...KEEPS_KEYS });
+  input.addEventListener("change", () => onChange({ close: input.checked }));
+  const root = element("span", { class: "ew-box" }, input, element("label", { for: id }, "Close-up of the first plot"));
+  return { root, update: ({ close }) => (input.checked = close) };
+}
+
+// A button that copies a link to the present setting, or shows it where the browser does not let it.
+function copyLink(fragment) {
+  const button = element("button", { type: "button", class: "ew-button" }, "Copy link to this setting");
+  const said = element("span", { role: "status" });
+  const shown = element("input", { type: "text", readonly: "", hidden: "", "aria-label": "Link to this setting" });
+  button.addEventListener("click", async () => {
+    const link = new URL(fragment(), location.href).href;
+    try {
+      await navigator.clipboard.writeText(link);
+      say(said, "Copied.");
+    } catch {
+      shown.hidden = false;
+      shown.value = link;
+      shown.select();
+      say(said, "Copy it from here:");
+    }
+  });
+  return element("span", { class: "ew-link" }, button, " ", said, shown);
+}
+
+function render({ model, el }) {
   const { start, vocabulary: given, grid } = model.get("state");
   const live = model.get("live");
   const vocabulary = openVocabulary(given);
   const plots = [paretoPlot(), curvePlot(), firesPlot(), ratesPlot()];
   const table = readout();
   const message = element("p", { class: "ew-message", role: "alert" });
-  const note = element("p", { class: "ew-note" });
+  const note = element("p", { class: "ew-note" }, live ? "Asking the engine for the first setting." : "");
   let setting = (!live && readFragment(location.hash, start, vocabulary)) || start;
   let timer = 0;
 
@@ -35,9 +834,9 @@ async function render({ model, el }) {
   }
 
   const refuse = (error) => say(message, error);
-  const wait = () => say(note, "Waiting for the kernel, which is busy with something else.");
+  const wait = (seconds) => say(note, `The engine is at work, or busy with another cell: ${seconds} s.`);
   const hooks = { answer, refuse, wait };
-  const source = live ? openLive(model, hooks) : await openStatic(grid, hooks);
+  const source = live ? openLive(model, hooks) : openStatic(grid, hooks);
 
   function set(changes) {
     setting = { ...setting, ...changes };
@@ -66,14 +865,14 @@ async function render({ model, el }) {
     const linked = readFragment(location.hash, start, vocabulary);
     if (!linked) return;
     set(linked);
-    root.scrollIntoView({ block: "start" });
+    reveal(root);
   }
 
   set({});
   clearTimeout(timer); // the address changes when the reader changes something
   if (!live) {
     addEventListener("hashchange", follow);
-    if (readFragment(location.hash, start, vocabulary)) root.scrollIntoView({ block: "start" });
+    if (readFragment(location.hash, start, vocabulary)) reveal(root);
   }
   return () => {
     removeEventListener("hashchange", follow);

@@ -1,29 +1,70 @@
 """The host of every widget: one front end, shown by JupyterLab with a kernel and by a page without one.
 
-In JupyterLab a widget is an anywidget. In the book its cell's output is HTML: the state as JSON, which
-`book/assets/static-widgets.js` hands to the same front end, and a text for readers without JavaScript. The
-front end itself is put into the page by `book/_ext/static_widgets.py`, once for all widgets of the page.
+In JupyterLab a widget is an anywidget. In the book its cell's output is HTML: the state as deflated JSON,
+which `book/assets/static-widgets.js` hands to the same front end, and a text for readers without JavaScript.
+The front end itself is put into the page by `book/_ext/static_widgets.py`, once for all widgets of the page.
 
-A front end (`modules`) asks its model for `get("state")` and `get("live")`; one that is live also sends
+A front end is one ES module in anywidget's form (`export default { render({ model, el }) }`): `NAME.js` below
+the tools of `shared.js`. It asks its model for `get("state")` and `get("live")`; one that is live also sends
 messages to Python (`model.send`) and listens to its answers (`model.on("msg:custom", ...)`).
 """
 
 from __future__ import annotations
 
+import base64
 import html
+import json
+import os
+import zlib
+from pathlib import Path
 from typing import Any, ClassVar
 
 import anywidget
 import traitlets
 
-from envprobe_core.widgets.modules import embedded_json, module_text, style_text
+from envprobe_core.reproduce.sections import ROOT
+
+FOLDER = Path(__file__).resolve().parent
+STYLES = ROOT / "book" / "assets"
+MODULES = ("explorer", "player")
+
+
+def module_text(name: str) -> str:
+    """Return the source of a front end, one of `MODULES`, as a single ES module."""
+    return "\n".join((FOLDER / f"{file}.js").read_text(encoding="utf-8") for file in ("shared", name))
+
+
+def style_sheets(name: str) -> list[str]:
+    """Return the style sheets of one front end, below `STYLES`: the common one, and its own if it has one."""
+    return [file for file in ("widgets.css", f"{name}.css") if (STYLES / file).is_file()]
+
+
+def style_text(name: str) -> str:
+    """Return the styles of one front end as one text."""
+    return "\n".join((STYLES / file).read_text(encoding="utf-8") for file in style_sheets(name))
+
+
+def packed(value: Any) -> str:
+    """Return a value as deflated JSON in base64, which may stand anywhere in a page.
+
+    Raises:
+        ValueError: if a number in it is not finite, which JSON cannot say.
+    """
+    # keys keep their order: a front end may follow it
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def in_jupyterlab() -> bool:
+    """Say whether a Jupyter server started this kernel, where widgets are live, and no page is made of it."""
+    return "JPY_SESSION_NAME" in os.environ
 
 
 class Widget(anywidget.AnyWidget):
     """A front end with its state; a subclass names its front end in `module`.
 
     Attributes:
-        module: the front end, one of `modules.MODULES`.
+        module: the front end, one of `MODULES`.
         state: what the front end shows, as JSON can hold it; synchronised.
         live: whether Python answers messages; False in every static page; synchronised.
         identity: an id that no other widget of the page has; the same in every build.
@@ -55,10 +96,9 @@ class Widget(anywidget.AnyWidget):
         paragraphs = "".join(f"<p>{html.escape(line)}</p>" for line in self.fallback.splitlines())
         if self.page_state is None:
             return paragraphs
-        state = embedded_json({"state": self.page_state, "live": False})
         return (
             f'<div class="static-widget" id="{html.escape(self.identity)}" data-module="{self.module}">'
-            f'<script type="application/json">{state}</script>'
+            f'<script type="application/octet-stream">{packed(self.page_state)}</script>'
             f'<div class="static-widget-fallback">{paragraphs}</div></div>'
         )
 

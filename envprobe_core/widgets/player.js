@@ -1,8 +1,712 @@
 // The episode player: two policies on one seed, stepping together through recorded episodes.
-import { KEEPS_KEYS, change, element, freshId, say, shape } from "./dom.js";
-import { lastTime, openPair } from "./player-data.js";
-import { makeForm } from "./player-live.js";
-import { makeRun } from "./player-run.js";
+
+const TERMS = ["c", "s", "u", "d"];
+
+// Says whether a belief is right, wrong or unknown. -1 is the engine's "unknown".
+function standing(run, t, field) {
+  const held = run.belief[t][field];
+  if (held === run.gold[t][field]) return "right";
+  return held === -1 ? "unknown" : "wrong";
+}
+
+// Says what a field's value means; the first word of each list stands for the unknown.
+function wordFor(scene, field, value) {
+  return scene.words[scene.word_of[field]][value + 1];
+}
+
+// Adds a field's terms up as the policy does, ((c + s) + u) + d over the terms it keeps.
+function rho(run, t, field) {
+  return run.terms.map((term) => run[term][t][field]).reduce((sum, term) => sum + term);
+}
+
+// The time of a run that belongs to a time of the pair: an episode that has ended stays as it ended.
+function timeOf(run, t) {
+  return Math.min(t, run.steps);
+}
+
+function lastTime(pair) {
+  return Math.max(...pair.runs.map((run) => run.steps));
+}
+
+// The signs of the player's drawings. What is drawn is the truth; a mark says how the belief stands to it,
+// always by its shape as well as by its colour.
+
+// A cross for a wrong belief, a question mark for an unknown one; nothing for a right one.
+function badge(state, x, y) {
+  if (state === "right") return [];
+  const disc = shape("circle", { cx: x, cy: y, r: 5.2, class: `player-badge-${state}` });
+  if (state === "unknown") {
+    return [disc, shape("text", { x, y: y + 3.1, class: "player-badge-sign" }, "?")];
+  }
+  const cross = `M${x - 2.1} ${y - 2.1}L${x + 2.1} ${y + 2.1}M${x - 2.1} ${y + 2.1}L${x + 2.1} ${y - 2.1}`;
+  return [disc, shape("path", { d: cross, class: "player-badge-cross" })];
+}
+
+// A flash beside what the world has changed by itself since the step before.
+function flash(x, y) {
+  return shape("path", {
+    d: `M${x + 1.5} ${y - 6}L${x - 3} ${y + 0.8}H${x}L${x - 1.5} ${y + 6}L${x + 3} ${y - 0.8}H${x}Z`,
+    class: "player-flash",
+  });
+}
+
+// A lens around what the policy asks about.
+function lens(x, y, r) {
+  const reach = r * Math.SQRT1_2;
+  return [
+    shape("circle", { cx: x, cy: y, r, class: "player-lens" }),
+    shape("path", { d: `M${x + reach} ${y + reach}l5.5 5.5`, class: "player-lens-handle" }),
+  ];
+}
+
+// A padlock: shut where locked, its shackle up where open.
+function padlock(x, y, locked) {
+  const shackle = locked ? `M${x - 3} ${y}v-3a3 3 0 0 1 6 0v3` : `M${x - 3} ${y}v-4.5a3 3 0 0 1 6 0`;
+  return [
+    shape("path", { d: shackle, class: "player-shackle" }),
+    shape("rect", {
+      x: x - 4.6, y, width: 9.2, height: 7, rx: 1.4,
+      class: locked ? "player-lock" : "player-lock player-lock-open",
+    }),
+  ];
+}
+
+const TOKEN = { width: 27, height: 15 };
+
+// A thing with its name; a ghost where it is only believed to be.
+function token(thing, x, y, kind) {
+  const { width, height } = TOKEN;
+  const role = thing.goal ? "goal" : thing.key ? "key" : "box";
+  return [
+    shape("rect", {
+      x: x - width / 2, y: y - height / 2, width, height, rx: 4,
+      class: `player-token player-${role} player-${kind}`,
+    }),
+    shape("text", { x, y: y + 3.6, class: `player-token-name player-${role} player-${kind}` }, thing.label),
+  ];
+}
+
+// The agent itself: a head and shoulders; dashed where it only believes to be.
+function person(x, y, kind) {
+  const body = `M${x - 6.5} ${y + 7}a6.5 7 0 0 1 13 0z`;
+  return [
+    shape("path", { d: body, class: `player-person player-${kind}` }),
+    shape("circle", { cx: x, cy: y - 4.4, r: 3.6, class: `player-person player-${kind}` }),
+  ];
+}
+
+// A hand's width of tokens: what is held, and what is only believed to be.
+function tray(things, y, width) {
+  const parts = [shape("text", { x: 6, y: y + 3.6, class: "player-note" }, "in hand:")];
+  let x = 70;
+  for (const { thing, kind, state, asked, moved } of things) {
+    parts.push(...token(thing, x, y, kind), ...badge(state, x + 12, y - 7));
+    if (asked) parts.push(...lens(x, y, 16));
+    if (moved) parts.push(flash(x - 16, y));
+    x = Math.min(x + 42, width - 18);
+  }
+  if (!things.length) parts.push(shape("text", { x: 57, y: y + 3.6, class: "player-note" }, "nothing"));
+  return parts;
+}
+
+// ToolDAGWorld drawn: one line a tool, arcs from each prerequisite, and its three fields as lights.
+
+const TOOL_LINE = 27, TOOL_HEAD = 24, TOOL_COLUMN = 104, TOOL_LIGHTS = [172, 236, 300];
+
+function drawTools(scene, moment) {
+  const height = TOOL_HEAD + TOOL_LINE * scene.tools.length + 4;
+  const y = (tool) => TOOL_HEAD + TOOL_LINE * (tool + 0.5);
+  const parts = scene.heads.map((head, place) =>
+    shape("text", { x: TOOL_LIGHTS[place], y: 13, class: "player-head" }, head));
+  if (moment.aim) {
+    parts.push(shape("rect", {
+      x: 1, y: y(moment.aim[1]) - TOOL_LINE / 2 + 1, width: 338, height: TOOL_LINE - 2, rx: 5,
+      class: moment.probed < 0 ? "player-aim" : "player-aim player-put-off",
+    }));
+  }
+  scene.tools.forEach((tool, number) => {
+    for (const before of tool.needs) parts.push(arc(y(before), y(number)));
+  });
+  scene.tools.forEach((tool, number) => parts.push(...toolLine(scene, moment, tool, number, y(number))));
+  return { height, parts };
+}
+
+// An arc on the left, from a prerequisite down to the tool that needs it.
+function arc(from, to) {
+  const bow = Math.min(84, 14 + 0.32 * (to - from));
+  const x = TOOL_COLUMN - 10;
+  return shape("path", {
+    d: `M${x} ${from + 3}C${x - bow} ${from + 6} ${x - bow} ${to - 6} ${x - 1} ${to - 3}`,
+    class: "player-arc",
+  });
+}
+
+function toolLine(scene, moment, tool, number, y) {
+  const { run, t } = moment;
+  const target = number === scene.target;
+  const parts = [
+    shape("circle", {
+      cx: TOOL_COLUMN, cy: y, r: 10,
+      class: `player-node${target ? " player-target" : ""}${tool.needed ? "" : " player-idle"}`,
+    }),
+    shape("text", { x: TOOL_COLUMN, y: y + 3.8, class: "player-number" }, String(number)),
+  ];
+  if (target) parts.push(shape("circle", { cx: TOOL_COLUMN, cy: y, r: 12.6, class: "player-target" }));
+  if (moment.aim?.[1] === number) {
+    parts.push(shape("path", { d: `M${TOOL_COLUMN + 16} ${y - 5}l9 5l-9 5z`, class: "player-arrow" }));
+  }
+  tool.parts.forEach((field, place) => {
+    const x = TOOL_LIGHTS[place];
+    const on = run.gold[t][field] === 1;
+    parts.push(
+      shape("circle", { cx: x, cy: y, r: 7, class: on ? "player-light player-on" : "player-light" }),
+      ...(on ? [shape("path", { d: `M${x - 3.2} ${y}l2.4 2.6l4.2 -5`, class: "player-tick" })] : []),
+      ...badge(standing(run, t, field), x + 12.5, y - 3),
+    );
+    if (moment.moved.includes(field)) parts.push(flash(x - 14, y));
+    if (moment.probed === field) parts.push(...lens(x, y, 11));
+  });
+  return parts;
+}
+
+// ObjectStateWorld drawn: rooms in a row with their doors, what lies in them, and the agent.
+
+const ROW_WIDTH = 340, ROW_MARGIN = 4, ROW_ROOMS = 10, ROW_STACK = 19, ROW_TOP = 18, ROW_FOOT = 25;
+
+function drawRooms(scene, moment) {
+  const columns = Math.min(scene.rooms, ROW_ROOMS);
+  const wide = (ROW_WIDTH - 2 * ROW_MARGIN) / columns;
+  const tall = 30 + ROW_STACK * moment.depth;
+  const left = (room) => ROW_MARGIN + wide * (room % ROW_ROOMS);
+  const top = (room) => ROW_TOP + (tall + ROW_TOP + ROW_FOOT) * Math.floor(room / ROW_ROOMS);
+  const place = { wide, tall, left, top };
+  const parts = [];
+  for (let room = 0; room < scene.rooms; room++) parts.push(...drawRoom(scene, moment, room, place));
+  scene.doors.forEach((door, number) => parts.push(...drawDoor(moment, door, number, place)));
+  parts.push(...drawThings(scene, moment, place));
+  const y = top(scene.rooms - 1) + tall + ROW_FOOT + 13;
+  parts.push(...tray(inHand(scene, moment), y, ROW_WIDTH));
+  return { height: y + 16, parts };
+}
+
+// The most things that one room ever holds or is believed to hold in any of the runs, so that the drawings
+// keep their size and stand at the same height.
+function deepest(scene, runs) {
+  let most = 1;
+  for (const run of runs) {
+    for (let t = 0; t <= run.steps; t++) {
+      const counts = new Array(scene.rooms + 1).fill(0);
+      for (const { location } of scene.things) {
+        const [is, held] = [run.gold[t][location], run.belief[t][location]];
+        counts[is] += 1;
+        if (held !== is && held >= 0) counts[held] += 1;
+      }
+      most = Math.max(most, ...counts.slice(0, scene.rooms));
+    }
+  }
+  return most;
+}
+
+function drawRoom(scene, moment, room, { wide, tall, left, top }) {
+  const { aim, probed, run, t } = moment;
+  const [x, y] = [left(room), top(room)];
+  const parts = [
+    shape("text", { x: x + wide / 2, y: y - 5, class: "player-note player-middle" }, String(room)),
+  ];
+  if (aim?.[0] === "room" && aim[1] === room) {
+    parts.push(shape("rect", {
+      x: x + 2, y: y + 1, width: wide - 4, height: tall - 2, rx: 3,
+      class: probed < 0 ? "player-aim" : "player-aim player-put-off",
+    }));
+  }
+  const ends = [...(room === 0 ? [x] : []), ...(room === scene.rooms - 1 ? [x + wide] : [])];
+  const outer = ends.map((end) => `M${end} ${y}v${tall}`).join("");
+  const walls = `M${x} ${y}h${wide}M${x} ${y + tall}h${wide}${outer}`;
+  parts.push(shape("path", { d: walls, class: "player-wall" }));
+  if (run.place[t] === room) parts.push(...person(x + wide / 2, y + tall - 11, "true"));
+  return parts;
+}
+
+function drawDoor(moment, door, number, { tall, left, top, wide }) {
+  const { run, t } = moment;
+  const [x, y] = [left(number) + wide, top(number)];
+  const locked = run.gold[t][door.field] === 1;
+  const parts = [
+    shape("path", { d: `M${x} ${y}v${tall}`, class: locked ? "player-door player-shut" : "player-door" }),
+  ];
+  const foot = y + tall + 8;
+  if (moment.aim?.[0] === "door" && moment.aim[1] === number) {
+    parts.push(shape("circle", { cx: x, cy: foot, r: 11, class: "player-aim" }));
+  }
+  if (door.key >= 0) {
+    parts.push(...padlock(x, foot - 2, locked));
+    parts.push(shape("text", { x, y: foot + 15, class: "player-key-name" }, `k${door.key}`));
+  }
+  const [aside, above] = door.key >= 0 ? [9, 4] : [0, 0];
+  parts.push(...badge(standing(run, t, door.field), x + aside, foot - above));
+  if (moment.moved.includes(door.field)) parts.push(flash(x - 10, foot + 1));
+  if (moment.probed === door.field) parts.push(...lens(x, foot, 12));
+  return parts;
+}
+
+// Things where they are, and ghosts where they are believed to be; those in a room stand above each other.
+function drawThings(scene, moment, { wide, left, top }) {
+  const { run, t } = moment;
+  const heights = new Array(scene.rooms).fill(0);
+  const parts = [];
+  const put = (thing, room, kind, state, asked, moved) => {
+    const [x, y] = [left(room) + wide / 2, top(room) + 13 + ROW_STACK * heights[room]++];
+    parts.push(...token(thing, x, y, kind), ...badge(state, x + 12, y - 8));
+    if (moved) parts.push(flash(x - 11, y - 6));
+    if (asked) parts.push(...lens(x, y, 18));
+  };
+  scene.things.forEach((thing, number) => {
+    const [is, held] = [run.gold[t][thing.location], run.belief[t][thing.location]];
+    const asked = moment.probed === thing.location;
+    const moved = moment.moved.includes(thing.location);
+    const aimed = moment.aim?.[0] === "thing" && moment.aim[1] === number ? "true player-aimed" : "true";
+    if (is < scene.rooms) put(thing, is, aimed, standing(run, t, thing.location), asked, moved);
+    if (held !== is && held >= 0 && held < scene.rooms) put(thing, held, "ghost", "right", false, false);
+  });
+  return parts;
+}
+
+// What is in the agent's hand, and what it believes to be: the field "held" and the location "held".
+function inHand(scene, moment) {
+  const { run, t } = moment;
+  const shown = [];
+  for (const thing of scene.things) {
+    const location = thing.location;
+    const field = thing.held ?? location;
+    const inside = (values) =>
+      thing.held === undefined ? wordIsHeld(scene, location, values[location]) : values[field] === 1;
+    const [is, held] = [inside(run.gold[t]), inside(run.belief[t])];
+    const unknown = run.belief[t][field] === -1;
+    if (!is && !held && !(unknown && moment.probed === field)) continue;
+    shown.push({
+      thing,
+      kind: is ? "true" : "ghost",
+      state: standing(run, t, field),
+      asked: moment.probed === field,
+      moved: moment.moved.includes(field),
+    });
+  }
+  return shown;
+}
+
+// The last value of a location means that the thing is held.
+function wordIsHeld(scene, field, value) {
+  return value === scene.words[scene.word_of[field]].length - 2;
+}
+
+// GraphNavWorld drawn: nodes in columns by distance from the start, edges with their locks, keys, the agent.
+
+const MAP_WIDTH = 340, MAP_SIDE = 24, MAP_RISE = 62, MAP_TOP = 34;
+
+function drawGraph(scene, moment) {
+  const xs = scene.spots.map(([x]) => x), ys = scene.spots.map(([, y]) => y);
+  const wide = (MAP_WIDTH - 2 * MAP_SIDE) / Math.max(1, Math.max(...xs) - Math.min(...xs));
+  const highest = Math.max(...ys);
+  const spots = scene.spots.map(([x, y]) => [MAP_SIDE + wide * x, MAP_TOP + MAP_RISE * (highest - y)]);
+  const bottom = MAP_TOP + MAP_RISE * (highest - Math.min(...ys)) + 36;
+  const parts = [];
+  for (const edge of scene.edges) parts.push(...drawEdge(moment, edge, spots));
+  spots.forEach((spot, node) => parts.push(...drawNode(scene, moment, node, spot)));
+  parts.push(...drawAgent(moment, spots), ...drawKeys(scene, moment, spots));
+  parts.push(...tray(inHand(scene, moment), bottom + 16, MAP_WIDTH));
+  return { height: bottom + 32, parts };
+}
+
+function drawEdge(moment, edge, spots) {
+  const { run, t } = moment;
+  const [[x0, y0], [x1, y1]] = edge.ends.map((end) => spots[end]);
+  // an edge within a column bows out, so that it does not run through the nodes between
+  const far = Math.abs(y1 - y0);
+  const bow = x0 === x1 && far > MAP_RISE + 1 ? -0.2 * far : 0;
+  const [mx, my] = [(x0 + x1) / 2 + bow, (y0 + y1) / 2];
+  const [x, y] = [mx - bow / 2, my];
+  const locked = run.gold[t][edge.field] === 1;
+  const asked = moment.probed === edge.field;
+  const kind = locked ? "player-edge player-shut" : "player-edge";
+  const parts = [shape("path", { d: `M${x0} ${y0}Q${mx} ${my} ${x1} ${y1}`, class: kind })];
+  if (edge.key >= 0) {
+    parts.push(shape("circle", { cx: x, cy: y + 1, r: 9.5, class: "player-ground" }));
+    parts.push(...padlock(x, y - 0.5, locked));
+    parts.push(shape("text", { x: x + 6, y: y + 15, class: "player-key-name" }, `k${edge.key}`));
+  }
+  parts.push(...badge(standing(run, t, edge.field), x + (edge.key >= 0 ? 9 : 0), y - (edge.key >= 0 ? 7 : 0)));
+  if (moment.moved.includes(edge.field)) parts.push(flash(x - 12, y));
+  if (asked) parts.push(...lens(x, y, 13));
+  return parts;
+}
+
+function drawNode(scene, moment, node, [x, y]) {
+  const target = node === scene.target;
+  const parts = [];
+  if (moment.aim?.[0] === "node" && moment.aim[1] === node) {
+    parts.push(shape("circle", {
+      cx: x, cy: y, r: 18, class: moment.probed < 0 ? "player-aim" : "player-aim player-put-off",
+    }));
+  }
+  parts.push(
+    shape("circle", { cx: x, cy: y, r: 11, class: target ? "player-node player-target" : "player-node" }),
+    shape("text", { x, y: y + 3.8, class: "player-number" }, String(node)),
+  );
+  if (target) {
+    parts.push(shape("circle", { cx: x, cy: y, r: 13.8, class: "player-target" }));
+    parts.push(shape("text", { x, y: y + 25, class: "player-note player-middle player-target-name" }, "target"));
+  }
+  return parts;
+}
+
+// The agent stands above its node; the node field is what it believes of its own place.
+function drawAgent(moment, spots) {
+  const { run, t } = moment;
+  const field = 0;
+  const [is, held] = [run.gold[t][field], run.belief[t][field]];
+  const [x, y] = spots[is];
+  const parts = [...person(x, y - 19, "true"), ...badge(standing(run, t, field), x + 10, y - 24)];
+  if (moment.probed === field) parts.push(...lens(x, y - 18, 12));
+  if (held !== is && held >= 0) parts.push(...person(spots[held][0], spots[held][1] - 19, "ghost"));
+  return parts;
+}
+
+function drawKeys(scene, moment, spots) {
+  const { run, t } = moment;
+  const used = new Array(spots.length).fill(0);
+  const parts = [];
+  const put = (thing, node, kind, state, asked, moved) => {
+    const [x, y] = [spots[node][0], spots[node][1] + 20 + 16 * used[node]++ + (node === scene.target ? 17 : 0)];
+    parts.push(...token(thing, x, y, kind), ...badge(state, x + 13, y - 6));
+    if (moved) parts.push(flash(x - 18, y));
+    if (asked) parts.push(...lens(x, y, 18));
+  };
+  scene.things.forEach((thing, number) => {
+    const [is, held] = [run.gold[t][thing.location], run.belief[t][thing.location]];
+    const asked = moment.probed === thing.location;
+    const aimed = moment.aim?.[0] === "thing" && moment.aim[1] === number ? "true player-aimed" : "true";
+    const moved = moment.moved.includes(thing.location);
+    if (is < spots.length) put(thing, is, aimed, standing(run, t, thing.location), asked, moved);
+    if (held !== is && held >= 0 && held < spots.length) put(thing, held, "ghost", "right", false, false);
+  });
+  return parts;
+}
+
+// The scores of the best fields as stacked bars with the gate's threshold, and accuracy so far as a line.
+
+const LARGEST = 4; // each of the four terms lies in 0..1
+
+function scoreRows(scene, run, t) {
+  return run.top[t].map((field) => {
+    const probed = run.probe[t] === field;
+    const name = element("span", { class: "player-score-name" }, scene.fields[field]);
+    if (probed) name.append(element("strong", { class: "player-asked" }, " asked"));
+    const state = standing(run, t, field);
+    if (state !== "right") name.append(element("span", { class: `player-word-${state}` }, ` ${state}`));
+    return element(
+      "li",
+      { class: probed ? "player-score player-score-asked" : "player-score" },
+      name,
+      scoreBar(run, t, field),
+      element("span", { class: "player-score-sum" }, rho(run, t, field).toFixed(2)),
+    );
+  });
+}
+
+function scoreBar(run, t, field) {
+  const bar = element("span", { class: "player-bar", "aria-hidden": "true" });
+  for (const term of TERMS) {
+    const value = run[term][t][field];
+    if (!value) continue;
+    const leftOut = !run.terms.includes(term);
+    if (leftOut) continue;
+    const piece = element("span", { class: `player-term player-term-${term}` }, value > 0.2 ? term : "");
+    piece.style.width = `${(100 * value) / LARGEST}%`;
+    bar.append(piece);
+  }
+  if (run.threshold !== null && !run.own_score) {
+    const gate = element("span", { class: "player-gate-line" });
+    gate.style.left = `${(100 * Math.min(run.threshold, LARGEST)) / LARGEST}%`;
+    bar.append(gate);
+  }
+  return bar;
+}
+
+const CURVE = { width: 340, height: 92, left: 30, right: 8, top: 8, bottom: 22 };
+
+// A_t up to now, with the line of collapse; `last` is the longer run's last step, so that axes agree.
+function accuracyLine(run, t, last, collapse) {
+  const { width, height, left, right, top, bottom } = CURVE;
+  const x = (time) => left + ((width - left - right) * time) / Math.max(1, last);
+  const y = (share) => height - bottom - (height - bottom - top) * share;
+  const parts = [];
+  for (const share of [0, 1]) {
+    parts.push(
+      shape("path", { d: `M${left} ${y(share)}H${width - right}`, class: "player-axis" }),
+      shape("text", { x: left - 5, y: y(share) + 3.5, class: "player-note player-end" }, String(share)),
+    );
+  }
+  parts.push(
+    shape("path", { d: `M${left} ${y(collapse)}H${width - right}`, class: "player-collapse" }),
+    shape("text", { x: left - 5, y: y(collapse) + 3.5, class: "player-note player-end" }, String(collapse)),
+  );
+  for (const time of [0, Math.round(last / 2), last]) {
+    parts.push(
+      shape("text", { x: x(time), y: height - 3, class: "player-note player-middle" }, String(time)),
+    );
+  }
+  const probes = run.probe.slice(0, t).flatMap((field, time) => (field >= 0 ? [time] : []));
+  for (const time of probes) {
+    parts.push(shape("path", { d: `M${x(time)} ${height - bottom + 1}l2.6 5h-5.2z`, class: "player-probe-tick" }));
+  }
+  if (run.track) parts.push(shape("path", { d: path(run.track, t, x, y), class: "player-track" }));
+  parts.push(
+    shape("path", { d: path(run.accuracy, t, x, y), class: "player-curve" }),
+    shape("circle", { cx: x(t), cy: y(run.accuracy[t]), r: 3.6, class: "player-now" }),
+  );
+  return parts;
+}
+
+const CURVE_BOX = `0 0 ${CURVE.width} ${CURVE.height}`;
+
+function path(values, t, x, y) {
+  let pen = "M";
+  return values
+    .slice(0, t + 1)
+    .map((value, time) => {
+      if (value === null) return "";
+      const point = `${pen}${x(time).toFixed(1)} ${y(value).toFixed(1)}`;
+      pen = "L";
+      return point;
+    })
+    .join("");
+}
+
+// Every field of one moment as a table: what the drawing and the bars show, for readers who prefer to read.
+
+const HEADS = ["field", "truth", "belief", "standing", "confidence", "reported age"];
+const SIGNS = { right: "✓ right", wrong: "✗ wrong", unknown: "? unknown" };
+
+function fieldTable(scene, run, t, caption) {
+  const decided = t < run.steps;
+  const heads = [...HEADS, ...(decided ? [...TERMS, "ρ"] : [])];
+  const head = element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)));
+  const lines = scene.fields.map((name, field) => {
+    const state = standing(run, t, field);
+    const cells = [
+      wordFor(scene, field, run.gold[t][field]),
+      wordFor(scene, field, run.belief[t][field]),
+      SIGNS[state],
+      `${run.confidence[t][field]}%`,
+      run.staleness[t][field],
+    ];
+    if (decided) {
+      cells.push(...TERMS.map((term) => run[term][t][field].toFixed(2)), rho(run, t, field).toFixed(2));
+    }
+    return element(
+      "tr",
+      { class: `player-line-${state}` },
+      element("th", { scope: "row" }, name),
+      ...cells.map((text) => element("td", {}, String(text))),
+    );
+  });
+  return element(
+    "table",
+    { class: "player-table" },
+    element("caption", {}, caption),
+    element("thead", {}, head),
+    element("tbody", {}, ...lines),
+  );
+}
+
+// One policy's side of the player: its drawing, what it decided and did, its scores and its accuracy.
+
+const DRAWN = { tools: drawTools, rooms: drawRooms, graph: drawGraph };
+
+// Builds one side and returns {root, show(t)}.
+function makeRun(pair, run, words) {
+  const chip = element("span", { class: "player-chip" });
+  const name = element("span", { class: "player-name" }, ...(run.mark ? [swatch(run.mark)] : []), run.title);
+  const picture = shape("svg", { role: "img", class: "player-scene" });
+  const facts = element("p", { class: "player-facts" });
+  const story = element("dl", { class: "player-story" });
+  const bars = element("ul", { class: "player-scores" });
+  const scores = element(
+    "div", { class: "player-score-block" },
+    element("p", { class: "player-small" }, scoreCaption(run)), bars,
+  );
+  const line = shape("svg", { role: "img", viewBox: CURVE_BOX, class: "player-line" });
+  const curve = element("div", {}, element("p", { class: "player-small" }, curveCaption(run, pair)), line);
+  const holder = element("div", { class: "player-table-holder", tabindex: "0", role: "region" });
+  change(holder, { "aria-label": `All fields, ${run.title}` });
+  const details = element("details", {}, element("summary", {}, "All fields as a table"), holder);
+  const depth = pair.scene.kind === "rooms" ? deepest(pair.scene, pair.runs) : 0;
+  let now = 0;
+  const fill = () => {
+    if (!details.open) return;
+    const caption = `${run.title}, step ${timeOf(run, now)}`;
+    holder.replaceChildren(fieldTable(pair.scene, run, timeOf(run, now), caption));
+  };
+  details.addEventListener("toggle", fill);
+  const root = element(
+    "section", { class: "player-run", "aria-label": run.title, id: freshId("player-run") },
+    element("div", { class: "player-run-head" }, name, chip), picture, facts, story, scores, curve, details,
+  );
+
+  function show(t, last) {
+    now = t;
+    const at = timeOf(run, t);
+    const over = at === run.steps;
+    say(chip, over ? "episode over" : words.outcomes[run.outcome[at]]);
+    change(chip, { class: `player-chip player-chip-${over ? "over" : run.outcome[at]}` });
+    drawScene(pair.scene, run, at, depth, picture);
+    const shown = run.accuracy[at].toFixed(2);
+    facts.replaceChildren(
+      element("span", {}, `A = ${shown}, ${run.right[at]} of ${pair.scene.fields.length} right`),
+      pips(run.used[at], run.budget),
+    );
+    story.replaceChildren(...storyLines(run, at).flatMap(([term, texts]) => [
+      element("dt", {}, term), ...texts.map((text) => element("dd", {}, text)),
+    ]));
+    bars.replaceChildren(...(over ? [] : scoreRows(pair.scene, run, at)));
+    line.replaceChildren(...accuracyLine(run, at, last, words.collapse));
+    change(line, { "aria-label": `Accuracy up to step ${at}, where it is ${shown}; collapse below ${words.collapse}` });
+    fill();
+  }
+  return { root, show };
+}
+
+function drawScene(scene, run, at, depth, picture) {
+  const over = at === run.steps;
+  const action = over ? -1 : run.action[at];
+  const moment = {
+    run,
+    t: at,
+    depth,
+    probed: over ? -1 : run.probe[at],
+    moved: at > 0 ? run.moved[at - 1] : [],
+    aim: action >= 0 ? scene.aims[action] : null,
+  };
+  const { height, parts } = DRAWN[scene.kind](scene, moment);
+  picture.replaceChildren(...parts);
+  change(picture, { viewBox: `0 0 340 ${height}`, "aria-label": run.sentence[at] });
+}
+
+// What happened at a step, as a list of headings, with lines of the paper's Algorithm 1, and texts.
+function storyLines(run, at) {
+  if (at === run.steps) return [["End", [run.sentence[at]]]];
+  const lines = [["Gate (11)", [run.gate[at]]]];
+  if (run.reply[at]) lines.push(["Probe (12–14)", [run.reply[at]]], ["Action", [run.deed[at]]]);
+  else lines.push(["Acts (15–16)", [run.deed[at]]]);
+  lines.push(["World", run.world[at].length ? run.world[at] : ["stays as it is"]]);
+  const wrote = run.wrote[at].map(([text, right]) => (right ? text : `${text} (wrong)`));
+  lines.push(["Writes", wrote.length ? wrote : ["nothing new"]]);
+  return lines;
+}
+
+function scoreCaption(run) {
+  const added = run.own_score
+    ? "The policy compares a score of its own; for comparison"
+    : run.threshold === null
+      ? "This policy compares no score; for comparison"
+      : `Scores ρ, gate at ${run.threshold.toFixed(2)}`;
+  return `${added}: ${run.terms.join(" + ")}`;
+}
+
+function curveCaption(run, pair) {
+  const scored = run.track ? `; dotted: the accuracy that ${pair.protocol} scores` : "";
+  return `Accuracy so far: share of right beliefs${scored}`;
+}
+
+function pips(used, budget) {
+  const full = "●".repeat(Math.min(used, budget)) + "○".repeat(Math.max(0, budget - used));
+  return element(
+    "span", { class: "player-budget" },
+    `${used} of ${budget} probes used `, element("span", { "aria-hidden": "true" }, full),
+  );
+}
+
+// The form of a live player: any episode, recorded anew by the engine.
+
+const PATIENCE_MS = 1000; // until the reader is told that the engine is busy
+
+// Builds the form; `receive(pair)` gets every new episode. Returns {root, close, follow}.
+function makeForm(model, choices, receive) {
+  const controls = new Map();
+  const message = element("p", { class: "player-message", role: "alert" });
+  const busy = element("p", { class: "player-small", role: "status" });
+  const root = element("form", { class: "player-form", "aria-label": "Choose an episode" });
+  for (const [name, label, kind] of FORM) {
+    const id = freshId("player-choice");
+    const control = kind ? numberInput(id, kind, choices.setting[name]) : menu(id, choices[name], choices.setting[name]);
+    controls.set(name, control);
+    root.append(element("div", { class: "player-choice" }, element("label", { for: id }, label), control));
+  }
+  root.append(message, busy);
+
+  let request = 0;
+  let timer = 0;
+  function ask() {
+    request += 1;
+    const setting = Object.fromEntries([...controls].map(([name, control]) => [name, control.value]));
+    clearTimeout(timer);
+    timer = setTimeout(() => say(busy, "The engine is busy."), PATIENCE_MS);
+    model.send({ kind: "ask", request, setting });
+  }
+  function answer(got) {
+    if (got?.kind !== "answer" || got.request !== request) return; // an earlier question's
+    clearTimeout(timer);
+    say(busy, "");
+    say(message, got.error ?? "");
+    if (!got.error) receive(got.pair);
+  }
+  root.addEventListener("change", ask);
+  root.addEventListener("submit", (event) => event.preventDefault());
+  model.on("msg:custom", answer);
+  const close = () => {
+    clearTimeout(timer);
+    model.off("msg:custom", answer);
+  };
+  // Shows in the form what a menu's episode was recorded with.
+  function follow(pair) {
+    const { world, seed, regime, protocol, profile, runs } = pair;
+    const shown = { world, seed, regime, protocol, profile, first: runs[0].name, second: runs.at(-1).name };
+    for (const [name, value] of Object.entries({ ...shown, budget: "", threshold: "" })) {
+      controls.get(name).value = value;
+    }
+    request += 1; // an answer under way is out of date
+    clearTimeout(timer);
+    say(busy, "");
+    say(message, "");
+  }
+  return { root, close, follow };
+}
+
+const FORM = [
+  ["world", "World"],
+  ["first", "Policy"],
+  ["second", "Beside"],
+  ["protocol", "Protocol"],
+  ["regime", "Regime"],
+  ["profile", "Profile"],
+  ["seed", "Seed", { min: 0, step: 1 }],
+  ["budget", "Budget", { min: 0, step: 1, placeholder: "the regime’s" }],
+  ["threshold", "Threshold", { step: "any", placeholder: "1.5" }],
+];
+
+function menu(id, options, chosen) {
+  const made = element("select", { id, ...KEEPS_KEYS });
+  for (const [value, text] of options) made.append(element("option", { value }, text));
+  made.value = chosen;
+  return made;
+}
+
+function numberInput(id, limits, value) {
+  const made = element("input", { id, type: "number", ...limits, ...KEEPS_KEYS });
+  made.value = value ?? "";
+  return made;
+}
+
 
 const PACE = 1100; // milliseconds a step while it plays
 
@@ -19,17 +723,19 @@ function render({ model, el }) {
   const parting = element("p", { class: "player-parting" });
   const told = element("p", { class: "player-told", "aria-live": "polite" });
   const runs = element("div", { class: "player-runs" });
-  const transport = makeTransport(go);
+  const transport = makeTransport(visit);
   let pair, sides, t, last;
+  let timer = 0;
 
-  function open(packed, at = 0) {
+  function open(opened, at = 0) {
     transport.stop();
-    pair = openPair(packed, state.alphabet);
+    pair = opened;
     last = lastTime(pair);
     sides = pair.runs.map((run) => makeRun(pair, { ...run, mark: state.marks[run.name] }, words));
     runs.replaceChildren(...sides.map((side) => side.root));
     say(about, pair.about);
     say(parting, pair.parting);
+    parting.hidden = !pair.parting;
     transport.resize(last, pair.parts);
     go(Math.min(at, last));
   }
@@ -39,22 +745,52 @@ function render({ model, el }) {
     for (const side of sides) side.show(t, last);
     change(told, { "aria-live": playing ? "off" : "polite" });
     told.replaceChildren(...pair.runs.map((run) => {
-      const sentence = run.sentence[Math.min(t, run.steps)];
+      const sentence = run.sentence[timeOf(run, t)];
       return element("span", {}, element("strong", {}, `${run.title}: `), sentence, " ");
     }));
-    transport.show(t, last, pair.valuetexts[t]);
+    transport.show(t, last, valueText());
     return t < last;
+  }
+
+  function valueText() {
+    const said = pair.runs.map((run) => `${run.title} ${t < run.steps ? run.brief[t] : "has ended"}`);
+    return `step ${t} of ${last}: ${said.join("; ")}`;
+  }
+
+  // A step that the reader went to stands in the page's address, from where a link takes it back.
+  function visit(wanted, playing = false) {
+    const more = go(wanted, playing);
+    if (!live && !playing) remember();
+    return more;
+  }
+
+  function remember() {
+    clearTimeout(timer);
+    const said = `#episode=${encodeURIComponent(pair.key)}&step=${t}`;
+    timer = setTimeout(() => history.replaceState(history.state, "", said), LINK_DELAY);
+  }
+
+  // Goes where the page's address says, if that is one of these episodes; says whether it is.
+  function follow() {
+    const given = new URLSearchParams(location.hash.slice(1));
+    const place = state.pairs.findIndex(({ key }) => key === given.get("episode"));
+    if (live || place < 0) return false;
+    menu.show(place);
+    open(state.pairs[place], /^\d+$/.test(given.get("step") ?? "") ? Number(given.get("step")) : state.start);
+    reveal(root);
+    return true;
   }
 
   let form = null;
   const menu = makeMenu(state.pairs, (place) => {
     form?.follow(state.pairs[place]);
     open(state.pairs[place]);
+    if (!live) remember();
   });
   if (live) {
-    form = makeForm(model, state.choices, (packed) => {
+    form = makeForm(model, state.choices, (recorded) => {
       menu.clear(); // what is shown is none of its episodes
-      open(packed);
+      open(recorded);
     });
     root.append(form.root);
   }
@@ -66,12 +802,15 @@ function render({ model, el }) {
     if (typing || move === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     transport.stop();
-    go(move);
+    visit(move);
   });
   form?.follow(state.pairs[0]);
-  open(state.pairs[0]);
+  if (!follow()) open(state.pairs[0], state.start);
+  addEventListener("hashchange", follow);
   el.append(root);
   return () => {
+    removeEventListener("hashchange", follow);
+    clearTimeout(timer);
     transport.stop();
     form?.close();
   };
@@ -91,7 +830,7 @@ function makeMenu(pairs, choose) {
   });
   menu.addEventListener("change", () => choose(Number(menu.value)));
   const root = element("div", { class: "player-choice" }, element("label", { for: id }, "Episode"), menu);
-  return { root, clear: () => (menu.selectedIndex = -1) };
+  return { root, clear: () => (menu.selectedIndex = -1), show: (place) => (menu.selectedIndex = place) };
 }
 
 const ICONS = {
@@ -186,7 +925,8 @@ function makeLegend() {
   ].map(([kind, sign, text]) => element("span", { class: "player-key" },
     element("span", { class: kind, "aria-hidden": "true" }, sign), ` ${text}`));
   return element("p", { class: "player-legend" },
-    element("strong", {}, "The drawing is the truth."), ...signs, ...items);
+    element("strong", {}, "The drawing is the truth."), ...signs, ...items,
+    element("span", { class: "player-key" }, "(11): line of the paper’s Algorithm 1"));
 }
 
 export default { render };

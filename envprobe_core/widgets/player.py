@@ -1,27 +1,264 @@
-"""The episode player: recorded episodes to step through, two policies on one seed side by side.
+"""The episode player: recorded episodes to step through, one policy or two on one seed side by side.
 
-In the book it holds the episodes it was given. In JupyterLab the reader chooses any other, which the engine
-then runs; a setting that cannot be run is refused in the widget, in words.
+Two policies meet the same instance, the same mutations and the same errors of the agent, so that whatever
+differs between them follows from the first step at which they did something else. In the book the player
+holds the episodes it was given. In JupyterLab the reader chooses any other, which the engine then runs; a
+setting that cannot be run is refused in the widget, in words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from envprobe_core import metrics
 from envprobe_core.agents.profiles import PROFILES
-from envprobe_core.cells import parse_seeds
+from envprobe_core.cells import Cell, find_profile, find_regime, make_cell, parse_seeds
 from envprobe_core.errors import InputError
-from envprobe_core.figures import DARK, POLICY_STYLES, WORLD_TITLES, Style, policy_title
+from envprobe_core.experiments import (
+    DEFAULT_SEEDS,
+    Names,
+    find_protocols,
+    names,
+    read_seeds,
+    record,
+)
+from envprobe_core.figures import (
+    AMBER,
+    BLUE,
+    DARK,
+    GREEN,
+    POLICY_STYLES,
+    PURPLE,
+    WORLD_TITLES,
+    Style,
+    policy_title,
+)
+from envprobe_core.markup import listed, signed
 from envprobe_core.metrics import COLLAPSE
-from envprobe_core.player.packing import ALPHABET
-from envprobe_core.player.pairs import Setting, record_pair
-from envprobe_core.player.recording import OUTCOMES
 from envprobe_core.policies import POLICIES, Policy
-from envprobe_core.protocols import PROTOCOLS
+from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.sections.score import TERM_COLOURS
+from envprobe_core.timeline import OUTCOMES, record_run
 from envprobe_core.widgets.host import Widget
+from envprobe_core.widgets.scenes import make_scene
+from envprobe_core.witness import Witnessed, witness
+from envprobe_core.worlds import WORLDS, make_world
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TERM_COLOURS = {"c": BLUE, "s": AMBER, "u": PURPLE, "d": GREEN}
+BEST, MEDIAN, WORST = "best", "median", "worst"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is watched: one policy or two on one seed.
+
+    Attributes:
+        world, regime, protocol, profile: their names; a protocol may have switches turned.
+        policies: one name or two.
+        seed: the episode.
+        budget: probes allowed; None for the regime's own.
+        threshold: of policies that have one; None for 1.5.
+        own: a reader's own policies by name, beside those of the companion.
+    """
+
+    world: str = "tooldag"
+    policies: tuple[str, ...] = ("simple", "periodic")
+    seed: int = 0
+    regime: str = "S2"
+    protocol: str = "paper"
+    profile: str = "typical"
+    budget: int | None = None
+    threshold: float | None = None
+    own: Mapping[str, Policy] = field(default_factory=dict)
+
+    def cells(self) -> list[Cell]:
+        """Return the cell of each policy.
+
+        Raises:
+            InputError: for an unknown name or a value that a cell refuses; the message says which.
+        """
+        if self.seed < 0:
+            raise InputError(f"seed {self.seed} is negative; accepted: 0, 1, 2, ...")
+        known = {**POLICIES, **self.own}
+        cells = []
+        for name in self.policies:
+            if name not in known:
+                raise InputError(f"unknown policy {name!r}; accepted: {', '.join(known)}")
+            threshold = self.threshold if known[name].has_threshold else None
+            cells.append(
+                Cell(
+                    self.world, known[name], find_regime(self.regime), parse_protocol(self.protocol),
+                    find_profile(self.profile), self.budget, threshold,
+                )
+            )  # fmt: skip
+        return cells
+
+
+# --- what is recorded --------------------------------------------------------------------------
+
+
+def record_pair(setting: Setting) -> dict[str, Any]:
+    """Run a setting and return what the player shows of it, as of `pair_of`."""
+    return pair_of(*(witness(cell, np.array([setting.seed], dtype=np.int64)) for cell in setting.cells()))
+
+
+def pair_of(*seen: Witnessed) -> dict[str, Any]:
+    """Return what the player shows of the first rows of one recording or of two on one seed.
+
+    Returns:
+        `key` (for links), `scene` (see `scenes.make_scene`), `runs` (see `timeline.record_run`), `parts` (the
+        first step at which they differ, or None), `parting` (the same in words), `title`, `about`, `world
+        seed regime protocol profile`.
+    """
+    cell, seed, runs = seen[0].cell, int(seen[0].seeds[0]), [record_run(one) for one in seen]
+    step = parting_step(*seen) if len(seen) > 1 else None
+    title = f"{WORLD_TITLES[cell.world]}, seed {seed}"
+    return {
+        "key": f"{cell.world}-{cell.protocol.name}-{seed}",
+        "title": title,
+        "about": (
+            f"{title}: {listed(dict.fromkeys(run['title'] for run in runs))} in {cell.regime.name} under "
+            f"protocol {cell.protocol.name}; simulated agent, profile {cell.profile.name}"
+        ),
+        "world": cell.world,
+        "seed": seed,
+        "regime": cell.regime.name,
+        "protocol": cell.protocol.name,
+        "profile": cell.profile.name,
+        "scene": make_scene(seen[0]),
+        "runs": runs,
+        "parts": step,
+        "parting": parting_words(step, runs),
+    }
+
+
+def parting_step(one: Witnessed, other: Witnessed) -> int | None:
+    """Return the first step after which two recordings of one seed are not the same any more.
+
+    That is where they do different things, or do the same and one agent is told the answer; None if they
+    never part.
+    """
+    a, b = one.trajectory, other.trajectory
+    steps = min(int(a.steps[0]), int(b.steps[0]))
+    after = slice(1, steps + 1)
+    differs = (a.probe[0, :steps] != b.probe[0, :steps]) | (a.action[0, :steps] != b.action[0, :steps])
+    for name in ("belief", "gold", "staleness", "confidence"):
+        differs |= (getattr(a, name)[0, after] != getattr(b, name)[0, after]).any(axis=1)
+    return int(np.argmax(differs)) if differs.any() else None
+
+
+def parting_words(step: int | None, runs: Sequence[Mapping[str, Any]]) -> str:
+    """Say where two runs part; nothing of one."""
+    if len(runs) == 1:
+        return ""
+    if runs[0]["title"] == runs[1]["title"]:
+        return "One policy is shown twice; there is nothing to part."
+    if step is None:
+        return f"{listed(run['title'] for run in runs)} never part on this seed: every step is the same."
+    deeds = [run["brief"][step] for run in runs]
+    if deeds[0] == deeds[1]:
+        return (
+            f"They first differ at step {step}: both do the same ({deeds[0]}), and the agents come to know "
+            "different things by it."
+        )
+    return f"They first differ at step {step}: {runs[0]['title']} {deeds[0]}, {runs[1]['title']} {deeds[1]}."
+
+
+# --- episodes chosen by rule -------------------------------------------------------------------
+
+
+def load_gaps(
+    policies: Names = "simple periodic",
+    worlds: Names = tuple(WORLDS),
+    regime: str = "S2",
+    protocols: Names = tuple(PROTOCOLS),
+    profile: str = "typical",
+    seeds: str = DEFAULT_SEEDS,
+) -> pd.DataFrame:
+    """Compare two policies seed by seed.
+
+    Args:
+        policies: names; the first two are compared.
+        worlds: names.
+        regime: its name.
+        protocols: names, with or without switches turned.
+        profile: the agent's.
+        seeds: `FIRST:PAST`, or `default` for each cell's own.
+
+    Returns:
+        One row a protocol, world and seed: `protocol world regime profile policy other seed mean_policy
+        mean_other difference`; means are over t = 0..steps of the share of right beliefs.
+
+    Raises:
+        InputError: if there are not two different policies.
+    """
+    import pandas as pd
+
+    pair, chosen, parts = tuple(dict.fromkeys(names(policies)))[:2], read_seeds(seeds), []
+    if len(pair) < 2:
+        raise InputError(f"policies {policies!r}: the player compares two; name two, as in 'simple periodic'")
+    for protocol in find_protocols(protocols):
+        for world in names(worlds):
+            cells = [make_cell(world, policy, regime, protocol, profile) for policy in pair]
+            drawn = cells[0].default_seeds() if chosen is None else chosen
+            fields = make_world(world, cells[0].regime, protocol).fields
+            means: list[list[np.ndarray]] = [[], []]
+            for cell, _, recording in record(cells, [drawn, drawn]):
+                right = metrics.right_fields(recording.belief, recording.gold)
+                lived = np.arange(right.shape[1])[None, :] <= recording.steps[:, None]
+                mean = (right * lived).sum(axis=1) / (fields * (recording.steps + 1))
+                means[cells.index(cell)].append(mean)
+            first, second = (np.concatenate(blocks) for blocks in means)
+            given = {"protocol": protocol.name, "world": world, "regime": regime, "profile": profile}
+            found = {"mean_policy": first, "mean_other": second, "difference": first - second}
+            named = {"policy": pair[0], "other": pair[1], "seed": drawn}
+            parts.append(pd.DataFrame(given | named | found))
+    return pd.concat(parts, ignore_index=True)
+
+
+def choose(gaps: pd.DataFrame) -> pd.DataFrame:
+    """Pick seeds by rule, of equals the lowest; return their rows of `load_gaps`, with the `rule`.
+
+    In every world under the first protocol `best`, the largest difference, `median` (the lower) and `worst`,
+    the smallest; under the others the median.
+    """
+    import pandas as pd
+
+    picked = []
+    for (protocol, _), part in gaps.groupby(["protocol", "world"], sort=False):
+        down = part.sort_values(["difference", "seed"], ascending=[False, True])
+        up = part.sort_values(["difference", "seed"])
+        rows = {BEST: down.iloc[0], MEDIAN: up.iloc[(len(up) - 1) // 2], WORST: up.iloc[0]}
+        rules = rows if protocol == gaps["protocol"].iloc[0] else (MEDIAN,)
+        picked += [{**rows[rule], "rule": rule} for rule in rules]
+    return pd.DataFrame(picked)
+
+
+def record_choices(choices: pd.DataFrame) -> list[dict[str, Any]]:
+    """Record the episodes of `choose` for the player, with their group and label in its menu."""
+    pairs = []
+    for row in choices.itertuples():
+        first = policy_title(row.policy)
+        words = {
+            BEST: f"{first} best against the other",
+            MEDIAN: "the median seed",
+            WORST: f"{first} worst against the other",
+        }
+        setting = Setting(row.world, (row.policy, row.other), row.seed, row.regime, row.protocol, row.profile)
+        group = f"{WORLD_TITLES[row.world]}, protocol {row.protocol}"
+        label = f"{words[row.rule]} ({signed(row.difference)}): seed {row.seed}"
+        pairs.append(record_pair(setting) | {"group": group, "label": label})
+    return pairs
+
+
+# --- the widget --------------------------------------------------------------------------------
 
 
 class Player(Widget):
@@ -33,33 +270,35 @@ class Player(Widget):
         self,
         pairs: Sequence[Mapping[str, Any]] = (),
         *,
+        start: int = 0,
         live: bool = False,
         policies: Sequence[Policy] = (),
         setting: Setting | None = None,
         identity: str = "player",
     ) -> None:
-        """Show pairs of recorded episodes, or a form to choose one.
+        """Show recorded episodes, and in JupyterLab any other.
 
         Args:
-            pairs: what `pairs.record_pair` returns, with `group` and `label` for the menu of a static page.
-            live: whether the reader may choose any episode; needs a kernel.
-            policies: a reader's own, beside those of the companion.
-            setting: the first episode shown where no pairs are given.
+            pairs: from `record_pair` or `pair_of`; more than one need a `group` and a `label` for the menu.
+            start: the step that is shown at first.
+            live: whether Python answers: the reader then chooses any setting.
+            policies: a reader's own, to choose from beside the companion's.
+            setting: what is recorded at first where no pairs are given.
             identity: an id that no other widget of the page has.
         """
         self._own = {policy.name: policy for policy in policies}
-        start = setting or Setting(own=self._own)
-        shown = list(pairs) or [record_pair(start)]
+        first = setting or Setting(own=self._own)
+        shown = list(pairs) or [record_pair(first)]
         state = {
-            "alphabet": ALPHABET,
             "pairs": shown,
+            "start": start,
             "outcomes": OUTCOMES,
             "collapse": COLLAPSE,
             "inks": {term: [colour, DARK[colour]] for term, colour in TERM_COLOURS.items()},
             "marks": {name: _mark(style) for name, style in POLICY_STYLES.items()},
         }
         if live:
-            state["choices"] = _choices(start, self._own)
+            state["choices"] = _choices(first, self._own)
         super().__init__(state, identity=identity, fallback=_fallback(shown), live=live)
         if live:
             self.on_msg(self._receive)
@@ -95,22 +334,17 @@ def read_setting(given: Mapping[str, str], own: Mapping[str, Policy]) -> Setting
     seeds = parse_seeds(given["seed"])
     if len(seeds) != 1:
         raise InputError(f"seed {given['seed']!r} names {len(seeds)} episodes; accepted: one whole number")
+    numbers: dict[str, Any] = {}
+    for name, kind, what in (("budget", int, "a whole number"), ("threshold", float, "a number")):
+        try:
+            numbers[name] = kind(given[name]) if given[name].strip() else None
+        except ValueError:
+            message = f"{name} {given[name]!r} is not {what}; leave it empty for the default"
+            raise InputError(message) from None
     return Setting(
         given["world"], (given["first"], given["second"]), int(seeds[0]), given["regime"], given["protocol"],
-        given["profile"], _number("budget", given["budget"], int),
-        _number("threshold", given["threshold"], float), own,
+        given["profile"], **numbers, own=own,
     )  # fmt: skip
-
-
-def _number(name: str, text: str, kind: type[int] | type[float]) -> Any:
-    """Read a number, or None for an empty text."""
-    if not text.strip():
-        return None
-    try:
-        return kind(text)
-    except ValueError:
-        what = "a whole number" if kind is int else "a number"
-        raise InputError(f"{name} {text!r} is not {what}; leave it empty for the default") from None
 
 
 def _mark(style: Style) -> dict[str, Any]:
@@ -119,27 +353,22 @@ def _mark(style: Style) -> dict[str, Any]:
     return {"colour": colour, "dark": dark, "marker": style.marker, "filled": style.filled}
 
 
-def _choices(start: Setting, own: Mapping[str, Policy]) -> dict[str, Any]:
+def _choices(first: Setting, own: Mapping[str, Policy]) -> dict[str, Any]:
     """List what the form offers, as (value, text), and what it shows at first."""
     policies = [(name, policy_title(name)) for name in POLICIES]
     policies += [(name, policy.title) for name, policy in own.items()]
+    shown = ("world", "protocol", "regime", "profile", "seed", "budget", "threshold")
     return {
         "world": list(WORLD_TITLES.items()),
         "first": policies,
         "second": policies,
-        "protocol": [(name, name) for name in dict.fromkeys((*PROTOCOLS, start.protocol))],
+        "protocol": [(name, name) for name in dict.fromkeys((*PROTOCOLS, first.protocol))],
         "regime": [(name, f"{name}: {regime.title}") for name, regime in REGIMES.items()],
         "profile": [(name, name) for name in PROFILES],
         "setting": {
-            "world": start.world,
-            "first": start.policies[0],
-            "second": start.policies[-1],
-            "protocol": start.protocol,
-            "regime": start.regime,
-            "profile": start.profile,
-            "seed": start.seed,
-            "budget": start.budget,
-            "threshold": start.threshold,
+            **{name: getattr(first, name) for name in shown},
+            "first": first.policies[0],
+            "second": first.policies[-1],
         },
     }
 
@@ -148,7 +377,7 @@ def _fallback(pairs: Sequence[Mapping[str, Any]]) -> str:
     """Tell the first episode to readers without JavaScript."""
     pair = pairs[0]
     lines = ["The episode player needs JavaScript. Here is its first episode in words.", pair["about"]]
-    lines.append(pair["parting"])
+    lines += [pair["parting"]] * bool(pair["parting"])
     for run in pair["runs"]:
         lines += [f"{run['title']}, step {t}: {said}" for t, said in enumerate(run["sentence"])]
     return "\n".join(lines)

@@ -1,0 +1,408 @@
+"""Where a gain comes from: five factors, every combination of them run, and the gain split among them (ours).
+
+A probe may bring an answer, spends a step in a world that moves or waits, is aimed at a field and falls on a
+moment; at last accuracy is counted in one way or another. Selection and timing are taken apart with hybrids:
+the gate of one policy decides when to probe, another policy names the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from envprobe_core.analyses.shapley import interactions, pairs, restrict, shapley_values
+from envprobe_core.cells import Cell, find_profile, find_regime, parse_seeds
+from envprobe_core.experiments import PROTOCOLS, Names, names
+from envprobe_core.markup import code
+from envprobe_core.policies import POLICIES, Policy, hybrid
+from envprobe_core.protocols import Protocol, parse_protocol
+from envprobe_core.statistics import RESAMPLES, mean_intervals
+from envprobe_core.sweep import run_cells
+from envprobe_core.worlds import WORLDS
+
+Floats = npt.NDArray[np.float64]
+Key = tuple[str, str, str]  # protocol, world, policy
+BLIND = "periodic"  # whose times and fields are the lower levels of timing and selection
+IDLE = "no-probe"
+SPLIT = (  # the policies that are taken apart, in the order of tables and figures
+    "periodic", "random", "self-uncertainty", "simple", "minus-c", "minus-s", "minus-u", "minus-d", "cd",
+    "judge", "oracle", "oracle-tw",
+)  # fmt: skip
+
+
+# --- the factors --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One of the five factors, with its two levels in words."""
+
+    name: str
+    lower: str
+    upper: str
+
+
+FACTORS = (
+    Factor("information", "a probe's answer is withheld", "the answer replaces the belief"),
+    Factor("time", "the world moves on during a probe", "the world stands still during a probe"),
+    Factor("selection", "the field that Periodic would probe", "the field that the policy ranks first"),
+    Factor("timing", "probes at Periodic's times K, 2K, ...", "probes when the policy's own gate opens"),
+    Factor(
+        "metric",
+        "share of fields right at the end, belief and world of the same step",
+        "mean slot overlap over the executed steps, paired and encoded as the protocol says",
+    ),
+)
+FACTOR_NAMES = tuple(factor.name for factor in FACTORS)
+INFORMATION, TIME, SELECTION, TIMING, METRIC = (1 << place for place in range(len(FACTORS)))
+ALL = (1 << len(FACTORS)) - 1
+PARTS = ("gain", "start", *FACTOR_NAMES)
+
+
+def own_level(protocol: str) -> int:
+    """Return the coalition of a policy under a protocol as it is: what the protocol itself turns on."""
+    switches = parse_protocol(protocol)
+    return (
+        SELECTION
+        | TIMING
+        | (INFORMATION if switches.answer == "delivered" else 0)
+        | (TIME if switches.clock == "stands" else 0)
+        | (METRIC if switches.accuracy == "slots" else 0)
+    )
+
+
+def members(coalition: int) -> tuple[int, ...]:
+    """Return the positions of the factors that a coalition turns on."""
+    return tuple(place for place in range(len(FACTORS)) if coalition >> place & 1)
+
+
+def describe_factors(protocols: Names) -> pd.DataFrame:
+    """List the factors: `name lower upper`, and `whose`, who has the upper level without being turned."""
+    rows = []
+    for place, factor in enumerate(FACTORS):
+        on = [name for name in names(protocols) if own_level(name) >> place & 1]
+        whose = "every policy but Periodic" if factor.name in ("selection", "timing") else code(on)
+        rows.append((factor.name, factor.lower, factor.upper, whose))
+    return pd.DataFrame(rows, columns=["name", "lower", "upper", "whose"])
+
+
+def arm(policy: str, coalition: int) -> Policy:
+    """Return the policy of an arm of the factorial: its times, its fields, answered or not.
+
+    A probe that is not answered leaves no trace of its field, so that arms without answers are the same
+    whatever selects the field, and are run once.
+
+    Args:
+        policy: the name of the policy that is taken apart.
+        coalition: which factors stand at their upper level.
+    """
+    own, blind = POLICIES[policy], POLICIES[BLIND]
+    chosen = coalition & (SELECTION if coalition & INFORMATION else TIMING)
+    return hybrid(
+        own if coalition & TIMING else blind,
+        own if chosen else blind,
+        answered=bool(coalition & INFORMATION),
+    )
+
+
+def context(protocol: str, coalition: int) -> Protocol:
+    """Return the protocol of an arm: answers delivered (the arm decides), the clock as the arm says."""
+    clock = "stands" if coalition & TIME else "runs"
+    turned = f"answer=delivered,clock={clock}"
+    return parse_protocol(protocol + ("," if ":" in protocol else ":") + turned)
+
+
+# --- the runs -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Factorial:
+    """Outcomes in points, paired by seed.
+
+    Attributes:
+        protocols, worlds, policies: names, in order.
+        outcome: (protocol, world, policy) -> [episode, coalition], accuracy in points.
+        idle: (protocol, world) -> [episode, 2], No-Probe by the metric's lower and upper level.
+        probes: (protocol, world, policy) -> [coalition], mean number of probes of an arm.
+        fired: (protocol, world, policy) -> share of the episodes in which the policy, under the protocol as
+            it is, probes at all.
+        placebo: (protocol, world, name) -> [episode], accuracy of Simple (`simple`), of its Placebo and
+            of its Yoked Placebo in the protocol's own measure and clock, answers delivered to Simple.
+    """
+
+    protocols: tuple[str, ...]
+    worlds: tuple[str, ...]
+    policies: tuple[str, ...]
+    outcome: dict[Key, Floats]
+    idle: dict[tuple[str, str], Floats]
+    probes: dict[Key, Floats]
+    fired: dict[Key, float]
+    placebo: dict[Key, Floats]
+
+
+def run_factorial(
+    protocols: Names = PROTOCOLS,
+    regime: str = "S2",
+    profile: str = "typical",
+    seeds: str = "0:220",
+    budget: int = -1,
+    threshold: float = -1,
+    policies: Names = SPLIT,
+) -> Factorial:
+    """Run the whole factorial of every policy in every world, in the context of every protocol.
+
+    An arm fixes answers, clock, times and fields; both metrics score the same episodes, and arms that two
+    policies share are run once. All other switches stay as the protocol has them.
+
+    Args:
+        protocols: names, with or without switches turned.
+        regime: name of a regime.
+        profile: name of an agent profile.
+        seeds: as `cells.parse_seeds` reads them.
+        budget: probes an episode may spend; -1 is the regime's own.
+        threshold: of the policies that have one; -1 is 1.5.
+        policies: names of the policies to take apart.
+    """
+    chosen, asked, split = parse_seeds(seeds), names(protocols), names(policies)
+    place: dict[tuple[str, str, str, str], int] = {}
+    cells: list[Cell] = []
+
+    def add(protocol: str, world: str, policy: Policy, coalition: int) -> int:
+        own = context(protocol, coalition)
+        key = (protocol, world, policy.name, own.clock)
+        if key not in place:
+            place[key] = len(cells)
+            gate = threshold if threshold != -1 and policy.has_threshold else None
+            spend = None if budget == -1 else budget
+            cells.append(Cell(world, policy, find_regime(regime), own, find_profile(profile), spend, gate))
+        return place[key]
+
+    arms: dict[Key, list[int]] = {}
+    idle: dict[tuple[str, str], int] = {}
+    placebo: dict[Key, int] = {}
+    for protocol in asked:
+        for world in WORLDS:
+            idle[protocol, world] = add(protocol, world, POLICIES[IDLE], 0)
+            for policy in split:
+                arms[protocol, world, policy] = [
+                    add(protocol, world, arm(policy, coalition), coalition) for coalition in range(ALL + 1)
+                ]
+            for policy in ("simple", "placebo", "yoked"):
+                placebo[protocol, world, policy] = add(protocol, world, POLICIES[policy], own_level(protocol))
+    columns = run_cells(cells, chosen)
+    found = {
+        name: columns[name].reshape(len(cells), len(chosen))
+        for name in ("accuracy", "accuracy_terminal", "accuracy_slot", "probes")
+    }
+
+    def measured(protocol: str, cell: int, metric: bool) -> Floats:
+        lower = "accuracy" if parse_protocol(protocol).accuracy == "terminal" else "accuracy_terminal"
+        return 100 * found["accuracy_slot" if metric else lower][cell]
+
+    return Factorial(
+        protocols=asked,
+        worlds=tuple(WORLDS),
+        policies=split,
+        outcome={
+            key: np.stack([measured(key[0], cell, bool(k & METRIC)) for k, cell in enumerate(own)], axis=1)
+            for key, own in arms.items()
+        },
+        idle={
+            key: np.stack([measured(key[0], cell, metric) for metric in (False, True)], axis=1)
+            for key, cell in idle.items()
+        },
+        probes={key: found["probes"][own].mean(axis=1) for key, own in arms.items()},
+        fired={key: float((found["probes"][own[own_level(key[0])]] > 0).mean()) for key, own in arms.items()},
+        placebo={
+            key: measured(key[0], cell, bool(own_level(key[0]) & METRIC)) for key, cell in placebo.items()
+        },
+    )
+
+
+def gains(runs: Factorial, protocol: str, world: str, policy: str, reference: str) -> Floats:
+    """Return the game of a gain, [episode, coalition] in points.
+
+    Args:
+        runs: the factorial.
+        protocol: its context.
+        world: its world.
+        policy: whose gain.
+        reference: `no-probe`: every arm minus the episode without probes, in the arm's metric. `periodic`:
+            every arm minus the arm with Periodic's times and fields at the same levels of all else.
+    """
+    outcome = runs.outcome[protocol, world, policy]
+    coalitions = np.arange(ALL + 1)
+    if reference == IDLE:
+        return outcome - runs.idle[protocol, world][:, (coalitions & METRIC > 0).astype(int)]
+    if reference == BLIND:
+        return outcome - outcome[:, coalitions & ~(SELECTION | TIMING)]
+    raise ValueError(f"no gain over {reference!r} here; accepted: {IDLE}, {BLIND}")
+
+
+# --- the split ----------------------------------------------------------------------------------------
+
+
+def split_episodes(game: Floats, coalition: int) -> dict[str, Floats]:
+    """Split the gain of every episode among the factors that a coalition turns on.
+
+    Args:
+        game: [episode, coalition], from `gains`.
+        coalition: where the gain is read; factors outside it stay at their lower level and get no share.
+
+    Returns:
+        [episode] each: `gain`, the sum of all that follow; `start`, the value with every factor at its lower
+        level; the factors' shares.
+    """
+    playing = members(coalition)
+    shares = shapley_values(restrict(game, playing))
+    return {"gain": game[:, coalition], "start": game[:, 0]} | {
+        FACTOR_NAMES[factor]: shares[:, place] for place, factor in enumerate(playing)
+    }
+
+
+def split_gains(
+    runs: Factorial,
+    reference: str,
+    policies: Names | None = None,
+    *,
+    whole: bool = False,
+    resamples: int = RESAMPLES,
+) -> pd.DataFrame:
+    """Split the gains of some policies in every world and under every protocol.
+
+    Args:
+        runs: the factorial.
+        reference: `no-probe` or `periodic`; over the latter nothing is there before a factor is turned, so
+            that there is no `start`.
+        policies: whose gains; by default all.
+        whole: whether all five factors play, not only those that the protocol itself turns on.
+        resamples: bootstrap resamples; episodes are resampled whole, so all arms of a seed stay together.
+
+    Returns:
+        A row a part: `protocol world policy part value value_low value_high`, in points; `part` is one of
+        `PARTS`, in this order.
+    """
+    keys, columns = [], []
+    for protocol in runs.protocols:
+        for world in runs.worlds:
+            for policy in runs.policies if policies is None else names(policies):
+                if policy != reference:
+                    game = gains(runs, protocol, world, policy, reference)
+                    parts = split_episodes(game, ALL if whole else own_level(protocol))
+                    keys += [(protocol, world, policy, part) for part in parts]
+                    columns += parts.values()
+    frame = _intervals(keys, columns, resamples, "protocol world policy part")
+    if reference == BLIND:
+        frame = frame[frame["part"] != "start"]
+    return frame.assign(part=pd.Categorical(frame["part"], PARTS, ordered=True))
+
+
+def cross(
+    runs: Factorial, policy: str = "simple", reference: str = BLIND, resamples: int = RESAMPLES
+) -> pd.DataFrame:
+    """Measure how much more two factors add together than one by one, all five playing.
+
+    Returns:
+        A row a protocol, world and pair: `protocol world pair value value_low value_high`, in points.
+    """
+    titles = [f"{FACTOR_NAMES[first]} × {FACTOR_NAMES[second]}" for first, second in pairs(len(FACTORS))]
+    keys, columns = [], []
+    for protocol in runs.protocols:
+        for world in runs.worlds:
+            keys += [(protocol, world, title) for title in titles]
+            columns += list(interactions(gains(runs, protocol, world, policy, reference)).T)
+    return _intervals(keys, columns, resamples, "protocol world pair")
+
+
+def value_answers(runs: Factorial, resamples: int = RESAMPLES) -> pd.DataFrame:
+    """Value Simple's answers twice: against its Placebo, which decides anew, and its Yoked Placebo.
+
+    The yoked one repeats Simple's times and fields, so that nothing differs but the answers; the Placebo's
+    own gate and fields react to what it was not told. Answers reach Simple here whatever the protocol says.
+
+    Returns:
+        A row a protocol, world and part, in points: `answers alone` (Simple minus the yoked one),
+        `choices they change` (the yoked one minus the Placebo) and `together`.
+    """
+    keys, columns = [], []
+    for protocol in runs.protocols:
+        for world in runs.worlds:
+            simple, placebo, yoked = (
+                runs.placebo[protocol, world, name] for name in ("simple", "placebo", "yoked")
+            )
+            parts = {
+                "answers alone": simple - yoked,
+                "choices they change": yoked - placebo,
+                "together": simple - placebo,
+            }
+            keys += [(protocol, world, part) for part in parts]
+            columns += parts.values()
+    return _intervals(keys, columns, resamples, "protocol world part")
+
+
+def _intervals(
+    keys: Iterable[tuple[str, ...]], columns: Iterable[Floats], resamples: int, titles: str
+) -> pd.DataFrame:
+    frame = pd.DataFrame(keys, columns=titles.split())
+    ends = mean_intervals(np.stack(list(columns), axis=1), resamples=resamples)
+    return frame.assign(**dict(zip(("value", "value_low", "value_high"), ends, strict=True)))
+
+
+# --- what the split rests on --------------------------------------------------------------------------
+
+
+def list_arms(runs: Factorial, world: str = "tooldag", policy: str = "simple") -> pd.DataFrame:
+    """List the mean outcome of all 32 arms of one policy in one world.
+
+    Returns:
+        A row an arm: `protocol metric clock answer probes mean own`; `probes` says whose times and fields,
+        `own` whether the arm is the policy under the protocol as it is.
+    """
+    whose = {
+        "Periodic's times and fields": 0,
+        "Periodic's times, own fields": SELECTION,
+        "own times, Periodic's fields": TIMING,
+        "own times and fields": SELECTION | TIMING,
+    }
+    rows = []
+    for protocol in runs.protocols:
+        means = runs.outcome[protocol, world, policy].mean(axis=0)
+        for metric in (0, METRIC):
+            for time in (0, TIME):
+                for answer in (0, INFORMATION):
+                    levels = (
+                        "slots" if metric else "terminal",
+                        "stands" if time else "moves",
+                        "returned" if answer else "withheld",
+                    )
+                    for title, probes in whose.items():
+                        coalition = metric | time | answer | probes
+                        own = coalition == own_level(protocol)
+                        rows.append((protocol, *levels, title, means[coalition], own))
+    return pd.DataFrame(rows, columns=["protocol", "metric", "clock", "answer", "probes", "mean", "own"])
+
+
+def count_probes(runs: Factorial) -> pd.DataFrame:
+    """Count what each contrast has to work with, over the worlds.
+
+    Returns:
+        A row a protocol and policy: `fired` (share of episodes with a probe) and probes an episode in four
+        arms at the protocol's own levels of all else: `own` times and fields, `times` and `fields` alone,
+        `blind`.
+    """
+    rows = []
+    for protocol in runs.protocols:
+        own = own_level(protocol)
+        arms = (own, own & ~SELECTION, own & ~TIMING, own & ~(SELECTION | TIMING))
+        for policy in runs.policies:
+            fired = sum(runs.fired[protocol, world, policy] for world in runs.worlds) / len(runs.worlds)
+            counts = [
+                sum(runs.probes[protocol, world, policy][arm] for world in runs.worlds) / len(runs.worlds)
+                for arm in arms
+            ]
+            rows.append((protocol, policy, fired, *counts))
+    return pd.DataFrame(rows, columns=["protocol", "policy", "fired", "own", "times", "fields", "blind"])

@@ -1,0 +1,132 @@
+"""How many agents share a verdict, and what one of them sees: the frames behind the page of the atlas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from envprobe_core.agents.profiles import TYPICAL
+from envprobe_core.atlas.deciding import DECIDES, Sensitivity
+from envprobe_core.atlas.design import BOX, NAMES, values_of
+from envprobe_core.atlas.fitting import TOLERANCE, Subset
+from envprobe_core.atlas.questions import OURS, REGIME
+from envprobe_core.atlas.running import Atlas
+from envprobe_core.atlas.testing import NO, OPEN, UNTESTED, YES
+from envprobe_core.calibration import TARGETS
+from envprobe_core.cells import Cell
+from envprobe_core.claims import Claim
+from envprobe_core.experiments import Names, names
+from envprobe_core.grid import run_frame
+from envprobe_core.markup import EMPTY, number, percent
+from envprobe_core.policies import find_policy
+from envprobe_core.protocols import parse_protocol
+from envprobe_core.regimes import REGIMES
+
+OUTCOMES = (YES, OPEN, NO)
+TESTED = 0.5  # a claim that fewer agents can be tested on is not spoken of
+
+
+def run_agent(atlas: Atlas, agent: int, worlds: Names, policies: Names) -> pd.DataFrame:
+    """Run one agent of the atlas again, on the atlas' own seeds; the rows of `grid.run`."""
+    cells = [
+        Cell(world, find_policy(policy), REGIMES[REGIME], parse_protocol(protocol), atlas.profiles[agent])
+        for protocol in atlas.protocols
+        for world in names(worlds)
+        for policy in names(policies)
+    ]
+    return run_frame(cells, [cell.default_seeds()[: atlas.seeds_each] for cell in cells])
+
+
+def is_level(claim: Claim) -> bool:
+    """Say whether a claim is that a number comes out as printed, rather than a comparison."""
+    return claim.directions == ("equal",)
+
+
+def shares(atlas: Atlas, members: npt.NDArray[np.int64] | None = None) -> pd.DataFrame:
+    """Share out the verdicts on every claim.
+
+    Args:
+        atlas: the atlas.
+        members: positions of some agents; by default all.
+
+    Returns:
+        A row a claim and protocol: `section claim statement level protocol holds inconclusive reverses` in
+        percent of the agents under which the claim could be tested; NaN where it could not under most of
+        them, as when hardly any accuracy ever collapses. Questions of ours have the section `ours`.
+    """
+    verdict = atlas.verdict if members is None else atlas.verdict[:, members]
+    tested = (verdict != UNTESTED).sum(axis=1)
+    counts = np.stack([(verdict == outcome).sum(axis=1) for outcome in OUTCOMES], axis=2)
+    enough = tested > TESTED * verdict.shape[1]
+    parts = np.where(enough[..., None], 100 * counts / np.maximum(tested, 1)[..., None], np.nan)
+    rows = [
+        (
+            "ours" if claim.source == OURS else claim.section,
+            claim.id,
+            claim.statement,
+            is_level(claim),
+            protocol,
+            *parts[row, at],
+        )
+        for at, claim in enumerate(atlas.claims)
+        for row, protocol in enumerate(atlas.protocols)
+    ]
+    return pd.DataFrame(
+        rows,
+        columns=["section", "claim", "statement", "level", "protocol", "holds", "inconclusive", "reverses"],
+    )
+
+
+def describe_box() -> pd.DataFrame:
+    """List the behaviours: `name range typical why`."""
+    rows = []
+    for axis, typical in zip(BOX, values_of(TYPICAL).tolist(), strict=True):
+        habit, whole = axis.kind == "habit", axis.kind != "share"
+        extent = f"{percent(axis.share)} of agents" if habit else f"{axis.low:g} to {axis.high:g}"
+        place = ("yes" if typical else "no") if habit else number(typical, 0 if whole else 2)
+        rows.append((axis.name, extent, place, axis.why))
+    return pd.DataFrame(rows, columns=["name", "range", "typical", "why"])
+
+
+def list_nearest(atlas: Atlas, subset: Subset, count: int = 5) -> pd.DataFrame:
+    """List the agents nearest to the calibration targets, as text: `agent`, the targets, `objective`.
+
+    The first row is the paper, the last one how many agents come within the tolerance.
+    """
+    symbols = [target.symbol for target in TARGETS]
+    rows = [["**the paper**", *(number(target.value, 3) for target in TARGETS), EMPTY]]
+    for at in np.argsort(subset.distance, kind="stable")[:count]:
+        values = [number(value, 3) for value in subset.values[at]]
+        rows.append([f"`{atlas.profiles[at].name}`", *values, number(subset.distance[at], 1)])
+    met = [f"{own} of {len(atlas.profiles)}" for own in subset.meets.tolist()]
+    rows.append([f"within {number(TOLERANCE)}", *met, f"all: {subset.fits}"])
+    return pd.DataFrame(rows, columns=["agent", *symbols, "objective"])
+
+
+def list_deciders(atlas: Atlas, found: Sensitivity, claims: Iterable[str]) -> pd.DataFrame:
+    """List which behaviour decides each of some claims.
+
+    Returns:
+        A row a claim and protocol: `claim protocol behaviour explains low high sure rank`, shares of variance
+        in percent; `behaviour` says so where none decides alone, or nothing varies.
+    """
+    known = [claim.id for claim in atlas.claims]
+    rows = []
+    for name in claims:
+        at = known.index(name)
+        for row, protocol in enumerate(atlas.protocols):
+            axis = found.first[row, at]
+            if axis < 0:
+                rows.append((name, protocol, "never varies, or not testable", *[np.nan] * 5))
+                continue
+            part, low, high = (100 * own[row, at, axis] for own in (found.share, found.low, found.high))
+            decides = f"`{NAMES[axis]}`" if part >= 100 * DECIDES else f"none alone (`{NAMES[axis]}`)"
+            rows.append(
+                (name, protocol, decides, part, low, high, found.sure[row, at], found.rank[row, at, axis])
+            )
+    return pd.DataFrame(
+        rows, columns=["claim", "protocol", "behaviour", "explains", "low", "high", "sure", "rank"]
+    )

@@ -1,0 +1,268 @@
+"""Options that several commands take, each declared once, and what commands show in common.
+
+A command takes a group of options as one argument: `expanded` makes an option of each field of its dataclass.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from envprobe_core.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from envprobe_core.llm.identity import ModelAgent
+    from envprobe_core.runs.inputs import RunInputs
+
+ALL = "all"
+CORES = os.cpu_count() or 1
+MACHINES = "Past one machine"
+
+
+def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each field of every dataclass among its arguments."""
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name not in groups:
+            parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[name]))
+            continue
+        own = get_type_hints(groups[name], include_extras=True)
+        for field in fields(groups[name]):
+            default = parameter.empty if field.default is MISSING else field.default
+            parameters.append(
+                inspect.Parameter(
+                    field.name, parameter.KEYWORD_ONLY, default=default, annotation=own[field.name]
+                )
+            )
+
+    @functools.wraps(command)
+    def call(**given: Any) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+        command(**given)
+
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and nothing else.")]
+Profile = Annotated[str, typer.Option("--profile", metavar="NAME", help="Profile of the simulated agent.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        min=1,
+        max=256,
+        help="Processes; changes nothing but speed.",
+        show_default="as many as pay",
+    ),
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        "-p",
+        metavar="NAME=VALUE",
+        help="Give a parameter another value than the notebook's; may be repeated. "
+        "It is applied to every chosen section that has it.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The cells of a run."""
+
+    world: Annotated[
+        list[str], typer.Option("--world", metavar="W", help="World; may be repeated; `all` for every one.")
+    ]
+    policy: Annotated[
+        list[str], typer.Option("--policy", metavar="P", help="Policy; may be repeated; `all` for every one.")
+    ]
+    regime: Annotated[str, typer.Option("--regime", metavar="R", help="Stress regime.")] = "S2"
+    protocol: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--protocol",
+            metavar="P",
+            help="Protocol, also with switches turned, as in paper:clock=stands,end=success; may be "
+            "repeated.",
+            show_default="paper",
+        ),
+    ] = None
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            "--seeds",
+            metavar="A:B",
+            help="Seeds A..B-1, a seed, or several of these with commas.",
+            show_default="the regime's own; at S2 0:220, under released 42:262",
+        ),
+    ] = None
+    budget: Annotated[
+        int | None,
+        typer.Option("--budget", metavar="N", help="Probes an episode may fire.", show_default="horizon / 4"),
+    ] = None
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "--threshold",
+            metavar="X",
+            help="Score from which a policy probes; for policies that have one.",
+            show_default="1.5",
+        ),
+    ] = None
+
+    def inputs(self, profile: str, logs: str, agent: ModelAgent | None) -> RunInputs:
+        """Check everything and return what a run is asked for."""
+        from envprobe_core.policies import POLICIES
+        from envprobe_core.runs.inputs import make_inputs
+        from envprobe_core.worlds import WORLDS
+
+        worlds, policies = _every(self.world, WORLDS), _every(self.policy, POLICIES)
+        protocols = self.protocol or ["paper"]
+        numbers = (self.budget, self.threshold, self.seeds)
+        return make_inputs(worlds, policies, self.regime, protocols, profile, *numbers, logs, agent)
+
+
+def _every(names: list[str], known: Iterable[str]) -> list[str]:
+    """Replace the word `all` by every name."""
+    return [each for name in names for each in (known if name == ALL else [name])]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The Dask cluster that work is handed to."""
+
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler",
+            metavar="ADDRESS",
+            help="Hand the work to the Dask cluster of this scheduler, as in tcp://HOST:8786. Also taken "
+            "from ENVPROBE_SCHEDULER.",
+            show_default="local processes",
+            rich_help_panel=MACHINES,
+        ),
+    ] = None
+    scheduler_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--scheduler-file",
+            metavar="FILE",
+            help="The same, with the file that `dask scheduler --scheduler-file` wrote.",
+            rich_help_panel=MACHINES,
+        ),
+    ] = None
+
+    def address(self) -> str | None:
+        """Return the address of the cluster to use, None for this machine alone.
+
+        Raises:
+            InputError: if both are given, or the file states no address.
+        """
+        from envprobe_core.cluster import read_scheduler_file, scheduler_in_force
+
+        if self.scheduler is not None and self.scheduler_file is not None:
+            raise InputError("--scheduler cannot stand beside --scheduler-file; one names the cluster")
+        if self.scheduler_file is not None:
+            return read_scheduler_file(self.scheduler_file)
+        return self.scheduler or scheduler_in_force()
+
+
+def announce(address: str) -> None:
+    """Check a cluster and say in one line who will work.
+
+    Raises:
+        InputError: if no scheduler answers, or a worker is refused.
+    """
+    from envprobe_core.cluster import check_cluster
+
+    workers, threads = check_cluster(address)
+    who = f"workers: {workers}, threads: {threads}" if workers else "no worker yet: waiting for the first"
+    typer.echo(f"work goes to the cluster at {address} ({who})", err=True)
+
+
+@contextmanager
+def handing_out(address: str | None) -> Iterator[None]:
+    """Hand every grid that is run inside, also by kernels, to a cluster.
+
+    Raises:
+        InputError: if no scheduler answers, or a worker is refused.
+    """
+    from envprobe_core.cluster import ENVIRONMENT
+
+    before = os.environ.get(ENVIRONMENT)
+    if address is not None:
+        announce(address)
+        os.environ[ENVIRONMENT] = address
+    try:
+        yield
+    finally:
+        os.environ.pop(ENVIRONMENT, None)
+        if before is not None:
+            os.environ[ENVIRONMENT] = before
+
+
+@contextmanager
+def told_losses() -> Iterator[None]:
+    """Say in one line that a process or a cluster was lost, and end with exit code 1."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    from envprobe_core.cluster import ClusterLostError
+
+    try:
+        yield
+    except BrokenProcessPool:
+        _stop("a process was ended from outside, perhaps for lack of memory; give the command again")
+    except ClusterLostError as error:
+        _stop(str(error))
+
+
+def _stop(text: str) -> None:
+    typer.echo(f"envprobe: {text}", err=True)
+    raise typer.Exit(1) from None
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Show a bar on standard error where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(label, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def console(width: int) -> Console:
+    """Return standard output for tables, of some width where it is no terminal."""
+    from rich.console import Console
+
+    made = Console(highlight=False)
+    return made if made.is_terminal else Console(highlight=False, width=width)
+
+
+def print_json(content: list[Any] | Mapping[str, Any]) -> None:
+    """Print JSON and nothing else."""
+    import orjson
+
+    sys.stdout.write(orjson.dumps(content, option=orjson.OPT_INDENT_2).decode() + "\n")

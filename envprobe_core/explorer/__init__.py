@@ -1,1 +1,0 @@
-"""The explorer's engine side: what one setting of budget and threshold measures, and the grid of them all."""

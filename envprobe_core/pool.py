@@ -1,0 +1,97 @@
+"""One pool for all work: this process and fresh ones beside it, or a Dask cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from multiprocessing import connection, get_context, parent_process
+from typing import TypeVar
+
+from envprobe_core.cluster import hand_out
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def cores() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def spread(
+    work: Callable[[Item], Result], items: Sequence[Item], jobs: int = 1, scheduler: str | None = None
+) -> Iterator[Result]:
+    """Do the work on all items; results as they come.
+
+    Args:
+        work: a function of a module; a cluster takes others too.
+        items: what to do it on; taken from both ends, so large ones should stand in front.
+        jobs: processes in all, this one included; changes nothing but speed.
+        scheduler: address of a Dask scheduler whose workers do it instead.
+
+    Raises:
+        BrokenProcessPool: if one of the processes is ended from outside.
+        ClusterLostError: if the cluster is lost.
+    """
+    if scheduler is not None:
+        yield from hand_out(work, items, scheduler)
+        return
+    if jobs <= 1 or len(items) <= 1:
+        yield from map(work, items)
+        return
+    others = min(jobs, len(items)) - 1
+    left = deque(items)
+    given: set[Future[Result]] = set()
+    pool = ProcessPoolExecutor(others, mp_context=get_context("spawn"), initializer=_follow_parent)
+    try:
+        while left or given:
+            with _one_thread_a_process():  # the processes start as work is handed in
+                while left and len(given) <= others:  # one each, and one that waits
+                    given.add(pool.submit(work, left.popleft()))
+            if left:
+                yield work(left.pop())
+            else:
+                wait(given, return_when=FIRST_COMPLETED)
+            for future in [future for future in given if future.done()]:
+                given.remove(future)
+                yield future.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _follow_parent() -> None:
+    """Leave interrupts to the parent, and end when it ends, however it does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    if parent is None:
+        return
+
+    def end_with_it() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=end_with_it, daemon=True).start()
+
+
+@contextmanager
+def _one_thread_a_process() -> Iterator[None]:
+    """Keep the linear algebra of processes that start now to one thread each: they share the cores."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,258 @@
+"""Execution of sections by papermill, each in a kernel of its own, several at a time.
+
+Every result is cleaned of what differs from run to run (times, ids, paths, widget models), so that
+the same inputs give the same bytes, and is put in place in one step: a section that fails, or a
+run that is killed, leaves what was there before.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import re
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from envprobe_core.reproduce.sections import (
+    METADATA_KEY,
+    VOLATILE_METADATA,
+    Job,
+    cell_source,
+    cell_tags,
+)
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+BOOK = "ENVPROBE_BOOK_VALUES"  # the values are the book's own: `show.conclude` looks for it
+KERNEL_ENVIRONMENT = {
+    "PYTHONHASHSEED": "0",
+    "SOURCE_DATE_EPOCH": "0",
+    "TZ": "UTC",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    "JUPYTER_PREFER_ENV_PATH": "1",
+    "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+}
+"""What kernels find in their environment, so that no result depends on whose machine it is."""
+
+WORTH_WARMING = 3  # sections; fewer take longer to warm kernels for than to start cold
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_ARROW = re.compile(r"^-+> (\d+) ", re.MULTILINE)
+_VIEW = "application/vnd.jupyter.widget-view+json"
+_EXCERPT = 2
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one section went.
+
+    Attributes:
+        name: the section.
+        seconds: wall-clock time.
+        error: nothing, or a block of lines that names the cell, shows it, and gives its error.
+    """
+
+    name: str
+    seconds: float
+    error: str | None = None
+
+
+def run(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
+    """Execute sections, and tell of each as it ends.
+
+    Each section has a kernel, a process of its own; what waits for it is a thread, because
+    importing papermill once a worker would take longer than most sections do.
+
+    Args:
+        jobs: what to run.
+        workers: how many at a time.
+    """
+    if not jobs:
+        return
+    waiting: SimpleQueue[Job] = SimpleQueue()
+    done: SimpleQueue[Outcome] = SimpleQueue()
+    for job in jobs:
+        waiting.put(job)
+
+    style = jobs[0].section.path.parent / "matplotlibrc"
+    own = {} if any(job.changed for job in jobs) else {BOOK: "1"}
+    with tempfile.TemporaryDirectory(prefix="envprobe-") as name, _kernel_environment(name, style, own):
+        folder = Path(name)
+        # imported here, and not in each thread, so that they do not race for it
+        import papermill  # noqa: F401
+        from jupyter_core.utils import ensure_event_loop
+
+        logging.getLogger("papermill").setLevel(logging.CRITICAL)  # outcomes tell it all
+
+        def work() -> None:
+            with contextlib.suppress(Empty):
+                while True:
+                    done.put(run_one(waiting.get_nowait(), folder))
+            ensure_event_loop().close()  # the one that this thread's notebooks ran in
+
+        # daemons: an interrupt ends the command at once, and the kernels with it
+        count = min(workers, len(jobs))
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
+        with _kernels(len(jobs)):
+            for thread in threads:
+                thread.start()
+            for _ in jobs:
+                yield done.get()
+            for thread in threads:
+                thread.join()
+
+
+def _kernels(count: int) -> contextlib.AbstractContextManager[None]:
+    """How so many kernels start."""
+    if count < WORTH_WARMING:
+        return contextlib.nullcontext()
+    from envprobe_core.reproduce.warm import warm_kernels
+
+    return warm_kernels()
+
+
+def run_one(job: Job, folder: Path) -> Outcome:
+    """Execute one section and put its result in place.
+
+    Args:
+        job: the section and its values.
+        folder: where papermill may keep the notebook while it runs.
+
+    Returns:
+        The outcome; a fault of any kind is in it and not raised.
+    """
+    import nbformat
+    import papermill
+
+    start = time.monotonic()
+    name, path = job.section.name, job.section.path
+    progress = folder / f"{uuid.uuid4()}.ipynb"
+    try:
+        notebook = papermill.execute_notebook(
+            nbformat.read(path, as_version=4),
+            progress,
+            parameters=job.changed,
+            kernel_name="python3",
+            language="python",
+            progress_bar=False,
+            resources={"metadata": {"path": str(path.parent)}},  # the kernel's folder
+            extra_arguments=["--log-level=CRITICAL"],  # its own log; a cell's errors are output
+            start_timeout=120,
+            iopub_timeout=60,
+            raise_on_iopub_timeout=True,
+            coalesce_streams=True,
+        )
+        clean(notebook, job.record, path.parent.parent)
+        job.output.parent.mkdir(parents=True, exist_ok=True)
+        partial = job.output.with_name(f".{name}.{os.getpid()}.part")
+        partial.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
+        os.replace(partial, job.output)
+    except BaseException as error:
+        return Outcome(name, time.monotonic() - start, describe_failure(job, error, progress))
+    return Outcome(name, time.monotonic() - start)
+
+
+def describe_failure(job: Job, error: BaseException, progress: Path) -> str:
+    """The block of lines that a reader sees for a section that failed.
+
+    Args:
+        job: the section.
+        error: what papermill raised.
+        progress: the notebook as far as papermill came; it need not exist.
+    """
+    from papermill.exceptions import PapermillExecutionError
+
+    kind, text = type(error).__name__, str(error)
+    source, count, trace = None, None, ""
+    if isinstance(error, PapermillExecutionError):
+        kind, text = error.ename, error.evalue
+        source, count, trace = error.source, error.exec_count, "\n".join(error.traceback)
+    elif progress.exists():  # a kernel that dies leaves no error in its cell
+        for cell in json.loads(progress.read_text(encoding="utf-8"))["cells"]:
+            if cell["metadata"].get("papermill", {}).get("start_time"):
+                source = cell_source(cell)
+    fault = f"  {kind}: {_COLOUR.sub('', text)}"
+    sources = [cell_source(cell) for cell in job.section.cells]
+    if source not in sources:
+        return f"{job.section.name}: failed outside its cells\n{fault}"
+    where = f"cell {sources.index(source) + 1} of {len(sources)}"
+    arrow = _ARROW.search(_COLOUR.sub("", trace))
+    lines = source.splitlines()
+    at = min(int(arrow[1]), len(lines)) if arrow else 0
+    first = max(at - 1 - _EXCERPT, 0)
+    shown = range(first, min(first + 2 * _EXCERPT + 1, len(lines)))
+    return "\n".join(
+        [
+            f"{job.section.name}: {where}" + (f" (In [{count}])" if count else ""),
+            *(f"  {'>' if i + 1 == at else ' '} {i + 1:3d} | {lines[i]}" for i in shown),
+            fault,
+        ]
+    )
+
+
+def clean(notebook: "NotebookNode", record: dict[str, Any], root: Path) -> None:
+    """Take from an executed notebook, in place, all that differs from run to run.
+
+    Args:
+        notebook: as papermill leaves it.
+        record: what the notebook is to say of its own making.
+        root: the checkout, whose path is taken out of every text.
+    """
+    notebook.metadata = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {
+            "name": "python",
+            "pygments_lexer": "ipython3",
+            "file_extension": ".py",
+        },
+        METADATA_KEY: record,
+    }
+    notebook.nbformat_minor = 5
+    hidden: list[str] = []
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{number}"
+        for key in VOLATILE_METADATA:
+            cell.metadata.pop(key, None)
+        tags = cell_tags(cell)
+        if "parameters" in tags:
+            hidden = [tag for tag in tags if tag.startswith(("hide-", "remove-"))]
+        if "injected-parameters" in tags:
+            cell.metadata["tags"] = [*tags, *hidden]
+        for output in cell.get("outputs", ()):
+            _clean_output(output, f"{root}{os.sep}")
+
+
+def _clean_output(output: "NotebookNode", prefix: str) -> None:
+    """Take widget models, addresses and the checkout's path out of one output."""
+    data = output.get("data", {})
+    data.pop(_VIEW, None)  # a model's random id; static pages show the output's other forms
+    if "text/plain" in data:
+        data["text/plain"] = _ADDRESS.sub("", data["text/plain"])
+    for kind, text in data.items():
+        if isinstance(text, str) and kind.startswith("text/"):
+            data[kind] = text.replace(prefix, "")
+    if "text" in output:
+        output["text"] = output["text"].replace(prefix, "")
+
+
+@contextlib.contextmanager
+def _kernel_environment(profile: str, style: Path, more: dict[str, str]) -> Iterator[None]:
+    """Let kernels that start inside inherit nothing that changes results."""
+    before = dict(os.environ)
+    os.environ.update(KERNEL_ENVIRONMENT, IPYTHONDIR=profile, MATPLOTLIBRC=str(style), **more)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

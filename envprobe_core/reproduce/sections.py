@@ -1,0 +1,269 @@
+"""The sections of the paper: where each notebook is, what it declares, whether it must run again.
+
+A section is one notebook in `notebooks/`; its executed twin lies in `book/executed/` and carries, under the
+metadata key `envprobe`, the parameters it ran with and a hash of everything it was made from: its cells,
+those of the package's files that its imports reach, the data, the lock. A section is run again when that hash
+would differ, so that neither a database nor file times are needed, and results with changed parameters never
+pass for the book's own: the next plain run has another hash and replaces them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from envprobe_core import __version__
+from envprobe_core.errors import InputError
+from envprobe_core.reproduce.parameters import Parameter, Value, read_parameters, resolve
+from envprobe_core.sources import ROOT, Sources, imports_of
+
+SHARED = ("data/**/*", "notebooks/matplotlibrc", "requirements.txt", "envprobe_core/reproduce/execution.py")
+"""What every section depends on, beside its own cells, parameters and imports."""
+
+METADATA_KEY = "envprobe"
+VOLATILE_METADATA = ("papermill", "execution", "ExecuteTime")
+"""Cell metadata that tools write while a notebook is opened or run."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """One notebook, as its author wrote it.
+
+    Attributes:
+        name: the file's name without its ending; what ``envprobe reproduce`` takes.
+        title: its first heading.
+        path: the file.
+        parameters: what its ``parameters`` cell declares, by name.
+        cells: the raw cells of the notebook's JSON.
+    """
+
+    name: str
+    title: str
+    path: Path
+    parameters: Mapping[str, Parameter]
+    cells: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One section with the values it is to run with.
+
+    Attributes:
+        section: what to run.
+        values: every parameter's value.
+        digest: SHA-256 of all that the result depends on.
+        output: where the executed notebook belongs.
+        fresh: whether the notebook there has this digest already.
+    """
+
+    section: Section
+    values: Mapping[str, Value]
+    digest: str
+    output: Path
+    fresh: bool
+
+    @property
+    def changed(self) -> dict[str, Value]:
+        """The values that differ from the section's defaults."""
+        declared = self.section.parameters
+        return {name: v for name, v in self.values.items() if v != declared[name].default}
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What the executed notebook says of its own making."""
+        declared = self.section.parameters.values()
+        return {
+            "section": self.section.name,
+            "inputs_sha256": self.digest,
+            "parameters": dict(self.values),
+            "defaults": {parameter.name: parameter.default for parameter in declared},
+            "engine_version": __version__,
+        }
+
+
+def read_section(path: Path) -> Section:
+    """Read one notebook.
+
+    Args:
+        path: an ``.ipynb`` file, nbformat 4.
+
+    Raises:
+        InputError: if it is no notebook, or its ``parameters`` cell is malformed.
+    """
+    name = path.stem
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"notebook {name}: {path.name} cannot be read as a notebook") from None
+    tagged = [cell for cell in cells if "parameters" in cell_tags(cell)]
+    if len(tagged) > 1:
+        raise InputError(f"notebook {name}: more than one cell is tagged parameters")
+    declared = read_parameters(cell_source(tagged[0]), name) if tagged else {}
+    headings = (
+        line[2:].strip()
+        for cell in cells
+        if cell["cell_type"] == "markdown"
+        for line in cell_source(cell).splitlines()
+        if line.startswith("# ")
+    )
+    return Section(name, next(headings, name), path, declared, cells)
+
+
+def find_sections(root: Path = ROOT) -> dict[str, Section]:
+    """Every section of the checkout, by name.
+
+    Args:
+        root: the folder that holds ``notebooks/``.
+
+    Raises:
+        InputError: if there is none, or one of them is malformed.
+    """
+    paths = sorted((root / "notebooks").glob("*.ipynb"))
+    if not paths:
+        raise InputError(f"no notebooks in {root / 'notebooks'}")
+    return {path.stem: read_section(path) for path in paths}
+
+
+def plan(
+    names: Sequence[str] = (),
+    given: Mapping[str, str] | None = None,
+    root: Path = ROOT,
+    executed: Path | None = None,
+) -> list[Job]:
+    """Check every name and value, and find out what has to run.
+
+    Args:
+        names: sections; none means all.
+        given: parameter values as text, by name.
+        root: the checkout.
+        executed: the folder of executed notebooks; by default the book's.
+
+    Returns:
+        One job for each section, those that are up to date included.
+
+    Raises:
+        InputError: for an unknown section, a parameter that none of the sections has, or a value
+            that is not accepted.
+    """
+    given = given or {}
+    executed = executed or root / "book" / "executed"
+    sections = find_sections(root)
+    for name in names:
+        if name not in sections:
+            raise InputError(f"unknown section {name!r}; accepted: {', '.join(sections)}")
+    chosen = [sections[name] for name in dict.fromkeys(names or sections)]
+    known = {name: None for section in chosen for name in section.parameters}
+    for name in given:
+        if name not in known:
+            where = chosen[0].name if len(chosen) == 1 else "any of these sections"
+            accepted = f"accepted: {', '.join(known)}" if known else "it has none"
+            raise InputError(f"unknown parameter {name!r} of {where}; {accepted}")
+    shared, sources = file_digest(root, SHARED), Sources(root)
+    jobs = []
+    for section in chosen:
+        values = resolve(section.parameters, given)
+        digest = section_digest(section, values, shared, sources)
+        output = executed / section.path.name
+        jobs.append(Job(section, values, digest, output, stored_digest(output) == digest))
+    return jobs
+
+
+def missing_parameters(jobs: Iterable[Job], given: Mapping[str, str]) -> dict[str, list[str]]:
+    """For each given parameter that only some sections have: the sections that lack it.
+
+    Args:
+        jobs: the planned sections.
+        given: parameter values as text, by name.
+    """
+    jobs = list(jobs)
+    lacking = {name: [job.section.name for job in jobs if name not in job.values] for name in given}
+    return {name: sections for name, sections in lacking.items() if sections}
+
+
+def file_digest(root: Path, patterns: Iterable[str]) -> str:
+    """SHA-256 over the names and bytes of all files under a folder that match, compiled modules aside.
+
+    Args:
+        root: the folder; names enter the hash relative to it.
+        patterns: globs.
+    """
+    found = {path for pattern in patterns for path in root.glob(pattern) if path.is_file()}
+    return Sources(root).sha256(sorted(path for path in found if path.suffix != ".pyc"))
+
+
+def section_digest(section: Section, values: Mapping[str, Value], shared: str, sources: Sources) -> str:
+    """SHA-256 of all that a section's result depends on, Python's minor version included.
+
+    Outputs, execution counts and cell ids do not enter: a notebook that was only opened and run
+    is the same section.
+
+    Args:
+        section: the notebook.
+        values: every parameter's value.
+        shared: the digest of what all sections share.
+        sources: the package.
+    """
+    cells = [
+        [
+            cell["cell_type"],
+            cell_source(cell),
+            {key: v for key, v in cell["metadata"].items() if key not in VOLATILE_METADATA},
+            cell.get("attachments"),
+        ]
+        for cell in section.cells
+    ]
+    python = ".".join(platform.python_version_tuple()[:2])
+    package = sources.sha256(reach(section, sources))
+    content = json.dumps([section.name, cells, dict(values), shared, package, python], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def reach(section: Section, sources: Sources) -> list[Path]:
+    """Return the package's files that a section's imports reach."""
+    code = "\n".join(cell_source(cell) for cell in section.cells if cell["cell_type"] == "code")
+    return sources.reached(imports_of(code))
+
+
+def stored_record(path: Path) -> dict[str, Any] | None:
+    """What an executed notebook says of its own making, or nothing if it says nothing.
+
+    Args:
+        path: an executed notebook; it need not exist.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))["metadata"][METADATA_KEY]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def stored_digest(path: Path) -> str | None:
+    """The digest that an executed notebook carries, or nothing.
+
+    Args:
+        path: an executed notebook; it need not exist.
+    """
+    record = stored_record(path)
+    return record.get("inputs_sha256") if record else None
+
+
+def cell_tags(cell: Mapping[str, Any]) -> list[str]:
+    """The tags of a notebook's cell.
+
+    Args:
+        cell: a cell of a notebook's JSON, or of `nbformat`.
+    """
+    return list(cell["metadata"].get("tags", ()))
+
+
+def cell_source(cell: Mapping[str, Any]) -> str:
+    """A cell's text, which the format allows to be a list of lines.
+
+    Args:
+        cell: a cell of a notebook's JSON, or of `nbformat`.
+    """
+    return "".join(cell["source"])

@@ -1,0 +1,148 @@
+"""The manifest: what a run is, with which engine and packages it was made, and hashes of what it came to.
+
+It holds no times, paths or machine names, so that the same run twice gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from envprobe_core import __version__
+from envprobe_core.cells import Cell
+from envprobe_core.errors import InputError
+from envprobe_core.runs.inputs import RunInputs, cell_slug, inputs_of, seed_ranges, stated_inputs
+from envprobe_core.runs.summary import total_hash
+from envprobe_core.runs.tables import replacing
+from envprobe_core.sources import ROOTS, engine_sha256, package_versions
+
+FORMAT = "envprobe-run/2"
+MANIFEST = "manifest.json"
+MODEL_ROOTS = (*ROOTS, "llm/running.py")
+
+
+def log_name(cell: Cell) -> str:
+    """Name a cell's step log, relative to the run's folder."""
+    return f"logs/{cell_slug(cell)}.parquet"
+
+
+def new_manifest(inputs: RunInputs) -> dict[str, object]:
+    """Make the manifest of a run that has not begun.
+
+    Args:
+        inputs: what is asked for.
+    """
+    return {
+        "format": FORMAT,
+        "finished": False,
+        "inputs": stated_inputs(inputs),
+        "engine": {
+            "version": __version__,
+            "sources_sha256": engine_sha256(MODEL_ROOTS) if inputs.agent else engine_sha256(),
+        },
+        "versions": package_versions(),
+        "profile": inputs.cells[0].profile.as_dict(),
+        "protocols": {
+            cell.protocol.name: {
+                switch: value for switch, value in asdict(cell.protocol).items() if switch != "name"
+            }
+            for cell in inputs.cells
+        },
+    }
+
+
+def finished_manifest(
+    inputs: RunInputs, started: Mapping[str, object], hashes: Sequence[str], files: Mapping[str, str]
+) -> dict[str, object]:
+    """Add a run's results to its manifest.
+
+    Args:
+        inputs: what was asked for.
+        started: the manifest the run began with.
+        hashes: each cell's result hash.
+        files: SHA-256 of the table and of every log, by the file's name.
+    """
+    cells: list[dict[str, object]] = []
+    for index, (cell, own) in enumerate(zip(inputs.cells, hashes, strict=True)):
+        logged = inputs.logged(index)
+        entry = dict(cell.key)
+        entry["threshold_in_force"] = cell.threshold_in_force if cell.policy.has_threshold else None
+        entry["seeds"] = seed_ranges(inputs.seeds_of_cells[index])
+        entry["episodes"] = len(inputs.seeds_of_cells[index])
+        entry["log"] = log_name(cell) if len(logged) else None
+        entry["logged_episodes"] = len(logged)
+        entry["result_hash"] = own
+        cells.append(entry)
+    total = total_hash(inputs.cells, hashes)
+    return {**started, "finished": True, "cells": cells, "sha256": dict(files), "result_hash": total}
+
+
+def first_difference(old: Mapping[str, object], new: Mapping[str, object]) -> str | None:
+    """Say where two runs differ: in inputs and what they stand for, engine, or packages.
+
+    Args:
+        old: the manifest in the folder.
+        new: the manifest of the run asked for.
+
+    Returns:
+        The first difference in words, None where there is none.
+    """
+    for part in ("inputs", "profile", "protocols", "engine", "versions"):
+        was, wanted = old.get(part), new[part]
+        if not isinstance(was, dict) or not isinstance(wanted, dict):
+            return f"{part}: missing from its manifest"
+        for name in dict.fromkeys([*wanted, *was]):
+            if was.get(name) != wanted.get(name):
+                label = name if part == "inputs" else f"{part} {name}"
+                return _difference(label, was.get(name), wanted.get(name))
+    return None
+
+
+def _difference(label: str, was: object, wanted: object) -> str:
+    """Say where two values differ; of an agent, in its first entry that does."""
+    if isinstance(was, dict) and isinstance(wanted, dict):
+        for name in dict.fromkeys([*wanted, *was]):
+            if was.get(name) != wanted.get(name):
+                return _difference(f"{label} {name}", was.get(name), wanted.get(name))
+    return f"{label}: {_words(was)} there, {_words(wanted)} now"
+
+
+def _words(value: object) -> str:
+    if isinstance(value, dict):
+        return str(value.get("model", "another kind"))
+    if isinstance(value, list):
+        return " ".join(str(item) for item in value)
+    return "the default" if value is None else str(value)
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Read a run's manifest.
+
+    Args:
+        path: the run's folder.
+
+    Raises:
+        InputError: if there is none, or it is none of ours.
+    """
+    if not path.is_dir():
+        raise InputError(f"{path} is not a folder")
+    try:
+        manifest = orjson.loads((path / MANIFEST).read_bytes())
+    except FileNotFoundError:
+        raise InputError(f"{path} holds no run: it has no {MANIFEST}") from None
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise InputError(f"{path / MANIFEST} cannot be read ({error})") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or "finished" not in manifest:
+        raise InputError(f"{path / MANIFEST} is no manifest of a run ({FORMAT})")
+    inputs_of(manifest)
+    return manifest
+
+
+def write_manifest(path: Path, manifest: Mapping[str, object]) -> None:
+    """Write a run's manifest in one step."""
+    with replacing(path / MANIFEST) as temporary:
+        temporary.write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))

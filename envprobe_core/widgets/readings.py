@@ -1,0 +1,324 @@
+"""Readings: what the explorer shows for one setting, rounded once, for the static page and the live engine.
+
+A reading is a record of plain numbers (`Readings.record`). The page's grid stores the same whole numbers, so
+what it shows is what the engine computes, digit for digit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from envprobe_core import metrics
+from envprobe_core.cells import Cell
+from envprobe_core.engine.recording import Trajectory
+from envprobe_core.engine.running import record
+from envprobe_core.statistics import FIXED_POINT_BITS, RESAMPLES, percentile_interval, resample_counts
+from envprobe_core.worlds import WORLDS, make_world
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+SHARE_UNITS = 10_000  # shares and their intervals are given to four decimals
+CURVE_UNITS = 1_000  # curves to three
+FIXED_POINT = 2.0**32  # sums of A_t are formed in whole numbers: no order of episodes moves a bit
+NONE = -1  # in whole numbers, a value that does not exist
+SETTINGS_AT_ONCE, RESAMPLES_AT_ONCE = 128, 500  # so that products stay in the cache
+KEPT_SUMS = 2_000  # columns; one of 10,000 resamples takes 80 kB
+
+Reading = dict[str, Any]
+Setting = Cell | tuple[Cell, ...]
+"""The cells whose episodes are read together: one, or the same in each of the three worlds, called pool."""
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """What is read of episodes of one horizon, in any order.
+
+    Attributes:
+        accuracy: [episode], A_H as the protocol scores it.
+        success: [episode].
+        useful: [episode], probes whose answer differed from the belief held.
+        repeated: [episode], probes of a field that the episode had probed before.
+        track: [episode, time], A_t as `Trajectory.accuracy` has it; NaN where there is none.
+        fired: [episode, step], whether it probes at step t.
+    """
+
+    accuracy: Floats
+    success: Mask
+    useful: Ints
+    repeated: Ints
+    track: Floats
+    fired: Mask
+
+    def rows(self, which: Ints) -> Episodes:
+        """Return some of the episodes."""
+        return Episodes(*(getattr(self, field.name)[which] for field in fields(self)))
+
+
+def join(parts: Sequence[Any]) -> Any:
+    """Put `Episodes` of one horizon, or `Readings`, behind one another."""
+    kind = type(parts[0])
+    return kind(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(kind)))
+
+
+def measure(recording: Trajectory, cell: Cell) -> Episodes:
+    """Take from a recording what is read of it; `cell` has its world, regime, protocol and profile."""
+    track = recording.accuracy
+    if cell.protocol.accuracy == "slots":
+        accuracy = metrics.mean_over_steps(track[:, 1:], recording.steps)
+    else:
+        accuracy = metrics.at_end(track, recording.steps)
+    fields_of_world = make_world(cell.world, cell.regime, cell.protocol).fields
+    return Episodes(
+        accuracy,
+        recording.success,
+        recording.useful.sum(axis=1),
+        metrics.repeated_probes(recording.probe, fields_of_world),
+        track,
+        recording.probe >= 0,
+    )
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Readings of many settings as whole numbers; `NONE` stands for a value that does not exist.
+
+    Attributes:
+        n: [setting], episodes.
+        accuracy, success: [setting, (mean, low, high)], in units of 1 / SHARE_UNITS.
+        curve: [setting, time], mean A_t over the episodes that still run, in units of 1 / CURVE_UNITS.
+        fires: [setting, step], episodes that probe at step t.
+        useful: [setting, (useful, fired)], probes of all episodes.
+        useful_rate: [setting, (mean, low, high)], over episodes that fired, in units of 1 / SHARE_UNITS.
+        repeated: [setting], probes of a field that their episode had probed before.
+    """
+
+    n: Ints
+    accuracy: Ints
+    success: Ints
+    curve: Ints
+    fires: Ints
+    useful: Ints
+    useful_rate: Ints
+    repeated: Ints
+
+    def __len__(self) -> int:
+        return len(self.n)
+
+    def rows(self, which: Ints) -> Readings:
+        """Return some of the readings."""
+        return Readings(*(getattr(self, field.name)[which] for field in fields(self)))
+
+    def record(self, index: int) -> Reading:
+        """Return one reading, ready for JSON.
+
+        `curve` is None at times that no episode reaches (`released` stops at success and has no A_0);
+        `useful_rate` is None where no episode probes; ends of an interval are None for a single episode.
+        """
+
+        def scaled(whole: Ints, units: int) -> list[float | None]:
+            return [None if part == NONE else part / units for part in whole.tolist()]
+
+        rate = scaled(self.useful_rate[index], SHARE_UNITS)
+        return {
+            "n": int(self.n[index]),
+            "accuracy": scaled(self.accuracy[index], SHARE_UNITS),
+            "success": scaled(self.success[index], SHARE_UNITS),
+            "curve": scaled(self.curve[index], CURVE_UNITS),
+            "fires": self.fires[index].tolist(),
+            "useful": self.useful[index].tolist(),
+            "useful_rate": None if rate[0] is None else rate,
+            "repeated": int(self.repeated[index]),
+        }
+
+
+def pooled(cell: Cell) -> tuple[Cell, ...]:
+    """Return the cell in each of the three worlds: the setting called pool."""
+    return tuple(replace(cell, world=world) for world in WORLDS)
+
+
+def take_readings(settings: Sequence[Setting], seeds: Ints, *, resamples: int = RESAMPLES) -> list[Reading]:
+    """Run settings of one horizon and read them.
+
+    Args:
+        settings: each the cells that are read together, one or `pooled`.
+        seeds: of every cell.
+        resamples: bootstrap resamples of the intervals.
+
+    Returns:
+        One reading a setting, as `Readings.record` gives it. The interval of a mean is the 95% percentile
+        interval over episodes, resampled within each world.
+    """
+    groups = [(setting,) if isinstance(setting, Cell) else setting for setting in settings]
+    cells = list(dict.fromkeys(cell for group in groups for cell in group))
+    episodes = join([measure(record(cell, seeds, scores_all=False), cell) for cell in cells])
+    rows = {cell: len(seeds) * place + np.arange(len(seeds)) for place, cell in enumerate(cells)}
+    sums, found = ResampledSums(resamples), []
+    for group in groups:
+        which = np.concatenate([rows[cell] for cell in group])[None]
+        found.append(read_episodes(episodes, which, len(group), sums).record(0))
+    return found
+
+
+class ResampledSums:
+    """Exact resampled sums of columns, remembered; the means are those of `resampling.bootstrap_means`.
+
+    The sums of a world's column are formed once, for the world and for the pool.
+    """
+
+    def __init__(self, resamples: int) -> None:
+        """Remember nothing yet."""
+        self._resamples = resamples
+        self._known: dict[bytes, Floats] = {}
+
+    def means(self, columns: Floats, strata: int = 1) -> Floats:
+        """Return resampled means, [column, resample].
+
+        Args:
+            columns: [column, unit], finite; units of one stratum stand together.
+            strata: how many there are, of one size.
+        """
+        if len(self._known) > KEPT_SUMS:
+            self._known.clear()
+        total = np.empty((len(columns), self._resamples))
+        for shift, part in enumerate(np.split(columns, strata, axis=1)):
+            keys = self._form(np.ascontiguousarray(part))
+            for mean, sums in zip(total, map(self._known.__getitem__, keys), strict=True):
+                if shift:  # the k-th stratum reads the count matrix k rows on
+                    mean[shift:] += sums[:-shift]
+                    mean[:shift] += sums[-shift:]
+                else:
+                    mean[:] = sums
+        total /= columns.shape[1]
+        return total
+
+    def _form(self, columns: Floats) -> list[bytes]:
+        """Form the sums that are not known yet, exact in fixed point; return what columns are known by."""
+        keys = [column.tobytes() for column in columns]
+        missing = {key: place for place, key in enumerate(keys) if key not in self._known}
+        if missing:
+            new = columns[list(missing.values())]
+            counts = _counts(columns.shape[1], self._resamples)
+            exponent = FIXED_POINT_BITS - np.frexp(columns.shape[1] * np.abs(new).max(axis=1))[1]
+            whole = np.rint(np.ldexp(new, exponent[:, None]))
+            sums = np.empty((len(new), self._resamples))
+            for start in range(0, self._resamples, RESAMPLES_AT_ONCE):
+                part = slice(start, start + RESAMPLES_AT_ONCE)
+                np.matmul(whole, counts[:, part], out=sums[:, part])
+            sums *= np.ldexp(1.0, -exponent)[:, None]
+            self._known |= zip(missing, sums, strict=True)
+        return keys
+
+
+@lru_cache(maxsize=2)
+def _counts(units: int, resamples: int) -> Floats:
+    """Return how often each unit is drawn, [unit, resample]."""
+    return np.ascontiguousarray(resample_counts(units, resamples).T, dtype=np.float64)
+
+
+def read_episodes(episodes: Episodes, rows: Ints, worlds: int, sums: ResampledSums) -> Readings:
+    """Read settings from measured episodes.
+
+    Args:
+        episodes: those of all settings; settings may share some.
+        rows: [setting, unit], the episodes of each setting, as many from each world, in order.
+        worlds: how many worlds.
+        sums: resampled sums, those of other settings included.
+    """
+    starts = range(0, len(rows), SETTINGS_AT_ONCE)
+    return join([_read(episodes, rows[start : start + SETTINGS_AT_ONCE], worlds, sums) for start in starts])
+
+
+def _read(episodes: Episodes, rows: Ints, worlds: int, sums: ResampledSums) -> Readings:
+    settings, n = rows.shape
+    fired = episodes.fired[rows]
+    probes, useful = fired.sum(axis=2), episodes.useful[rows]
+    rate = useful / np.maximum(probes, 1)
+    accuracy, success = episodes.accuracy[rows], episodes.success[rows].astype(np.float64)
+    # settings often share all their episodes, so every distinct column is resampled once
+    columns = np.concatenate([accuracy, success, rate, (probes > 0).astype(np.float64)])
+    distinct, place = np.unique(columns, axis=0, return_inverse=True)
+    draws = sums.means(distinct, worlds) if n > worlds else None
+    of_accuracy, of_success, tops, bottoms = np.split(place, 4)
+    return Readings(
+        np.full(settings, n),
+        _ends(accuracy, of_accuracy, draws),
+        _ends(success, of_success, draws),
+        _curve(episodes.track[rows]),
+        fired.sum(axis=1),
+        np.stack([useful.sum(axis=1), probes.sum(axis=1)], axis=1),
+        _rate(rate, probes > 0, tops, bottoms, draws),
+        episodes.repeated[rows].sum(axis=1),
+    )
+
+
+def _means(values: Floats) -> Floats:
+    """Average [setting, unit] over units; correctly rounded sums, whose bits no order moves."""
+    return np.array([math.fsum(row) for row in values.tolist()]) / values.shape[1]
+
+
+def _whole(values: Floats, units: int) -> Ints:
+    """Round to whole units; NaN becomes NONE. A last bit more or less does not decide where a half goes."""
+    whole = np.rint(np.round(np.nan_to_num(values) * units, 6))
+    return np.where(np.isnan(values), NONE, whole).astype(np.int64)
+
+
+def _ends(values: Floats, place: Ints, draws: Floats | None) -> Ints:
+    """Return means and percentile intervals of [setting, unit] in whole units, [setting, (mean, low, high)].
+
+    `place` [setting] says where in `draws` [column, resample] their resampled means are, if there are any.
+    """
+    if draws is None:
+        return _rounded(_means(values))
+    wanted, inverse = np.unique(place, return_inverse=True)
+    low, high = percentile_interval(draws[wanted].T)
+    return _rounded(_means(values), low[inverse], high[inverse])
+
+
+def _rounded(mean: Floats, low: Floats | None = None, high: Floats | None = None) -> Ints:
+    """Return means with the ends of their intervals, or with none, in whole units."""
+    ends = [np.full_like(mean, np.nan) if end is None else end for end in (low, high)]
+    return _whole(np.stack([mean, *ends], axis=1), SHARE_UNITS)
+
+
+def _rate(rate: Floats, fired: Mask, tops: Ints, bottoms: Ints, draws: Floats | None) -> Ints:
+    """Return the mean of useful / fired over the episodes that fired, as `stats.mean_of_ratios` does.
+
+    Both are [setting, unit]; `tops` and `bottoms` [setting] are their places in `draws` [column, resample].
+    """
+    count = fired.sum(axis=1)
+    sums = _means(rate) * rate.shape[1]
+    mean = np.divide(sums, count, out=np.full(len(rate), np.nan), where=count > 0)
+    if draws is None:
+        return _rounded(mean)
+    low, high = np.full_like(mean, np.nan), np.full_like(mean, np.nan)
+    pairs, inverse = np.unique(np.stack([tops, bottoms]), axis=1, return_inverse=True)
+    there = draws[pairs[1]] > 0
+    always = there.all(axis=1)  # no resample is without a probe: read together
+    at = np.flatnonzero(always[inverse])
+    if len(at):
+        order = np.cumsum(always) - 1
+        ends = percentile_interval((draws[pairs[0, always]] / draws[pairs[1, always]]).T)
+        low[at], high[at] = (end[order[inverse[at]]] for end in ends)
+    for index in np.flatnonzero((count > 0) & ~always[inverse]):
+        top, bottom = pairs[:, inverse[index]]  # resamples without any probe are left out
+        some = there[inverse[index]]
+        low[index], high[index] = percentile_interval(draws[top, some] / draws[bottom, some])
+    return _rounded(mean, low, high)
+
+
+def _curve(track: Floats) -> Ints:
+    """Average tracks [setting, unit, time] over the episodes that still run, in whole units."""
+    running = ~np.isnan(track)
+    whole = np.rint(np.where(running, track, 0.0) * FIXED_POINT).astype(np.int64).sum(axis=1)
+    count = running.sum(axis=1)
+    mean = np.divide(whole, count * FIXED_POINT, out=np.full(whole.shape, np.nan), where=count > 0)
+    return _whole(mean, CURVE_UNITS)
