@@ -9,15 +9,11 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from envprobe_core.analyses.beside import as_printed
-from envprobe_core.claims.printed import PaperValue, paper_value
-from envprobe_core.inconsistencies import in_words
-from envprobe_core.markup import Table, Text, counted, listed, number, p_value
-from envprobe_core.places import place
-from envprobe_core.statistics import LEVEL, wilson
+import pandas as pd
 
-if TYPE_CHECKING:
-    import pandas as pd
+from envprobe_core.claims import PaperValue, paper_value
+from envprobe_core.markup import EMPTY, MINUS
+from envprobe_core.statistics import LEVEL, wilson
 
 SPATIAL = "spatial: simple vs random"
 SIDES = (  # p-values whose side can be read off a printed interval
