@@ -92,7 +92,7 @@ def test_pages_name_the_items_they_have(html):
     ):
         foot = read(html, f"{page}.html").split('class="provenance"')[1]
         assert item in foot, page
-    assert "Of the paper" not in read(html, "executed/atlas.html")
+    assert "Of the paper" not in read(html, "executed/text-and-code.html")
 
 
 # --- to take along ----------------------------------------------------------------------------

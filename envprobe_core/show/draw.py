@@ -98,11 +98,13 @@ def _draw(plot: Any, frame: pd.DataFrame, name: str, y: str, **how: Any) -> Draw
         told.append(f"{_line(titled(group))}: {words}" if panels else words)
     for panel in axes.flat[len(groups) :]:
         panel.set_visible(False)
-    upright = plot in UPRIGHT
-    for first, *others in axes if not upright else ():
-        for panel in others:
-            if _names(panel) == _names(first):  # the rows of the panel to the left
-                panel.tick_params(labelleft=False)
+    labels = {
+        tuple(label.get_text() for label in panel.get_yticklabels()) for panel in axes.flat[: len(groups)]
+    }
+    if plot in (_forest, _bars) and len(labels) == 1:  # equal rows are named once, on the left
+        for panel in axes[:, 1:].flat:
+            panel.tick_params(axis="y", labelleft=False)
+    upright = plot in (_curves, _frontier)
     (figure.supylabel if upright else figure.supxlabel)(how["label"], fontsize=9.5)
     if upright:
         axes[-1, columns // 2].set_xlabel(how["across"])  # below a panel: a figure's label meets the legend
