@@ -89,6 +89,12 @@ def arrays(rows: np.ndarray) -> np.ndarray:
     return np.fromiter((row.copy() for row in rows), dtype=object, count=len(rows))
 
 
+@fact("track")
+def accuracy_over_time(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Keep the accuracy that the protocol watches, an array [time] an episode; NaN where it is not scored."""
+    return {"track": arrays(recording.accuracy)}
+
+
 @fact("right_track")
 def what_was_right(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
     """Follow A_t, the share of fields believed right: an array [time] an episode, NaN after its end."""
@@ -104,13 +110,13 @@ SURE = (
 @fact(*SURE)
 def what_was_sure(cell: Cell, seeds: Seeds, recording: Trajectory) -> Mapping[str, np.ndarray]:
     """Count what the audit of confidently wrong beliefs needs."""
-    return audit_counts(recording, cell, seeds)
+    return audit_counts(recording, cell.protocol, seeds)
 
 
 @fact("sure_right", "sure_wrong")
 def how_sure(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
     """Count right and wrong known beliefs by reported confidence: arrays [percent] an episode."""
-    right, wrong = confidence_histogram(recording, cell)
+    right, wrong = confidence_histogram(recording, cell.protocol)
     return {"sure_right": arrays(right), "sure_wrong": arrays(wrong)}
 
 

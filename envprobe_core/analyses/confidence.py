@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from envprobe_core.analyses.audit import LEVELS
-from envprobe_core.measures import area_under_curve, expected_calibration_error, reliability
+from envprobe_core.measures import LEVELS, area_under_curve, expected_calibration_error, reliability
 from envprobe_core.statistics import RESAMPLES, bootstrap_means, clustered_rate, percentile_interval
 
 UNIT = ["world", "seed"]

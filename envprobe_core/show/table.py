@@ -143,7 +143,8 @@ class _Template(string.Formatter):
         name, row = found
         own = f"{name}_" if f"{name}_low" in row else ""
         if how.startswith("["):
-            return bracket(row[f"{own}low"], row[f"{own}high"], int(how[1:-1]))
+            low, high = row[f"{own}low"], row[f"{own}high"]
+            return low if isinstance(low, str) else bracket(low, high, int(how[1:-1]))
         if how.startswith("*"):
             clear = row[f"{own}low"] > 0 or row[f"{own}high"] < 0
             text = signed(row[name], int(how[1:]))
