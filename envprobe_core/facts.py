@@ -33,6 +33,8 @@ def fact(*columns: str) -> Callable[[Fact], Fact]:
     """
 
     def keep(measure: Fact) -> Fact:
+        if taken := FACTS.keys() & set(columns):
+            raise ValueError(f"measured already: {', '.join(sorted(taken))}")
         FACTS.update(dict.fromkeys(columns, measure))
         return measure
 

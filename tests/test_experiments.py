@@ -4,14 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from envprobe_core import environments, experiments
+from envprobe_core import environments, experiments, run
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.claims import load_claims
 from envprobe_core.claims.judge import NOT_TESTED, judge
 from envprobe_core.engine.noise import Stream
 from envprobe_core.errors import InputError
-from envprobe_core.experiments import COLUMNS, load_grid, record, run_frame
+from envprobe_core.experiments import COLUMNS, PAPER_POLICIES, load_grid, record, run_frame
 from envprobe_core.instances import instances
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
@@ -23,14 +23,28 @@ from envprobe_core.worlds import WORLDS, make_world
 FEW = "0:14"
 
 
+FACTS = ("chain_length", "mutation_rate", "initial_accuracy", "changed", "changed_all", "right_track")
+
+
 @pytest.fixture(scope="module")
 def episodes():
-    return experiments.load_environments("S2", "paper observed released", "typical", FEW)
+    """No-Probe in the three regimes, the paper's other policies in S2."""
+    idle = run(policies="no-probe", regimes="S1 S2 S3", seeds=FEW, facts=FACTS)
+    return pd.concat([idle, run(policies=PAPER_POLICIES[1:], seeds=FEW)], ignore_index=True)
 
 
 @pytest.fixture(scope="module")
-def curves():
-    return experiments.load_drift("S2", "paper released", "typical", "0:30", resamples=200)
+def idle():
+    return run(policies="no-probe", protocols="paper released", seeds="0:30", facts=FACTS)
+
+
+@pytest.fixture(scope="module")
+def curves(idle):
+    groups = idle.groupby(["world", "protocol"], sort=False)
+    tracks = {key: mean_track(np.stack(rows["right_track"]), 200) for key, rows in groups}
+    return pd.concat(
+        [pd.DataFrame(found).assign(world=key[0], protocol=key[1]) for key, found in tracks.items()]
+    )
 
 
 # --- grids ------------------------------------------------------------------------------------
@@ -124,19 +138,6 @@ def test_environments_have_what_their_claims_need(episodes):
     assert episodes[["chain_length", "mutation_rate", "initial_accuracy"]].notna().all().all()
     verdicts = judge(episodes, load_claims(section="environments"), resamples=200)
     assert (verdicts["verdict"] != NOT_TESTED).all()
-
-
-def test_only_the_regime_looked_at_runs_on_the_given_seeds(episodes):
-    idle = episodes[episodes["policy"] == "no-probe"]
-    counts = idle.groupby(["protocol", "regime"])["seed"].nunique().unstack()
-    assert counts.loc["paper"].to_dict() == {"S1": 30, "S2": 14, "S3": 30}
-    elsewhere = experiments.load_environments("R2", "paper", "perfect", FEW)
-    assert elsewhere.groupby("regime")["seed"].nunique().to_dict() == {
-        "R2": 14,
-        "S1": 30,
-        "S2": 220,
-        "S3": 30,
-    }
 
 
 def test_the_start(episodes):
@@ -253,10 +254,9 @@ def test_worlds_are_described_as_they_are():
     assert released["rate"].isna().all()
 
 
-def test_summaries_are_means_of_their_episodes(episodes, curves):
+def test_summaries_are_means_of_their_episodes(episodes, idle, curves):
     mutation = environments.summarise_mutation(episodes, "S2", 200).set_index(["protocol", "world"])
-    idle = environments.idle(episodes, "S2")
-    for key, rows in idle.groupby(["protocol", "world"]):
+    for key, rows in environments.idle(episodes, "S2").groupby(["protocol", "world"]):
         assert mutation.loc[key, "drawn"] == pytest.approx(rows["mutation_rate"].mean())
         assert mutation.loc[key, "changed_all"] == pytest.approx(rows["changed_all"].mean())
     assert mutation.loc[("released", "objectstate"), "rate"] == 0.15
@@ -267,8 +267,7 @@ def test_summaries_are_means_of_their_episodes(episodes, curves):
         9,
         1,
     ]
-    wide = experiments.load_environments("S2", "paper released", "typical", "0:30")
-    drift = environments.summarise_drift(wide, curves, "S2", 200).set_index(["protocol", "world"])
+    drift = environments.summarise_drift(idle, curves, "S2", 200).set_index(["protocol", "world"])
     assert drift.loc["paper", "below"].eq(0).all()
     assert drift.loc["released", "below"].eq(1).all()
     assert drift.loc["paper", "running"].eq(30).all()

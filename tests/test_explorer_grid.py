@@ -279,7 +279,7 @@ def test_a_grid_is_computed_once_until_its_inputs_change(tmp_path, counted, monk
 def test_the_engine_of_a_grid_is_all_that_its_numbers_depend_on():
     found = {path.relative_to(PACKAGE).as_posix() for path in engine_sources(grid.SOURCES)}
     assert {"engine/loop.py", "policies/rules.py", "worlds/graphnav.py", "agents/simulated.py"} <= found
-    assert {"engine/scoring.py", "engine/noise.py", "resampling.py", "widgets/readings.py"} <= found
+    assert {"engine/scoring.py", "engine/noise.py", "statistics.py", "widgets/readings.py"} <= found
     assert not any(name.startswith(("cli/", "sections/", "llm/")) for name in found)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from scripted_server import Served, server_process
 
@@ -26,6 +27,7 @@ from envprobe_core.cli import main
 from envprobe_core.llm.audit import StoreStats, check_store, read_stats
 from envprobe_core.llm.prices import read_prices
 from envprobe_core.llm.prompts import PROMPT_VERSION
+from envprobe_core.runs.tables import HEADER
 from envprobe_core.sweep import run_cells
 
 COMMAND = [sys.executable, "-m", "envprobe_core"]
@@ -106,13 +108,11 @@ def test_a_run_through_the_server_equals_the_simulated_run(
     assert set(tables[1].pop("profile")) == {"typical"}
     pd.testing.assert_frame_equal(*tables)
     for log in sorted((model / "logs").iterdir()):
-        (header, *lines), (other, *same) = (
-            gzip.decompress((run / "logs" / log.name).read_bytes()).splitlines() for run in (model, simulated)
-        )
-        assert lines == same
-        agent = json.loads(header).pop("agent")
+        ours, others = (pq.read_table(run / "logs" / log.name) for run in (model, simulated))
+        assert ours.equals(others)
+        agent = json.loads(ours.schema.metadata[HEADER])["agent"]
         assert (agent["model"], agent["prompt_version"]) == ("gpt-4o-mini", PROMPT_VERSION)
-        assert "agent" not in json.loads(other)
+        assert "agent" not in json.loads(others.schema.metadata[HEADER])
     assert call("recompute", model) == 0
 
 

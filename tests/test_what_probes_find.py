@@ -139,8 +139,8 @@ def test_a_perfect_and_a_useless_confidence():
 @given(cells(), seeds)
 def test_audit_counts_fit_together(cell, own):
     recording = recorded(cell, own)
-    found = audit.audit_counts(recording, cell, own)
-    right, wrong = audit.confidence_histogram(recording, cell)
+    found = audit.audit_counts(recording, cell.protocol, own)
+    right, wrong = audit.confidence_histogram(recording, cell.protocol)
     canonical = confident_counts(recording, cell.protocol)
     np.testing.assert_array_equal(found["confident"], canonical["confident"])
     np.testing.assert_array_equal((right + wrong)[:, 70:].sum(axis=1), found["confident"])
@@ -165,7 +165,7 @@ def test_the_self_check_is_the_last_own_action():
 def test_low_steps_by_naive_loops(cell, own):
     recording = recorded(cell, own)
     accuracy = step_accuracy(recording, cell)
-    found = audit.audit_counts(recording, cell, own)
+    found = audit.audit_counts(recording, cell.protocol, own)
     for row in range(len(own)):
         low = passed = 0
         sure = True
