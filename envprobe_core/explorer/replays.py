@@ -14,11 +14,7 @@ import numpy.typing as npt
 
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.cells import Cell
-from envprobe_core.engine import records
-from envprobe_core.engine.loop import WHOLE
-from envprobe_core.engine.recording import Trajectory, columns_of
-from envprobe_core.engine.running import take
-from envprobe_core.engine.setting import room_for_episodes, room_for_logs, setting_of
+from envprobe_core.engine.running import record
 from envprobe_core.explorer.episodes import Episodes, Ints, Mask, join, measure
 from envprobe_core.policies import Policy
 from envprobe_core.policies.rules import REPLAY, Rule
@@ -111,10 +107,4 @@ def replay(place: Place, known: Catalogue, start: int) -> Iterator[Episodes]:
 
 def _replay_block(place: Place, policy: Policy, seeds: Ints, schedule: Ints) -> Episodes:
     cell = place.cell(policy, budget=place.regime.horizon)
-    setting, block = setting_of(cell), room_for_episodes(cell.world, 1)
-    logs, measures = (
-        room_for_logs(place.regime.horizon, len(seeds)),
-        records.new(records.MEASURES, len(seeds)),
-    )
-    take(WHOLE, setting, block, seeds=seeds, logs=logs, schedules=schedule, measures=measures)
-    return measure(Trajectory.of(setting, logs, columns_of(measures)), cell)
+    return measure(record(cell, seeds, scores_all=False, schedules=schedule), cell)
