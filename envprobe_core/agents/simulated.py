@@ -152,9 +152,15 @@ def strayed(setting, episode, action):
     word = draw(episode.keys[IMPULSE], episode.t, SLIP)
     if happens(word, setting.habits.slip):
         action = choice(word, setting.world.actions)
-    if episode.t > 0 and happens(draw(episode.keys[IMPULSE], episode.t, QUIT), setting.habits.quit):
+    if quits(setting.habits, episode.keys, episode.t):
         episode.has_quit = 1
     return WAIT if episode.has_quit else action
+
+
+@compiled
+def quits(habits, keys, t):
+    """Say whether the agent takes its task for finished at a step; never at the first."""
+    return t > 0 and happens(draw(keys[IMPULSE], t, QUIT), habits.quit)
 
 
 @compiled

@@ -16,7 +16,7 @@ import numpy as np
 
 from envprobe_core import worlds
 from envprobe_core.agents.profiles import AgentProfile
-from envprobe_core.agents.simulated import QUIT, SLIP
+from envprobe_core.agents.simulated import SLIP, quits
 from envprobe_core.cells import Cell
 from envprobe_core.engine.compiling import by_world, compiled, entry
 from envprobe_core.engine.noise import IMPULSE, MUTATION, choice, draw, happens
@@ -73,13 +73,13 @@ def draw_impulses(setting, block, slipped, acts):
     """Fill in what `impulses` returns."""
     habits = setting.habits
     for row in range(len(block)):
-        key, quits = block[row].keys[IMPULSE], False
+        keys, over = block[row].keys, False
         for t in range(slipped.shape[1]):
-            word = draw(key, t, SLIP)
+            word = draw(keys[IMPULSE], t, SLIP)
             slips = happens(word, habits.slip)
             slipped[row, t] = choice(word, setting.world.actions) if slips else NO_SLIP
-            quits = quits or (t > 0 and happens(draw(key, t, QUIT), habits.quit))
-            acts[row, t] = not quits
+            over = over or quits(habits, keys, t)
+            acts[row, t] = not over
 
 
 @compiled

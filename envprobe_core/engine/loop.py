@@ -48,7 +48,7 @@ def run(stages, setting, block, seeds, logs, schedules, fields, measures, own):
 
     Args:
         stages: a sum of stages.
-        setting: the record of a cell (`setting.Setting`).
+        setting: the record of a cell (`setting.setting_of`).
         block: episodes, [row].
         seeds: [row].
         logs: [row, time], take what happens.

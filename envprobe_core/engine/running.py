@@ -58,14 +58,13 @@ class Episodes:
         self.logs = room_for_logs(cell.regime.horizon, len(self.seeds))
         self.schedules = NO_SCHEDULE if schedules is None else schedules
         with announced(WORLDS[cell.world]):
-            self.take(loop.BEGIN)
+            take(loop.BEGIN, self.setting, self.block, seeds=self.seeds)
 
     def take(self, stages: int, fields: Ints | None = None) -> Ints:
         """Take the episodes through some stages of a step; return the fields that are probed, [row]."""
         fields = np.full(len(self.block), NONE) if fields is None else fields
         take(
             stages, self.setting, self.block,
-            seeds=self.seeds if stages & loop.BEGIN else None,  # later the block may have been forked
             logs=self.logs, schedules=self.schedules, fields=fields, rule=self.rule,
         )  # fmt: skip
         return fields
@@ -104,30 +103,39 @@ class Episodes:
 
 def measure(cell: Cell, seeds: Ints) -> Columns:
     """Run a cell; return a column [row] for each measure."""
-    return _run(cell, np.array(seeds, np.int64), keep=False)[1]
+    return _run(cell, np.array(seeds, np.int64), keep=False)[2]
 
 
-def record(cell: Cell, seeds: Ints, *, scores_all: bool = True) -> Trajectory:
+def record(cell: Cell, seeds: Ints, *, scores_all: bool = True, schedules: Ints | None = None) -> Trajectory:
     """Run a cell; return what was recorded, with a column [row] for each measure.
 
     Args:
         cell: the cell.
         seeds: [row].
         scores_all: whether the highest score is recorded also where the budget is spent.
+        schedules: [row, step], the fields that a replayed policy probes; by default those of the policy that
+            the cell's replays.
     """
-    logs, columns = _run(cell, np.array(seeds, np.int64), keep=True, scores_all=scores_all)
-    return Trajectory.of(setting_of(cell), logs, columns)
+    own = np.array(seeds, np.int64)
+    return Trajectory.of(*_run(cell, own, keep=True, scores_all=scores_all, schedules=schedules))
 
 
 def _run(
-    cell: Cell, seeds: Ints, *, keep: bool, scores_all: bool = False, rule: Any = None
-) -> tuple[Any, Columns]:
-    """Run a cell; return its logs, all of them or the last one, and its measures."""
+    cell: Cell,
+    seeds: Ints,
+    *,
+    keep: bool,
+    scores_all: bool = False,
+    schedules: Ints | None = None,
+    rule: Any = None,
+) -> tuple[Any, Any, Columns]:
+    """Run a cell; return its setting, its logs, all of them or the last one, and its measures."""
     rule = rule_of(cell.policy.score) if rule is None else rule
     setting = setting_of(cell, scores_all=scores_all)
     logs = room_for_logs(cell.regime.horizon, len(seeds) if keep else 1)
     measures = records.new(records.MEASURES, len(seeds))
-    block, schedules = room_for_episodes(cell.world, 1), schedules_of(cell, seeds)
+    block = room_for_episodes(cell.world, 1)
+    schedules = schedules_of(cell, seeds) if schedules is None else schedules
     with announced(WORLDS[cell.world]):
         failed = take(
             loop.WHOLE, setting, block,
@@ -138,7 +146,7 @@ def _run(
         python = Called(cell.policy.score)
         _run(cell, seeds[failed : failed + 1], keep=False, scores_all=scores_all, rule=python)
         return _run(cell, seeds, keep=keep, scores_all=scores_all, rule=python)
-    return logs, columns_of(measures)
+    return setting, logs, columns_of(measures)
 
 
 def take(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from envprobe_core import worlds
-from envprobe_core.agents.simulated import QUIT
+from envprobe_core.agents.simulated import quits
 from envprobe_core.engine.compiling import entry
-from envprobe_core.engine.noise import IMPULSE, draw, happens, stream_keys
+from envprobe_core.engine.noise import stream_keys
 
 
 @entry
@@ -24,5 +24,5 @@ def take_over(setting, block, seeds):
         episode = block[row]
         stream_keys(seeds[row], setting.world.code, episode.keys)
         for past in range(1, episode.t):
-            if happens(draw(episode.keys[IMPULSE], past, QUIT), setting.habits.quit):
+            if quits(setting.habits, episode.keys, past):
                 episode.has_quit = 1

@@ -436,12 +436,8 @@ def show(world, task, state, action, word, observation):
 @compiled
 def roles(world, task, place, action, d):
     """Write the dependency role of every field: 1 what the action reads, .5 what that depends on."""
-    fill(d, 0.0)
-    if action >= 0:
-        d[0] = 1.0
+    uses(world, task, place, action, d)
     field = concerned(world, task, place, action)
-    if field != NONE:
-        d[field] = 1.0
     if field > world.keys and task.key_of_edge[field - 1 - world.keys] != NONE:
         d[1 + task.key_of_edge[field - 1 - world.keys]] = 0.5
 
