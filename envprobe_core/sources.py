@@ -79,7 +79,7 @@ class Sources:
             inner = f"{module}.{name}"
             if module in self._packages and (inner in self._files or inner in self._packages):
                 waiting.append((inner, ""))
-            elif path is not None:
+            elif path is not None and not name.startswith("__"):  # a package's version depends on nothing
                 bound = self._imports_of(path)
                 chosen = [of for of, given in bound.items() if given == name]
                 waiting += chosen if chosen and module in self._packages else bound

@@ -16,12 +16,12 @@ from watching import ILLEGIBLE, set_formulas, watch
 from envprobe_core.analyses.audit import load_departures
 from envprobe_core.claims import load_claims
 from envprobe_core.claims.printed import load_tables
-from envprobe_core.cli.reproduce import book
 from envprobe_core.figures import FIGURE_CLASS, Drawing, canvas
 from envprobe_core.inconsistencies import load_tensions
 from envprobe_core.items import KINDS, load_items
 from envprobe_core.markup import Table, Text, numbered
 from envprobe_core.places import PLACES
+from envprobe_core.reproduce import build as book
 from envprobe_core.reproduce.parameters import parse_assignments
 from envprobe_core.reproduce.sections import METADATA_KEY, ROOT, find_sections, plan
 
@@ -87,7 +87,7 @@ def test_pages_name_the_items_they_have(html):
     for page, item in (
         ("executed/main-results", "Table 1"),
         ("executed/theory", "Theorem 5.8"),
-        ("executed/drift", "Appendix G, timing table"),
+        ("executed/over-time", "Appendix G, timing table"),
         ("how-to-read", "Figure 2"),
     ):
         foot = read(html, f"{page}.html").split('class="provenance"')[1]
@@ -244,7 +244,8 @@ def test_formulas_are_formulas(html):
 
 FOCUS = """() => {
   const node = document.activeElement;
-  const seen = getComputedStyle(node);
+  const card = node.matches(".sd-stretched-link") ? "::after" : null;  // its link covers all of a card
+  const seen = getComputedStyle(node, card);
   const outlined = seen.outlineStyle !== "none" && parseFloat(seen.outlineWidth) > 0;
   const box = node.getBoundingClientRect();
   return {
@@ -344,6 +345,7 @@ def hostile_html(tmp_path_factory):
     (out / "book" / "index.md").write_text("# Book\n\n```{binder-address} main-results\n```\n", "utf-8")
     toc = "format: jb-book\nroot: index\nchapters:\n  - file: executed/main-results\n"
     (out / "book" / "_toc.yml").write_text(toc, encoding="utf-8")
+    (out / "book" / "redirects.yml").write_text("{}\n", encoding="utf-8")
     config = out / "_config.yml"
     text = config.read_text(encoding="utf-8")
     assert '  url: ""\n' in text
