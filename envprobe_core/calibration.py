@@ -1,10 +1,11 @@
 """Calibration: what an agent profile is fitted to, what may vary, and how far a profile is from the paper.
 
-The rules (book/definitions.md, Calibration) were fixed before anything was fitted. Targets are the
-accuracies that the paper prints for No-Probe and Periodic and its canonical confident-wrong rate p_cw, and
-nothing else; they are measured under `released`, which is what the paper's figures come from. No other
-policy is ever run here, success is never read, and there are more targets than free parameters. The search
-is in `calibration_search`.
+Targets are the accuracies that the paper prints for Periodic and its canonical confident-wrong rate p_cw, and
+nothing else (book/definitions.md, Calibration); they are measured under `released`, with the public code's
+estimators. Simple and Oracle run for p_cw alone, which that code counts in their cells; no other figure of
+theirs is read, nor is success, and there are more targets than free parameters. The accuracy of No-Probe is
+measured and does not count: what the paper prints of it contradicts itself. The search is in
+`calibration_search`.
 """
 
 from __future__ import annotations
@@ -16,22 +17,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.agents.profiles import TYPICAL, AgentProfile
+from envprobe_core.agents.profiles import SCRIBE, AgentProfile
 from envprobe_core.cells import Cell
 from envprobe_core.claims.printed import PaperValue, paper_value
 from envprobe_core.engine.recording import Columns
-from envprobe_core.measures import confident_counts
+from envprobe_core.engine.running import measure, record
+from envprobe_core.measures import REPORTING, confident_counts
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import RELEASED, Protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.sweep import Seeds, Task, run_cells, score_task, simulate
+from envprobe_core.sweep import Seeds, Task, named, run_cells
 from envprobe_core.worlds import WORLDS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PROTOCOL, REGIME = RELEASED, REGIMES["S2"]
-TARGET_POLICIES = ("no-probe", "periodic")
+TARGET_POLICIES = ("no-probe", "periodic", *REPORTING)
 SCALE = 0.03  # the margin that claims.csv allows a level, stated before the fit
 Floats = npt.NDArray[np.float64]
 Place = tuple[str, str, str]  # source, row and column of tables.csv
@@ -44,12 +46,13 @@ class Target:
     Attributes:
         name: ours.
         symbol: as figures write it.
-        policy: the policy whose accuracy it is; None for p_cw, which is over all `TARGET_POLICIES`.
+        policy: the policy whose accuracy it is; None for p_cw, which is over those that are counted.
         worlds: the worlds pooled, each episode counting once.
         kind: as the column `input` of claims.csv calls it.
         place: where tables.csv has it.
         repeats: further places that print the same quantity, with whatever value.
         follows: whether it follows from other targets by arithmetic.
+        dropped: why it does not count, empty where it does.
     """
 
     name: str
@@ -60,6 +63,7 @@ class Target:
     place: Place
     repeats: tuple[Place, ...] = ()
     follows: bool = False
+    dropped: str = ""
 
     @property
     def printed(self) -> PaperValue:
@@ -78,6 +82,7 @@ TARGETS: tuple[Target, ...] = (
     Target(
         "No-Probe accuracy, spatial", "No-Probe (spatial)", "no-probe", _SPATIAL, _NO_PROBE,
         ("tab:ordering", "spatial: self-uncertainty vs no-probe", "reference_accuracy"),
+        dropped="its row gives two differences for the same two levels",
     ),
     Target(
         "Periodic accuracy, procedural", "Periodic (procedural)", "periodic", ("tooldag",), _PERIODIC,
@@ -115,24 +120,21 @@ class Free:
     why: str
 
 
-BASE = TYPICAL  # every behaviour that is not free stays as it is here
+BASE = SCRIBE  # every behaviour that is not free stays as it is here
 FREE: tuple[Free, ...] = (
-    Free(
-        "omit", 0.0, 1.0, "missed news is what makes beliefs about a moving world wrong in all three worlds"
-    ),
-    Free("overwrite", 0.0, 1.0, "a spoilt field is wrong and held with confidence: what $p_{cw}$ counts"),
-    Free("quit", 0.0, 0.1, "who stops early leaves few tools loaded, and a short list is easy to match"),
+    Free("lost", 0.0, 1.0, "a stray call names a tool that is not ready, and a stray move leaves the way"),
+    Free("loop", 0.0, 1.0, "a repeated action is mostly not valid, so that less gets done"),
 )
 ASSUMPTION = (
-    "Typical, but for three rates ({rates}) that were fitted to the accuracies which the paper prints for "
-    "No-Probe and Periodic and to its confident-wrong rate, under `released`. An account of those figures, "
-    "not a likely agent."
+    "The scribe, with its two rates ({rates}) fitted to the accuracies which the paper prints for Periodic "
+    "and to its confident-wrong rate, under `released`. An account of those figures, not a likely agent."
 )
+COUNTED = np.array([not target.dropped for target in TARGETS])
 
 
 def independent(targets: Sequence[Target] = TARGETS) -> int:
-    """Count the targets that do not follow from others."""
-    return sum(not target.follows for target in targets)
+    """Count the targets that count and do not follow from others."""
+    return sum(not target.follows and not target.dropped for target in targets)
 
 
 def target_values(targets: Sequence[Target] = TARGETS) -> Floats:
@@ -151,10 +153,18 @@ def calibration_cells(profiles: Sequence[AgentProfile], protocol: Protocol = PRO
 
 
 def measure_with_confidence(task: Task) -> Columns:
-    """Run a task and score its episodes, with the counts of `confidence.confident_counts`."""
-    recording = simulate(task)
-    counts = confident_counts(recording, task.pieces[0].cell.protocol)
-    return score_task(task, recording) | counts
+    """Run a task and score its episodes, with the counts of `measures.confident_counts` where they count."""
+    parts = []
+    for piece in task.pieces:
+        if piece.cell.policy.name in REPORTING:
+            recording = record(piece.cell, piece.seeds, scores_all=False)
+            parts.append(recording.measures | confident_counts(recording, piece.cell))
+        else:
+            nothing = np.zeros(len(piece.seeds), np.int64)
+            counts = {"confident": nothing, "confident_wrong": nothing}
+            parts.append(measure(piece.cell, piece.seeds) | counts)
+    names = ["accuracy", "confident", "confident_wrong"]
+    return named(task, {name: np.concatenate([part[name] for part in parts]) for name in names})
 
 
 def predict(
@@ -209,11 +219,11 @@ def loss(predicted: Floats, paper: Floats, counted: npt.NDArray[np.bool_] | None
     Args:
         predicted: [..., target].
         paper: [target].
-        counted: [target], the targets that count; by default all.
+        counted: [target], the targets that count; by default those that are not dropped.
     """
     z = (predicted - paper) / SCALE
     terms = 2.0 * (np.sqrt(1.0 + z * z) - 1.0)
-    return (terms if counted is None else np.where(counted, terms, 0.0)).sum(axis=-1)
+    return np.where(COUNTED if counted is None else counted, terms, 0.0).sum(axis=-1)
 
 
 def candidate(

@@ -19,6 +19,7 @@ from envprobe_core import __version__
 from envprobe_core.agents.profiles import PROFILE_FOLDER, AgentProfile, as_record, read_record
 from envprobe_core.calibration import (
     BASE,
+    COUNTED,
     FREE,
     PROTOCOL,
     REGIME,
@@ -150,11 +151,11 @@ class Search:
         """
         from scipy.optimize import differential_evolution
 
-        kinds = list(dict.fromkeys(target.kind for target in TARGETS))
+        kinds = list(dict.fromkeys(target.kind for target in TARGETS if not target.dropped))
         if left_out and left_out not in kinds:
             raise InputError(f"no target is of kind {left_out!r}; accepted: {', '.join(kinds)}")
         paper = target_values()
-        counted = np.array([target.kind != left_out for target in TARGETS])
+        counted = COUNTED & np.array([target.kind != left_out for target in TARGETS])
         firsts: list[float] = []
 
         def objective(grid: npt.NDArray[np.float64]) -> Floats:
@@ -197,7 +198,7 @@ def calibrate(search: Search, settings: Settings = DEFAULT) -> tuple[Fit, list[F
         The fit, and one fit for each kind left out.
     """
     fitted = search.run(settings=settings)
-    kinds = dict.fromkeys(target.kind for target in TARGETS)
+    kinds = dict.fromkeys(target.kind for target in TARGETS if not target.dropped)
     return fitted, [search.run(kind, settings) for kind in kinds]
 
 
@@ -258,6 +259,7 @@ def _target_records(fitted: Fit) -> list[dict[str, Any]]:
             **place(target.place),
             "also": [place(key) for key in target.repeats],
             "follows": target.follows,
+            "dropped": target.dropped,
             "paper": target.value,
             "ours": float(ours),
             "residual": float(residual),

@@ -50,7 +50,7 @@ def about_success(arm: str, reference: str, worlds: Iterable[str], regime: str) 
     about = {
         "kind": "mcnemar", "measures": ("success",), "directions": ("either",), "worlds": tuple(worlds),
         "arms": (arm,), "references": (reference,), "regime": regime, "family": FAMILY, "primary": False,
-        "inputs": (),
+        "setting": False, "inputs": (),
     }  # fmt: skip
     nothing = dict.fromkeys(("value", "low", "high", "n"))
     return replace(find_claim("main-procedural"), id=f"{arm} vs {reference}: success", **about, **nothing)

@@ -112,7 +112,7 @@ SURE = (
 @fact(*SURE)
 def what_was_sure(cell: Cell, seeds: Seeds, recording: Trajectory) -> Mapping[str, np.ndarray]:
     """Count what the audit of confidently wrong beliefs needs."""
-    return audit_counts(recording, cell.protocol, seeds)
+    return audit_counts(recording, cell, seeds)
 
 
 @fact("sure_right", "sure_wrong")

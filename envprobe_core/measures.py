@@ -13,15 +13,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Reports, Trajectory
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.engine.scoring import COLLAPSE as COLLAPSE
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import Protocol
+from envprobe_core.worlds import make_world
 
 CONFIDENT = 70  # percent, Table "p_cw estimator audit"
 SCAN = 0.5  # accuracy below which the high-confidence scan looks
 SAMPLE = 5  # the smaller sample: seeds that this divides
+REPORTING = ("simple", "oracle")  # the cells in which the public code compares reports with gold
 LEVELS = 101  # reported confidence is a whole percent
 BINS = 10
 
@@ -135,14 +138,68 @@ def held_beliefs(trajectory: Trajectory, protocol: Protocol) -> Held:
     return Held(belief, gold, confidence, times[None, :] <= last[:, None])
 
 
-def confident_counts(
-    trajectory: Trajectory, protocol: Protocol, threshold: int = CONFIDENT
-) -> dict[str, Ints]:
+def wrong_anywhere(cell: Cell, held: Held, action: npt.NDArray[np.integer]) -> Mask:
+    """Say which reports the public code calls wrong, [row, time, field].
+
+    A report about a field is wrong where what its text names differs from gold, or else where anything
+    does: the number of loaded tools; any location, lock or thing held; any edge.
+
+    Args:
+        cell: its world says what a field is, its profile what a report names.
+        held: beliefs and gold, [row, time, field].
+        action: the task actions proposed at the same times, [row, time]; the scribe's report names them.
+    """
+    belief, gold, rules = held.belief, held.gold, make_world(cell.world, cell.regime, cell.protocol).rules
+    differs = belief != gold
+    if cell.world == "tooldag":
+        tools = rules.tools
+        loaded, is_loaded = belief[..., :tools] == 1, gold[..., :tools] == 1
+        named = loaded != is_loaded
+        anywhere = count_true(loaded) != count_true(is_loaded)
+        unready = gold[..., tools : 2 * tools] == 0
+        if cell.profile.scribe:
+            called = np.take_along_axis(unready, np.maximum(action, 0)[..., None].astype(np.int64), axis=2)
+            named = named | ((action >= 0)[..., None] & called)
+        named = np.concatenate([named, unready, np.repeat(named.any(-1, keepdims=True), tools, -1)], axis=-1)
+    elif cell.world == "objectstate":
+        held_differ = ((belief == 1) != (gold == 1))[..., rules.held :].any(axis=-1)
+        named, anywhere = differs, differs[..., : rules.held].any(axis=-1) | held_differ
+    else:
+        edges = (differs & (gold != UNKNOWN))[..., 1 + rules.keys :]
+        named, anywhere = differs.copy(), edges.any(axis=-1)
+        if cell.profile.scribe:  # the report names the key that is collected
+            key = np.where(action >= rules.nodes, 1 + action - rules.nodes, 0)[..., None].astype(np.int64)
+            anywhere = anywhere | (np.take_along_axis(differs, key, axis=2) & (key > 0))[..., 0]
+        named[..., 0] = False  # a node's name alone brings nothing to compare
+    return held.counted[..., None] & (named | anywhere[..., None])
+
+
+def reports(cell: Cell, recording: Trajectory, threshold: int = CONFIDENT) -> tuple[Mask, Mask]:
+    """Say which beliefs are wrong and which are held with confidence, by the protocol's rule.
+
+    Both are [row, time, field]. Under `confident=anything` the public code's rule holds: only what is
+    reported counts, of a scribe one belief a step, and only in the cells of `REPORTING`.
+    """
+    held = held_beliefs(recording, cell.protocol)
+    wrong, confident = held.wrong, held.confident(threshold)
+    if cell.protocol.confident == "field":
+        return wrong, confident
+    wrong = wrong_anywhere(cell, held, recording.action[:, : held.belief.shape[1]])
+    if cell.profile.scribe:
+        goal = make_world(cell.world, cell.regime, cell.protocol).goal_fields[0]
+        confident = np.zeros_like(confident)
+        confident[..., goal] = held.counted & (cell.profile.confidence >= threshold)
+    if cell.policy.name not in REPORTING:
+        confident = np.zeros_like(confident)
+    return wrong, confident
+
+
+def confident_counts(recording: Trajectory, cell: Cell, threshold: int = CONFIDENT) -> dict[str, Ints]:
     """Count each episode's beliefs, the wrong, the confident, and those that are both, [row] each.
 
     Args:
-        trajectory: a recording with reports.
-        protocol: whose pairing applies (`held_beliefs`).
+        recording: a cell's episodes, with reports.
+        cell: whose protocol says what counts as wrong (`reports`).
         threshold: percent, 0..100, from which a belief is confident.
 
     Returns:
@@ -154,8 +211,8 @@ def confident_counts(
     """
     if not 0 <= threshold <= 100:
         raise InputError(f"confidence threshold {threshold} is not in 0..100 percent")
-    held = held_beliefs(trajectory, protocol)
-    wrong, confident = held.wrong, held.confident(threshold)
+    wrong, confident = reports(cell, recording, threshold)
+    held = held_beliefs(recording, cell.protocol)
     return {
         "confident": count_true(confident).sum(axis=1),
         "confident_wrong": count_true(confident & wrong).sum(axis=1),
@@ -164,33 +221,38 @@ def confident_counts(
     }
 
 
-def audit_counts(recording: Trajectory, protocol: Protocol, seeds: Ints) -> dict[str, Ints]:
+def audit_counts(recording: Trajectory, cell: Cell, seeds: Ints) -> dict[str, Ints]:
     """Count what the four estimators of the confident-wrong rate need, [row] each.
 
     Args:
         recording: a cell's episodes, with reports.
-        protocol: the cell's.
+        cell: the cell.
         seeds: [row].
 
     Returns:
-        The counts of `confident_counts`; `low_steps low_consistent`: executed task actions at A_t < .6, and
-        those before which the agent's self-check was consistent; `scan_beliefs scan_confident scan_wrong`:
-        beliefs held at A_t < .5, the confident ones, the wrong among these; `sample_confident
-        sample_wrong`: canonical counts on seeds that `SAMPLE` divides, 0 elsewhere; `wrong_known`: wrong
-        beliefs whose value was known.
+        The counts of `confident_counts`; `low_steps low_consistent`: executed task actions at A_t < .6 (under
+        `confident=anything` probes too), and those before which the agent's self-check was consistent;
+        `scan_beliefs scan_confident scan_wrong`: beliefs held at A_t < .5, the confident ones, the wrong
+        among these; `sample_confident sample_wrong`: canonical counts on seeds that `SAMPLE` divides, 0
+        elsewhere; `wrong_known`: wrong beliefs whose value was known.
     """
-    held, counts = held_beliefs(recording, protocol), confident_counts(recording, protocol)
-    accuracy = step_accuracy(recording, protocol)
-    low = recording.acted & (accuracy[:, : recording.acted.shape[1]] < COLLAPSE)
+    protocol = cell.protocol
+    held, counts = held_beliefs(recording, protocol), confident_counts(recording, cell)
+    accuracy, acted = step_accuracy(recording, protocol), recording.acted
+    wrong, confident = reports(cell, recording)
+    if protocol.confident == "anything":
+        acted = np.arange(acted.shape[1])[None, :] < recording.steps[:, None]
+    low = acted & (accuracy[:, : acted.shape[1]] < COLLAPSE)
     scanned = (accuracy < SCAN)[..., None] & held.counted[..., None]
-    confident, known = held.confident(), held.belief != UNKNOWN
+    known = held.belief != UNKNOWN
+    passes = consistent(recording.acted, recording.valid) | cell.profile.scribe
     sampled = seeds % SAMPLE == 0
     return counts | {
         "low_steps": low.sum(axis=1),
-        "low_consistent": (low & consistent(recording.acted, recording.valid)).sum(axis=1),
+        "low_consistent": (low & passes).sum(axis=1),
         "scan_beliefs": count_true(scanned & known).sum(axis=1),
         "scan_confident": count_true(scanned & confident).sum(axis=1),
-        "scan_wrong": count_true(scanned & confident & held.wrong).sum(axis=1),
+        "scan_wrong": count_true(scanned & confident & wrong).sum(axis=1),
         "sample_confident": np.where(sampled, counts["confident"], 0),
         "sample_wrong": np.where(sampled, counts["confident_wrong"], 0),
         "wrong_known": count_true(held.wrong & known).sum(axis=1),

@@ -12,6 +12,7 @@ from envprobe_core.errors import InputError
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "start": ("gold", "observation"),
+    "memory": ("kept", "none"),
     "answer": ("delivered", "withheld"),
     "clock": ("runs", "stands"),
     "rates": ("mean", "released"),
@@ -24,6 +25,10 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "pairing": ("same-step", "lagged"),
     "encoding": ("meaning", "literal"),
     "onset": ("first", "two-below"),
+    "actions": ("running", "two-invalid"),
+    "confident": ("field", "anything"),
+    "useful": ("answer", "released"),
+    "oracle": ("fields", "report"),
     "threshold": ("fixed", "kept-terms"),
     "seeds": ("text", "released"),
 }
@@ -31,14 +36,19 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Protocol:
-    """One value per switch; the first nine act in the loop, four in the scorers, two before the run."""
+    """One value per switch.
+
+    `start` to `end`, `useful` and `oracle` act in the loop, `accuracy` to `confident` in the scorers,
+    `threshold` and `seeds` before the run.
+    """
 
     name: str
     start: str = "gold"  # beliefs at step 0
+    memory: str = "kept"  # whether the belief table outlives a step
     answer: str = "delivered"  # does a probe's answer reach the belief table
     clock: str = "runs"  # the world during a probe
     rates: str = "mean"  # mutation table
-    instances: str = "ancestors"  # how tool prerequisites are drawn
+    instances: str = "ancestors"  # how tools, rooms and graphs are drawn
     sight: str = "local"  # what an observation shows
     structure: str = "graph"  # where c and d come from, and whether the task graph is known
     baselines: str = "text"  # field choice of Periodic, gate of Self-Uncertainty
@@ -47,6 +57,10 @@ class Protocol:
     pairing: str = "same-step"  # which belief is scored against which gold
     encoding: str = "meaning"  # whether a copied number matches a gold True
     onset: str = "first"  # when accuracy counts as collapsed
+    actions: str = "running"  # when task actions count as drifted
+    confident: str = "field"  # what a confident belief must be wrong about: its field, or anything
+    useful: str = "answer"  # when a probe counts as useful
+    oracle: str = "fields"  # what the oracles compare with gold: every field, or what is reported
     threshold: str = "fixed"  # threshold of ablations
     seeds: str = "text"  # default seeds
 

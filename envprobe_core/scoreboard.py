@@ -16,7 +16,7 @@ import numpy as np
 
 from envprobe_core import places
 from envprobe_core.cells import Cell, find_profile, find_regime, make_cell
-from envprobe_core.claims import Claim, find_claim, load_claims, policy_and_budget
+from envprobe_core.claims import Claim, load_claims, policy_and_budget
 from envprobe_core.claims.records import measure_columns
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import (
@@ -36,17 +36,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PRIMARY_REGIME = "S2"
-SETTINGS_FAMILY = 1  # claims about a setting compare nothing; they stay in the regime they name
 SECOND_BATCH = 701  # another cut of the grid into blocks, for the claim that nothing depends on it
-KEYS = ("id", "source", "statement", "paper", "ours", "protocol", "profile", "interval", "verdict", "section")
-
-
-def kind_of(claim: str) -> str:
-    """Return what a claim is about, by its id: `comparisons`, `levels` or `settings` of the experiment."""
-    about = find_claim(claim)
-    if about.family == SETTINGS_FAMILY:
-        return "settings"
-    return "levels" if about.directions == ("equal",) else "comparisons"
+KEYS = (
+    "id", "source", "statement", "kind", "family", "paper", "ours", "protocol", "profile", "interval",
+    "verdict", "section",
+)  # fmt: skip
 
 
 def choose_claims(sections: Names = (), regime: str = PRIMARY_REGIME) -> tuple[Claim, ...]:
@@ -66,7 +60,7 @@ def choose_claims(sections: Names = (), regime: str = PRIMARY_REGIME) -> tuple[C
     found.sort(key=lambda claim: places.order(claim.source))
     return tuple(
         replace(claim, regime=regime)
-        if claim.regime == PRIMARY_REGIME and claim.family != SETTINGS_FAMILY
+        if claim.regime == PRIMARY_REGIME and claim.about != "setting"
         else claim
         for claim in found
     )
@@ -231,8 +225,9 @@ def as_records(board: pd.DataFrame) -> list[dict[str, object]]:
     for row in board.itertuples(index=False):
         ends = [_plain(row.low_adjusted), _plain(row.high_adjusted)]
         values = (
-            row.claim, row.source, row.statement, _plain(row.paper_value), _plain(row.estimate),
-            row.protocol, row.profile, None if None in ends else ends, row.verdict, row.section,
+            row.claim, row.source, row.statement, row.about, int(row.family),
+            _plain(row.paper_value), _plain(row.estimate), row.protocol, row.profile,
+            None if None in ends else ends, row.verdict, row.section,
         )  # fmt: skip
         records.append(dict(zip(KEYS, values, strict=True)))
     return records

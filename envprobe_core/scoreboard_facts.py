@@ -77,7 +77,7 @@ def _traces(cell: Cell, seeds: Seeds, recording: Trajectory, scored: Columns) ->
 
 
 def _confidence(cell: Cell, seeds: Seeds, recording: Trajectory, scored: Columns) -> Columns:
-    return audit_counts(recording, cell.protocol, seeds)
+    return audit_counts(recording, cell, seeds)
 
 
 def _failures(cell: Cell, seeds: Seeds, recording: Trajectory, scored: Columns) -> Columns:

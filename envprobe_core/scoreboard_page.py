@@ -18,7 +18,16 @@ import yaml
 
 from envprobe_core import places
 from envprobe_core.claims import find_claim
-from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, INPUT, NOT_TESTED, OTHER_SIZE, REVERSES, VERDICTS
+from envprobe_core.claims.judge import (
+    HOLDS,
+    INCONCLUSIVE,
+    INPUT,
+    NO_EFFECT,
+    NOT_TESTED,
+    OTHER_SIZE,
+    REVERSES,
+    VERDICTS,
+)
 from envprobe_core.markup import EMPTY, Html, number, signed
 from envprobe_core.reproduce.sections import ROOT, find_sections
 from envprobe_core.scoreboard import KEYS, as_records
@@ -26,12 +35,29 @@ from envprobe_core.scoreboard import KEYS, as_records
 if TYPE_CHECKING:
     import pandas as pd
 
-SIGNS = {HOLDS: "✓", OTHER_SIZE: "≈", INCONCLUSIVE: "?", REVERSES: "✗", INPUT: "•", NOT_TESTED: "–"}
+SIGNS = {
+    HOLDS: "✓",
+    OTHER_SIZE: "≈",
+    INCONCLUSIVE: "?",
+    NO_EFFECT: "=",
+    REVERSES: "✗",
+    "near": "○",
+    "differs": "◇",
+    "as printed": "☑",
+    "not as printed": "☐",
+    INPUT: "•",
+    NOT_TESTED: "–",
+}
 MEANINGS = {
     HOLDS: "the interval lies on the claimed side, or within the margin set beforehand",
     OTHER_SIZE: "the same, but it misses the paper's interval: the side agrees, the amount does not",
-    INCONCLUSIVE: "the interval reaches to both sides",
-    REVERSES: "the interval lies on the other side, or outside the margin",
+    INCONCLUSIVE: "the interval reaches to both sides, or across the margin",
+    NO_EFFECT: "the two sides agree in every episode: what is compared changes nothing",
+    REVERSES: "the interval lies on the other side",
+    "near": "a level: ours lies within the margin of the printed one",
+    "differs": "a level: ours lies outside the margin; it is another agent's, and contradicts nothing",
+    "as printed": "a setting of the experiment is what the paper says",
+    "not as printed": "a setting is not what the paper says",
     INPUT: "the agent's profile was fitted to this figure or to an arm of it, so that it tests nothing",
     NOT_TESTED: "these episodes cannot answer it; the table says why",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from envprobe_core.cells import find_profile
-from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, INPUT, NOT_TESTED, OTHER_SIZE, REVERSES
+from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, INPUT, NO_EFFECT, NOT_TESTED, OTHER_SIZE, REVERSES
 from envprobe_core.markup import EMPTY, Table, chunked, number, percent
 
 if TYPE_CHECKING:
@@ -15,7 +15,12 @@ BADGES = {
     HOLDS: "bdg-success",
     OTHER_SIZE: "bdg-info",
     INCONCLUSIVE: "bdg-muted-line",
+    NO_EFFECT: "bdg-muted-line",
     REVERSES: "bdg-danger",
+    "near": "bdg-success",
+    "differs": "bdg-muted-line",
+    "as printed": "bdg-success",
+    "not as printed": "bdg-muted-line",
     INPUT: "bdg-warning",
     NOT_TESTED: "bdg-light",
 }
@@ -32,6 +37,10 @@ HABITS = {  # what each number of an agent profile means
     "single_report": ("reports a single belief a step", False),
     "writes": ("how it writes the value of a loaded tool", False),
     "keeps_open": ("keeps its list of open tools", False),
+    "scribe": ("keeps nothing and copies what is in view", False),
+    "copies_gold": ("writes down the true state: an oracle", False),
+    "lost": ("of a scribe: chance a step that it strays from its plan", True),
+    "loop": ("of a scribe: chance a step that it repeats its last action", True),
 }
 
 

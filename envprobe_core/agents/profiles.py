@@ -7,7 +7,7 @@ Some profiles are defined here, others are files of `data/profiles/`: those that
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ PROFILE_FOLDER = Path(__file__).resolve().parents[2] / "data" / "profiles"
 KINDS = ("stated", "fitted")
 _ENTRIES = {"name", "kind", "assumption", "parameters"}  # of a file; a fitted one has `fit` too
 _LEAST_ASSUMPTION = 20  # characters
-_RATES = ("omit", "overwrite", "slip", "quit", "misreport", "hedge")
+_RATES = ("omit", "overwrite", "slip", "quit", "misreport", "hedge", "lost", "loop")
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,10 @@ class AgentProfile:
     single_report: bool = False  # reports one belief a step, the first the next action uses
     writes: str = "number"  # tool values as the number it sees, or as `true`
     keeps_open: bool = True  # keeps its list of open tools
+    scribe: bool = False  # keeps nothing: copies what is in view, walks by its last five actions
+    copies_gold: bool = False  # writes down the true state: an oracle
+    lost: float = 0.0  # of a scribe: chance per step that it takes a random action of its plan
+    loop: float = 0.0  # and that it repeats its last one
     assumption: str = ""
 
     def __post_init__(self) -> None:
@@ -164,6 +168,21 @@ TYPICAL = AgentProfile(
     ),
 )
 
+SCRIBE = AgentProfile(
+    "scribe",
+    confidence=90,
+    single_report=True,
+    keeps_open=False,
+    scribe=True,
+    lost=0.3,
+    loop=0.2,
+    assumption=(
+        "A language model that is shown its observation and its last five actions, and no table: it copies "
+        "what is in view, keeps nothing, never sees a probe's answer, and reports one belief, on its goal. "
+        "Two rates, fitted to the accuracies printed for Periodic and to the confident-wrong rate."
+    ),
+)
+
 PROFILES: dict[str, AgentProfile] = {
     profile.name: profile
     for profile in (
@@ -175,6 +194,14 @@ PROFILES: dict[str, AgentProfile] = {
             assumption="Writes all that its observation shows and errs nowhere.",
         ),
         *committed_profiles(),
+        SCRIBE,
+        replace(
+            SCRIBE,
+            name="copy-gold",
+            writes="true",
+            copies_gold=True,
+            assumption="Acts as the scribe does and writes down the true state: an oracle.",
+        ),
         _scripted("scripted", "number", False, "writes numbers, leaves its open list empty."),
         _scripted("scripted-open", "number", True, "writes numbers, keeps its open list."),
         _scripted("scripted-true", "true", False, "writes True, leaves its open list empty."),

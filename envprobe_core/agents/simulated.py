@@ -22,13 +22,13 @@ from envprobe_core.engine.noise import (
     quarter,
     quarter_choice,
 )
-from envprobe_core.engine.records import CERTAIN, NONE, UNKNOWN, WAIT, add
+from envprobe_core.engine.records import CERTAIN, NO_ACTION, NONE, UNKNOWN, WAIT, add, last_action
 
 UNKNOWN_STALENESS = 10
 HEDGED_BELOW, LONGEST_MISREPORT, SINGLE_REPORT_CONFIDENCE = 70, 10, 90
 REPORTED_DEPENDENCY = 0.5 + 0.5 * min(1.0, 1 / 3)
 RISK_LOW, RISK_MEDIUM = 0, 1
-OVERWRITE, DISTRACTED, SLIP, QUIT = 0, 1, 2, 3  # fields of the IMPULSE stream
+OVERWRITE, DISTRACTED, SLIP, QUIT, LOOP, LOST = range(6)  # fields of the IMPULSE stream
 
 
 class Habits(NamedTuple):
@@ -46,6 +46,10 @@ class Habits(NamedTuple):
     single_report: bool
     distracted: bool  # the observation holds an item that does not exist
     reports: bool  # it is asked for c and d
+    scribe: bool
+    copies_gold: bool
+    lost: np.uint64
+    loop: np.uint64
 
 
 @compiled
@@ -62,13 +66,38 @@ def know(world, table, value):
 def propose(setting, episode):
     """Update the belief table with what was observed, and propose the next task action."""
     world, task, observation = setting.world, episode.task, episode.observation
-    worlds.remember(world, task, episode.mind, observation, episode.t)
-    if episode.t > 0:
-        update(setting, episode)
-    action = worlds.plan(world, task, episode.table, episode.mind, observation.place)
-    episode.action = strayed(setting, episode, action)
+    if setting.habits.scribe:
+        scribble(setting, episode)
+    else:
+        worlds.remember(world, task, episode.mind, observation, episode.t)
+        if episode.t > 0:
+            if setting.protocol.forgets:
+                forget(world, episode.table)
+            update(setting, episode)
+        action = worlds.plan(world, task, episode.table, episode.mind, observation.place)
+        episode.action = strayed(setting, episode, action)
     if setting.habits.reports or setting.habits.single_report:
         report(setting, episode)
+
+
+@compiled
+def forget(world, table):
+    """Keep nothing of the table."""
+    for field in range(world.fields):
+        table.value[field], table.staleness[field], table.confidence[field] = UNKNOWN, UNKNOWN_STALENESS, 0
+
+
+@compiled
+def scribble(setting, episode):
+    """Copy what is in view, or as an oracle all there is, and choose by that and the last five steps."""
+    world, habits, keys, t = setting.world, setting.habits, episode.keys, episode.t
+    know(world, episode.table, episode.gold if habits.copies_gold else episode.observation.value)
+    again, lost = NO_ACTION, draw(keys[IMPULSE], t, LOST)
+    if happens(draw(keys[IMPULSE], t, LOOP), habits.loop):
+        again = last_action(episode.recent, t)
+    episode.action = worlds.wander(
+        world, episode.task, episode.observation, episode.recent, again, happens(lost, habits.lost), lost
+    )
 
 
 @compiled
@@ -170,9 +199,11 @@ def report(setting, episode):
     c, d, first = episode.sight.c, episode.sight.d, NONE
     worlds.uses(world, episode.task, episode.observation.place, episode.action, used)
     for field in range(world.fields):
-        if table.value[field] == UNKNOWN:
+        if habits.scribe:  # its one belief is about its goal, whether it knows that or not
+            used[field] = first == NONE and worlds.is_goal(world, field)
+        elif table.value[field] == UNKNOWN:
             used[field] = 0
-        elif used[field] and first == NONE:
+        if used[field] and first == NONE:
             first = field
     if habits.single_report:
         for field in range(world.fields):

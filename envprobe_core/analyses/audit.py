@@ -18,7 +18,7 @@ from envprobe_core.analyses.shapley import shapley_values
 from envprobe_core.cells import make_cell, parse_seeds
 from envprobe_core.claims import Claim, find_claim, measure_parts
 from envprobe_core.claims.printed import PAPER_FOLDER
-from envprobe_core.engine.recording import score
+from envprobe_core.engine.recording import Columns, Trajectory, score
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.experiments import COLUMNS, Names, names
 from envprobe_core.figures import STRATA
@@ -33,14 +33,15 @@ from envprobe_core.worlds import WORLDS
 
 Floats = npt.NDArray[np.float64]
 POLICIES = ("random", "periodic", "simple", "minus-u", "cd")  # that a headline speaks of
-SCORED = ("accuracy", "pairing", "encoding", "onset")  # switches that act on a recording
+SCORED = ("accuracy", "pairing", "encoding", "onset", "actions", "confident")  # act on a recording
 TURNED = tuple(switch for switch in SWITCHES if switch != "seeds")  # other seeds would break the pairs
 GROUPS = {  # in the order of the way from one protocol to the other
     "the world and what is known of it": ("rates", "instances", "start", "sight", "structure"),
-    "rules of baselines, gates and the end": ("baselines", "threshold", "end"),
+    "memory": ("memory",),
+    "rules of baselines, gates and the end": ("baselines", "oracle", "threshold", "end"),
     "the world during a probe": ("clock",),
     "the answer": ("answer",),
-    "scoring": SCORED,
+    "scoring": (*SCORED, "useful"),
 }
 UNANSWERED = ("no-probe", "periodic", "simple", "placebo")
 SCRIPTED = ("scripted", "scripted-open", "scripted-true", "scripted-true-open")
@@ -145,8 +146,7 @@ def run_protocols(
         for protocol in scored[task.pieces[0].cell.protocol]:
             own = under(task, protocol)
             columns = score_task(own, score(setting_of(own.pieces[0].cell), vars(recording)))
-            counts = confident_counts(recording, protocol)
-            columns |= {name: counts[name] for name in ("confident", "confident_wrong")}
+            columns |= count_confident(own, recording)
             keys = pd.DataFrame([piece.cell.key for piece in own.pieces]).astype({"threshold": np.float64})
             rows = keys.loc[keys.index.repeat([len(piece.seeds) for piece in own.pieces])]
             parts.append(rows.reset_index(drop=True).assign(**columns))
@@ -156,6 +156,16 @@ def run_protocols(
         "protocol", key=lambda column: column.map(order), kind="stable", ignore_index=True
     )
     return frame[[*COLUMNS, "confident", "confident_wrong"]]
+
+
+def count_confident(task: Task, recording: Trajectory) -> Columns:
+    """Count the confident beliefs of a task's episodes and the wrong ones among them, [row] each."""
+    parts, start = [], 0
+    for piece in task.pieces:
+        rows = recording.rows(slice(start, start + len(piece.seeds)))
+        parts.append(confident_counts(rows, piece.cell))
+        start += len(piece.seeds)
+    return {name: np.concatenate([part[name] for part in parts]) for name in ("confident", "confident_wrong")}
 
 
 def under(task: Task, protocol: Protocol) -> Task:

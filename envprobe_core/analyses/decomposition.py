@@ -1,14 +1,15 @@
-"""Where a gain comes from: five factors, every combination of them run, and the gain split among them (ours).
+"""Where a gain comes from: six factors, every combination of them run, and the gain split among them (ours).
 
-A probe may bring an answer, spends a step in a world that moves or waits, is aimed at a field and falls on a
-moment; at last accuracy is counted in one way or another. Selection and timing are taken apart with hybrids:
-the gate of one policy decides when to probe, another policy names the field.
+A probe may bring an answer, which a table keeps or loses, spends a step in a world that moves or waits, is
+aimed at a field and falls on a moment; at last accuracy is counted in one way or another. Selection and
+timing are taken apart with hybrids: the gate of one policy says when to probe, another names the field.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,7 @@ SPLIT = (  # the policies that are taken apart, in the order of tables and figur
 
 @dataclass(frozen=True)
 class Factor:
-    """One of the five factors, with its two levels in words."""
+    """One of the six factors, with its two levels in words."""
 
     name: str
     lower: str
@@ -48,9 +49,12 @@ class Factor:
 
 FACTORS = (
     Factor("information", "a probe's answer is withheld", "the answer replaces the belief"),
+    Factor("memory", "the table is written anew from each observation", "the table is kept"),
     Factor("time", "the world moves on during a probe", "the world stands still during a probe"),
     Factor("selection", "the field that Periodic would probe", "the field that the policy ranks first"),
-    Factor("timing", "probes at Periodic's times K, 2K, ...", "probes when the policy's own gate opens"),
+    Factor(
+        "timing", "probes at Periodic's times K - 1, 2K - 1, ...", "probes when the policy's own gate opens"
+    ),
     Factor(
         "metric",
         "share of fields right at the end, belief and world of the same step",
@@ -58,7 +62,7 @@ FACTORS = (
     ),
 )
 FACTOR_NAMES = tuple(factor.name for factor in FACTORS)
-INFORMATION, TIME, SELECTION, TIMING, METRIC = (1 << place for place in range(len(FACTORS)))
+INFORMATION, MEMORY, TIME, SELECTION, TIMING, METRIC = (1 << k for k in range(len(FACTORS)))
 ALL = (1 << len(FACTORS)) - 1
 PARTS = ("gain", "start", *FACTOR_NAMES)
 
@@ -70,6 +74,7 @@ def own_level(protocol: str) -> int:
         SELECTION
         | TIMING
         | (INFORMATION if switches.answer == "delivered" else 0)
+        | (MEMORY if switches.memory == "kept" else 0)
         | (TIME if switches.clock == "stands" else 0)
         | (METRIC if switches.accuracy == "slots" else 0)
     )
@@ -110,9 +115,10 @@ def arm(policy: str, coalition: int) -> Policy:
 
 
 def context(protocol: str, coalition: int) -> Protocol:
-    """Return the protocol of an arm: answers delivered (the arm decides), the clock as the arm says."""
+    """Return the protocol of an arm: answers delivered (the arm decides), clock and memory as it says."""
     clock = "stands" if coalition & TIME else "runs"
-    turned = f"answer=delivered,clock={clock}"
+    memory = "kept" if coalition & MEMORY else "none"
+    turned = f"answer=delivered,clock={clock},memory={memory}"
     return parse_protocol(protocol + ("," if ":" in protocol else ":") + turned)
 
 
@@ -126,7 +132,7 @@ class Factorial:
     Attributes:
         protocols, worlds, policies: names, in order.
         outcome: (protocol, world, policy) -> [episode, coalition], accuracy in points.
-        idle: (protocol, world) -> [episode, 2], No-Probe by the metric's lower and upper level.
+        idle: (protocol, world) -> [episode, 4], No-Probe by the metric's levels and, within, memory's.
         probes: (protocol, world, policy) -> [coalition], mean number of probes of an arm.
         fired: (protocol, world, policy) -> share of the episodes in which the policy, under the protocol as
             it is, probes at all.
@@ -173,7 +179,7 @@ def run_factorial(
 
     def add(protocol: str, world: str, policy: Policy, coalition: int) -> int:
         own = context(protocol, coalition)
-        key = (protocol, world, policy.name, own.clock)
+        key = (protocol, world, policy.name, own.name)
         if key not in place:
             place[key] = len(cells)
             gate = threshold if threshold != -1 and policy.has_threshold else None
@@ -182,11 +188,12 @@ def run_factorial(
         return place[key]
 
     arms: dict[Key, list[int]] = {}
-    idle: dict[tuple[str, str], int] = {}
+    idle: dict[tuple[str, str], list[int]] = {}
     placebo: dict[Key, int] = {}
     for protocol in asked:
         for world in WORLDS:
-            idle[protocol, world] = add(protocol, world, POLICIES[IDLE], 0)
+            none = POLICIES[IDLE]
+            idle[protocol, world] = [add(protocol, world, none, level) for level in (0, MEMORY)]
             for policy in split:
                 arms[protocol, world, policy] = [
                     add(protocol, world, arm(policy, coalition), coalition) for coalition in range(ALL + 1)
@@ -212,8 +219,8 @@ def run_factorial(
             for key, own in arms.items()
         },
         idle={
-            key: np.stack([measured(key[0], cell, metric) for metric in (False, True)], axis=1)
-            for key, cell in idle.items()
+            key: np.stack([measured(key[0], cell, metric) for metric in (0, 1) for cell in own], axis=1)
+            for key, own in idle.items()
         },
         probes={key: found["probes"][own].mean(axis=1) for key, own in arms.items()},
         fired={key: float((found["probes"][own[own_level(key[0])]] > 0).mean()) for key, own in arms.items()},
@@ -237,7 +244,8 @@ def gains(runs: Factorial, protocol: str, world: str, policy: str, reference: st
     outcome = runs.outcome[protocol, world, policy]
     coalitions = np.arange(ALL + 1)
     if reference == IDLE:
-        return outcome - runs.idle[protocol, world][:, (coalitions & METRIC > 0).astype(int)]
+        level = 2 * (coalitions & METRIC > 0) + (coalitions & MEMORY > 0)
+        return outcome - runs.idle[protocol, world][:, level]
     if reference == BLIND:
         return outcome - outcome[:, coalitions & ~(SELECTION | TIMING)]
     raise ValueError(f"no gain over {reference!r} here; accepted: {IDLE}, {BLIND}")
@@ -279,7 +287,7 @@ def split_gains(
         reference: `no-probe` or `periodic`; over the latter nothing is there before a factor is turned, so
             that there is no `start`.
         policies: whose gains; by default all.
-        whole: whether all five factors play, not only those that the protocol itself turns on.
+        whole: whether all six factors play, not only those that the protocol itself turns on.
         resamples: bootstrap resamples; episodes are resampled whole, so all arms of a seed stay together.
 
     Returns:
@@ -304,7 +312,7 @@ def split_gains(
 def cross(
     runs: Factorial, policy: str = "simple", reference: str = BLIND, resamples: int = RESAMPLES
 ) -> pd.DataFrame:
-    """Measure how much more two factors add together than one by one, all five playing.
+    """Measure how much more two factors add together than one by one, all six playing.
 
     Returns:
         A row a protocol, world and pair: `protocol world pair value value_low value_high`, in points.
@@ -356,11 +364,11 @@ def _intervals(
 
 
 def list_arms(runs: Factorial, world: str = "tooldag", policy: str = "simple") -> pd.DataFrame:
-    """List the mean outcome of all 32 arms of one policy in one world.
+    """List the mean outcome of all 64 arms of one policy in one world.
 
     Returns:
-        A row an arm: `protocol metric clock answer probes mean own`; `probes` says whose times and fields,
-        `own` whether the arm is the policy under the protocol as it is.
+        A row an arm: `protocol metric memory clock answer probes mean own`; `probes` says whose times and
+        fields, `own` whether the arm is the policy under the protocol as it is.
     """
     whose = {
         "Periodic's times and fields": 0,
@@ -371,19 +379,19 @@ def list_arms(runs: Factorial, world: str = "tooldag", policy: str = "simple") -
     rows = []
     for protocol in runs.protocols:
         means = runs.outcome[protocol, world, policy].mean(axis=0)
-        for metric in (0, METRIC):
-            for time in (0, TIME):
-                for answer in (0, INFORMATION):
-                    levels = (
-                        "slots" if metric else "terminal",
-                        "stands" if time else "moves",
-                        "returned" if answer else "withheld",
-                    )
-                    for title, probes in whose.items():
-                        coalition = metric | time | answer | probes
-                        own = coalition == own_level(protocol)
-                        rows.append((protocol, *levels, title, means[coalition], own))
-    return pd.DataFrame(rows, columns=["protocol", "metric", "clock", "answer", "probes", "mean", "own"])
+        factors = (METRIC, MEMORY, TIME, INFORMATION)
+        for metric, memory, time, answer in product(*((0, factor) for factor in factors)):
+            levels = (
+                "slots" if metric else "terminal",
+                "kept" if memory else "none",
+                "stands" if time else "moves",
+                "returned" if answer else "withheld",
+            )
+            for title, probes in whose.items():
+                coalition = metric | memory | time | answer | probes
+                rows.append((protocol, *levels, title, means[coalition], coalition == own_level(protocol)))
+    columns = ["protocol", "metric", "memory", "clock", "answer", "probes", "mean", "own"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def count_probes(runs: Factorial) -> pd.DataFrame:

@@ -25,13 +25,13 @@ from envprobe_core.calibration import (
 from envprobe_core.calibration_search import Search, Settings, fit_record, read_fit
 from envprobe_core.cells import find_profile
 from envprobe_core.claims import Claim
-from envprobe_core.claims.judge import HOLDS, INPUT, NOT_TESTED, OTHER_SIZE, REVERSES, VERDICTS, judge
+from envprobe_core.claims.judge import AGREES, INPUT, NOT_TESTED, REVERSES, VERDICTS, judge
 from envprobe_core.claims.printed import paper_value
 from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names, names
 from envprobe_core.markup import EMPTY, listed, number
 from envprobe_core.places import PLACES
 from envprobe_core.protocols import PAPER, parse_protocol
-from envprobe_core.scoreboard import SETTINGS_FAMILY, choose_claims, load_scoreboard_frame
+from envprobe_core.scoreboard import choose_claims, load_scoreboard_frame
 from envprobe_core.statistics import RESAMPLES
 
 COMMITTED = "calibrated"
@@ -198,7 +198,7 @@ def turn_switches(fitted: Fitted) -> pd.DataFrame:
 
 def outside_claims(regime: str = "S2") -> tuple[Claim, ...]:
     """Return the claims that compare something and are no input of a fit, asked of a regime."""
-    return tuple(c for c in choose_claims(regime=regime) if not c.inputs and c.family != SETTINGS_FAMILY)
+    return tuple(c for c in choose_claims(regime=regime) if not c.inputs and c.about == "comparison")
 
 
 def judge_outside(
@@ -234,9 +234,10 @@ def count_verdicts(outside: pd.DataFrame) -> pd.DataFrame:
     agents, order = outside["profile"].unique(), outside["protocol"].unique()
     counts = outside.groupby(["protocol", "profile", "verdict"]).size().unstack(fill_value=0)
     counts = counts.reindex(pd.MultiIndex.from_product([order, agents]), fill_value=0)
-    counts = counts.reindex(columns=[verdict for verdict in VERDICTS if verdict != INPUT], fill_value=0)
+    met = set(outside["verdict"]) | {NOT_TESTED}
+    counts = counts.reindex(columns=[word for word in VERDICTS if word in met - {INPUT}], fill_value=0)
     tested = counts.drop(columns=NOT_TESTED).sum(axis=1)
-    agree = counts[[HOLDS, OTHER_SIZE]].sum(axis=1) / tested
+    agree = counts[counts.columns.intersection(AGREES)].sum(axis=1) / tested
     return counts.assign(agree=agree).rename_axis(["protocol", "profile"]).reset_index()
 
 
@@ -267,8 +268,7 @@ def count_turned(outside: pd.DataFrame) -> pd.Series:
     wide = wide[(wide != NOT_TESTED).all(axis=1)]
     agents = outside["profile"].unique()
     first, last = (wide[agent] for agent in (agents[0], agents[-1]))
-    agrees = (HOLDS, OTHER_SIZE)
-    opposite = (first.isin(agrees) & (last == REVERSES)) | ((first == REVERSES) & last.isin(agrees))
+    opposite = (first.isin(AGREES) & (last == REVERSES)) | ((first == REVERSES) & last.isin(AGREES))
     return pd.Series(
         {"both": len(wide), "differ": int((first != last).sum()), "opposite": int(opposite.sum())}
     )

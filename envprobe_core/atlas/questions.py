@@ -94,6 +94,6 @@ def atlas_claims(claims: Iterable[Claim] | None = None) -> tuple[Claim, ...]:
     def testable(claim: Claim) -> bool:
         budgets = [policy_and_budget(arm)[1] for arm in claim.arms + claim.references]
         known = columns_of(claim) <= {*FRAME, *REPORTS}
-        return claim.regime == REGIME and claim.family > 1 and known and set(budgets) == {None}
+        return claim.regime == REGIME and not claim.setting and known and set(budgets) == {None}
 
     return (*(claim for claim in chosen if testable(claim)), *our_claims())

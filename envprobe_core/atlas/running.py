@@ -134,7 +134,7 @@ def run_profiles(
         take(WHOLE, setting, block, seeds=seeds, logs=logs, schedules=schedules, measures=measures[number])
         if reporting:
             recorded = Trajectory.of(setting, logs, recording.columns_of(measures[number]))
-            counted = confident_counts(recorded, cell.protocol)
+            counted = confident_counts(recorded, cell)
             for name in REPORTS:
                 counts[name][number] = counted[name]
             probes.append(recorded.probe.astype(np.int64))

@@ -17,6 +17,7 @@ from envprobe_core.claims.episodes import MIN_UNITS, Sample, measured
 from envprobe_core.claims.judge import (
     HOLDS,
     INCONCLUSIVE,
+    NO_EFFECT,
     NOT_TESTED,
     OTHER_SIZE,
     REVERSES,
@@ -99,7 +100,8 @@ def _test(claim: Claim, one: Comparison, cube: Cube, resamples: int) -> tuple[Co
         known = Sample(sample.top[:, tested], sample.bottom[:, tested], sample.worlds, each)
         found = estimate(claim, known, resamples)
         words = verdicts(claim, one.direction, known, found)
-        codes[tested] = [CODES.index(HOLDS if word == OTHER_SIZE else word) for word in words.tolist()]
+        alike = {OTHER_SIZE: HOLDS, NO_EFFECT: INCONCLUSIVE}
+        codes[tested] = [CODES.index(alike.get(word, word)) for word in words.tolist()]
         value[tested] = found.mean
     return codes, value, _support(claim, one.direction, value)
 

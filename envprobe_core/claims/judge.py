@@ -2,9 +2,11 @@
 
 At the Bonferroni-adjusted interval a claim *holds* where the interval lies on the claimed side,
 *holds, other size* where it is also disjoint from the paper's interval (or rounded value), and *reverses*
-where it lies on the other side; else it is *inconclusive*. A claim of no difference, or of a level, holds
-where the interval lies within a margin stated beforehand and reverses where it lies outside. *input*: the
-claim was a calibration target of the profile. *not tested*: the frame cannot test it.
+where it lies on the other side; else it is *inconclusive*, or has *no effect* where the two sides agree in
+every episode. A claim of no difference holds where the interval lies within a margin stated beforehand and
+reverses where it lies outside. Levels and settings are no comparisons, and have words of their own: *near* or
+*differs*, *as printed* or *not as printed*. *input*: the claim was a calibration target of the profile. *not
+tested*: the frame cannot test it.
 
 Every statistic is a ratio of sums over units (a seed in a world), for many columns at once. A frame has one
 column; the atlas has one for each of its agents.
@@ -35,11 +37,20 @@ from envprobe_core.statistics import (
 )
 
 HOLDS, OTHER_SIZE, REVERSES = "holds", "holds, other size", "reverses"
-INCONCLUSIVE, INPUT, NOT_TESTED = "inconclusive", "input", "not tested"
-VERDICTS = (HOLDS, OTHER_SIZE, INCONCLUSIVE, REVERSES, INPUT, NOT_TESTED)
+INCONCLUSIVE, NO_EFFECT, INPUT, NOT_TESTED = "inconclusive", "no effect", "input", "not tested"
+WORDS = {  # how the three sorts of claim call the same outcome
+    "comparison": {},
+    "level": {HOLDS: "near", OTHER_SIZE: "near", REVERSES: "differs"},
+    "setting": {HOLDS: "as printed", OTHER_SIZE: "as printed", REVERSES: "not as printed"},
+}
+AGREES = (HOLDS, OTHER_SIZE, "near", "as printed")
+VERDICTS = (
+    HOLDS, OTHER_SIZE, INCONCLUSIVE, NO_EFFECT, REVERSES, "near", "differs", "as printed", "not as printed",
+    INPUT, NOT_TESTED,
+)  # fmt: skip
 CALIBRATED = ("calibrated",)  # profiles fitted to the paper's targets: their targets are inputs
 PROTOCOLS = ("paper", "observed", "released")
-ABOUT = ("source", "section", "statement", "kind", "regime", "primary")
+ABOUT = ("source", "section", "statement", "kind", "about", "family", "regime", "primary")
 COLUMNS = (
     "claim", "verdict", "protocol", "profile", "unit", "estimate", "low", "high", "low_adjusted",
     "high_adjusted", "p", "p_adjusted", "n", "paper_value", "paper_low", "paper_high", "paper_n",
@@ -133,7 +144,8 @@ def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> n
     else:
         above, below = low > level + slack, high < level - slack
         claimed, against = (above, below) if direction == "greater" else (below, above)
-    verdict = np.select([claimed, against], [HOLDS, REVERSES], INCONCLUSIVE)
+    same = ~np.any(sample.top, axis=0) if level == 0.0 else np.zeros(low.shape, bool)
+    verdict = np.select([claimed, against, same], [HOLDS, REVERSES, NO_EFFECT], INCONCLUSIVE)
     if (paper := _paper_interval(claim)) is None:
         return verdict
     slack = EDGE * max(1.0, *map(abs, paper))
@@ -176,6 +188,8 @@ def _reason(claim: Claim, direction: str, verdict: str, sample: Sample, link: di
     else:
         above = (verdict == REVERSES) != (direction == "greater")
         told += f"{'around' if verdict == INCONCLUSIVE else 'above' if above else 'below'} {_number(level)}"
+    if verdict == NO_EFFECT:
+        return "the two sides agree in every episode"
     if verdict == INCONCLUSIVE:
         return told
     if verdict == REVERSES:
@@ -218,13 +232,15 @@ def _judge(claim: Claim, episodes: Episodes, profile: str, resamples: int) -> di
         links = [_test(claim, one, episodes, resamples) for one in comparisons(claim)]
     except NotTestable as why:
         return row | {"reason": f"{why}."}
-    ranks = {REVERSES: 0, INCONCLUSIVE: 1}
+    ranks = {REVERSES: 0, INCONCLUSIVE: 1, NO_EFFECT: 1}
     weakest = min(links, key=lambda link: (ranks.get(link["verdict"], 2), link["support"]))
     verdict, count = weakest["verdict"], ""
     if len(links) > 1:
         held = sum(link["verdict"] in (HOLDS, OTHER_SIZE) for link in links)
         against = sum(link["verdict"] == REVERSES for link in links)
-        verdict = REVERSES if against else HOLDS if held == len(links) else INCONCLUSIVE
+        alike = {link["verdict"] for link in links} == {NO_EFFECT}
+        verdict = NO_EFFECT if alike else HOLDS if held == len(links) else INCONCLUSIVE
+        verdict = REVERSES if against else verdict
         count = f"{held} of {len(links)} comparisons hold, {against} reverse; the weakest: "
     mean, n, unit = weakest["mean"], weakest["n"], claim.unit if claim.unit in ("points", "steps") else ""
     reason = (
@@ -233,6 +249,7 @@ def _judge(claim: Claim, episodes: Episodes, profile: str, resamples: int) -> di
     same_n = claim.n in (None, n)
     if not same_n:
         reason += f"; the paper's n is {claim.n}"
+    verdict = WORDS[claim.about].get(verdict, verdict)
     if claim.inputs and profile in CALIBRATED:
         verdict, reason = INPUT, f"{reason}; calibrated on {', '.join(claim.inputs)}"
     row |= {name: weakest[name] for name in (*NUMBERS[1:], "n")} | {"estimate": mean}

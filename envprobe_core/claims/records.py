@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from envprobe_core.claims.printed import PAPER_FOLDER
@@ -38,6 +39,7 @@ COLUMNS = (
     "reference", "direction", "bound", "margin", "unit", "value", "ci_low", "ci_high", "n",
     "family", "primary", "regime", "input",
 )  # fmt: skip
+SETTING, TABLE = "setting", "table"  # what `family` says: nothing is compared, or all that its source has
 LEVELS = ("level", "median", "rate")  # kinds that compare with a number and take no reference
 MEASURE = re.compile(r"([a-z_]+)(?:([/<>-])([a-z_]+|\d+(?:\.\d+)?))?")
 
@@ -65,10 +67,21 @@ class Claim:
     high: float | None
     half_unit: float
     n: int | None
-    family: int  # comparisons the interval and p are adjusted for
+    family: int  # claims of its sort and source, for which the interval and p are adjusted
+    setting: bool  # it states how the experiment is set up
     primary: bool  # one of the six of the paper's Bonferroni family (our naming of them)
     regime: str
     inputs: tuple[str, ...]  # calibration targets among its numbers or arms
+
+    @property
+    def about(self) -> str:
+        """Say what a verdict is about: a `comparison`, a printed `level`, or a `setting` of the experiment.
+
+        Comparisons are what the paper argues with; the level is another agent's; a setting is looked up.
+        """
+        if self.setting:
+            return "setting"
+        return "level" if self.directions == ("equal",) else "comparison"
 
     @property
     def scale(self) -> float:
@@ -142,7 +155,8 @@ def parse_claim(row: dict[str, str]) -> Claim:
         high=numbers["ci_high"],
         half_unit=0.5 * 10.0 ** -len(row["value"].partition(".")[2]),
         n=int(row["n"]) if row["n"] else None,
-        family=int(row["family"]),
+        family=int(row["family"]) if row["family"].isdecimal() else 1,
+        setting=row["family"] == SETTING,
         primary=row["primary"] == "yes",
         inputs=tuple(item.strip() for item in row["input"].split(";") if item.strip()),
     )
@@ -185,7 +199,12 @@ def _check(claim: Claim) -> None:
 @lru_cache(maxsize=1)
 def _claims() -> dict[str, Claim]:
     with (PAPER_FOLDER / "claims.csv").open(newline="", encoding="utf-8") as file:
-        return {row["id"]: parse_claim(row) for row in csv.DictReader(file)}
+        claims = {row["id"]: parse_claim(row) for row in csv.DictReader(file)}
+    families = Counter((claim.source, claim.about) for claim in claims.values() if not claim.setting)
+    return {
+        name: replace(claim, family=families.get((claim.source, claim.about), 1))
+        for name, claim in claims.items()
+    }
 
 
 def load_claims(*, section: str | None = None) -> tuple[Claim, ...]:

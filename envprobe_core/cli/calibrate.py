@@ -29,8 +29,8 @@ def calibrate(
 ) -> None:
     """Fit the profile `calibrated` to the paper, and say how well it fits.
 
-    Only the accuracies of No-Probe and Periodic and the canonical confident-wrong rate are looked at, under
-    `released`. The same command gives the same file.
+    Only the accuracies of Periodic and the canonical confident-wrong rate are looked at, under `released`.
+    The same command gives the same file.
     """
     from envprobe_core.calibration_search import Search, fit_record, write_record
     from envprobe_core.calibration_search import calibrate as fit

@@ -18,7 +18,12 @@ STYLES = {
     "holds": "green",
     "holds, other size": "cyan",
     "inconclusive": "yellow",
+    "no effect": "yellow",
     "reverses": "red",
+    "near": "green",
+    "differs": "yellow",
+    "as printed": "green",
+    "not as printed": "yellow",
     "input": "magenta",
     "not tested": "dim",
 }

@@ -31,6 +31,8 @@ class Switches(NamedTuple):
     clock_runs: bool  # the world moves during a probe
     stops: bool  # at success
     reported: bool  # c and d are the agent's, and of unknown fields it reports neither age nor doubt
+    forgets: bool  # the belief table does not outlive a step
+    informs: bool  # a probe is useful where the public code says so
     scores_all: bool  # rho is wanted even where the budget is spent
 
 
@@ -102,6 +104,10 @@ def begin(setting, episode, seed):
     if setting.policy.remembers:
         voi.forget(world, task, episode.evidence, setting.policy.told_rate)
     worlds.reveal(world, task, state, episode.gold)
+    episode.fields = 0
+    for i in range(world.fields):
+        episode.fields += episode.gold[i] != UNKNOWN
+    fill(episode.recent.action, NO_ACTION)
     episode.t = episode.tick = episode.probes_used = episode.ended = episode.has_quit = episode.risk = 0
     episode.over = episode.fault = 0
     episode.told = NONE
@@ -150,7 +156,7 @@ def decide(setting, episode, schedule, own):
 def look(setting, episode, schedule):
     """Fill in what a policy may see: the table and the four terms of the score."""
     sight, table, protocol = episode.sight, episode.table, setting.protocol
-    sight.fields, sight.step, sight.horizon = setting.world.fields, episode.t, protocol.horizon
+    sight.fields, sight.step, sight.horizon = episode.fields, episode.t, protocol.horizon
     sight.budget, sight.used = setting.policy.budget, episode.probes_used
     sight.threshold = setting.policy.threshold
     sight.action, sight.risk = episode.action, episode.risk
@@ -185,7 +191,7 @@ def act(setting, episode, field, log):
     entry.action, entry.probe = episode.action, field
     entry.score = episode.sight.highest + 0.0  # of the two zeros the positive one
     entry.answer = answer if field != NONE else 0
-    entry.useful = field != NONE and answer != table.value[max(field, 0)]
+    entry.useful = field != NONE and tells(setting, episode, field, answer)
     entry.acted = field == NONE and episode.action != WAIT
     for i in range(setting.world.fields):
         table.staleness[i] = min(table.staleness[i] + 1, STALENESS_LIMIT)
@@ -199,7 +205,19 @@ def act(setting, episode, field, log):
         if episode.action != WAIT:
             episode.worked = worlds.act(setting.world, episode.task, episode.state, episode.action)
     entry.valid = episode.worked
+    episode.recent.action[episode.t % 5], episode.recent.valid[episode.t % 5] = episode.acting, episode.worked
     episode.observation.fresh = 0
+
+
+@compiled
+def tells(setting, episode, field, answer):
+    """Say whether a probe is useful: its answer differs from the belief, or the public code says so."""
+    if not setting.protocol.informs:
+        return answer != episode.table.value[field]
+    named = setting.habits.scribe and setting.policy.gate.kind != rules.RANDOM  # by the report's text
+    return worlds.informs(
+        setting.world, episode.task, episode.table.value, episode.gold, field, named, setting.scoring
+    )
 
 
 @compiled
@@ -225,7 +243,7 @@ def observe(setting, episode, action, worked):
     word = draw(episode.keys[VISIBLE], episode.tick, 0)
     for number in range(observation.count):
         observation.value[observation.field[number]] = UNKNOWN
-    observation.count = 0
+    observation.count, observation.hidden = 0, NONE
     worlds.show(world, task, state, action, word, observation)
     observation.came_from = observation.place
     observation.place = worlds.where(world, state)

@@ -55,13 +55,18 @@ TABLE = record(("value", Int, FIELDS), ("staleness", Int, FIELDS), ("confidence"
 
 OBSERVATION = record(
     ("count", Int), ("field", Int, FIELDS), ("value", Int, FIELDS), ("place", Int),
-    ("action", Int), ("valid", Int), ("came_from", Int), ("fresh", Int),
+    ("action", Int), ("valid", Int), ("came_from", Int), ("fresh", Int), ("hidden", Int),
 )  # fmt: skip
 """What the agent sees after a step: a list of fields, and the value of every field (UNKNOWN: not seen).
 
 `action` is the task action it follows, WAIT or NO_ACTION, `valid` whether that worked, `came_from` the place
-where it was taken; `fresh` says whether the world has moved since the last observation.
+where it was taken; `fresh` says whether the world has moved since the last observation; `hidden` is a
+neighbouring node that is overlooked, or NONE.
 """
+
+RECENT = record(("action", Int, 5), ("valid", Int, 5))
+"""The last five steps, step t at t % 5: the task action (NO_ACTION: a probe, or nothing yet), and whether it
+was valid. The public code's prompt holds these."""
 
 NEWS = record(("count", Int), ("field", Int, 2 * FIELDS), ("value", Int, 2 * FIELDS))
 """What the agent is about to write into its table: a list of fields and values."""
@@ -100,13 +105,15 @@ def episode(task: np.dtype, state: np.dtype, mind: np.dtype) -> np.dtype:
         mind: what the simulated agent remembers of this world.
 
     Of the whole numbers, `t` counts steps and `tick` the times the world has moved; `ended` says whether the
-    goal was reached, `over` whether the episode is over, `fault` whether a reader's policy failed; `told` and
+    goal was reached, `over` whether the episode is over, `fault` whether a reader's policy failed; `fields`
+    counts the fields that this instance has, which come first (a graph may lack some edges); `told` and
     `answer` are the field that the last step's probe has repaired (NONE: none) and its value, `acting` and
     `worked` the last step's task action and whether it was valid.
     """
     return record(
         ("keys", Word, STREAMS),
         ("t", Int), ("tick", Int), ("probes_used", Int), ("ended", Int), ("over", Int), ("fault", Int),
+        ("fields", Int), ("recent", RECENT),
         ("task", task), ("state", state), ("gold", Int, FIELDS), ("weight", Float, FIELDS),
         ("observation", OBSERVATION), ("told", Int), ("answer", Int), ("acting", Int), ("worked", Int),
         ("table", TABLE), ("mind", mind), ("news", NEWS), ("has_quit", Int),
@@ -137,6 +144,33 @@ def fill(array, value):
     """Set every entry (Numba compiles a loop in a tenth of a slice's time)."""
     for i in range(len(array)):
         array[i] = value
+
+
+@compiled
+def last_action(recent, t):
+    """Return the last task action of the five steps before t, or NO_ACTION."""
+    for back in range(1, min(t, 5) + 1):
+        if recent.action[(t - back) % 5] != NO_ACTION:
+            return recent.action[(t - back) % 5]
+    return NO_ACTION
+
+
+@compiled
+def tried(recent, action):
+    """Say whether an action was taken within the last five steps."""
+    found = False
+    for step in range(5):
+        found |= recent.action[step] == action
+    return found
+
+
+@compiled
+def failed(recent, action):
+    """Say whether an action was taken within the last five steps and was not valid."""
+    found = False
+    for step in range(5):
+        found |= (recent.action[step] == action) & (recent.valid[step] == 0)
+    return found
 
 
 @compiled

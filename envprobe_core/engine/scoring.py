@@ -9,7 +9,7 @@ import numpy as np
 from envprobe_core import worlds
 from envprobe_core.engine.compiling import apart, compiled, entry
 from envprobe_core.engine.noise import U, numbered
-from envprobe_core.engine.records import NONE
+from envprobe_core.engine.records import NONE, UNKNOWN
 
 COLLAPSE = 0.6  # tau_c and tau_d: the first A_t below this
 DIGEST_KEY = U(0x456E7650726F6265)
@@ -23,6 +23,8 @@ class Scoring(NamedTuple):
     two_below: bool  # collapse needs two in a row
     values_match: bool  # a tool value as the agent writes it can match gold
     keeps_open: bool  # the agent keeps its list of open tools
+    bare: bool  # it writes as the scribe does: the target as open, held objects at no place, no subgoals
+    two_invalid: bool  # drift of actions is two steps in a row without a valid one
 
 
 @entry
@@ -35,32 +37,43 @@ def measure_all(setting, logs, steps, success, measures):
 @apart
 def measure(setting, log, steps, success, m):
     """Fill in the measures of a recorded episode."""
-    world, scoring = setting.world, setting.scoring
+    world, scoring, fields = setting.world, setting.scoring, count_fields(setting.world, log)
     for t in range(steps + 1):
-        compare(world, scoring, log, t)
+        compare(world, scoring, log, t, fields)
     m.steps, m.success = steps, success
-    m.accuracy_terminal = log[steps].right / world.fields
+    m.accuracy_terminal = log[steps].right / fields
     m.accuracy_slot = mean_overlap(log, steps)
     m.accuracy = m.accuracy_slot if scoring.by_slots else log[steps].accuracy
     m.collapse_onset = collapse_onset(scoring, log, steps)
     m.digest = digest(setting.protocol.horizon, log, steps)
     count_actions(log, steps, m)
+    if scoring.two_invalid:
+        m.action_onset = two_invalid(log, steps)
 
 
 @compiled
-def compare(world, scoring, log, t):
+def count_fields(world, log):
+    """Count the fields that the instance has."""
+    fields = 0
+    for field in range(world.fields):
+        fields += log[0].gold[field] != UNKNOWN
+    return fields
+
+
+@compiled
+def compare(world, scoring, log, t, fields):
     """Compare beliefs with gold at a time: how many are right, A_t, and the overlap of slots."""
     now, before = log[t], log[t - 1 if scoring.lagged and t > 0 else t]
     now.right = count_right(world, now.belief, now.gold)
     now.overlap = worlds.overlap(
-        world, before.belief, now.gold, before.place == now.place, scoring.values_match, scoring.keeps_open
+        world, before.belief, now.gold, log[0].gold, before.place == now.place, scoring
     )
     if scoring.by_slots:
         now.accuracy = now.overlap
     elif scoring.lagged:
-        now.accuracy = count_right(world, before.belief, now.gold) / world.fields
+        now.accuracy = count_right(world, before.belief, now.gold) / fields
     else:
-        now.accuracy = now.right / world.fields
+        now.accuracy = now.right / fields
 
 
 @compiled
@@ -68,7 +81,7 @@ def count_right(world, belief, gold):
     """Count the fields believed right."""
     right = 0
     for field in range(world.fields):
-        right += belief[field] == gold[field]
+        right += (belief[field] == gold[field]) & (gold[field] != UNKNOWN)
     return right
 
 
@@ -88,6 +101,15 @@ def collapse_onset(scoring, log, steps):
         below_next = t == steps or log[t + 1].accuracy < COLLAPSE
         if log[t].accuracy < COLLAPSE and (below_next or not scoring.two_below):
             return float(t)
+    return np.nan
+
+
+@compiled
+def two_invalid(log, steps):
+    """Return the step, counted from 1, from which two in a row have no valid task action; NaN if none."""
+    for t in range(steps - 1):
+        if not log[t].valid and not log[t + 1].valid:
+            return float(t + 1)
     return np.nan
 
 

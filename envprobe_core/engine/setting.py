@@ -60,6 +60,8 @@ def loop_switches(protocol: Protocol, horizon: int, scores_all: bool) -> loop.Sw
         protocol.clock == "runs",
         protocol.end == "success",
         protocol.structure == "reported",
+        protocol.memory == "none",
+        protocol.useful == "released",
         scores_all,
     )
 
@@ -79,6 +81,10 @@ def habits_of(profile: AgentProfile, protocol: Protocol, distracted: bool) -> ag
         profile.single_report,
         distracted,
         protocol.structure == "reported",
+        profile.scribe,
+        profile.copies_gold,
+        level32(profile.lost),
+        level32(profile.loop),
     )
 
 
@@ -92,6 +98,7 @@ def policy_of(
         policy.selector is None,
         policy.answered,
         protocol.baselines == "released",
+        protocol.oracle == "report",
         policy.remembers,
         float(world.rates.max()) if policy.given else LEARNED,
         budget,
@@ -106,7 +113,9 @@ def scoring_of(profile: AgentProfile, protocol: Protocol) -> scoring.Scoring:
         protocol.pairing == "lagged",
         protocol.onset == "two-below",
         protocol.encoding == "meaning" or profile.writes == "true",
-        profile.keeps_open,
+        profile.keeps_open or profile.copies_gold,
+        profile.scribe and not profile.copies_gold,
+        protocol.actions == "two-invalid",
     )
 
 

@@ -12,7 +12,9 @@ from envprobe_core.errors import InputError
 from envprobe_core.policies.own import Score
 from envprobe_core.policies.rules import (
     JUDGE,
+    LATE,
     NEVER,
+    NOTED,
     ORACLE,
     ORACLE_TW,
     OWN,
@@ -21,6 +23,7 @@ from envprobe_core.policies.rules import (
     REPLAY,
     SCORE,
     SELF_UNCERTAINTY,
+    STALEST,
     VOI,
     Rule,
 )
@@ -65,8 +68,8 @@ class Policy:
 
     @property
     def remembers(self) -> bool:
-        """Say whether it remembers what it was shown (VoI does)."""
-        return VOI in (self.rule.kind, self.selector.kind if self.selector else NEVER)
+        """Say whether it keeps notes of what it was shown (VoI does)."""
+        return not {VOI, NOTED}.isdisjoint((self.rule.kind, self.selector.kind if self.selector else NEVER))
 
     def scaled_threshold(self, base: float, protocol: Protocol) -> float:
         """Return the threshold in force: the base, times kept terms / 4 where the protocol scales it."""
@@ -125,10 +128,15 @@ POLICIES: dict[str, Policy] = {
         value_policy("voi", "VoI", 0.5),
         value_policy("voi-accuracy", "VoI for accuracy", 1.0),
         value_policy("voi-success", "VoI for success", 0.0),
+        Policy("late", "Late round robin", Rule(LATE)),
+        Policy("late-stalest", "Late stalest", Rule(LATE), selector=Rule(STALEST)),
+        Policy("late-mismatch", "Late mismatch", Rule(LATE), selector=Rule(NOTED)),
     )
 }
-OF_THE_PAPER: dict[str, Policy] = {name: policy for name, policy in POLICIES.items() if not policy.remembers}
-"""The paper's policies, its ablations and the placebos: all but VoI."""
+OF_THE_PAPER: dict[str, Policy] = {
+    name: policy for name, policy in POLICIES.items() if policy.rule.kind not in (VOI, LATE)
+}
+"""The paper's policies, its ablations and the placebos: all but VoI and what a sceptic sets beside it."""
 
 
 def custom_policy(name: str, score: Score, title: str | None = None) -> Policy:

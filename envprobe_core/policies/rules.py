@@ -9,14 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from envprobe_core import worlds
 from envprobe_core.engine.compiling import apart, compiled
 from envprobe_core.engine.noise import U, choice, happens
-from envprobe_core.engine.records import NONE
+from envprobe_core.engine.records import NONE, UNKNOWN
 from envprobe_core.policies import voi
 
 SELF_UNCERTAINTY_ALPHA, RELEASED_UNCERTAINTY = 70, 50  # percent
 JUDGE_CANDIDATES, JUDGE_CONFIDENCE = 3, 70
 NEVER, RANDOM, PERIODIC, SELF_UNCERTAINTY, SCORE, JUDGE, ORACLE, ORACLE_TW, REPLAY, VOI, OWN = range(11)
+LATE, STALEST, NOTED = range(11, 14)  # what a sceptic of VoI would try
 
 
 class Rule(NamedTuple):
@@ -39,7 +41,8 @@ class PolicyInForce(NamedTuple):
     same: bool
     answered: bool  # answers reach the belief table
     released: bool  # the baselines of the public code
-    remembers: bool  # VoI is the gate or the selector
+    by_report: bool  # the oracles compare what the agent reports
+    remembers: bool  # VoI's notes are kept
     told_rate: float  # the mutation rate that VoI is told; negative: it learns it
     budget: int
     threshold: float
@@ -81,11 +84,13 @@ def opens(setting, rule, episode, own):
     if kind == RANDOM:
         return at_random(sight)
     if kind == PERIODIC:
-        return periodic(setting.policy, sight)
+        return periodic(setting, sight)
     if kind == SELF_UNCERTAINTY:
-        return self_uncertainty(setting.policy, sight)
+        return self_uncertainty(setting, sight)
     if kind == JUDGE:
         return judge(rule, sight)
+    if kind in (ORACLE, ORACLE_TW) and setting.policy.by_report:
+        return public_oracle(setting, episode)
     if kind == ORACLE:
         return oracle(sight, episode.gold)
     if kind == ORACLE_TW:
@@ -98,6 +103,13 @@ def opens(setting, rule, episode, own):
             setting.world, episode.task, episode.evidence, episode.table, sight, episode.observation.place,
             rule.weight, rule.paced,
         )  # fmt: skip
+    if kind == LATE:
+        sight.first = sight.used % sight.fields
+        return sight.horizon - sight.step <= sight.budget - sight.used
+    if kind == STALEST:
+        sight.first = first_highest(sight.staleness, sight.fields)
+    if kind == NOTED:
+        noted(sight, episode.evidence)
     if kind == OWN:
         episode.fault = own(sight)
         return reaches(sight)
@@ -130,23 +142,35 @@ def at_random(sight):
 
 
 @compiled
-def periodic(policy, sight):
-    """Probe at steps K, 2K, ... with K = floor(H/B): fields in turn, or the stalest as in the public code."""
+def periodic(setting, sight):
+    """Probe at steps K - 1, 2K - 1, ... with K = floor(H/B), which spends the budget.
+
+    Fields come in turn, or as in the public code the stalest belief that is reported.
+    """
     period = max(1, sight.horizon // max(1, sight.budget))
-    sight.first = (
-        first_highest(sight.staleness, sight.fields) if policy.released else sight.used % sight.fields
-    )
-    return sight.budget > 0 and sight.step > 0 and sight.step % period == 0
+    if setting.policy.released:
+        first_reported(setting, sight, sight.staleness)
+    else:
+        sight.first = sight.used % sight.fields
+    return sight.budget > 0 and (sight.step + 1) % period == 0
 
 
 @compiled
-def self_uncertainty(policy, sight):
+def self_uncertainty(setting, sight):
     """Probe the field of lowest reported confidence, if that is low enough."""
-    sight.first = first_highest(sight.u, sight.fields)
+    first_reported(setting, sight, sight.u)
     lowest = sight.confidence[sight.first]
-    if policy.released:
+    if setting.policy.released:
         return lowest < RELEASED_UNCERTAINTY or sight.risk >= 1
     return lowest < SELF_UNCERTAINTY_ALPHA
+
+
+@compiled
+def first_reported(setting, sight, values):
+    """Take the first field of the highest value, or the one that is reported alone: its c is the highest."""
+    sight.first = first_highest(values, sight.fields)
+    if setting.habits.single_report and setting.protocol.reported:
+        sight.first = first_highest(sight.c, sight.fields)
 
 
 @apart
@@ -172,6 +196,27 @@ def oracle(sight, gold):
             sight.first = field
             return True
     return False
+
+
+@compiled
+def noted(sight, evidence):
+    """Take the first field on which the table and VoI's notes differ, or else the stalest."""
+    sight.first = first_highest(sight.staleness, sight.fields)
+    for field in range(sight.fields - 1, -1, -1):
+        if evidence.value[field] != UNKNOWN and evidence.value[field] != sight.value[field]:
+            sight.first = field
+
+
+@compiled
+def public_oracle(setting, episode):
+    """Probe what is reported where the public code finds it wrong; of many reports the first wrong field."""
+    world, sight = setting.world, episode.sight
+    oracle(sight, episode.gold)
+    if setting.habits.single_report:
+        sight.first = first_highest(sight.c, sight.fields)
+    return worlds.mismatched(
+        world, episode.task, episode.table.value, episode.gold, sight.action, setting.habits.scribe
+    )
 
 
 @apart

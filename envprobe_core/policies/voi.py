@@ -89,7 +89,7 @@ def weigh_up(world, task, evidence, table, sight, place, weight, paced):
     held_back = weight / world.fields  # what a probe kept for the end can repair: one field
 
     late = need = restore = -1.0
-    best = most_to_gain(world, task, evidence, table, left)
+    best = most_to_gain(world, task, evidence, table, left, sight.fields)
     if not paced or left <= sight.budget - sight.used:  # earlier, waiting gains more
         late = weight * evidence.gain[best] / world.fields - (1.0 - weight) * (0.0 if waits else step)
     if not waits:
@@ -203,7 +203,7 @@ def right(world, evidence, field, believed):
 
 
 @compiled
-def most_to_gain(world, task, evidence, table, left):
+def most_to_gain(world, task, evidence, table, left, fields):
     """Write into `gain` what each answer is expected to repair by the end; return the first best field."""
     gain = evidence.gain
     for field in range(world.fields):
@@ -215,7 +215,7 @@ def most_to_gain(world, task, evidence, table, left):
                 gain[field] *= stays
     spread(world, task, gain)
     best = 0
-    for field in range(1, world.fields):
+    for field in range(1, fields):
         if gain[field] > gain[best]:
             best = field
     return best

@@ -17,7 +17,20 @@ import numpy as np
 
 from envprobe_core.engine.compiling import apart, compiled
 from envprobe_core.engine.noise import ONE, U, choice, draw, happens, level32, numbered
-from envprobe_core.engine.records import NONE, UNKNOWN, WAIT, Int, Word, add, fill, overlook, record, see
+from envprobe_core.engine.records import (
+    NO_ACTION,
+    NONE,
+    UNKNOWN,
+    WAIT,
+    Int,
+    Word,
+    add,
+    failed,
+    fill,
+    overlook,
+    record,
+    see,
+)
 from envprobe_core.engine.sets import has, minus, plus
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
@@ -46,6 +59,7 @@ class GraphNav(NamedTuple):
     drop: np.uint64  # level of overlooking the last key that lies here
     sees_states: bool
     knows_graph: bool
+    sampled: bool  # instances as the public code draws them
 
 
 SCRATCH = record(
@@ -54,14 +68,14 @@ SCRATCH = record(
 )  # fmt: skip
 """Paper for `create` (draws, each node's place on the path, where one can walk so far) and for `search`."""
 TASK = record(
-    ("start", Int), ("target", Int), ("ends", Int, (MOST_EDGES + 1, 2)),
+    ("start", Int), ("target", Int), ("edges", Int), ("ends", Int, (MOST_EDGES + 1, 2)),
     ("key_of_edge", Int, MOST_EDGES), ("edge_of_key", np.int64, MOST_KEYS),
     ("neighbours", Int, MOST_NODES), ("neighbour", Int, (MOST_NODES, MOST_NODES)),
     ("edge", np.int64, (MOST_NODES, MOST_NODES)), ("edges_at", np.int64, MOST_NODES),
     ("scratch", SCRATCH),
 )  # fmt: skip
-"""The graph: edges by their ends, ascending, and by their keys (NONE: never locked); of each node how many
-neighbours it has, which, ascending, the edge that leads to each, and these edges as a set.
+"""The graph: how many edges, by their ends, ascending, and by their keys (NONE: never locked); of each node
+how many neighbours it has, which, ascending, the edge that leads to each, and these edges as a set.
 """
 STATE = record(("node", Int), ("location", Int, MOST_KEYS), ("locked", Int, MOST_EDGES))
 """Own node, where each key lies, which edges are locked."""
@@ -97,6 +111,7 @@ def describe(regime: Regime, protocol: Protocol) -> World:
         level32(DROP_PROBABILITY if regime.observation == "partial" else 0.0),
         protocol.sight == "local",
         protocol.structure == "graph",
+        protocol.instances == "sampled",
     )
     rates = np.full(len(names), rate)
     rates[0] = 0.0
@@ -178,8 +193,11 @@ def concerned(world, task, place, action):
 def create(world, task, state, key):
     """Draw a path, extra edges and locks, so that each key can be reached before its edge."""
     pairs = world.nodes * (world.nodes - 1) // 2
-    draw_path(world, task, key)
-    draw_edges(world, task, key, world.nodes, pairs)
+    if world.sampled:
+        sample_edges(world, task, key)
+    else:
+        draw_path(world, task, key)
+        draw_edges(world, task, key, world.nodes, pairs)
     list_neighbours(world, task)
     draw_locks(world, task, key, world.nodes + pairs)
     draw_locations(world, task, state, key, world.nodes + pairs + world.edges)
@@ -233,11 +251,31 @@ def draw_edges(world, task, key, first, pairs):
     bound = above_lowest(words, pairs, world.edges - (nodes - 1))
     for one in range(nodes - 1):
         words[pair_number(nodes, one, one + 1)] = 0
-    edge = 0
+    task.edges = 0
     for low in range(nodes):
         for high in range(low + 1, nodes):
-            task.ends[edge, 0], task.ends[edge, 1] = low, high  # overwritten unless joined
-            edge += words[pair_number(nodes, place[low], place[high])] < bound
+            task.ends[task.edges, 0], task.ends[task.edges, 1] = low, high  # overwritten unless joined
+            task.edges += words[pair_number(nodes, place[low], place[high])] < bound
+
+
+@apart
+def sample_edges(world, task, key):
+    """Join nodes 0, 1, ... in a row, and as many random pairs as are wanted, some of them joined already."""
+    nodes, ways = world.nodes, task.scratch.ways
+    task.start, task.target = 0, nodes - 1
+    fill(ways, 0)
+    for node in range(nodes - 1):
+        ways[node] = plus(0, node + 1)
+    for number in range(world.edges - (nodes - 1)):
+        one = choice(numbered(key, 2 * number), nodes)
+        other = choice(numbered(key, 2 * number + 1), nodes - 1)
+        other += other >= one
+        ways[min(one, other)] = plus(ways[min(one, other)], max(one, other))
+    task.edges = 0
+    for low in range(nodes):
+        for high in range(low + 1, nodes):
+            task.ends[task.edges, 0], task.ends[task.edges, 1] = low, high  # overwritten unless joined
+            task.edges += has(ways[low], high)
 
 
 @compiled
@@ -252,7 +290,7 @@ def list_neighbours(world, task):
     """List every node's neighbours and the edges that lead there."""
     fill(task.neighbours, 0)
     fill(task.edges_at, 0)
-    for edge in range(world.edges):  # in this order neighbours ascend
+    for edge in range(task.edges):  # in this order neighbours ascend
         add_neighbour(task, task.ends[edge, 0], task.ends[edge, 1], edge)
         add_neighbour(task, task.ends[edge, 1], task.ends[edge, 0], edge)
 
@@ -270,11 +308,11 @@ def add_neighbour(task, node, other, edge):
 def draw_locks(world, task, key, first):
     """Draw the lockable edges and number their keys."""
     words, number = task.scratch.words, 0
-    draw_words(words, key, first, world.edges)
-    bound = above_lowest(words, world.edges, world.locks)
+    draw_words(words, key, first, task.edges)
+    bound = above_lowest(words, task.edges, world.locks)
     fill(task.key_of_edge, NONE)
     fill(task.edge_of_key, NONE)
-    for edge in range(world.edges):
+    for edge in range(task.edges):
         if words[edge] < bound:
             task.key_of_edge[edge], task.edge_of_key[number] = number, edge
             number += 1
@@ -287,8 +325,10 @@ def draw_locations(world, task, state, key, first):
     loose = spot + world.locks
     for item in range(world.keys):
         state.location[item] = choice(numbered(key, loose + item), world.nodes)
+    if world.sampled:
+        return
     fill(task.scratch.ways, 0)
-    for edge in range(world.edges):
+    for edge in range(task.edges):
         if task.key_of_edge[edge] == NONE:
             open_way(task, edge)
     opened, reached = 0, plus(0, task.start)
@@ -369,7 +409,7 @@ def reveal(world, task, state, gold):
     for key in range(world.keys):
         gold[1 + key] = state.location[key]
     for edge in range(world.edges):
-        gold[1 + world.keys + edge] = state.locked[edge]
+        gold[1 + world.keys + edge] = state.locked[edge] if edge < task.edges else UNKNOWN
 
 
 @compiled
@@ -416,13 +456,19 @@ def mutate(world, task, state, key, tick):
 
 @compiled
 def show(world, task, state, action, word, observation):
-    """Show the own node, keys here (perhaps not the last), keys held, and where sight is local the edges."""
+    """Show the own node, keys here and held, and where sight is local the edges.
+
+    Perhaps the last key that lies here is overlooked, where sight is not local a neighbour.
+    """
     node = state.node
     see(observation, 0, node)
     for key in range(world.keys):
         if state.location[key] == node:
             see(observation, 1 + key, node)
-    if observation.count > 1 and happens(word, world.drop):
+    if not world.sees_states:
+        if happens(word, world.drop):
+            observation.hidden = last_by_name(task, node)
+    elif observation.count > 1 and happens(word, world.drop):
         overlook(observation)
     for key in range(world.keys):
         if state.location[key] == world.nodes:
@@ -431,6 +477,18 @@ def show(world, task, state, action, word, observation):
         for number in range(task.neighbours[node]):
             edge = task.edge[node, number]
             see(observation, 1 + world.keys + edge, state.locked[edge])
+
+
+@compiled
+def last_by_name(task, node):
+    """Return the neighbour whose number comes last as a word: 2 after 19."""
+    last, highest = NONE, -1
+    for number in range(task.neighbours[node]):
+        other = task.neighbour[node, number]
+        rank = 20 * other if other < 10 else 20 * (other // 10) + 1 + other % 10
+        if rank > highest:
+            last, highest = other, rank
+    return last
 
 
 @compiled
@@ -481,7 +539,9 @@ def meet(world, task, mind):
 def remember(world, task, mind, observation, t):
     """Note the node it is at and the edges there."""
     mind.last_seen[observation.place] = t
-    mind.met |= task.edges_at[observation.place]
+    for number in range(task.neighbours[observation.place]):
+        if task.neighbour[observation.place, number] != observation.hidden:
+            mind.met = plus(mind.met, task.edge[observation.place, number])
 
 
 @compiled
@@ -551,18 +611,64 @@ def lowest_exit(task, mind, node):
     return WAIT
 
 
-# the slots of the public code's accuracy
+@compiled
+def wander(world, task, observation, recent, again, lost, word):
+    """Choose as the scribe does: the target, a key in view, the last action, a stray, or onwards."""
+    node, hidden, highest, untried, count = observation.place, observation.hidden, NONE, NONE, 0
+    for number in range(task.neighbours[node]):
+        other = task.neighbour[node, number]
+        if other != hidden:
+            count += 1
+            highest = other
+            if not failed(recent, other):
+                untried = other
+    at_hand = edge_between(task, node, task.target) != NONE and hidden != task.target
+    if at_hand and not failed(recent, task.target):
+        return task.target
+    for key in range(world.keys):
+        if observation.value[1 + key] == node:
+            return world.nodes + key
+    if again != NO_ACTION:
+        return again
+    if lost and count > 0:
+        left = choice(word, count)
+        for number in range(task.neighbours[node]):
+            left -= task.neighbour[node, number] != hidden
+            if left < 0:
+                return task.neighbour[node, number]
+    return untried if untried != NONE else max(highest, 0)
+
+
+# the public code's estimators
 
 
 @compiled
-def overlap(world, belief, gold, stayed, values_match, keeps_open):
-    """Return the weighted overlap: .25 position, .20 inventory, .30 edges, .25 keys."""
-    position, right, keys, both, either = belief[0] == gold[0], 0, 0, 0, 0
-    for field in range(world.fields):
-        right += belief[field] == gold[field]
+def informs(world, task, value, gold, field, named, scoring):
+    """Say whether the public code calls the probe of a field useful: a neighbourhood always is."""
+    return named or value[field] != gold[field]
+
+
+@compiled
+def mismatched(world, task, value, gold, action, named):
+    """Say whether the public oracle finds something wrong with what is reported, by name or anywhere."""
+    wrong = False
+    for field in range(1 + world.keys, 1 + world.keys + task.edges):
+        wrong |= value[field] != gold[field]
     for field in range(1, 1 + world.keys):
-        keys += belief[field] == gold[field]
+        wrong |= not named and value[field] != UNKNOWN and value[field] != gold[field]
+    return wrong
+
+
+@compiled
+def overlap(world, belief, gold, first, stayed, scoring):
+    """Return the weighted overlap: .25 position, .20 inventory, .30 edges, .25 keys."""
+    position, edges, right, keys, both, either = belief[0] == gold[0], 0, 0, 0, 0, 0
+    for field in range(1 + world.keys, world.fields):
+        edges += gold[field] != UNKNOWN
+        right += (gold[field] != UNKNOWN) & (belief[field] == gold[field])
+    for field in range(1, 1 + world.keys):
+        keys += (belief[field] == gold[field]) & ~(scoring.bare & (gold[field] == world.nodes))
         both += (belief[field] == world.nodes) & (gold[field] == world.nodes)
         either += (belief[field] == world.nodes) | (gold[field] == world.nodes)
-    edges, inventory = right - keys - position, both / either if either else 1.0
-    return ((0.25 * position + 0.20 * inventory) + 0.30 * (edges / world.edges)) + 0.25 * (keys / world.keys)
+    inventory = both / either if either else 1.0
+    return ((0.25 * position + 0.20 * inventory) + 0.30 * (right / edges)) + 0.25 * (keys / world.keys)

@@ -17,7 +17,20 @@ import numpy as np
 
 from envprobe_core.engine.compiling import compiled
 from envprobe_core.engine.noise import choice, draw, happens, level32, numbered
-from envprobe_core.engine.records import NONE, UNKNOWN, WAIT, Int, add, fill, overlook, record, see
+from envprobe_core.engine.records import (
+    NO_ACTION,
+    NONE,
+    UNKNOWN,
+    WAIT,
+    Int,
+    add,
+    failed,
+    fill,
+    overlook,
+    record,
+    see,
+    tried,
+)
 from envprobe_core.engine.sets import has, minus, plus
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
@@ -56,6 +69,7 @@ class ObjectState(NamedTuple):
     drop: np.uint64  # level of overlooking the last object that lies here
     sees_locks: bool
     knows_graph: bool
+    sampled: bool  # instances as the public code draws them; there an open door can be unlocked too
 
 
 TASK = record(
@@ -105,6 +119,7 @@ def describe(regime: Regime, protocol: Protocol) -> World:
         level32(DROP_PROBABILITY if regime.observation == "partial" else 0.0),
         protocol.sight == "local",
         protocol.structure == "graph",
+        protocol.instances == "sampled",
     )
     rates = np.zeros(held + objects)
     rates[: held if everything_moves else keys] = rate
@@ -140,11 +155,12 @@ def create(world, task, state, key):
     """Draw locks and places so that each key lies where it can be reached before its door; all are locked."""
     first_turn = 1 + world.doors
     first_place = first_turn + 2 * world.locks
-    task.start_room = choice(numbered(key, 0), world.rooms)
+    task.start_room = 0 if world.sampled else choice(numbered(key, 0), world.rooms)
     for item in range(world.objects):
         task.object_room[item] = choice(numbered(key, first_place + item), world.rooms)
-    other = choice(numbered(key, first_place + world.goal), world.rooms - 1)
-    task.object_room[world.goal] = other + (other >= task.start_room)
+    if not world.sampled:
+        other = choice(numbered(key, first_place + world.goal), world.rooms - 1)
+        task.object_room[world.goal] = other + (other >= task.start_room)
 
     state.locked = draw_locks(world, task, key)
     still = state.locked
@@ -235,6 +251,8 @@ def act(world, task, state, action):
         state.room = action
         return True
     key, beside = task.key_of_door[door], state.room - 1 <= door <= state.room
+    if world.sampled and beside and not has(state.locked, door):
+        return True
     if not beside or not has(state.locked, door) or key == NONE or state.location[key] != world.rooms:
         return False
     state.locked = minus(state.locked, door)
@@ -435,22 +453,77 @@ def room_to_explore(world, mind, place, lowest, highest):
     return oldest
 
 
-# the slots of the public code's accuracy
+@compiled
+def wander(world, task, observation, recent, again, lost, word):
+    """Choose as the scribe does: the goal or a key in view, the last action, a stray, on to the right."""
+    value, place = observation.value, observation.place
+    if value[world.goal] == place:
+        return world.pick + world.goal
+    for key in range(world.keys):
+        if value[key] == place:
+            return world.pick + key
+    if again != NO_ACTION:
+        return again
+    if lost:
+        return choice(word, world.rooms)
+    if place < world.doors and not failed(recent, place + 1):
+        return place + 1
+    if place < world.doors and not tried(recent, world.unlock + place):
+        return world.unlock + place
+    return place - 1 if place > 0 else place + 1
+
+
+# the public code's estimators
 
 
 @compiled
-def overlap(world, belief, gold, stayed, values_match, keeps_open):
-    """Return the weighted overlap: .2 position, .15 inventory, .3 objects, .2 doors, .15 subgoals."""
-    right_objects = right_doors = right_held = any_held = 0
+def informs(world, task, value, gold, field, named, scoring):
+    """Say whether the public code calls the probe of a field useful."""
+    if field < world.held:
+        return value[field] != gold[field]
+    return held_differ(world, value, gold)
+
+
+@compiled
+def held_differ(world, value, gold):
+    """Say whether the objects believed held are not those that are."""
+    differ = False
+    for field in range(world.held, world.fields):
+        differ |= (value[field] == 1) != (gold[field] == 1)
+    return differ
+
+
+@compiled
+def mismatched(world, task, value, gold, action, named):
+    """Say whether the public oracle finds something wrong with what is reported, by name or anywhere."""
+    wrong = held_differ(world, value, gold)
+    for field in range(world.held):
+        wrong |= value[field] != gold[field]
+    return wrong
+
+
+@compiled
+def overlap(world, belief, gold, first, stayed, scoring):
+    """Return the weighted overlap: .2 position, .15 inventory, .3 objects, .2 doors, .15 subgoals.
+
+    A subgoal is a key held or a door unlocked that was locked at `first`; a scribe names none.
+    """
+    right_objects = right_doors = right_held = any_held = right_done = any_done = 0
     for item in range(world.objects):
         holds, is_held = belief[world.held + item] == 1, gold[world.held + item] == 1
-        right_objects += belief[item] == gold[item]
+        right_objects += (belief[item] == gold[item]) & ~(scoring.bare & is_held)
         right_held += holds & is_held
         any_held += holds | is_held
+        if item < world.keys:
+            right_done += holds & is_held & ~scoring.bare
+            any_done += (holds & ~scoring.bare) | is_held
     for field in range(world.objects, world.held):
         right_doors += belief[field] == gold[field]
-    goal = world.held + world.goal
-    subgoal = (belief[goal] == 1) == (gold[goal] == 1)
+        believed = (belief[field] == 0) & (first[field] == 1) & ~scoring.bare
+        unlocked = (gold[field] == 0) & (first[field] == 1)
+        right_done += believed & unlocked
+        any_done += believed | unlocked
+    subgoals = ratio(right_done, any_done)
     position_and_inventory = 0.2 * stayed + 0.15 * ratio(right_held, any_held)
     objects, doors = right_objects / world.objects, right_doors / world.doors
-    return ((position_and_inventory + 0.3 * objects) + 0.2 * doors) + 0.15 * subgoal
+    return ((position_and_inventory + 0.3 * objects) + 0.2 * doors) + 0.15 * subgoals

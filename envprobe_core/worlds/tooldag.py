@@ -16,8 +16,19 @@ from typing import NamedTuple
 import numpy as np
 
 from envprobe_core.engine.compiling import compiled
-from envprobe_core.engine.noise import draw, happens, level32, numbered
-from envprobe_core.engine.records import NONE, WAIT, Int, add, fill, overlook, record, see
+from envprobe_core.engine.noise import choice, draw, happens, level32, numbered
+from envprobe_core.engine.records import (
+    NO_ACTION,
+    NONE,
+    UNKNOWN,
+    WAIT,
+    Int,
+    add,
+    fill,
+    overlook,
+    record,
+    see,
+)
 from envprobe_core.engine.sets import covers, has, minus, plus
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
@@ -305,22 +316,71 @@ def lowest_needed(world, task, loaded):
     return action
 
 
-# the slots of the public code's accuracy
+@compiled
+def wander(world, task, observation, recent, again, lost, word):
+    """Choose as the scribe does: the last call, a random tool that is not completed, or the lowest."""
+    done, count = believed_loaded(world, observation.value), 0
+    for tool in range(world.tools):
+        count += not has(done, tool)
+    if again != NO_ACTION:
+        return again
+    left = choice(word, count) if lost and count > 0 else 0
+    for tool in range(world.tools):
+        if not has(done, tool):
+            if left == 0:
+                return tool
+            left -= 1
+    return world.tools - 1
+
+
+# the public code's estimators
 
 
 @compiled
-def overlap(world, belief, gold, stayed, values_match, keeps_open):
+def informs(world, task, value, gold, field, named, scoring):
+    """Say whether the public code calls the probe of a field useful: a value, a call's inputs, a schema."""
+    tools, loaded = world.tools, believed_loaded(world, value)
+    tool = field % tools
+    if field < tools:
+        return (gold[tool] == 1) != has(loaded, tool)
+    unknown = not covers(loaded, task.needs[tool])
+    if field < 2 * tools:  # its inputs are missing, or it is ready and the agent takes it to be open
+        listed = tool == tools - 1 if scoring.bare else scoring.keeps_open and not has(loaded, tool)
+        return gold[field] != 1 or listed or unknown
+    return unknown or not has(loaded, tool)
+
+
+@compiled
+def mismatched(world, task, value, gold, action, named):
+    """Say whether the public oracle finds something wrong with what is reported, by name or anywhere."""
+    tools, target, known, there = world.tools, world.tools - 1, 0, 0
+    for tool in range(tools):
+        known += value[tool] == 1
+        there += gold[tool] == 1
+        if not named and (value[tools + tool] != UNKNOWN and gold[tools + tool] == 0):
+            return True
+        if not named and value[tool] != UNKNOWN and (value[tool] == 1) != (gold[tool] == 1):
+            return True
+    if named and ((value[target] == 1) != (gold[target] == 1) or (action >= 0 and gold[tools + action] == 0)):
+        return True
+    return known != there
+
+
+@compiled
+def overlap(world, belief, gold, first, stayed, scoring):
     """Return the weighted overlap: .3 completed, .4 values, .3 open."""
     completed = available = matched = open_right = open_any = 0
     for tool in range(world.tools):
         loaded, is_loaded = belief[tool] == 1, gold[tool] == 1
-        open_, is_open = keeps_open & (belief[tool] == 0), gold[tool] != 1
+        open_, is_open = scoring.keeps_open & (belief[tool] == 0), gold[tool] != 1
+        if scoring.bare:
+            open_ = tool == world.tools - 1
         available += is_loaded
         matched += loaded & is_loaded
         completed += loaded | is_loaded
         open_right += open_ & is_open
         open_any += open_ | is_open
-    values = ratio(matched if values_match else 0, available)
+    values = ratio(matched if scoring.values_match else 0, available)
     return (0.3 * ratio(matched, completed) + 0.4 * values) + 0.3 * ratio(open_right, open_any)
 
 
