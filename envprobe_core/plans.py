@@ -48,14 +48,15 @@ def plan_length(world: World, instance: Any, states: Any) -> Floats:
 
 
 def chain_length(world: World, seeds: npt.ArrayLike) -> Floats:
-    """Return K, the length of the shortest plan at step 0, [seed]; finite, as instances are solvable.
+    """Return K, the length of the shortest plan at step 0, [seed]; NaN for a graph that cannot be solved.
 
     Args:
         world: the world.
         seeds: [seed].
     """
     instance = instances(world, seeds)
-    return plan_length(world, instance, instance.state[:, None])[:, 0]
+    length = plan_length(world, instance, instance.state[:, None])[:, 0]
+    return np.where(np.isinf(length), np.nan, length)
 
 
 @compiled

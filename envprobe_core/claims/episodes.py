@@ -14,7 +14,7 @@ from envprobe_core.claims.records import measure_columns, measure_parts
 from envprobe_core.errors import InputError
 
 KEY = ("regime", "policy", "world", "seed")
-NULLABLE = ("collapse_onset", "action_onset")  # never: censored
+NULLABLE = ("collapse_onset", "action_onset", "chain_length")  # never: censored, or no way there is
 MIN_UNITS = 10  # fewer episodes carry no bootstrap worth a verdict
 
 Floats = npt.NDArray[np.float64]
