@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Reports, Trajectory
-from envprobe_core.engine.records import UNKNOWN
+from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.engine.scoring import COLLAPSE as COLLAPSE
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import Protocol
@@ -184,7 +184,8 @@ def reports(cell: Cell, recording: Trajectory, threshold: int = CONFIDENT) -> tu
     wrong, confident = held.wrong, held.confident(threshold)
     if cell.protocol.confident == "field":
         return wrong, confident
-    wrong = wrong_anywhere(cell, held, recording.action[:, : held.belief.shape[1]])
+    action = np.pad(recording.action, ((0, 0), (0, 1)), constant_values=WAIT)[:, : held.belief.shape[1]]
+    wrong = wrong_anywhere(cell, held, action)
     if cell.profile.scribe:
         goal = make_world(cell.world, cell.regime, cell.protocol).goal_fields[0]
         confident = np.zeros_like(confident)

@@ -39,7 +39,14 @@ OTHERS = "typical careful overconfident"  # settled before the fit
 SHORT = Settings(population=16, generations=8)  # what a page may spend on a fit of its own
 LEFT = "*left to the paper's number*"
 STEP = 0.1  # how far a rate is moved, as a share of its range
-SWITCHES = ("answer", "clock", "end", "accuracy", "pairing")  # what a spent step can mean to the score
+SWITCHES = (
+    "answer",
+    "memory",
+    "clock",
+    "end",
+    "accuracy",
+    "pairing",
+)  # what a spent step can mean to the score
 POINTS = {"points": 1.0, "share": 100.0}  # to percentage points
 NEAR = {"points": 3.0, "steps": 1.0}
 
@@ -76,7 +83,7 @@ def load_fit(refit: bool = False) -> Fitted:
 
 
 def list_targets() -> pd.DataFrame:
-    """List what the fit may use: `target printed where again follows`, in words."""
+    """List what the fit may use: `target printed where again counts`, in words."""
     rows = []
     for target in TARGETS:
         again = [f"{paper_value(*place)} ({PLACES[place[0]]})" for place in target.repeats]
@@ -86,10 +93,10 @@ def list_targets() -> pd.DataFrame:
                 str(target.printed),
                 PLACES[target.place[0]],
                 listed(again) if again else EMPTY,
-                "yes" if target.follows else "no",
+                f"no: {target.dropped}" if target.dropped else "follows" if target.follows else "yes",
             )
         )
-    return pd.DataFrame(rows, columns=["target", "printed", "where", "again", "follows"])
+    return pd.DataFrame(rows, columns=["target", "printed", "where", "again", "counts"])
 
 
 def list_rates(fitted: Fitted) -> pd.DataFrame:
@@ -148,8 +155,7 @@ def pull(fitted: Fitted) -> pd.DataFrame:
     changes[f"tool values written as {'`True`' if other == 'true' else 'numbers'}"] = replace(
         profile, name="writes", writes=other
     )
-    kept = "not kept" if profile.keeps_open else "kept"
-    changes[f"list of open tools {kept}"] = replace(profile, name="open", keeps_open=not profile.keeps_open)
+    changes["remembers nothing, but writes the true state"] = replace(profile, name="true", copies_gold=True)
     ours = predict([profile, *changes.values()])
     losses = loss(ours, target_values())
     symbols = [target.symbol for target in TARGETS]
@@ -181,16 +187,16 @@ def turn_switches(fitted: Fitted) -> pd.DataFrame:
 
     Returns:
         A row a protocol: `protocol switch`, and No-Probe minus Periodic on the spatial worlds in points for
-        the `fitted` agent and for the `base` that it was made of.
+        the `fitted` agent and for the `typical` one.
     """
     symbols = [target.symbol for target in TARGETS]
     one, other = symbols.index("No-Probe (spatial)"), symbols.index("Periodic (spatial)")
     rows = []
     for switch in ("", *SWITCHES):
         turned = f"{PROTOCOL.name}:{switch}={getattr(PAPER, switch)}" if switch else PROTOCOL.name
-        ours = predict([fitted.profile, BASE], protocol=parse_protocol(turned))
+        ours = predict([fitted.profile, find_profile("typical")], protocol=parse_protocol(turned))
         rows.append((turned, switch, *(100 * (ours[:, one] - ours[:, other])).tolist()))
-    return pd.DataFrame(rows, columns=["protocol", "switch", "fitted", "base"])
+    return pd.DataFrame(rows, columns=["protocol", "switch", "fitted", "typical"])
 
 
 # --- the rest of the paper ----------------------------------------------------------------------------

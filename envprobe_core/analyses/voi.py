@@ -51,6 +51,33 @@ def watched_rates(cell: Cell, seeds: Ints) -> list[Floats]:
     return rates
 
 
+def compare_notes(
+    regime: str = "S2", protocols: Names = "paper observed", profile: str = "typical", seeds: str = "0:220"
+) -> pd.DataFrame:
+    """Let VoI keep its notes through episodes in which nothing is probed: how right are they at the end?
+
+    Returns:
+        One row a protocol and world: `protocol world table notes`, the shares of fields that the agent's
+        table and VoI's notes have right at the last decision.
+    """
+    rows = []
+    for protocol in find_protocols(protocols):
+        for world in WORLDS:
+            cell = Cell(world, POLICIES["voi"], find_regime(regime), protocol, find_profile(profile), 0)
+            episodes, right = Episodes(cell, parse_seeds(seeds)), np.zeros(2)
+
+            def decide(episodes: Episodes = episodes, right: Floats = right) -> Ints:
+                fields, block = episodes.decide(), episodes.block
+                width = slice(0, int(episodes.setting.world.fields))
+                held = (block.table.value, block.evidence.value)
+                right[:] = [(values == block.gold)[:, width].mean() for values in held]
+                return fields
+
+            walk(episodes, decide)
+            rows.append((protocol.name, world, *right))
+    return pd.DataFrame(rows, columns=["protocol", "world", "table", "notes"])
+
+
 def learned_rates(
     regimes: Names = "S1 S2 S3", protocol: str = "paper", profile: str = "typical", seeds: str = "0:220"
 ) -> pd.DataFrame:
