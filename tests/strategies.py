@@ -48,6 +48,10 @@ def profiles(draw: st.DrawFn) -> AgentProfile:
         single_report=draw(st.booleans()),
         writes=draw(st.sampled_from(["number", "true"])),
         keeps_open=draw(st.booleans()),
+        scribe=draw(st.booleans()),
+        copies_gold=draw(st.booleans()),
+        lost=draw(rates),
+        loop=draw(rates),
     )
 
 

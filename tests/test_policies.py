@@ -136,24 +136,25 @@ def test_random_probes_at_rate_b_over_h() -> None:
     assert outcome(decide("random", draw=draws, budget=np.array([0, 30]))) == [None, 3]
 
 
-@pytest.mark.parametrize(("step", "fires"), [(0, False), (3, False), (4, True), (8, True), (28, True)])
-def test_periodic_fires_at_multiples_of_the_period(step: int, fires: bool) -> None:
+@pytest.mark.parametrize(("step", "fires"), [(0, False), (3, True), (4, False), (7, True), (27, True)])
+def test_periodic_fires_at_the_last_step_of_every_period(step: int, fires: bool) -> None:
     probed = outcome(decide("periodic", step=step))
     assert probed == ([0, 2] if fires else [None, None])  # fields in turn: probes used so far
 
 
 def test_periodic_turns_back_to_the_first_field() -> None:
-    assert outcome(decide("periodic", step=4, used=np.array([5, 4]))) == [1, 0]
+    assert outcome(decide("periodic", step=3, used=np.array([5, 4]))) == [1, 0]
 
 
 def test_periodic_of_the_public_code_takes_the_stalest() -> None:
-    assert outcome(decide("periodic", step=4, protocol=RELEASED)) == [3, 0]
+    assert outcome(decide("periodic", step=3, protocol=RELEASED)) == [3, 0]
 
 
 def test_periodic_with_extreme_budgets() -> None:
-    assert outcome(decide("periodic", step=4, budget=np.array([0, 1]))) == [None, None]
-    assert outcome(decide("periodic", step=30, horizon=31, budget=np.array([1, 31]))) == [None, 2]
-    assert outcome(decide("periodic", step=1, horizon=2, budget=np.array([5, 2]))) == [0, 2]
+    assert outcome(decide("periodic", step=3, budget=np.array([0, 1]))) == [None, None]
+    assert outcome(decide("periodic", step=29, horizon=31, budget=np.array([1, 31]))) == [None, 2]
+    assert outcome(decide("periodic", step=30, horizon=31, budget=np.array([1, 31]))) == [0, 2]
+    assert outcome(decide("periodic", step=0, horizon=2, budget=np.array([5, 2]))) == [0, 2]
 
 
 def test_self_uncertainty_takes_the_least_confident_below_alpha() -> None:
@@ -253,8 +254,13 @@ def test_the_register() -> None:
         "voi",
         "voi-accuracy",
         "voi-success",
+        "late",
+        "late-stalest",
+        "late-mismatch",
     ]
-    assert {name for name, p in POLICIES.items() if p.remembers} == {"voi", "voi-accuracy", "voi-success"}
+    remember = {"voi", "voi-accuracy", "voi-success", "late-mismatch"}
+    assert {name for name, p in POLICIES.items() if p.remembers} == remember
+    assert list(policies.OF_THE_PAPER) == list(POLICIES)[:15]
     assert {name for name, p in POLICIES.items() if p.sees_gold} == {"oracle", "oracle-tw"}
     assert {name for name, p in POLICIES.items() if not p.answered} == {"placebo", "yoked"}
     assert {name: p.replays for name, p in POLICIES.items() if p.replays} == {"yoked": "simple"}
@@ -302,10 +308,10 @@ def test_thresholds_scale_with_the_kept_terms_where_the_protocol_says_so(name: s
 
 def test_unknown_and_taken_names_are_refused() -> None:
     with pytest.raises(
-        InputError, match=r"unknown policy 'simpel'; accepted: no-probe, random, .*voi-success$"
+        InputError, match=r"unknown policy 'simpel'; accepted: no-probe, random, .*late-mismatch$"
     ):
         find_policy("simpel")
-    with pytest.raises(InputError, match=r"policy name 'cd' is taken; taken names: no-probe, .*voi-success$"):
+    with pytest.raises(InputError, match=r"policy name 'cd' is taken; taken names: no-probe, .*late-mismatch$"):
         custom_policy("cd", lambda seen: seen.c)
     assert find_policy("cd") is POLICIES["cd"]
 

@@ -1,0 +1,120 @@
+"""The engine under `released` against the paper's public code, driven by the same agents (data/public)."""
+
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from envprobe_core.agents.profiles import PROFILES, SCRIBE, TYPICAL
+from envprobe_core.cells import Cell, find_policy, find_regime
+from envprobe_core.engine.running import measure, record
+from envprobe_core.measures import REPORTING, confident_counts
+from envprobe_core.protocols import PROTOCOLS, RELEASED, Protocol
+from envprobe_core.worlds import WORLDS
+
+EPISODES = Path(__file__).parents[1] / "data" / "public" / "episodes.parquet"
+PUBLIC = dict(list(pd.read_parquet(EPISODES).groupby(["world", "regime", "agent", "policy"])))
+AGENTS = {
+    "scribe": PROFILES["scribe"],
+    "copy-gold": PROFILES["copy-gold"],
+    "scripted": replace(SCRIBE, name="sure", lost=0.0, loop=0.0),
+}
+REGIMES = ("S1", "S2", "S3")
+RUN = ("no-probe", "random", "periodic", "simple", "oracle")
+FIGURES = ("no-probe", "periodic", "simple")
+SEEDS = np.arange(42, 1042)  # those of the public episodes
+MORE_SEEDS = np.arange(42, 3042)  # so that what is left is chance on the other side
+ERRORS = 4.5  # standard errors of a difference of two means
+FARTHEST = {"accuracy": 0.012, "success": 0.045, "collapse_onset": 0.3}  # for the scribe
+COLLAPSED = 100  # episodes of each side, for an onset to be compared
+
+
+def cell(world: str, regime: str, agent: str, policy: str) -> Cell:
+    return Cell(world, find_policy(policy), find_regime(regime), RELEASED, AGENTS[agent])
+
+
+def test_every_cell_is_there_on_the_same_seeds() -> None:
+    for place in product(WORLDS, REGIMES, AGENTS, RUN):
+        assert PUBLIC[place]["seed"].tolist() == SEEDS.tolist(), place
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("world", WORLDS)
+def test_means_are_those_of_the_public_code(world: str, regime: str, agent: str) -> None:
+    apart = []
+    for policy in RUN:
+        theirs = PUBLIC[world, regime, agent, policy]
+        ours = measure(cell(world, regime, agent, policy), MORE_SEEDS)
+        for name, farthest in FARTHEST.items():
+            one, other = (np.asarray(side[name], dtype=float) for side in (theirs, ours))
+            one, other = one[np.isfinite(one)], other[np.isfinite(other)]
+            if min(len(one), len(other)) < COLLAPSED:
+                continue
+            gap, error = (
+                abs(one.mean() - other.mean()),
+                np.hypot(*(x.std() / len(x) ** 0.5 for x in (one, other))),
+            )
+            if gap > ERRORS * error + 1e-9 or (agent == "scribe" and gap > farthest):
+                apart.append((policy, name, one.mean(), other.mean(), error))
+    assert not apart
+
+
+@cache
+def reports(world: str, agent: str) -> np.ndarray:
+    """Count wrong and all confident reports of the policies that the public code asks: theirs, ours."""
+    counts = []
+    for policy in REPORTING:
+        own = cell(world, "S2", agent, policy)
+        for found in (PUBLIC[world, "S2", agent, policy], confident_counts(record(own, SEEDS), own)):
+            counts.append([found[name].sum() for name in ("confident_wrong", "confident")])
+    return np.reshape(counts, (len(REPORTING), 2, 2)).sum(axis=0)
+
+
+@pytest.mark.parametrize("agent", ["scribe", "copy-gold"])
+def test_confident_wrong_rates_are_those_of_the_public_code(agent: str) -> None:
+    counts = np.array([reports(world, agent) for world in WORLDS])
+    rates = np.concatenate([counts, counts.sum(axis=0, keepdims=True)])  # by world, and pooled
+    theirs, ours = (rates[..., 0] / rates[..., 1]).T
+    assert ours == pytest.approx(theirs, abs=0.02)
+
+
+def test_what_the_released_protocol_shows() -> None:
+    """Figures that the driven public code gives for the scribe at S2."""
+    made = {
+        (world, policy): measure(cell(world, "S2", "scribe", policy), SEEDS)
+        for world, policy in product(WORLDS, FIGURES)
+    }
+    accuracy = {place: columns["accuracy"].mean() for place, columns in made.items()}
+    wrong, confident = sum(reports(world, "scribe")[1] for world in WORLDS)
+    periodic = [accuracy[world, "periodic"] for world in WORLDS]
+    figures = {
+        "tools, Periodic": (periodic[0], 0.312),
+        "tools, Simple": (accuracy["tooldag", "simple"], 0.413),
+        "spatial, Periodic": (np.mean(periodic[1:]), 0.305),
+        "combined, Periodic": (np.mean(periodic), 0.307),
+        "confident and wrong": (wrong / confident, 0.895),
+    }
+    assert {name: ours for name, (ours, _) in figures.items()} == pytest.approx(
+        {name: shown for name, (_, shown) in figures.items()}, abs=0.02
+    )
+    onsets = [np.nanmean(made["tooldag", policy]["collapse_onset"]) for policy in FIGURES]
+    assert onsets == pytest.approx([1.66, 1.66, 8.54], abs=0.5)
+    assert made["tooldag", "simple"]["useful"].sum() == 0 < made["tooldag", "simple"]["probes"].sum()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS.values())
+@pytest.mark.parametrize(("regime", "budget"), [("S1", 5), ("S2", 7), ("S3", 10)])
+def test_periodic_spends_its_whole_budget(protocol: Protocol, regime: str, budget: int) -> None:
+    """In every episode that lasts: that of an agent that stops working after its first action does."""
+    for world, profile in product(WORLDS, (replace(TYPICAL, quit=1.0), SCRIBE)):
+        own = Cell(world, find_policy("periodic"), find_regime(regime), protocol, profile)
+        found = measure(own, SEEDS)
+        lasts = found["steps"] == own.regime.horizon
+        assert (found["probes"][lasts] == budget).all()
+        assert (found["probes"] <= budget).all()
+        assert profile is SCRIBE or lasts.mean() > 0.8
