@@ -22,7 +22,7 @@ from envprobe_core.errors import InputError
 from envprobe_core.statistics import bootstrap_means, paired_bootstrap
 
 N = 20
-RANKS = {"reverses": 0, "inconclusive": 1, "holds, other size": 2, "holds": 2}
+RANKS = {"reverses": 0, "inconclusive": 1, "no effect": 1, "holds, other size": 2, "holds": 2}
 
 
 def claim(**changes):
@@ -80,7 +80,8 @@ NOISE = np.random.default_rng(0).normal(0, 0.02, N)
         (0.540, {"value": "3.9"}, "holds, other size"),
         (0.540, {"value": "4"}, "holds"),
         (0.45, {"value": 11.76}, "reverses"),
-        (0.5, {"value": 11.76}, "inconclusive"),
+        (0.5, {"value": 11.76}, "no effect"),
+        (0.5 + np.resize([0.1, -0.1], N), {}, "inconclusive"),
         (0.5 + NOISE - NOISE.mean(), {}, "inconclusive"),
         (0.45, {"direction": "less"}, "holds"),
         (0.55, {"direction": "less"}, "reverses"),
@@ -185,10 +186,10 @@ def test_no_difference_is_claimed_within_a_margin(difference, expected):
 @pytest.mark.parametrize(
     ("changes", "accuracy", "expected"),
     [
-        ({"direction": "equal", "value": 0.5, "margin": 0}, 0.5, "holds"),
-        ({"direction": "equal", "value": 0.5, "margin": 0.03}, 0.53, "holds"),
-        ({"direction": "equal", "value": 0.5, "margin": 0.03}, 0.54, "reverses"),
-        ({"direction": "equal", "value": 9, "bound": 0.5, "margin": 0.1}, 0.45, "holds"),
+        ({"direction": "equal", "value": 0.5, "margin": 0}, 0.5, "near"),
+        ({"direction": "equal", "value": 0.5, "margin": 0.03}, 0.53, "near"),
+        ({"direction": "equal", "value": 0.5, "margin": 0.03}, 0.54, "differs"),
+        ({"direction": "equal", "value": 9, "bound": 0.5, "margin": 0.1}, 0.45, "near"),
         ({"direction": "equal", "bound": 0.5, "margin": 0.01}, 0.5 + NOISE, "inconclusive"),
         ({"direction": "greater", "bound": 0.5}, 0.6, "holds"),
         ({"direction": "greater", "bound": 0.5, "value": 0.735}, 0.6, "holds, other size"),
@@ -278,6 +279,41 @@ def test_dominance_needs_every_reference_and_measure():
     assert judged(traded, against(0.5, False)).verdict == "reverses"
     weaker = claim(**changes | {"measure": "accuracy", "direction": "greater"})
     assert judged(weaker, against(0.55, False)).estimate == pytest.approx(5)
+
+
+def test_no_effect_is_agreement_in_every_episode():
+    alike, swapped = two(0.5 + NOISE, 0.5 + NOISE), two(0.5 + NOISE, 0.5 + NOISE[::-1])
+    none = judged(claim(value=11.76), alike)
+    assert (none.verdict, none.estimate) == ("no effect", 0)
+    assert none.reason.endswith("the two sides agree in every episode.")
+    assert judged(claim(), swapped).verdict == "inconclusive", "the same mean is not enough"
+    wins = {"kind": "mcnemar", "measure": "success", "direction": "either"}
+    assert judged(claim(**wins), alike).verdict == "no effect"
+    same = claim(kind="equivalence", direction="none", margin=2)
+    assert judged(same, alike).verdict == "holds", "no difference was claimed"
+
+
+def test_many_comparisons_have_no_effect_together():
+    parts = {name: episodes(name, accuracy=0.5) for name in ("no-probe", "periodic", "simple")}
+    a_claim = claim(kind="ordering", arm="no-probe periodic simple", reference="")
+    assert judged(a_claim, frame(*parts.values())).verdict == "no effect"
+    one_better = frame(parts["no-probe"], parts["periodic"], episodes("simple", accuracy=0.6))
+    assert judged(a_claim, one_better).verdict == "inconclusive"
+    one_worse = frame(parts["no-probe"], parts["periodic"], episodes("simple", accuracy=0.4))
+    assert judged(a_claim, one_worse).verdict == "reverses"
+
+
+@pytest.mark.parametrize(("accuracy", "expected"), [(0.5, "as printed"), (0.7, "not as printed")])
+def test_a_setting_is_as_printed_or_not(accuracy, expected):
+    setting = level(family="setting", direction="equal", value=0.5, margin=0.03)
+    assert (setting.about, setting.family) == ("setting", 1)
+    result = judged(setting, episodes("simple", accuracy=accuracy))
+    assert (result.verdict, result.about) == (expected, "setting")
+
+
+def test_what_a_claim_is_about():
+    assert level(direction="equal", value=0.5, margin=0.1).about == "level"
+    assert level(direction="greater", bound=0.5).about == claim().about == "comparison"
 
 
 # undefined measures
@@ -424,7 +460,12 @@ def test_swapping_the_arms_mirrors_the_verdict(arm, reference):
     both = two(np.array(arm) / 27, np.array(reference) / 27)
     plain = judged(claim(), both)
     swapped = judged(claim(arm="periodic", reference="simple"), both)
-    mirror = {"holds": "reverses", "reverses": "holds", "inconclusive": "inconclusive"}
+    mirror = {
+        "holds": "reverses",
+        "reverses": "holds",
+        "inconclusive": "inconclusive",
+        "no effect": "no effect",
+    }
     assert swapped.verdict == mirror[plain.verdict]
     assert swapped.low == pytest.approx(-plain.high, abs=1e-9)
     turned = judged(claim(arm="periodic", reference="simple", direction="less"), both)
@@ -490,10 +531,11 @@ def test_every_claim_has_a_verdict_on_a_full_frame():
     assert table["reason"].str.endswith(".").all()
     by_name = table.set_index("claim")["verdict"]
     expected = {
-        "horizon-s1": "holds", "horizon-s2": "holds", "horizon-s3": "holds", "mutation-s2": "holds",
-        "mutation-s1": "reverses", "budget-s2": "holds", "budget-kept": "holds",
-        "chain-procedural": "holds", "chain-spatial": "holds", "chain-shorter": "holds",
-        "start-correct": "holds", "pcw-canonical": "holds, other size", "pcw-sample": "reverses",
+        "horizon-s1": "as printed", "horizon-s2": "as printed", "horizon-s3": "as printed",
+        "mutation-s2": "as printed", "mutation-s1": "not as printed", "budget-s2": "as printed",
+        "budget-kept": "as printed", "chain-procedural": "as printed", "chain-spatial": "as printed",
+        "chain-shorter": "as printed", "start-correct": "as printed",
+        "pcw-canonical": "holds, other size", "pcw-sample": "reverses",
         "pcw-self-check": "holds, other size",
     }  # fmt: skip
     assert by_name[list(expected)].to_dict() == expected
@@ -515,8 +557,15 @@ def test_claims_name_what_the_engine_knows():
 def test_the_family_of_six():
     six = int(paper_value("tab:hparams_appendix", "bonferroni", "family").value)
     assert sum(c.primary for c in load_claims()) == six
-    assert {c.family for c in load_claims()} == {1, six}
-    assert all(c.family == six for c in load_claims() if c.primary or c.references)
+
+
+def test_a_family_is_all_that_its_source_says_of_a_sort():
+    claims = load_claims()
+    for c in claims:
+        kin = [other for other in claims if (other.source, other.about) == (c.source, c.about)]
+        assert c.family == (1 if c.setting else len(kin)), c.id
+    assert {c.about for c in claims} == {"comparison", "level", "setting"}
+    assert not any(c.references for c in claims if c.setting)
 
 
 def test_claimed_numbers_are_the_papers():
@@ -538,12 +587,8 @@ def test_claimed_numbers_are_the_papers():
 
 def test_inputs_are_the_calibration_targets():
     for c in load_claims():
-        accuracy = "accuracy" in c.measures
-        expected = {
-            f"{policy} accuracy"
-            for policy in ("no-probe", "periodic")
-            if accuracy and policy in c.arms + c.references
-        }
+        fitted = "accuracy" in c.measures and "periodic" in c.arms + c.references
+        expected = {"periodic accuracy"} if fitted else set()
         if c.id == "pcw-canonical":
             expected = {"canonical p_cw"}
         assert set(c.inputs) == expected, c.id

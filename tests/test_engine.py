@@ -53,7 +53,14 @@ def test_invariants(cell: Cell, some_seeds: np.ndarray) -> None:
     assert (probed.sum(axis=1) <= cell.budget_in_force).all()
     assert (trajectory.probe < world.fields).all()
     assert ((trajectory.belief >= -1) & (trajectory.belief < world.domain)).all()
-    assert ((trajectory.gold >= 0) & (trajectory.gold < world.domain)).all()
+    exists = trajectory.gold[:, :1] >= 0
+    assert (exists[..., :-1] >= exists[..., 1:]).all(), "what an instance lacks comes last"
+    assert exists.all() or (cell.world, cell.protocol.instances) == ("graphnav", "sampled")
+    assert (trajectory.gold < world.domain).all()
+    for row, steps in enumerate(trajectory.steps):
+        gold, belief = trajectory.gold[row, : steps + 1], trajectory.belief[row, : steps + 1]
+        assert ((gold >= 0) == exists[row]).all()
+        assert (belief[:, ~exists[row, 0]] == -1).all()
     assert trajectory.staleness.max() <= 99
     assert trajectory.confidence.max() <= 100
     assert not (trajectory.acted & probed).any()
@@ -63,15 +70,17 @@ def test_invariants(cell: Cell, some_seeds: np.ndarray) -> None:
     asked = trajectory.probe[rows, steps]
     answers = trajectory.answer[rows, steps]
     np.testing.assert_array_equal(answers, trajectory.gold[rows, steps, asked])
+    assert (answers >= 0).all(), "a field that is not there was probed"
     held = trajectory.belief[rows, steps, asked]
-    np.testing.assert_array_equal(trajectory.useful[rows, steps], answers != held)
+    if cell.protocol.useful == "answer":
+        np.testing.assert_array_equal(trajectory.useful[rows, steps], answers != held)
     if cell.protocol.clock == "stands":
         np.testing.assert_array_equal(
             trajectory.gold[rows, steps], trajectory.gold[rows, steps + 1], "the world moved in a probe"
         )
     if cell.protocol.end == "horizon":
         assert (trajectory.steps == cell.regime.horizon).all()
-    if cell.protocol.start == "gold":
+    if cell.protocol.start == "gold" and not cell.profile.scribe:
         assert (trajectory.belief[:, 0] == trajectory.gold[:, 0]).all()
 
 
@@ -186,7 +195,7 @@ def test_policies_on_one_seed_meet_the_same_exogenous_draws(world: str) -> None:
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_still_clock_shifts_no_draw(world: str) -> None:
     """With a standing clock the world after k actions is the same however many probes came between."""
-    protocol = replace(RELEASED, name="x", end="horizon", answer="withheld")
+    protocol = replace(RELEASED, name="x", end="horizon", answer="withheld", memory="kept")
     profile = "scripted-true-open"
     free = record(make_cell(world, "no-probe", "S2", protocol, profile), np.arange(15))
     probing = record(make_cell(world, "periodic", "S2", protocol, profile), np.arange(15))
@@ -249,12 +258,30 @@ def test_poisoned_gold_changes_no_decision(world: str, protocol: str, policy: st
         assert_same(clean, dirty)
 
 
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_scribe_never_reads_gold_and_one_that_copies_it_does(world: str, protocol: str) -> None:
+    def spoil(block: Any) -> None:
+        poisoning.spoil_gold(block)
+        poisoning.spoil_state(block)
+        poisoning.spoil_start(block)
+
+    for profile in ("scribe", "copy-gold"):
+        cell, some = make_cell(world, "simple", "S2", PROTOCOLS[protocol], profile), np.arange(12)
+        clean, dirty = record(cell, some), poisoning.run_poisoned(cell, some, agent=spoil)
+        if profile == "scribe":
+            assert_same(clean, dirty)
+        else:
+            np.testing.assert_array_equal(clean.action[:, 0], dirty.action[:, 0])  # it acts by what it sees
+            assert (clean.belief[:, 0] != dirty.belief[:, 0]).all(axis=1).any()
+
+
 @pytest.mark.parametrize(
     ("spoil", "noticed"),
     [
         (poisoning.spoil_gold, {"oracle", "oracle-tw"}),
         (poisoning.spoil_weights, {"oracle-tw"}),
-        (poisoning.spoil_observation, {"voi", "voi-accuracy", "voi-success"}),
+        (poisoning.spoil_observation, {"voi", "voi-accuracy", "voi-success", "late-mismatch"}),
         (poisoning.spoil_state, set()),
         (poisoning.spoil_start, set()),
     ],
@@ -270,7 +297,7 @@ def test_oracles_alone_look_at_gold_and_weights(spoil: Callable[[Any], None], no
     assert found == noticed
     assert {name for name, policy in POLICIES.items() if policy.sees_gold} == {"oracle", "oracle-tw"}
     assert {name for name, policy in POLICIES.items() if policy.remembers} == {
-        "voi", "voi-accuracy", "voi-success",
+        "voi", "voi-accuracy", "voi-success", "late-mismatch",
     }  # fmt: skip
 
 

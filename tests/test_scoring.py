@@ -148,11 +148,42 @@ def test_room_slots() -> None:
         },
     )
     # position right, inventory 1 of 2, objects 2 of 4, doors 3 of 4, subgoals both empty
-    expected = 0.2 + 0.15 / 2 + 0.3 * 2 / 4 + 0.2 * 3 / 4 + 0.15
+    # subgoals: both keys and door 2 unlocked against one key
+    expected = 0.2 + 0.15 / 2 + 0.3 * 2 / 4 + 0.2 * 3 / 4 + 0.15 / 3
     assert overlap(ROOMS, belief, gold) == pytest.approx(expected)
     done = gold.copy()
-    done[ROOMS.field_names.index("held(goal 0)")] = 1
-    assert overlap(ROOMS, gold, done) == pytest.approx(0.2 + 0.15 / 2 + 0.3 + 0.2)
+    done[ROOMS.field_names.index("held(goal 0)")] = 1  # the goal is no subgoal
+    assert overlap(ROOMS, gold, done) == pytest.approx(0.2 + 0.15 / 2 + 0.3 + 0.2 + 0.15)
+
+
+def test_a_door_is_a_subgoal_once_it_is_unlocked() -> None:
+    locked, opened = (fields_of(ROOMS, {"lock(1)": lock, "lock(2)": 1}) for lock in (1, 0))
+    for belief, doors, subgoals in ((opened, 1.0, 1.0), (locked, 3 / 4, 0.0)):
+        made = scored(ROOMS, [locked, belief], [locked, opened], accuracy="slots")
+        expected = 0.2 + 0.15 + 0.3 + 0.2 * doors + 0.15 * subgoals
+        assert made.accuracy[0, 1] == pytest.approx(expected)
+
+
+def test_a_scribe_names_its_target_alone_and_no_place_of_what_it_holds() -> None:
+    """And no subgoal; an oracle names all."""
+    loaded = fields_of(TOOLS, {"loaded(0)": 1})  # open are 1 to 4
+    held = fields_of(ROOMS, {"location(key 0)": 5, "held(key 0)": 1})  # one of 4 objects
+    key = fields_of(GRAPH, {"location(key 0)": 6})  # one of 2 keys
+    for profile, tools, rooms, graph in (
+        ("scribe", 0.7 + 0.3 / 4, 0.2 + 0.15 + 0.3 * 3 / 4 + 0.2, 0.75 + 0.25 / 2),
+        ("copy-gold", 1.0, 1.0, 1.0),
+    ):
+        found = [overlap(w, b, b, profile) for w, b in ((TOOLS, loaded), (ROOMS, held), (GRAPH, key))]
+        assert found == pytest.approx([tools, rooms, graph])
+
+
+def test_edges_that_an_instance_lacks_count_in_no_mean() -> None:
+    gold = fields_of(GRAPH, {"state(edge 4)": 1, "state(edge 5)": -1})  # 8 of 9 fields
+    belief = fields_of(GRAPH, {"state(edge 5)": -1})
+    made = scored(GRAPH, [belief] * 2, [gold] * 2)
+    assert made.accuracy[0].tolist() == [7 / 8] * 2
+    assert made.measures["accuracy_terminal"][0] == 7 / 8
+    assert overlap(GRAPH, belief, gold) == pytest.approx(0.25 + 0.2 + 0.3 * 4 / 5 + 0.25)
 
 
 def test_lagged_position_in_rooms_is_the_room_before() -> None:
@@ -173,10 +204,18 @@ def test_graph_slots() -> None:
 
 
 def naive_overlap(
-    world: World, belief: list[int], gold: list[int], stayed: bool, match: bool, keeps: bool
-) -> float:
+    world: World, belief: list[int], gold: list[int], first: list[int], stayed: bool, match: bool,
+    keeps: bool, bare: bool,
+) -> float:  # fmt: skip
     """The slot overlap by the names of the fields and Python's own sets."""
-    believed, true = (dict(zip(world.field_names, values, strict=True)) for values in (belief, gold))
+    believed, true, started = (
+        {
+            name: value
+            for name, value, there in zip(world.field_names, values, first, strict=True)
+            if there >= 0
+        }
+        for values in (belief, gold, first)
+    )
 
     def chosen(values: dict[str, int], kind: str, *wanted: int) -> set[str]:
         return {name for name, value in values.items() if name.startswith(kind) and value in wanted}
@@ -184,26 +223,33 @@ def naive_overlap(
     def jaccard(one: set[str], other: set[str]) -> float:
         return len(one & other) / len(one | other) if one | other else 1.0
 
-    def share(*kinds: str) -> float:
-        names = [name for name in true if name.startswith(kinds)]
-        return sum(believed[name] == true[name] for name in names) / len(names)
+    def share(kind: str, unwritten: int = -1) -> float:
+        """The share of right fields; of a true value that a scribe does not write, none is."""
+        names = [name for name in true if name.startswith(kind)]
+        return sum(believed[name] == true[name] != unwritten for name in names) / len(names)
+
+    def unlocked(values: dict[str, int]) -> set[str]:
+        return chosen(values, "lock", 0) & chosen(started, "lock", 1)
 
     if world.name == "tooldag":
         mine, loaded = chosen(believed, "loaded", 1), chosen(true, "loaded", 1)
         values = len(mine & loaded) * match / len(loaded) if loaded else 1.0
         unloaded = chosen(believed, "loaded", 0) if keeps else set()
+        unloaded = {f"loaded({world.rules.tools - 1})"} if bare else unloaded
         return 0.3 * jaccard(mine, loaded) + 0.4 * values + 0.3 * jaccard(unloaded, chosen(true, "loaded", 0))
     if world.name == "objectstate":
         mine, held = chosen(believed, "held", 1), chosen(true, "held", 1)
-        goal = {"held(goal 0)"}
-        objects, doors = share("location"), share("lock")
+        objects, doors = share("location", world.rules.rooms if bare else -1), share("lock")
+        done = chosen(true, "held(key", 1) | unlocked(true)
+        named = set() if bare else chosen(believed, "held(key", 1) | unlocked(believed)
         return (
             0.2 * stayed + 0.15 * jaccard(mine, held) + 0.3 * objects + 0.2 * doors
-            + 0.15 * jaccard(mine & goal, held & goal)
+            + 0.15 * jaccard(named, done)
         )  # fmt: skip
     nodes = int(world.domain[0])
+    keys = share("location", nodes if bare else -1)
     mine, held = chosen(believed, "location", nodes), chosen(true, "location", nodes)
-    return 0.25 * share("node") + 0.2 * jaccard(mine, held) + 0.3 * share("state") + 0.25 * share("location")
+    return 0.25 * share("node") + 0.2 * jaccard(mine, held) + 0.3 * share("state") + 0.25 * keys
 
 
 @settings(max_examples=60, deadline=None)
@@ -212,15 +258,19 @@ def test_the_track_is_that_of_plain_sets_and_counts(cell: Cell, some: np.ndarray
     made, world = record(cell, some), make_world(cell.world, cell.regime, cell.protocol)
     lagged, slots = cell.protocol.pairing == "lagged", cell.protocol.accuracy == "slots"
     match = cell.protocol.encoding == "meaning" or cell.profile.writes == "true"
+    keeps = cell.profile.keeps_open or cell.profile.copies_gold
+    bare = cell.profile.scribe and not cell.profile.copies_gold
     for row, steps in enumerate(made.steps.tolist()):
+        first = made.gold[row, 0].tolist()
+        there = made.gold[row, 0] >= 0
         overlaps, track = [], {}
         for t in range(steps + 1):
             before = t - 1 if lagged and t > 0 else t
             belief, gold = made.belief[row, before].tolist(), made.gold[row, t].tolist()
             if t > 0:
                 stayed = made.place[row, before] == made.place[row, t]
-                overlaps.append(naive_overlap(world, belief, gold, stayed, match, cell.profile.keeps_open))
-            right = sum(map(int.__eq__, belief, gold)) / world.fields
+                overlaps.append(naive_overlap(world, belief, gold, first, stayed, match, keeps, bare))
+            right = np.equal(belief, gold)[there].mean()
             track[t] = right if not slots else overlaps[-1] if overlaps else np.nan
         mean = sum(overlaps) / steps if steps else 0.0
         found = {name: column[row] for name, column in made.measures.items()}
@@ -228,7 +278,7 @@ def test_the_track_is_that_of_plain_sets_and_counts(cell: Cell, some: np.ndarray
         assert np.isnan(made.accuracy[row, steps + 1 :]).all()
         assert found["accuracy_slot"] == pytest.approx(mean)
         assert found["accuracy"] == (found["accuracy_slot"] if slots else track[steps])
-        same = (made.belief[row, steps] == made.gold[row, steps]).sum() / world.fields
+        same = (made.belief[row, steps] == made.gold[row, steps])[there].sum() / there.sum()
         assert found["accuracy_terminal"] == same
 
 
@@ -312,6 +362,22 @@ def test_action_onset_counts_valid_task_actions_only(
     np.testing.assert_array_equal(made.measures["action_onset"], [np.nan if onset is None else onset])
     assert made.measures["actions"][0] == sum(acted)
     assert made.measures["valid_actions"][0] == sum(valid)
+
+
+@pytest.mark.parametrize(
+    ("valid", "onset"),
+    [
+        ([1, 0, 1, 0, 0], 4),  # steps count from 1
+        ([0, 0, 1, 1, 1], 1),
+        ([1, 0, 1, 0, 1], None),
+        ([1, 1, 1, 1, 0], None),  # alone at the end
+    ],
+)
+def test_two_steps_without_a_valid_action_are_drift(valid: list[int], onset: int | None) -> None:
+    """Probes, which act on nothing, among them."""
+    flags = {"acted": np.array(valid, dtype=bool), "valid": np.array(valid, dtype=bool)}
+    made = scored(TOOLS, **with_right([15] * 6), **flags, actions="two-invalid")
+    np.testing.assert_array_equal(made.measures["action_onset"], [np.nan if onset is None else onset])
 
 
 @pytest.mark.parametrize(
