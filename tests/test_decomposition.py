@@ -14,6 +14,7 @@ from envprobe_core.analyses.decomposition import (
     ALL,
     FACTOR_NAMES,
     INFORMATION,
+    MEMORY,
     METRIC,
     SELECTION,
     SPLIT,
@@ -192,11 +193,12 @@ def test_without_answers_the_field_leaves_no_trace(name):
                 np.testing.assert_array_equal(first, second)
 
 
-def test_a_context_turns_answers_and_clock_alone():
+def test_a_context_turns_answers_clock_and_memory_alone():
     for name in PROTOCOLS:
-        for coalition, clock in ((0, "runs"), (TIME, "stands")):
+        for coalition in (0, TIME, MEMORY, TIME | MEMORY):
             own = context(name, coalition)
-            wanted = replace(PROTOCOLS[name], name=own.name, answer="delivered", clock=clock)
+            clock, memory = "stands" if coalition & TIME else "runs", "kept" if coalition & MEMORY else "none"
+            wanted = replace(PROTOCOLS[name], name=own.name, answer="delivered", clock=clock, memory=memory)
             assert own == wanted
 
 
@@ -204,9 +206,10 @@ def test_a_context_turns_answers_and_clock_alone():
 
 
 def test_own_levels():
-    assert members(own_level("paper")) == (0, 2, 3)
+    assert own_level("paper") == INFORMATION | MEMORY | SELECTION | TIMING
+    assert members(own_level("paper")) == (0, 1, 3, 4)
     assert own_level("released") == TIME | SELECTION | TIMING | METRIC
-    assert own_level("released:answer=delivered") == ALL
+    assert own_level("released:answer=delivered,memory=kept") == ALL
 
 
 @pytest.mark.parametrize("protocol", ["paper", "released"])
