@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from envprobe_core import places
-from envprobe_core.claims import find_claim
+from envprobe_core.claims import find_claim, places
 from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, INPUT, NOT_TESTED, OTHER_SIZE, REVERSES, VERDICTS
-from envprobe_core.markup import EMPTY, Html, number, signed
 from envprobe_core.reproduce.sections import ROOT, find_sections
 from envprobe_core.scoreboard import KEYS, as_records
+from envprobe_core.show.markup import EMPTY, Html, number, signed
 
 if TYPE_CHECKING:
     import pandas as pd

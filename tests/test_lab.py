@@ -17,7 +17,6 @@ from envprobe_core.cli import main
 from envprobe_core.engine import loop, running
 from envprobe_core.engine.running import Episodes, measure, record
 from envprobe_core.errors import InputError
-from envprobe_core.figures import POLICY_STYLES
 from envprobe_core.lab import contest as contests
 from envprobe_core.lab import drawing, exercises, guard, solutions
 from envprobe_core.policies import POLICIES, custom_policy, find_policy, own
@@ -25,6 +24,7 @@ from envprobe_core.policies.own import View
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.reproduce.sections import ROOT, cell_source
+from envprobe_core.show.figures import POLICY_STYLES
 from envprobe_core.statistics import paired_bootstrap
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from envprobe_core.errors import InputError
+from envprobe_core.facts.witness import witness
 from envprobe_core.policies import POLICIES, TERMS, custom_policy
 from envprobe_core.runs.tables import step_table
+from envprobe_core.show.timeline import word
 from envprobe_core.sweep import Piece, Task, simulate
-from envprobe_core.timeline import rho, word
 from envprobe_core.widgets.host import STYLES, module_text, style_text
 from envprobe_core.widgets.player import (
     BEST,
@@ -25,7 +26,6 @@ from envprobe_core.widgets.player import (
     record_choices,
     record_pair,
 )
-from envprobe_core.witness import witness
 from envprobe_core.worlds import WORLDS, make_world
 
 SETTINGS = [
@@ -80,7 +80,7 @@ def test_terms_add_up_to_the_score_of_the_gate(setting, pair):
         for name in TERMS:
             assert (terms[name] == seen.term(name)[0, : run["steps"]]).all()
         total = sum((terms[name] for name in run["terms"][1:]), terms[run["terms"][0]])
-        assert (total == rho(seen)[0, : run["steps"]]).all()
+        assert (total == seen.rho()[0, : run["steps"]]).all()
         recorded = seen.trajectory.score[0, : run["steps"]]
         if cell.policy.has_threshold and not cell.policy.replays:
             assert (total.max(axis=1) == recorded).all()

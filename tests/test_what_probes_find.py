@@ -22,12 +22,11 @@ from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.engine.running import record
 from envprobe_core.experiments import PAPER_POLICIES
 from envprobe_core.facts import FIRED, PATTERN, SURE
+from envprobe_core.facts.patterns import Matches, match
+from envprobe_core.facts.witness import witness
 from envprobe_core.measures import confident_counts
-from envprobe_core.patterns import Matches, match
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.tracks import step_accuracy
-from envprobe_core.witness import witness
 
 few = settings(max_examples=25, deadline=None)
 
@@ -164,7 +163,7 @@ def test_the_self_check_is_the_last_own_action():
 @given(cells(), seeds)
 def test_low_steps_by_naive_loops(cell, own):
     recording = recorded(cell, own)
-    accuracy = step_accuracy(recording, cell)
+    accuracy = audit.step_accuracy(recording, cell.protocol)
     found = audit.audit_counts(recording, cell.protocol, own)
     for row in range(len(own)):
         low = passed = 0

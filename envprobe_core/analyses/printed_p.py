@@ -12,7 +12,7 @@ from statistics import NormalDist
 import pandas as pd
 
 from envprobe_core.claims import PaperValue, paper_value
-from envprobe_core.markup import EMPTY, MINUS
+from envprobe_core.show.markup import EMPTY, MINUS
 from envprobe_core.statistics import LEVEL, wilson
 
 SPATIAL = "spatial: simple vs random"

@@ -9,7 +9,7 @@ import pandas as pd
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.timeline import word
+from envprobe_core.show.timeline import word
 from envprobe_core.worlds import make_world
 from envprobe_core.worlds.base import World
 

@@ -26,7 +26,7 @@ from envprobe_core.analyses.set_functions import (
     subsets,
 )
 from envprobe_core.experiments import Names, names
-from envprobe_core.figures import WORLD_TITLES
+from envprobe_core.show.figures import WORLD_TITLES
 from envprobe_core.statistics import mean_interval, wilson
 from envprobe_core.theory.forks import Past, Setting, look, seeds_in
 from envprobe_core.theory.gains import (

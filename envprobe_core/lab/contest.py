@@ -21,10 +21,10 @@ from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import Names, find_protocols, names, run_frame
 from envprobe_core.lab.guard import READABLE, GuardedScore, PolicyError
-from envprobe_core.markup import EMPTY, Table, Text, bracket, number, percent, signed, span
 from envprobe_core.measures import useful_probe_rate
 from envprobe_core.policies import POLICIES, Policy, find_policy
 from envprobe_core.prose import lean
+from envprobe_core.show.markup import EMPTY, Table, Text, bracket, number, percent, signed, span
 from envprobe_core.statistics import RESAMPLES, mean_intervals, wilson
 from envprobe_core.worlds import WORLDS
 

@@ -25,10 +25,10 @@ from envprobe_core.cells import Cell
 from envprobe_core.engine.compiling import INTERPRETED
 from envprobe_core.engine.running import Episodes
 from envprobe_core.errors import InputError
-from envprobe_core.markup import Text
 from envprobe_core.policies import POLICIES, Policy, custom_policy, find_policy
 from envprobe_core.policies.own import Guarded, View, made, view_of
 from envprobe_core.protocols import PAPER, RELEASED
+from envprobe_core.show.markup import Text
 from envprobe_core.worlds import WORLDS
 from envprobe_core.worlds.base import Floats
 

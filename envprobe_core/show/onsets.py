@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from envprobe_core.figures import (
+from envprobe_core.show.figures import (
     AMBER,
     BLUE,
     GREY,

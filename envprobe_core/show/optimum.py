@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from envprobe_core.figures import GREY, INK, POLICY_STYLES, Drawing, canvas, policy_title, styled
-from envprobe_core.markup import number
+from envprobe_core.show.figures import GREY, INK, POLICY_STYLES, Drawing, canvas, policy_title, styled
+from envprobe_core.show.markup import number
 
 MARGIN = 0.03  # by which the line is drawn past the last point
 LINES = {"optimum": (INK, "-"), "optimum that sees gold": (GREY, (0, (4, 2)))}

@@ -16,7 +16,10 @@ from envprobe_core.cells import find_profile, find_regime
 from envprobe_core.claims.printed import printed_levels
 from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.errors import InputError
-from envprobe_core.figures import (
+from envprobe_core.policies import POLICIES, THRESHOLD, Policy
+from envprobe_core.protocols import PROTOCOLS
+from envprobe_core.regimes import REGIMES, Regime
+from envprobe_core.show.figures import (
     AMBER,
     DARK,
     GREEN,
@@ -27,10 +30,7 @@ from envprobe_core.figures import (
     VERMILLION,
     Style,
 )
-from envprobe_core.markup import Text, code
-from envprobe_core.policies import POLICIES, THRESHOLD, Policy
-from envprobe_core.protocols import PROTOCOLS
-from envprobe_core.regimes import REGIMES, Regime
+from envprobe_core.show.markup import Text, code
 from envprobe_core.statistics import RESAMPLES
 from envprobe_core.widgets.grid import POOL, THRESHOLDS
 from envprobe_core.widgets.host import Widget, packed

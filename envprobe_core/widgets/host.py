@@ -24,8 +24,8 @@ import anywidget
 import pandas as pd
 import traitlets
 
-from envprobe_core.markup import Html
 from envprobe_core.reproduce.sections import ROOT
+from envprobe_core.show.markup import Html
 
 FOLDER = Path(__file__).resolve().parent
 STYLES = ROOT / "book" / "assets"

@@ -27,7 +27,11 @@ from envprobe_core.experiments import (
     read_seeds,
     record,
 )
-from envprobe_core.figures import (
+from envprobe_core.facts.witness import Witnessed, witness
+from envprobe_core.policies import POLICIES, Policy
+from envprobe_core.protocols import PROTOCOLS, parse_protocol
+from envprobe_core.regimes import REGIMES
+from envprobe_core.show.figures import (
     AMBER,
     BLUE,
     DARK,
@@ -38,14 +42,10 @@ from envprobe_core.figures import (
     Style,
     policy_title,
 )
-from envprobe_core.markup import listed, signed
-from envprobe_core.policies import POLICIES, Policy
-from envprobe_core.protocols import PROTOCOLS, parse_protocol
-from envprobe_core.regimes import REGIMES
-from envprobe_core.timeline import OUTCOMES, record_run
+from envprobe_core.show.markup import listed, signed
+from envprobe_core.show.timeline import OUTCOMES, record_run
 from envprobe_core.widgets.host import Widget
 from envprobe_core.widgets.scenes import make_scene
-from envprobe_core.witness import Witnessed, witness
 from envprobe_core.worlds import WORLDS, make_world
 
 if TYPE_CHECKING:

@@ -1,5 +1,7 @@
 """What a large run takes: rates and sizes measured here, and with them cores, hours, storage and money.
 
+A comparison of language models is planned from a dry run of the prompts.
+
 Rates are processor seconds of one core of the machine that executes the page; what else a plan rests on
 (cores, the share of their time that computes, prices, latency) is given and named beside the result.
 """
@@ -11,15 +13,22 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
+import pandas as pd
 
 from envprobe_core.atlas.running import load_atlas
 from envprobe_core.cells import parse_seeds
-from envprobe_core.experiments import names
-from envprobe_core.figures import WORLD_TITLES
-from envprobe_core.markup import EMPTY, Table, Text, number
+from envprobe_core.experiments import PAPER_POLICIES, names
+from envprobe_core.llm.asking import Tokens
+from envprobe_core.llm.estimate import Estimate, estimate
+from envprobe_core.llm.identity import ModelAgent, ModelSettings
+from envprobe_core.llm.keys import provider_label
+from envprobe_core.llm.prices import read_prices
+from envprobe_core.llm.prompts import PROMPT_VERSION
 from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.runs.folder import EPISODES, open_run
 from envprobe_core.runs.inputs import make_inputs, seed_ranges
@@ -109,26 +118,6 @@ def _measure(
     return seconds / episodes, table / episodes, written / episodes, parts / episodes
 
 
-def show_rates(rates: Sequence[Rate]) -> Table:
-    """Show what an episode takes in each world."""
-    rows = [
-        [
-            WORLD_TITLES[rate.world],
-            *(f"{1 / rate.seconds[logs]:,.0f}" for logs in LOGS),
-            size(rate.table_bytes),
-            size(rate.log_bytes),
-        ]
-        for rate in rates
-    ]
-    caption = (
-        f"Measured while this page was made, on one core: {len(OF_THE_PAPER)} policies in turn, everything "
-        "included from the first draw to the file on disk. With few seeds, starting a block outweighs its "
-        "episodes, and a large run is faster than this."
-    )
-    head = ("world", "episodes a second", "with full logs", "table, an episode", "log, an episode")
-    return Table("tab-machine-rates", caption, head, rows, "lrrrr")
-
-
 def measure_atlas(protocol: str, resamples: int) -> float:
     """Run a small atlas and return the processor seconds of an episode, every claim's verdict included.
 
@@ -140,67 +129,40 @@ def measure_atlas(protocol: str, resamples: int) -> float:
     return atlas.processor_seconds / atlas.simulated
 
 
-def show_plan(rates: Sequence[Rate], atlas: float, machines: Machines, episodes: int) -> Table:
-    """Show what runs of several sizes take, up to the one asked for.
+def plan(rates: Sequence[Rate], atlas: float, machines: Machines, episodes: Sequence[int]) -> pd.DataFrame:
+    """Work out what runs of several sizes take, episodes spread evenly over the worlds.
 
     Args:
         rates: of run folders.
         atlas: processor seconds of an episode of the atlas.
         machines: what is assumed.
-        episodes: of the largest plan.
+        episodes: of each plan.
+
+    Returns:
+        One row a size and kind of run: `episodes what`, `core_hours` paid, `seconds` that pass, `stored` and
+        `at_most` (bytes of the finished folder, and while parts stand beside what is made of them; NaN for
+        the atlas, which stores nothing), `dollars`.
     """
+    nothing = (float("nan"), float("nan"))
     kinds = [
-        (
-            f"run, logs {logs}",
-            float(np.mean([rate.seconds[logs] for rate in rates])),
-            np.mean([rate.stored(logs) for rate in rates], axis=0).tolist(),
-        )
+        (f"run, logs {logs}", fmean(rate.seconds[logs] for rate in rates), stored_bytes(rates, logs))
         for logs in LOGS
     ]
     rows = []
-    for count in sorted({10**6, episodes}):
-        for kind, each, stored in (*kinds, ("atlas", atlas, [])):
-            hours = count * each / machines.efficiency / HOUR
-            rows.append(
-                [
-                    f"{count:,}",
-                    kind,
-                    f"{hours:,.3g}",
-                    duration(hours * HOUR / machines.cores),
-                    " / ".join(size(count * each) for each in stored) or EMPTY,
-                    f"${hours * machines.core_price:,.2f}",
-                ]
-            )
-    caption = (
-        f"Plans at the rates of {{numref}}`tab-machine-rates`, episodes spread evenly over the worlds, and "
-        f"of an atlas measured beside them (verdicts included; it stores nothing else). Assumed: "
-        f"{machines.cores:,} cores like this one, {100 * machines.efficiency:.0f}% of their time spent "
-        f"computing, ${machines.core_price:g} for a core and hour. Storage is that of the finished folder, "
-        "and what it takes at most, while parts stand beside what is made of them."
-    )
-    head = (
-        "episodes",
-        "what",
-        "core hours paid",
-        f"time on {machines.cores:,} cores",
-        "storage / at most",
-        "money",
-    )
-    return Table("tab-machine-plan", caption, head, rows, "rlrrrr")
+    for count, (kind, each, stored) in product(episodes, (*kinds, ("atlas", atlas, nothing))):
+        hours = count * each / machines.efficiency / HOUR
+        rows.append(
+            {"episodes": count, "what": kind, "core_hours": hours, "seconds": hours * HOUR / machines.cores}
+            | {"stored": count * stored[0], "at_most": count * stored[1]}
+            | {"dollars": hours * machines.core_price}
+        )
+    return pd.DataFrame(rows)
 
 
-def tell_plan(rates: Sequence[Rate], atlas: float, machines: Machines, episodes: int) -> Text:
-    """Say how long the atlas of this size takes, and what logs cost."""
-    seconds = episodes * atlas
-    ratio = float(np.mean([rate.seconds["full"] for rate in rates]))
-    ratio /= float(np.mean([rate.seconds["none"] for rate in rates]))
-    return Text(
-        f"So an atlas of {episodes:,} episodes is {duration(seconds)} of computing on one core, or "
-        f"{duration(seconds / machines.efficiency / machines.cores)} on {machines.cores:,}. A run that "
-        f"writes every step takes {number(ratio, 1)} times the processor time of one that writes none: for a "
-        "large grid log a sample (`--logs sample:20`), and run the cell again that you want to look into, "
-        "since a seed gives the same episode wherever it is run."
-    )
+def stored_bytes(rates: Sequence[Rate], logs: str) -> tuple[float, float]:
+    """Return the bytes of a mean episode, in a finished folder and at most."""
+    finished, at_most = zip(*(rate.stored(logs) for rate in rates), strict=True)
+    return fmean(finished), fmean(at_most)
 
 
 def size(count: float) -> str:
@@ -217,3 +179,53 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * factor:
             return f"{seconds / factor:,.1f} {unit}"
     return f"{seconds:,.1f} seconds"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What it takes to compare language models on the paper's main grid.
+
+    Attributes:
+        one: what a single model would be asked, from a dry run.
+        protocol: the protocol.
+        models: how many models.
+        latency: seconds a call takes.
+        concurrency: calls under way at once.
+    """
+
+    one: Estimate
+    protocol: str
+    models: int
+    latency: float
+    concurrency: int
+
+    @property
+    def tokens(self) -> Tokens:
+        """Return the tokens of one model's calls."""
+        return Tokens(self.one.prompt_tokens, self.one.completion_tokens)
+
+    @property
+    def seconds(self) -> float:
+        """Return how long one model takes."""
+        return self.one.calls * self.latency / self.concurrency
+
+
+def plan_comparison(
+    regime: str, protocol: str, sample: int, models: int, latency: float, concurrency: int
+) -> Comparison:
+    """Dry-run the prompts of the paper's policies in every world, under the first protocol.
+
+    Args:
+        regime: its name.
+        protocol: names of protocols.
+        sample: seeds of each cell to try.
+        models: how many models are to be compared.
+        latency: seconds a call takes.
+        concurrency: calls under way at once.
+    """
+    first = names(protocol)[0]
+    model = next(iter(read_prices()))
+    agent = ModelAgent(provider_label(None), PROMPT_VERSION, ModelSettings(model))
+    inputs = make_inputs(WORLDS, PAPER_POLICIES, regime, [first], agent=agent)
+    one = estimate(inputs.cells, inputs.seeds_of_cells, agent, read_prices(), sample)
+    return Comparison(one, first, models, latency, concurrency)

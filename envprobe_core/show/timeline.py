@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from envprobe_core import measures
 from envprobe_core.engine.records import UNKNOWN, WAIT
-from envprobe_core.figures import policy_title
-from envprobe_core.instances import states_of, succeeded
+from envprobe_core.facts.witness import Witnessed
 from envprobe_core.policies import POLICIES, TERMS
-from envprobe_core.tracks import step_accuracy
-from envprobe_core.witness import Witnessed
-from envprobe_core.worlds.base import Mask, World
+from envprobe_core.show.figures import policy_title
+from envprobe_core.worlds.base import World
 
 TOP = 5  # fields whose scores are drawn at a step; the probed one is added where it is none of them
 OUTCOMES = {
@@ -49,26 +48,6 @@ def action_name(world: World, action: int) -> str:
     return "wait" if action == WAIT else world.action_names[action]
 
 
-def rho(seen: Witnessed) -> np.ndarray:
-    """Return the policy's own score, [row, step, field]: its kept terms in the order ((c + s) + u) + d.
-
-    A policy without a threshold keeps no terms; for it all four are added up, so that a reader can compare.
-    """
-    kept = [seen.term(name) for name in TERMS if name in (seen.kept_terms or TERMS)]
-    total = kept[0].copy()
-    for term in kept[1:]:
-        total += term
-    return total
-
-
-def goal_times(seen: Witnessed) -> Mask:
-    """Say at which times the goal had been reached, [row, time]; it is not lost again."""
-    recording, world = seen.trajectory, seen.world
-    reached = succeeded(world, seen.instance, states_of(world, recording.gold, recording.place))
-    lived = np.arange(reached.shape[1])[None, :] <= recording.steps[:, None]
-    return np.logical_or.accumulate(reached & lived, axis=1)
-
-
 def record_run(seen: Witnessed, row: int = 0) -> dict[str, Any]:
     """Return one policy's episode, ready for JSON.
 
@@ -91,14 +70,15 @@ def record_run(seen: Witnessed, row: int = 0) -> dict[str, Any]:
     lived, decided = slice(steps + 1), slice(steps)
     belief, gold = recording.belief[row, lived], recording.gold[row, lived]
     probe, fired = recording.probe[row, decided], recording.probe[row, decided] >= 0
-    score, counts = rho(seen)[row], (belief == gold).sum(axis=1)
+    score, counts = seen.rho()[row], (belief == gold).sum(axis=1)
     acted, held = seen.after_action()[row], belief[decided].copy()
     if cell.policy.answered and cell.protocol.answer == "delivered":  # the answer is in the table at once
         held[fired, probe[fired]] = recording.answer[row, decided][fired]
     used = np.concatenate([[0], np.cumsum(fired)]).tolist()
-    goal = goal_times(seen)[row]
+    goal = seen.goal_reached()[row]
+    accuracies = measures.step_accuracy(recording, cell.protocol)[row, lived]
     own_track = cell.protocol.accuracy != "terminal" or cell.protocol.pairing != "same-step"
-    track = [None if np.isnan(x) else round(x, 4) for x in step_accuracy(recording, cell)[row, lived]]
+    track = [None if np.isnan(x) else round(x, 4) for x in accuracies]
 
     def changes(before: np.ndarray, after: np.ndarray) -> list[tuple[int, str]]:
         return [
@@ -166,7 +146,7 @@ def has_own_score(seen: Witnessed) -> bool:
     if not seen.cell.policy.has_threshold or np.isnan(recorded).all():
         return False
     known = ~np.isnan(recorded)
-    return bool((recorded[known] != rho(seen).max(axis=2)[known]).any())
+    return bool((recorded[known] != seen.rho().max(axis=2)[known]).any())
 
 
 def _top(score: np.ndarray, probe: int) -> list[int]:
@@ -198,8 +178,8 @@ def _gate(seen: Witnessed, row: int, t: int, used: int) -> str:
     if not policy.has_threshold or policy.replays:
         verdict = f"probes {names[probe]}" if probe >= 0 else "does not probe"
         return f"{policy.title} compares no score with a threshold; it {verdict} ({count})"
-    best = int(np.argmax(rho(seen)[row, t]))
-    top = float(rho(seen)[row, t, best])
+    best = int(np.argmax(seen.rho()[row, t]))
+    top = float(seen.rho()[row, t, best])
     reached, left = top >= threshold, used < budget
     text = f"max ρ = {top:.2f} {'≥' if reached else '<'} {threshold:.2f}"
     text += f" and {used} {'<' if left else '='} {budget}"
