@@ -15,9 +15,9 @@ from envprobe_core.agents.profiles import PROFILES, TYPICAL
 from envprobe_core.analyses import bound
 from envprobe_core.bound import ceilings
 from envprobe_core.bound.exact import accuracy, leaves, leaves_of, run
-from envprobe_core.bound.optimum import as_chooser, frontier, random_policy, solve, worth
+from envprobe_core.bound.optimum import frontier, random_policy, solve, worth
 from envprobe_core.bound.small import AGENT, Setting, act, lose
-from envprobe_core.bound.states import ACT, grow
+from envprobe_core.bound.states import ACT, SMALL_FIELDS, grow, signature_of
 from envprobe_core.cells import Cell
 from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.noise import MUTATION, draw, happens
@@ -132,6 +132,21 @@ def test_the_optimum_is_that_of_exhaustive_search(protocol, density, horizon, bu
 
 
 # --- the tree is the engine's -----------------------------------------------------------------
+
+
+def as_chooser(tree, solution):
+    """The best policy as one that the engine can run (`exact.Chooser`): it looks its state up."""
+
+    def choose(block, state):
+        step = int(block.t[0])
+        if step > 0:
+            steps, told = tree.steps[step - 1], block.told.astype(np.int64)
+            answer, seen = np.where(told == ACT, -1, block.answer), block.observation
+            shown = signature_of(state, told, answer, seen.valid, seen.value[:, :SMALL_FIELDS])
+            state = steps.child[np.searchsorted(steps.signature, shown)]
+        return solution.choices[step][state], state
+
+    return choose
 
 
 @settings(max_examples=12, deadline=None)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envprobe_core import run
-from envprobe_core.analyses.frontier import COMPETING, DIAGNOSTIC, find_frontiers, nondominated
+from envprobe_core.analyses.frontier import COMPETING, find_frontiers, nondominated
 
 RESAMPLES = 200
 
@@ -21,7 +21,7 @@ def test_nondominated_points_are_those_that_no_point_beats(points):
 
 
 def test_frontiers_leave_oracles_out_and_name_who_beats():
-    frame = run(policies=[*COMPETING, *DIAGNOSTIC], regimes="S1", protocols="paper", seeds="0:14")
+    frame = run(policies=[*COMPETING, "oracle", "oracle-tw"], regimes="S1", protocols="paper", seeds="0:14")
     points = find_frontiers(frame, resamples=RESAMPLES)
     oracles, rest = points[~points["competing"]], points[points["competing"]]
     assert oracles["stability"].isna().all()

@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from envprobe_core.errors import InputError
 from envprobe_core.facts.witness import witness
 from envprobe_core.policies import POLICIES, TERMS, custom_policy
 from envprobe_core.runs.tables import step_table
@@ -21,7 +21,6 @@ from envprobe_core.widgets.player import (
     Player,
     Setting,
     choose,
-    load_gaps,
     read_setting,
     record_choices,
     record_pair,
@@ -181,22 +180,20 @@ def test_a_scene_holds_every_field_once_and_every_action(world, regime):
 
 
 def test_rules_pick_the_extremes_and_the_median():
-    import pandas as pd
-
     gaps = pd.DataFrame({"protocol": "paper", "world": "tooldag", "seed": [4, 2, 9, 1, 7]})
     gaps["difference"] = [0.1, 0.3, -0.2, 0.3, 0.0]
     assert choose(gaps).set_index("rule")["seed"].to_dict() == {BEST: 1, MEDIAN: 4, WORST: 9}
 
 
-def test_differences_are_those_of_the_player():
-    choices = choose(load_gaps("simple periodic", protocols="paper released", seeds="40:46"))
-    assert choices["rule"].tolist() == [BEST, MEDIAN, WORST] * 3 + [MEDIAN] * 3
-    for choice, pair in zip(choices.itertuples(), record_choices(choices), strict=True):
-        means = [np.mean(run["accuracy"]) for run in pair["runs"]]
-        assert means[0] - means[1] == pytest.approx(choice.difference, abs=1e-12)
-        assert str(choice.seed) in pair["label"]
-    with pytest.raises(InputError, match="compares two"):
-        load_gaps("simple")
+def test_choices_are_recorded_with_their_rule():
+    seeds = {"protocol": "released", "world": "tooldag", "seed": [40, 41, 42], "difference": [0.2, 0.0, -0.1]}
+    named = {"policy": "simple", "other": "periodic", "regime": "S2", "profile": "typical"}
+    choices = choose(pd.DataFrame(seeds)).assign(**named)
+    assert choices["rule"].tolist() == [BEST, MEDIAN, WORST]
+    for seed, pair in zip((40, 41, 42), record_choices(choices), strict=True):
+        assert pair["label"].endswith(f": seed {seed}")
+        setting = Setting("tooldag", ("simple", "periodic"), seed, protocol="released")
+        assert pair["runs"] == record_pair(setting)["runs"]
 
 
 # --- the live form ----------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from envprobe_core import judge, play, run
 from envprobe_core import measures as audit
 from envprobe_core.analyses.confidence import calibration, confidence_bins, pooled_rate
 from envprobe_core.analyses.printed_p import as_printed, implied_p, p_sides, printed_floors
-from envprobe_core.analyses.steps import WAITS, describe_steps
 from envprobe_core.analyses.useful_probes import raw_rates
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.claims import STRATA, paper_value
@@ -27,6 +26,7 @@ from envprobe_core.facts.witness import witness
 from envprobe_core.measures import confident_counts
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol
+from envprobe_core.show.timeline import WAITS, describe_steps
 
 few = settings(max_examples=25, deadline=None)
 

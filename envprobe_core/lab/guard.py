@@ -171,7 +171,7 @@ class GuardedScore(Guarded):
         return score
 
 
-def tell_not_compiled(score: GuardedScore, why: Exception | None) -> str:
+def why_called(score: GuardedScore, why: Exception | None) -> str:
     """Say that a policy is not compiled, and why.
 
     Args:
@@ -282,7 +282,7 @@ def _accepted(name: str, function: Function) -> tuple[GuardedScore, str]:
     if INTERPRETED:
         return score, ""
     rule, why = made(score)
-    return score, tell_not_compiled(score, why) if rule is None else ""
+    return score, why_called(score, why) if rule is None else ""
 
 
 def _try(score: GuardedScore) -> None:

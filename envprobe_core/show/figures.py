@@ -97,6 +97,11 @@ class Style:
             "elinewidth": 1.6,
         } | more
 
+    def mark(self) -> dict[str, Any]:
+        """Return how a widget draws it, on a light and on a dark page; ink is the text's own colour."""
+        light, dark = (self.colour, DARK[self.colour]) if self.colour in DARK else ("currentColor",) * 2
+        return {"colour": light, "dark": dark, "marker": self.marker, "filled": self.filled}
+
 
 POLICY_STYLES: dict[str, Style] = {
     "no-probe": Style(INK, "o", filled=False),

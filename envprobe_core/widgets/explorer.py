@@ -30,10 +30,9 @@ from envprobe_core.show.figures import (
     VERMILLION,
     Style,
 )
-from envprobe_core.show.markup import Text, code
 from envprobe_core.statistics import RESAMPLES
 from envprobe_core.widgets.grid import POOL, THRESHOLDS
-from envprobe_core.widgets.host import Widget, packed
+from envprobe_core.widgets.host import Widget
 from envprobe_core.widgets.live import Engine
 from envprobe_core.worlds import WORLDS
 
@@ -246,20 +245,3 @@ def link_to(setting: Mapping[str, Any]) -> str:
     said = {name: setting[name] for name in ("world", "protocol", "budget", "threshold")}
     said["policies"] = ",".join(setting["policies"])
     return "#" + "&".join(f"{name}={quote(str(value), safe=',')}" for name, value in said.items())
-
-
-def tell_grid(grid: Mapping[str, Any] | None) -> Text:
-    """Say how many settings the page holds, how they were run, and what they weigh."""
-    if grid is None:
-        return Text(
-            "No grid was computed for this session: the engine answers each setting when it is asked for."
-        )
-    settings = sum(len(budgets) for rows in grid["rows"].values() for budgets in rows)
-    return Text(
-        f"The page carries {settings:,} settings: {len(grid['policies'])} policies, "
-        f"{len(grid['budgets'])} budgets, {len(grid['thresholds'])} thresholds where a policy has one, each "
-        f"world and the three pooled, under {code(grid['protocols'])}, on {grid['episodes']} paired seeds "
-        "each. Many of them are the same episodes: a budget that is never reached, a threshold that no score "
-        f"falls below. Only distinct trajectories are run; {len(grid['readings']['n']):,} distinct readings "
-        f"are left, which take {len(packed(grid)) // 1000:,} kB of this page."
-    )
