@@ -204,11 +204,19 @@ CHOSEN = {
 }  # fmt: skip
 
 
-def test_a_live_player_answers_with_the_episode_asked_for():
-    player = Player(live=True)
-    got = player.answer({"kind": "ask", "request": 5, "setting": CHOSEN})
+def replies(setting, monkeypatch):
+    """What a live player sends for a question, and for a message that is none."""
+    player, sent = Player(live=True), []
+    monkeypatch.setattr(player, "send", sent.append)
+    player._receive(None, {"kind": "ask", "request": 5, "setting": setting}, [])
+    player._receive(None, {"kind": "other"}, [])
+    return sent
+
+
+def test_a_live_player_answers_with_the_episode_asked_for(monkeypatch):
     asked = Setting("graphnav", seed=1003, regime="S1", protocol="observed", profile="perfect", threshold=0.5)
-    assert got == {"kind": "answer", "request": 5, "pair": record_pair(asked)}
+    pair = record_pair(asked)
+    assert replies(CHOSEN, monkeypatch) == [{"kind": "answer", "request": 5, "pair": pair}]
 
 
 @pytest.mark.parametrize(
@@ -223,8 +231,8 @@ def test_a_live_player_answers_with_the_episode_asked_for():
         ({"protocol": "paper:clock=backwards"}, "accepts runs or stands"),
     ],
 )
-def test_a_live_player_says_what_it_cannot_run(change, message):
-    answer = Player(live=True).answer({"kind": "ask", "request": 1, "setting": CHOSEN | change})
+def test_a_live_player_says_what_it_cannot_run(change, message, monkeypatch):
+    (answer,) = replies(CHOSEN | change, monkeypatch)
     assert message in answer["error"]
     assert "pair" not in answer
 

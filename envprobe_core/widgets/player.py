@@ -247,25 +247,10 @@ class Player(Widget):
         if live:
             state["choices"] = _choices(first, self._own)
         super().__init__(state, identity=identity, fallback=_fallback(shown), live=live)
-        if live:
-            self.on_msg(self._receive)
 
-    def _receive(self, _: object, content: Mapping[str, Any], buffers: object) -> None:
-        """Send the answer to a question of the front end."""
-        if content.get("kind") == "ask":
-            self.send(self.answer(content))
-
-    def answer(self, content: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the episode that a message of the front end asks for, or why there is none.
-
-        Args:
-            content: `request`, a number that the answer carries too, and `setting` (see `read_setting`).
-        """
-        reply = {"kind": "answer", "request": content.get("request")}
-        try:
-            return {**reply, "pair": record_pair(read_setting(content["setting"], self._own))}
-        except InputError as error:
-            return {**reply, "error": str(error)}
+    def answer(self, setting: Mapping[str, str]) -> dict[str, Any]:
+        """Return the episode that a reader chose (see `read_setting`)."""
+        return {"pair": record_pair(read_setting(setting, self._own))}
 
 
 def read_setting(given: Mapping[str, str], own: Mapping[str, Policy]) -> Setting:
