@@ -1,4 +1,4 @@
-"""The paper's first table beside ours: its comparisons and its levels on a frame of episodes.
+"""The comparisons of the paper's first table on a frame of episodes, for the page on language models.
 
 A row of Table 1 is a claim of `claims.csv` (section `main`); here it meets the levels behind it, the
 paper's printed numbers and the test of task success.
@@ -14,8 +14,8 @@ import numpy as np
 
 from envprobe_core.claims import Claim, find_claim, load_claims, paper_values
 from envprobe_core.claims.printed import stratum_of
-from envprobe_core.show.figures import STRATUM_TITLES, policy_title
-from envprobe_core.show.markup import Table, number, signed
+from envprobe_core.show.figures import STRATUM_TITLES
+from envprobe_core.show.markup import Table
 from envprobe_core.show.table import table
 from envprobe_core.statistics import RESAMPLES
 
@@ -196,33 +196,3 @@ def show_gains(comparisons: pd.DataFrame) -> Table:
         },
         once="title",
     )
-
-
-def level_rows(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Set every level that the paper's first table prints beside ours, in words.
-
-    Args:
-        verdicts: from `judge`; claims whose name does not begin with `level-` are left out.
-
-    Returns:
-        One row a level and protocol: `protocol level printed found verdict`; `found` has the difference from
-        the printed level in parentheses. Accuracies are shares, task success is in percent.
-    """
-    import pandas as pd
-
-    rows = []
-    for row in verdicts[verdicts["claim"].str.startswith("level-")].itertuples():
-        digits = 3 if row.unit == "share" else 1
-        found = f"{number(row.estimate, digits)} ({signed(row.difference, digits)})"
-        printed = number(row.paper_value, digits)
-        rows.append((row.protocol, _level(row.claim), printed, found, row.verdict))
-    return pd.DataFrame(rows, columns=["protocol", "level", "printed", "found", "verdict"])
-
-
-def _level(claim: str) -> str:
-    """Name a level from its claim: level-simple-procedural, level-success-minus-u."""
-    name = claim.removeprefix("level-")
-    if name.startswith("success-"):
-        return f"task success of {policy_title(name.removeprefix('success-'))}, tool world"
-    policy, _, stratum = name.rpartition("-")
-    return f"accuracy of {policy_title(policy)}, {STRATUM_TITLES[stratum]}"

@@ -13,20 +13,17 @@ from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.facts.witness import Witnessed, witness
 from envprobe_core.policies import TERMS
 from envprobe_core.show.figures import (
-    AMBER,
     BLUE,
-    GREEN,
     GREY,
     GROUND,
     INK,
-    PURPLE,
+    TERM_COLOURS,
     VERMILLION,
     Drawing,
     canvas,
     styled,
 )
 
-TERM_COLOURS = {"c": BLUE, "s": AMBER, "u": PURPLE, "d": GREEN}
 TERM_NAMES = {"c": "criticality", "s": "staleness", "u": "uncertainty", "d": "dependency role"}
 
 

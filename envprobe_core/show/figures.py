@@ -123,6 +123,7 @@ POLICY_STYLES: dict[str, Style] = {
     "voi-accuracy": Style(ROSE, "^"),
     "voi-success": Style(ROSE, ">"),
 }
+TERM_COLOURS = {"c": BLUE, "s": AMBER, "u": PURPLE, "d": GREEN}
 PROTOCOL_DASHES = {"paper": "-", "observed": (0, (5, 2)), "released": (0, (1.2, 1.6))}
 OTHER_DASHES = ((0, (5, 2, 1, 2)), (0, (9, 2)), (0, (3, 1, 1, 1, 1, 1)))  # protocols with switches turned
 WORLD_TITLES = WORLDS

@@ -22,16 +22,7 @@ from envprobe_core.facts.witness import Witnessed, witness
 from envprobe_core.policies import POLICIES, Policy
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.show.figures import (
-    AMBER,
-    BLUE,
-    DARK,
-    GREEN,
-    POLICY_STYLES,
-    PURPLE,
-    WORLD_TITLES,
-    policy_title,
-)
+from envprobe_core.show.figures import DARK, POLICY_STYLES, TERM_COLOURS, WORLD_TITLES, policy_title
 from envprobe_core.show.markup import listed, signed
 from envprobe_core.show.timeline import OUTCOMES, record_run
 from envprobe_core.widgets.host import Widget
@@ -40,7 +31,6 @@ from envprobe_core.widgets.scenes import make_scene
 if TYPE_CHECKING:
     import pandas as pd
 
-TERM_COLOURS = {"c": BLUE, "s": AMBER, "u": PURPLE, "d": GREEN}
 BEST, MEDIAN, WORST = "best", "median", "worst"
 
 
