@@ -23,7 +23,7 @@ PRELOADED = (
     "ipykernel.kernelapp",
     "matplotlib.figure",  # and not pyplot, whose backend has to find the kernel's shell
     "pandas",
-    "envprobe_core.analyses.main_table",
+    "envprobe_core.analyses.beside",
     "envprobe_core.experiments",
     "envprobe_core.show.figures",
     "envprobe_core.claims.judge",
