@@ -274,23 +274,6 @@ def boards() -> list[bound.Board]:
     return bound.load_boards("paper observed released", 8, 2)
 
 
-def test_voi_closes_half_of_the_distance(boards) -> None:
-    assert len(boards) == 12
-    for board in boards:
-        for name, weight in (("voi", 0.5), ("voi-success", 0.0)):
-            far = board.distance("simple", weight)
-            assert far - board.distance(name, weight) >= far / 2, board.key
-            assert board.closed(weight) == pytest.approx(1 - board.distance(name, weight) / far)
-
-
-def test_distances_are_from_the_best_of_all(boards) -> None:
-    found = bound.distances(boards[:1], (0.5,)).set_index("policy")["distance"]
-    assert found["simple"] == pytest.approx(100 * boards[0].distance("simple", 0.5))
-    assert list(found.index) == list(bound.SHOWN)
-    lifted = replace(boards[0], leaves=boards[0].leaves | {"simple": boards[0].leaves["oracle"]})
-    assert lifted.distance("simple", 0.5) < 0  # an oracle is no policy that may be deployed
-
-
 def test_a_decision_worked_out(boards) -> None:
     for board in boards:
         worked = bound.work_out(board, 0.5)

@@ -19,7 +19,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "engine": (("agents", "engine", "policies", "worlds"), 4_300, 3_000),
     "facts": (("facts",), 550, 330),
     "claims": (("claims",), 1_250, 680),
-    "analyses": (ANALYSES, 7_300, 2_970),
+    "analyses": (ANALYSES, 6_600, 2_970),
     "show": (("show",), 2_000, 1_060),
     "widgets": (("widgets",), 1_700, 1_180),
     "lab": (("lab",), 1_050, 330),
@@ -28,7 +28,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 1_050, 510),
     "cli": (("cli",), 1_700, 400),
 }
-WHOLE = (28_650, 13_500)
+WHOLE = (28_450, 13_500)
 FILES = (166, 85)
 PAGES = ("analyses", "cli", "lab", "model_page", "reproduce", "scoreboard_page", "show", "widgets")
 

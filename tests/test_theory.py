@@ -21,7 +21,6 @@ from envprobe_core.worlds import make_world
 
 WORLDS = ("tooldag", "objectstate", "graphnav")
 PROTOCOLS = ("paper", "observed", "released")
-SMALL = ("R1", "paper", "typical", "0:30")
 rng_seeds = st.integers(0, 2**32 - 1)
 SLACK = 1e-9
 
@@ -238,36 +237,6 @@ def test_an_oracle_that_repairs_all_that_is_wrong_reaches_the_whole_gain():
     np.testing.assert_allclose(played.realized["oracle"].sum(axis=1), played.total["oracle"], atol=1e-12)
 
 
-@pytest.fixture(scope="module")
-def lattices():
-    return theory.load_lattices(WORLDS, *SMALL, futures=16, pasts=6)
-
-
-def test_lattices_hold_every_subset_of_the_wrong_fields(lattices):
-    for own in lattices:
-        for lattice in own.lattices:
-            assert lattice.accuracy.shape == (16, 1 << len(lattice.wrong))
-            assert 2 <= len(lattice.wrong) <= theory.MOST_WRONG
-            assert own.past.wrong[lattice.row, lattice.wrong].all()
-
-
-def test_violations_are_counted_and_tried_again(lattices):
-    counted, violations = theory.check_assumption(lattices, fresh=200)
-    assert len(counted) == 2 * len(lattices)
-    assert (counted["clear"] <= counted["negative"]).all()
-    assert (counted["negative"] <= counted["compared"]).all()
-    assert (violations["found"] < 0).all()
-    assert ((violations["value_high"] < 0) == (violations["stands"] == "yes")).all()
-    assert violations["added"].isna().tolist() == (violations["property"] == "monotone").tolist()
-
-
-def test_greedy_repair_is_at_least_as_good_as_what_the_bound_promises_it(lattices):
-    table = theory.greedy_repair(lattices, 3, 200)
-    greedy = table[table["score"] == "greedy"]
-    assert (greedy["realized_high"] >= (1 - math.exp(-1)) * greedy["best"]).all()
-    assert table["gamma"].between(0, 1).all()
-
-
 def test_single_gains_are_the_first_floor_of_the_lattice():
     setting = forks.Setting.of("tooldag", "R1", "paper", "typical")
     alone, past = theory.play_singles(setting, np.arange(20)), forks.look(setting, np.arange(20))
@@ -275,16 +244,6 @@ def test_single_gains_are_the_first_floor_of_the_lattice():
     (lattice,) = theory.play_subsets(setting, past, "procedural", np.array([row]), 8)
     gained = lattice.repairs.gains(0).mean(axis=1)
     assert gained == pytest.approx(alone.gain[row, lattice.wrong], abs=1e-12)
-
-
-def test_uniform_probes_average_the_single_gains():
-    alone = theory.load_singles(WORLDS, *SMALL, futures=2)
-    each = theory.mean_gains(alone, 200).groupby("place", sort=False)["q"]
-    uniform = theory.compare_uniform(alone, 200)
-    assert uniform["place"].tolist() == list(each.groups)
-    np.testing.assert_allclose(uniform["uniform"], each.mean())
-    assert theory.compare_reports(alone, 200)["place"].tolist() == uniform["place"].tolist()
-    assert theory.leaks(alone, 200)["place"].str.startswith("ObjectStateWorld").all()
 
 
 def test_nothing_wrong_leaves_nothing_to_test():
