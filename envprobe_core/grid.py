@@ -12,14 +12,15 @@ import pandas as pd
 
 from envprobe_core.cells import Cell, find_profile, find_regime, make_cell
 from envprobe_core.engine.recording import Columns
-from envprobe_core.engine.running import Episodes
 from envprobe_core.experiments import COLUMNS, Names, find_protocols, names, read_seeds
 from envprobe_core.facts import FACTS
+from envprobe_core.facts.witness import witness
 from envprobe_core.policies import POLICIES, TERMS, Policy, find_policy
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.sweep import Seeds, Task, run_cells, run_task, score_task, simulate
-from envprobe_core.worlds import WORLDS, make_world
+from envprobe_core.worlds import WORLDS
 
+TABLES = ("belief", "gold", "staleness", "confidence")
 OWN = -1  # as a budget: the regime's; as a threshold: 1.5
 
 
@@ -132,36 +133,21 @@ def play(
         world, policy, regime, parse_protocol(protocol), profile, _own(budget),
         _own(threshold) if find_policy(policy).has_threshold else None,
     )  # fmt: skip
-    built = make_world(cell.world, cell.regime, cell.protocol)
-    episodes, width, views = Episodes(cell, np.array([seed])), built.fields, []
-    while True:
-        episodes.propose()
-        if not episodes.settle():
-            break
-        probed, sight = episodes.decide(), episodes.look()
-        views.append({term: sight[term][0, :width].copy() for term in TERMS} | {"probed": int(probed[0])})
-        episodes.advance(probed)
-    recording = episodes.recording()
-    tables = []
-    for t, view in enumerate(views):
-        action = int(recording.action[0, t])
-        tables.append(
-            pd.DataFrame(
-                {
-                    "t": t,
-                    "field": built.field_names,
-                    "kind": built.field_kinds,
-                    "belief": recording.belief[0, t],
-                    "gold": recording.gold[0, t],
-                    "staleness": recording.staleness[0, t],
-                    "confidence": recording.confidence[0, t],
-                    **{term: view[term] for term in TERMS},
-                    "action": built.action_names[action] if action >= 0 else "wait",
-                    "probe": np.arange(width) == view["probed"],
-                    "acted": recording.acted[0, t],
-                    "valid": recording.valid[0, t],
-                    "place": recording.place[0, t],
-                }
-            )
-        )
+    seen = witness(cell, np.array([seed], dtype=np.int64))
+    recording, built, tables = seen.trajectory, seen.world, []
+    for t in range(int(recording.steps[0])):
+        action, probe = int(recording.action[0, t]), int(recording.probe[0, t])
+        table = {
+            "t": t,
+            "field": built.field_names,
+            "kind": built.field_kinds,
+            **{
+                name: getattr(recording, name)[0, t] for name in ("belief", "gold", "staleness", "confidence")
+            },
+            **{term: seen.term(term)[0, t] for term in TERMS},
+            "action": built.action_names[action] if action >= 0 else "wait",
+            "probe": np.arange(built.fields) == probe,
+            **{name: getattr(recording, name)[0, t] for name in ("acted", "valid", "place")},
+        }
+        tables.append(pd.DataFrame(table))
     return pd.concat(tables, ignore_index=True)

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from envprobe_core import places
 from envprobe_core.cells import Cell, find_profile, find_regime, make_cell
-from envprobe_core.claims import Claim, load_claims, policy_and_budget
+from envprobe_core.claims import Claim, load_claims, places, policy_and_budget
 from envprobe_core.claims.records import measure_columns
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import (

@@ -14,11 +14,11 @@ import numpy.typing as npt
 from envprobe_core import environments
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Columns, Trajectory
+from envprobe_core.facts.patterns import match
+from envprobe_core.facts.witness import Witnessed, witness
 from envprobe_core.instances import instances
 from envprobe_core.measures import audit_counts
-from envprobe_core.patterns import match
 from envprobe_core.plans import chain_length
-from envprobe_core.witness import Witnessed, witness
 from envprobe_core.worlds import make_world
 from envprobe_core.worlds.base import PROCEDURAL
 

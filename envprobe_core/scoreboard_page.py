@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from envprobe_core import places
-from envprobe_core.claims import find_claim
+from envprobe_core.claims import find_claim, places
 from envprobe_core.claims.judge import (
     HOLDS,
     INCONCLUSIVE,
@@ -28,9 +27,9 @@ from envprobe_core.claims.judge import (
     REVERSES,
     VERDICTS,
 )
-from envprobe_core.markup import EMPTY, Html, number, signed
 from envprobe_core.reproduce.sections import ROOT, find_sections
 from envprobe_core.scoreboard import KEYS, as_records
+from envprobe_core.show.markup import EMPTY, Html, number, signed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,6 +6,7 @@ import pytest
 
 from envprobe_core import environments, experiments, run
 from envprobe_core.agents.profiles import AgentProfile
+from envprobe_core.analyses import environments as worlds_described
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.claims import load_claims
 from envprobe_core.claims.judge import NOT_TESTED, judge
@@ -236,37 +237,30 @@ def test_effective_mutation_leaves_out_what_the_agent_did(episodes):
 
 
 def test_half_life():
-    assert environments.half_life(0.1) == pytest.approx(6.5788, abs=1e-4)
-    assert environments.half_life(0.5) == 1
-    assert environments.half_life(0.0) == np.inf
-    assert environments.half_life(1.0) == 1
+    assert worlds_described.half_life(0.1) == pytest.approx(6.5788, abs=1e-4)
+    assert worlds_described.half_life(0.5) == 1
+    assert worlds_described.half_life(0.0) == np.inf
+    assert worlds_described.half_life(1.0) == 1
 
 
 def test_worlds_are_described_as_they_are():
-    facts = environments.describe_worlds(["S2"], PAPER).set_index("world")
+    facts = worlds_described.describe_worlds(["S2"], PAPER).set_index("world")
     assert facts.loc["tooldag", ["fields", "procedural", "spatial", "actions"]].tolist() == [27, 27, 0, 9]
     assert facts.loc["objectstate", ["fields", "procedural", "spatial"]].tolist() == [23, 7, 16]
     assert facts.loc["graphnav", "sizes"] == "12 nodes, 17 edges, 3 keys, 3 locked edges"
-    small = environments.describe_worlds(["S1"], PAPER).set_index("world")
+    small = worlds_described.describe_worlds(["S1"], PAPER).set_index("world")
     assert small.loc["objectstate", "sizes"] == "5 rooms, 2 keys, 1 box, 1 goal, 1 locked door"
-    released = environments.describe_worlds(["S1"], RELEASED)
+    released = worlds_described.describe_worlds(["S1"], RELEASED)
     assert released["rate"].isna().all()
 
 
 def test_summaries_are_means_of_their_episodes(episodes, idle, curves):
-    mutation = environments.summarise_mutation(episodes, "S2", 200).set_index(["protocol", "world"])
-    for key, rows in environments.idle(episodes, "S2").groupby(["protocol", "world"]):
+    mutation = worlds_described.summarise_mutation(episodes, "S2", 200).set_index(["protocol", "world"])
+    for key, rows in worlds_described.idle(episodes, "S2").groupby(["protocol", "world"]):
         assert mutation.loc[key, "drawn"] == pytest.approx(rows["mutation_rate"].mean())
         assert mutation.loc[key, "changed_all"] == pytest.approx(rows["changed_all"].mean())
     assert mutation.loc[("released", "objectstate"), "rate"] == 0.15
-    chains = environments.summarise_chains(episodes, "S2", 200).set_index(["protocol", "world"])
-    assert chains.loc[("paper", "tooldag"), ["length", "shortest", "longest", "fits"]].tolist() == [
-        9,
-        9,
-        9,
-        1,
-    ]
-    drift = environments.summarise_drift(idle, curves, "S2", 200).set_index(["protocol", "world"])
+    drift = worlds_described.summarise_drift(idle, curves, "S2", 200).set_index(["protocol", "world"])
     assert drift.loc["paper", "below"].eq(0).all()
     assert drift.loc["released", "below"].eq(1).all()
     assert drift.loc["paper", "running"].eq(30).all()

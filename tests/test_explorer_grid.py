@@ -88,15 +88,6 @@ def test_reused_trajectories_are_those_of_real_runs(world, protocol, regime, see
     assert simulated < len(cells) * len(seeds) / 3
 
 
-def test_a_rule_that_may_look_at_its_budget_is_run_at_each():
-    assert not grid.capped(POLICIES["random"])
-    assert not grid.capped(POLICIES["periodic"])
-    assert not grid.capped(custom_policy("mine", lambda view: view.s * view.budget))
-    assert all(not grid.capped(policy) for policy in POLICIES.values() if policy.remembers)
-    assert grid.capped(POLICIES["simple"])
-    assert grid.capped(POLICIES["judge"])
-
-
 # --- readings ---------------------------------------------------------------------------------
 
 
@@ -203,14 +194,6 @@ def test_the_grid_holds_every_setting(small):
     assert 1.5 in small.thresholds
     used = np.unique(np.concatenate([rows.ravel() for rows in small.rows.values()]))
     assert used.tolist() == list(range(len(small.readings)))
-
-
-def test_processes_change_nothing(small):
-    two = grid.run_grid(seeds=SEEDS, resamples=200, protocols=("released",), jobs=2)
-    for key, rows in two.rows.items():
-        np.testing.assert_array_equal(
-            two.readings.accuracy[rows], small.readings.accuracy[small.rows[key]], err_msg=str(key)
-        )
 
 
 @pytest.mark.browser

@@ -13,15 +13,14 @@ import numpy as np
 import pytest
 from demonstration import demonstrated_run, make_replay
 
+from envprobe_core.analyses.main_table import claims_at, load_comparisons, show_gains
 from envprobe_core.claims.judge import judge as evaluate_all
-from envprobe_core.comparisons import claims_at, load_comparisons
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import load_grid
 from envprobe_core.llm import replayed
 from envprobe_core.llm.prices import read_prices
 from envprobe_core.llm.replayed import ReplayedRun, join_comparisons, join_scoreboard, replay_run
 from envprobe_core.llm.running import finish_in_loop
-from envprobe_core.main_tables import show_gains
 from envprobe_core.model_page import costs, exchange, results
 from envprobe_core.reproduce.parameters import VOCABULARIES
 from envprobe_core.scoreboard_page import as_csv, show_scoreboard

@@ -15,15 +15,13 @@ from watching import ILLEGIBLE, set_formulas, watch
 
 from envprobe_core.analyses.audit import load_departures
 from envprobe_core.claims import load_claims
+from envprobe_core.claims.places import KINDS, PLACES, load_items, load_tensions
 from envprobe_core.claims.printed import load_tables
-from envprobe_core.figures import FIGURE_CLASS, Drawing, canvas
-from envprobe_core.inconsistencies import load_tensions
-from envprobe_core.items import KINDS, load_items
-from envprobe_core.markup import Table, Text, numbered
-from envprobe_core.places import PLACES
 from envprobe_core.reproduce import build as book
 from envprobe_core.reproduce.parameters import parse_assignments
 from envprobe_core.reproduce.sections import METADATA_KEY, ROOT, find_sections, plan
+from envprobe_core.show.figures import FIGURE_CLASS, Drawing, canvas
+from envprobe_core.show.markup import Table, Text
 
 FRAME = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
 PAGES = [*(f"{name}.html" for name in FRAME), *(f"executed/{name}.html" for name in find_sections())]
@@ -327,7 +325,7 @@ def hostile_html(tmp_path_factory):
     table = Table("tab-hostile", f"{HOSTILE} {breaks_out}", ("a", HOSTILE), [[HOSTILE, breaks_out]], "ll")
     outputs = [
         nbformat.v4.new_output("display_data", shown._repr_mimebundle_())
-        for shown in (table, Text(f"The policy {HOSTILE}."), numbered([HOSTILE]), hostile_drawing())
+        for shown in (table, Text(f"The policy {HOSTILE}."), hostile_drawing())
     ]
     cell = nbformat.v4.new_code_cell("show()", outputs=outputs, execution_count=1)
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# Main results"), cell])

@@ -5,13 +5,14 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from envprobe_core.errors import InputError
+from envprobe_core.facts.witness import witness
 from envprobe_core.policies import POLICIES, TERMS, custom_policy
 from envprobe_core.runs.tables import step_table
+from envprobe_core.show.timeline import word
 from envprobe_core.sweep import Piece, Task, simulate
-from envprobe_core.timeline import rho, word
 from envprobe_core.widgets.host import STYLES, module_text, style_text
 from envprobe_core.widgets.player import (
     BEST,
@@ -20,12 +21,10 @@ from envprobe_core.widgets.player import (
     Player,
     Setting,
     choose,
-    load_gaps,
     read_setting,
     record_choices,
     record_pair,
 )
-from envprobe_core.witness import witness
 from envprobe_core.worlds import WORLDS, make_world
 
 SETTINGS = [
@@ -80,7 +79,7 @@ def test_terms_add_up_to_the_score_of_the_gate(setting, pair):
         for name in TERMS:
             assert (terms[name] == seen.term(name)[0, : run["steps"]]).all()
         total = sum((terms[name] for name in run["terms"][1:]), terms[run["terms"][0]])
-        assert (total == rho(seen)[0, : run["steps"]]).all()
+        assert (total == seen.rho()[0, : run["steps"]]).all()
         recorded = seen.trajectory.score[0, : run["steps"]]
         if cell.policy.has_threshold and not cell.policy.replays:
             assert (total.max(axis=1) == recorded).all()
@@ -118,14 +117,12 @@ def test_withheld_answers_are_told_as_withheld():
 
 @each_pair
 def test_changes_by_the_world_are_those_of_gold(setting, pair):
-    """What the drawing flags is what gold did beyond the executed action."""
-    for cell, run in zip(setting.cells(), pair["runs"], strict=True):
-        seen = witness(cell, seeds(setting))
+    """What the drawing flags at a probe, where nobody acts, is what gold did."""
+    for run in pair["runs"]:
+        gold = np.array(run["gold"])
         for t, moved in enumerate(run["moved"]):
-            assert moved == np.flatnonzero(seen.exogenous()[0, t]).tolist()
             assert len(moved) == len(run["world"][t])
             if run["probe"][t] >= 0:
-                gold = np.array(run["gold"])
                 assert moved == np.flatnonzero(gold[t] != gold[t + 1]).tolist()
 
 
@@ -181,22 +178,20 @@ def test_a_scene_holds_every_field_once_and_every_action(world, regime):
 
 
 def test_rules_pick_the_extremes_and_the_median():
-    import pandas as pd
-
     gaps = pd.DataFrame({"protocol": "paper", "world": "tooldag", "seed": [4, 2, 9, 1, 7]})
     gaps["difference"] = [0.1, 0.3, -0.2, 0.3, 0.0]
     assert choose(gaps).set_index("rule")["seed"].to_dict() == {BEST: 1, MEDIAN: 4, WORST: 9}
 
 
-def test_differences_are_those_of_the_player():
-    choices = choose(load_gaps("simple periodic", protocols="paper released", seeds="40:46"))
-    assert choices["rule"].tolist() == [BEST, MEDIAN, WORST] * 3 + [MEDIAN] * 3
-    for choice, pair in zip(choices.itertuples(), record_choices(choices), strict=True):
-        means = [np.mean(run["accuracy"]) for run in pair["runs"]]
-        assert means[0] - means[1] == pytest.approx(choice.difference, abs=1e-12)
-        assert str(choice.seed) in pair["label"]
-    with pytest.raises(InputError, match="compares two"):
-        load_gaps("simple")
+def test_choices_are_recorded_with_their_rule():
+    seeds = {"protocol": "released", "world": "tooldag", "seed": [40, 41, 42], "difference": [0.2, 0.0, -0.1]}
+    named = {"policy": "simple", "other": "periodic", "regime": "S2", "profile": "typical"}
+    choices = choose(pd.DataFrame(seeds)).assign(**named)
+    assert choices["rule"].tolist() == [BEST, MEDIAN, WORST]
+    for seed, pair in zip((40, 41, 42), record_choices(choices), strict=True):
+        assert pair["label"].endswith(f": seed {seed}")
+        setting = Setting("tooldag", ("simple", "periodic"), seed, protocol="released")
+        assert pair["runs"] == record_pair(setting)["runs"]
 
 
 # --- the live form ----------------------------------------------------------------------------
@@ -207,11 +202,19 @@ CHOSEN = {
 }  # fmt: skip
 
 
-def test_a_live_player_answers_with_the_episode_asked_for():
-    player = Player(live=True)
-    got = player.answer({"kind": "ask", "request": 5, "setting": CHOSEN})
+def replies(setting, monkeypatch):
+    """What a live player sends for a question, and for a message that is none."""
+    player, sent = Player(live=True), []
+    monkeypatch.setattr(player, "send", sent.append)
+    player._receive(None, {"kind": "ask", "request": 5, "setting": setting}, [])
+    player._receive(None, {"kind": "other"}, [])
+    return sent
+
+
+def test_a_live_player_answers_with_the_episode_asked_for(monkeypatch):
     asked = Setting("graphnav", seed=1003, regime="S1", protocol="observed", profile="perfect", threshold=0.5)
-    assert got == {"kind": "answer", "request": 5, "pair": record_pair(asked)}
+    pair = record_pair(asked)
+    assert replies(CHOSEN, monkeypatch) == [{"kind": "answer", "request": 5, "pair": pair}]
 
 
 @pytest.mark.parametrize(
@@ -226,8 +229,8 @@ def test_a_live_player_answers_with_the_episode_asked_for():
         ({"protocol": "paper:clock=backwards"}, "accepts runs or stands"),
     ],
 )
-def test_a_live_player_says_what_it_cannot_run(change, message):
-    answer = Player(live=True).answer({"kind": "ask", "request": 1, "setting": CHOSEN | change})
+def test_a_live_player_says_what_it_cannot_run(change, message, monkeypatch):
+    (answer,) = replies(CHOSEN | change, monkeypatch)
     assert message in answer["error"]
     assert "pair" not in answer
 

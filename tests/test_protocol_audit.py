@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from envprobe_core.analyses import audit
 from envprobe_core.claims import find_claim
 from envprobe_core.claims.judge import judge as evaluate_all
+from envprobe_core.claims.places import PLACES
 from envprobe_core.experiments import load_grid
-from envprobe_core.places import PLACES
 from envprobe_core.protocols import PROTOCOLS, SWITCHES, parse_protocol, switch_values
 from envprobe_core.statistics import paired_bootstrap
 

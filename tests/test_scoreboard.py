@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envprobe_core import inconsistencies, places, scoreboard_page
+from envprobe_core import scoreboard_page
 from envprobe_core.cells import make_cell
-from envprobe_core.claims import load_claims, parse_claim, policy_and_budget
+from envprobe_core.claims import load_claims, parse_claim, places, policy_and_budget
 from envprobe_core.claims.judge import NOT_TESTED, VERDICTS, judge
 from envprobe_core.claims.printed import paper_values
 from envprobe_core.claims.records import COLUMNS as CLAIM_COLUMNS
@@ -350,7 +350,7 @@ def test_bad_input_is_one_line_and_exit_code_two(arguments, words):
 
 
 def test_what_only_reading_finds_names_its_places():
-    tensions = inconsistencies.load_tensions()
+    tensions = places.load_tensions()
     assert tensions["id"].is_unique
     assert {"start", "loop", "tau-c", "diagonal", "weighted", "ordering", "canonical", "guardrail"} <= {
         *tensions["id"]
@@ -359,7 +359,7 @@ def test_what_only_reading_finds_names_its_places():
 
 
 def test_findings_are_told_without_labels_of_latex():
-    findings = inconsistencies.load_findings()
+    findings = places.load_findings()
     assert len(findings)
     assert findings["what"].notna().all()
     text = " ".join(findings.astype(str).to_numpy().ravel())

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from envprobe_core import draw, table
-from envprobe_core.show.onsets import draw_onsets
+from envprobe_core.show.points import draw_onsets
 
 ROWS = pd.DataFrame(
     {

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import assume, given, settings
 
 from envprobe_core import run
-from envprobe_core.analyses import set_functions, theory
+from envprobe_core.analyses import theory
 from envprobe_core.cells import make_cell
-from envprobe_core.errors import InputError
 from envprobe_core.facts import effective_actions, fact
 from envprobe_core.instances import act, instances, states_of, succeeded
 from envprobe_core.plans import plan_length
@@ -22,19 +21,40 @@ from envprobe_core.worlds import make_world
 
 WORLDS = ("tooldag", "objectstate", "graphnav")
 PROTOCOLS = ("paper", "observed", "released")
-SMALL = ("R1", "paper", "typical", "0:30")
 rng_seeds = st.integers(0, 2**32 - 1)
 SLACK = 1e-9
 
 
 def random_coverage(seed, items):
+    """A weighted coverage function: each item covers some of seven points."""
     generator = np.random.default_rng(seed)
     covers = generator.random((items, 7)) < generator.uniform(0.1, 0.8)
-    return set_functions.coverage(covers, generator.exponential(size=7))
+    weights = generator.exponential(size=7)
+    return ((theory.subsets(items)[:, :, None] & covers).any(axis=1) * weights).sum(axis=1)
+
+
+def is_monotone(values):
+    return bool((theory.first_differences(values)[2] >= -theory.TOLERANCE).all())
+
+
+def is_submodular(values):
+    return bool((theory.second_differences(values)[3] >= -theory.TOLERANCE).all())
+
+
+def quality(values, order):
+    """Gamma of a fixed order on the sets it visits; where no item gains anything, nothing is asked."""
+    items, mask, least = len(values).bit_length() - 1, 0, 1.0
+    for item in order:
+        gains = {i: values[mask | 1 << i] - values[mask] for i in range(items) if not mask >> i & 1}
+        if max(gains.values()) > theory.TOLERANCE:
+            least = min(least, gains[item] / max(gains.values()))
+        mask |= 1 << item
+    return max(0.0, least)
 
 
 def repair_bound(gamma, values, size):
-    return (1 - math.exp(-gamma)) * set_functions.best_of_size(values, size)
+    best = values[theory.subsets(len(values).bit_length() - 1).sum(axis=1) <= size].max()
+    return (1 - math.exp(-gamma)) * best
 
 
 # the mathematics
@@ -44,8 +64,8 @@ def repair_bound(gamma, values, size):
 def test_coverage_functions_are_monotone_and_submodular(seed, items):
     values = random_coverage(seed, items)
     assert values[0] == 0
-    assert set_functions.is_monotone(values)
-    assert set_functions.is_submodular(values)
+    assert is_monotone(values)
+    assert is_submodular(values)
 
 
 @given(rng_seeds, st.integers(1, 5), st.data())
@@ -53,7 +73,7 @@ def test_every_order_with_quality_gamma_keeps_the_repair_bound(seed, items, data
     values = random_coverage(seed, items)
     order = data.draw(st.permutations(range(items)))
     size = data.draw(st.integers(1, items))
-    gamma = set_functions.marginal_quality(values, order, size)
+    gamma = quality(values, order[:size])
     realized = values[sum(1 << item for item in order[:size])]
     assert realized >= repair_bound(gamma, values, size) - SLACK
 
@@ -75,10 +95,10 @@ def test_a_random_selector_keeps_the_bound_in_expectation(seed, items, gamma):
 
 def test_the_repair_bound_needs_submodularity():
     pair = np.array([0.0, 0.0, 0.0, 1.0])  # two repairs that only help together
-    assert set_functions.is_monotone(pair)
-    assert not set_functions.is_submodular(pair)
+    assert is_monotone(pair)
+    assert not is_submodular(pair)
     padded = np.array([pair[mask & 3] for mask in range(16)])  # two fields more that do nothing
-    gamma = set_functions.marginal_quality(padded, [2, 3, 0, 1], 2)
+    gamma = quality(padded, [2, 3])
     assert gamma == 1.0  # no single field gains, so nothing is asked
     assert padded[0b1100] < repair_bound(gamma, padded, 2)
 
@@ -89,20 +109,13 @@ def test_differences_agree_with_the_definition(seed, items):
     values = np.random.default_rng(seed).normal(size=1 << items)
     sets = range(1 << items)
     nested = [(s, r) for s in sets for r in sets if s & r == s]
-    assert set_functions.is_monotone(values) == all(
-        values[s] <= values[r] + set_functions.TOLERANCE for s, r in nested
-    )
-    assert set_functions.is_submodular(values) == all(
-        values[s | 1 << i] - values[s] >= values[r | 1 << i] - values[r] - set_functions.TOLERANCE
+    assert is_monotone(values) == all(values[s] <= values[r] + theory.TOLERANCE for s, r in nested)
+    assert is_submodular(values) == all(
+        values[s | 1 << i] - values[s] >= values[r | 1 << i] - values[r] - theory.TOLERANCE
         for s, r in nested
         for i in range(items)
         if not r >> i & 1
     )
-
-
-def test_a_set_function_has_a_power_of_two_values():
-    with pytest.raises(InputError, match="not 3"):
-        set_functions.items_of(np.zeros(3))
 
 
 @given(rng_seeds)
@@ -224,53 +237,13 @@ def test_an_oracle_that_repairs_all_that_is_wrong_reaches_the_whole_gain():
     np.testing.assert_allclose(played.realized["oracle"].sum(axis=1), played.total["oracle"], atol=1e-12)
 
 
-@pytest.fixture(scope="module")
-def lattices():
-    return theory.load_lattices(WORLDS, *SMALL, futures=16, pasts=6)
-
-
-def test_lattices_hold_every_subset_of_the_wrong_fields(lattices):
-    for own in lattices:
-        for lattice in own.lattices:
-            assert lattice.accuracy.shape == (16, 1 << len(lattice.wrong))
-            assert 2 <= len(lattice.wrong) <= theory.MOST_WRONG
-            assert own.past.wrong[lattice.row, lattice.wrong].all()
-
-
-def test_violations_are_counted_and_tried_again(lattices):
-    counted, violations = theory.check_assumption(lattices, fresh=200)
-    assert len(counted) == 2 * len(lattices)
-    assert (counted["clear"] <= counted["negative"]).all()
-    assert (counted["negative"] <= counted["compared"]).all()
-    assert (violations["found"] < 0).all()
-    assert ((violations["value_high"] < 0) == (violations["stands"] == "yes")).all()
-    assert violations["added"].isna().tolist() == (violations["property"] == "monotone").tolist()
-
-
-def test_greedy_repair_is_at_least_as_good_as_what_the_bound_promises_it(lattices):
-    table = theory.greedy_repair(lattices, 3, 200)
-    greedy = table[table["score"] == "greedy"]
-    assert (greedy["realized_high"] >= (1 - math.exp(-1)) * greedy["best"]).all()
-    assert table["gamma"].between(0, 1).all()
-
-
 def test_single_gains_are_the_first_floor_of_the_lattice():
     setting = forks.Setting.of("tooldag", "R1", "paper", "typical")
     alone, past = theory.play_singles(setting, np.arange(20)), forks.look(setting, np.arange(20))
     row = int(np.flatnonzero((past.wrong.sum(axis=1) >= 2) & (past.wrong.sum(axis=1) <= 6))[0])
     (lattice,) = theory.play_subsets(setting, past, "procedural", np.array([row]), 8)
-    for bit, field in enumerate(lattice.wrong):
-        assert lattice.gain[1 << bit] == pytest.approx(alone.gain[row, field], abs=1e-12)
-
-
-def test_uniform_probes_average_the_single_gains():
-    alone = theory.load_singles(WORLDS, *SMALL, futures=2)
-    each = theory.mean_gains(alone, 200).groupby("place", sort=False)["q"]
-    uniform = theory.compare_uniform(alone, 200)
-    assert uniform["place"].tolist() == list(each.groups)
-    np.testing.assert_allclose(uniform["uniform"], each.mean())
-    assert theory.compare_reports(alone, 200)["place"].tolist() == uniform["place"].tolist()
-    assert theory.leaks(alone, 200)["place"].str.startswith("ObjectStateWorld").all()
+    gained = lattice.repairs.gains(0).mean(axis=1)
+    assert gained == pytest.approx(alone.gain[row, lattice.wrong], abs=1e-12)
 
 
 def test_nothing_wrong_leaves_nothing_to_test():

@@ -89,6 +89,13 @@ def test_play_shows_what_the_policy_saw(world):
     np.testing.assert_array_equal(seen["gold"], recording.gold[0, : len(score)].ravel())
 
 
+def test_play_repeats_the_probes_of_a_yoked_policy():
+    probed = [
+        play("graphnav", policy, seed=3).query("probe")["field"].tolist() for policy in ("simple", "yoked")
+    ]
+    assert probed[0] == probed[1] != []
+
+
 def test_compare_is_the_mean_of_pairs(episodes):
     found = compare(episodes, "simple", "periodic", resamples=200)
     pairs = episodes.pivot(index=["protocol", "world", "seed"], columns="policy", values="accuracy")

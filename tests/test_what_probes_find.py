@@ -13,7 +13,6 @@ from envprobe_core import judge, play, run
 from envprobe_core import measures as audit
 from envprobe_core.analyses.confidence import calibration, confidence_bins, pooled_rate
 from envprobe_core.analyses.printed_p import as_printed, implied_p, p_sides, printed_floors
-from envprobe_core.analyses.steps import WAITS, describe_steps
 from envprobe_core.analyses.useful_probes import raw_rates
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.claims import STRATA, paper_value
@@ -22,12 +21,12 @@ from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.engine.running import record
 from envprobe_core.experiments import PAPER_POLICIES
 from envprobe_core.facts import FIRED, PATTERN, SURE
+from envprobe_core.facts.patterns import Matches, match
+from envprobe_core.facts.witness import witness
 from envprobe_core.measures import confident_counts
-from envprobe_core.patterns import Matches, match
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.tracks import step_accuracy
-from envprobe_core.witness import witness
+from envprobe_core.show.timeline import WAITS, describe_steps
 
 few = settings(max_examples=25, deadline=None)
 
@@ -164,7 +163,7 @@ def test_the_self_check_is_the_last_own_action():
 @given(cells(), seeds)
 def test_low_steps_by_naive_loops(cell, own):
     recording = recorded(cell, own)
-    accuracy = step_accuracy(recording, cell)
+    accuracy = audit.step_accuracy(recording, cell.protocol)
     found = audit.audit_counts(recording, cell.protocol, own)
     for row in range(len(own)):
         low = passed = 0

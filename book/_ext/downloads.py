@@ -16,8 +16,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 import envprobe_core
-from envprobe_core.figures import FIGURE_CLASS
-from envprobe_core.markup import FIXED, MINUS, UNBROKEN
+from envprobe_core.show.figures import FIGURE_CLASS
+from envprobe_core.show.markup import FIXED, MINUS, UNBROKEN
 
 FOLDER = "_downloads"
 TABLES, FIGURES = "tables", "figures"

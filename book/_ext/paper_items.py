@@ -16,7 +16,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 import envprobe_core
-from envprobe_core.items import EQUATION, FLOATS, KINDS, STATEMENTS, TERM, load_items
+from envprobe_core.claims.places import EQUATION, FLOATS, KINDS, STATEMENTS, TERM, load_items
 
 
 class PaperItems(SphinxDirective):

@@ -17,16 +17,16 @@ import pandas as pd
 from envprobe_core.analyses.shapley import shapley_values
 from envprobe_core.cells import make_cell, parse_seeds
 from envprobe_core.claims import Claim, find_claim, measure_parts
+from envprobe_core.claims.places import place
 from envprobe_core.claims.printed import PAPER_FOLDER
 from envprobe_core.engine.recording import Columns, Trajectory, score
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.experiments import COLUMNS, Names, names
-from envprobe_core.figures import STRATA
-from envprobe_core.markup import EMPTY
 from envprobe_core.measures import confident_counts
-from envprobe_core.places import place
 from envprobe_core.policies import find_policy
 from envprobe_core.protocols import SWITCHES, Protocol, parse_protocol, switch_values
+from envprobe_core.show.figures import STRATA
+from envprobe_core.show.markup import EMPTY
 from envprobe_core.statistics import RESAMPLES, bootstrap_means, mean_intervals, percentile_interval
 from envprobe_core.sweep import Task, plan_tasks, score_task, simulate
 from envprobe_core.worlds import WORLDS

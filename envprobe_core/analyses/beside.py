@@ -10,7 +10,7 @@ import pandas as pd
 from envprobe_core.claims import PaperValue, find_claim, paper_values
 from envprobe_core.claims.judge import judge
 from envprobe_core.claims.printed import stratum_of
-from envprobe_core.markup import EMPTY, MINUS
+from envprobe_core.show.markup import EMPTY, MINUS
 from envprobe_core.statistics import RESAMPLES
 
 

@@ -18,9 +18,9 @@ import pandas as pd
 from envprobe_core.analyses.shapley import interactions, pairs, restrict, shapley_values
 from envprobe_core.cells import Cell, find_profile, find_regime, parse_seeds
 from envprobe_core.experiments import PROTOCOLS, Names, names
-from envprobe_core.markup import code
 from envprobe_core.policies import POLICIES, Policy, hybrid
 from envprobe_core.protocols import Protocol, parse_protocol
+from envprobe_core.show.markup import code
 from envprobe_core.statistics import RESAMPLES, mean_intervals
 from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS

@@ -26,12 +26,12 @@ from envprobe_core.calibration_search import Search, Settings, fit_record, read_
 from envprobe_core.cells import find_profile
 from envprobe_core.claims import Claim
 from envprobe_core.claims.judge import AGREES, INPUT, NOT_TESTED, REVERSES, VERDICTS, judge
+from envprobe_core.claims.places import PLACES
 from envprobe_core.claims.printed import paper_value
 from envprobe_core.experiments import DEFAULT_SEEDS, PROTOCOLS, Names, names
-from envprobe_core.markup import EMPTY, listed, number
-from envprobe_core.places import PLACES
 from envprobe_core.protocols import PAPER, parse_protocol
 from envprobe_core.scoreboard import choose_claims, load_scoreboard_frame
+from envprobe_core.show.markup import EMPTY, listed, number
 from envprobe_core.statistics import RESAMPLES
 
 COMMITTED = "calibrated"

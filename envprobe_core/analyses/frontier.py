@@ -14,7 +14,6 @@ from envprobe_core.statistics import RESAMPLES, bootstrap_means
 DEPLOYABLE = ("no-probe", "random", "periodic", "self-uncertainty", "simple", "judge")
 ABLATIONS = ("minus-c", "minus-d", "minus-s", "minus-u", "cd")
 COMPETING = (*DEPLOYABLE, *ABLATIONS)
-DIAGNOSTIC = ("oracle", "oracle-tw")  # they see gold: shown, never part of a frontier
 STRATA = {"procedural": ("tooldag",), "spatial": ("objectstate", "graphnav")}
 OBJECTIVES = ("success", "accuracy")
 DRAWS_AT_ONCE = 2_000

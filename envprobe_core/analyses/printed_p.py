@@ -11,8 +11,8 @@ from statistics import NormalDist
 
 import pandas as pd
 
+from envprobe_core.analyses.beside import as_printed
 from envprobe_core.claims import PaperValue, paper_value
-from envprobe_core.markup import EMPTY, MINUS
 from envprobe_core.statistics import LEVEL, wilson
 
 SPATIAL = "spatial: simple vs random"
@@ -22,17 +22,6 @@ SIDES = (  # p-values whose side can be read off a printed interval
     ("tab:g4_main", "procedural: simple vs random", "useful_probe_rate"),
     ("tab:ablation", "procedural: minus-s vs simple", "accuracy"),
 )
-
-
-def as_printed(value: PaperValue | None, *, sign: bool = False) -> str:
-    """Write a number with the digits and the relation that the paper prints; none as a dash."""
-    if value is None:
-        return EMPTY
-    text = f"{abs(value.value):.{value.decimals}f}"
-    if value.column.endswith("_p"):
-        text = text.replace("0.", ".", 1)
-    mark = MINUS if value.value < 0 else "+" if sign and value.value > 0 else ""
-    return {"=": "", "<": "< ", ">": "> "}[value.relation] + mark + text
 
 
 def implied_p(value: float, low: float, high: float) -> tuple[float, float]:

@@ -7,10 +7,8 @@ bits of k. Sources: Shapley (1953); Grabisch and Roubens (1999) for the interact
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
-from functools import lru_cache
 from itertools import combinations
-from math import factorial
+from math import comb
 
 import numpy as np
 import numpy.typing as npt
@@ -42,11 +40,9 @@ def without(players: int, left_out: int) -> npt.NDArray[np.int64]:
     return coalitions[coalitions & left_out == 0]
 
 
-@lru_cache(maxsize=2 * MOST_PLAYERS)
 def size_weights(players: int) -> Floats:
     """Return |S|! (n - |S| - 1)! / n! for each size |S| of a coalition without one player, [size]."""
-    shares = [Fraction(factorial(k) * factorial(players - k - 1), factorial(players)) for k in range(players)]
-    return np.array([float(share) for share in shares])
+    return np.array([1 / (players * comb(players - 1, size)) for size in range(players)])
 
 
 def shapley_values(games: npt.ArrayLike) -> Floats:

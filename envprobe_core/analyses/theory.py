@@ -8,25 +8,16 @@ numbers is taken, it is chosen on one half of the futures or pasts and valued on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
 
-from envprobe_core.analyses.set_functions import (
-    TOLERANCE,
-    Floats,
-    Ints,
-    first_differences,
-    members,
-    second_differences,
-    sizes,
-    subsets,
-)
 from envprobe_core.experiments import Names, names
-from envprobe_core.figures import WORLD_TITLES
+from envprobe_core.show.figures import WORLD_TITLES
 from envprobe_core.statistics import mean_interval, wilson
 from envprobe_core.theory.forks import Past, Setting, look, seeds_in
 from envprobe_core.theory.gains import (
@@ -38,9 +29,10 @@ from envprobe_core.theory.gains import (
     ratio_interval,
     terms_of,
 )
-from envprobe_core.worlds.base import Mask
+from envprobe_core.worlds.base import Floats, Ints, Mask
 
 POINTS = 100.0
+TOLERANCE = 1e-12
 MOST_WRONG = 6  # fields whose subsets are all played
 FRESH = 50_000  # number of the first future that serves confirmation alone
 MOST_FORKS = 60_000  # a belief type; where nearly everything is wrong a past asks for thousands
@@ -68,6 +60,90 @@ def settings_of(worlds: Names, regime: str, protocol: str, profile: str, share: 
     return [Setting.of(world, regime, protocol, profile, share) for world in names(worlds)]
 
 
+# set functions: an array [..., 2**item], whose entry `mask` is the value of the set with the bits of `mask`
+
+
+def subsets(items: int) -> Mask:
+    """Return every set as a row, [2**item, item]."""
+    return (np.arange(1 << items)[:, None] >> np.arange(items)) & 1 == 1
+
+
+def first_differences(values: Floats) -> tuple[Ints, Ints, Floats]:
+    """Return (S, i, Delta(i | S)) of every set and item outside it."""
+    sets, item = np.nonzero(~subsets(values.shape[-1].bit_length() - 1))
+    return sets, item, values[..., sets | 1 << item] - values[..., sets]
+
+
+def second_differences(values: Floats) -> tuple[Ints, Ints, Ints, Floats]:
+    """Return (S, j, i, Delta(i | S) - Delta(i | S + j)) of every S and unordered pair outside it, j before i.
+
+    A set function is submodular if and only if none of them is negative: one further member suffices.
+    """
+    out = ~subsets(values.shape[-1].bit_length() - 1)
+    sets, other, item = np.nonzero(np.triu(out[:, :, None] & out[:, None, :], 1))
+    larger = sets | 1 << other
+    gain = values[..., sets | 1 << item] - values[..., sets]
+    return sets, other, item, gain - (values[..., larger | 1 << item] - values[..., larger])
+
+
+class Repairs:
+    """What the sets of wrong fields of one past are worth once repaired, on two halves of the futures.
+
+    Where the best of several sets is taken, one half chooses and the other values, both ways round.
+
+    Attributes:
+        bit: the place of each wrong field in a mask.
+        value: A_H^T by mask, [half]; an array [2**item, half], or a mapping of the sets that were played.
+    """
+
+    def __init__(self, wrong: Iterable[int], value: Floats | Mapping[int, Floats]) -> None:
+        self.bit = {int(field): bit for bit, field in enumerate(wrong)}
+        self.value = value
+
+    def mask(self, chosen: Iterable[int]) -> int:
+        """Return the set of those chosen fields that are wrong; to repair a right one changes nothing."""
+        return sum(1 << self.bit[field] for field in chosen if field in self.bit)
+
+    def following(self, mask: int) -> list[int]:
+        """Return the sets with one wrong field more."""
+        return [mask | 1 << bit for bit in self.bit.values() if not mask >> bit & 1]
+
+    def gains(self, mask: int) -> Floats:
+        """Return what each field that is left adds to a set, [field, half]."""
+        gained = [self.value[larger] - self.value[mask] for larger in self.following(mask)]
+        return np.array(gained).reshape(-1, 2)
+
+    def steps(self, order: Sequence[int], depth: int) -> tuple[list[float], list[float]]:
+        """Return realized and best marginal gain of each step of a score that ranks fields so, [step]."""
+        masks = [self.mask(order[:step]) for step in range(depth + 1)]
+        realized = [
+            float((self.value[after] - self.value[mask]).mean()) for mask, after in itertools.pairwise(masks)
+        ]
+        return realized, [best_of_halves(self.gains(mask)) for mask in masks[:-1]]
+
+    def greedy(self, size: int) -> float:
+        """Return G_T of the set that greedy repair takes."""
+        values = []
+        for half in (0, 1):
+            mask = 0
+            for _ in range(size):
+                options = [mask, *self.following(mask)]
+                mask = max(options, key=lambda own, half=half: self.value[own][half])
+            values.append(self.value[mask][1 - half] - self.value[0][1 - half])
+        return float(np.mean(values))
+
+
+def best_of_halves(gains: Floats) -> float:
+    """Value on one half what is best on the other, [option, half]; nothing at all gives 0."""
+    with_none = np.concatenate([np.zeros((1, 2)), gains])
+    return float(np.mean([with_none[np.argmax(with_none[:, half]), 1 - half] for half in (0, 1)]))
+
+
+def in_halves(accuracy: Floats) -> Floats:
+    """Average [query, future] over the two halves of the futures, [query, half]."""
+    return np.stack([accuracy[:, half::2].mean(axis=1) for half in (0, 1)], axis=1)
+
+
 # every subset of the wrong fields
 
 
@@ -86,17 +162,9 @@ class Lattice:
     accuracy: Floats
 
     @property
-    def gain(self) -> Floats:
-        """Return G_T by set, [2**item]."""
-        mean = self.accuracy.mean(axis=0)
-        return mean - mean[0]
-
-    @property
-    def halves(self) -> tuple[tuple[Floats, Floats], ...]:
-        """Return G_T by set on two halves of the futures, both ways round: one chooses, the other values."""
-        even, odd = (self.accuracy[half::2].mean(axis=0) for half in (0, 1))
-        even, odd = even - even[0], odd - odd[0]
-        return (even, odd), (odd, even)
+    def repairs(self) -> Repairs:
+        """Return what the sets are worth."""
+        return Repairs(self.wrong, in_halves(self.accuracy.T))
 
 
 @dataclass(frozen=True)
@@ -205,9 +273,10 @@ def _try_again(own: Lattices, lattice: Lattice, sets: tuple[int, ...], fresh: in
     """Play the four sets of one difference again, on futures that nothing was chosen on."""
     smaller, larger, item = sets
     fields = np.array(own.setting.world.field_names, dtype=object)[lattice.wrong]
+    every = subsets(len(fields))
     repaired = np.zeros((4, own.setting.world.fields), dtype=bool)
     for corner, mask in enumerate([smaller, smaller | 1 << item, larger, larger | 1 << item]):
-        repaired[corner, lattice.wrong[members(mask, len(fields))]] = True
+        repaired[corner, lattice.wrong[every[mask]]] = True
     by_type, actions = accuracies(own.setting, own.past, np.full(4, lattice.row), repaired, fresh, FRESH)
     a = by_type[own.kind]
     values = a[1] - a[0] if smaller == larger else (a[1] - a[0]) - (a[3] - a[2])
@@ -215,8 +284,8 @@ def _try_again(own: Lattices, lattice: Lattice, sets: tuple[int, ...], fresh: in
     half = POINTS * NormalDist().inv_cdf(0.975) * values.std(ddof=1) / np.sqrt(fresh)
     return {
         "seed": int(own.past.seeds[lattice.row]),
-        "smaller": ", ".join(fields[members(smaller, len(fields))]) or "∅",
-        "added": ", ".join(fields[members(larger & ~smaller, len(fields))]) or None,
+        "smaller": ", ".join(fields[every[smaller]]) or "∅",
+        "added": ", ".join(fields[every[larger & ~smaller]]) or None,
         "item": fields[item],
         "value": mean, "value_low": mean - half, "value_high": mean + half,
         "stands": "yes" if mean + half < 0 else "no",
@@ -236,14 +305,16 @@ def greedy_repair(played: Sequence[Lattices], size: int, resamples: int) -> pd.D
         if len(own.lattices) < 2:
             continue
         fields = np.flatnonzero(own.setting.of_type(own.kind))
-        best = float(np.mean([_best_set(lattice, size) for lattice in own.lattices]))
+        repairs = [lattice.repairs for lattice in own.lattices]
+        best = float(np.mean([_best_set(one, size) for one in repairs]))
         for score in ("greedy", *SCORES):
             if score == "greedy":
-                gamma, realized = 1.0, np.array([_greedy(lattice, size) for lattice in own.lattices])
+                gamma, realized = 1.0, np.array([one.greedy(size) for one in repairs])
             else:
                 values = rank_values(own.setting, own.past, score)[:, fields]
                 orders = fields[np.argsort(-values, axis=1, kind="stable")]
-                steps = [steps_of_order(one, orders[one.row].tolist(), size) for one in own.lattices]
+                order_of = [orders[lattice.row].tolist() for lattice in own.lattices]
+                steps = [one.steps(order, size) for one, order in zip(repairs, order_of, strict=True)]
                 gained, most = (np.stack(column) for column in zip(*steps, strict=True))
                 gamma = float(np.clip(np.nan_to_num(least_ratio(gained, most, resamples).value), 0.0, 1.0))
                 realized = gained.sum(axis=1)
@@ -259,40 +330,10 @@ def greedy_repair(played: Sequence[Lattices], size: int, resamples: int) -> pd.D
     return pd.DataFrame(rows, columns=columns)
 
 
-def _best_set(lattice: Lattice, size: int) -> float:
+def _best_set(repairs: Repairs, size: int) -> float:
     """Return G_T(S*) of the best set of at most `size` fields."""
-    allowed = sizes(len(lattice.wrong)) <= size
-    values = [judge[int(np.argmax(np.where(allowed, chooser, -np.inf)))] for chooser, judge in lattice.halves]
-    return float(np.mean(values))
-
-
-def steps_of_order(lattice: Lattice, order: Sequence[int], size: int) -> tuple[Floats, Floats]:
-    """Return realized and best marginal gain of each step of a score that ranks fields so, [step] each."""
-    place = {int(field): bit for bit, field in enumerate(lattice.wrong)}
-    mask, realized, best = 0, [], []
-    for field in order[:size]:
-        best.append(float(np.mean([judge[top] - judge[mask] for top, judge in _next(lattice, mask)])))
-        after = mask | 1 << place[field] if field in place else mask  # a right field gains nothing
-        realized.append(float(lattice.gain[after] - lattice.gain[mask]))
-        mask = after
-    return np.array(realized), np.array(best)
-
-
-def _next(lattice: Lattice, mask: int) -> list[tuple[int, Floats]]:
-    """Return for each half the set that its chooser takes after `mask` (itself, if nothing gains)."""
-    options = [mask, *(mask | 1 << bit for bit in range(len(lattice.wrong)) if not mask >> bit & 1)]
-    return [(max(options, key=lambda own, by=chooser: by[own]), judge) for chooser, judge in lattice.halves]
-
-
-def _greedy(lattice: Lattice, size: int) -> float:
-    """Return G_T of the set that greedy repair takes."""
-    values = []
-    for half in (0, 1):
-        mask = 0
-        for _ in range(size):
-            mask = _next(lattice, mask)[half][0]
-        values.append(lattice.halves[half][1][mask])
-    return float(np.mean(values))
+    allowed = subsets(len(repairs.bit)).sum(axis=1) <= size
+    return best_of_halves((repairs.value - repairs.value[0])[allowed])
 
 
 # how well scores choose, on full-size worlds
@@ -316,23 +357,6 @@ class Quality:
     total: dict[str, Floats]
 
 
-class _Queries:
-    """The subsets of the wrong fields of one past that are played, each once."""
-
-    def __init__(self, wrong: Ints) -> None:
-        self.bit = {int(field): bit for bit, field in enumerate(wrong)}
-        self.index: dict[int, int] = {}
-
-    def ask(self, mask: int) -> None:
-        self.index.setdefault(mask, len(self.index))
-
-    def mask(self, chosen: Sequence[int]) -> int:
-        return sum(1 << self.bit[field] for field in chosen if field in self.bit)
-
-    def others(self, mask: int) -> list[int]:
-        return [mask | 1 << bit for bit in self.bit.values() if not mask >> bit & 1]
-
-
 def play_quality(setting: Setting, kind: str, seeds: Ints, futures: int = 16, depth: int = DEPTH) -> Quality:
     """Play every greedy step of every score.
 
@@ -349,56 +373,41 @@ def play_quality(setting: Setting, kind: str, seeds: Ints, futures: int = 16, de
         score: own[np.argsort(-rank_values(setting, past, score)[:, own], axis=1, kind="stable")]
         for score in SCORES
     }
-    plans: list[_Queries] = []
+    plans: list[Repairs] = []
     played = 0
     for row in range(len(past.seeds)):
-        asked = _Queries(own[past.wrong[row, own]])
+        asked = Repairs(own[past.wrong[row, own]], {})
         for order in orders.values():
             for step in range(depth + 1):
                 mask = asked.mask(order[row, :step].tolist())
-                for one in (mask, *(asked.others(mask) if step < depth else ())):
-                    asked.ask(one)
-        played += len(asked.index) * futures
+                for one in (mask, *(asked.following(mask) if step < depth else ())):
+                    asked.value.setdefault(one, len(asked.value))
+        played += len(asked.value) * futures
         if played > MOST_FORKS and len(plans) >= FEWEST_PASTS:
             break
         plans.append(asked)
-    rows = np.repeat(np.arange(len(plans)), [len(asked.index) for asked in plans])
+    counts = [len(asked.value) for asked in plans]
+    rows = np.repeat(np.arange(len(plans)), counts)
     repaired = np.zeros((len(rows), setting.world.fields), dtype=bool)
-    every = ((asked, mask) for asked in plans for mask in asked.index)
+    every = ((asked, mask) for asked in plans for mask in asked.value)
     for line, (asked, mask) in zip(repaired, every, strict=True):
         line[[field for field, bit in asked.bit.items() if mask >> bit & 1]] = True
-    accuracy = accuracies(setting, past, rows, repaired, futures)[0][kind]
-    halves = np.stack([accuracy[:, 0::2].mean(axis=1), accuracy[:, 1::2].mean(axis=1)], axis=1)
+    halves = in_halves(accuracies(setting, past, rows, repaired, futures)[0][kind])
 
     realized, best = ({score: np.zeros((len(plans), depth)) for score in SCORES} for _ in range(2))
     total = {score: np.zeros(len(plans)) for score in SCORES}
-    start = 0
-    for row, asked in enumerate(plans):
-        values = dict(zip(asked.index, halves[start : start + len(asked.index)], strict=True))
-        start += len(asked.index)
+    for row, (asked, part) in enumerate(zip(plans, np.split(halves, np.cumsum(counts)[:-1]), strict=True)):
+        asked.value = dict(zip(asked.value, part, strict=True))
         for score, order in orders.items():
-            masks = [asked.mask(order[row, :step].tolist()) for step in range(depth + 1)]
-            for step, mask in enumerate(masks[:-1]):
-                gains = np.array([values[other] - values[mask] for other in asked.others(mask)])
-                best[score][row, step] = best_of_halves(gains)
-                if score == "random":  # the mean of all fields left, the right ones gain 0
-                    gained = gains.mean(axis=1).sum() / (len(own) - step) if len(gains) else 0.0
-                else:
-                    gained = (values[masks[step + 1]] - values[mask]).mean()
-                realized[score][row, step] = gained
-            total[score][row] = (values[masks[-1]] - values[0]).mean()
+            chosen = order[row].tolist()
+            realized[score][row], best[score][row] = asked.steps(chosen, depth)
+            total[score][row] = (asked.value[asked.mask(chosen[:depth])] - asked.value[0]).mean()
+            if score == "random":  # the mean of all fields left, the right ones gain 0
+                realized[score][row] = [
+                    asked.gains(asked.mask(chosen[:step])).mean(axis=1).sum() / (len(own) - step)
+                    for step in range(depth)
+                ]
     return Quality(setting, kind, realized, best, total)
-
-
-def best_of_halves(gains: Floats) -> float:
-    """Value on one half the field that is best on the other, [field, half]; a right field gives 0."""
-    if not len(gains):
-        return 0.0
-    values = []
-    for chooser in (0, 1):
-        field = int(np.argmax(gains[:, chooser]))
-        values.append(gains[field, 1 - chooser] if gains[field, chooser] > 0 else 0.0)
-    return float(np.mean(values))
 
 
 def measure_quality(

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from envprobe_core import judge
-from envprobe_core.analyses.printed_p import as_printed
+from envprobe_core.analyses.beside import as_printed
 from envprobe_core.claims import STRATA, paper_value, paper_values
-from envprobe_core.markup import EMPTY, number, p_value
+from envprobe_core.show.markup import EMPTY, number, p_value
 from envprobe_core.statistics import RESAMPLES, clustered_rate, mean_of_ratios, wilson
 
 TABLE, RATE = "tab:g4_main", "useful_probe_rate"

@@ -20,10 +20,10 @@ from envprobe_core.cells import Cell
 from envprobe_core.claims import Claim
 from envprobe_core.experiments import Names, names
 from envprobe_core.grid import run_frame
-from envprobe_core.markup import EMPTY, number, percent
 from envprobe_core.policies import find_policy
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.regimes import REGIMES
+from envprobe_core.show.markup import EMPTY, number, percent
 
 OUTCOMES = (YES, OPEN, NO)
 TESTED = 0.5  # a claim that fewer agents can be tested on is not spoken of

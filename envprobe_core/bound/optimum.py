@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from envprobe_core.bound.states import ACT, SMALL_FIELDS, InformationTree, Steps, signature_of
+from envprobe_core.bound.states import ACT, InformationTree, Steps
 from envprobe_core.worlds.base import Floats, Ints
 
 TIE = 1e-12  # choices whose worth differs by less are equal; the tolerance of the whole computation is 1e-9
@@ -124,21 +123,6 @@ def random_policy(tree: InformationTree) -> Point:
         return np.where(options.choice == ACT, 1.0 - probing, probing / setting.world.fields)
 
     return mixed(tree, share)
-
-
-def as_chooser(tree: InformationTree, solution: Solution) -> Callable[[Any, Ints], tuple[Ints, Ints]]:
-    """Return the best policy as one that the engine can run (`exact.Chooser`): it looks its state up."""
-
-    def choose(block: Any, state: Ints) -> tuple[Ints, Ints]:
-        step = int(block.t[0])
-        if step > 0:
-            steps, told = tree.steps[step - 1], block.told.astype(np.int64)
-            answer, seen = np.where(told == ACT, -1, block.answer), block.observation
-            shown = signature_of(state, told, answer, seen.valid, seen.value[:, :SMALL_FIELDS])
-            state = steps.child[np.searchsorted(steps.signature, shown)]
-        return solution.choices[step][state], state
-
-    return choose
 
 
 def continuation(tree: InformationTree, solution: Solution, step: int) -> tuple[Floats, Floats]:

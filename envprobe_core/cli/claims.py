@@ -99,7 +99,7 @@ def _show(board: DataFrame) -> None:
 def _table(section: str, part: DataFrame) -> Table:
     from rich.table import Table
 
-    from envprobe_core.places import place
+    from envprobe_core.claims.places import place
 
     protocols = list(dict.fromkeys(part["protocol"]))
     table = Table(title=section, title_justify="left", box=None, pad_edge=False, title_style="bold")

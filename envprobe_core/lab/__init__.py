@@ -7,7 +7,6 @@ from envprobe_core.lab.contest import (
     show_differences,
     show_leaderboard,
     show_view,
-    tell_contest,
 )
 from envprobe_core.lab.drawing import plot_plane, plot_transfer
 from envprobe_core.lab.guard import PolicyError, diagnose, policy
@@ -24,5 +23,4 @@ __all__ = [
     "show_differences",
     "show_leaderboard",
     "show_view",
-    "tell_contest",
 ]

@@ -7,7 +7,7 @@ design seeds may be looked at as often as one likes; the held-out seeds tell wha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import signature
@@ -21,10 +21,10 @@ from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import Names, find_protocols, names, run_frame
 from envprobe_core.lab.guard import READABLE, GuardedScore, PolicyError
-from envprobe_core.markup import EMPTY, Table, Text, bracket, number, percent, signed, span
 from envprobe_core.measures import useful_probe_rate
 from envprobe_core.policies import POLICIES, Policy, find_policy
-from envprobe_core.prose import lean
+from envprobe_core.show.markup import EMPTY, Table
+from envprobe_core.show.table import table
 from envprobe_core.statistics import RESAMPLES, mean_intervals, wilson
 from envprobe_core.worlds import WORLDS
 
@@ -32,7 +32,6 @@ DESIGN, HELD_OUT = "design", "held-out"
 REFERENCES = {"minus_simple": "simple", "minus_no_probe": "no-probe"}
 """What every policy is compared with, by the leaderboard's column."""
 POINTS = 100  # differences are in percentage points
-_SIDES = {1: "above Simple", -1: "below Simple", 0: "not told apart from Simple", None: "without an interval"}
 _looks: Counter[str] = Counter()  # how often this session has run its own policies on held-out seeds
 
 
@@ -165,9 +164,10 @@ def leaderboard(contest: Contest, resamples: int = RESAMPLES) -> pd.DataFrame:
 
     Returns:
         One row a protocol, set and policy, by accuracy: `protocol set policy own deployable rank n accuracy
-        accuracy_low accuracy_high success success_low success_high useful_rate probes`, and for each of
-        `REFERENCES` the mean paired difference in accuracy in points, with `_low` and `_high`. Oracles see
-        gold and have rank 0; the useful rate is NaN without any probe.
+        accuracy_low accuracy_high success success_low success_high useful_rate probes silent`, and for each
+        of `REFERENCES` the mean paired difference in accuracy in points, with `_low` and `_high`. Oracles see
+        gold and have rank 0; the useful rate is NaN without any probe; `silent` says why a reader's policy
+        fired none.
 
     Raises:
         InputError: if there are fewer than two seeds.
@@ -175,6 +175,8 @@ def leaderboard(contest: Contest, resamples: int = RESAMPLES) -> pd.DataFrame:
     parts = contest.frame.groupby(["protocol", "set"], sort=False)
     boards = [_standings(part, contest.own, resamples).assign(protocol=p, set=s) for (p, s), part in parts]
     board = pd.concat(boards, ignore_index=True)
+    keys = zip(board["protocol"], board["policy"], strict=True)
+    board["silent"] = [contest.silent.get(key, "") for key in keys]
     return board[["protocol", "set", *board.columns.drop(["protocol", "set"])]]
 
 
@@ -208,31 +210,17 @@ def _standings(part: pd.DataFrame, own: Sequence[str], resamples: int) -> pd.Dat
 
 def show_leaderboard(board: pd.DataFrame, label: str = "tab-leaderboard") -> Table:
     """Show accuracy, success, useful rate and probes of every policy, the reader's own in bold."""
-    measures = {
-        "accuracy": ("accuracy", lambda value: number(value, 3)),
-        "success": ("success", lambda value: number(value, 3)),
-        "useful": ("useful_rate", percent),
-    }
-    head, held = ["rank", "policy"], (board["set"] == HELD_OUT).any()
-    for name in measures:
-        head += [name, "held-out"] if held else [name]
-    rows = [
-        [
-            str(sides[0].rank or EMPTY),
-            _named(sides[0]),
-            *(form(getattr(side, column)) for column, form in measures.values() for side in sides),
-            number(sides[0].probes, 1),
-        ]
-        for sides in _pairs(board)
-    ]
-    sizes = board.groupby("set", sort=False)["n"].first().items()
+    sizes = " and ".join(f"{row.n} {row.set} episodes" for row in board.drop_duplicates("set").itertuples())
     caption = (
-        f"All policies by accuracy on the design seeds{_where(board)}, "
-        f"{' and '.join(f'{count} {name} episodes' for name, count in sizes)} each. *Useful*: mean share of "
+        f"All policies by accuracy on the design seeds{_where(board)}, {sizes} each. *Useful*: mean share of "
         "useful probes over the episodes that fired. A reader's own policies in bold; oracles see gold and "
         "have no rank."
     )
-    return _table(board, label, caption, [*head, "probes"], rows, "rl" + "r" * (len(head) - 1))
+    silent = [f"{row.policy} {row.silent}." for row in board.itertuples() if row.silent]
+    measures = {"accuracy": "accuracy@:3", "success": "success@:3", "useful": "useful_rate@:%"}
+    first = {"rank": "{place}", "policy": "{title}"}
+    caption = " ".join([caption, *dict.fromkeys(silent)])
+    return _beside(board, label, caption, first, measures, {"probes": "{probes:1}"})
 
 
 def show_differences(board: pd.DataFrame, looks: int = 0, label: str = "tab-differences") -> Table:
@@ -243,38 +231,53 @@ def show_differences(board: pd.DataFrame, looks: int = 0, label: str = "tab-diff
         looks: how often the held-out seeds have been run (`Contest.looks`).
         label: the table's label.
     """
-    head, held = ["policy"], (board["set"] == HELD_OUT).any()
-    for other in REFERENCES.values():
-        head += [f"against {title_of(other)}", *(["held-out"] if held else [])]
-    rows = []
-    for sides in _pairs(board):
-        rows.append([_named(sides[0])])
-        for column in REFERENCES:
-            for side in sides:
-                ends = getattr(side, f"{column}_low"), getattr(side, f"{column}_high")
-                rows[-1].append(f"{signed(getattr(side, column))} {bracket(*ends, 1)}")
     caption = (
         f"Paired differences in accuracy on the same seeds{_where(board)}, in points, with 95% percentile "
-        f"intervals, each for itself: not widened for the number of policies tried. {tell_looks(looks)}"
-    ).strip()
-    return _table(board, label, caption, head, rows, "l" + "r" * (len(head) - 1))
+        "intervals, each for itself: not widened for the number of policies tried."
+    )
+    if looks == 1:
+        caption += " The held-out seeds have been run once in this session."
+    elif looks:
+        caption += (
+            f" The held-out seeds have been run {looks} times in this session: what was changed in between "
+            "may have been chosen with them in view, and then they are held out no longer."
+        )
+    measures = {
+        f"against {title_of(other)}": f"{name}@:+2}} {{{name}@:[1]" for name, other in REFERENCES.items()
+    }
+    return _beside(board, label, caption, {"policy": "{title}"}, measures)
 
 
-def _table(
-    board: pd.DataFrame, label: str, caption: str, head: list[str], rows: list[list[str]], align: str
+def _beside(
+    board: pd.DataFrame,
+    label: str,
+    caption: str,
+    first: Mapping[str, str],
+    measures: Mapping[str, str],
+    last: Mapping[str, str] | None = None,
 ) -> Table:
-    """Make a table with a row for each of `_pairs`, and the protocol in front where there are several."""
-    if board["protocol"].nunique() > 1:
-        rows = [[f"`{sides[0].protocol}`", *row] for sides, row in zip(_pairs(board), rows, strict=True)]
-        head, align = ["protocol", *head], "l" + align
-    return Table(label, caption, head, rows, align)
+    """Make a table of measures on the design seeds, each beside its held-out value if there is one.
 
-
-def _pairs(board: pd.DataFrame) -> Iterator[list[Any]]:
-    """Yield each policy's row on the design seeds, with its row on the held-out seeds if there is one."""
-    held = {(r.protocol, r.policy): [r] for r in board[board["set"] == HELD_OUT].itertuples()}
-    for row in board[board["set"] == DESIGN].itertuples():
-        yield [row, *held.get((row.protocol, row.policy), [])]
+    In the template of a measure, `@` stands where the name of a held-out column ends in `_held`.
+    """
+    key, held = ["protocol", "policy"], board[board["set"] == HELD_OUT]
+    columns = {"protocol": "{protocol:code}"} if board["protocol"].nunique() > 1 else {}
+    columns |= first
+    for place, (name, template) in enumerate(measures.items()):
+        columns[name] = f"{{{template.replace('@', '')}}}"
+        if len(held):  # blanks, since no two heads are the same
+            columns["held-out" + " " * place] = f"{{{template.replace('@', '_held')}}}"
+    columns |= last or {}
+    rows = board[board["set"] == DESIGN].merge(held, on=key, how="left", suffixes=("", "_held"))
+    ends = {f"{name}_{end}_held": f"{name}_held_{end}" for name in REFERENCES for end in ("low", "high")}
+    titles = [title_of(name) for name in rows["policy"]]
+    rows = rows.rename(columns=ends).assign(
+        place=[str(rank or EMPTY) for rank in rows["rank"]],
+        title=[f"**{title}**" if own else title for title, own in zip(titles, rows["own"], strict=True)],
+    )
+    words = ("protocol", "policy")
+    align = "".join("l" if head in words else "r" for head in columns)
+    return table(rows, label, caption, columns, align=align)
 
 
 def _where(board: pd.DataFrame) -> str:
@@ -282,55 +285,13 @@ def _where(board: pd.DataFrame) -> str:
     return f" under `{board['protocol'].iloc[0]}`" if board["protocol"].nunique() == 1 else ""
 
 
-def _named(row: Any) -> str:
-    return f"**{title_of(row.policy)}**" if row.own else title_of(row.policy)
-
-
-# --- in words ----------------------------------------------------------------------------------
-
-
 def show_view() -> Table:
     """Show what a score function may read."""
-    rows = [[f"`view.{name}`", meaning.replace("[", "\\[")] for name, meaning in READABLE.items()]
-    caption = (
+    names = pd.DataFrame(READABLE.items(), columns=["name", "meaning"])
+    return table(
+        names.assign(meaning=names["meaning"].str.replace("[", "\\[")),
+        "tab-view",
         "What a score function may read: what one agent and its policy know at one step. Arrays cannot be "
-        "written to; all else is one number."
-    )
-    return Table("tab-view", caption, ("name", "what it is"), rows, "ll")
-
-
-def tell_contest(board: pd.DataFrame, contest: Contest) -> Text:
-    """Say of each policy of the reader where it stands on the design seeds, and what is left held out."""
-    lines = []
-    for row, *held in _pairs(board):
-        if not row.own:
-            continue
-        same = board[(board["protocol"] == row.protocol) & (board["set"] == DESIGN) & board["deployable"]]
-        line = f"* **{row.policy}**, `{row.protocol}`: rank {row.rank} of {len(same)}"
-        if said := contest.silent.get((row.protocol, row.policy)):
-            line += f", {said}"
-        line += f", {_against_simple(row, ' against Simple on the design seeds')}"
-        for other in held:
-            change = signed(other.minus_simple - row.minus_simple)
-            line += f"; held out {_against_simple(other)}, a change of {change}"
-        lines.append(line + ".")
-    looks = tell_looks(contest.looks)
-    return Text("\n".join([*lines, *(["", looks] if looks else [])]) or "No policy of a reader took part.")
-
-
-def _against_simple(row: Any, where: str = "") -> str:
-    low, high = row.minus_simple_low, row.minus_simple_high
-    unit = " points" if where else ""
-    return f"{signed(row.minus_simple)}{unit} ({span(low, high)}){where}, {_SIDES[lean(low, high)]}"
-
-
-def tell_looks(looks: int) -> str:
-    """Say how often the held-out seeds have been run; nothing if never."""
-    if not looks:
-        return ""
-    if looks == 1:
-        return "The held-out seeds have been run once in this session."
-    return (
-        f"The held-out seeds have been run {looks} times in this session: what was changed in between may "
-        "have been chosen with them in view, and then they are held out no longer."
+        "written to; all else is one number.",
+        {"name": "`view.{name}`", "what it is": "{meaning}"},
     )

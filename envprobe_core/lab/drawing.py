@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from envprobe_core.analyses.frontier import nondominated
-from envprobe_core.figures import (
+from envprobe_core.lab.contest import DESIGN, HELD_OUT, title_of
+from envprobe_core.show.figures import (
     AMBER,
     GREEN,
     GREY,
@@ -22,7 +23,6 @@ from envprobe_core.figures import (
     canvas,
     styled,
 )
-from envprobe_core.lab.contest import DESIGN, HELD_OUT, title_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

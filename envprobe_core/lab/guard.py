@@ -25,10 +25,10 @@ from envprobe_core.cells import Cell
 from envprobe_core.engine.compiling import INTERPRETED
 from envprobe_core.engine.running import Episodes
 from envprobe_core.errors import InputError
-from envprobe_core.markup import Text
 from envprobe_core.policies import POLICIES, Policy, custom_policy, find_policy
 from envprobe_core.policies.own import Guarded, View, made, view_of
 from envprobe_core.protocols import PAPER, RELEASED
+from envprobe_core.show.markup import Text
 from envprobe_core.worlds import WORLDS
 from envprobe_core.worlds.base import Floats
 
@@ -171,7 +171,7 @@ class GuardedScore(Guarded):
         return score
 
 
-def tell_not_compiled(score: GuardedScore, why: Exception | None) -> str:
+def why_called(score: GuardedScore, why: Exception | None) -> str:
     """Say that a policy is not compiled, and why.
 
     Args:
@@ -282,7 +282,7 @@ def _accepted(name: str, function: Function) -> tuple[GuardedScore, str]:
     if INTERPRETED:
         return score, ""
     rule, why = made(score)
-    return score, tell_not_compiled(score, why) if rule is None else ""
+    return score, why_called(score, why) if rule is None else ""
 
 
 def _try(score: GuardedScore) -> None:

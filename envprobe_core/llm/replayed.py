@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from envprobe_core.analyses.main_table import load_comparisons
 from envprobe_core.claims import Claim
 from envprobe_core.claims.judge import judge as evaluate_all
-from envprobe_core.comparisons import load_comparisons
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import Names, episode_frame, find_protocols
 from envprobe_core.llm import running

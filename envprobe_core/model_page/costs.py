@@ -11,8 +11,8 @@ from envprobe_core.llm.estimate import estimate
 from envprobe_core.llm.identity import ModelAgent, ModelSettings
 from envprobe_core.llm.prices import PRICE_FILE, Price, dollars, read_prices
 from envprobe_core.llm.prompts import PROMPT_VERSION
-from envprobe_core.markup import Table, Text, code, number
 from envprobe_core.runs.inputs import make_inputs
+from envprobe_core.show.markup import Table, Text, code, number
 
 if TYPE_CHECKING:
     import pandas as pd

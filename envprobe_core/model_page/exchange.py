@@ -13,7 +13,7 @@ from envprobe_core.llm.asking import ChatRequest
 from envprobe_core.llm.identity import ModelSettings
 from envprobe_core.llm.rehearsal import rehearse
 from envprobe_core.llm.situations import NOTHING, TABLE, UNKNOWN_SIGN, action_name
-from envprobe_core.markup import EMPTY, Table, Text
+from envprobe_core.show.markup import EMPTY, Table, Text
 from envprobe_core.worlds import World, make_world
 
 POLICY = "simple"

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from envprobe_core.analyses.main_table import claims_at, load_comparisons, show_gains
 from envprobe_core.cells import find_profile
 from envprobe_core.claims.judge import NOT_TESTED
 from envprobe_core.claims.judge import judge as evaluate_all
-from envprobe_core.comparisons import claims_at, load_comparisons
 from envprobe_core.experiments import COLUMNS, run_frame
-from envprobe_core.figures import WORLD_TITLES, policy_title
 from envprobe_core.llm.replayed import ReplayedRun, join_comparisons, rows_of
-from envprobe_core.main_tables import show_gains
-from envprobe_core.markup import EMPTY, Table, Text, code, counted, listed, number, percent
-from envprobe_core.tables import show_ledger
+from envprobe_core.show.figures import WORLD_TITLES, policy_title
+from envprobe_core.show.markup import EMPTY, Table, Text, code, counted, listed, number, percent
+from envprobe_core.show.table import show_ledger
 
 if TYPE_CHECKING:
     import pandas as pd

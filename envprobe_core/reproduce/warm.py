@@ -23,10 +23,10 @@ PRELOADED = (
     "ipykernel.kernelapp",
     "matplotlib.figure",  # and not pyplot, whose backend has to find the kernel's shell
     "pandas",
-    "envprobe_core.comparisons",
+    "envprobe_core.analyses.beside",
     "envprobe_core.experiments",
-    "envprobe_core.plots",
-    "envprobe_core.verdicts",
+    "envprobe_core.show.figures",
+    "envprobe_core.claims.judge",
 )
 _LAUNCHER = "ipykernel_launcher"
 _context = get_context("forkserver")

@@ -12,7 +12,7 @@ from envprobe_core.atlas.design import BOX, NAMES, values_of
 from envprobe_core.atlas.questions import HEADLINES
 from envprobe_core.atlas.running import Atlas
 from envprobe_core.calibration import TARGETS
-from envprobe_core.figures import (
+from envprobe_core.show.figures import (
     AMBER,
     BLUE,
     GREEN,
@@ -26,7 +26,7 @@ from envprobe_core.figures import (
     canvas,
     styled,
 )
-from envprobe_core.markup import number, percent
+from envprobe_core.show.markup import number, percent
 
 ROW = 0.165  # inches
 MARK: dict[str, Any] = {"linestyle": "none", "color": INK, "markersize": 5, "markeredgewidth": 1.6}

@@ -10,7 +10,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from envprobe_core.analyses.frontier import nondominated
-from envprobe_core.figures import (
+from envprobe_core.policies import POLICIES
+from envprobe_core.show.figures import (
     BLUE,
     GREY,
     GROUND,
@@ -27,8 +28,7 @@ from envprobe_core.figures import (
     policy_title,
     styled,
 )
-from envprobe_core.markup import number
-from envprobe_core.policies import POLICIES
+from envprobe_core.show.markup import number
 
 ROW, PANEL_EDGE = 0.27, 0.62  # inches
 PLAIN = Style(BLUE, "o")

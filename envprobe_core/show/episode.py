@@ -10,24 +10,20 @@ from matplotlib.axes import Axes
 from envprobe_core.cells import Cell
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.engine.scoring import COLLAPSE
-from envprobe_core.figures import (
-    AMBER,
+from envprobe_core.facts.witness import Witnessed, witness
+from envprobe_core.policies import TERMS
+from envprobe_core.show.figures import (
     BLUE,
-    GREEN,
     GREY,
     GROUND,
     INK,
-    PURPLE,
+    TERM_COLOURS,
     VERMILLION,
     Drawing,
     canvas,
     styled,
 )
-from envprobe_core.policies import TERMS
-from envprobe_core.timeline import rho
-from envprobe_core.witness import Witnessed, witness
 
-TERM_COLOURS = {"c": BLUE, "s": AMBER, "u": PURPLE, "d": GREEN}
 TERM_NAMES = {"c": "criticality", "s": "staleness", "u": "uncertainty", "d": "dependency role"}
 
 
@@ -67,7 +63,7 @@ def draw_episode(cell: Cell, seed: int, name: str = "episode") -> Drawing:
 
 def _bars(axes: Axes, seen: Witnessed, steps: int) -> int:
     """Stack the terms of the probed, else of the best field at each step; return the number of probes."""
-    recording, score = seen.trajectory, rho(seen)[0]
+    recording, score = seen.trajectory, seen.rho()[0]
     kept = seen.kept_terms or TERMS
     probe = recording.probe[0, :steps].astype(np.int64)
     shown = np.where(probe >= 0, probe, np.argmax(np.nan_to_num(score[:steps], nan=-1.0), axis=1))

@@ -8,9 +8,36 @@ from typing import Any
 
 import pandas as pd
 
-from envprobe_core.figures import STRATUM_TITLES, WORLD_TITLES, policy_title
-from envprobe_core.markup import EMPTY, Table, bracket, number, p_value, percent, signed
-from envprobe_core.tables import badge
+from envprobe_core.claims.judge import (
+    HOLDS,
+    INCONCLUSIVE,
+    INPUT,
+    NO_EFFECT,
+    NOT_TESTED,
+    OTHER_SIZE,
+    REVERSES,
+)
+from envprobe_core.show.figures import STRATUM_TITLES, WORLD_TITLES, policy_title
+from envprobe_core.show.markup import EMPTY, Table, bracket, chunked, number, p_value, percent, signed
+
+BADGES = {
+    HOLDS: "bdg-success",
+    OTHER_SIZE: "bdg-info",
+    INCONCLUSIVE: "bdg-muted-line",
+    NO_EFFECT: "bdg-muted-line",
+    REVERSES: "bdg-danger",
+    "near": "bdg-success",
+    "differs": "bdg-muted-line",
+    "as printed": "bdg-success",
+    "not as printed": "bdg-muted-line",
+    INPUT: "bdg-warning",
+    NOT_TESTED: "bdg-light",
+}
+
+
+def badge(verdict: str) -> str:
+    """Return a verdict as a coloured label; the word says it all without its colour."""
+    return f"{{{BADGES[verdict]}}}`{verdict}`" if verdict in BADGES else EMPTY
 
 
 def table(
@@ -68,6 +95,31 @@ def table(
     templates = [*columns.values(), *(list(more.values()) * len(values))]
     sides = "".join(_side(template, frame) for template in templates)
     return Table(label, caption, tuple(heads), list(rows.values()), align or sides)
+
+
+def show_ledger(verdicts: pd.DataFrame, label: str, caption: str) -> Table:
+    """Show the verdict on every claim that is not about a level, with what was measured.
+
+    Args:
+        verdicts: from `judge`.
+        label: the table's label.
+        caption: what the claims are about.
+    """
+    shown = verdicts[~verdicts["claim"].str.startswith("level-")]
+    digits = shown["unit"].map(lambda unit: 3 if unit == "share" else 2)
+    amounts = {
+        name: [number(*pair) for pair in zip(shown[name].astype(float), digits, strict=True)]
+        for name in ("paper_value", "estimate")
+    }
+    return table(
+        shown.assign(statement=shown["statement"].map(chunked), **amounts),
+        label,
+        caption,
+        {"the paper's claim, in our words": "{statement}", "printed": "{paper_value} {unit}"},
+        across="protocol",
+        each={"{:code}": "{verdict:verdict} {estimate}"},
+        align="lr" + "l" * shown["protocol"].nunique(),
+    )
 
 
 def _values(column: pd.Series) -> list[Any]:

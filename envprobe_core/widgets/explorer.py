@@ -15,8 +15,9 @@ from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.cells import find_profile, find_regime
 from envprobe_core.claims.printed import printed_levels
 from envprobe_core.engine.scoring import COLLAPSE
-from envprobe_core.errors import InputError
-from envprobe_core.figures import (
+from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy
+from envprobe_core.regimes import REGIMES, Regime
+from envprobe_core.show.figures import (
     AMBER,
     DARK,
     GREEN,
@@ -27,13 +28,9 @@ from envprobe_core.figures import (
     VERMILLION,
     Style,
 )
-from envprobe_core.markup import Text, code
-from envprobe_core.policies import POLICIES, THRESHOLD, Policy
-from envprobe_core.protocols import PROTOCOLS
-from envprobe_core.regimes import REGIMES, Regime
 from envprobe_core.statistics import RESAMPLES
 from envprobe_core.widgets.grid import POOL, THRESHOLDS
-from envprobe_core.widgets.host import Widget, packed
+from envprobe_core.widgets.host import Widget
 from envprobe_core.widgets.live import Engine
 from envprobe_core.worlds import WORLDS
 
@@ -86,60 +83,36 @@ class Explorer(Widget):
         """
         if grid is not None:
             regime, profile, seeds = grid["regime"], grid["profile"], grid["seeds"]
-        for name in compared:
-            if name not in POLICIES:
-                raise InputError(f"unknown policy {name!r}; accepted: {', '.join(POLICIES)}")
-        self._engine = Engine(policies, resamples)
-        level = find_regime(regime)
-        words = vocabulary(tuple(self._engine.policies.values()), level, find_profile(profile), seeds)
-        for described, colour in zip(words["policies"][len(POLICIES) :], cycle(OWN_COLOURS), strict=False):
-            described |= {"colour": colour, "dark": DARK[colour], "marker": OWN_MARKER}
-        turned = "a protocol with switches turned; what they do is on the page of protocols"
-        words |= {
-            "thresholds": list(THRESHOLDS),
-            "profiles": [{"name": name} for name in PROFILES],
-            "protocols": [
-                {"name": name, "line": PROTOCOL_LINES.get(name, turned)}
-                for name in (grid["protocols"] if grid else PROTOCOL_LINES)
-            ],
-        }
+        self._engine, level = Engine(policies, resamples), find_regime(regime)
+        words = vocabulary(
+            tuple(self._engine.policies.values()),
+            level,
+            find_profile(profile),
+            seeds,
+            grid["protocols"] if grid else tuple(PROTOCOL_LINES),
+        )
         start = {
-            "world": words["worlds"][0]["name"],
+            "world": next(iter(WORLDS)),
             "protocol": words["protocols"][0]["name"],
-            "policies": [*compared, *(policy.name for policy in policies)],
+            "policies": [find_policy(name).name for name in compared],
             "budget": level.budget,
             "threshold": THRESHOLD,
             "close": True,
         }
-        engine_start = {
-            **start,
-            "regime": regime,
-            "horizon": level.horizon,
-            "profile": profile,
-            "seeds": seeds,
-        }
+        live = {"regime": regime, "horizon": level.horizon, "profile": profile, "seeds": seeds}
+        live["policies"] = [*compared, *(policy.name for policy in policies)]
         super().__init__(
-            {"vocabulary": words, "start": engine_start},
+            {"vocabulary": words, "start": start | live},
             identity=identity,
             fallback=WITHOUT_SCRIPT,
             live=True,
         )
-        self.page_state = None
-        if grid is not None:
-            self.page_state = _page_state(grid, words, {**start, "policies": list(compared)}, level)
-        self.on_msg(self._receive)
+        self.page_state = _page_state(grid, words, start, level) if grid is not None else None
 
-    def _receive(self, _: object, content: Mapping[str, Any], buffers: object) -> None:
-        """Answer a question of the front end with readings, or say why there are none."""
-        if content.get("kind") != "ask":
-            return
-        reply: dict[str, Any] = {"kind": "answer", "request": content.get("request")}
-        try:
-            readings = self._engine.ask(content["setting"])
-            episodes = sum(reading["n"] for reading in readings.values())
-            self.send({**reply, "readings": readings, "episodes": episodes})
-        except InputError as error:
-            self.send({**reply, "error": str(error)})
+    def answer(self, setting: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the readings of a question to `live.Engine`, and how many episodes they are of."""
+        readings = self._engine.ask(setting)
+        return {"readings": readings, "episodes": sum(reading["n"] for reading in readings.values())}
 
 
 def _page_state(
@@ -148,9 +121,7 @@ def _page_state(
     """Return what a static page carries: the grid, and names of what is in it only."""
     held = {
         "policies": [policy for policy in words["policies"] if policy["name"] in grid["policies"]],
-        "worlds": [world for world in words["worlds"] if world["name"] in grid["worlds"]],
         "budgets": list(grid["budgets"]),
-        "thresholds": list(grid["thresholds"]),
         "regimes": [one for one in words["regimes"] if one["name"] == level.name],
         "command": f"envprobe reproduce explorer -p regime={'S2' if level.name != 'S2' else 'S3'}",
     }
@@ -159,43 +130,58 @@ def _page_state(
 
 
 def vocabulary(
-    policies: Sequence[Policy], regime: Regime, profile: AgentProfile, seeds: str
+    policies: Sequence[Policy], regime: Regime, profile: AgentProfile, seeds: str, protocols: Sequence[str]
 ) -> dict[str, Any]:
     """Return the names that the front end shows, ready for JSON.
 
     Args:
-        policies: those it offers, a reader's own included.
+        policies: those it offers, a reader's own last.
         regime: whose horizon H and default budget B hold.
         profile: of the simulated agent.
         seeds: as text.
+        protocols: names of those it offers.
 
     Returns:
-        `worlds` (the pool last), `policies`, `protocols`, `regimes`, `horizon`, `budget`, `threshold`,
-        `seeds`, `profile`, `collapse` (the accuracy called collapse) and the paper's `points`.
+        `worlds` (the pool last), `policies`, `protocols`, `regimes`, `profiles`, `thresholds`, `horizon`,
+        `budget`, `threshold`, `seeds`, `profile`, `collapse` (the accuracy called collapse) and the paper's
+        `points`.
     """
+    turned = "a protocol with switches turned; what they do is on the page of protocols"
+    own_colours = cycle(OWN_COLOURS)
     return {
-        "worlds": [{"name": name, "title": title} for name, title in WORLDS.items()]
-        + [{"name": POOL, "title": "All three worlds"}],
-        "policies": [describe_policy(policy) for policy in policies],
-        "protocols": [{"name": name, "line": PROTOCOL_LINES[name]} for name in PROTOCOLS],
+        "worlds": [
+            {"name": name, "title": title} for name, title in (WORLDS | {POOL: "All three worlds"}).items()
+        ],
+        "policies": [
+            describe_policy(policy, None if policy.name in POLICIES else next(own_colours))
+            for policy in policies
+        ],
+        "protocols": [{"name": name, "line": PROTOCOL_LINES.get(name, turned)} for name in protocols],
         "regimes": [
-            {"name": one.name, "title": one.title, "horizon": one.horizon, "budget": one.budget}
+            {name: getattr(one, name) for name in ("name", "title", "horizon", "budget")}
             for one in REGIMES.values()
         ],
         "regime": regime.name,
         "horizon": regime.horizon,
         "budget": regime.budget,
         "threshold": THRESHOLD,
+        "thresholds": list(THRESHOLDS),
         "seeds": seeds,
         "profile": {"name": profile.name, "assumption": profile.assumption},
+        "profiles": [{"name": name} for name in PROFILES],
         "collapse": COLLAPSE,
         "points": printed_points(),
     }
 
 
-def describe_policy(policy: Policy) -> dict[str, Any]:
-    """Return a policy's name, title, mark and what its controls are; `dark` is its colour on a dark page."""
-    style = POLICY_STYLES.get(policy.name, Style(INK, "o"))
+def describe_policy(policy: Policy, own_colour: str | None = None) -> dict[str, Any]:
+    """Return a policy's name, title, mark and what its controls are.
+
+    Args:
+        policy: one of the companion's, or a reader's own.
+        own_colour: of a reader's own policy.
+    """
+    style = POLICY_STYLES.get(policy.name, Style(own_colour or INK, OWN_MARKER))
     return {
         "name": policy.name,
         "title": policy.title,
@@ -246,20 +232,3 @@ def link_to(setting: Mapping[str, Any]) -> str:
     said = {name: setting[name] for name in ("world", "protocol", "budget", "threshold")}
     said["policies"] = ",".join(setting["policies"])
     return "#" + "&".join(f"{name}={quote(str(value), safe=',')}" for name, value in said.items())
-
-
-def tell_grid(grid: Mapping[str, Any] | None) -> Text:
-    """Say how many settings the page holds, how they were run, and what they weigh."""
-    if grid is None:
-        return Text(
-            "No grid was computed for this session: the engine answers each setting when it is asked for."
-        )
-    settings = sum(len(budgets) for rows in grid["rows"].values() for budgets in rows)
-    return Text(
-        f"The page carries {settings:,} settings: {len(grid['policies'])} policies, "
-        f"{len(grid['budgets'])} budgets, {len(grid['thresholds'])} thresholds where a policy has one, each "
-        f"world and the three pooled, under {code(grid['protocols'])}, on {grid['episodes']} paired seeds "
-        "each. Many of them are the same episodes: a budget that is never reached, a threshold that no score "
-        f"falls below. Only distinct trajectories are run; {len(grid['readings']['n']):,} distinct readings "
-        f"are left, which take {len(packed(grid)) // 1000:,} kB of this page."
-    )

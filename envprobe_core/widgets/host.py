@@ -24,8 +24,9 @@ import anywidget
 import pandas as pd
 import traitlets
 
-from envprobe_core.markup import Html
+from envprobe_core.errors import InputError
 from envprobe_core.reproduce.sections import ROOT
+from envprobe_core.show.markup import Html
 
 FOLDER = Path(__file__).resolve().parent
 STYLES = ROOT / "book" / "assets"
@@ -106,6 +107,22 @@ class Widget(anywidget.AnyWidget):
         self.identity = identity
         self.fallback = fallback
         self.page_state: dict[str, Any] | None = state
+        if live:
+            self.on_msg(self._receive)
+
+    def answer(self, setting: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a live front end asks for; an `InputError` says why there is nothing."""
+        raise NotImplementedError
+
+    def _receive(self, _: object, content: Mapping[str, Any], buffers: object) -> None:
+        """Send the answer to a question, with the number that the question has."""
+        if content.get("kind") != "ask":
+            return
+        reply = {"kind": "answer", "request": content.get("request")}
+        try:
+            self.send(reply | self.answer(content["setting"]))
+        except InputError as error:
+            self.send(reply | {"error": str(error)})
 
     def static_html(self) -> str:
         """Return the widget as a page without a kernel holds it."""

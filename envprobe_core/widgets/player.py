@@ -14,44 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from envprobe_core import measures as metrics
 from envprobe_core.agents.profiles import PROFILES
-from envprobe_core.cells import Cell, find_profile, find_regime, make_cell, parse_seeds
+from envprobe_core.cells import Cell, find_profile, find_regime, parse_seeds
 from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.errors import InputError
-from envprobe_core.experiments import (
-    DEFAULT_SEEDS,
-    Names,
-    find_protocols,
-    names,
-    read_seeds,
-    record,
-)
-from envprobe_core.figures import (
-    AMBER,
-    BLUE,
-    DARK,
-    GREEN,
-    POLICY_STYLES,
-    PURPLE,
-    WORLD_TITLES,
-    Style,
-    policy_title,
-)
-from envprobe_core.markup import listed, signed
+from envprobe_core.facts.witness import Witnessed, witness
 from envprobe_core.policies import POLICIES, Policy
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.timeline import OUTCOMES, record_run
+from envprobe_core.show.figures import DARK, POLICY_STYLES, TERM_COLOURS, WORLD_TITLES, policy_title
+from envprobe_core.show.markup import listed, signed
+from envprobe_core.show.timeline import OUTCOMES, record_run
 from envprobe_core.widgets.host import Widget
 from envprobe_core.widgets.scenes import make_scene
-from envprobe_core.witness import Witnessed, witness
-from envprobe_core.worlds import WORLDS, make_world
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TERM_COLOURS = {"c": BLUE, "s": AMBER, "u": PURPLE, "d": GREEN}
 BEST, MEDIAN, WORST = "best", "median", "worst"
 
 
@@ -174,60 +153,14 @@ def parting_words(step: int | None, runs: Sequence[Mapping[str, Any]]) -> str:
 # --- episodes chosen by rule -------------------------------------------------------------------
 
 
-def load_gaps(
-    policies: Names = "simple periodic",
-    worlds: Names = tuple(WORLDS),
-    regime: str = "S2",
-    protocols: Names = tuple(PROTOCOLS),
-    profile: str = "typical",
-    seeds: str = DEFAULT_SEEDS,
-) -> pd.DataFrame:
-    """Compare two policies seed by seed.
-
-    Args:
-        policies: names; the first two are compared.
-        worlds: names.
-        regime: its name.
-        protocols: names, with or without switches turned.
-        profile: the agent's.
-        seeds: `FIRST:PAST`, or `default` for each cell's own.
-
-    Returns:
-        One row a protocol, world and seed: `protocol world regime profile policy other seed mean_policy
-        mean_other difference`; means are over t = 0..steps of the share of right beliefs.
-
-    Raises:
-        InputError: if there are not two different policies.
-    """
-    import pandas as pd
-
-    pair, chosen, parts = tuple(dict.fromkeys(names(policies)))[:2], read_seeds(seeds), []
-    if len(pair) < 2:
-        raise InputError(f"policies {policies!r}: the player compares two; name two, as in 'simple periodic'")
-    for protocol in find_protocols(protocols):
-        for world in names(worlds):
-            cells = [make_cell(world, policy, regime, protocol, profile) for policy in pair]
-            drawn = cells[0].default_seeds() if chosen is None else chosen
-            fields = make_world(world, cells[0].regime, protocol).fields
-            means: list[list[np.ndarray]] = [[], []]
-            for cell, _, recording in record(cells, [drawn, drawn]):
-                right = metrics.right_fields(recording.belief, recording.gold)
-                lived = np.arange(right.shape[1])[None, :] <= recording.steps[:, None]
-                mean = (right * lived).sum(axis=1) / (fields * (recording.steps + 1))
-                means[cells.index(cell)].append(mean)
-            first, second = (np.concatenate(blocks) for blocks in means)
-            given = {"protocol": protocol.name, "world": world, "regime": regime, "profile": profile}
-            found = {"mean_policy": first, "mean_other": second, "difference": first - second}
-            named = {"policy": pair[0], "other": pair[1], "seed": drawn}
-            parts.append(pd.DataFrame(given | named | found))
-    return pd.concat(parts, ignore_index=True)
-
-
 def choose(gaps: pd.DataFrame) -> pd.DataFrame:
-    """Pick seeds by rule, of equals the lowest; return their rows of `load_gaps`, with the `rule`.
+    """Pick seeds by rule, of equals the lowest; return their rows with the `rule`.
 
     In every world under the first protocol `best`, the largest difference, `median` (the lower) and `worst`,
     the smallest; under the others the median.
+
+    Args:
+        gaps: a row a seed: `protocol world seed difference`.
     """
     import pandas as pd
 
@@ -242,7 +175,11 @@ def choose(gaps: pd.DataFrame) -> pd.DataFrame:
 
 
 def record_choices(choices: pd.DataFrame) -> list[dict[str, Any]]:
-    """Record the episodes of `choose` for the player, with their group and label in its menu."""
+    """Record episodes for the player, with their group and label in its menu.
+
+    Args:
+        choices: from `choose`, with `regime profile` and the two policies, `policy other`.
+    """
     pairs = []
     for row in choices.itertuples():
         first = policy_title(row.policy)
@@ -295,30 +232,15 @@ class Player(Widget):
             "outcomes": OUTCOMES,
             "collapse": COLLAPSE,
             "inks": {term: [colour, DARK[colour]] for term, colour in TERM_COLOURS.items()},
-            "marks": {name: _mark(style) for name, style in POLICY_STYLES.items()},
+            "marks": {name: style.mark() for name, style in POLICY_STYLES.items()},
         }
         if live:
             state["choices"] = _choices(first, self._own)
         super().__init__(state, identity=identity, fallback=_fallback(shown), live=live)
-        if live:
-            self.on_msg(self._receive)
 
-    def _receive(self, _: object, content: Mapping[str, Any], buffers: object) -> None:
-        """Send the answer to a question of the front end."""
-        if content.get("kind") == "ask":
-            self.send(self.answer(content))
-
-    def answer(self, content: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the episode that a message of the front end asks for, or why there is none.
-
-        Args:
-            content: `request`, a number that the answer carries too, and `setting` (see `read_setting`).
-        """
-        reply = {"kind": "answer", "request": content.get("request")}
-        try:
-            return {**reply, "pair": record_pair(read_setting(content["setting"], self._own))}
-        except InputError as error:
-            return {**reply, "error": str(error)}
+    def answer(self, setting: Mapping[str, str]) -> dict[str, Any]:
+        """Return the episode that a reader chose (see `read_setting`)."""
+        return {"pair": record_pair(read_setting(setting, self._own))}
 
 
 def read_setting(given: Mapping[str, str], own: Mapping[str, Policy]) -> Setting:
@@ -345,12 +267,6 @@ def read_setting(given: Mapping[str, str], own: Mapping[str, Policy]) -> Setting
         given["world"], (given["first"], given["second"]), int(seeds[0]), given["regime"], given["protocol"],
         given["profile"], **numbers, own=own,
     )  # fmt: skip
-
-
-def _mark(style: Style) -> dict[str, Any]:
-    dark = DARK.get(style.colour, "currentColor")
-    colour = style.colour if style.colour in DARK else "currentColor"
-    return {"colour": colour, "dark": dark, "marker": style.marker, "filled": style.filled}
 
 
 def _choices(first: Setting, own: Mapping[str, Policy]) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from envprobe_core.engine.records import UNKNOWN
+from envprobe_core.facts.witness import Witnessed
 from envprobe_core.instances import members
-from envprobe_core.schematics import layered, short_name
-from envprobe_core.timeline import word
-from envprobe_core.witness import Witnessed
+from envprobe_core.show.schematics import layered, short_name
+from envprobe_core.show.timeline import word
 from envprobe_core.worlds.base import World
 
 

@@ -25,9 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from envprobe_core.engine.records import UNKNOWN
+from envprobe_core.facts.witness import Witnessed
 from envprobe_core.instances import members
-from envprobe_core.timeline import goal_times
-from envprobe_core.witness import Witnessed
 from envprobe_core.worlds.base import Ints, Mask
 
 DOUBT = 0.3  # u = 1 - conf: confidence of 70 or less, the alpha of Self-Uncertainty
@@ -47,7 +46,6 @@ SPATIAL_STAGES = (
     "the probe confirms the belief",
     "a location that the world changed stays stale",
 )
-STAGES = {"tooldag": PROCEDURAL_STAGES, "objectstate": SPATIAL_STAGES, "graphnav": SPATIAL_STAGES}
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ def _procedural(seen: Witnessed) -> Matches:
     at = np.where(exists, later, 0)
     failed = exists & ~recording.valid[row, at]
     blocking = standing & _blockers(seen, row, at) & failed[:, None]
-    reached = goal_times(seen)[row, step]
+    reached = seen.goal_reached()[row, step]
     stage = _chain(
         doubted & minor,
         standing.any(axis=1),

@@ -7,8 +7,8 @@ probes that were made, and keeps what the policy saw before each decision.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.running import Episodes, record
-from envprobe_core.instances import after_actions, instances
+from envprobe_core.instances import after_actions, instances, states_of, succeeded
 from envprobe_core.policies import TERMS
 from envprobe_core.worlds import make_world
 from envprobe_core.worlds.base import Floats, Mask, Values, World
@@ -62,6 +62,22 @@ class Witnessed:
         """Say which fields mutation changed between t and t + 1, [row, step, field]."""
         return (self.after_action() != self.trajectory.gold[:, 1:]) & self.running[:, :, None]
 
+    def rho(self) -> Floats:
+        """Return the policy's own score, [row, step, field]: its kept terms in the order ((c + s) + u) + d.
+
+        A policy without a threshold keeps no terms; for it all four are added up.
+        """
+        kept = [self.term(name) for name in TERMS if name in (self.kept_terms or TERMS)]
+        return reduce(np.add, kept)
+
+    def goal_reached(self) -> Mask:
+        """Say at which times the goal had been reached, [row, time]; it is not lost again."""
+        recording = self.trajectory
+        states = states_of(self.world, recording.gold, recording.place)
+        reached = succeeded(self.world, self.instance, states)
+        lived = np.arange(reached.shape[1])[None, :] <= recording.steps[:, None]
+        return np.logical_or.accumulate(reached & lived, axis=1)
+
     @property
     def running(self) -> Mask:
         """Say which decision steps were executed, [row, step]."""
@@ -88,8 +104,3 @@ def witness(cell: Cell, seeds: Seeds) -> Witnessed:
     over = np.arange(terms.shape[1])[None, :] >= recording.steps[:, None]
     terms[over] = np.nan
     return Witnessed(cell, seeds, world, instances(world, seeds), recording, terms)
-
-
-def witness_all(cells: Sequence[Cell], seeds: Seeds | None = None) -> list[Witnessed]:
-    """Witness several cells, each on the seeds given or on its own."""
-    return [witness(cell, cell.default_seeds() if seeds is None else seeds) for cell in cells]

@@ -6,18 +6,20 @@ decision (`witness`), mutations from the world's own states.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from envprobe_core import measures
 from envprobe_core.engine.records import UNKNOWN, WAIT
-from envprobe_core.figures import policy_title
-from envprobe_core.instances import states_of, succeeded
+from envprobe_core.facts.witness import Witnessed
 from envprobe_core.policies import POLICIES, TERMS
-from envprobe_core.tracks import step_accuracy
-from envprobe_core.witness import Witnessed
-from envprobe_core.worlds.base import Mask, World
+from envprobe_core.protocols import parse_protocol
+from envprobe_core.regimes import REGIMES
+from envprobe_core.show.figures import policy_title
+from envprobe_core.worlds import make_world
+from envprobe_core.worlds.base import World
 
 TOP = 5  # fields whose scores are drawn at a step; the probed one is added where it is none of them
 OUTCOMES = {
@@ -49,26 +51,6 @@ def action_name(world: World, action: int) -> str:
     return "wait" if action == WAIT else world.action_names[action]
 
 
-def rho(seen: Witnessed) -> np.ndarray:
-    """Return the policy's own score, [row, step, field]: its kept terms in the order ((c + s) + u) + d.
-
-    A policy without a threshold keeps no terms; for it all four are added up, so that a reader can compare.
-    """
-    kept = [seen.term(name) for name in TERMS if name in (seen.kept_terms or TERMS)]
-    total = kept[0].copy()
-    for term in kept[1:]:
-        total += term
-    return total
-
-
-def goal_times(seen: Witnessed) -> Mask:
-    """Say at which times the goal had been reached, [row, time]; it is not lost again."""
-    recording, world = seen.trajectory, seen.world
-    reached = succeeded(world, seen.instance, states_of(world, recording.gold, recording.place))
-    lived = np.arange(reached.shape[1])[None, :] <= recording.steps[:, None]
-    return np.logical_or.accumulate(reached & lived, axis=1)
-
-
 def record_run(seen: Witnessed, row: int = 0) -> dict[str, Any]:
     """Return one policy's episode, ready for JSON.
 
@@ -91,14 +73,15 @@ def record_run(seen: Witnessed, row: int = 0) -> dict[str, Any]:
     lived, decided = slice(steps + 1), slice(steps)
     belief, gold = recording.belief[row, lived], recording.gold[row, lived]
     probe, fired = recording.probe[row, decided], recording.probe[row, decided] >= 0
-    score, counts = rho(seen)[row], (belief == gold).sum(axis=1)
+    score, counts = seen.rho()[row], (belief == gold).sum(axis=1)
     acted, held = seen.after_action()[row], belief[decided].copy()
     if cell.policy.answered and cell.protocol.answer == "delivered":  # the answer is in the table at once
         held[fired, probe[fired]] = recording.answer[row, decided][fired]
     used = np.concatenate([[0], np.cumsum(fired)]).tolist()
-    goal = goal_times(seen)[row]
+    goal = seen.goal_reached()[row]
+    accuracies = measures.step_accuracy(recording, cell.protocol)[row, lived]
     own_track = cell.protocol.accuracy != "terminal" or cell.protocol.pairing != "same-step"
-    track = [None if np.isnan(x) else round(x, 4) for x in step_accuracy(recording, cell)[row, lived]]
+    track = [None if np.isnan(x) else round(x, 4) for x in accuracies]
 
     def changes(before: np.ndarray, after: np.ndarray) -> list[tuple[int, str]]:
         return [
@@ -166,7 +149,7 @@ def has_own_score(seen: Witnessed) -> bool:
     if not seen.cell.policy.has_threshold or np.isnan(recorded).all():
         return False
     known = ~np.isnan(recorded)
-    return bool((recorded[known] != rho(seen).max(axis=2)[known]).any())
+    return bool((recorded[known] != seen.rho().max(axis=2)[known]).any())
 
 
 def _top(score: np.ndarray, probe: int) -> list[int]:
@@ -198,8 +181,8 @@ def _gate(seen: Witnessed, row: int, t: int, used: int) -> str:
     if not policy.has_threshold or policy.replays:
         verdict = f"probes {names[probe]}" if probe >= 0 else "does not probe"
         return f"{policy.title} compares no score with a threshold; it {verdict} ({count})"
-    best = int(np.argmax(rho(seen)[row, t]))
-    top = float(rho(seen)[row, t, best])
+    best = int(np.argmax(seen.rho()[row, t]))
+    top = float(seen.rho()[row, t, best])
     reached, left = top >= threshold, used < budget
     text = f"max ρ = {top:.2f} {'≥' if reached else '<'} {threshold:.2f}"
     text += f" and {used} {'<' if left else '='} {budget}"
@@ -246,6 +229,74 @@ def _brief(seen: Witnessed, row: int, t: int) -> str:
     return f"does {name}{'' if recording.valid[row, t] else ' in vain'}"
 
 
-def fired_steps(run: dict[str, Any]) -> Sequence[int]:
-    """Return the steps at which a run probed."""
-    return [t for t, field in enumerate(run["probe"]) if field >= 0]
+# --- a table of steps ---------------------------------------------------------------------------
+
+WAITS = "waits"
+
+
+def describe_steps(
+    episode: pd.DataFrame, world: str, regime: str = "S2", protocol: str = "paper", *, fold: bool = True
+) -> pd.DataFrame:
+    """Say what happened at each step of an episode.
+
+    Args:
+        episode: from `play`.
+        world: whose episode it is.
+        regime: of the episode.
+        protocol: of the episode.
+        fold: whether steps in a row on which the agent only waits become one row.
+
+    Returns:
+        One row a step: `step` (or first and last of those folded), `right` (share of beliefs), `best` and
+        `rho` (the highest score and its field), `deed`, and `moved`: the fields whose truth is another one
+        step later (of folded steps, how many `changes`).
+    """
+    rules = parse_protocol(protocol)
+    built = make_world(world, REGIMES[regime], rules)
+    untold = "; the answer never reaches the agent" if rules.answer == "withheld" else ""
+    steps = [rows.reset_index(drop=True) for _, rows in episode.groupby("t", sort=True)]
+    told = []
+    for place, rows in enumerate(steps):
+        truth = [word(built, i, value) for i, value in enumerate(rows["gold"])]
+        best = rows[list(TERMS)].sum(axis=1).idxmax()
+        moved = []
+        if place + 1 < len(steps):
+            later = [word(built, i, value) for i, value in enumerate(steps[place + 1]["gold"])]
+            changes = zip(rows["field"], truth, later, strict=True)
+            moved = [f"{name}: {old} → {new}" for name, old, new in changes if old != new]
+        told.append(
+            {
+                "first": int(rows["t"][0]),
+                "last": int(rows["t"][0]),
+                "right": float((rows["belief"] == rows["gold"]).mean()),
+                "best": rows["field"][best],
+                "rho": float(rows.loc[best, list(TERMS)].sum()),
+                "deed": _told_deed(rows, built, truth) + (untold if rows["probe"].any() else ""),
+                "changes": len(moved),
+                "moved": "; ".join(moved),
+            }
+        )
+    folded: list[dict[str, Any]] = []
+    for row in told:
+        if fold and folded and row["deed"] == folded[-1]["deed"] == WAITS:
+            folded[-1] |= {"last": row["last"], "changes": folded[-1]["changes"] + row["changes"]}
+            folded[-1]["moved"] = f"{folded[-1]['changes']} changes"
+        else:
+            folded.append(row)
+    frame = pd.DataFrame(folded)
+    several = frame["first"] != frame["last"]
+    span = frame["first"].astype(str) + ("–" + frame["last"].astype(str)).where(several, "")
+    frame.insert(0, "step", span)
+    return frame
+
+
+def _told_deed(rows: pd.DataFrame, built: World, truth: list[str]) -> str:
+    """Say what was done at a step: a probe and what it found, an action and whether it worked, or nothing."""
+    if rows["probe"].any():
+        at = int(rows["probe"].idxmax())
+        held = word(built, at, rows["belief"][at])
+        found = "confirms it" if held == truth[at] else f"it is {truth[at]}"
+        return f"asks for *{rows['field'][at]}*, believed {held}: {found}"
+    if not rows["acted"][0]:
+        return WAITS
+    return f"{rows['action'][0]}: {'works' if rows['valid'][0] else 'fails'}"

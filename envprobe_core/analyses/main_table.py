@@ -1,4 +1,4 @@
-"""The comparisons of the paper's first table, and of a probe with a placebo, on a frame of episodes.
+"""The comparisons of the paper's first table on a frame of episodes, for the page on language models.
 
 A row of Table 1 is a claim of `claims.csv` (section `main`); here it meets the levels behind it, the
 paper's printed numbers and the test of task success.
@@ -14,6 +14,9 @@ import numpy as np
 
 from envprobe_core.claims import Claim, find_claim, load_claims, paper_values
 from envprobe_core.claims.printed import stratum_of
+from envprobe_core.show.figures import STRATUM_TITLES
+from envprobe_core.show.markup import Table
+from envprobe_core.show.table import table
 from envprobe_core.statistics import RESAMPLES
 
 if TYPE_CHECKING:
@@ -28,12 +31,6 @@ ROWS = {  # the claims about accuracy, in the paper's order, and those about suc
     "main-minus-u": "main-minus-u-success",
 }
 FAMILY = 6
-INFORMATION = {  # what is set against what, and in which measure
-    "gain": ("simple", "periodic", "accuracy"),
-    "placebo_gain": ("placebo", "periodic", "accuracy"),
-    "information": ("simple", "placebo", "accuracy"),
-    "terminal_gain": ("simple", "periodic", "accuracy_terminal"),
-}
 PRINTED = (
     "method_accuracy", "reference_accuracy", "accuracy_p", "method_success_pct", "reference_success_pct",
     "success_mcnemar_p",
@@ -119,7 +116,6 @@ _VERDICT = (
 )  # fmt: skip
 
 
-TITLES = {"procedural": "tool world", "spatial": "spatial worlds", "combined": "all worlds"}
 SHORT = {"simple": "Simple", "periodic": "Periodic", "cd": "$c{+}d$", "minus-u": "$-u$"}
 
 
@@ -160,7 +156,7 @@ def printed_rows(comparisons: pd.DataFrame) -> pd.DataFrame:
     rank = both["claim"].map({name: place for place, name in enumerate(ROWS)})
     both = both.iloc[np.argsort(rank, kind="stable")].reset_index(drop=True)
     title = [
-        f"**{TITLES[row.stratum]}:** {SHORT[row.arm]} against {SHORT[row.reference]}"
+        f"**{STRATUM_TITLES[row.stratum]}:** {SHORT[row.arm]} against {SHORT[row.reference]}"
         for row in both.itertuples()
     ]
     ends = {"adjusted_low": both["low_adjusted"], "adjusted_high": both["high_adjusted"]}
@@ -175,29 +171,28 @@ def _gaps(episodes: pd.DataFrame, arm: str, reference: str, measure: str) -> pd.
     return (left - right).dropna()
 
 
-def load_information(
-    frame: pd.DataFrame, regime: str = "S2", profile: str = "typical", resamples: int = RESAMPLES
-) -> pd.DataFrame:
-    """Split the gain of EnvProbe-Simple over Periodic into what its answers give and what is left.
+def show_gains(comparisons: pd.DataFrame) -> Table:
+    """Show the accuracy part of the paper's first table, and ours below each of its rows.
 
     Args:
-        frame: episodes of Simple, Placebo and Periodic.
-        regime: the regime of the episodes.
-        profile: the agent profile of the episodes.
-        resamples: bootstrap resamples.
-
-    Returns:
-        One row a protocol and stratum: `protocol stratum n identical` (pairs in which Simple and Placebo
-        score the same) and, in points, each name of `INFORMATION` with its 95% interval in `<name>_low`
-        and `<name>_high` (not adjusted: the paper claims none of them).
+        comparisons: from `load_comparisons`.
     """
-    from envprobe_core.comparing import compare
-
-    own = frame[(frame["regime"] == regime) & (frame["profile"] == profile)]
-    found = {name: compare(own, *ask, resamples=resamples) for name, ask in INFORMATION.items()}
-    pairs = found["information"]
-    table = pairs[["protocol", "stratum", "n"]].assign(identical=pairs["same"])
-    for name, differences in found.items():
-        for part in ("", "_low", "_high"):
-            table[name + part] = differences["gain" + part]
-    return table
+    return table(
+        printed_rows(comparisons),
+        "tab-gains",
+        "World-state accuracy: every row of the paper's Table 1 as printed, and the same comparison under "
+        "each protocol. Levels are shares, differences percentage points.",
+        {
+            "comparison": "{title}",
+            "source": "{source}",
+            "method": "{method:3}",
+            "reference": "{base:3}",
+            r"$\hat\Delta$": "{estimate:+2}",
+            "95% interval": "{estimate:[2]}",
+            "adjusted": "{adjusted:[2]}",
+            "$p$": "{p:p}",
+            "ours − printed": "{difference:+2}",
+            "verdict": "{verdict:verdict}",
+        },
+        once="title",
+    )

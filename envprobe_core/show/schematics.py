@@ -10,12 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from envprobe_core.figures import AMBER, BLUE, GROUND, INK, VERMILLION, WIDTH, Drawing, canvas, strip, styled
 from envprobe_core.instances import instances, members
-from envprobe_core.markup import counted, listed
 from envprobe_core.plans import chain_length
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.regimes import REGIMES
+from envprobe_core.show.figures import (
+    AMBER,
+    BLUE,
+    GROUND,
+    INK,
+    VERMILLION,
+    WIDTH,
+    Drawing,
+    canvas,
+    strip,
+    styled,
+)
+from envprobe_core.show.markup import counted, listed
 from envprobe_core.worlds import make_world
 
 if TYPE_CHECKING:

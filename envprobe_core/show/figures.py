@@ -97,6 +97,11 @@ class Style:
             "elinewidth": 1.6,
         } | more
 
+    def mark(self) -> dict[str, Any]:
+        """Return how a widget draws it, on a light and on a dark page; ink is the text's own colour."""
+        light, dark = (self.colour, DARK[self.colour]) if self.colour in DARK else ("currentColor",) * 2
+        return {"colour": light, "dark": dark, "marker": self.marker, "filled": self.filled}
+
 
 POLICY_STYLES: dict[str, Style] = {
     "no-probe": Style(INK, "o", filled=False),
@@ -118,6 +123,7 @@ POLICY_STYLES: dict[str, Style] = {
     "voi-accuracy": Style(ROSE, "^"),
     "voi-success": Style(ROSE, ">"),
 }
+TERM_COLOURS = {"c": BLUE, "s": AMBER, "u": PURPLE, "d": GREEN}
 PROTOCOL_DASHES = {"paper": "-", "observed": (0, (5, 2)), "released": (0, (1.2, 1.6))}
 OTHER_DASHES = ((0, (5, 2, 1, 2)), (0, (9, 2)), (0, (3, 1, 1, 1, 1, 1)))  # protocols with switches turned
 WORLD_TITLES = WORLDS

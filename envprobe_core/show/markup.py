@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 MINUS = "−"
@@ -20,7 +20,6 @@ _INLINE = (
     (re.compile(r"`([^`]*)`"), r"<code>\1</code>"),
     (re.compile(r"\*\*([^*]+)\*\*"), r"<strong>\1</strong>"),
     (re.compile(r"\*([^*]+)\*"), r"<em>\1</em>"),
-    (re.compile(r"\[([^]]+)\]\((#[^)\s\"]*)\)"), r'<a href="\2">\1</a>'),  # to a place of the same page
 )
 _WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -111,15 +110,6 @@ def _to_html(text: str) -> str:
     return text
 
 
-def numbered(lines: Sequence[str]) -> Html:
-    """Make a numbered list of lines in Markdown, in which a link may lead to a place of the same page.
-
-    MyST takes the address of such a link for a label of the book, so that the list is made HTML here.
-    """
-    items = "".join(f"<li><p>{_to_html(line)}</p></li>" for line in lines)
-    return Html(f"<ol>{items}</ol>", "\n".join(f"{place}. {line}" for place, line in enumerate(lines, 1)))
-
-
 def number(value: float | None, digits: int = 2) -> str:
     """Write a number with a true minus sign; a missing one as a dash."""
     if value is None or not math.isfinite(value):
@@ -132,13 +122,6 @@ def signed(value: float | None, digits: int = 2) -> str:
     """Write a difference with its sign; what rounds to zero has none."""
     text = number(value, digits)
     return text if text == EMPTY or text.startswith(MINUS) or not text.strip("0.") else "+" + text
-
-
-def span(low: float | None, high: float | None, digits: int = 2) -> str:
-    """Write an interval of differences in words: `−4.63 to −1.06`."""
-    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
-        return EMPTY
-    return f"{signed(low, digits)} to {signed(high, digits)}"
 
 
 def bracket(low: float | None, high: float | None, digits: int = 2) -> str:
@@ -173,11 +156,6 @@ def counted(count: int) -> str:
     return _WORDS[count] if 0 <= count < len(_WORDS) else f"{count:,}"
 
 
-def counted_verb(count: int, verb: str) -> str:
-    """Write how many do something: "one rises", "two rise"."""
-    return f"{counted(count)} {verb}{'s' if count == 1 else ''}"
-
-
 def chunked(text: str, least: int = 16) -> str:
     """Join words so that no line of a narrow column is shorter than `least`, where words allow it."""
     chunks = [""]
@@ -192,15 +170,3 @@ def chunked(text: str, least: int = 16) -> str:
 def code(names: Iterable[str]) -> str:
     """Join names of code as a sentence does."""
     return listed(f"`{name}`" for name in names)
-
-
-def under_each(told: Mapping[str, str]) -> str:
-    """Make a list with a line for each protocol; those of which the same is told share one.
-
-    Args:
-        told: for each protocol, in order, what follows "Under `protocol`" (a comma or colon included).
-    """
-    shared: dict[str, list[str]] = {}
-    for protocol, body in told.items():
-        shared.setdefault(body, []).append(protocol)
-    return "\n".join(f"* Under {code(protocols)}{body}" for body, protocols in shared.items())

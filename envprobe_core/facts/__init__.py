@@ -10,15 +10,14 @@ from envprobe_core import environments
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.records import NO_ACTION, UNKNOWN
+from envprobe_core.facts.patterns import match
+from envprobe_core.facts.witness import witness
 from envprobe_core.instances import act, instances, states_of, succeeded
 from envprobe_core.measures import audit_counts, confidence_histogram
-from envprobe_core.patterns import match
 from envprobe_core.plans import chain_length, plan_length
 from envprobe_core.policies import TERMS
 from envprobe_core.policies.rules import SELF_UNCERTAINTY_ALPHA
-from envprobe_core.sections.timed import probe_timing
 from envprobe_core.sweep import Seeds
-from envprobe_core.witness import witness
 from envprobe_core.worlds import make_world
 
 Fact = Callable[[Cell, Seeds, Trajectory], Mapping[str, np.ndarray]]
@@ -58,10 +57,31 @@ def when_probed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np
 FOUND = ("probe_step", "early_probes", "unknown_probes", "wrong_probes")
 
 
+def held_at_probes(recording: Trajectory) -> np.ndarray:
+    """Return what was believed of the probed field, [row, step]; of field 0 where nothing was probed."""
+    field = np.maximum(recording.probe, 0)[..., None].astype(np.int64)
+    return np.take_along_axis(recording.belief[:, :-1], field, axis=2)[..., 0]
+
+
 @fact(*FOUND)
 def what_probes_found(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Find when each episode probed on average, and what it held about the probed fields."""
-    return probe_timing(recording, np.full(len(seeds), cell.budget_in_force))
+    """Find when each episode probed, and what it held about the probed fields.
+
+    `probe_step` is the mean step, NaN where there was no probe; `early_probes` fall within the first B steps;
+    `unknown_probes` and `wrong_probes`, together the useful ones, asked for a field whose value was unknown,
+    or known and wrong.
+    """
+    fired = recording.probe >= 0
+    steps, count = np.arange(fired.shape[1]), fired.sum(axis=1)
+    unknown = (recording.useful & (held_at_probes(recording) == UNKNOWN)).sum(axis=1)
+    return {
+        "probe_step": np.divide(
+            (fired * steps).sum(axis=1), count, out=np.full(len(count), np.nan), where=count > 0
+        ),
+        "early_probes": (fired & (steps < cell.budget_in_force)).sum(axis=1),
+        "unknown_probes": unknown,
+        "wrong_probes": recording.useful.sum(axis=1) - unknown,
+    }
 
 
 @fact("chain_length", "mutation_rate")
@@ -149,9 +169,7 @@ def what_failed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np
 @fact("helped_step")
 def when_a_probe_helped(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
     """Find the first probe that corrects a wrong belief before an action that works; NaN without one."""
-    fields = np.maximum(recording.probe, 0)[..., None].astype(np.int64)
-    held = np.take_along_axis(recording.belief[:, :-1], fields, axis=2)[..., 0]
-    corrects = recording.useful & (held != UNKNOWN)
+    corrects = recording.useful & (held_at_probes(recording) != UNKNOWN)
     helped = corrects[:, :-1] & recording.acted[:, 1:] & recording.valid[:, 1:]
     return {"helped_step": np.where(helped.any(axis=1), np.argmax(helped, axis=1), np.nan)}
 

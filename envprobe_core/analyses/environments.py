@@ -1,0 +1,168 @@
+"""The three worlds on a page: their sizes and rates, what mutation changes, and how a belief table drifts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from envprobe_core.comparing import summarize
+from envprobe_core.engine.scoring import COLLAPSE
+from envprobe_core.environments import mutable_fields
+from envprobe_core.instances import instances
+from envprobe_core.protocols import Protocol, parse_protocol
+from envprobe_core.regimes import REGIMES
+from envprobe_core.statistics import RESAMPLES
+from envprobe_core.worlds import WORLDS, make_world
+from envprobe_core.worlds.base import PROCEDURAL, World
+
+SIZES = {  # what the levels of complexity and density set, by world: attribute, one, many
+    "tooldag": (
+        ("tools", "tool", "tools"),
+        ("prerequisites", "prerequisite each", "prerequisites each"),
+    ),
+    "objectstate": (
+        ("rooms", "room", "rooms"),
+        ("keys", "key", "keys"),
+        ("boxes", "box", "boxes"),
+        ("goals", "goal", "goals"),
+        ("locks", "locked door", "locked doors"),
+    ),
+    "graphnav": (
+        ("nodes", "node", "nodes"),
+        ("edges", "edge", "edges"),
+        ("keys", "key", "keys"),
+        ("locks", "locked edge", "locked edges"),
+    ),
+}
+
+
+def sizes(world: World) -> str:
+    """Name the numbers that complexity and density set: `10 rooms, 3 keys, ...`."""
+    counts = ((getattr(world.rules, name), one, many) for name, one, many in SIZES[world.name])
+    return ", ".join(f"{count} {one if count == 1 else many}" for count, one, many in counts)
+
+
+def describe_worlds(regimes: Sequence[str], protocol: Protocol) -> pd.DataFrame:
+    """Describe every world in every regime, one row each.
+
+    Args:
+        regimes: names of regimes.
+        protocol: whose instances and mutation table apply.
+
+    Returns:
+        Columns `regime world sizes fields procedural spatial actions horizon budget mutable rate
+        observation`; `mutable` counts fields, `rate` is the nominal probability that one of them
+        mutates in a tick (NaN where none can).
+    """
+    rows = []
+    for regime in regimes:
+        for name in WORLDS:
+            world = make_world(name, REGIMES[regime], protocol)
+            mutable = mutable_fields(world, instances(world, [0]))[0]
+            rows.append(
+                {
+                    "regime": regime,
+                    "world": name,
+                    "sizes": sizes(world),
+                    "fields": world.fields,
+                    "procedural": world.field_kinds.count(PROCEDURAL),
+                    "spatial": world.fields - world.field_kinds.count(PROCEDURAL),
+                    "actions": world.actions,
+                    "horizon": world.regime.horizon,
+                    "budget": world.regime.budget,
+                    "mutable": int(mutable.sum()),
+                    "rate": float(world.rates[mutable].mean()) if mutable.any() else np.nan,
+                    "observation": world.regime.observation,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def half_life(rate: float) -> float:
+    """Return after how many ticks half of the mutable fields have had an event; infinite at rate 0.
+
+    ln(1/2) / ln(1 - rate): events are independent from tick to tick.
+    """
+    if rate <= 0:
+        return float("inf")
+    return 1.0 if rate >= 1 else float(np.log(0.5) / np.log1p(-rate))
+
+
+def idle(frame: pd.DataFrame, regime: str) -> pd.DataFrame:
+    """Return the No-Probe episodes of a regime."""
+    return frame[(frame["policy"] == "no-probe") & (frame["regime"] == regime)]
+
+
+def _means(rows: pd.DataFrame, columns: dict[str, str], resamples: int) -> pd.DataFrame:
+    """Average columns by protocol and world; each new name gets `_low` and `_high` beside it."""
+    found = summarize(rows, columns, ("protocol", "world"), resamples=resamples)
+    table = found.drop_duplicates(["protocol", "world"])[["protocol", "world", "n"]].reset_index(drop=True)
+    for column, name in columns.items():
+        own = found[found["measure"] == column]
+        for part, end in (("mean", ""), ("low", "_low"), ("high", "_high")):
+            table[name + end] = own[part].to_numpy()
+    return table
+
+
+def summarise_mutation(frame: pd.DataFrame, regime: str, resamples: int = RESAMPLES) -> pd.DataFrame:
+    """Set nominal mutation rates beside what the draws gave and what they changed.
+
+    Args:
+        frame: episodes with the facts `mutation_rate changed changed_all`, No-Probe's among them.
+        regime: which of its regimes.
+        resamples: bootstrap resamples.
+
+    Returns:
+        One row a protocol and world: `rate` (nominal, 0 where nothing mutates), `drawn` (events a mutable
+        field and tick) and `changed` (changes likewise) with `_low` and `_high`, `changed_all` (changes a
+        field of any kind and tick), `mutable`, `fields`, and `half_life` in ticks.
+    """
+    names = {"mutation_rate": "drawn", "changed": "changed", "changed_all": "changed_all"}
+    table = _means(idle(frame, regime), names, resamples)
+    facts = {
+        (protocol, row.world): row
+        for protocol in dict.fromkeys(table["protocol"])
+        for row in describe_worlds([regime], parse_protocol(protocol)).itertuples()
+    }
+    about = [facts[key] for key in zip(table["protocol"], table["world"], strict=True)]
+    table["rate"] = np.nan_to_num([row.rate for row in about])
+    table["mutable"] = [row.mutable for row in about]
+    table["fields"] = [row.fields for row in about]
+    table["half_life"] = [half_life(rate) for rate in table["rate"]]
+    return table
+
+
+def summarise_drift(
+    frame: pd.DataFrame, drift: pd.DataFrame, regime: str, resamples: int = RESAMPLES
+) -> pd.DataFrame:
+    """Describe how right a table is that is never checked: where it begins, peaks and ends.
+
+    Args:
+        frame: episodes with the fact `initial_accuracy`, No-Probe's among them.
+        drift: a row a protocol, world and time: `t accuracy running`, as `statistics.mean_track` gives.
+        regime: which of the frame's regimes.
+        resamples: bootstrap resamples.
+
+    Returns:
+        One row a protocol and world: `start` (A_0) and `end` (the plain share of right fields when the
+        episode ends) with `_low` and `_high`; `below`, the share of episodes with A_0 < .6; `early`, the
+        share that has collapsed by the protocol's own rule within its first two scored times; `top` and
+        `top_step`, the highest mean A_t; `last` and `running`, the mean A_t at the last step that is drawn,
+        and how many of the `n` episodes run on to it.
+    """
+    rows = idle(frame, regime)
+    rows = rows.assign(below=rows["initial_accuracy"] < COLLAPSE, early=rows["collapse_onset"] < 2)
+    names = {"initial_accuracy": "start", "accuracy_terminal": "end", "below": "below", "early": "early"}
+    table = _means(rows, names, resamples)
+    curves = {
+        key: curve[curve["accuracy"].notna()]
+        for key, curve in drift.groupby(["protocol", "world"], sort=False)
+    }
+    own = [curves[key] for key in zip(table["protocol"], table["world"], strict=True)]
+    table["top"] = [curve["accuracy"].max() for curve in own]
+    table["top_step"] = [int(curve["t"].iloc[curve["accuracy"].argmax()]) for curve in own]
+    table["last"] = [curve["accuracy"].iloc[-1] for curve in own]
+    table["running"] = [int(curve["running"].iloc[-1]) for curve in own]
+    return table

@@ -1,1 +1,0 @@
-"""One module a section of the book: what it loads, shows, plots and tells."""

@@ -1,0 +1,99 @@
+"""The house keeps its size and its shape: lines a folder, what the core may import, no sentence by code.
+
+A ceiling only falls: today's size rounded up to the next fifty, until the plan's number is reached.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+HOME = Path(__file__).resolve().parents[1] / "envprobe_core"
+CORE = ("agents", "engine", "facts", "grid", "measures", "policies", "statistics", "worlds")
+ANALYSES = (
+    "analyses", "atlas", "bound", "calibration", "calibration_search", "scoreboard", "scoreboard_facts",
+    "scoreboard_page", "theory",
+)  # fmt: skip
+BUDGETS = {  # folders and modules, how many lines of Python they may have, and how many the plan gives them
+    "core": (CORE, 5_750, 4_300),
+    "engine": (("agents", "engine", "policies", "worlds"), 4_300, 3_000),
+    "facts": (("facts",), 550, 330),
+    "claims": (("claims",), 1_250, 680),
+    "analyses": (ANALYSES, 6_600, 2_970),
+    "show": (("show",), 2_000, 1_060),
+    "widgets": (("widgets",), 1_700, 1_180),
+    "lab": (("lab",), 1_050, 330),
+    "language model": (("llm", "model_page"), 4_100, 1_300),
+    "runs": (("runs",), 1_550, 340),
+    "reproduce": (("reproduce",), 1_050, 510),
+    "cli": (("cli",), 1_700, 400),
+}
+WHOLE = (28_450, 13_500)
+FILES = (166, 85)
+PAGES = ("analyses", "cli", "lab", "model_page", "reproduce", "scoreboard_page", "show", "widgets")
+
+
+def modules():
+    """Every module of the package by its name, below the package: `worlds.graphnav`."""
+    files = {path.relative_to(HOME).with_suffix("").parts: path for path in HOME.rglob("*.py")}
+    return {".".join(parts).removesuffix("__init__").rstrip("."): path for parts, path in files.items()}
+
+
+MODULES = modules()
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
+
+
+def folder_of(name):
+    return name.partition(".")[0]
+
+
+def lines(name):
+    return len(MODULES[name].read_text(encoding="utf-8").splitlines())
+
+
+def imported(name):
+    """The package's modules that a module imports, wherever in its text."""
+    for node in ast.walk(TREES[name]):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == HOME.name:
+            module = node.module.partition(".")[2]
+            for one in node.names:
+                inner = f"{module}.{one.name}".lstrip(".")
+                yield inner if inner in MODULES else module
+
+
+@pytest.mark.parametrize("place", BUDGETS)
+def test_a_folder_keeps_to_its_lines(place):
+    names, ceiling, plan = BUDGETS[place]
+    count = sum(lines(name) for name in MODULES if folder_of(name) in names)
+    assert 0 < count <= ceiling, f"{place} has {count} lines, and {plan} in the plan"
+
+
+def test_the_package_keeps_to_its_lines_and_files():
+    for count, (ceiling, plan), what in (
+        (sum(map(lines, MODULES)), WHOLE, "lines"),
+        (len(MODULES), FILES, "files"),
+    ):
+        assert count <= ceiling, f"the package has {count} {what}, and {plan} in the plan"
+
+
+def test_the_core_knows_nothing_of_pages():
+    """Neither directly nor through what it imports."""
+    via = {name: name for name in MODULES if folder_of(name) in CORE}
+    left = list(via)
+    while left:
+        for found in imported(name := left.pop()):
+            if found and found not in via:
+                via[found] = name
+                left.append(found)
+    assert {name: by for name, by in via.items() if folder_of(name) in PAGES} == {}
+
+
+def test_no_sentence_is_made_by_a_function():
+    """Conclusions are written by hand, in `conclude`."""
+    told = {
+        f"{name}.{node.name}"
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("tell_")
+    }
+    assert {name for name in told if folder_of(name) not in ("model_page", "llm")} == set()
