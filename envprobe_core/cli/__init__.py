@@ -1,14 +1,16 @@
 """The command ``envprobe``: a thin door to the engine and the book."""
 
+import os
+import signal
 import sys
 from typing import NoReturn
 
 import typer
-from typer.exceptions import TyperException
+from typer.exceptions import Abort, TyperException
 
 from envprobe_core import __version__
 from envprobe_core.cli import calibrate, claims, compiling, estimate, listing, reproduce, run, store
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, in_one_line
 
 app = typer.Typer(
     name="envprobe",
@@ -51,22 +53,32 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit code.
 
     Bad input of any kind, be it an option or a value, is one line on standard error and exit
-    code 2.
+    code 2; an interrupt ends with 130, a termination with 143, and nothing goes on behind it.
 
     Args:
         arguments: what follows the command's name; by default the process's own.
     """
     given = sys.argv[1:] if arguments is None else arguments
+    if arguments is None:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a console may lack a sign
     try:
         code = app(given or ["--help"], prog_name="envprobe", standalone_mode=False)
     except InputError as error:
         _fail(str(error))
     except TyperException as error:
         _fail(error.format_message())
+    except (KeyboardInterrupt, Abort):
+        print("envprobe: interrupted", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
+    except BrokenPipeError:  # whoever read has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _fail(message: str) -> NoReturn:
     if message:  # a group of commands without a command has shown its help instead
-        print(f"envprobe: {' '.join(message.split())}", file=sys.stderr)
+        print(f"envprobe: {in_one_line(message)}", file=sys.stderr)
     sys.exit(2)

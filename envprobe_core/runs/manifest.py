@@ -15,9 +15,9 @@ import orjson
 from envprobe_core import __version__
 from envprobe_core.cells import Cell
 from envprobe_core.errors import InputError
+from envprobe_core.files import replacing
 from envprobe_core.runs.inputs import RunInputs, cell_slug, inputs_of, seed_ranges, stated_inputs
 from envprobe_core.runs.summary import total_hash
-from envprobe_core.runs.tables import replacing
 from envprobe_core.sources import ROOTS, engine_sha256, package_versions
 
 FORMAT = "envprobe-run/2"
