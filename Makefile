@@ -58,7 +58,7 @@ serve: book ## the book on http://127.0.0.1:8000 (PORT=...)
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory book/_build/html
 
 lab: $(MADE) ## JupyterLab on the notebooks
-	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks
+	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
 
 mutants: $(MADE) ## mutation testing of metrics, statistics and policies
 	$(BIN)/mutmut run

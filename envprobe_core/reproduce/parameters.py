@@ -220,11 +220,11 @@ def _policies(text: str) -> None:
 
 
 def _protocols(text: str) -> None:
-    from envprobe_core.protocols import parse_protocol
+    from envprobe_core.cells import find_protocol
 
     # a protocol with switches turned, as `paper:clock=stands,end=success`, has commas of its own
     names = text.split() if ":" in text else text.replace(",", " ").split()
-    found = [parse_protocol(name).name for name in names]
+    found = [find_protocol(name).name for name in names]
     if len(set(found)) < len(found) or not found:
         raise ValueError(f"{text!r} names {'one twice' if found else 'none'}")
 
@@ -242,9 +242,10 @@ def _profile(text: str) -> None:
 
 
 def _replay(text: str) -> None:
+    from envprobe_core.llm.replay import read_replay
     from envprobe_core.llm.replayed import find_replay
 
-    find_replay(text)
+    read_replay(find_replay(text))
 
 
 VOCABULARIES: dict[str, Callable[[str], None]] = {

@@ -271,9 +271,9 @@ def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
         InputError: if the folder holds something else or another run, or cannot be written to.
     """
     manifest = new_manifest(inputs)
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{path} is not a folder")
     try:
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{path} is not a folder")
         path.mkdir(parents=True, exist_ok=True)
         with held(path):
             found = _find_manifest(path)

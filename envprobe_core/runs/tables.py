@@ -129,7 +129,9 @@ def read_groups(path: Path, name: str, schema: pa.Schema, header: Any = None) ->
                 _check_header(name, (found.metadata or {}).get(HEADER, b"{}"), header)
             for number in range(file.num_row_groups):
                 yield file.read_row_group(number)
-    except (OSError, pa.ArrowException) as error:
+    except DamagedFileError:
+        raise
+    except (OSError, pa.ArrowException, ValueError, KeyError, OverflowError, MemoryError) as error:
         raise DamagedFileError(f"{name}: cannot be read as Parquet ({error})") from None
 
 
@@ -137,7 +139,9 @@ def _check_header(name: str, stated: bytes, header: dict[str, Any]) -> None:
     try:
         found = orjson.loads(stated)
     except orjson.JSONDecodeError:
-        raise DamagedFileError(f"{name}: its header is no JSON") from None
+        found = None
+    if not isinstance(found, dict):
+        raise DamagedFileError(f"{name}: its header is no JSON object")
     for key, value in header.items():
         if found.get(key) != value:
             raise DamagedFileError(f"{name}: its header says {key} {found.get(key)!r:.60}, not {value!r:.60}")
