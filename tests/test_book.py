@@ -176,7 +176,7 @@ def test_the_build_fails_on_any_warning(tmp_path):
     out = book.stage(tmp_path / "broken")
     page = out / "book" / "index.md"
     page.write_text("# Book\n\n[](nowhere.md)\n\n![](assets/paper.css)\n", encoding="utf-8")
-    (out / "book" / "_toc.yml").write_text("format: jb-book\nroot: index\n", encoding="utf-8")
+    (out / "_toc.yml").write_text("format: jb-book\nroot: index\n", encoding="utf-8")
     code, printed = book.build(out)
     assert code != 0
     assert "nowhere.md" in printed

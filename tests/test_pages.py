@@ -357,7 +357,7 @@ def hostile_html(tmp_path_factory):
     nbformat.write(notebook, out / "book" / "executed" / "main-results.ipynb")
     (out / "book" / "index.md").write_text("# Book\n\n```{binder-address} main-results\n```\n", "utf-8")
     toc = "format: jb-book\nroot: index\nchapters:\n  - file: executed/main-results\n"
-    (out / "book" / "_toc.yml").write_text(toc, encoding="utf-8")
+    (out / "_toc.yml").write_text(toc, encoding="utf-8")
     (out / "book" / "redirects.yml").write_text("{}\n", encoding="utf-8")
     config = out / "_config.yml"
     text = config.read_text(encoding="utf-8")

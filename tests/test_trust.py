@@ -94,7 +94,7 @@ def test_nothing_outlives_a_killed_builder(tmp_path, tmp_path_factory, number):
     out, mark = build.stage(tmp_path / "book"), f"builder-{tmp_path.name}-{number}"
     page = "# Book\n"
     (out / "book" / "index.md").write_text(page, encoding="utf-8")
-    (out / "book" / "_toc.yml").write_text("format: jb-book\nroot: index\n", encoding="utf-8")
+    (out / "_toc.yml").write_text("format: jb-book\nroot: index\n", encoding="utf-8")
     process = start(mark, tmp_path_factory.mktemp("tmp"), BUILD, out)
     try:
         process.stdout.readline()

@@ -15,7 +15,7 @@ from envprobe_core import __version__
 from envprobe_core.errors import InputError
 from envprobe_core.reproduce.sections import ROOT, file_digest
 
-_BOOK_FILES = ("_config.yml", "requirements.txt", "CITATION.cff")
+_BOOK_FILES = ("_config.yml", "_toc.yml", "requirements.txt", "CITATION.cff")
 MADE_BY_US = ".envprobe-book"  # marks a folder that `stage` may empty
 _MADE = ("_build", "executed")
 
@@ -120,7 +120,7 @@ def build(root: Path = ROOT) -> tuple[int, str]:
     stamp = _stamp(root)
     stamp.unlink(missing_ok=True)
     command = [sys.executable, "-P", "-m", "envprobe_core.reproduce.jupyterbook"]
-    command += [str(os.getpid()), "build", "book"]
+    command += [str(os.getpid()), "build", "book", "--toc", str(root.resolve() / "_toc.yml")]
     result = subprocess.run(
         [*command, "--path-output", "book", "--all", "-W", "--keep-going", "-n"],
         cwd=root,
