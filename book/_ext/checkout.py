@@ -1,7 +1,7 @@
 """Sphinx extension: lets `jupyter-book build .` work from the root of a checkout, as anybody would try.
 
-It comes first in `_config.yml`: it makes the package importable where it is not installed, points Sphinx to the
-folder `book/`, and executes sections that were never executed or have changed.
+It comes first in `_config.yml`: it makes the package importable where it is not installed, points Sphinx to
+the folder `book/`, and executes sections that were never executed or have changed.
 """
 
 import os

@@ -89,11 +89,13 @@ class Grid:
     """The cells of a run."""
 
     world: Annotated[
-        list[str], typer.Option("--world", metavar="W", help="World; may be repeated; `all` for every one.")
-    ]
+        list[str] | None,
+        typer.Option("--world", metavar="W", help="World; may be repeated; `all` for every one."),
+    ] = None
     policy: Annotated[
-        list[str], typer.Option("--policy", metavar="P", help="Policy; may be repeated; `all` for every one.")
-    ]
+        list[str] | None,
+        typer.Option("--policy", metavar="P", help="Policy; may be repeated; `all` for every one."),
+    ] = None
     regime: Annotated[str, typer.Option("--regime", metavar="R", help="Stress regime.")] = "S2"
     protocol: Annotated[
         list[str] | None,
@@ -134,15 +136,18 @@ class Grid:
         from envprobe_core.runs.inputs import make_inputs
         from envprobe_core.worlds import WORLDS
 
+        for name in ("world", "policy"):
+            if not getattr(self, name):
+                raise InputError(f"Missing option '--{name}'")
         worlds, policies = _every(self.world, WORLDS), _every(self.policy, POLICIES)
         protocols = self.protocol or ["paper"]
         numbers = (self.budget, self.threshold, self.seeds)
         return make_inputs(worlds, policies, self.regime, protocols, profile, *numbers, logs, agent)
 
 
-def _every(names: list[str], known: Iterable[str]) -> list[str]:
+def _every(names: list[str] | None, known: Iterable[str]) -> list[str]:
     """Replace the word `all` by every name."""
-    return [each for name in names for each in (known if name == ALL else [name])]
+    return [each for name in names or () for each in (known if name == ALL else [name])]
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from envprobe_core.engine.running import measure, record
 from envprobe_core.errors import InputError
 from envprobe_core.files import TEMPORARY, held, replacing, sweep
 from envprobe_core.pool import cores, spread
+from envprobe_core.runs.crate import write_crate
 from envprobe_core.runs.inputs import RunInputs, cell_slug
 from envprobe_core.runs.manifest import (
     MANIFEST,
@@ -206,6 +207,7 @@ class RunFolder:
                     calls.write(self._file(part, ASKED).read_bytes())
         hashes = [own.result_hash for own in summaries]
         self.manifest = finished_manifest(self.inputs, self.manifest, hashes, files)
+        write_crate(self.path, self.manifest)
         write_manifest(self.path, self.manifest)
         self.tidy()
         return summaries
