@@ -700,12 +700,14 @@ def test_the_instructors_page_names_commands_and_exercises_that_exist():
 
 
 def test_binder_installs_pinned_packages_of_the_lock():
-    lines = (ROOT / "binder" / "requirements.txt").read_text().splitlines()
-    assert "-c ../requirements.txt" in lines
-    wanted = [re.match(r"[\w.-]+", line)[0] for line in lines if line and line[0] not in "#-"]
-    pinned = {
-        line.split("==")[0] for line in (ROOT / "requirements.txt").read_text().splitlines() if "==" in line
-    }
-    assert set(wanted) <= pinned
-    assert {"numpy", "numba", "papermill", "jupyterlab", "ipykernel", "anywidget"} <= set(wanted)
-    assert not {"sphinx", "pytest", "playwright"} & set(wanted)
+    pins = [
+        {line.split(" ")[0] for line in (ROOT / name).read_text().splitlines() if "==" in line}
+        for name in ("binder/requirements.txt", "requirements.txt")
+    ]
+    assert pins[0] < pins[1]
+    names = {pin.split("==")[0] for pin in pins[0]}
+    assert {"numpy", "numba", "papermill", "jupyterlab", "ipykernel", "anywidget", "setuptools"} <= names
+    assert not {"sphinx", "pytest", "playwright"} & names
+    for name in ("binder/requirements.txt", "requirements.txt"):
+        pinned, *_ = re.findall(r"^\S+==.*?(?=^\S|\Z)", (ROOT / name).read_text(), re.MULTILINE | re.DOTALL)
+        assert "--hash=sha256:" in pinned
