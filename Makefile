@@ -36,9 +36,7 @@ $(MADE): $(READY) $(ENGINE)
 book: $(MADE) ## execute what changed and build the book (book/_build/html)
 	$(BIN)/envprobe book
 
-test: $(MADE) browser ## lint, then every test, those in a browser included
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
+test: $(MADE) browser lint ## lint, then every test, those in a browser included
 	ENVPROBE_REQUIRE_BROWSER=$$(command -v chromium >/dev/null && echo 1) \
 		$(BIN)/python -m pytest -n $(WORKERS)
 
@@ -47,9 +45,10 @@ browser: # the system's Chromium, where this user may install it; elsewhere its 
 		DEBIAN_FRONTEND=noninteractive; export DEBIAN_FRONTEND; \
 		apt-get -qq update && apt-get -qq install -y chromium; fi
 
-lint: $(READY) ## style only
+lint: $(READY) ## style, and the types of the core
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/mypy
 
 bench: $(MADE) ## speed beside the former engine's, growth, slider, start, model calls (QUICK=1: a minute)
 	$(BIN)/python benchmarks/bench.py $(if $(QUICK),--quick)
@@ -58,7 +57,7 @@ serve: book ## the book on http://127.0.0.1:8000 (PORT=...)
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory book/_build/html
 
 lab: $(MADE) ## JupyterLab on the notebooks
-	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks
+	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
 
 mutants: $(MADE) ## mutation testing of metrics, statistics and policies
 	$(BIN)/mutmut run
@@ -67,12 +66,14 @@ mutants: $(MADE) ## mutation testing of metrics, statistics and policies
 replay: $(MADE) ## ask the scripted test server again for data/replays/scripted.replay.gz
 	$(BIN)/python tests/demonstration.py
 
-lock: $(READY) ## pin every dependency of pyproject.toml again
-	UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --all-extras \
-		--universal --python-version 3.11 --upgrade --no-annotate --no-emit-index-url \
-		--no-emit-find-links --quiet --output-file requirements.txt
+PIN := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --universal \
+	--python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links --quiet
+
+lock: $(READY) ## pin every dependency of pyproject.toml again, with hashes
+	$(PIN) --all-extras --upgrade --output-file requirements.txt
+	$(PIN) --extra notebooks --extra llm --constraints requirements.txt --output-file binder/requirements.txt
 
 clean: ## everything that was made, .venv included
 	rm -rf .venv book/_build book/executed build *.egg-info mutants .mutmut-cache
-	rm -rf .pytest_cache .ruff_cache .hypothesis
+	rm -rf _build .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

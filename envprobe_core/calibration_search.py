@@ -38,7 +38,7 @@ from envprobe_core.cells import RELEASED_SEEDS
 from envprobe_core.errors import InputError
 from envprobe_core.sweep import Seeds
 
-COMMAND = "envprobe calibrate --out data/profiles/calibrated.json"
+COMMAND = "envprobe calibrate --out calibrated.json"
 THOUSANDTHS = 1000
 Point = tuple[int, ...]
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy
-from envprobe_core.protocols import PAPER, Protocol
+from envprobe_core.protocols import PAPER, Protocol, parse_protocol
 from envprobe_core.regimes import REGIMES, Regime
 from envprobe_core.worlds import WORLDS
 
@@ -111,6 +111,19 @@ def find_profile(name: str) -> AgentProfile:
     return PROFILES[name]
 
 
+def find_protocol(text: str) -> Protocol:
+    """Return the protocol of a name, with or without switches turned.
+
+    Raises:
+        InputError: if there is none, or a switch is turned twice.
+    """
+    switches = [item.partition("=")[0].strip() for item in text.partition(":")[2].split(",")]
+    for name in switches:
+        if switches.count(name) > 1:
+            raise InputError(f"protocol {text!r} turns {name!r} twice; give each switch once")
+    return parse_protocol(text)
+
+
 def parse_seeds(text: str) -> npt.NDArray[np.int64]:
     """Read seeds: `FIRST:PAST` (0:220 is 0..219), a single seed, or several of these with commas.
 
@@ -119,7 +132,7 @@ def parse_seeds(text: str) -> npt.NDArray[np.int64]:
     """
     parts = []
     for item in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)(?::(\d+))?\s*", item)
+        match = re.fullmatch(r"\s*(\d{1,20})(?::(\d{1,20}))?\s*", item)
         if not match:
             raise InputError(
                 f"seeds {text!r}: {item!r} is not FIRST:PAST or a number (as in 0:220, which is 0..219)"

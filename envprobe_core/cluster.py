@@ -11,7 +11,6 @@ notebooks use it as well.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import warnings
@@ -23,6 +22,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import BaseModel, ValidationError
+
 from envprobe_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ ENVIRONMENT = "ENVPROBE_SCHEDULER"
 CONNECT_SECONDS = 10
 ALIVE_SECONDS = 5  # without a result, after which the scheduler is asked whether it is there
 LEAST_UNDER_WAY = 64  # tasks; a cluster that grows with its queue needs one to see
+LONGEST_FILE = 1_000_000  # bytes read of a scheduler file
 UNDER_WAY = 4  # tasks a thread
 
 Item = TypeVar("Item")
@@ -40,6 +42,10 @@ Result = TypeVar("Result")
 
 class ClusterLostError(Exception):
     """The cluster was lost while it worked; what had come back is kept."""
+
+
+class _SchedulerFile(BaseModel):
+    address: str
 
 
 def scheduler_in_force() -> str | None:
@@ -54,10 +60,11 @@ def read_scheduler_file(path: Path) -> str:
         InputError: if there is none.
     """
     try:
-        return str(json.loads(path.read_bytes())["address"])
+        with path.open("rb") as file:
+            return _SchedulerFile.model_validate_json(file.read(LONGEST_FILE)).address
     except OSError as error:
         raise InputError(f"scheduler file {path} cannot be read ({error.strerror})") from None
-    except (ValueError, KeyError, TypeError):
+    except ValidationError:
         raise InputError(f"scheduler file {path} states no address; `dask scheduler` writes one") from None
 
 

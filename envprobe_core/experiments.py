@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.cells import Cell, find_regime, make_cell, parse_seeds
+from envprobe_core.cells import Cell, find_protocol, find_regime, make_cell, parse_seeds
 from envprobe_core.engine.recording import Trajectory
 from envprobe_core.policies import POLICIES, find_policy
-from envprobe_core.protocols import Protocol, parse_protocol
+from envprobe_core.protocols import Protocol
 from envprobe_core.sweep import BATCH_SIZE, plan_tasks, run_cells, simulate
 from envprobe_core.worlds import WORLDS
 
@@ -48,7 +48,7 @@ def names(given: Names) -> tuple[str, ...]:
 
 def find_protocols(given: Names) -> tuple[Protocol, ...]:
     """Return the protocols of a text or a sequence of names, switches included."""
-    return tuple(parse_protocol(name) for name in names(given))
+    return tuple(find_protocol(name) for name in names(given))
 
 
 def read_seeds(text: str) -> Seeds | None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import get_context, parent_process
 from typing import TypeVar
 
 from envprobe_core.cluster import hand_out
 
+PARENT_DEATH_SIGNAL = 1  # of Linux: what prctl(2) calls PR_SET_PDEATHSIG
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 Item = TypeVar("Item")
@@ -69,17 +73,28 @@ def spread(
 
 
 def _follow_parent() -> None:
-    """Leave interrupts to the parent, and end when it ends, however it does."""
+    """Leave interrupts to the parent, and end when it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
-    if parent is None:
-        return
+    if parent is not None and parent.pid is not None:
+        follow(parent.pid)
 
-    def end_with_it() -> None:
-        connection.wait([parent.sentinel])
+
+def follow(parent: int) -> None:
+    """End this process when its parent does, however that ends: at once on Linux, elsewhere within a second.
+
+    Args:
+        parent: the process's id, which the caller knew before this one could be left alone.
+    """
+    if sys.platform == "linux":  # also while compiled code runs, which lets no thread watch
+        ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
         os._exit(1)
 
-    threading.Thread(target=end_with_it, daemon=True).start()
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager

@@ -1,6 +1,10 @@
 """The book as a reader meets it: a small one is built once, then opened in a browser."""
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -176,12 +180,38 @@ def test_the_build_fails_on_any_warning(tmp_path):
     out = book.stage(tmp_path / "broken")
     page = out / "book" / "index.md"
     page.write_text("# Book\n\n[](nowhere.md)\n\n![](assets/paper.css)\n", encoding="utf-8")
-    (out / "book" / "_toc.yml").write_text("format: jb-book\nroot: index\n", encoding="utf-8")
+    (out / "_toc.yml").write_text("format: jb-book\nroot: index\n", encoding="utf-8")
     code, printed = book.build(out)
     assert code != 0
     assert "nowhere.md" in printed
     assert "image without alt text" in printed
     assert not book.is_fresh(out)
+
+
+def test_the_books_own_command_builds_a_fresh_checkout(tmp_path, write_notebook, checkout):
+    """As anybody would try it: `jupyter-book build .` at the root, where nothing is installed or executed."""
+    write_notebook("demo", "n: int = 3  # how many; accepts 1..10", "print('so many:', n)")
+    left_out = shutil.ignore_patterns("__pycache__", "executed", "_build")
+    for name in ("envprobe_core", "book", "data"):
+        shutil.rmtree(checkout / name, ignore_errors=True)
+        shutil.copytree(ROOT / name, checkout / name, ignore=left_out)
+    for name in ("_config.yml", "requirements.txt", ".gitignore"):
+        shutil.copy(ROOT / name, checkout / name)
+    (checkout / "_toc.yml").write_text("format: jb-book\nroot: index\nchapters:\n  - file: executed/demo\n")
+    (checkout / "book" / "index.md").write_text("# Book\n")
+    (checkout / "book" / "redirects.yml").write_text("{}\n")
+    subprocess.run(["git", "init", "-q"], cwd=checkout, check=True)
+    subprocess.run(["git", "add", "."], cwd=checkout, check=True)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("jupyter-book")), "build", ".", "-W", "--keep-going", "-n"],
+        cwd=checkout, env=environment, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "so many: 3" in (checkout / "_build" / "html" / "executed" / "demo.html").read_text("utf-8")
+    status = ["git", "status", "--short"]
+    made = subprocess.run(status, cwd=checkout, capture_output=True, text=True, check=True).stdout
+    assert not [line for line in made.splitlines() if line.startswith("??")], made
 
 
 def test_a_foreign_folder_is_not_built_into(tmp_path):

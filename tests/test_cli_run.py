@@ -86,7 +86,7 @@ def test_the_folder_holds_table_logs_and_manifest(tmp_path: Path, call: Call) ->
     assert code == 0
     assert "2 cells, 12 episodes, S2, profile typical" in out
     logs = ["logs/tooldag_S2_paper_no-probe.parquet", "logs/tooldag_S2_paper_simple.parquet"]
-    assert sorted(contents(run)) == ["episodes.parquet", *logs, "manifest.json"]
+    assert sorted(contents(run)) == ["episodes.parquet", *logs, "manifest.json", "ro-crate-metadata.json"]
     frame = pd.read_parquet(run / "episodes.parquet")
     assert tuple(frame.columns) == KEYS + MEASURES
     assert frame["seed"].tolist() == [*range(6), *range(6)]

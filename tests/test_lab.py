@@ -1,10 +1,12 @@
 """The classroom: bad policies are told why, good ones are those of the engine, and the solutions run."""
 
+import contextlib
 import functools
 import itertools
 import json
 import re
 import types
+import warnings
 
 import numpy as np
 import pytest
@@ -71,6 +73,36 @@ def smooths(view, seen=[None, 0, 0]):  # noqa: B006
     return view.c + seen[1] / 100
 
 
+def never_ends(view):
+    count = 0
+    while True:
+        count += 1
+
+
+def swallows(view):
+    while True:
+        with contextlib.suppress(Exception):
+            sum(range(10**7))
+
+
+def matrix(view):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.matrix(view.c)
+
+
+def leaves(view):
+    raise SystemExit(0)
+
+
+def hides_a_loop(view):
+    return never_ends(view)
+
+
+def rolls_late(view):
+    return np.random.default_rng().random(view.c.shape) if view.step == 13 else view.c
+
+
 SHAPE = r"shape \[field\], here \(27,\), as view\.c \+ view\.u has it"
 PLAIN = "the view is one agent's at one step: arrays are \\[field\\], all else is one number"
 BAD = {
@@ -104,6 +136,14 @@ BAD = {
     "dice": (rolls_dice, r"a second time \(step 0\).*for chance use view\.draw,"),
     "memory": (keeps_count, r"scores the same view differently a second time"),
     "what came before": (smooths, r"another score when others came before it .*from the view alone"),
+    "a matrix": (matrix, r"shape \(1, 27\); return an array of " + SHAPE),
+    "masked values": (lambda view: np.ma.masked_less(view.c, 0.5), r"returns masked values.*np\.ma\.filled"),
+    "the view within": (lambda view: view._view.gold, r"the view has no '_view'"),
+    "the array below": (lambda view: view.c.base.setflags(write=True), r"AttributeError"),
+    "a loop without an end": (never_ends, r"more than 0\.3 s for one decision at line \d+"),
+    "a loop that lets no fault through": (swallows, r"more than 0\.3 s for one decision"),
+    "a loop of another's": (hides_a_loop, r"more than 0\.3 s for one decision"),
+    "an exit": (leaves, r"ends Python at line \d+ \(`raise SystemExit\(0\)`\)"),
     "two arguments": (lambda view, t: view.c, r"one argument, the view; this one takes \(view, t\)"),
     "no argument": (lambda: 1, r"one argument, the view; this one takes \(\)"),
     "no function": (7, r"7 is no function; write it as `def my_rule\(view\)"),
@@ -112,7 +152,8 @@ BAD = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_a_bad_policy_gets_one_message_that_says_what_to_change(kind):
+def test_a_bad_policy_gets_one_message_that_says_what_to_change(kind, monkeypatch):
+    monkeypatch.setattr(guard, "LONGEST_CALL", 0.3)
     function, message = BAD[kind]
     with pytest.raises(lab.PolicyError, match=message) as caught:
         lab.policy("mine")(function)
@@ -141,6 +182,42 @@ def test_a_decorator_without_a_name_says_so():
 def test_a_fault_that_only_the_run_meets_is_told_too():
     late = lab.policy("late fault")(lambda view: np.where(view.step == 13, np.nan, view.c))
     with pytest.raises(lab.PolicyError, match=r"'late fault' gives nan for 27 of 27 .* step 13"):
+        lab.compete(late, seeds="0:2", worlds="tooldag", rivals=())
+
+
+def test_dice_that_only_the_run_meets_are_told_too():
+    late = lab.policy("late dice")(rolls_late)
+    with pytest.raises(lab.PolicyError, match=r"differently a second time \(step 13"):
+        lab.compete(late, seeds="0:60", worlds="tooldag", rivals=())
+
+
+def looks_for(view):
+    place = 0
+    while place < len(view.c) - 1 and view.c[place] < 1:
+        place += 1
+    score = np.zeros(len(view.c))
+    score[place] = 2.0
+    return score
+
+
+def ends_late(view):
+    while view.step > 3:
+        pass
+    return view.c
+
+
+def test_a_loop_is_run_where_it_can_be_stopped(capsys, monkeypatch):
+    made = lab.policy("mine")(looks_for)
+    assert "it has a `while` loop" in capsys.readouterr().out
+    assert measure(Cell("tooldag", made), np.arange(2))["probes"].sum() > 0
+    for function in (alone, chosen, summed, lambda view: np.array([c for c in view.c])):
+        assert not guard.has_while(function)
+    monkeypatch.setattr(guard, "LONGEST_CALL", 0.3)
+    monkeypatch.setattr(guard, "TRIAL_STEPS", (0, 1))
+    guard.trial_views.cache_clear()
+    late = lab.policy("late loop")(ends_late)
+    guard.trial_views.cache_clear()
+    with pytest.raises(lab.PolicyError, match=r"'late loop' takes more than 0\.3 s .*at line"):
         lab.compete(late, seeds="0:2", worlds="tooldag", rivals=())
 
 
@@ -561,10 +638,14 @@ def test_the_instructors_page_names_commands_and_exercises_that_exist(whole):
 
 
 def test_binder_installs_pinned_packages_of_the_lock():
-    lines = (ROOT / "binder" / "requirements.txt").read_text().splitlines()
-    assert "-c ../requirements.txt" in lines
-    wanted = {re.match(r"[\w.-]+", line)[0] for line in lines if line and line[0] not in "#-"}
-    lock = (ROOT / "requirements.txt").read_text().splitlines()
-    assert wanted <= {line.split("==")[0] for line in lock if "==" in line}
-    assert {"numpy", "numba", "papermill", "jupyterlab", "ipykernel", "anywidget"} <= wanted
-    assert not {"sphinx", "pytest", "playwright"} & wanted
+    pins = [
+        {line.split(" ")[0] for line in (ROOT / name).read_text().splitlines() if "==" in line}
+        for name in ("binder/requirements.txt", "requirements.txt")
+    ]
+    assert pins[0] < pins[1]
+    names = {pin.split("==")[0] for pin in pins[0]}
+    assert {"numpy", "numba", "papermill", "jupyterlab", "ipykernel", "anywidget", "setuptools"} <= names
+    assert not {"sphinx", "pytest", "playwright"} & names
+    for name in ("binder/requirements.txt", "requirements.txt"):
+        pinned, *_ = re.findall(r"^\S+==.*?(?=^\S|\Z)", (ROOT / name).read_text(), re.MULTILINE | re.DOTALL)
+        assert "--hash=sha256:" in pinned

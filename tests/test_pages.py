@@ -3,6 +3,7 @@
 import csv
 import html as markup
 import io
+import json
 import re
 import shlex
 import xml.etree.ElementTree as ElementTree
@@ -19,13 +20,17 @@ from envprobe_core.claims.places import KINDS, PLACES, load_items, load_tensions
 from envprobe_core.claims.printed import load_tables
 from envprobe_core.reproduce import build as book
 from envprobe_core.reproduce.parameters import parse_assignments
-from envprobe_core.reproduce.sections import METADATA_KEY, ROOT, find_sections, plan
+from envprobe_core.reproduce.sections import METADATA_KEY, ROOT, contents_sha256, find_sections, plan
 from envprobe_core.show.figures import FIGURE_CLASS, Drawing, canvas
 from envprobe_core.show.markup import Table, Text
 
 FRAME = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
 PAGES = [*(f"{name}.html" for name in FRAME), *(f"executed/{name}.html" for name in find_sections())]
 HOSTILE = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
+LINKS = (
+    r"$\href{javascript:window.hacked=1}{one}$ and [two](javascript:window.hacked=1), "
+    r"[three](JavaScript:window.hacked=1), [four](data:text/html,x), <vbscript:five>"
+)
 
 
 def read(html, name):
@@ -325,7 +330,11 @@ def hostile_html(tmp_path_factory):
     table = Table("tab-hostile", f"{HOSTILE} {breaks_out}", ("a", HOSTILE), [[HOSTILE, breaks_out]], "ll")
     outputs = [
         nbformat.v4.new_output("display_data", shown._repr_mimebundle_())
-        for shown in (table, Text(f"The policy {HOSTILE}."), hostile_drawing())
+        for shown in (
+            table,
+            Text(f"The policy {HOSTILE}. {LINKS}"),
+            hostile_drawing(),
+        )
     ]
     cell = nbformat.v4.new_code_cell("show()", outputs=outputs, execution_count=1)
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# Main results"), cell])
@@ -337,12 +346,15 @@ def hostile_html(tmp_path_factory):
         "parameters": values,
         "defaults": values,
         "engine_version": "0",
+        "contents_sha256": "",
     }
+    whole = json.loads(nbformat.writes(notebook))
+    notebook.metadata[METADATA_KEY]["contents_sha256"] = contents_sha256(whole)
     (out / "book" / "executed").mkdir()
     nbformat.write(notebook, out / "book" / "executed" / "main-results.ipynb")
     (out / "book" / "index.md").write_text("# Book\n\n```{binder-address} main-results\n```\n", "utf-8")
     toc = "format: jb-book\nroot: index\nchapters:\n  - file: executed/main-results\n"
-    (out / "book" / "_toc.yml").write_text(toc, encoding="utf-8")
+    (out / "_toc.yml").write_text(toc, encoding="utf-8")
     (out / "book" / "redirects.yml").write_text("{}\n", encoding="utf-8")
     config = out / "_config.yml"
     text = config.read_text(encoding="utf-8")
@@ -367,6 +379,10 @@ def test_what_readers_supply_never_becomes_markup(hostile_html):
 def test_an_attack_does_not_run(chromium, hostile_html):
     page = chromium.new_page()
     page.goto(f"{hostile_html.as_uri()}/executed/main-results.html", wait_until="load")
+    set_formulas(page)
+    links = page.evaluate("[...document.links, ...document.querySelectorAll('[href]')].map(a => a.href + '')")
+    assert links
+    assert not [link for link in links if link.startswith(("javascript:", "data:text", "vbscript:"))]
     assert page.evaluate("window.hacked") is None
     assert page.locator(".bd-article", has_text="window.hacked").count() == 1
     page.close()

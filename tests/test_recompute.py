@@ -262,7 +262,7 @@ def manifest_of(text: str) -> Callable[[Path], object]:
     [
         (shutil.rmtree, "is not a folder"),
         (lambda run: (run / "manifest.json").unlink(), "holds no run: it has no manifest.json"),
-        (manifest_of("{"), "manifest.json cannot be read"),
+        (manifest_of("{"), "is no manifest of a run"),
         (manifest_of("[]"), "is no manifest of a run"),
         (
             manifest_of('{"format": "envprobe-run/2", "finished": true, "inputs": {"worlds": 3}}'),

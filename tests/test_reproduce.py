@@ -10,7 +10,7 @@ import pytest
 
 from envprobe_core.cli import main, reproduce
 from envprobe_core.errors import InputError
-from envprobe_core.reproduce import execution, parameters
+from envprobe_core.reproduce import execution, parameters, warm
 from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.reproduce.parameters import parse_assignments, read_parameters, resolve
 from envprobe_core.sources import ROOT, Sources
@@ -344,7 +344,7 @@ def test_a_warm_kernel_gives_the_same_bytes(checkout, write_notebook, monkeypatc
     folder = checkout / "book" / "executed"
     found = []
     for enough in (99, 1):
-        monkeypatch.setattr(execution, "WORTH_WARMING", enough)
+        monkeypatch.setattr(warm, "WORTH_WARMING", enough)
         errors = {name: outcome.error for name, outcome in execute(checkout, {}).items()}
         assert [name for name, error in errors.items() if error] == ["dead"]
         found.append((errors, {path.name: path.read_bytes() for path in folder.glob("*.ipynb")}))

@@ -11,6 +11,7 @@ import shlex
 import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -27,6 +28,7 @@ logger = logging.getLogger(__name__)
 EXECUTED = "executed/"
 _ICON_SCRIPT = re.compile(r"[ \t]*<script [^>]*/fontawesome/[^>]*></script>\n?")
 _FONT_PRELOAD = re.compile(r'[ \t]*<link rel="preload" as="font"[^>]*>\n?')
+SCHEMES = ("", "http", "https", "mailto")
 LABELS = {
     "profile": "Agent profile",
     "protocol": "Protocol",
@@ -155,6 +157,15 @@ def require_descriptions(app: Sphinx, doctree: nodes.document) -> None:
             logger.warning("image without alt text: %s", image.get("uri"), location=image)
 
 
+def refuse_scripts(app: Sphinx, doctree: nodes.document) -> None:
+    """Make text again of every link that is no address (event ``doctree-read``): data may hold any."""
+    for link in list(doctree.findall(nodes.reference)):
+        scheme = urlsplit("".join(link.get("refuri", "").split())).scheme.lower()
+        if scheme not in SCHEMES:
+            logger.info("link to %s: is made text", scheme, location=link)
+            link.replace_self(nodes.inline("", "", *link.children))
+
+
 def copy_mathjax(app: Sphinx, exception: Exception | None) -> None:
     """Put MathJax into the book: of the package's 24 MB the 1.8 MB that TeX to CHTML needs."""
     if exception is not None or app.builder.format != "html":
@@ -187,6 +198,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_directive("provenance-table", ProvenanceTable)
     app.connect("doctree-read", require_descriptions)
+    app.connect("doctree-read", refuse_scripts)
     app.connect("env-updated", collect)
     app.connect("html-page-context", add_provenance)
     app.connect("build-finished", copy_mathjax)

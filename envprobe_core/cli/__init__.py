@@ -1,14 +1,17 @@
 """The command ``envprobe``: a thin door to the engine and the book."""
 
+import os
+import signal
 import sys
 from typing import NoReturn
 
 import typer
-from typer.exceptions import TyperException
+from typer.exceptions import Abort, TyperException
 
 from envprobe_core import __version__
 from envprobe_core.cli import calibrate, claims, compiling, estimate, listing, reproduce, run, store
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, in_one_line
+from envprobe_core.sources import ROOT
 
 app = typer.Typer(
     name="envprobe",
@@ -51,22 +54,49 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit code.
 
     Bad input of any kind, be it an option or a value, is one line on standard error and exit
-    code 2.
+    code 2; an interrupt ends with 130, a termination with 143, and nothing goes on behind it.
 
     Args:
         arguments: what follows the command's name; by default the process's own.
     """
     given = sys.argv[1:] if arguments is None else arguments
+    if arguments is None:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a console may lack a sign
     try:
+        _check(given)
         code = app(given or ["--help"], prog_name="envprobe", standalone_mode=False)
     except InputError as error:
         _fail(str(error))
     except TyperException as error:
         _fail(error.format_message())
+    except (KeyboardInterrupt, Abort):
+        print("envprobe: interrupted", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
+    except BrokenPipeError:  # whoever read has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        _fail(f"{error.filename or 'input and output'}: {error.strerror or error}")
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _check(arguments: list[str]) -> None:
+    """Refuse what no command can use: arguments that are no text, a package without its data."""
+    for text in arguments:
+        if any("\ud800" <= sign <= "\udfff" for sign in text):
+            raise InputError(f"{text!r} is not UTF-8; give files and values names that are")
+        if "\0" in text:
+            raise InputError(f"{text!r} holds a null character")
+    if not (ROOT / "data").is_dir() and arguments and not arguments[0].startswith("-"):
+        raise InputError(
+            f"{ROOT / 'data'} is missing: the package reads data that lie beside it, in a checkout; "
+            "install it from one, as with `pip install -e .`"
+        )
 
 
 def _fail(message: str) -> NoReturn:
     if message:  # a group of commands without a command has shown its help instead
-        print(f"envprobe: {' '.join(message.split())}", file=sys.stderr)
+        print(f"envprobe: {in_one_line(message)}", file=sys.stderr)
     sys.exit(2)

@@ -10,61 +10,46 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from envprobe_core.cli import options
-from envprobe_core.errors import InputError
+from envprobe_core.files import refuse_existing, replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from envprobe_core.calibration_search import Fit
 
+Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="New file for the fitted profile.")]
 
-def calibrate(
-    jobs: options.Jobs = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="FILE", help="Write the fitted profile, with all that made it, to FILE."
-        ),
-    ] = None,
-) -> None:
+
+def calibrate(jobs: options.Jobs = None, out: Out = None) -> None:
     """Fit the profile `calibrated` to the paper, and say how well it fits.
 
     Only the accuracies of Periodic and the canonical confident-wrong rate are looked at, under `released`.
-    The same command gives the same file.
+    The same command gives the same file, which holds all that made it.
     """
+    if out is not None:
+        refuse_existing("--out", out)
     from envprobe_core.calibration_search import Search, fit_record, write_record
     from envprobe_core.calibration_search import calibrate as fit
 
-    if out is not None and not out.parent.is_dir():
-        raise InputError(f"--out {out}: there is no folder {out.parent}")
     start = time.monotonic()
-    search = Search(jobs=jobs or options.CORES, tell=_counter())
+    shown = sys.stderr.isatty()
+    tell = (lambda count: typer.echo(f"\r{count} profiles evaluated", err=True, nl=False)) if shown else None
+    search = Search(jobs=jobs or options.CORES, tell=tell)
     fitted, others = fit(search)
     _show(fitted, others)
     typer.echo(f"{len(search.seen)} profiles evaluated in {time.monotonic() - start:.0f} s")
     if out is not None:
-        write_record(out, fit_record(fitted, others, search))
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(out) as temporary:
+            write_record(temporary, fit_record(fitted, others, search))
         typer.echo(f"written: {out}")
-
-
-def _counter() -> Callable[[int], None] | None:
-    """Count the evaluated profiles on standard error where that is a terminal."""
-    if not sys.stderr.isatty():
-        return None
-    return lambda count: typer.echo(f"\r{count} profiles evaluated", err=True, nl=False)
 
 
 def _show(fitted: Fit, others: list[Fit]) -> None:
     """Print targets, fitted rates and residuals, and the fits with a kind of target left out."""
-    from rich.table import Table
-
     from envprobe_core.calibration import FREE, TARGETS
 
     fits = [fitted, *others]
     titles = ["fit", *(f"without {other.left_out}" for other in others)]
-    table = Table("target", "where", "paper", box=None, pad_edge=False)
-    for title in titles:
-        table.add_column(title, justify="right")
+    table = options.table("", ["target", "where"], ["paper", *titles])
     for place, target in enumerate(TARGETS):
         cells = [f"{one.predicted[place]:.3f} ({one.residuals[place]:+.3f})" for one in fits]
         table.add_row(target.symbol, target.place[0], f"{target.value:.3f}", *cells)
@@ -73,6 +58,4 @@ def _show(fitted: Fit, others: list[Fit]) -> None:
         rates = [f"{getattr(one.profile, item.name):.3f}" for one in fits]
         table.add_row(item.name, "free rate", "", *rates)
     table.add_row("objective", "soft L1", "", *(f"{one.loss:.3f}" for one in fits))
-    console = options.console(160)
-    console.print(table)
-    console.print()
+    options.console(160).print(table, "")

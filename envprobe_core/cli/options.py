@@ -21,6 +21,7 @@ from envprobe_core.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from envprobe_core.llm.identity import ModelAgent
     from envprobe_core.runs.inputs import RunInputs
@@ -88,11 +89,13 @@ class Grid:
     """The cells of a run."""
 
     world: Annotated[
-        list[str], typer.Option("--world", metavar="W", help="World; may be repeated; `all` for every one.")
-    ]
+        list[str] | None,
+        typer.Option("--world", metavar="W", help="World; may be repeated; `all` for every one."),
+    ] = None
     policy: Annotated[
-        list[str], typer.Option("--policy", metavar="P", help="Policy; may be repeated; `all` for every one.")
-    ]
+        list[str] | None,
+        typer.Option("--policy", metavar="P", help="Policy; may be repeated; `all` for every one."),
+    ] = None
     regime: Annotated[str, typer.Option("--regime", metavar="R", help="Stress regime.")] = "S2"
     protocol: Annotated[
         list[str] | None,
@@ -133,15 +136,18 @@ class Grid:
         from envprobe_core.runs.inputs import make_inputs
         from envprobe_core.worlds import WORLDS
 
+        for name in ("world", "policy"):
+            if not getattr(self, name):
+                raise InputError(f"Missing option '--{name}'")
         worlds, policies = _every(self.world, WORLDS), _every(self.policy, POLICIES)
         protocols = self.protocol or ["paper"]
         numbers = (self.budget, self.threshold, self.seeds)
         return make_inputs(worlds, policies, self.regime, protocols, profile, *numbers, logs, agent)
 
 
-def _every(names: list[str], known: Iterable[str]) -> list[str]:
+def _every(names: list[str] | None, known: Iterable[str]) -> list[str]:
     """Replace the word `all` by every name."""
-    return [each for name in names for each in (known if name == ALL else [name])]
+    return [each for name in names or () for each in (known if name == ALL else [name])]
 
 
 @dataclass(frozen=True)
@@ -239,8 +245,8 @@ def _stop(text: str) -> None:
 
 
 @contextmanager
-def progress_bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show a bar on standard error where that is a terminal."""
+def progress_bar(label: str) -> Iterator[Callable[..., None] | None]:
+    """Show a bar on standard error where that is a terminal: what is done, of how much, and what is left."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -250,7 +256,20 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None] | None]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(label, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+        yield lambda done, total, left=label: progress.update(
+            task, completed=done, total=total, description=left
+        )
+
+
+def check_positive(option: str, value: float | None) -> float | None:
+    """Return a number that was given as an option, or None where none was.
+
+    Raises:
+        InputError: if it is not a finite one above 0.
+    """
+    if value is not None and not 0 < value < 1e9:
+        raise InputError(f"{option} {value}: accepted is a number above 0")
+    return value
 
 
 def console(width: int) -> Console:
@@ -259,6 +278,18 @@ def console(width: int) -> Console:
 
     made = Console(highlight=False)
     return made if made.is_terminal else Console(highlight=False, width=width)
+
+
+def table(title: str, left: Iterable[str], right: Iterable[str] = ()) -> Table:
+    """Return a plain table with columns set to the left, and then to the right."""
+    from rich.table import Table
+
+    made = Table(title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for name in left:
+        made.add_column(name)
+    for name in right:
+        made.add_column(name, justify="right", no_wrap=True)
+    return made
 
 
 def print_json(content: list[Any] | Mapping[str, Any]) -> None:

@@ -40,6 +40,12 @@ def run(
             help="Step logs of every episode, of none, or of the first N seeds of each cell.",
         ),
     ] = "full",
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="MANIFEST", help="Repeat the run that a manifest.json, or its folder, states."
+        ),
+    ] = None,
     json: options.Json = False,
     cluster: options.Cluster = options.Cluster(),  # noqa: B008  (frozen)
     agent: modelling.Agent = modelling.SIMULATED,
@@ -58,9 +64,21 @@ def run(
     `envprobe list` names the worlds, policies, protocols, regimes and profiles.
     """
     from envprobe_core.runs.folder import open_run
+    from envprobe_core.runs.inputs import inputs_of
     from envprobe_core.runs.summary import summary_rows
 
-    asked = modelling.chosen_agent(agent, model, profile)
+    before = None
+    if source is not None:
+        before = _stated(
+            source, out, grid, profile != "typical" or logs != "full" or agent != modelling.SIMULATED
+        )
+        inputs = inputs_of(before)
+        asked = inputs.agent
+        if asked is None:
+            modelling.chosen_agent(agent, model, profile)
+    else:
+        asked = modelling.chosen_agent(agent, model, profile)
+        inputs = grid.inputs(profile, logs, asked)
     if asked is not None and jobs is not None:
         raise InputError("--jobs is for the simulated agent; for a language model give --concurrency")
     scheduler = cluster.address()
@@ -68,7 +86,6 @@ def run(
         typer.echo("calls are made here, beside the store and the cap: the cluster is not used", err=True)
     elif scheduler is not None and jobs is not None:
         raise InputError("--jobs is for processes of this machine; a cluster has its workers")
-    inputs = grid.inputs(profile, logs, asked)
     with open_run(out, inputs) as folder:
         if folder.finished:
             typer.echo(f"{out}: this run is finished already; nothing was repeated", err=True)
@@ -82,9 +99,11 @@ def run(
             with options.told_losses(), options.progress_bar("episodes") as show:
                 folder.fill(jobs=jobs, batch_size=batch_size, progress=show, scheduler=scheduler)
                 summaries = folder.finish()
+        result = folder.manifest["result_hash"]
     rows = summary_rows(inputs.cells, summaries)
     if json:
         options.print_json(rows)
+        _compare(before, result)
         return
     _print_table(rows)
     episodes = sum(own.n for own in summaries)
@@ -92,6 +111,39 @@ def run(
     typer.echo(f"{len(rows)} cells, {episodes} episodes, {inputs.regime}, {acting}: {out}")
     if asked is not None:
         typer.echo(asking.say_calls(out))
+    _compare(before, result)
+
+
+def _stated(source: Path, out: Path, grid: options.Grid, more: bool) -> dict[str, Any]:
+    """Read the manifest of a run to repeat, and say by which engine it was made if that is another.
+
+    Raises:
+        InputError: if there is none, if it is to be repeated in its own folder, or if more is asked for.
+    """
+    from envprobe_core.runs.inputs import inputs_of
+    from envprobe_core.runs.manifest import first_difference, new_manifest, read_manifest
+
+    if more or grid != options.Grid():
+        raise InputError(
+            "--from states the whole run; beside it stand --out, --jobs, --json, and who answers"
+        )
+    folder = source if source.is_dir() else source.parent
+    if out.resolve() == folder.resolve():
+        raise InputError(f"--out {out}: is the run itself; give another folder")
+    manifest = read_manifest(folder)
+    if difference := first_difference(manifest, new_manifest(inputs_of(manifest))):
+        typer.echo(f"{source} was made otherwise ({difference})", err=True)
+    return manifest
+
+
+def _compare(before: dict[str, Any] | None, result: str) -> None:
+    """Say whether a repeated run came to the same; exit code 1 if not."""
+    if before is None or not before["finished"]:
+        return
+    if before["result_hash"] != result:
+        typer.echo(f"envprobe: other results: {before['result_hash']} before, {result} now", err=True)
+        raise typer.Exit(1)
+    typer.echo("every result is the same as before", err=True)
 
 
 def recompute(

@@ -8,14 +8,18 @@ policies do not pass here.
 
 from __future__ import annotations
 
+import dis
 import inspect
 import linecache
 import re
+import signal
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
-from types import FunctionType
+from functools import lru_cache, partial
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -63,6 +67,8 @@ EXAMPLE = "view.c + view.u"
 SHAPE_SIGNS = ("broadcast", "too many indices", "not subscriptable", "out of bounds for array of dimension 1")
 TRUTH_SIGN = "truth value of an array"
 MOST_NEGATIVE = "-1e9"
+LONGEST_CALL = 10.0  # seconds; a call of a million operations takes a hundredth of that
+WATCHED = 8  # in a run, one view in so many is asked about twice
 LONGEST_LINE = 70  # characters of the reader's code in a message
 
 
@@ -77,28 +83,52 @@ class ForbiddenError(Exception):
     """Something was read that no deployable policy may know."""
 
 
-class ReadersView:
-    """A view whose names are those in `READABLE`; for any other it says what there is."""
+class TooSlowError(KeyboardInterrupt):
+    """A call took longer than `LONGEST_CALL`; no `except Exception` of a reader's stops it."""
 
-    __slots__ = ("_view",)
+
+class ReadersView:
+    """What a policy sees at one step, with the names in `READABLE`; for any other it says what there is.
+
+    It holds copies that cannot be written to, and nothing that leads to the running experiment.
+    """
+
+    __slots__ = tuple(READABLE)
 
     def __init__(self, view: View) -> None:
-        """Show what a policy sees at one step."""
-        object.__setattr__(self, "_view", view)
+        """Copy a view."""
+        for name in READABLE:
+            seen = getattr(view, name)
+            if isinstance(seen, np.ndarray):
+                seen = np.frombuffer(seen.tobytes(), seen.dtype)
+            object.__setattr__(self, name, seen)
 
     def __getattr__(self, name: str) -> Any:
         if name in FORBIDDEN:
             raise ForbiddenError(name)
-        if name not in READABLE:
-            raise AttributeError(f"the view has no {name!r}; it has {', '.join(READABLE)}")
-        seen = getattr(self._view, name)
-        if isinstance(seen, np.ndarray):
-            seen = seen.view()
-            seen.flags.writeable = False
-        return seen
+        raise AttributeError(f"the view has no {name!r}; it has {', '.join(READABLE)}")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"view.{name} is read-only")
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """Raise `TooSlowError` in what takes longer than `LONGEST_CALL`, where this thread can be told so."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise TooSlowError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, LONGEST_CALL)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @dataclass(frozen=True)
@@ -118,15 +148,31 @@ class GuardedScore(Guarded):
         Raises:
             PolicyError: if the function fails or does not return finite numbers of that shape.
         """
+        score = self._asked(view)
+        if view.draw % WATCHED == 0 and not np.array_equal(self._asked(view), score):
+            raise PolicyError(
+                f"policy {self.name!r} scores the same view differently a second time (step {view.step}): "
+                "keep nothing from call to call, and for chance use view.draw, which repeats in every run"
+            )
+        return score
+
+    def _asked(self, view: View) -> Floats:
         try:
-            with np.errstate(all="ignore"):  # a division by zero is told below, by what came of it
+            with limited(), np.errstate(all="ignore"):  # a division by zero is told by what comes of it
                 given = self.function(ReadersView(view))
-        except Exception as error:
+        except (Exception, TooSlowError, SystemExit, GeneratorExit) as error:
             raise PolicyError(self._failure(error)) from None
         return self._checked(given, view)
 
-    def _failure(self, error: Exception) -> str:
+    def _failure(self, error: BaseException) -> str:
         where = _place(self.function, error)
+        if isinstance(error, TooSlowError):
+            return (
+                f"policy {self.name!r} takes more than {LONGEST_CALL:g} s for one decision{where}: does a "
+                "loop never end? An episode asks it dozens of times"
+            )
+        if isinstance(error, SystemExit | GeneratorExit):
+            return f"policy {self.name!r} ends Python{where}: a score function returns scores, and no more"
         if isinstance(error, ForbiddenError):
             return f"policy {self.name!r} reads view.{error}{where}: {FORBIDDEN[str(error)]}"
         if "read-only" in str(error) or "WRITEABLE" in str(error):
@@ -150,6 +196,12 @@ class GuardedScore(Guarded):
             raise PolicyError(
                 f"policy {self.name!r} returns {_article(given)}{_number_hint(given)}; return {wanted}"
             )
+        if np.ma.is_masked(given):
+            raise PolicyError(
+                f"policy {self.name!r} returns masked values; give them a score, as in "
+                f"np.ma.filled(score, {MOST_NEGATIVE})"
+            )
+        given = np.asarray(given)
         if given.dtype.kind not in "fiub":
             raise PolicyError(
                 f"policy {self.name!r} returns values of type {given.dtype}; scores must be real numbers: "
@@ -171,6 +223,28 @@ class GuardedScore(Guarded):
         return score
 
 
+def has_while(function: object, seen: frozenset[object] = frozenset()) -> bool:
+    """Say whether a function, or one that it calls by name, has a loop that is no `for`."""
+    if not isinstance(function, FunctionType) or function in seen:
+        return False
+    for code in _codes(function.__code__):
+        steps = {step.offset: step for step in dis.get_instructions(code)}
+        jumps = [step for step in steps.values() if step.opcode in (*dis.hasjrel, *dis.hasjabs)]
+        if any(jump.argval < jump.offset and steps[jump.argval].opname != "FOR_ITER" for jump in jumps):
+            return True
+    inside = [cell.cell_contents for cell in function.__closure__ or () if cell.cell_contents is not None]
+    named = [function.__globals__.get(name) for code in _codes(function.__code__) for name in code.co_names]
+    return any(has_while(other, seen | {function}) for other in (*inside, *named))
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield a function's code and that of functions inside it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
 def why_called(score: GuardedScore, why: Exception | None) -> str:
     """Say that a policy is not compiled, and why.
 
@@ -178,7 +252,9 @@ def why_called(score: GuardedScore, why: Exception | None) -> str:
         score: of the policy.
         why: the compiler's error, or None where compiled scores are not Python's.
     """
-    if not isinstance(score.function, FunctionType):
+    if isinstance(score.function, partial) and has_while(score.function.func):
+        reason = "it has a `while` loop, and compiled code could not be stopped in one that never ends"
+    elif not isinstance(score.function, FunctionType):
         reason = "only a function written with `def` or `lambda` can be compiled"
     elif why is None:
         reason = "compiled, its scores would differ in the last digit, as those of sums, exp and powers do"
@@ -201,6 +277,7 @@ def _article(given: object) -> str:
 
 def _place(function: Callable[..., object], error: BaseException) -> str:
     """Return where in the reader's own code an error arose, as ` at line 3 (`...`)`; empty if unknown."""
+    function = function.func if isinstance(function, partial) else function
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     frames = [
         frame
@@ -277,7 +354,8 @@ def trial_views() -> tuple[View, ...]:
 def _accepted(name: str, function: Function) -> tuple[GuardedScore, str]:
     """Try a function; return it guarded, and a line about it if it cannot be compiled."""
     _check_signature(name, function)
-    score = GuardedScore(function, name)
+    # compiled code could not be stopped in a loop without an end; whoever wraps a function is asked in Python
+    score = GuardedScore(partial(function) if has_while(function) else function, name)
     _try(score)
     if INTERPRETED:
         return score, ""

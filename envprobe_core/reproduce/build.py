@@ -15,7 +15,8 @@ from envprobe_core import __version__
 from envprobe_core.errors import InputError
 from envprobe_core.reproduce.sections import ROOT, file_digest
 
-_BOOK_FILES = ("_config.yml", "requirements.txt", "CITATION.cff")
+_BOOK_FILES = ("_config.yml", "_toc.yml", "requirements.txt", "CITATION.cff")
+MADE_BY_US = ".envprobe-book"  # marks a folder that `stage` may empty
 _MADE = ("_build", "executed")
 
 
@@ -28,39 +29,55 @@ def html_folder(root: Path = ROOT) -> Path:
     return root / "book" / "_build" / "html"
 
 
+def claim(out: Path) -> Path:
+    """Make a folder for a book of its own, or find the one that was made so before.
+
+    Args:
+        out: a new or empty folder, or one that this function made.
+
+    Raises:
+        InputError: if it holds anything else, lies inside the book, or cannot be written.
+    """
+    try:
+        out = out.resolve()
+        if out == ROOT or out.is_relative_to(ROOT / "book"):
+            raise InputError(f"--out {out}: choose a folder outside the book's own")
+        if out.exists() and not (out / MADE_BY_US).exists() and any(out.iterdir()):
+            raise InputError(f"--out {out}: holds other files; choose a new or empty folder")
+        (out / "book").mkdir(parents=True, exist_ok=True)
+        (out / MADE_BY_US).touch()
+    except (OSError, RuntimeError) as error:
+        raise InputError(f"--out {out}: {getattr(error, 'strerror', None) or error}") from None
+    except UnicodeError:
+        raise InputError(f"--out {str(out)!r}: is no name for a folder") from None
+    return out
+
+
 def stage(out: Path, root: Path = ROOT) -> Path:
     """Copy the book's own pages elsewhere, so that a second book can be built beside the first.
 
     Args:
-        out: a new or empty folder, or one that this function made before.
+        out: as in `claim`.
         root: the checkout.
 
     Returns:
         The folder, laid out as the checkout is: ``_config.yml`` and ``book/``.
 
     Raises:
-        InputError: if it holds anything else, lies inside the book, or cannot be written.
+        InputError: as `claim`.
     """
-    out = out.resolve()
-    source = root / "book"
-    if out == root or out.is_relative_to(source):
-        raise InputError(f"--out {out}: choose a folder outside the book's own")
-    ours = out / "book" / "_toc.yml"
+    target = claim(out) / "book"
     try:
-        if out.exists() and any(out.iterdir()) and not ours.exists():
-            raise InputError(f"--out {out}: holds other files; choose a new or empty folder")
-        target = out / "book"
-        if target.exists():
-            for old in target.iterdir():
-                if old.name not in _MADE:
-                    shutil.rmtree(old) if old.is_dir() else old.unlink()
+        for old in target.iterdir():
+            if old.name not in _MADE:
+                shutil.rmtree(old) if old.is_dir() else old.unlink()
         ignored = shutil.ignore_patterns(*_MADE, "__pycache__")
-        shutil.copytree(source, target, ignore=ignored, dirs_exist_ok=True)
+        shutil.copytree(root / "book", target, ignore=ignored, dirs_exist_ok=True)
         for name in _BOOK_FILES:
-            shutil.copy2(root / name, out / name)
+            shutil.copy2(root / name, target.parent / name)
     except OSError as error:
         raise InputError(f"--out {out}: {error.strerror}") from None
-    return out
+    return target.parent
 
 
 def book_digest(root: Path = ROOT) -> str:
@@ -102,7 +119,8 @@ def build(root: Path = ROOT) -> tuple[int, str]:
     digest = book_digest(root)
     stamp = _stamp(root)
     stamp.unlink(missing_ok=True)
-    command = [sys.executable, "-P", "-m", "envprobe_core.reproduce.jupyterbook", "build", "book"]
+    command = [sys.executable, "-P", "-m", "envprobe_core.reproduce.jupyterbook"]
+    command += [str(os.getpid()), "build", "book", "--toc", str(root.resolve() / "_toc.yml")]
     result = subprocess.run(
         [*command, "--path-output", "book", "--all", "-W", "--keep-going", "-n"],
         cwd=root,

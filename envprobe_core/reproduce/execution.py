@@ -20,12 +20,14 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from envprobe_core.files import replacing, working_folder
 from envprobe_core.reproduce.sections import (
     METADATA_KEY,
     VOLATILE_METADATA,
     Job,
     cell_source,
     cell_tags,
+    contents_sha256,
 )
 
 if TYPE_CHECKING:
@@ -43,8 +45,6 @@ KERNEL_ENVIRONMENT = {
     "PYDEVD_DISABLE_FILE_VALIDATION": "1",
 }
 """What kernels find in their environment, so that no result depends on whose machine it is."""
-
-WORTH_WARMING = 3  # sections; fewer take longer to warm kernels for than to start cold
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -68,7 +68,7 @@ class Outcome:
     error: str | None = None
 
 
-def run(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
+def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) -> Iterator[Outcome]:
     """Execute sections, and tell of each as it ends.
 
     Each section has a kernel, a process of its own; what waits for it is a thread, because
@@ -77,6 +77,7 @@ def run(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
     Args:
         jobs: what to run.
         workers: how many at a time.
+        cell_timeout: seconds that a cell may take; None for any time.
     """
     if not jobs:
         return
@@ -85,49 +86,50 @@ def run(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
     for job in jobs:
         waiting.put(job)
 
-    style = jobs[0].section.path.parent / "matplotlibrc"
-    own = {} if any(job.changed for job in jobs) else {BOOK: "1"}
-    with tempfile.TemporaryDirectory(prefix="envprobe-") as name, _kernel_environment(name, style, own):
-        folder = Path(name)
-        # imported here, and not in each thread, so that they do not race for it
-        import papermill  # noqa: F401
-        from jupyter_core.utils import ensure_event_loop
+    # imported here, and not in each thread, so that they do not race for it
+    import papermill  # noqa: F401
+    from jupyter_core.utils import ensure_event_loop
 
-        logging.getLogger("papermill").setLevel(logging.CRITICAL)  # outcomes tell it all
+    from envprobe_core.reproduce.warm import forked_kernels
+
+    logging.getLogger("papermill").setLevel(logging.CRITICAL)  # outcomes tell it all
+    own = {} if any(job.changed for job in jobs) else {BOOK: "1"}
+    style = jobs[0].section.path.parent / "matplotlibrc"
+    with (
+        tempfile.TemporaryDirectory(dir=working_folder()) as name,
+        _kernel_environment(name, style, own),
+        forked_kernels(len(jobs)),
+    ):
+        folder = Path(name)
 
         def work() -> None:
             with contextlib.suppress(Empty):
                 while True:
-                    done.put(run_one(waiting.get_nowait(), folder))
+                    done.put(run_one(waiting.get_nowait(), folder, cell_timeout))
             ensure_event_loop().close()  # the one that this thread's notebooks ran in
 
         # daemons: an interrupt ends the command at once, and the kernels with it
-        count = min(workers, len(jobs))
-        threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
-        with _kernels(len(jobs)):
-            for thread in threads:
-                thread.start()
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(min(workers, len(jobs)))]
+        for thread in threads:
+            thread.start()
+        try:
             for _ in jobs:
                 yield done.get()
-            for thread in threads:
-                thread.join()
+        finally:
+            with contextlib.suppress(Empty):
+                while True:
+                    waiting.get_nowait()
+        for thread in threads:
+            thread.join()
 
 
-def _kernels(count: int) -> contextlib.AbstractContextManager[None]:
-    """How so many kernels start."""
-    if count < WORTH_WARMING:
-        return contextlib.nullcontext()
-    from envprobe_core.reproduce.warm import warm_kernels
-
-    return warm_kernels()
-
-
-def run_one(job: Job, folder: Path) -> Outcome:
+def run_one(job: Job, folder: Path, cell_timeout: float | None = None) -> Outcome:
     """Execute one section and put its result in place.
 
     Args:
         job: the section and its values.
         folder: where papermill may keep the notebook while it runs.
+        cell_timeout: seconds that a cell may take; None for any time.
 
     Returns:
         The outcome; a fault of any kind is in it and not raised.
@@ -148,16 +150,18 @@ def run_one(job: Job, folder: Path) -> Outcome:
             progress_bar=False,
             resources={"metadata": {"path": str(path.parent)}},  # the kernel's folder
             extra_arguments=["--log-level=CRITICAL"],  # its own log; a cell's errors are output
-            start_timeout=120,
-            iopub_timeout=60,
+            start_timeout=600,
+            execution_timeout=cell_timeout,
+            iopub_timeout=600,
             raise_on_iopub_timeout=True,
             coalesce_streams=True,
         )
         clean(notebook, job.record, path.parent.parent)
+        written = json.loads(nbformat.writes(notebook))
+        notebook.metadata[METADATA_KEY]["contents_sha256"] = contents_sha256(written)
         job.output.parent.mkdir(parents=True, exist_ok=True)
-        partial = job.output.with_name(f".{name}.{os.getpid()}.part")
-        partial.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
-        os.replace(partial, job.output)
+        with replacing(job.output) as partial:
+            partial.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
     except BaseException as error:
         return Outcome(name, time.monotonic() - start, describe_failure(job, error, progress))
     return Outcome(name, time.monotonic() - start)
@@ -182,6 +186,8 @@ def describe_failure(job: Job, error: BaseException, progress: Path) -> str:
         for cell in json.loads(progress.read_text(encoding="utf-8"))["cells"]:
             if cell["metadata"].get("papermill", {}).get("start_time"):
                 source = cell_source(cell)
+        if isinstance(error, TimeoutError):
+            text = "the cell takes longer than --cell-timeout allows"
     fault = f"  {kind}: {_COLOUR.sub('', text)}"
     sources = [cell_source(cell) for cell in job.section.cells]
     if source not in sources:
@@ -250,7 +256,8 @@ def _clean_output(output: "NotebookNode", prefix: str) -> None:
 def _kernel_environment(profile: str, style: Path, more: dict[str, str]) -> Iterator[None]:
     """Let kernels that start inside inherit nothing that changes results."""
     before = dict(os.environ)
-    os.environ.update(KERNEL_ENVIRONMENT, IPYTHONDIR=profile, MATPLOTLIBRC=str(style), **more)
+    places = dict.fromkeys(("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "TMPDIR"), profile)
+    os.environ.update(KERNEL_ENVIRONMENT | places | more, MATPLOTLIBRC=str(style))
     try:
         yield
     finally:

@@ -13,7 +13,6 @@ takes longer than everything here, so that the cell is read with `ast` instead.
 
 import ast
 import io
-import math
 import re
 import tokenize
 from collections.abc import Callable, Mapping
@@ -85,7 +84,7 @@ class Parameter:
             accepted = str(value) in self.accepts.split()[2:]
         else:
             low, high = (float(bound) for bound in self.accepts.split(".."))
-            accepted = math.isfinite(float(value)) and low <= float(value) <= high
+            accepted = low <= value <= high  # type: ignore[operator]  # no number is text
         if self.accepts not in VOCABULARIES and not accepted:
             raise InputError(f"parameter {self.name}: {value!r} given; accepted: {self.accepts}")
 
@@ -109,42 +108,36 @@ def read_parameters(source: str, where: str) -> dict[str, Parameter]:
         InputError: if a line is not of the form the module describes, or its default is not
             accepted by its own rule.
     """
-    comments = {
-        token.start[0]: token.string
-        for token in tokenize.generate_tokens(io.StringIO(source).readline)
-        if token.type == tokenize.COMMENT
-    }
-    found: dict[str, Parameter] = {}
-    for node in ast.parse(source).body:
-        parameter = _read_line(node, comments.get(node.end_lineno or 0, ""), where)
-        found[parameter.name] = parameter
-    return found
+    try:
+        tree = ast.parse(source)
+        tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    except (SyntaxError, ValueError, tokenize.TokenError, RecursionError, MemoryError) as error:
+        raise InputError(f"notebook {where}: its parameters cell is no Python ({error})") from None
+    comments = {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
+    read = (_read_line(node, comments.get(node.end_lineno or 0, ""), where) for node in tree.body)
+    return {parameter.name: parameter for parameter in read}
 
 
 def _read_line(node: ast.stmt, comment: str, where: str) -> Parameter:
     """One parameter from one statement and the comment behind it."""
     form = "`name: type = default  # description; accepts RULE`"
     fault = f"notebook {where}: line {node.lineno} of its parameters cell"
-    if not (
-        isinstance(node, ast.AnnAssign)
-        and isinstance(node.target, ast.Name)
-        and isinstance(node.annotation, ast.Name)
-        and node.value is not None
-    ):
-        raise InputError(f"{fault} is not of the form {form}")
-    name, kind = node.target.id, node.annotation.id
+    match node:
+        case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id=kind), value=ast.expr() as given):
+            pass
+        case _:
+            raise InputError(f"{fault} is not of the form {form}")
     match = _COMMENT.match(comment)
     if kind not in TYPES or match is None:
         raise InputError(f"{fault} ({name}) is not of the form {form} with a type of {list(TYPES)}")
     accepts = match["accepts"]
-    if not (
-        accepts in VOCABULARIES
-        or accepts.startswith("one of ")
-        or _INTERVAL.match(accepts)
-        or (kind == "bool" and accepts == "true or false")
-    ):
+    known = accepts in VOCABULARIES or accepts.startswith("one of ") or _INTERVAL.match(accepts)
+    if not (known or (kind == "bool" and accepts == "true or false")):
         raise InputError(f"{fault} ({name}): no rule {accepts!r}")
-    default = ast.literal_eval(node.value)
+    try:
+        default = ast.literal_eval(given)
+    except ValueError:
+        default = ast.unparse(given)
     if type(default) is not TYPES[kind]:
         raise InputError(f"{fault} ({name}): the default {default!r} is not {_ARTICLE[kind]}")
     parameter = Parameter(name, kind, default, match["description"], accepts)
@@ -189,19 +182,23 @@ def resolve(declared: Mapping[str, Parameter], given: Mapping[str, str]) -> dict
     }
 
 
-def _words(text: str) -> list[str]:
-    """The names in a text, separated by spaces or commas."""
-    words = text.replace(",", " ").split()
-    if not words:
+def _each_of(kind: str, known: Mapping[str, object], text: str) -> None:
+    """Check names between blanks and commas."""
+    names = text.replace(",", " ").split()
+    if not names:
         raise ValueError("no name given")
-    if len(set(words)) < len(words):
+    if len(set(names)) < len(names):
         raise ValueError(f"{text!r} names one twice")
-    return words
+    for name in names:
+        _one_of(kind, known, name)
 
 
-def _one_of(name: str, kind: str, known: Mapping[str, object]) -> None:
+def _one_of(kind: str, known: Mapping[str, object], name: str) -> None:
     if name not in known:
         raise ValueError(f"unknown {kind} {name!r}; accepted: {', '.join(known)}")
+
+
+# what the rules look names up in takes a second to import
 
 
 def _seeds(text: str) -> None:
@@ -213,41 +210,42 @@ def _seeds(text: str) -> None:
 def _worlds(text: str) -> None:
     from envprobe_core.worlds import WORLDS
 
-    for name in _words(text):
-        _one_of(name, "world", WORLDS)
+    _each_of("world", WORLDS, text)
 
 
 def _policies(text: str) -> None:
     from envprobe_core.policies import POLICIES
 
-    for name in _words(text):
-        _one_of(name, "policy", POLICIES)
+    _each_of("policy", POLICIES, text)
 
 
 def _protocols(text: str) -> None:
-    from envprobe_core.protocols import parse_protocol
+    from envprobe_core.cells import find_protocol
 
     # a protocol with switches turned, as `paper:clock=stands,end=success`, has commas of its own
-    for name in text.split() if ":" in text else _words(text):
-        parse_protocol(name)
+    names = text.split() if ":" in text else text.replace(",", " ").split()
+    found = [find_protocol(name).name for name in names]
+    if len(set(found)) < len(found) or not found:
+        raise ValueError(f"{text!r} names {'one twice' if found else 'none'}")
 
 
 def _regime(text: str) -> None:
     from envprobe_core.regimes import REGIMES
 
-    _one_of(text, "regime", REGIMES)
+    _one_of("regime", REGIMES, text)
 
 
 def _profile(text: str) -> None:
     from envprobe_core.agents.profiles import PROFILES
 
-    _one_of(text, "profile", PROFILES)
+    _one_of("profile", PROFILES, text)
 
 
 def _replay(text: str) -> None:
+    from envprobe_core.llm.replay import read_replay
     from envprobe_core.llm.replayed import find_replay
 
-    find_replay(text)
+    read_replay(find_replay(text))
 
 
 VOCABULARIES: dict[str, Callable[[str], None]] = {

@@ -15,7 +15,9 @@ import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, ValidationError
 
 from envprobe_core import __version__
 from envprobe_core.errors import InputError
@@ -86,6 +88,35 @@ class Job:
         }
 
 
+class _Metadata(BaseModel):
+    tags: list[str] = []
+
+
+class _Cell(BaseModel):
+    cell_type: Literal["code", "markdown", "raw"]
+    source: str | list[str]
+    metadata: _Metadata
+
+
+class _Notebook(BaseModel):
+    """What of a notebook is read here; all else is left to nbformat."""
+
+    nbformat: Literal[4]
+    cells: list[_Cell]
+    metadata: dict[str, Any]
+
+
+class Record(BaseModel):
+    """What an executed notebook says of its own making, and SHA-256 of all else in it."""
+
+    section: str
+    inputs_sha256: str
+    parameters: dict[str, Value]
+    defaults: dict[str, Value]
+    engine_version: str
+    contents_sha256: str
+
+
 def read_section(path: Path) -> Section:
     """Read one notebook.
 
@@ -93,13 +124,20 @@ def read_section(path: Path) -> Section:
         path: an ``.ipynb`` file, nbformat 4.
 
     Raises:
-        InputError: if it is no notebook, or its ``parameters`` cell is malformed.
+        InputError: if it is no notebook, or its ``parameters`` cell is malformed; it names the cell.
     """
     name = path.stem
     try:
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"notebook {name}: {path.name} cannot be read as a notebook") from None
+        text = path.read_text(encoding="utf-8")
+        _Notebook.model_validate_json(text)
+        cells = json.loads(text)["cells"]
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = [str(part + 1 if isinstance(part, int) else part) for part in fault["loc"]]
+        at = f", {' '.join(where).replace('cells ', 'cell ', 1)}" if where else ""
+        raise InputError(f"notebook {name}: {path.name} cannot be read{at}: {fault['msg']}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"notebook {name}: {path.name} cannot be read: {error}") from None
     tagged = [cell for cell in cells if "parameters" in cell_tags(cell)]
     if len(tagged) > 1:
         raise InputError(f"notebook {name}: more than one cell is tagged parameters")
@@ -114,19 +152,28 @@ def read_section(path: Path) -> Section:
     return Section(name, next(headings, name), path, declared, cells)
 
 
-def find_sections(root: Path = ROOT) -> dict[str, Section]:
+def find_sections(root: Path = ROOT, faults: dict[str, str] | None = None) -> dict[str, Section]:
     """Every section of the checkout, by name.
 
     Args:
         root: the folder that holds ``notebooks/``.
+        faults: takes what is wrong with each malformed notebook, by name; without it, the first is raised.
 
     Raises:
-        InputError: if there is none, or one of them is malformed.
+        InputError: if there is no notebook, or one is malformed.
     """
     paths = sorted((root / "notebooks").glob("*.ipynb"))
     if not paths:
-        raise InputError(f"no notebooks in {root / 'notebooks'}")
-    return {path.stem: read_section(path) for path in paths}
+        raise InputError(f"no notebooks in {root / 'notebooks'}: sections are those of a checkout")
+    found = {}
+    for path in paths:
+        try:
+            found[path.stem] = read_section(path)
+        except InputError as error:
+            if faults is None:
+                raise
+            faults[path.stem] = str(error)
+    return found
 
 
 def plan(
@@ -134,6 +181,7 @@ def plan(
     given: Mapping[str, str] | None = None,
     root: Path = ROOT,
     executed: Path | None = None,
+    faults: dict[str, str] | None = None,
 ) -> list[Job]:
     """Check every name and value, and find out what has to run.
 
@@ -142,6 +190,7 @@ def plan(
         given: parameter values as text, by name.
         root: the checkout.
         executed: the folder of executed notebooks; by default the book's.
+        faults: as in `find_sections`; a malformed notebook that is named is raised all the same.
 
     Returns:
         One job for each section, those that are up to date included.
@@ -152,10 +201,17 @@ def plan(
     """
     given = given or {}
     executed = executed or root / "book" / "executed"
-    sections = find_sections(root)
+    broken: dict[str, str] = {}
+    sections = find_sections(root, broken)
     for name in names:
+        if name in broken:
+            raise InputError(broken[name])
         if name not in sections:
             raise InputError(f"unknown section {name!r}; accepted: {', '.join(sections)}")
+    if broken and not names:
+        if faults is None:
+            raise InputError(next(iter(broken.values())))
+        faults.update(broken)
     chosen = [sections[name] for name in dict.fromkeys(names or sections)]
     known = {name: None for section in chosen for name in section.parameters}
     for name in given:
@@ -229,16 +285,30 @@ def reach(section: Section, sources: Sources) -> list[Path]:
     return sources.reached(imports_of(code))
 
 
+def contents_sha256(notebook: Mapping[str, Any]) -> str:
+    """SHA-256 of an executed notebook, the place that holds this hash aside.
+
+    Args:
+        notebook: its JSON, with a record of its making.
+    """
+    record = {name: v for name, v in notebook["metadata"][METADATA_KEY].items() if name != "contents_sha256"}
+    whole = {**notebook, "metadata": {**notebook["metadata"], METADATA_KEY: record}}
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+
 def stored_record(path: Path) -> dict[str, Any] | None:
-    """What an executed notebook says of its own making, or nothing if it says nothing.
+    """What an executed notebook says of its own making; nothing if it says nothing or was altered since.
 
     Args:
         path: an executed notebook; it need not exist.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))["metadata"][METADATA_KEY]
-    except (OSError, ValueError, KeyError, TypeError):
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        record = Record.model_validate(notebook["metadata"][METADATA_KEY])
+        altered = contents_sha256(notebook) != record.contents_sha256
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+    return None if altered else record.model_dump()
 
 
 def stored_digest(path: Path) -> str | None:
@@ -248,7 +318,7 @@ def stored_digest(path: Path) -> str | None:
         path: an executed notebook; it need not exist.
     """
     record = stored_record(path)
-    return record.get("inputs_sha256") if record else None
+    return record["inputs_sha256"] if record else None
 
 
 def cell_tags(cell: Mapping[str, Any]) -> list[str]:

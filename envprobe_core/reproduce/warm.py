@@ -1,22 +1,27 @@
-"""Kernels that start warm: forks of one process that has imported what all sections import.
+"""Kernels that start as forks of one process, which has imported what all sections import where that pays.
 
 A section starts a second of processor time earlier this way. The fork server is Python's own; a kernel is
-otherwise what `jupyter_client` starts: a process and session of its own, with the same environment.
+otherwise what `jupyter_client` starts: a process and session of its own, with the same environment. The fork
+server ends with this process, however that ends, and the kernels with the fork server.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint
-from multiprocessing import current_process, get_context
+from multiprocessing import current_process, forkserver, get_context, parent_process, util
 from multiprocessing.context import ForkServerProcess
 from typing import Any
 
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
+
+from envprobe_core.files import working_folder
+from envprobe_core.pool import follow
 
 NAME = "envprobe-warm"
 PRELOADED = (
@@ -28,6 +33,7 @@ PRELOADED = (
     "envprobe_core.show.figures",
     "envprobe_core.claims.judge",
 )
+WORTH_WARMING = 3  # kernels; for fewer, each imports by itself what it needs
 _LAUNCHER = "ipykernel_launcher"
 _context = get_context("forkserver")
 
@@ -74,9 +80,13 @@ class _Forked:
 
 
 @contextmanager
-def warm_kernels() -> Iterator[None]:
-    """Let kernels without a provisioner of their own start as forks."""
-    _context.set_forkserver_preload(list(PRELOADED))
+def forked_kernels(count: int) -> Iterator[None]:
+    """Let kernels without a provisioner of their own start as forks; how many decides what is preloaded."""
+    if count >= WORTH_WARMING:
+        _context.set_forkserver_preload(list(PRELOADED))
+    # connection files and the fork server's socket lie where a kill does not leave them for good
+    usual_folder, tempfile.tempdir = tempfile.tempdir, str(working_folder())
+    util.get_temp_dir()
     factory = KernelProvisionerFactory.instance()
     factory.provisioners[NAME] = EntryPoint(
         NAME, f"{__name__}:{WarmProvisioner.__name__}", factory.GROUP_NAME
@@ -84,12 +94,19 @@ def warm_kernels() -> Iterator[None]:
     usual, factory.default_provisioner_name = factory.default_provisioner_name, NAME
     try:
         yield
+        tempfile.tempdir = usual_folder  # after a fault kernels may still be starting
     finally:
         factory.default_provisioner_name = usual
 
 
 def _be_kernel(given: list[str], environment: dict[str, str], folder: str) -> None:
     """Be a kernel; in the fork."""
+    server = forkserver._forkserver  # type: ignore[attr-defined]
+    os.close(server._forkserver_alive_fd)  # which would keep the fork server when its owner is gone
+    server._forkserver_alive_fd = None
+    follow(os.getppid())
+    if not parent_process().is_alive():  # type: ignore[union-attr]
+        return
     os.setsid()
     os.chdir(folder)
     os.environ.clear()
@@ -99,5 +116,4 @@ def _be_kernel(given: list[str], environment: dict[str, str], folder: str) -> No
 
     from ipykernel.kernelapp import IPKernelApp
 
-    server = f"--IPKernelApp.parent_handle={os.getppid()}"  # the kernel ends when the fork server does
-    IPKernelApp.launch_instance([*given, server])
+    IPKernelApp.launch_instance(given)

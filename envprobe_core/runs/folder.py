@@ -9,8 +9,6 @@ only, and the same command goes on where it stopped. The manifest says `finished
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -28,7 +26,9 @@ from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Columns, Trajectory
 from envprobe_core.engine.running import measure, record
 from envprobe_core.errors import InputError
+from envprobe_core.files import TEMPORARY, held, replacing, sweep
 from envprobe_core.pool import cores, spread
+from envprobe_core.runs.crate import write_crate
 from envprobe_core.runs.inputs import RunInputs, cell_slug
 from envprobe_core.runs.manifest import (
     MANIFEST,
@@ -41,14 +41,12 @@ from envprobe_core.runs.manifest import (
 )
 from envprobe_core.runs.summary import Summary
 from envprobe_core.runs.tables import (
-    TEMPORARY,
     DamagedFileError,
     as_parquet,
     episode_columns,
     episode_table,
     log_header,
     read_episodes,
-    replacing,
     sha256,
     step_table,
     write_tables,
@@ -209,6 +207,7 @@ class RunFolder:
                     calls.write(self._file(part, ASKED).read_bytes())
         hashes = [own.result_hash for own in summaries]
         self.manifest = finished_manifest(self.inputs, self.manifest, hashes, files)
+        write_crate(self.path, self.manifest)
         write_manifest(self.path, self.manifest)
         self.tidy()
         return summaries
@@ -274,41 +273,30 @@ def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
         InputError: if the folder holds something else or another run, or cannot be written to.
     """
     manifest = new_manifest(inputs)
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{path} is not a folder")
     try:
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{path} is not a folder")
         path.mkdir(parents=True, exist_ok=True)
-        with _locked(path):
+        with held(path):
             found = _find_manifest(path)
             if found and (difference := first_difference(found, manifest)):
                 raise InputError(
                     f"{path} holds a different run ({difference}); give the same inputs or another folder"
                 )
             folder = RunFolder(path, inputs, found if found and found["finished"] else manifest)
-            for stray in [*path.glob(f".*{TEMPORARY}"), *path.glob(f"*/.*{TEMPORARY}")]:
-                stray.unlink(missing_ok=True)
+            for own in (path, path / PARTS, path / "logs"):
+                sweep(own)
             if folder.finished:
                 folder.tidy()
             else:
                 write_manifest(path, folder.manifest)
                 (path / PARTS).mkdir(exist_ok=True)
             yield folder
+    except BlockingIOError:
+        raise InputError(f"another run is writing to {path}") from None
     except OSError as error:
         where = error.filename or path
         raise InputError(f"cannot write to {where}: {error.strerror or error}") from None
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"another run is writing to {path}") from None
-        yield
-    finally:
-        os.close(handle)
 
 
 def _find_manifest(path: Path) -> dict[str, Any] | None:

@@ -7,14 +7,15 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel, StrictInt, ValidationError
 
-from envprobe_core.cells import Cell, make_cell, parse_seeds
+from envprobe_core.cells import Cell, find_protocol, make_cell, parse_seeds
 from envprobe_core.errors import InputError
 from envprobe_core.llm.identity import ModelAgent
-from envprobe_core.protocols import parse_protocol
 
 LONGEST_SLUG = 80
 
@@ -54,7 +55,7 @@ class RunInputs:
                 world,
                 policy,
                 self.regime,
-                parse_protocol(protocol),
+                find_protocol(protocol),
                 self.profile,
                 self.budget,
                 self.threshold,
@@ -117,7 +118,7 @@ def make_inputs(
         tuple(dict.fromkeys(worlds)),
         tuple(dict.fromkeys(policies)),
         regime,
-        tuple(dict.fromkeys(parse_protocol(text).name for text in protocols)),
+        tuple(dict.fromkeys(find_protocol(text).name for text in protocols)),
         profile,
         budget,
         None if threshold is None else float(threshold),
@@ -159,19 +160,38 @@ def cell_slug(cell: Cell) -> str:
     return f"{cell.world}_{cell.regime.name}_{protocol}_{cell.policy.name}"
 
 
+class StatedInputs(BaseModel, extra="forbid"):
+    """The inputs of a run as its manifest states them: what can be told of them before they are looked up."""
+
+    worlds: list[str]
+    policies: list[str]
+    regime: str = "S2"
+    protocols: list[str] = ["paper"]
+    profile: str = "typical"
+    budget: StrictInt | None = None
+    threshold: float | None = None
+    seeds: str | None = None
+    logs: str = "full"
+    agent: dict[str, Any] | None = None
+
+
+def first_fault(error: ValidationError) -> str:
+    """Return where the first fault of a file is, and what."""
+    first = error.errors()[0]
+    return f"{' '.join(str(part) for part in first['loc'])}: {first['msg']}".removeprefix(": ")
+
+
 def inputs_of(manifest: Mapping[str, object]) -> RunInputs:
     """Return the inputs that a manifest states.
 
     Raises:
         InputError: if it states none that can be run.
     """
-    stated = manifest.get("inputs")
-    if not isinstance(stated, dict):
-        raise InputError("manifest.json states no inputs")
     try:
-        return make_inputs(**stated)
-    except TypeError as error:
-        raise InputError(f"manifest.json: its inputs cannot be read ({error})") from None
+        stated = StatedInputs.model_validate(manifest.get("inputs"))
+    except ValidationError as error:
+        raise InputError(f"manifest.json, inputs: {first_fault(error)}") from None
+    return make_inputs(**stated.model_dump(exclude_unset=True))
 
 
 def stated_inputs(inputs: RunInputs) -> dict[str, object]:

@@ -8,21 +8,51 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
+from pydantic import BaseModel, StrictBool, ValidationError, model_validator
 
 from envprobe_core import __version__
 from envprobe_core.cells import Cell
 from envprobe_core.errors import InputError
-from envprobe_core.runs.inputs import RunInputs, cell_slug, inputs_of, seed_ranges, stated_inputs
+from envprobe_core.files import replacing
+from envprobe_core.runs.inputs import (
+    RunInputs,
+    StatedInputs,
+    cell_slug,
+    first_fault,
+    inputs_of,
+    seed_ranges,
+    stated_inputs,
+)
 from envprobe_core.runs.summary import total_hash
-from envprobe_core.runs.tables import replacing
 from envprobe_core.sources import ROOTS, engine_sha256, package_versions
 
 FORMAT = "envprobe-run/2"
 MANIFEST = "manifest.json"
 MODEL_ROOTS = (*ROOTS, "llm/running.py")
+
+
+class Manifest(BaseModel, extra="allow"):
+    """A manifest as it stands in a file: `book/run-folders.md` describes it."""
+
+    format: Literal["envprobe-run/2"]
+    finished: StrictBool
+    inputs: StatedInputs
+    engine: dict[str, str]
+    versions: dict[str, str]
+    profile: dict[str, Any]
+    protocols: dict[str, dict[str, str]]
+    cells: list[dict[str, Any]] = []
+    sha256: dict[str, str] = {}
+    result_hash: str | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> Manifest:
+        if self.finished and not (self.cells and self.sha256 and self.result_hash):
+            raise ValueError("it says finished and states no results")
+        return self
 
 
 def log_name(cell: Cell) -> str:
@@ -131,13 +161,15 @@ def read_manifest(path: Path) -> dict[str, Any]:
     if not path.is_dir():
         raise InputError(f"{path} is not a folder")
     try:
-        manifest = orjson.loads((path / MANIFEST).read_bytes())
+        content = (path / MANIFEST).read_bytes()
+        Manifest.model_validate_json(content)
     except FileNotFoundError:
         raise InputError(f"{path} holds no run: it has no {MANIFEST}") from None
-    except (OSError, orjson.JSONDecodeError) as error:
-        raise InputError(f"{path / MANIFEST} cannot be read ({error})") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or "finished" not in manifest:
-        raise InputError(f"{path / MANIFEST} is no manifest of a run ({FORMAT})")
+    except OSError as error:
+        raise InputError(f"{path / MANIFEST} cannot be read ({error.strerror})") from None
+    except ValidationError as error:
+        raise InputError(f"{path / MANIFEST} is no manifest of a run: {first_fault(error)}") from None
+    manifest = orjson.loads(content)
     inputs_of(manifest)
     return manifest
 

@@ -21,7 +21,7 @@ from envprobe_core.engine.recording import Columns, Trajectory
 from envprobe_core.engine.records import NONE, WAIT
 from envprobe_core.errors import InputError
 from envprobe_core.pool import cores, spread
-from envprobe_core.runs.folder import EPISODES
+from envprobe_core.runs.folder import CALLS, EPISODES
 from envprobe_core.runs.inputs import inputs_of
 from envprobe_core.runs.manifest import MANIFEST, finished_manifest, log_name, new_manifest, read_manifest
 from envprobe_core.runs.summary import result_hash
@@ -124,6 +124,9 @@ def check_run(path: Path, progress: Callable[[int, int], None] | None = None) ->
     text += f": every measure agrees with {EPISODES} and {MANIFEST}"
     if episodes < run:
         text += f"; the other {run - episodes} episodes have no log and were not checked"
+    text += "; versions of Python and packages are stated there and not compared"
+    if inputs.agent is not None:
+        text += f", nor is {CALLS}: `envprobe store verify --run` does that"
     if manifest.get("engine") != now["engine"] and disagreements:
         disagreements.append("the engine is not the one that made this run")
     return Report(disagreements, f"{text} (result hash {expected['result_hash']})")

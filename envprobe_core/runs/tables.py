@@ -10,9 +10,7 @@ does not have is null. The header in the file's metadata says what it holds, so 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +25,12 @@ from envprobe_core.engine.recording import Columns, Trajectory, score
 from envprobe_core.engine.records import CERTAIN, NONE, STALENESS_LIMIT, UNKNOWN, WAIT
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.errors import InputError
+from envprobe_core.files import replacing
 from envprobe_core.runs.inputs import seed_ranges
 from envprobe_core.worlds import World, make_world
 
 GROUP_ROWS = 50_000  # of a file; what is in memory at once while it is written or read
 FORM: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
-TEMPORARY = ".part"
 HEADER = b"envprobe"
 LISTS = ("belief", "gold", "staleness", "confidence")
 LARGEST_PLACE = 127
@@ -56,21 +54,6 @@ Ints = npt.NDArray[np.int64]
 
 class DamagedFileError(InputError):
     """A table or log that is not what a run writes; the message names file, place and column."""
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Give a name to write to, and put what was written in place at once when it is whole.
-
-    Args:
-        path: the file that appears, or is replaced, in one step.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def sha256(folder: Path, name: str) -> str:
@@ -146,7 +129,9 @@ def read_groups(path: Path, name: str, schema: pa.Schema, header: Any = None) ->
                 _check_header(name, (found.metadata or {}).get(HEADER, b"{}"), header)
             for number in range(file.num_row_groups):
                 yield file.read_row_group(number)
-    except (OSError, pa.ArrowException) as error:
+    except DamagedFileError:
+        raise
+    except (OSError, pa.ArrowException, ValueError, KeyError, OverflowError, MemoryError) as error:
         raise DamagedFileError(f"{name}: cannot be read as Parquet ({error})") from None
 
 
@@ -154,7 +139,9 @@ def _check_header(name: str, stated: bytes, header: dict[str, Any]) -> None:
     try:
         found = orjson.loads(stated)
     except orjson.JSONDecodeError:
-        raise DamagedFileError(f"{name}: its header is no JSON") from None
+        found = None
+    if not isinstance(found, dict):
+        raise DamagedFileError(f"{name}: its header is no JSON object")
     for key, value in header.items():
         if found.get(key) != value:
             raise DamagedFileError(f"{name}: its header says {key} {found.get(key)!r:.60}, not {value!r:.60}")

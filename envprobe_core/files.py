@@ -1,0 +1,121 @@
+"""Files that are whole or not there, never written over somebody's own, in folders that one process holds."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cache
+from multiprocessing import util
+from pathlib import Path
+
+from envprobe_core.errors import InputError
+
+TEMPORARY = ".part"
+WORK = "envprobe-work-"
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a name to write to, and put what was written in place at once when it is whole.
+
+    Args:
+        path: the file that appears, or is replaced, in one step.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what writers that were killed left in a folder that this process holds."""
+    for stray in folder.glob(f".*{TEMPORARY}"):
+        stray.unlink(missing_ok=True)
+
+
+def refuse_existing(option: str, *paths: Path) -> None:
+    """Refuse to write a file where there is one, or where there is no folder for it.
+
+    Raises:
+        InputError: naming the first.
+    """
+    for path in paths:
+        try:
+            if os.path.lexists(path):
+                raise InputError(f"{option} {path}: it is there already; give another name, or remove it")
+            there = next(folder for folder in path.parents if folder.exists())
+            if not (there.is_dir() and os.access(there, os.W_OK)):
+                raise InputError(f"{option} {path}: {there} is not a folder that can be written to")
+        except InputError:
+            raise
+        except (OSError, ValueError) as error:  # a name that no file can have
+            raise InputError(f"{option} {path}: {error}") from None
+
+
+def write_new(option: str, texts: Mapping[Path, str]) -> None:
+    """Write texts to files that are not there yet, each in one step.
+
+    Raises:
+        InputError: if one is there, or cannot be written.
+    """
+    refuse_existing(option, *texts)
+    try:
+        for path, text in texts.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{option} {error.filename}: {error.strerror}") from None
+
+
+@contextmanager
+def held(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
+    """Hold a folder, as one process can at a time; it lets go however it ends.
+
+    Args:
+        folder: one that is there.
+        waiting: called before a wait for another process; without it, nobody waits.
+
+    Raises:
+        BlockingIOError: if another process holds it, and nobody waits.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if waiting is None:
+                raise
+            waiting()
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+@cache
+def working_folder() -> Path:
+    """Return this process's temporary folder, which goes when it ends; those of killed ones go now."""
+    for left in Path(tempfile.gettempdir()).glob(f"{WORK}*"):
+        with suppress(OSError), held(left):
+            shutil.rmtree(left, ignore_errors=True)
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=WORK))
+        lock = held(folder)
+        with suppress(OSError):  # another process may just be clearing it away
+            lock.__enter__()
+            if folder.exists():
+                break
+    # after multiprocessing's own folder, which is inside
+    util.Finalize(None, shutil.rmtree, (folder, True), exitpriority=-1000)
+    _held.append(lock)
+    return folder
+
+
+_held: list[AbstractContextManager[None]] = []  # until this process ends

@@ -1,0 +1,82 @@
+"""The public reader of run folders: a finished run's episodes and steps as frames, as its manifest vouches.
+
+    run = read_run("runs/first")
+    run.episodes.groupby("policy")["accuracy"].mean()
+    run.steps(policy="simple")
+
+The page *Run folders* describes every file and column. Nothing here runs the engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from envprobe_core.errors import InputError
+from envprobe_core.runs.folder import EPISODES
+from envprobe_core.runs.manifest import read_manifest
+from envprobe_core.runs.tables import DamagedFileError, sha256
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    Attributes:
+        path: its folder.
+        manifest: its `manifest.json`.
+    """
+
+    path: Path
+    manifest: dict[str, Any]
+
+    @property
+    def cells(self) -> pd.DataFrame:
+        """A row a cell: its names, budget, threshold, seeds, `log` and `result_hash`."""
+        return pd.DataFrame(self.manifest["cells"])
+
+    @property
+    def episodes(self) -> pd.DataFrame:
+        """A row an episode, in the order of cells and seeds; an onset that never comes is null."""
+        return self._read(EPISODES)
+
+    def steps(self, **names: object) -> pd.DataFrame:
+        """A row a step of the logged episodes of one cell, and a last row with the state at the end.
+
+        Args:
+            names: what tells the cell from the run's others, as in `policy="simple"`.
+
+        Raises:
+            InputError: if no cell, or more than one, has these names, or it has no log.
+        """
+        cells = [cell for cell in self.manifest["cells"] if names.items() <= cell.items()]
+        if len(cells) != 1:
+            raise InputError(f"{len(cells)} cells of {self.path} are {names}; name one")
+        if cells[0]["log"] is None:
+            raise InputError(f"{self.path} was run without logs")
+        return self._read(cells[0]["log"])
+
+    def _read(self, name: str) -> pd.DataFrame:
+        if sha256(self.path, name) != self.manifest["sha256"].get(name):
+            raise DamagedFileError(f"{self.path / name} is not the file that its manifest is of")
+        return pq.read_table(self.path / name).to_pandas()
+
+
+def read_run(path: Path | str) -> Run:
+    """Open a finished run.
+
+    Args:
+        path: its folder.
+
+    Raises:
+        InputError: if there is none, or it is not finished.
+    """
+    folder = Path(path)
+    manifest = read_manifest(folder)
+    if not manifest["finished"]:
+        raise InputError(f"{folder} holds a run that is not finished; the command that began it completes it")
+    return Run(folder, manifest)

@@ -1,0 +1,230 @@
+"""Every option and every file format, given what nobody meant: one line, exit code 2, nothing written."""
+
+import copy
+import functools
+import json
+import re
+import shutil
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+
+from envprobe_core import cluster
+from envprobe_core.cli import main, reproduce
+from envprobe_core.errors import InputError, in_one_line
+from envprobe_core.reproduce import sections as notebooks
+from envprobe_core.runs.folder import EPISODES
+from envprobe_core.runs.manifest import MANIFEST
+from envprobe_core.runs.recompute import check_run
+
+FUZZ = settings(
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+COUNT = "n: int = 3  # how many; accepts 1..10\nseeds: str = '0:2'  # episodes; accepts seeds"
+RUN = ["run", "--world=tooldag", "--policy=simple", "--seeds=0:2", "--out=made"]
+NAMES = ("world", "policy", "regime", "protocol", "profile", "logs")
+NUMBERS = ("budget", "threshold", "batch-size", "jobs")
+OPTIONS = {
+    "run": [*NAMES, *NUMBERS, "seeds", "scheduler-file", "nonsense"],
+    "claims": ["protocol", "profile", "regime", "section", "seeds", "resamples", "jobs"],
+    "reproduce": ["param", "jobs", "cell-timeout", "scheduler-file"],
+    "book": ["param", "jobs", "out", "cell-timeout"],
+    "answers": ["param", "out"],
+    "calibrate": ["jobs", "out"],
+    "recompute": [""],
+    "list": [""],
+    "compile": ["nonsense"],
+}
+ODD = st.one_of(
+    st.text(max_size=40),
+    st.text("0123456789:,.-+eE_xX ", max_size=30),
+    st.sampled_from(["9" * 5000, "-1", "1e309", "nan", "inf", "0x10", "٣", "1_0", "x" * 5000]),
+    st.sampled_from(
+        ["paper:clock=stands,clock=runs", "a\0b", "\udcff", "all all", "[red]x[/]", "%s{0}$HOME"]
+    ),
+)
+
+
+def is_meant(option, text):
+    """Whether a value could be accepted."""
+    if option in ("out", "nonsense", "section", "scheduler-file", ""):
+        return False
+    if option == "logs":
+        return bool(re.fullmatch(r"full|none|sample:[1-9]\d{0,17}", text))
+    return option in ("seeds", *NUMBERS, "resamples", "cell-timeout", "regime") and bool(
+        re.fullmatch(r"\s*[+-]?[\d_.:,\s]+([eE][+-]?\d+)?\s*", text)
+    )
+
+
+@pytest.fixture
+def small(checkout, write_notebook, monkeypatch):
+    """A checkout of one section, with a file in the way; the working folder is elsewhere, and empty."""
+    write_notebook("demo", COUNT, "print(n)")
+    monkeypatch.setattr(reproduce, "plan", functools.partial(notebooks.plan, root=checkout))
+    monkeypatch.setattr(reproduce, "ROOT", checkout)
+    work = checkout / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    return checkout
+
+
+def told(capsys, arguments):
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    printed = capsys.readouterr()
+    return ended.value.code, printed.out, printed.err
+
+
+@settings(FUZZ, max_examples=700)
+@given(data=st.data())
+def test_no_option_gives_a_traceback(small, capsys, data):
+    command = data.draw(st.sampled_from(sorted(OPTIONS)))
+    option = data.draw(st.sampled_from(OPTIONS[command]))
+    text = data.draw(ODD)
+    assume(not is_meant(option, text))
+    if option == "out":
+        text = str(small / "data" / "numbers.csv") + data.draw(st.sampled_from(["", "/x", "/../numbers.csv"]))
+    elif option == "param":
+        text = f"{data.draw(st.sampled_from(['n', 'seeds', 'm', '']))}={text}"
+        assume(not re.fullmatch(r"n=\s*[+-]?[\d_]+\s*|seeds=[\d:,\s]+", text))
+    elif option == "" and not text.strip():
+        text = "nothing"
+    start = RUN if command == "run" else [command, "demo"] if command == "reproduce" else [command]
+    given = f"--{option}={text}" if option else f"x{text}"
+    code, out, err = told(capsys, [*start, given])
+    assert (code, out) == (2, ""), given
+    assert err.startswith("envprobe: "), given
+    assert err.count("\n") == 1
+    assert len(err) < 3000
+    assert not list((small / "work").iterdir())
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "run"
+    given = ["run", "--world=graphnav", "--policy=simple", "--budget=5", "--threshold=1.4", "--seeds=0:3"]
+    with pytest.raises(SystemExit) as ended:
+        main([*given, f"--out={folder}"])
+    assert ended.value.code == 0
+    assert not check_run(folder).disagreements
+    return folder
+
+
+@st.composite
+def damaged(draw, content):
+    """Bytes with a bit turned, cut short, or with something put in between."""
+    at = draw(st.integers(0, len(content) - 1))
+    kind = draw(st.sampled_from(["bit", "bit", "bit", "cut", "put", "twice"]))
+    if kind == "bit":
+        turned = content[at] ^ (1 << draw(st.integers(0, 7)))
+        return content[:at] + bytes([turned]) + content[at + 1 :]
+    if kind == "cut":
+        return content[:at]
+    if kind == "put":
+        return content[:at] + draw(st.binary(min_size=1, max_size=8)) + content[at:]
+    return content[:at] + content
+
+
+@st.composite
+def other_json(draw, content):
+    """A document in which one value is another."""
+    document = copy.deepcopy(content)
+    node = document
+    while True:
+        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
+        key = draw(st.sampled_from(keys))
+        if isinstance(node[key], dict | list) and node[key] and draw(st.booleans()):
+            node = node[key]
+            continue
+        odd = [None, True, 0, -1, 1.5, 10**30, "", "x", [], {}, [[]], {"x": 1}, "9" * 5000]
+        node[key] = draw(st.sampled_from(odd))
+        return document
+
+
+def outcome(folder):
+    """What recomputation says of a folder, as text; empty if all agrees."""
+    try:
+        found = check_run(folder).disagreements
+    except InputError as error:
+        found = [str(error)]
+    return "\n".join(in_one_line(text) for text in found)
+
+
+@settings(FUZZ, max_examples=300)
+@given(data=st.data())
+@pytest.mark.parametrize("name", [EPISODES, "log"])
+def test_no_damage_of_a_table_goes_unnoticed(run_folder, tmp_path, name, data):
+    source = run_folder / EPISODES if name == EPISODES else next((run_folder / "logs").iterdir())
+    content = data.draw(damaged(source.read_bytes()))
+    assume(content != source.read_bytes())
+    folder = tmp_path / "run"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(run_folder, folder)
+    (folder / source.relative_to(run_folder)).write_bytes(content)
+    assert outcome(folder)
+
+
+NOT_COMPARED = ("versions", "engine")
+
+
+@settings(FUZZ, max_examples=300)
+@given(data=st.data())
+@pytest.mark.parametrize("kind", ["bytes", "values"])
+def test_no_damage_of_a_manifest_goes_unnoticed(run_folder, tmp_path, kind, data):
+    before = json.loads((run_folder / MANIFEST).read_bytes())
+    if kind == "bytes":
+        content = data.draw(damaged((run_folder / MANIFEST).read_bytes()))
+    else:
+        content = json.dumps(data.draw(other_json(before))).encode()
+    folder = tmp_path / "run"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(run_folder, folder)
+    (folder / MANIFEST).write_bytes(content)
+    said = outcome(folder)
+    try:
+        after = json.loads(content)
+    except ValueError:
+        after = None
+    if isinstance(after, dict):
+        for part in NOT_COMPARED:
+            before.pop(part, None)
+            after.pop(part, None)
+    assert said or after == before, {key: after.get(key) for key in before if after.get(key) != before[key]}
+
+
+@settings(FUZZ, max_examples=300)
+@given(data=st.data())
+def test_a_damaged_notebook_is_told_of(checkout, write_notebook, data):
+    path = write_notebook("demo", COUNT, "print(n)")
+    whole = path.read_bytes()
+    other = other_json(json.loads(whole)).map(lambda document: json.dumps(document).encode())
+    path.write_bytes(data.draw(st.one_of(damaged(whole), other)))
+    faults = {}
+    notebooks.plan(root=checkout, faults=faults)
+    assert all(in_one_line(text).startswith("notebook demo: ") for text in faults.values())
+
+
+@settings(FUZZ, max_examples=100)
+@given(content=st.one_of(st.binary(max_size=200), st.text(max_size=100).map(str.encode)))
+def test_a_damaged_scheduler_file_is_refused(tmp_path, content):
+    path = tmp_path / "scheduler.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="states no address"):
+        cluster.read_scheduler_file(path)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, ""])
+def test_deep_files_are_refused(tmp_path, run_folder, text):
+    path = tmp_path / MANIFEST
+    path.write_text(text)
+    with pytest.raises(InputError, match="states no address"):
+        cluster.read_scheduler_file(path)
+    assert "is no manifest" in outcome(tmp_path)

@@ -1,0 +1,71 @@
+"""What is installed: every import is declared, in the extra that needs it, and pinned with its hashes."""
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+
+import pytest
+
+from envprobe_core.sources import PACKAGE, ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = {
+    "envprobe_core/reproduce": ["book", "notebooks"],
+    "envprobe_core/cluster.py": ["dask"],
+    "envprobe_core/llm": ["llm", "local"],
+    "envprobe_core": ["notebooks"],
+    "book/_ext": ["book", "notebooks"],
+    "notebooks": ["notebooks"],
+    "tests": ["book", "notebooks", "llm", "local", "dask", "test"],
+}
+"""What the files of a folder may import beside what is always there; the longest name counts."""
+
+
+def declared(extras):
+    lines = PROJECT["dependencies"] + [
+        line for extra in extras for line in PROJECT["optional-dependencies"].get(extra, [])
+    ]
+    return {normal(re.match(r"[\w.-]+", line)[0]) for line in lines}
+
+
+def normal(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def imported(text):
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            yield node.module.partition(".")[0]
+
+
+@pytest.mark.parametrize("folder", ["envprobe_core", "book/_ext", "tests"])
+def test_every_import_is_declared(folder):
+    known, own = packages_distributions(), {path.stem for path in (ROOT / folder).rglob("*.py")}
+    for path in sorted(set((ROOT / folder).rglob("*.py")) - set((ROOT / "tests/golden").iterdir())):
+        name = path.relative_to(ROOT).as_posix()
+        place = max((place for place in EXTRAS if name.startswith(place)), key=len)
+        allowed = declared(EXTRAS[place]) | {"envprobe-core"}
+        for module in set(imported(path.read_text())) - own - set(sys.stdlib_module_names):
+            names = {normal(one) for one in known.get(module, [module])}
+            assert names & allowed, f"{name} imports {module}"
+
+
+def test_the_lock_pins_what_is_declared_with_hashes():
+    pins = re.split(r"\n(?=\S)", (ROOT / "requirements.txt").read_text().split("make lock\n", 1)[1])
+    assert all("--hash=sha256:" in pin for pin in pins)
+    pinned = {normal(re.match(r"[\w.-]+", pin)[0]) for pin in pins}
+    assert declared(PROJECT["optional-dependencies"]) - {"envprobe-core"} <= pinned
+
+
+def test_the_package_is_typed_and_says_who_made_it():
+    assert (PACKAGE / "py.typed").exists()
+    assert PROJECT["license"] == "MIT"
+    assert any("3.13" in line for line in PROJECT["classifiers"])
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert "preferred-citation:" in citation
+    for name in ("LICENSE", "LICENSE-TEXT", "CHANGELOG.md", "CONTRIBUTING.md"):
+        assert (ROOT / name).exists()

@@ -1,0 +1,253 @@
+"""What a hostile hour does: kills, two commands at once, damaged notebooks, files in the way."""
+
+import contextlib
+import functools
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from envprobe_core import files
+from envprobe_core.cli import main, reproduce
+from envprobe_core.reproduce import build, execution
+from envprobe_core.reproduce import sections as notebooks
+from envprobe_core.sources import ROOT
+
+PATIENCE = 300
+COUNT = "n: int = 3  # how many; accepts 1..10"
+SLOW = "import time\nfor i in range(n):\n    time.sleep(0.2)\nprint('done', n)"
+REPRODUCE = (
+    "import functools, sys\nfrom pathlib import Path\n"
+    "from envprobe_core.cli import main, reproduce\nfrom envprobe_core.reproduce import sections\n"
+    "root = Path(sys.argv.pop(1))\nreproduce.ROOT = root\n"
+    "reproduce.plan = functools.partial(sections.plan, root=root)\nmain()\n"
+)
+BUILD = (
+    "import sys\nfrom pathlib import Path\nfrom envprobe_core.reproduce import build\n"
+    "print('building', flush=True)\nsys.exit(build.build(Path(sys.argv[1]))[0])\n"
+)
+
+
+def wait_for(condition, seconds=PATIENCE):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def processes_of(mark):
+    """Ids of the processes that carry a mark in their environment, as all that a command starts do."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def start(mark, temporary, program, *given):
+    environment = os.environ | {"ENVPROBE_TEST_MARK": mark, "TMPDIR": str(temporary)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, "-c", program, *map(str, given)], env=environment, **pipes)
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux's /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+def test_nothing_outlives_a_killed_reproduce(checkout, write_notebook, tmp_path_factory, number):
+    for name in ("a", "b", "c", "d"):
+        write_notebook(name, COUNT, SLOW, "time.sleep(3)")
+    temporary, mark = tmp_path_factory.mktemp("tmp"), f"killed-{checkout.name}-{number}"
+    ran = checkout / "book" / "executed"
+    process = start(mark, temporary, REPRODUCE, checkout, "reproduce", "--jobs", "2")
+    try:
+        wait_for(lambda: list(temporary.iterdir()) or process.poll() is not None)
+        time.sleep(random.uniform(0, 3))
+        assert process.poll() is None
+        process.send_signal(number)
+        _, told = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    assert process.returncode == {signal.SIGTERM: 143, signal.SIGKILL: -9, signal.SIGINT: 130}[number]
+    assert "Traceback" not in told
+    wait_for(lambda: not processes_of(mark))
+    again = start(mark, temporary, REPRODUCE, checkout, "reproduce", "--jobs", "2")
+    printed, told = again.communicate(timeout=PATIENCE)
+    assert (again.returncode, told) == (0, "")
+    assert "0 failed" in printed
+    assert not processes_of(mark)
+    assert not list(temporary.iterdir())
+    assert sorted(path.name for path in ran.iterdir()) == [f"{name}.ipynb" for name in "abcd"]
+    assert all(job.fresh for job in notebooks.plan(root=checkout))
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux's /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_outlives_a_killed_builder(tmp_path, tmp_path_factory, number):
+    out, mark = build.stage(tmp_path / "book"), f"builder-{tmp_path.name}-{number}"
+    page = "# Book\n"
+    (out / "book" / "index.md").write_text(page, encoding="utf-8")
+    (out / "_toc.yml").write_text("format: jb-book\nroot: index\n", encoding="utf-8")
+    process = start(mark, tmp_path_factory.mktemp("tmp"), BUILD, out)
+    try:
+        process.stdout.readline()
+        wait_for(lambda: len(processes_of(mark)) > 1 or process.poll() is not None)
+        assert process.poll() is None
+        process.send_signal(number)
+        process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    wait_for(lambda: not processes_of(mark))
+    assert not build.is_fresh(out)
+
+
+def test_a_second_command_waits_for_the_first(checkout, write_notebook, tmp_path_factory):
+    write_notebook("a", COUNT, SLOW)
+    temporary = tmp_path_factory.mktemp("tmp")
+    first, second = (start("two", temporary, REPRODUCE, checkout, "reproduce") for _ in range(2))
+    printed = [process.communicate(timeout=PATIENCE) for process in (first, second)]
+    assert [first.returncode, second.returncode] == [0, 0]
+    assert sorted("1 executed" in out for out, _ in printed) == [False, True]
+    told = [err for _, err in printed if err]
+    assert all(err == f"waiting: another envprobe works in {checkout / 'book'}\n" for err in told)
+
+
+def executed(checkout):
+    return {outcome.name: outcome for outcome in execution.run(stale(checkout), 2)}
+
+
+def stale(checkout):
+    return [job for job in notebooks.plan(root=checkout) if not job.fresh]
+
+
+def alter_output(notebook):
+    notebook["cells"][-1]["outputs"][0]["text"] = ["done 4\n"]
+
+
+def alter_record(notebook):
+    notebook["metadata"]["envprobe"]["parameters"]["n"] = 4
+
+
+def forget_tags(notebook):
+    notebook["cells"][1]["metadata"] = []
+
+
+def odd_metadata(notebook):
+    notebook["metadata"] = [1]
+
+
+def odd_record(notebook):
+    notebook["metadata"]["envprobe"] = {"section": 1}
+
+
+@pytest.mark.parametrize("change", [alter_output, alter_record, forget_tags, odd_metadata, odd_record])
+def test_an_altered_result_is_executed_again(checkout, write_notebook, change):
+    write_notebook("a", "n: int = 1  # how many; accepts 1..9", SLOW)
+    assert executed(checkout)["a"].error is None
+    path = checkout / "book" / "executed" / "a.ipynb"
+    before = path.read_bytes()
+    assert not stale(checkout)
+    notebook = json.loads(before)
+    change(notebook)
+    path.write_text(json.dumps(notebook))
+    assert [job.section.name for job in stale(checkout)] == ["a"]
+    assert executed(checkout)["a"].error is None
+    assert path.read_bytes() == before
+
+
+def call(*arguments):
+    with pytest.raises(SystemExit) as error:
+        main([str(argument) for argument in arguments])
+    return error.value.code
+
+
+DAMAGE = {
+    "no JSON": ("{", r"cannot be read: Invalid JSON"),
+    "no cells": ('{"nbformat": 4, "metadata": {}}', "cannot be read, cells: Field required"),
+    "an odd cell": (
+        '{"nbformat": 4, "metadata": {}, "cells": [{"cell_type": "code", "source": 3, "metadata": {}}]}',
+        "cannot be read, cell 1 source",
+    ),
+    "odd tags": (
+        '{"nbformat": 4, "metadata": {}, "cells": [{"cell_type": "raw", "source": "", "metadata": '
+        '{"tags": 1}}]}',
+        "cannot be read, cell 1 metadata tags",
+    ),
+    "no text": (b"\xff\xfe", "cannot be read"),
+    "no Python": (
+        '{"nbformat": 4, "metadata": {}, "cells": [{"cell_type": "code", "source": "n: int = (", '
+        '"metadata": {"tags": ["parameters"]}}]}',
+        "its parameters cell is no Python",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_malformed_notebook_is_named_and_the_others_go_on(
+    checkout, write_notebook, monkeypatch, capsys, damage
+):
+    monkeypatch.setattr(reproduce, "plan", functools.partial(notebooks.plan, root=checkout))
+    monkeypatch.setattr(reproduce, "ROOT", checkout)
+    write_notebook("good", COUNT, "print(n)")
+    content, words = DAMAGE[damage]
+    content = content if isinstance(content, bytes) else content.encode()
+    (checkout / "notebooks" / "bad.ipynb").write_bytes(content)
+    assert call("reproduce") == 1
+    printed = capsys.readouterr()
+    assert "ran     good" in printed.out
+    assert "1 executed, 0 unchanged, 1 failed" in printed.out
+    assert printed.err.startswith("envprobe: notebook bad: ")
+    assert words in printed.err
+    assert printed.err.count("\n") == 1
+    assert call("reproduce", "good") == 0
+    capsys.readouterr()
+    assert call("reproduce", "bad") == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_cell_that_takes_too_long_is_named(checkout, write_notebook):
+    write_notebook("endless", COUNT, "print(n)", "while True:\n    pass")
+    (outcome,) = execution.run(stale(checkout), 1, cell_timeout=2)
+    assert outcome.error.startswith("endless: cell 4 of 4")
+    assert "--cell-timeout" in outcome.error
+
+
+@pytest.mark.parametrize("name", ["answers.md", "solved.ipynb", "exercises.ipynb"])
+def test_no_answer_takes_the_place_of_a_file(tmp_path, capsys, name):
+    """A student's or instructor's own file stays, and no work is done before that is known."""
+    (tmp_path / name).write_text("mine")
+    assert call("answers", "--out", tmp_path) == 2
+    assert f"{name}: it is there already" in capsys.readouterr().err
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
+    assert call("answers", "--out", tmp_path / name / "deeper") == 2
+    assert call("calibrate", "--out", tmp_path / name) == 2
+
+
+def test_the_exercises_themselves_are_not_replaced(capsys):
+    before = (ROOT / "notebooks" / "exercises.ipynb").read_bytes()
+    assert call("answers", "--out", ROOT / "notebooks") == 2
+    assert (ROOT / "notebooks" / "exercises.ipynb").read_bytes() == before
+    assert not (ROOT / "notebooks" / "answers.md").exists()
+
+
+def test_a_checkout_of_somebody_elses_is_not_built_into(tmp_path, capsys):
+    page = tmp_path / "book" / "_toc.yml"
+    page.parent.mkdir()
+    page.write_text("mine")
+    assert call("book", "--out", tmp_path) == 2
+    assert "holds other files" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["book"]
+    assert page.read_text() == "mine"
+
+
+def test_a_file_is_whole_or_not_there(tmp_path):
+    with contextlib.suppress(ZeroDivisionError), files.replacing(tmp_path / "new") as path:
+        path.write_text(f"half{1 / 0}")
+    assert not list(tmp_path.iterdir())
