@@ -14,7 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from envprobe_core.llm.asking import Answered, ChatRequest, MissingAnswerError, RunStoppedError, Tokens
+from envprobe_core.llm.asking import (
+    DEMAND,
+    Answered,
+    ChatRequest,
+    MissingAnswerError,
+    RunStoppedError,
+    Tokens,
+)
 from envprobe_core.llm.calling import Caller, Patience, Sent, adapted
 from envprobe_core.llm.keys import key_of, question
 from envprobe_core.llm.prices import Price, dollars, most_tokens, total_cost
@@ -121,7 +128,7 @@ class Client:
             RunStoppedError: if there is no answer and none can be had.
         """
         messages = request["messages"]
-        again = any(message["role"] == "assistant" for message in messages)
+        again = messages[-1]["content"].startswith(DEMAND)
         self.counts.unusable += again
         asked = question(self._provider, request, identity)
         key = key_of(asked)

@@ -22,7 +22,7 @@ from envprobe_core.experiments import Names, episode_frame, find_protocols
 from envprobe_core.llm import running
 from envprobe_core.llm.agent import Tally
 from envprobe_core.llm.asking import RunStoppedError
-from envprobe_core.llm.prompts import PROMPT_VERSION
+from envprobe_core.llm.prompts import VERSIONS
 from envprobe_core.llm.replay import ReplayFile, read_replay
 from envprobe_core.runs.inputs import RunInputs
 from envprobe_core.statistics import RESAMPLES
@@ -102,8 +102,8 @@ def replay_run(path: Path) -> ReplayedRun:
     agent, inputs = file.agent, file.inputs
     name = agent.settings.model.replace("`", "'")
     run = ReplayedRun(path, file, f"{name}, prompts {agent.prompt_version}")
-    if agent.prompt_version != PROMPT_VERSION:
-        return replace(run, fault=f"its prompts are not of this version, {PROMPT_VERSION}")
+    if agent.prompt_version not in VERSIONS:
+        return replace(run, fault=f"its prompts are of none of the versions {', '.join(VERSIONS)}")
     try:
         again = running.replay_run(running.Service(agent, file), inputs)
     except RunStoppedError:

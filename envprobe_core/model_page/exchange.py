@@ -10,7 +10,8 @@ from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.experiments import Names, find_protocols, names
 from envprobe_core.llm.answers import UPDATE_SCHEMA, Update, Vocabulary, parse_update
 from envprobe_core.llm.asking import ChatRequest
-from envprobe_core.llm.identity import ModelSettings
+from envprobe_core.llm.identity import ModelAgent, ModelSettings
+from envprobe_core.llm.prompts import PROMPT_VERSION
 from envprobe_core.llm.rehearsal import rehearse
 from envprobe_core.llm.situations import NOTHING, TABLE, UNKNOWN_SIGN, action_name
 from envprobe_core.markup import EMPTY, Table, Text
@@ -79,7 +80,7 @@ def load_exchange(
     rehearse(
         cell,
         seed,
-        ModelSettings(model),
+        ModelAgent("openai", PROMPT_VERSION, ModelSettings(model)),
         lambda request, identity, answer: seen.append((request, answer)),
         find_profile(profile),
     )
