@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import typer
@@ -23,6 +25,7 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
     from envprobe_core.llm.running import run_missing
 
     missing = folder.missing()
+    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         total = sum(len(part.seeds) for part in missing)
         with service.at_work() as ready, _live_line(total, service) as notice:
@@ -32,7 +35,13 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
         typer.echo(f"envprobe: interrupted; nothing was scored, {kept}", err=True)
         raise typer.Exit(130) from None
     finally:
+        signal.signal(signal.SIGTERM, before)
         service.answers.close()
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Treat an order to end as an interrupt from the keyboard: calls under way are stored, and it is said."""
+    signal.raise_signal(signal.SIGINT)
 
 
 @contextmanager
@@ -69,7 +78,7 @@ def _live_line(total: int, service: Service) -> Iterator[Callable[[int, Counts],
             text = (
                 f"{counts.calls} calls ({counts.faults} failed), {counts.replayed} from the store, "
                 f"{counts.prompt_tokens}+{counts.completion_tokens} tokens, {speed:.0f} a second{cost}, "
-                f"{counts.unusable} unusable"
+                f"{counts.unusable} unusable, {counts.cut} cut"
             )
             progress.update(task, completed=done, description=text)
 

@@ -43,6 +43,7 @@ class Counts:
         replayed: answers taken from the store.
         faults: calls that brought no answer.
         unusable: answers that the agent could not use.
+        cut: answers of this client's calls that reached the limit of tokens.
         prompt_tokens, completion_tokens: of this client's calls.
         cost: of this client's calls, in dollars; what is not known counts as its most.
     """
@@ -51,6 +52,7 @@ class Counts:
     replayed: int = 0
     faults: int = 0
     unusable: int = 0
+    cut: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
@@ -279,6 +281,7 @@ class Client:
         counts, used = self.counts, found.used
         counts.calls += 1
         counts.faults += isinstance(found, Fault)
+        counts.cut += isinstance(found, Completion) and found.finish == "length"
         counts.cost += total_cost(self._prices, {asked.model: asked.most if used is None else used})
         if used is not None:
             counts.prompt_tokens += used.prompt
