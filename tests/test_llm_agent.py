@@ -26,9 +26,12 @@ from envprobe_core.llm.asking import DEMAND, Answered, Asker, ChatRequest
 from envprobe_core.llm.identity import ModelAgent, ModelSettings
 from envprobe_core.llm.notes import remember
 from envprobe_core.llm.prompts import (
+    HINTED,
+    HINTS,
     JUDGE_TITLE,
     LONGEST_ECHO,
     PROMPT_VERSION,
+    PUBLIC,
     VERSIONS,
     find_version,
     headline,
@@ -213,6 +216,23 @@ def test_a_new_wording_is_a_new_version(version: str) -> None:
     name = version.rpartition("-")[0]
     assert f"{name}-{digest.hexdigest()[:8]}" == version, "a new wording is a new version in llm/prompts.py"
     assert find_version(name) == version
+
+
+def test_the_public_codes_way_shows_five_actions_no_table_and_where_wanted_a_hint() -> None:
+    said: dict[str, list[str]] = defaultdict(list)
+    for version in (PUBLIC, HINTED):
+        cell = make_cell("graphnav", "periodic", "S1")
+        how = replace(MODEL, prompt_version=version)
+        rehearse(cell, np.array([4]), how, lambda asked, *_, to=said[version]: to.append(asked["messages"]))
+    for step, (plain, hinted) in enumerate(zip(said[PUBLIC], said[HINTED], strict=True)):
+        situation = plain[-1]["content"]
+        assert "Table" not in situation
+        recent = situation.partition("Your last actions: ")[2].partition("\n")[0]
+        assert len(recent.split(", ")) == (min(step, 5) or 1)
+        assert hinted[-1]["content"] == f"{situation}\nMethod hint: {HINTS['periodic']}"
+        assert hinted[:-1] == plain[:-1]
+    told = [re.search(r"Told: (\d+):(\S+)", messages[-1]["content"]) for messages in said[PUBLIC]]
+    assert any(told)  # what a check has found is said, since no table shows it
 
 
 @pytest.mark.parametrize("world", WORLDS)

@@ -24,7 +24,7 @@ from envprobe_core.llm import trial as trials
 from envprobe_core.llm import weights as weighing
 from envprobe_core.llm.identity import ModelAgent, ModelSettings
 from envprobe_core.llm.local import PROVIDER, local_agent, serving
-from envprobe_core.llm.prompts import FIRST, PUBLIC, SECOND
+from envprobe_core.llm.prompts import FIRST, PUBLIC, SECOND, seen_rows
 from envprobe_core.llm.reading import Completion
 from envprobe_core.llm.weights import SMOLLM2, Weights, fetch_weights, find_weights
 from envprobe_core.model_page.results import prompts_compared
@@ -152,11 +152,12 @@ def test_a_trial_counts_what_is_written_right_and_what_is_copied() -> None:
     assert len(told) == 1  # the same situations, whatever the version
     first, second, _ = (met[4] for met in versions)
     example = json.loads(second.prompts.turns[1]["content"])
-    rows = "".join(f"{field}:{value},{second.step},90;" for field, value in second.seen)
+    rows = "".join(f"{field}:{value},{second.step},90;" for field, value in second.seen)  # as it should be
     right = trials.judged(second, Completion(json.dumps(example | {"set": rows}), None, ""))
     assert (right["valid"], right["right"], right["copied"]) == (True, right["seen"], 0)
     copied = trials.judged(second, Completion(second.prompts.turns[1]["content"], None, ""))
-    assert copied["copied"] == copied["rows"] > 0
+    seen = set(second.seen) & set(seen_rows(second.prompts.turns[0]["content"]))
+    assert copied["copied"] == copied["rows"] - len(seen) > 0
     old = trials.judged(first, Completion('{"set":"0:1,0,95","fade":0,"act":"wait","risk":0}', None, ""))
     assert (old["valid"], old["copied"], old["rows"]) == (True, 1, 1)  # the example in the first prompts
     refused = trials.judged(second, Completion("no", None, ""))

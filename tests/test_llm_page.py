@@ -182,18 +182,13 @@ def test_the_situation_shown_is_whole(world: str, setting: tuple[str, ...]) -> N
 
 
 def test_the_estimate_is_of_the_grid_and_the_list() -> None:
-    found = costs.load_estimates(
-        "tooldag", "simple periodic", "S1", "paper released", "0:3", "gpt-4o-mini", 3
-    )
+    found = costs.estimates("tooldag", "simple periodic", "S1", "paper released", "0:3", "gpt-4o-mini", 3)
     assert found["episodes"].tolist() == [6, 6]
     assert found.loc[0, "steps"] == 6 * 21
     assert (found["calls"] < found["steps"]).all()
-    table = costs.show_prices(found)
-    assert [row[0] for row in table.rows] == [f"`{name}`" for name in read_prices()]
-    assert table.rows[0][-1] == costs.show_estimates(found, "gpt-4o-mini").rows[0][-2]
-    told = costs.tell_estimates(found, "gpt-4o-mini").markdown
-    assert "costs most under `paper`" in told
-    assert "costs about" in costs.tell_estimates(found[:1], "gpt-4o-mini").markdown
+    listed = costs.priced(found.iloc[0])
+    assert listed["model"].tolist() == list(read_prices())
+    assert listed["price"][0] == found["price"][0]
 
 
 def test_work_ends_where_a_loop_runs_and_brings_no_error_of_its_own() -> None:

@@ -7,7 +7,6 @@ computed again.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,9 @@ from envprobe_core.llm.reading import Completion
 from envprobe_core.llm.rehearsal import met
 from envprobe_core.llm.replay import read_answers
 from envprobe_core.llm.running import Listener, Service, finish_in_loop
+from envprobe_core.llm.situations import UNKNOWN_SIGN
 
+EXAMPLE = r'"set":"([^"]*)"'  # the rows of a worked answer
 EVERY = 3  # steps between two situations of an episode, so that a few seeds give different ones
 FIRST_SEED = 1000
 
@@ -125,7 +126,8 @@ def read_trial(path: Path) -> tuple[Trial, pd.DataFrame]:
     Returns:
         The trial, and a row an answer: `world`, `version`, `step`, `valid` (whether it could be used as it
         was first given), `seen` (fields shown), `right` (of them, those that it sets to the value shown),
-        `rows` (that it sets), `copied` (of them, those that stand so in a worked example), `action`.
+        `rows` (that it sets), `copied` (of them, those whose field and value stand so in an example of the
+        prompt and were not seen), `action`.
 
     Raises:
         InputError: if it is no trial, or damaged.
@@ -145,6 +147,12 @@ def read_trial(path: Path) -> tuple[Trial, pd.DataFrame]:
     return trial, pd.DataFrame(rows)
 
 
+def read_trials(folder: Path) -> pd.DataFrame:
+    """Return the answers of every trial in a folder, as `read_trial` judges them, world by world."""
+    answers = [read_trial(path)[1] for path in sorted(folder.glob("*.trial.gz"))]
+    return pd.concat(answers).sort_values(["world", "version"], kind="stable", ignore_index=True)
+
+
 def judged(asked: Situation, answer: Completion) -> dict[str, object]:
     """Return what `read_trial` tells of an answer."""
     version = asked.prompts.version
@@ -153,14 +161,15 @@ def judged(asked: Situation, answer: Completion) -> dict[str, object]:
         update = parse_update(answer.text, asked.prompts.vocabulary, None if version == FIRST else asked.step)
     except InvalidAnswer:
         return said
-    content = json.loads(answer.text)
-    rows = [row.strip() for row in str(content["set"]).split(";") if row.strip()]
     shown = "".join(message["content"] for message in asked.request["messages"][:-1])
-    examples = re.findall(r'"set":"([^"]*)"', shown)
-    worked = {row for example in examples for row in example.split(";") if row}
+    worked = {entry.partition(",")[0] for rows in re.findall(EXAMPLE, shown) for entry in rows.split(";")}
+    written = [
+        (field, value, f"{field}:{UNKNOWN_SIGN if value < 0 else value}")
+        for field, value, *_ in update.entries
+    ]
+    copied = sum(entry in worked and (field, value) not in asked.seen for field, value, entry in written)
     believed = {field: value for field, value, _, _ in update.entries}
     right = sum(believed.get(field) == value for field, value in asked.seen)
     return said | {
-        "valid": True, "right": right, "rows": len(rows), "copied": sum(row in worked for row in rows),
-        "action": update.action,
+        "valid": True, "right": right, "rows": len(written), "copied": copied, "action": update.action,
     }  # fmt: skip

@@ -41,7 +41,7 @@ def tell_origin(run: ReplayedRun) -> Text:
         f"{quoted(agent.settings.model)}, given by {quoted(agent.provider)} to prompts of version "
         f"{quoted(agent.prompt_version)}, temperature {agent.settings.temperature:g}. It was run on "
         f"{code(inputs.worlds)} with {code(inputs.policies)} at `{inputs.regime}` under "
-        f"{code(inputs.protocols)}, {run.seeds} seeds a cell."
+        f"{code(inputs.protocols)}, seeds a cell: {run.seeds}."
     )
     who = (
         "**No language model was asked.** Every answer carries the fingerprint of the project's own scripted "
