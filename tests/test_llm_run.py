@@ -162,7 +162,7 @@ def test_six_kills_lose_nothing_and_repeat_only_what_was_under_way(undisturbed: 
 def test_an_interrupted_run_says_what_is_kept_and_leaves_no_claim(order: int, tmp_path: Path) -> None:
     run, store = tmp_path / "run", tmp_path / "run.answers.sqlite"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
-    with server_process("--latency", "0.2") as server:
+    with server_process("--latency", "3") as server:
         given = [*COMMAND, "run", *SMALL, *MODEL, "--base-url", server.url, "--out", str(run)]
         with subprocess.Popen(given, env=environment, stderr=subprocess.PIPE, text=True) as process:
             while server.counts()["answered"] == 0:
