@@ -54,7 +54,7 @@ def make_replay(out: Path, inputs: RunInputs) -> int:
     with tempfile.TemporaryDirectory(prefix="envprobe-") as name, server_process() as server:
         store = AnswerStore(Path(name) / "answers.sqlite")
         try:
-            service = Service(inputs.agent, store, Secret(PLACEHOLDER), server.url, Limits())
+            service = Service(inputs.agent, store, Secret(PLACEHOLDER), (server.url,), Limits())
             with open_run(Path(name) / "run", inputs) as folder:
                 run_missing(folder, folder.missing(), service)
             replayed = replay_run(Service(inputs.agent, store), inputs)

@@ -20,11 +20,11 @@ from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT
 from envprobe_core.engine.setting import room_for_episodes
 from envprobe_core.errors import InputError
 from envprobe_core.llm.answers import STANDS, WAITING, Verdict, Vocabulary, write_update, write_verdict
-from envprobe_core.llm.asking import Answered, ChatRequest, Tokens
+from envprobe_core.llm.asking import DEMAND, Answered, ChatRequest, Tokens
 from envprobe_core.llm.judging import CANDIDATES, CHECK
 from envprobe_core.llm.prompts import JUDGE_TITLE, headline
 from envprobe_core.llm.rehearsal import answering_setting, simulated_updates
-from envprobe_core.llm.situations import LAST_AT, NEW, NO_PLACE, NOTHING, TABLE, UNKNOWN_SIGN, VALIDITY
+from envprobe_core.llm.situations import DATED_TABLE, LAST_AT, NO_PLACE, NOTHING, UNKNOWN_SIGN, VALIDITY
 from envprobe_core.policies.rules import JUDGE_CONFIDENCE
 from envprobe_core.protocols import Protocol, switch_values
 from envprobe_core.regimes import OBSERVATIONS, Regime
@@ -53,7 +53,7 @@ def answer(request: ChatRequest, profile: AgentProfile = TYPICAL) -> str:
     Raises:
         InputError: if the request is not one of `prompts`.
     """
-    system, user = (_content(request, role) for role in ("system", "user"))
+    system, user = request["messages"][0]["content"], asked_of(request)
     if system.startswith(JUDGE_TITLE):
         return write_verdict(embedded_verdict(user))
     world = world_of(system.partition("\n")[0])
@@ -64,14 +64,16 @@ def answer(request: ChatRequest, profile: AgentProfile = TYPICAL) -> str:
     setting = _setting(world, profile, situation.distracted)
     seeds = np.array([int(request["seed"])])
     (update,) = simulated_updates(situation.block, seeds, situation.last_worked, world, setting)
-    return write_update(update, Vocabulary(world))
+    return write_update(update, Vocabulary(world), int(situation.block.t[0]))
 
 
-def _content(request: ChatRequest, role: str) -> str:
-    for message in request["messages"]:
-        if message["role"] == role:
-            return message["content"]
-    raise InputError(f"the request has no {role} message")
+def asked_of(request: ChatRequest) -> str:
+    """Return what is asked: the last user message but for demands to answer again."""
+    asked = [message["content"] for message in request["messages"] if message["role"] == "user"]
+    asked = [text for text in asked if not text.startswith(DEMAND)]
+    if not asked:
+        raise InputError("the request has no user message")
+    return asked[-1]
 
 
 def rough_tokens(request: ChatRequest, text: str) -> Tokens:
@@ -158,7 +160,7 @@ def read_situation(text: str, world: World) -> Situation:
     block = room_for_episodes(world.name, 1)
     block.t[:] = int(labels["Step"].split(" of ")[0])
     block.told[:] = NONE if labels["Told"] == NOTHING else int(labels["Told"])
-    _read_table(text, world, block.table)
+    _read_table(text, world, block.table, int(block.t[0]))
     distracted = _read_observation(labels, world, block.observation)
     _READERS[world.name](world, labels, block)
     worked = next(code for code, word in VALIDITY.items() if word == labels["Your last task action"])
@@ -178,19 +180,19 @@ def _pairs(text: str) -> list[tuple[int, int]]:
     return [(int(one), int(other)) for one, _, other in (item.partition(": ") for item in _items(text))]
 
 
-def _read_table(text: str, world: World, table: Any) -> None:
-    lines = text.partition(TABLE + "\n")[2].split("\n")[: world.fields]
-    rows = [line.rpartition(": ")[2].replace(UNKNOWN_SIGN, str(UNKNOWN)).split(",") for line in lines]
+def _read_table(text: str, world: World, table: Any, step: int) -> None:
+    lines = text.partition(f"{DATED_TABLE}\n")[2].split("\n")[: world.fields]
+    rows = [line.partition(":")[2].replace(UNKNOWN_SIGN, str(UNKNOWN)).split(",") for line in lines]
     for name, column in zip(("value", "staleness", "confidence"), zip(*rows, strict=True), strict=True):
         table[name][0, : world.fields] = list(map(int, column))
+    table.staleness[0, : world.fields] = step - table.staleness[0, : world.fields]
 
 
 def _read_observation(labels: dict[str, str], world: World, observation: Any) -> bool:
     """Read what was seen, and say whether an item is among it that does not exist."""
-    numbers = {name: index for index, name in enumerate(world.field_names)}
     actions = {name: index for index, name in enumerate(world.action_names)}
-    shown = [item.split("=") for item in _items(labels["Seen"])]
-    seen = [(numbers[name], int(value)) for name, value in shown if name in numbers]
+    shown = _items(labels["Seen"])
+    seen = [tuple(map(int, item.split(":"))) for item in shown if item[0].isdigit()]
     observation.value[:] = UNKNOWN
     observation.count[:] = len(seen)
     for number, (field, value) in enumerate(seen):
@@ -199,7 +201,7 @@ def _read_observation(labels: dict[str, str], world: World, observation: Any) ->
     place, _, came_from = labels.get("Place", NO_PLACE).partition(LAST_AT)
     observation.place[:], observation.came_from[:] = int(place), int(came_from)
     observation.action[:] = (actions | {WAITING: WAIT, NOTHING: NO_ACTION})[done]
-    observation.valid[:], observation.fresh[:] = outcome == "valid)", labels["Observation"] == NEW
+    observation.valid[:], observation.fresh[:] = outcome == "valid)", "Observation" not in labels
     return len(seen) < len(shown)
 
 

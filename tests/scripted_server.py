@@ -31,7 +31,7 @@ from scripted import answer, rough_tokens
 from envprobe_core.agents.profiles import TYPICAL, AgentProfile
 from envprobe_core.cells import find_profile
 from envprobe_core.errors import InputError
-from envprobe_core.llm.asking import ChatRequest
+from envprobe_core.llm.asking import DEMAND, ChatRequest
 from envprobe_core.llm.keys import canonical
 from envprobe_core.llm.replayed import FINGERPRINT
 
@@ -216,7 +216,7 @@ class ScriptedServer:
             asked: ChatRequest = json.loads(await request.read())
             digest = hashlib.sha256(canonical(asked)).digest()
             attempt, messages = self.asked[digest], asked["messages"]
-            again = any(message["role"] == "assistant" for message in messages)
+            again = messages[-1]["content"].startswith(DEMAND)
         except (ValueError, KeyError, TypeError):
             return _error(400, "the body is no chat completion request", "invalid_request_error")
         self.asked[digest] += 1

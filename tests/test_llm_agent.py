@@ -22,20 +22,24 @@ from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.records import WAIT
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.llm.agent import LanguageModelAgent, Tally, run_model
-from envprobe_core.llm.asking import Answered, Asker, ChatRequest
-from envprobe_core.llm.identity import ModelSettings
+from envprobe_core.llm.asking import DEMAND, Answered, Asker, ChatRequest
+from envprobe_core.llm.identity import ModelAgent, ModelSettings
 from envprobe_core.llm.notes import remember
 from envprobe_core.llm.prompts import (
+    HINTED,
+    HINTS,
     JUDGE_TITLE,
     LONGEST_ECHO,
     PROMPT_VERSION,
-    asked_again,
+    PUBLIC,
+    VERSIONS,
+    find_version,
     headline,
-    judge_system,
+    prompts_of,
     update_system,
 )
 from envprobe_core.llm.rehearsal import rehearse
-from envprobe_core.llm.situations import NEW, UNCHANGED, SituationWriter
+from envprobe_core.llm.situations import UNCHANGED, SituationWriter
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
@@ -46,6 +50,8 @@ from envprobe_core.worlds.base import Values
 
 GOLDEN = Path(__file__).parent / "golden_prompts"
 SETTINGS = ModelSettings("scripted")
+MODEL = ModelAgent("local", PROMPT_VERSION, SETTINGS)
+TURNS = 7  # messages before the situation: the rules, and three worked examples
 GATE_WORDS = ("probe", "budget", "threshold", "policy", "gold")
 REQUEST_KEYS = ["model", "messages", "response_format", "temperature", "max_tokens", "seed"]
 
@@ -71,7 +77,7 @@ def task_of(cell: Cell, seeds: np.ndarray) -> Task:
 
 
 def run(
-    cell: Cell, seeds: np.ndarray, asker: Asker, rows: int = 1, live: int = 8, how: ModelSettings = SETTINGS
+    cell: Cell, seeds: np.ndarray, asker: Asker, rows: int = 1, live: int = 8, how: ModelAgent = MODEL
 ) -> tuple[Trajectory, Tally]:
     async def running() -> tuple[Trajectory, Tally]:
         return await run_model(
@@ -126,7 +132,7 @@ def test_a_rehearsal_asks_and_answers_the_same(cell: Cell) -> None:
         rehearsed.append((json.dumps(request, sort_keys=True), text))
 
     seeds = np.array([3, 11])
-    rehearse(cell, seeds, SETTINGS, note, cell.profile)
+    rehearse(cell, seeds, MODEL, note, cell.profile)
     asker = Recording(cell)
     run(cell, seeds, asker, rows=2)
     texts = [answer(request, cell.profile) for request in asker.requests]
@@ -136,7 +142,7 @@ def test_a_rehearsal_asks_and_answers_the_same(cell: Cell) -> None:
 CARELESS = AgentProfile("careless", omit=0.5, slip=0.2, overwrite=0.2)
 NOTES = {  # what a situation tells: a pattern, what hides it, and a cell in which it matters
     "told": (r"Told: \d+", "Told: nothing", "tooldag", "simple", "S2", PAPER),
-    "stood still": (UNCHANGED, NEW, "tooldag", "random", "S2", RELEASED),
+    "stood still": (f"Observation: {UNCHANGED}\n", "", "tooldag", "random", "S2", RELEASED),
     "worked": ("action: invalid", "action: valid", "tooldag", "self-uncertainty", "S2", RELEASED),
     "failed calls": (r"(?<=calls ago\): ).*", "nothing", "tooldag", "no-probe", "S2", RELEASED),
     "rooms seen": (r"(?<=place and step\): ).*", "nothing", "objectstate", "no-probe", "S2", PAPER),
@@ -183,10 +189,8 @@ def golden_texts() -> dict[str, str]:
         ("graphnav", make_cell("graphnav", "simple", "S1", RELEASED), 6),
         ("judge", make_cell("graphnav", "judge", "S1", PAPER), 3),
     ):
-        system, user = (
-            message["content"] for message in requests_of(cell, np.array([2])).requests[number]["messages"]
-        )
-        texts[name] = f"{system}\n\n----------\n\n{user}\n"
+        messages = requests_of(cell, np.array([2])).requests[number]["messages"]
+        texts[name] = "\n\n----------\n\n".join(message["content"] for message in messages) + "\n"
     return texts
 
 
@@ -196,17 +200,39 @@ def test_prompts_are_those_on_file() -> None:
     assert sum("judge" in text.partition("\n")[0] for text in files.values()) == 1
 
 
-def test_a_new_wording_is_a_new_version() -> None:
-    """The version ends with the fingerprint of every constant text, and of situations of every world."""
+@pytest.mark.parametrize("version", VERSIONS[1:])
+def test_a_new_wording_is_a_new_version(version: str) -> None:
+    """A version ends with the fingerprint of its texts, schemas, examples and situations, of every world."""
     digest = hashlib.sha256()
-    for world, regime, protocol in product(WORLDS, REGIMES.values(), PROTOCOLS.values()):
-        built = make_world(world, regime, protocol)
-        digest.update((update_system(built) + judge_system(built)).encode())
     for world, regime, protocol in product(WORLDS, ("S1", "S3"), PROTOCOLS.values()):
-        for body in requests_of(make_cell(world, "judge", regime, protocol), np.array([0])).bodies:
-            digest.update(body.encode())
-    digest.update(json.dumps(asked_again({"messages": []}, "x", "y")).encode())
-    assert f"1-{digest.hexdigest()[:8]}" == PROMPT_VERSION, "raise PROMPT_VERSION in llm/prompts.py"
+        cell = make_cell(world, "judge", regime, protocol)
+
+        def note(request: ChatRequest, identity: str, text: str) -> None:
+            digest.update(json.dumps([request, identity, text]).encode())
+
+        rehearse(cell, np.array([0]), replace(MODEL, prompt_version=version), note)
+        again = prompts_of(cell, version).asked_again({"messages": [], "temperature": 0}, "x", "y")
+        digest.update(json.dumps(again).encode())
+    name = version.rpartition("-")[0]
+    assert f"{name}-{digest.hexdigest()[:8]}" == version, "a new wording is a new version in llm/prompts.py"
+    assert find_version(name) == version
+
+
+def test_the_public_codes_way_shows_five_actions_no_table_and_where_wanted_a_hint() -> None:
+    said: dict[str, list[str]] = defaultdict(list)
+    for version in (PUBLIC, HINTED):
+        cell = make_cell("graphnav", "periodic", "S1")
+        how = replace(MODEL, prompt_version=version)
+        rehearse(cell, np.array([4]), how, lambda asked, *_, to=said[version]: to.append(asked["messages"]))
+    for step, (plain, hinted) in enumerate(zip(said[PUBLIC], said[HINTED], strict=True)):
+        situation = plain[-1]["content"]
+        assert "Table" not in situation
+        recent = situation.partition("Your last actions: ")[2].partition("\n")[0]
+        assert len(recent.split(", ")) == (min(step, 5) or 1)
+        assert hinted[-1]["content"] == f"{situation}\nMethod hint: {HINTS['periodic']}"
+        assert hinted[:-1] == plain[:-1]
+    told = [re.search(r"Told: (\d+):(\S+)", messages[-1]["content"]) for messages in said[PUBLIC]]
+    assert any(told)  # what a check has found is said, since no table shows it
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -219,7 +245,7 @@ def test_no_prompt_tells_the_policy_budget_or_gate(world: str, protocol: str) ->
     for turn, name in enumerate(names):
         cell = make_cell(world, name, "S1", rules, budget=None if turn % 2 else 2)
         for request in requests_of(cell, seeds).requests:
-            user = request["messages"][1]["content"]
+            user = request["messages"][-1]["content"]
             said[request["seed"], user.partition("\nStep: ")[2].partition("\n")[0]].add(json.dumps(request))
             assert not any(word in user.lower() for word in (*names, *GATE_WORDS))
             assert list(request) == REQUEST_KEYS
@@ -234,10 +260,10 @@ def test_no_prompt_tells_the_policy_budget_or_gate(world: str, protocol: str) ->
 def test_the_constant_part_stands_first() -> None:
     """The system message is the same for all episodes of a world, the task graph for one episode."""
     requests = requests_of(make_cell("graphnav", "simple"), np.arange(4)).requests
-    assert len({request["messages"][0]["content"] for request in requests}) == 1
+    assert len({json.dumps(request["messages"][:TURNS]) for request in requests}) == 1
     graphs = defaultdict(set)
     for request in requests:
-        graphs[request["seed"]].add(request["messages"][1]["content"].partition("\n\nStep: ")[0])
+        graphs[request["seed"]].add(request["messages"][-1]["content"].partition("\n\nTable")[0])
     assert [len(graphs[seed]) for seed in range(4)] == [1] * 4
     assert len(set.union(*graphs.values())) == 4
 
@@ -248,7 +274,7 @@ def test_a_situation_reads_back_and_holds_nothing_else(cell: Cell) -> None:
     """Written again from what was read it is the same text; no history makes it longer than a bound."""
     longest = 0
     for request in requests_of(cell, np.array([11])).requests:
-        system, user = (message["content"] for message in request["messages"])
+        system, user = (request["messages"][place]["content"] for place in (0, -1))
         world = world_of(system.partition("\n")[0])
         read = read_situation(user, world)
         world = make_world(world.name, cell.regime, world.protocol)  # the horizon is told, not read
@@ -329,7 +355,7 @@ class Delaying(Recording):
             self.left -= 1
         if not self.left:
             self.others_are_done.set()
-        if "Step: 30 of 30" in request["messages"][1]["content"]:
+        if "Step: 30 of 30" in request["messages"][-1]["content"]:
             self.seeds_under_way.remove(request["seed"])
         return await super().ask(request, identity)
 
@@ -387,7 +413,7 @@ class Garbling(Recording):
         self.garbles, self.text = garbles, text
 
     async def ask(self, request: ChatRequest, identity: str) -> Answered:
-        attempt = (len(request["messages"]) - 2) // 2
+        attempt = sum(message["content"].startswith(DEMAND) for message in request["messages"])
         answered = await super().ask(request, identity)
         return Answered(self.text, tokens=answered.tokens) if self.garbles(attempt, request) else answered
 
@@ -401,15 +427,14 @@ def test_an_unusable_answer_is_asked_again_with_its_fault_named() -> None:
     assert (tally.reasks == 2 * (31 + tally.verdicts)).all()
     assert not (tally.invalid_updates + tally.invalid_verdicts).any()
     last = asker.requests[2]
-    assert [message["role"] for message in last["messages"]] == [
-        *("system", "user"),
-        *("assistant", "user") * 2,
-    ]
-    assert last["messages"][:2] == asker.requests[0]["messages"]
+    assert [message["role"] for message in last["messages"]] == ["system", *("user", "assistant") * 5, "user"]
+    assert last["messages"][: TURNS + 1] == asker.requests[0]["messages"]
+    assert [request["temperature"] for request in asker.requests[:3]] == [0.0, 0.7, 0.7]
     assert len({json.dumps(request) for request in asker.requests[:3]}) == 3
-    assert "not one whole JSON object" in last["messages"][3]["content"]
-    assert last["messages"][2]["content"].isascii()
-    assert len(last["messages"][2]["content"]) <= 6 * LONGEST_ECHO
+    echo, demand = last["messages"][TURNS + 1 : TURNS + 3]
+    assert "not one whole JSON object" in demand["content"]
+    assert echo["content"].isascii()
+    assert len(echo["content"]) <= 6 * LONGEST_ECHO
     json.dumps(last, ensure_ascii=False).encode()  # no lone surrogate is sent on
 
 
@@ -460,7 +485,8 @@ def test_the_judges_verdict_decides() -> None:
     vetoes, _ = run(cell, seeds, Ruling(cell, '{"override":true,"field":-1}'))
     assert (vetoes.probe < 0).all()
     asker = Ruling(cell, '{"override":true,"field":-1}')
-    run(cell, seeds, asker, how=replace(SETTINGS, judge_model="second", judge_max_tokens=48))
+    judged = replace(SETTINGS, judge_model="second", judge_max_tokens=48)
+    run(cell, seeds, asker, how=replace(MODEL, settings=judged))
     models = {(request["model"], request["max_tokens"]) for request in asker.requests}
     assert models == {("scripted", 512), ("second", 48)}
 
@@ -469,7 +495,9 @@ def test_the_judge_may_force_a_candidate_and_is_not_asked_once_the_budget_is_spe
     cell = make_cell("tooldag", "judge", budget=3, threshold=100.0)
     first = first_candidate(cell, 5)
     asker = Ruling(cell, json.dumps({"override": True, "field": first}))
-    trajectory, tally = run(cell, np.array([5]), asker, how=replace(SETTINGS, reasks=0))
+    trajectory, tally = run(
+        cell, np.array([5]), asker, how=replace(MODEL, settings=replace(SETTINGS, reasks=0))
+    )
     fired = np.flatnonzero(trajectory.probe[0] >= 0)
     assert trajectory.probe[0, 0] == first
     assert len(fired) <= 3

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Coroutine
+from dataclasses import replace
 
 import hypothesis.strategies as st
 import numpy as np
@@ -27,13 +28,15 @@ from envprobe_core.llm.answers import (
     parse_update,
     parse_verdict,
     reported_terms,
-    response_format,
+    update_schema,
+    verdict_schema,
     write_update,
     write_verdict,
 )
 from envprobe_core.llm.asking import Answered, ChatRequest
-from envprobe_core.llm.identity import ModelSettings
-from envprobe_core.protocols import PAPER, RELEASED
+from envprobe_core.llm.identity import ModelAgent, ModelSettings
+from envprobe_core.llm.prompts import SECOND, response_format
+from envprobe_core.protocols import PAPER, RELEASED, Protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS, make_world
 from envprobe_core.worlds.base import World
@@ -51,11 +54,15 @@ def changed(**changes: object) -> str:
 def test_a_good_update_means_what_it_says() -> None:
     expected = Update(((0, 1, 0, 95), (14, UNKNOWN, 3, 0)), 2, 1, 1, ((0, 2, 1, 1),))
     assert parse_update(json.dumps(GOOD), VOCABULARY) == expected
-    assert parse_update(changed(act="call(1) "), VOCABULARY) == expected
+    for written in ("call(1) ", "Call( 1 )"):
+        assert parse_update(changed(act=written), VOCABULARY) == expected
+    assert parse_update(changed(set="0:1,0,95%;14:?,3,0%"), VOCABULARY) == expected
     assert parse_update(changed(why="0:2,1,100"), VOCABULARY).reasons == ((0, 2, 1, 100),)
     assert parse_update(changed(set=" 0 : 1 , 0 , 95 ; 14:?,3,0 ; "), VOCABULARY) == expected
     nothing = parse_update(changed(set="", why=" ", act="wait"), VOCABULARY)
     assert (nothing.entries, nothing.reasons, nothing.action) == ((), (), WAIT)
+    dated = parse_update(changed(set="0:1,4,95;1:0,9,80;2:1,-1,7"), VOCABULARY, step=6)
+    assert dated.entries == ((0, 1, 2, 95), (1, 0, 0, 80), (2, 1, 7, 7))  # no evidence is of tomorrow
 
 
 @pytest.mark.parametrize(
@@ -82,7 +89,6 @@ def test_a_good_update_means_what_it_says() -> None:
         (changed(fade=10**4000), "more than 64 bits"),
         (changed(risk=3), "'risk': Input should be 0, 1 or 2, not 3"),
         (changed(act="call(5)"), "act 'call(5)' is not an action"),
-        (changed(act="Call(1)"), "is not an action"),
         (changed(act="nothing"), "is not an action"),
         (changed(act=1), "'act': Input should be a valid string, not 1"),
         (changed(set=[[0, 1, 0, 95]]), "'set': Input should be a valid string, not a list"),
@@ -168,9 +174,15 @@ def updates(draw: st.DrawFn, world: World, most: int | None = None) -> Update:
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_an_update_reads_back_as_it_was_written(data: st.DataObject) -> None:
-    world = make_world(data.draw(st.sampled_from(sorted(WORLDS))), REGIMES["S3"], PAPER)
+    world = make_world(
+        data.draw(st.sampled_from(sorted(WORLDS))),
+        REGIMES["S3"],
+        data.draw(st.sampled_from([PAPER, RELEASED])),
+    )
     update, vocabulary = data.draw(updates(world)), Vocabulary(world)
     assert parse_update(write_update(update, vocabulary), vocabulary) == update
+    dated = parse_update(write_update(update, vocabulary, 17), vocabulary, 17)
+    assert dated == replace(update, reasons=update.reasons if vocabulary.reasons else ())
 
 
 def most_tokens(text: str) -> int:
@@ -190,12 +202,36 @@ def test_the_longest_update_of_the_largest_world_fits_in_512_tokens(world: str) 
     entries = tuple((f, int(largest.domain[f]) - 1, 99, 100) for f in range(largest.fields))
     action = int(np.argmax([len(name) for name in largest.action_names]))
     reasons = tuple((last - index, 2, 1, 99) for index in range(MOST_REASONS))
-    text = write_update(Update(entries, 100, action, 2, reasons), Vocabulary(largest))
-    assert most_tokens(text) <= TOKENS
-    assert len(text) < 800  # so LONGEST_ANSWER refuses nothing that could be meant
+    for step in (None, 99):
+        text = write_update(Update(entries, 100, action, 2, reasons), Vocabulary(largest), step)
+        assert most_tokens(text) <= TOKENS
+        assert len(text) < 800  # so LONGEST_ANSWER refuses nothing that could be meant
 
 
-@pytest.mark.parametrize("schema", [UPDATE_SCHEMA, VERDICT_SCHEMA])
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("protocol", [PAPER, RELEASED], ids=lambda protocol: protocol.name)
+def test_a_worlds_schema_says_what_the_checker_demands(world: str, protocol: Protocol) -> None:
+    built = make_world(world, REGIMES["S2"], protocol)
+    vocabulary, rules = Vocabulary(built), update_schema(built)["properties"]
+    assert list(rules) == ["set", "fade", "act", "risk", *(["why"] if vocabulary.reasons else [])]
+    for wild in range(20):  # whatever fits the schema can be used
+        dice = np.random.default_rng(wild)
+        fields = np.flatnonzero(dice.random(built.fields) < 0.3).tolist()
+        rows = [(f, int(dice.integers(-1, built.domain[f])), *dice.integers(0, 100, 2)) for f in fields]
+        said = {
+            "set": "".join(f"{f}:{'?' if v < 0 else v},{s},{c};" for f, v, s, c in rows),
+            "fade": wild,
+            "act": str(dice.choice(rules["act"]["enum"])),
+            "risk": wild % 3,
+        }
+        assert re.fullmatch(rules["set"]["pattern"], said["set"])
+        update = parse_update(json.dumps(said), vocabulary, step=99)
+        assert [entry[0] for entry in update.entries] == fields
+    for wrong in ("1:0,0,0;0:0,0,0;", "0:0,0,0", "0:0,0,101;", "999:0,0,0;", f"0:{built.domain[0]},0,0;"):
+        assert not re.fullmatch(rules["set"]["pattern"], wrong)
+
+
+@pytest.mark.parametrize("schema", [UPDATE_SCHEMA, VERDICT_SCHEMA, verdict_schema([3, 7, 0])])
 def test_schemas_are_strict(schema: dict[str, object]) -> None:
     """What strict structured output asks for: every key required, no other key, plain types."""
     form = response_format("name", schema)
@@ -295,7 +331,7 @@ def at_once(waiting: Coroutine[object, object, None]) -> None:
 
 SAYS = Says()
 EPISODES = Episodes(make_cell("tooldag", "no-probe", "S1", RELEASED), np.arange(1))
-AGENT = LanguageModelAgent(EPISODES, SAYS, ModelSettings("m", reasks=0))
+AGENT = LanguageModelAgent(EPISODES, SAYS, ModelAgent("local", SECOND, ModelSettings("m", reasks=0)))
 
 
 @settings(max_examples=1_000, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -325,7 +361,7 @@ def applied_or_counted(text: str) -> None:
         assert not sight.c[:fields].any()
         assert not sight.d[:fields].any()
         return
-    update = parse_update(text, VOCABULARY)  # what was not counted has a meaning, and that was applied
+    update = parse_update(text, VOCABULARY, 0)  # what was not counted has a meaning, and that was applied
     assert block.action[0] == update.action
     assert block.risk[0] == update.risk
     for field, value, staleness, confidence in update.entries:

@@ -17,6 +17,7 @@ from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import Episodes
 from envprobe_core.errors import InputError
 from envprobe_core.llm.asking import (
+    DEMAND,
     NO_TOKENS,
     Answered,
     ChatRequest,
@@ -31,7 +32,7 @@ from envprobe_core.llm.hiding import HIDDEN, Secret, secret_from_environment
 from envprobe_core.llm.identity import ModelSettings
 from envprobe_core.llm.keys import key_of, provider_label, question
 from envprobe_core.llm.prices import Price, find_price, most_tokens, read_prices, total_cost
-from envprobe_core.llm.prompts import update_request, update_system
+from envprobe_core.llm.prompts import SECOND, prompts_of
 from envprobe_core.llm.reading import REFUSED_PARTS, Completion, Fault, Raw, read_response
 from envprobe_core.llm.situations import NONE_YET, SituationWriter
 from envprobe_core.llm.store import AnswerStore
@@ -55,8 +56,8 @@ def requests() -> list[ChatRequest]:
     cell, seeds = make_cell("tooldag", "no-probe", "S1", PAPER), np.arange(8)
     world, block = make_world(cell.world, cell.regime, cell.protocol), Episodes(cell, seeds).block
     texts = SituationWriter(world, block.task).write(block, np.full(8, NONE_YET), seeds)
-    system = update_system(world)
-    asked = [update_request(ModelSettings("m"), system, text, seed) for seed, text in enumerate(texts)]
+    prompts = prompts_of(cell, SECOND)
+    asked = [prompts.update_request(ModelSettings("m"), text, seed) for seed, text in enumerate(texts)]
     answer(asked[0])  # so that what answers is compiled before a client waits for it
     return asked
 
@@ -64,7 +65,7 @@ def requests() -> list[ChatRequest]:
 def opened(
     store: AnswerStore, url: str, patience: Patience = BRIEF, cap: int | None = None, concurrency: int = 8
 ) -> Client:
-    caller = Caller(SECRET, url, concurrency, patience.deadline)
+    caller = Caller(SECRET, [url], concurrency, patience.deadline)
     return Client(store, "local", caller, Limits(concurrency, cap, patience), PRICES)
 
 
@@ -159,7 +160,7 @@ def test_a_bad_text_is_stored_as_it_came_and_marked_when_asked_again(
             first = await client.ask(request, "sample")
             assert first.text != answer(request)
             assert KEY not in first.text
-            turns = [{"role": "assistant", "content": "no"}, {"role": "user", "content": "again"}]
+            turns = [{"role": "assistant", "content": "no"}, {"role": "user", "content": DEMAND}]
             again = await client.ask(request | {"messages": request["messages"] + turns}, "sample")
             assert again.text == answer(request)
             assert client.counts.unusable == 1
@@ -187,7 +188,7 @@ def test_a_server_is_asked_for_the_table_before_the_action(
 
     last = asyncio.run(run())
     schema = last["response_format"]["json_schema"]["schema"]
-    assert list(schema["properties"]) == schema["required"] == ["set", "fade", "act", "risk", "why"]
+    assert list(schema["properties"]) == schema["required"] == ["set", "fade", "act", "risk"]
     assert list(last) == list(requests[0])
 
 

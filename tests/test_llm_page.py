@@ -9,23 +9,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from demonstration import demonstrated_run, make_replay
 
-from envprobe_core.analyses.main_table import claims_at, load_comparisons, show_gains
+from envprobe_core.analyses.main_table import claims_at
 from envprobe_core.claims.judge import judge as evaluate_all
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import load_grid
 from envprobe_core.llm import replayed
 from envprobe_core.llm.prices import read_prices
-from envprobe_core.llm.replayed import ReplayedRun, join_comparisons, join_scoreboard, replay_run
+from envprobe_core.llm.prompts import FIRST, PROMPT_VERSION
+from envprobe_core.llm.replayed import ReplayedRun, join_scoreboard, joinable, replay_run
 from envprobe_core.llm.running import finish_in_loop
 from envprobe_core.model_page import costs, exchange, results
 from envprobe_core.reproduce.parameters import VOCABULARIES
 from envprobe_core.scoreboard_page import as_csv, show_scoreboard
 
-COMMITTED = replayed.FOLDER / f"scripted{replayed.SUFFIX}"
+COMMITTED = Path(__file__).parent / "replays" / f"first-prompts{replayed.SUFFIX}"
 EVERY = "tooldag objectstate graphnav"
 HOSTILE = "<script>alert(1)</script>`|x"
 
@@ -66,34 +66,27 @@ def run() -> ReplayedRun:
 # ---------------------------------------------------------------- the file that the book comes with
 
 
-def test_the_scripted_server_makes_the_same_file_again(tmp_path: Path) -> None:
-    """Every world and policy on the first seeds: the same questions and the same answers."""
-    again = tmp_path / "again.gz"
-    make_replay(again, demonstrated_run("0:3"))
-    (asked, *answers), (made_from, *committed) = (
-        gzip.decompress(path.read_bytes()).splitlines() for path in (again, COMMITTED)
-    )
-    assert len(answers) > len(committed) / 5
-    assert set(answers[:-1]) <= set(committed[:-1]), "`make replay` makes it anew"
-    first, whole = json.loads(asked), json.loads(made_from)
-    assert first["note"] == whole["note"]
-    assert first["inputs"] == whole["inputs"] | {"seeds": "0:3"}
-    assert COMMITTED.stat().st_size < 300_000
-
-
-def test_its_run_is_the_simulated_agents_and_says_that_no_model_was_asked(run: ReplayedRun) -> None:
+def test_an_old_file_replays_and_is_the_simulated_agents(run: ReplayedRun) -> None:
+    """Answers to the first prompts, of which today's are the second."""
+    assert run.file.agent.prompt_version == FIRST
     assert (run.fault, run.scripted, run.seeds) == ("", True, 12)
-    beside = results.load_beside(run, "typical")
+    beside = results.beside(run, "typical")
     assert results.same_episodes(run.frame, beside).all()
     assert "**No language model was asked.**" in results.tell_origin(run).markdown
-    assert f"All {len(beside)} episodes equal" in results.tell_results(run, beside).markdown
-    perfect = results.load_beside(run, "perfect")
-    same = int(results.same_episodes(run.frame, perfect).sum())
-    assert same < len(perfect)
-    told = results.tell_results(run, perfect).markdown
-    assert told.startswith(f"Of {len(perfect)} episodes")
-    cells = [row[-1] for row in results.show_results(run, perfect).rows]
-    assert sum(int(cell.split(" of ")[0]) for cell in cells) == same
+    cells = results.cells(run, beside, 100)
+    assert (cells["same"] == cells["episodes"]).all()
+    assert (cells["accuracy"] == cells["simulated_accuracy"]).all()
+    assert cells["accuracy_low"].lt(cells["accuracy"]).all()
+    assert (cells[["usable", "invalid"]] == [1, 0]).all(axis=None)
+    assert not results.same_episodes(run.frame, results.beside(run, "perfect")).all()
+
+
+def test_a_run_through_the_scripted_server_can_be_handed_on(tmp_path: Path) -> None:
+    """Every world and policy: asked with today's prompts, exported, replayed."""
+    assert make_replay(tmp_path / "again.replay.gz", demonstrated_run("0:2")) > 400
+    again = replay_run(tmp_path / "again.replay.gz")
+    assert (again.fault, again.file.agent.prompt_version) == ("", PROMPT_VERSION)
+    assert results.same_episodes(again.frame, results.beside(again, "typical")).all()
 
 
 @pytest.mark.parametrize(
@@ -108,13 +101,8 @@ def test_what_does_not_come_out_again_has_no_results(
     assert other.fault
     assert fault in other.fault
     assert other.frame is None
-    beside = results.load_beside(other, "typical")
     assert "**It has no results here:**" in results.tell_origin(other).markdown
-    assert results.show_results(other, beside).rows[0][0] == "–"
-    assert results.show_claims(other, 100).rows == [["–", "not tested"]]
-    table = results.load_joined(other, beside, 100)
-    assert set(table["protocol"]) == {"paper"}
-    assert other.fault in results.tell_joined([other], "S2", "paper").markdown
+    assert results.cells(other, results.beside(other, "typical"), 100).empty
 
 
 def test_runs_of_one_label_are_told_apart(tmp_path: Path) -> None:
@@ -128,27 +116,17 @@ def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
     (tmp_path / f"broken{replayed.SUFFIX}").write_bytes(b"broken")
     with pytest.raises(InputError, match=r"broken\.replay\.gz"):
         replayed.load_replays(tmp_path)
-    with pytest.raises(ValueError, match="accepted: scripted"):
+    with pytest.raises(ValueError, match=r"accepted: .*path of a file"):
         VOCABULARIES["replay"]("nowhere")
-    assert replayed.find_replay("scripted") == replayed.find_replay("data/replays/scripted.replay.gz")
+    assert replayed.find_replay("tests/replays/first-prompts.replay.gz") == COMMITTED
 
 
 # ---------------------------------------------------------------- joining the book's tables
 
 
-def test_a_replay_is_one_more_row_and_one_more_column(run: ReplayedRun) -> None:
+def test_a_replay_is_one_more_column_of_the_scoreboard(run: ReplayedRun) -> None:
     grid = load_grid(policies="periodic simple cd minus-u", protocols="paper observed", seeds="0:12")
-    table = load_comparisons(grid, resamples=100)
-    joined = join_comparisons(table, [run], protocols="paper observed", resamples=100)
-    label = f"paper: {run.label}"
-    own = joined[joined["protocol"] == label]
-    same = table[table["protocol"] == "paper"]
-    numbers = ["method", "base", "estimate", "low", "high", "success_method", "only_arm"]
-    np.testing.assert_array_equal(own[numbers].to_numpy(), same[numbers].to_numpy())
-    sources = [row[1] for row in show_gains(joined).rows]
-    assert sources == ["*printed*", "`paper`", "`observed`", f"`{label}`"] * 5
-
-    claims = claims_at("main", "S2")
+    claims, label = claims_at("main", "S2"), f"paper: {run.label}"
     board = evaluate_all(grid, claims, protocols=["paper", "observed"], resamples=100)
     board = join_scoreboard(board, [run], claims, protocols="paper observed", resamples=100)
     assert board["protocol"].tolist() == ["paper", "observed", label] * len(claims)
@@ -158,15 +136,7 @@ def test_a_replay_is_one_more_row_and_one_more_column(run: ReplayedRun) -> None:
     page = show_scoreboard(board).html
     assert f'<th scope="col"><code>{label}</code></th>' in page
     assert f',"{label}",{run.file.agent.settings.model},' in as_csv(board)
-
-
-def test_another_regime_or_protocol_takes_no_part(run: ReplayedRun) -> None:
-    grid = load_grid(policies="periodic simple", regime="S1", protocols="observed", seeds="0:12")
-    table = load_comparisons(grid, "S1", resamples=100)
-    assert len(join_comparisons(table, [run], "S1", "observed", 100)) == len(table)
-    assert len(join_comparisons(table, [run], "S2", "observed", 100)) == len(table)
-    for regime, protocols in (("S1", "paper"), ("S2", "observed released")):
-        assert "is left out" in results.tell_joined([run], regime, protocols).markdown
+    assert joinable([run], "S1") == []
 
 
 def test_what_a_file_says_stays_text(tmp_path: Path) -> None:
@@ -175,7 +145,6 @@ def test_what_a_file_says_stays_text(tmp_path: Path) -> None:
     texts = [
         results.tell_origin(other).markdown,
         results.show_replays([other]).markdown(),
-        results.tell_joined([other], "S2", "paper").markdown,
     ]
     for text in texts:
         assert HOSTILE not in text
@@ -202,27 +171,24 @@ def test_the_situation_shown_is_whole(world: str, setting: tuple[str, ...]) -> N
     assert exchange.show_system(shown).markdown == f"~~~text\n{shown.system}\n~~~"
     assert exchange.show_situation(shown).markdown == f"~~~text\n{shown.situation}\n~~~"
     assert f"\nStep: {shown.step} of " in shown.situation
+    assert len(shown.examples) == 6
     for row, (field, value, staleness, confidence) in zip(
         exchange.show_effect(shown).rows, shown.update.entries, strict=True
     ):
         assert row[0] == str(field)
-        assert row[5:] == ["?" if value < 0 else str(value), str(staleness), str(confidence)]
+        evidence = str(shown.step - staleness)
+        assert row[5:] == ["?" if value < 0 else str(value), evidence, str(confidence)]
     assert len(exchange.tell_exchange(shown).markdown) > 100
 
 
 def test_the_estimate_is_of_the_grid_and_the_list() -> None:
-    found = costs.load_estimates(
-        "tooldag", "simple periodic", "S1", "paper released", "0:3", "gpt-4o-mini", 3
-    )
+    found = costs.estimates("tooldag", "simple periodic", "S1", "paper released", "0:3", "gpt-4o-mini", 3)
     assert found["episodes"].tolist() == [6, 6]
     assert found.loc[0, "steps"] == 6 * 21
     assert (found["calls"] < found["steps"]).all()
-    table = costs.show_prices(found)
-    assert [row[0] for row in table.rows] == [f"`{name}`" for name in read_prices()]
-    assert table.rows[0][-1] == costs.show_estimates(found, "gpt-4o-mini").rows[0][-2]
-    told = costs.tell_estimates(found, "gpt-4o-mini").markdown
-    assert "costs most under `paper`" in told
-    assert "costs about" in costs.tell_estimates(found[:1], "gpt-4o-mini").markdown
+    listed = costs.priced(found.iloc[0])
+    assert listed["model"].tolist() == list(read_prices())
+    assert listed["price"][0] == found["price"][0]
 
 
 def test_work_ends_where_a_loop_runs_and_brings_no_error_of_its_own() -> None:

@@ -158,15 +158,16 @@ def test_six_kills_lose_nothing_and_repeat_only_what_was_under_way(undisturbed: 
     assert not attempts
 
 
-def test_an_interrupted_run_says_what_is_kept_and_leaves_no_claim(tmp_path: Path) -> None:
+@pytest.mark.parametrize("order", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "end"])
+def test_an_interrupted_run_says_what_is_kept_and_leaves_no_claim(order: int, tmp_path: Path) -> None:
     run, store = tmp_path / "run", tmp_path / "run.answers.sqlite"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
-    with server_process("--latency", "0.2") as server:
+    with server_process("--latency", "3") as server:
         given = [*COMMAND, "run", *SMALL, *MODEL, "--base-url", server.url, "--out", str(run)]
         with subprocess.Popen(given, env=environment, stderr=subprocess.PIPE, text=True) as process:
             while server.counts()["answered"] == 0:
                 time.sleep(0.01)
-            process.send_signal(signal.SIGINT)
+            process.send_signal(order)
             _, said = process.communicate(timeout=600)
         asked = server.counts()["requests"]
     assert process.returncode == 130
@@ -366,6 +367,8 @@ def test_an_estimate_of_all_seeds_is_what_is_asked(
         ([*MODEL, "--base-url", CLOSED, "--timeout", "0"], "--timeout 0.0"),
         ([*MODEL, "--replay-only"], "does not exist"),
         (["--replay", "nowhere.gz"], "nowhere.gz cannot be read"),
+        ([*MODEL, "--prompts", "3"], "unknown prompts '3'"),
+        (["--agent", "local", "--model", "nowhere.gguf"], "nowhere.gguf cannot be read"),
     ],
 )
 def test_what_cannot_be_meant_is_one_line(

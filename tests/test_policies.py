@@ -311,7 +311,8 @@ def test_unknown_and_taken_names_are_refused() -> None:
         InputError, match=r"unknown policy 'simpel'; accepted: no-probe, random, .*late-mismatch$"
     ):
         find_policy("simpel")
-    with pytest.raises(InputError, match=r"policy name 'cd' is taken; taken names: no-probe, .*late-mismatch$"):
+    told = r"policy name 'cd' is taken; taken names: no-probe, .*late-mismatch$"
+    with pytest.raises(InputError, match=told):
         custom_policy("cd", lambda seen: seen.c)
     assert find_policy("cd") is POLICIES["cd"]
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import typer
@@ -22,15 +25,23 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
     from envprobe_core.llm.running import run_missing
 
     missing = folder.missing()
+    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with _live_line(sum(len(part.seeds) for part in missing), service) as notice:
-            return run_missing(folder, missing, service, notice)
+        total = sum(len(part.seeds) for part in missing)
+        with service.at_work() as ready, _live_line(total, service) as notice:
+            return run_missing(folder, missing, ready, notice)
     except KeyboardInterrupt:
         kept = f"all answers are kept in {service.answers.path}: give the command again to go on"
         typer.echo(f"envprobe: interrupted; nothing was scored, {kept}", err=True)
         raise typer.Exit(130) from None
     finally:
+        signal.signal(signal.SIGTERM, before)
         service.answers.close()
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Treat an order to end as an interrupt from the keyboard: calls under way are stored, and it is said."""
+    signal.raise_signal(signal.SIGINT)
 
 
 @contextmanager
@@ -40,12 +51,21 @@ def _live_line(total: int, service: Service) -> Iterator[Callable[[int, Counts],
         yield lambda done, counts: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     from envprobe_core.llm.prices import dollars
 
     priced = bool(service.prices)
-    columns = (TextColumn("episodes"), BarColumn(10), MofNCompleteColumn(), TimeElapsedColumn())
+    bar = (TextColumn("episodes"), BarColumn(10), MofNCompleteColumn())
+    columns = (*bar, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    started = time.monotonic()
     with Progress(
         *columns, TextColumn("{task.description}"), console=Console(stderr=True), transient=True
     ) as progress:
@@ -53,9 +73,12 @@ def _live_line(total: int, service: Service) -> Iterator[Callable[[int, Counts],
 
         def notice(done: int, counts: Counts) -> None:
             cost = f", {dollars(counts.cost)}" if priced else ""
+            tokens = counts.prompt_tokens + counts.completion_tokens
+            speed = tokens / max(time.monotonic() - started, 1.0)
             text = (
                 f"{counts.calls} calls ({counts.faults} failed), {counts.replayed} from the store, "
-                f"{counts.prompt_tokens}+{counts.completion_tokens} tokens{cost}, {counts.unusable} unusable"
+                f"{counts.prompt_tokens}+{counts.completion_tokens} tokens, {speed:.0f} a second{cost}, "
+                f"{counts.unusable} unusable, {counts.cut} cut"
             )
             progress.update(task, completed=done, description=text)
 

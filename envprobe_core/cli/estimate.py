@@ -31,6 +31,7 @@ def estimate(
     Needs no key and opens no connection: the simulated agent answers on a few seeds. A model's episodes
     differ, so this is no bound; `envprobe run --max-cost` sets one.
     """
+    from envprobe_core.llm.estimate import CHARACTERS_A_TOKEN
     from envprobe_core.llm.estimate import estimate as dry_run
     from envprobe_core.llm.prices import dollars
 
@@ -53,7 +54,8 @@ def estimate(
     typer.echo(f"{len(inputs.cells)} cells, {found.episodes} episodes; dry run of {found.dry_run}")
     typer.echo(f"answers  {found.steps}")
     typer.echo(f"calls    {found.calls} (policies that meet the same situation share an answer)")
-    typer.echo(f"tokens   {found.prompt_tokens} + {found.completion_tokens}, roughly")
+    tokens = f"{found.prompt_tokens} + {found.completion_tokens}"
+    typer.echo(f"tokens   {tokens}, at {CHARACTERS_A_TOKEN} characters a token; there may be up to 40% more")
     if found.cost is None or found.most is None:
         typer.echo(f"cost     not known: no price for {agent.settings.model}; give one with --prices")
     else:

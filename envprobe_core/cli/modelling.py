@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
@@ -18,122 +19,108 @@ if TYPE_CHECKING:
     from envprobe_core.llm.prices import Price
     from envprobe_core.llm.running import Service
 
-SIMULATED, OPENAI = "simulated", "openai"
+SIMULATED, OPENAI, LOCAL = "simulated", "openai", "local"
 PANEL = "Language model as the agent"
 DEFAULT_CONCURRENCY = 16
+
+
+def _option(
+    name: str, about: str, metavar: str | None = None, default: str | bool = True, **more: Any
+) -> Any:
+    """Return an option of the panel; `default` is what help shows in the place of None."""
+    return typer.Option(
+        name, help=about, metavar=metavar, show_default=default, rich_help_panel=PANEL, **more
+    )
+
 
 Agent = Annotated[
     str,
     typer.Option(
         "--agent",
-        metavar="[simulated|openai]",
-        help="Who acts: the simulated agent, or a language model behind an OpenAI-compatible server.",
+        metavar="[simulated|openai|local]",
+        help="Who acts: the simulated agent, a language model behind an OpenAI-compatible server, or one "
+        "that runs on this machine without a key (`envprobe model fetch`).",
     ),
 ]
 Model = Annotated[
     str | None,
-    typer.Option("--model", metavar="M", help="Model's name, as in gpt-4o-mini.", rich_help_panel=PANEL),
+    _option("--model", "Model's name, as in gpt-4o-mini; with --agent local a file, as in M.gguf.", "M"),
 ]
 JudgeModel = Annotated[
-    str | None,
-    typer.Option(
-        "--judge-model",
-        metavar="M",
-        help="Second model of the policy judge.",
-        show_default="the same",
-        rich_help_panel=PANEL,
-    ),
+    str | None, _option("--judge-model", "Second model of the policy judge.", "M", "the same")
 ]
 BaseUrl = Annotated[
     str | None,
-    typer.Option(
+    _option(
         "--base-url",
-        metavar="URL",
-        help="Of a compatible server, as in http://127.0.0.1:8080/v1; one on this machine needs no key and "
+        "Of a compatible server, as in http://127.0.0.1:8080/v1; one on this machine needs no key and "
         "is sent a made-up one where OPENAI_API_KEY is not set.",
-        show_default="OpenAI's",
-        rich_help_panel=PANEL,
+        "URL",
+        "OpenAI's",
+    ),
+]
+Prompt = Annotated[
+    str | None,
+    _option("--prompts", "Version of the prompts: 1, 2, public or public-hint.", "V", "2"),
+]
+Reasks = Annotated[
+    int | None,
+    _option(
+        "--reasks", "Times that an answer that cannot be used is asked for again.", default="2", min=0, max=9
     ),
 ]
 Concurrency = Annotated[
     int | None,
-    typer.Option(
+    _option(
         "--concurrency",
+        "Calls under way at once; with --agent local its servers, of one thread each.",
+        default=f"{DEFAULT_CONCURRENCY}; local: as many as cores",
         min=1,
         max=1024,
-        help="Calls under way at once.",
-        show_default=str(DEFAULT_CONCURRENCY),
-        rich_help_panel=PANEL,
     ),
 ]
 MaxCost = Annotated[
     float | None,
-    typer.Option(
+    _option(
         "--max-cost",
-        metavar="USD",
-        help="The most that all attempts in the store may cost together; the run stops before a call that "
+        "The most that all attempts in the store may cost together; the run stops before a call that "
         "could exceed it.",
-        show_default="no cap",
-        rich_help_panel=PANEL,
+        "USD",
+        "no cap",
     ),
 ]
 Prices = Annotated[
     Path | None,
-    typer.Option(
-        "--prices",
-        metavar="FILE",
-        help="Prices of models, in the form of data/prices.json.",
-        show_default="data/prices.json",
-        rich_help_panel=PANEL,
-    ),
+    _option("--prices", "Prices of models, in the form of data/prices.json.", "FILE", "data/prices.json"),
 ]
 Store = Annotated[
     Path | None,
-    typer.Option(
+    _option(
         "--store",
-        metavar="FILE",
-        help="Where answers are kept; several runs may share it.",
-        show_default="DIR.answers.sqlite",
-        rich_help_panel=PANEL,
+        "Where answers are kept; several runs may share it.",
+        "FILE",
+        "DIR.answers.sqlite",
     ),
 ]
 ReplayOnly = Annotated[
     bool,
-    typer.Option(
-        "--replay-only",
-        help="Take every answer from the store; needs no key and opens no connection.",
-        rich_help_panel=PANEL,
-    ),
+    _option("--replay-only", "Take every answer from the store; needs no key and opens no connection."),
 ]
 Replay = Annotated[
     Path | None,
-    typer.Option(
+    _option(
         "--replay",
-        metavar="FILE",
-        help="Take every answer from a file that `envprobe store export` wrote; it names the model.",
-        rich_help_panel=PANEL,
+        "Take every answer from a file that `envprobe store export` wrote; it names the model.",
+        "FILE",
     ),
 ]
 Timeout = Annotated[
     float | None,
-    typer.Option(
-        "--timeout",
-        metavar="S",
-        help="Seconds that a call may take, to its last byte.",
-        show_default="120",
-        rich_help_panel=PANEL,
-    ),
+    _option("--timeout", "Seconds that a call may take, to its last byte.", "S", "120; local: 900"),
 ]
 Attempts = Annotated[
     int | None,
-    typer.Option(
-        "--attempts",
-        min=1,
-        max=100,
-        help="Times that a call is tried before the run stops.",
-        show_default="6",
-        rich_help_panel=PANEL,
-    ),
+    _option("--attempts", "Times that a call is tried before the run stops.", default="6", min=1, max=100),
 ]
 
 
@@ -144,6 +131,8 @@ class ModelOptions:
     model: Model = None
     judge_model: JudgeModel = None
     base_url: BaseUrl = None
+    prompts: Prompt = None
+    reasks: Reasks = None
     concurrency: Concurrency = None
     max_cost: MaxCost = None
     prices: Prices = None
@@ -153,34 +142,39 @@ class ModelOptions:
     timeout: Timeout = None
     attempts: Attempts = None
 
-    def refuse_all(self) -> None:
-        """Refuse every option: the simulated agent has none of them.
+    def refuse(self, names: Iterable[str], why: str) -> None:
+        """Refuse some of the options.
 
         Raises:
-            InputError: naming the first one given.
+            InputError: naming the first that was given.
         """
-        for name, value in vars(self).items():
-            if value not in (None, False):
-                raise InputError(
-                    f"--{name.replace('_', '-')} is for a language model; give --agent {OPENAI} too"
-                )
+        for name in names:
+            if getattr(self, name) not in (None, False):
+                raise InputError(f"--{name.replace('_', '-')} {why}")
 
-    def agent(self) -> ModelAgent:
+    def agent(self, kind: str = OPENAI) -> ModelAgent:
         """Return which model is asked, and how.
 
         Raises:
-            InputError: if no model is named, or an option contradicts another.
+            InputError: if no model is named or found, or an option contradicts another.
         """
         from envprobe_core.llm.identity import ModelAgent, ModelSettings
         from envprobe_core.llm.keys import provider_label
-        from envprobe_core.llm.prompts import PROMPT_VERSION
+        from envprobe_core.llm.prompts import PROMPT_VERSION, find_version
         from envprobe_core.llm.replay import read_replay
 
         if self.replay is not None:
-            for name in ("model", "judge_model", "base_url", "concurrency", "max_cost", "store"):
-                if getattr(self, name) is not None:
-                    raise InputError(f"--{name.replace('_', '-')} cannot stand beside --replay")
+            alone = set(vars(self)) - {"replay", "replay_only", "timeout", "attempts", "prices"}
+            self.refuse(sorted(alone), "cannot stand beside --replay")
             return read_replay(self.replay).agent
+        version = find_version(self.prompts or PROMPT_VERSION)
+        reasks = ModelSettings.reasks if self.reasks is None else self.reasks
+        if kind == LOCAL:
+            from envprobe_core.llm.local import local_agent
+            from envprobe_core.llm.weights import find_weights
+
+            self.refuse(("judge_model", "base_url"), f"cannot stand beside --agent {LOCAL}")
+            return local_agent(find_weights(self.weights), version, reasks)
         if self.model is None:
             raise InputError(f"--agent {OPENAI} needs --model, as in --model gpt-4o-mini")
         if self.base_url is not None:
@@ -189,8 +183,13 @@ class ModelOptions:
                 raise InputError(
                     "--base-url: accepted is http://HOST/... or https://HOST/..., without a password"
                 )
-        settings = ModelSettings(self.model, judge_model=self.judge_model)
-        return ModelAgent(provider_label(self.base_url), PROMPT_VERSION, settings)
+        settings = ModelSettings(self.model, judge_model=self.judge_model, reasks=reasks)
+        return ModelAgent(provider_label(self.base_url), version, settings)
+
+    @property
+    def weights(self) -> Path | None:
+        """Return the file that --model names with --agent local."""
+        return None if self.model is None else Path(self.model)
 
     def price_table(self, agent: ModelAgent) -> dict[str, Price]:
         """Return the prices in force.
@@ -215,12 +214,15 @@ class ModelOptions:
         Raises:
             InputError: for a store, key, price or number that cannot be used.
         """
+        from envprobe_core.llm import local
         from envprobe_core.llm.calling import Patience
         from envprobe_core.llm.client import Limits
-        from envprobe_core.llm.hiding import secret_from_environment
+        from envprobe_core.llm.hiding import PLACEHOLDER, Secret, secret_from_environment
+        from envprobe_core.llm.keys import OPENAI_URL
         from envprobe_core.llm.replay import read_replay
         from envprobe_core.llm.running import Service
         from envprobe_core.llm.store import AnswerStore
+        from envprobe_core.llm.weights import find_weights
 
         if self.replay is not None:
             return Service(agent, read_replay(self.replay))
@@ -231,16 +233,21 @@ class ModelOptions:
             raise InputError(f"--max-cost {self.max_cost}: accepted is a number of dollars from 0")
         if self.timeout is not None and not (math.isfinite(self.timeout) and self.timeout > 0):
             raise InputError(f"--timeout {self.timeout}: accepted is a number of seconds above 0")
+        here = agent.provider == local.PROVIDER
         prices = self.price_table(agent)
-        secret = secret_from_environment(agent.provider)
-        patience = Patience(self.attempts or Patience.attempts, self.timeout or Patience.deadline)
-        limits = Limits(self.concurrency or DEFAULT_CONCURRENCY, self.max_cost, patience)
+        secret = Secret(PLACEHOLDER) if here else secret_from_environment(agent.provider)
+        weights = find_weights(self.weights) if here else None
+        if here:
+            local.check_installed()
+        deadline = self.timeout or (local.DEADLINE if here else Patience.deadline)
+        at_once = self.concurrency or ((os.cpu_count() or 1) if here else DEFAULT_CONCURRENCY)
+        limits = Limits(at_once, self.max_cost, Patience(self.attempts or Patience.attempts, deadline))
         if self.store is None:
             path.parent.mkdir(parents=True, exist_ok=True)
         store = AnswerStore(path)
         if self.max_cost is not None:
             demand_prices(prices, store.used())
-        return Service(agent, store, secret, self.base_url, limits, prices)
+        return Service(agent, store, secret, (self.base_url or OPENAI_URL,), limits, prices, weights)
 
 
 def demand_prices(prices: Mapping[str, Price], models: Iterable[str]) -> None:
@@ -268,10 +275,10 @@ def chosen_agent(kind: str, options: ModelOptions, profile: str) -> ModelAgent |
     if options.replay is not None and kind == SIMULATED:
         kind = OPENAI
     if kind == SIMULATED:
-        options.refuse_all()
+        options.refuse(vars(options), f"is for a language model; give --agent {OPENAI} too")
         return None
-    if kind != OPENAI:
-        raise InputError(f"unknown agent {kind!r}; accepted: {SIMULATED}, {OPENAI}")
+    if kind not in (OPENAI, LOCAL):
+        raise InputError(f"unknown agent {kind!r}; accepted: {SIMULATED}, {OPENAI}, {LOCAL}")
     if profile != "typical":
         raise InputError(f"--profile {profile} is of the simulated agent; a language model has none")
-    return options.agent()
+    return options.agent(kind)

@@ -49,7 +49,8 @@ def stats(
     models = ", ".join(f"{model} {count}" for model, count in found.models.items())
     unpriced = f" (and {found.unpriced} attempts without a price)" if found.unpriced else ""
     typer.echo(f"asked     {found.questions} questions ({models or 'none'})")
-    typer.echo(f"answered  {found.answered}")
+    finished = ", ".join(f"{why} {count}" for why, count in found.finished.items())
+    typer.echo(f"answered  {found.answered} ({finished or 'none'})")
     typer.echo(f"attempts  {sum(found.attempts.values())} ({verdicts or 'none'})")
     typer.echo(f"tokens    {found.prompt_tokens} + {found.completion_tokens}")
     typer.echo(f"wasted    {found.wasted_attempts} attempts, {dollars(found.wasted_usd)}")

@@ -32,18 +32,17 @@ from envprobe_core.llm.answers import (
     InvalidAnswer,
     Update,
     Verdict,
-    Vocabulary,
     apply_updates,
     parse_update,
     parse_verdict,
     reported_terms,
 )
 from envprobe_core.llm.asking import Asker, ChatRequest
-from envprobe_core.llm.identity import ModelSettings
+from envprobe_core.llm.identity import ModelAgent
 from envprobe_core.llm.judging import Case, cases_of
 from envprobe_core.llm.notes import remember
-from envprobe_core.llm.prompts import asked_again, judge_request, judge_system, update_request, update_system
-from envprobe_core.llm.situations import NONE_YET, SituationWriter
+from envprobe_core.llm.prompts import FIRST, Prompts, form_of, prompts_of
+from envprobe_core.llm.situations import NONE_YET, SituationWriter, action_name
 from envprobe_core.policies import POLICIES
 from envprobe_core.sweep import Seeds, Task
 from envprobe_core.worlds import make_world
@@ -89,23 +88,30 @@ class Tally:
 class LanguageModelAgent:
     """Proposes for a block of episodes by asking a model about each that is not over."""
 
-    def __init__(self, episodes: Episodes, asker: Asker, settings: ModelSettings) -> None:
+    def __init__(self, episodes: Episodes, asker: Asker, model: ModelAgent) -> None:
         """Take episodes that have just begun.
 
         Args:
             episodes: its block; the agent reads what the simulated one may read of it.
             asker: who answers.
-            settings: which model, and how.
+            model: which model, and how.
         """
         cell = episodes.cell
         self.tally = Tally.empty(len(episodes.seeds))
         self._world = make_world(cell.world, cell.regime, cell.protocol)
-        self._episodes, self._asker, self._settings = episodes, asker, settings
+        self._episodes, self._asker, self._model = episodes, asker, model
         self._seeds: list[int] = episodes.seeds.tolist()
         self._last_worked = np.full(len(episodes.seeds), NONE_YET)
-        self._situations = SituationWriter(self._world, episodes.block.task)
-        self._vocabulary = Vocabulary(self._world)
-        self._system, self._judge_system = update_system(self._world), judge_system(self._world)
+        self._situations = SituationWriter(self._world, episodes.block.task, form_of(model.prompt_version))
+        self._past: list[list[str]] = [[] for _ in self._seeds]  # [row], the actions so far
+
+    @property
+    def _prompts(self) -> Prompts:
+        return prompts_of(self._episodes.cell, self._model.prompt_version)
+
+    def _step(self, row: int) -> int | None:
+        """Return the step that rows of answers count from, None where they give ages."""
+        return None if self._model.prompt_version == FIRST else int(self._episodes.block.t[row])
 
     async def propose(self) -> None:
         """Ask for the update of every episode that is not over; write it down, and what it proposes."""
@@ -115,13 +121,16 @@ class LanguageModelAgent:
         acted = (seen.fresh == 1) & (seen.action >= 0)
         self._last_worked = np.where(acted, seen.valid, self._last_worked)
         due = np.flatnonzero(block.over == 0)
-        self._write(due, await self._updates(due, self._situations.write(block, self._last_worked, due)))
+        situations = self._situations.write(block, self._last_worked, due, self._past)
+        self._write(due, await self._updates(due, situations))
 
     def _write(self, due: Ints, updates: Sequence[Update]) -> None:
         """Write updates of some rows into their episodes, as the simulated agent writes its own."""
         block, count = self._episodes.block, self._world.fields
         block.action[due] = [update.action for update in updates]
         block.risk[due] = [update.risk for update in updates]
+        for row, update in zip(due.tolist(), updates, strict=True):
+            self._past[row].append(action_name(self._world, update.action))
         apply_updates(block.table, due, updates, block.told[due])
         if self._world.protocol.structure == "reported":
             sight, known = block.sight, block.table.value[:, :count] != UNKNOWN
@@ -148,13 +157,18 @@ class LanguageModelAgent:
         return await together(list(map(self._verdict, asked.tolist(), cases)))
 
     async def _update(self, row: int, situation: str) -> Update:
-        request = update_request(self._settings, self._system, situation, self._seeds[row])
-        update = await self._ask(row, request, "update", lambda text: parse_update(text, self._vocabulary))
+        prompts, step = self._prompts, self._step(row)
+        request = prompts.update_request(self._model.settings, situation, self._seeds[row])
+        update = await self._ask(
+            row, request, "update", lambda text: parse_update(text, prompts.vocabulary, step)
+        )
         self.tally.invalid_updates[row] += update is None
         return NO_UPDATE if update is None else update
 
     async def _verdict(self, row: int, case: Case) -> Verdict:
-        request = judge_request(self._settings, self._judge_system, case.text, self._seeds[row])
+        request = self._prompts.judge_request(
+            self._model.settings, case.text, case.candidates, self._seeds[row]
+        )
         verdict = await self._ask(row, request, "judge", lambda text: parse_verdict(text, case.candidates))
         self.tally.verdicts[row] += 1
         self.tally.invalid_verdicts[row] += verdict is None
@@ -165,7 +179,7 @@ class LanguageModelAgent:
     ) -> Answer | None:
         """Ask until an answer can be used, but not for ever; None where none could."""
         tally = self.tally
-        for attempt in range(self._settings.reasks + 1):
+        for attempt in range(self._model.settings.reasks + 1):
             answered = await self._asker.ask(request, identity_of(role, self._seeds[row]))
             tally.calls[row] += 1
             tally.reasks[row] += attempt > 0
@@ -175,7 +189,7 @@ class LanguageModelAgent:
             try:
                 return parse(answered.text)
             except InvalidAnswer as fault:
-                request = asked_again(request, answered.text, str(fault))
+                request = self._prompts.asked_again(request, answered.text, str(fault))
         return None
 
 
@@ -187,7 +201,7 @@ def identity_of(role: str, seed: int) -> str:
 async def run_model(
     task: Task,
     asker: Asker,
-    settings: ModelSettings,
+    model: ModelAgent,
     *,
     live: asyncio.Semaphore,
     rows: int = 1,
@@ -198,7 +212,7 @@ async def run_model(
     Args:
         task: what to run; its profiles only say how a table is scored, not how the model errs.
         asker: who answers; its errors end the run and are raised as they are.
-        settings: which model, and how.
+        model: which model, and how.
         live: how many blocks may be under way; several tasks may share it.
         rows: episodes a block; 1 while answers take time, a few hundred where they are at hand.
         reports: whether the highest score is recorded also where the budget is spent, as logs hold it.
@@ -213,7 +227,7 @@ async def run_model(
     ]
 
     def in_charge_of(episodes: Episodes) -> LanguageModelAgent:
-        return LanguageModelAgent(episodes, asker, settings)
+        return LanguageModelAgent(episodes, asker, model)
 
     async def run(cell: Cell, seeds: Seeds) -> tuple[Trajectory, Tally]:
         async with live:

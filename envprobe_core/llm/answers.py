@@ -30,6 +30,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from envprobe_core.engine.records import CERTAIN, NONE, STALENESS_LIMIT, UNKNOWN, WAIT
+from envprobe_core.llm.keys import written
 from envprobe_core.worlds.base import Floats, Ints, World
 
 MOST_REASONS = 8
@@ -39,7 +40,9 @@ MOST_STEPS = 999_999  # that are read; beyond REQUIRED_STEPS they make no differ
 WAITING = "wait"
 LONGEST_ANSWER = 4096  # characters; the longest update of the largest world has fewer than 800
 SHOWN = 60  # characters of an answer that a message repeats
-_ROW = re.compile(r" *([0-9]{1,3}) *: *(\?|-?[0-9]{1,6}) *, *(-?[0-9]{1,6}) *, *(-?[0-9]{1,6}) *", re.ASCII)
+_ROW = re.compile(
+    r" *([0-9]{1,3}) *: *(\?|-?[0-9]{1,6}) *, *(-?[0-9]{1,6}) *, *(-?[0-9]{1,6}) *%? *", re.ASCII
+)
 
 Row = tuple[int, int, int, int]
 
@@ -56,20 +59,6 @@ class _Answer(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    @classmethod
-    def schema_asked(cls) -> dict[str, Any]:
-        """Return the JSON schema that a model is asked to keep to; strict, and without titles."""
-        properties = cls.model_json_schema()["properties"]
-        return {
-            "type": "object",
-            "properties": {
-                name: {key: rule[key] for key in ("type", "enum") if key in rule}
-                for name, rule in properties.items()
-            },
-            "required": list(properties),
-            "additionalProperties": False,
-        }
-
 
 class UpdateAnswer(_Answer):
     """A belief update, as it is written; beliefs first, as models write keys in this order."""
@@ -78,7 +67,7 @@ class UpdateAnswer(_Answer):
     fade: Annotated[int, Field(ge=0, le=CERTAIN)]
     act: str
     risk: Literal[0, 1, 2]
-    why: str
+    why: str = ""
 
 
 class VerdictAnswer(_Answer):
@@ -88,12 +77,50 @@ class VerdictAnswer(_Answer):
     field: int
 
 
-UPDATE_SCHEMA, VERDICT_SCHEMA = UpdateAnswer.schema_asked(), VerdictAnswer.schema_asked()
+_STEP, _PERCENT = "[1-9]?[0-9]", "(100|[1-9]?[0-9])"
 
 
-def response_format(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the `response_format` of a request that asks for a schema strictly."""
-    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
+def update_schema(world: World) -> dict[str, Any]:
+    """Return the schema of a world: its actions, and rows in order of index, each within its bounds."""
+    fields, rows = world.domain.tolist(), []
+    last = len(fields) - 1
+    for field, values in enumerate(fields):
+        known = "|".join(map(str, range(values)))
+        rows.append(f"({field}:({known}|[?]),{_STEP},{_PERCENT};)?")
+    properties = {
+        "set": {"type": "string", "pattern": f"^{''.join(rows)}$"},
+        "fade": {"type": "integer", "minimum": 0, "maximum": CERTAIN},
+        "act": {"type": "string", "enum": [*world.action_names, WAITING]},
+        "risk": {"type": "integer", "enum": [0, 1, 2]},
+    }
+    if world.protocol.structure == "reported":
+        reason = f"({'|'.join(map(str, range(last + 1)))}):[012],[01],{_STEP};"
+        properties["why"] = {"type": "string", "pattern": f"^({reason}){{0,{MOST_REASONS}}}$"}
+    return _strict(properties)
+
+
+def verdict_schema(candidates: Sequence[int]) -> dict[str, Any]:
+    """Return the schema of a verdict on some candidates."""
+    return _strict(
+        {"override": {"type": "boolean"}, "field": {"type": "integer", "enum": [NONE, *candidates]}}
+    )
+
+
+def _strict(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+_TEXT, _WHOLE = {"type": "string"}, {"type": "integer"}
+UPDATE_SCHEMA = _strict(
+    {"set": _TEXT, "fade": _WHOLE, "act": _TEXT, "risk": {"enum": [0, 1, 2], "type": "integer"}, "why": _TEXT}
+)
+VERDICT_SCHEMA = _strict({"override": {"type": "boolean"}, "field": _WHOLE})
+"""What the first prompts ask for."""
 
 
 # ---------------------------------------------------------------- what it means
@@ -139,25 +166,36 @@ class Vocabulary:
         """List them once for many answers."""
         self.domain: list[int] = world.domain.tolist()  # [field], number of values
         self.names: tuple[str, ...] = world.action_names
-        self.actions = {name: number for number, name in enumerate(self.names)} | {WAITING: WAIT}
+        self.reasons = world.protocol.structure == "reported"  # whether an update says why
+        named = enumerate(self.names)
+        self.actions = {_plain(name): number for number, name in named} | {WAITING: WAIT}
 
 
-def parse_update(text: str, vocabulary: Vocabulary) -> Update:
+def _plain(text: str) -> str:
+    """Return a name as it is compared: without blanks, in small letters."""
+    return text.replace(" ", "").lower()
+
+
+def parse_update(text: str, vocabulary: Vocabulary, step: int | None = None) -> Update:
     """Check a belief update.
 
     Args:
         text: the raw answer, anything at all.
         vocabulary: of the episode's world.
+        step: the present one, where rows name the step of the evidence; None where they give its age. A
+            later step counts as the present one.
 
     Raises:
         InvalidAnswer: with the first fault found.
     """
     said, domain = _read(UpdateAnswer, text), vocabulary.domain
-    action = vocabulary.actions.get(said.act.strip(" "))
+    action = vocabulary.actions.get(_plain(said.act))
     if action is None:
         examples = f"{vocabulary.names[0]}, {WAITING}"
         raise InvalidAnswer(f"act {_shown(said.act)} is not an action; examples: {examples}")
     entries = _read_rows("set", said.set, len(domain), len(domain))
+    if step is not None:
+        entries = tuple((field, value, max(0, step - at), sure) for field, value, at, sure in entries)
     for field, value, staleness, confidence in entries:
         if not (value == UNKNOWN or 0 <= value < domain[field]):
             raise InvalidAnswer(f"set: field {field} has values 0 to {domain[field] - 1} or ?, not {value}")
@@ -264,17 +302,31 @@ def _shown(value: object) -> str:
 # ---------------------------------------------------------------- writing and applying
 
 
-def write_update(update: Update, vocabulary: Vocabulary) -> str:
-    """Write a belief update as the shortest answer that means it."""
-    rows = (f"{field}:{'?' if v == UNKNOWN else v},{s},{c}" for field, v, s, c in update.entries)
-    answer = UpdateAnswer(
-        set=";".join(rows),
-        fade=update.fade,
-        act=WAITING if update.action == WAIT else vocabulary.names[update.action],
-        risk=update.risk,
-        why=";".join(f"{field}:{c},{used},{steps}" for field, c, used, steps in update.reasons),
+def write_update(update: Update, vocabulary: Vocabulary, step: int | None = None) -> str:
+    """Write a belief update as the shortest answer that means it.
+
+    Args:
+        update: what is meant.
+        vocabulary: of the episode's world.
+        step: the present one, where rows name the step of the evidence and each ends with a semicolon, and
+            reasons are given only where they are asked for; None for the first prompts' form.
+    """
+    rows = (
+        f"{field}:{'?' if v == UNKNOWN else v},{s if step is None else step - s},{c}"
+        for field, v, s, c in update.entries
     )
-    return answer.model_dump_json()
+    reasons = (f"{field}:{c},{used},{steps}" for field, c, used, steps in update.reasons)
+    said = {
+        "set": ";".join(rows) if step is None else "".join(f"{row};" for row in rows),
+        "fade": update.fade,
+        "act": WAITING if update.action == WAIT else vocabulary.names[update.action],
+        "risk": update.risk,
+    }
+    if step is None:
+        said["why"] = ";".join(reasons)
+    elif vocabulary.reasons:
+        said["why"] = "".join(f"{reason};" for reason in reasons)
+    return written(said).decode()
 
 
 def write_verdict(verdict: Verdict) -> str:

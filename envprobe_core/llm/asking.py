@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 ChatRequest = dict[str, Any]
+DEMAND = "This answer cannot be used"
+"""How the last message of a request begins that asks again."""
 
 
 @dataclass(frozen=True)

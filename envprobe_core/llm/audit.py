@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from envprobe_core.llm.asking import NO_TOKENS, Tokens
 from envprobe_core.llm.keys import key_of
 from envprobe_core.llm.prices import Price, find_price, most_tokens
 from envprobe_core.llm.reading import Completion, Raw, read_response
-from envprobe_core.llm.store import ANSWER, DUPLICATE, UNUSABLE, connect, explain, inflated, used_by
+from envprobe_core.llm.store import ANSWER, DUPLICATE, GOOD, UNUSABLE, connect, explain, inflated, used_by
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class StoreStats:
         uncertain_usd: of them, for calls whose usage is not known.
         unpriced: calls to models without a price.
         models: how many questions each model was asked.
+        finished: why answers ended, as the server says: `stop`, or `length` where one was cut.
     """
 
     questions: int
@@ -44,6 +46,7 @@ class StoreStats:
     uncertain_usd: float
     unpriced: int
     models: dict[str, int]
+    finished: dict[str, int]
 
 
 def read_stats(path: Path, prices: Mapping[str, Price]) -> StoreStats:
@@ -65,6 +68,8 @@ def read_stats(path: Path, prices: Mapping[str, Price]) -> StoreStats:
             "SELECT model, verdict, certain, count(*), sum(prompt), sum(completion), sum(cached) FROM calls "
             "GROUP BY 1, 2, 3 ORDER BY 4 DESC, 2"
         ).fetchall()
+        answers = connection.execute(f"SELECT status, kind, response FROM calls WHERE {GOOD}")
+        finished = Counter(_finish(*row) for row in answers)
     finally:
         connection.close()
     attempts: dict[str, int] = {}
@@ -90,7 +95,13 @@ def read_stats(path: Path, prices: Mapping[str, Price]) -> StoreStats:
         uncertain_usd=uncertain,
         unpriced=unpriced,
         models=asked,
+        finished=dict(finished.most_common()),
     )
+
+
+def _finish(status: int, kind: str, response: bytes) -> str:
+    found = read_response(Raw(status, kind, inflated(response) or b""))
+    return found.finish or "not said" if isinstance(found, Completion) else "damaged"
 
 
 def check_store(path: Path) -> Iterator[str]:

@@ -11,14 +11,14 @@ import asyncio
 import random
 import socket
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from envprobe_core.llm.asking import NO_TOKENS, ChatRequest
 from envprobe_core.llm.hiding import Secret, guard_logs
-from envprobe_core.llm.keys import OPENAI_URL, written
+from envprobe_core.llm.keys import written
 from envprobe_core.llm.reading import Completion, Fault, Raw, read_response
 
 # The key is never sent; without it the SDK would draw a new one for each call.
@@ -106,31 +106,36 @@ def adapted(request: ChatRequest, refused: Collection[str]) -> ChatRequest:
 
 
 class Caller:
-    """An open connection to a provider."""
+    """Open connections to a provider, or to several servers of the same model."""
 
-    def __init__(self, secret: Secret, base_url: str | None, concurrency: int, deadline: float) -> None:
+    def __init__(self, secret: Secret, urls: Sequence[str], concurrency: int, deadline: float) -> None:
         import httpx2
         import openai
 
         self._secret, self._deadline = secret, deadline
         limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
-        self._sdk = openai.AsyncOpenAI(
-            api_key=secret.reveal(),
-            base_url=base_url or OPENAI_URL,
-            max_retries=0,
-            timeout=deadline + SLACK,
-            http_client=openai.DefaultAioHttpClient(
-                limits=limits, timeout=deadline + SLACK, follow_redirects=False
-            ),
-        )
+        self._sdks = [
+            openai.AsyncOpenAI(
+                api_key=secret.reveal(),
+                base_url=url,
+                max_retries=0,
+                timeout=deadline + SLACK,
+                http_client=openai.DefaultAioHttpClient(
+                    limits=limits, timeout=deadline + SLACK, follow_redirects=False
+                ),
+            )
+            for url in urls
+        ]
+        self._under_way = [0] * len(urls)
         guard_logs(secret)
 
     async def close(self) -> None:
-        """Close the connection."""
-        await self._sdk.close()
+        """Close the connections."""
+        for sdk in self._sdks:
+            await sdk.close()
 
     async def send(self, request: ChatRequest) -> Sent:
-        """Send a request and wait for the whole response, but no longer than the deadline.
+        """Send a request to the least busy server, and wait for the whole response until the deadline.
 
         `chat.completions.create` would walk through the request against its types first, which takes
         longer than all the rest, and would parse the response. The request goes out in its own order: a
@@ -139,9 +144,11 @@ class Caller:
         import httpx2
         import openai
 
+        server = self._under_way.index(min(self._under_way))
+        self._under_way[server] += 1
         try:
             async with asyncio.timeout(self._deadline):
-                reply = await self._sdk.post(
+                reply = await self._sdks[server].post(
                     "/chat/completions",
                     cast_to=httpx2.Response,
                     content=written(request),
@@ -154,6 +161,8 @@ class Caller:
             return Sent(None, Fault("timeout", f"no whole answer within {self._deadline:g} s"))
         except (openai.OpenAIError, OSError, ValueError, RuntimeError) as error:
             return Sent(None, self._lost(first_cause(error)))
+        finally:
+            self._under_way[server] -= 1
 
     def _came(self, response: Any) -> Sent:
         kind = self._secret.hide(response.headers.get("content-type", ""))

@@ -14,7 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from envprobe_core.llm.asking import Answered, ChatRequest, MissingAnswerError, RunStoppedError, Tokens
+from envprobe_core.llm.asking import (
+    DEMAND,
+    Answered,
+    ChatRequest,
+    MissingAnswerError,
+    RunStoppedError,
+    Tokens,
+)
 from envprobe_core.llm.calling import Caller, Patience, Sent, adapted
 from envprobe_core.llm.keys import key_of, question
 from envprobe_core.llm.prices import Price, dollars, most_tokens, total_cost
@@ -36,6 +43,7 @@ class Counts:
         replayed: answers taken from the store.
         faults: calls that brought no answer.
         unusable: answers that the agent could not use.
+        cut: answers of this client's calls that reached the limit of tokens.
         prompt_tokens, completion_tokens: of this client's calls.
         cost: of this client's calls, in dollars; what is not known counts as its most.
     """
@@ -44,6 +52,7 @@ class Counts:
     replayed: int = 0
     faults: int = 0
     unusable: int = 0
+    cut: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
@@ -121,7 +130,7 @@ class Client:
             RunStoppedError: if there is no answer and none can be had.
         """
         messages = request["messages"]
-        again = any(message["role"] == "assistant" for message in messages)
+        again = messages[-1]["content"].startswith(DEMAND)
         self.counts.unusable += again
         asked = question(self._provider, request, identity)
         key = key_of(asked)
@@ -272,6 +281,7 @@ class Client:
         counts, used = self.counts, found.used
         counts.calls += 1
         counts.faults += isinstance(found, Fault)
+        counts.cut += isinstance(found, Completion) and found.finish == "length"
         counts.cost += total_cost(self._prices, {asked.model: asked.most if used is None else used})
         if used is not None:
             counts.prompt_tokens += used.prompt

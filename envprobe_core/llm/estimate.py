@@ -77,7 +77,7 @@ def estimate(
             most += price.cost(most_tokens(request))
 
     for cell, own in zip(cells, seeds, strict=True):
-        rehearse(cell, own[:sample], agent.settings, note)
+        rehearse(cell, own[:sample], agent, note)
     tried = sum(min(sample, len(own)) for own in seeds)
     episodes = sum(map(len, seeds))
     share = episodes / tried

@@ -1,32 +1,113 @@
-"""The prompts of the language-model agent: ours, versioned, the same for every policy.
+"""The prompts of the language-model agent: ours, in versions, the same for every policy.
 
 A request begins with what never changes: the rules of the world, its fields, the form of the answer (the
-system message, the same bytes for all episodes of one world and size). Then comes the user message: the
-instance's task graph, which stays the same for an episode, and what changes (`situations`). So a
-server that keeps prefixes reads the long part once.
+system message, the same bytes for all episodes of one world and size), and worked examples as turns. Then
+comes the user message: the instance's task graph, which stays the same for an episode, and what changes
+(`situations`), what changes least first. So a server that keeps prefixes reads the long part once.
 
-Nothing in a prompt tells the policy, the budget or the gate, and nothing in it is gold. A new wording is a
-new `PROMPT_VERSION`; a test holds its fingerprint.
+Nothing in a prompt tells the policy, the budget or the gate, and nothing in it is gold; only the version
+`public-hint` names the policy, as the public code does. A new wording is a new version; a test holds the
+fingerprint of each. Earlier versions stay, so that what they were answered can be replayed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
-from envprobe_core.llm.answers import UPDATE_SCHEMA, VERDICT_SCHEMA, WAITING, response_format
-from envprobe_core.llm.asking import ChatRequest
+from envprobe_core.cells import Cell
+from envprobe_core.errors import InputError
+from envprobe_core.llm.answers import (
+    UPDATE_SCHEMA,
+    VERDICT_SCHEMA,
+    WAITING,
+    Update,
+    Vocabulary,
+    update_schema,
+    verdict_schema,
+    write_update,
+)
+from envprobe_core.llm.asking import DEMAND, ChatRequest
 from envprobe_core.llm.identity import ModelSettings
+from envprobe_core.llm.situations import AGED, BARE, DATED
+from envprobe_core.policies import POLICIES
+from envprobe_core.worlds import make_world
 from envprobe_core.worlds.base import World
 from envprobe_core.worlds.graphnav import GraphNav
 from envprobe_core.worlds.objectstate import ObjectState
 from envprobe_core.worlds.tooldag import ToolDAG
 
-PROMPT_VERSION = "1-4e55db8f"
+FIRST, SECOND, PUBLIC, HINTED = "1-4e55db8f", "2-ac85bcac", "public-c5242064", "public-hint-f2d57150"
+VERSIONS = (FIRST, SECOND, PUBLIC, HINTED)
+"""Every version that is read and can be asked with: the first, today's, and the public code's two."""
+PROMPT_VERSION = SECOND
 UPDATE_TITLE = "EnvProbe belief update"
 JUDGE_TITLE = "EnvProbe judge"
 LONGEST_ECHO = 600  # characters of an answer that a re-ask repeats
+WARMER = 0.7  # the temperature of a re-ask: at 0 a model would repeat itself
+EXAMPLE_SEED = 900_001  # of the episode that worked examples are taken from; in no regime's seeds
+SURE = 95  # percent, in worked examples
+SEEN = "Seen: "
 
-_UPDATE_RULES = """\
+HINTS = {  # of the public code (commit 3266b54), by policy; its ablations' translated
+    "no-probe": "Probing is DISABLED. You must always choose type=='act'.",
+    "random": "Use random probing roughly within the given probe budget.",
+    "periodic": "Probing is allowed periodically. The method will trigger probes at fixed intervals.",
+    "self-uncertainty": "Probe ONLY when you genuinely judge your belief is uncertain. "
+    "Set risk_level honestly.",
+    "simple": "Maintain accurate criticality / staleness / confidence / required_for fields. "
+    "Probing is triggered when belief score is high. "
+    "Score = criticality + staleness + (1-confidence) + dependency_role.",
+    "minus-c": "Probing score ignores the criticality dimension (ablation).",
+    "minus-s": "Probing score ignores the staleness dimension (ablation).",
+    "minus-u": "Probing score ignores the uncertainty dimension (ablation).",
+    "minus-d": "Probing score ignores the dependency_role dimension (ablation).",
+    "cd": "Maintain accurate criticality / required_for fields. "
+    "Probing triggered when (criticality + dependency_role) score is high.",
+    "judge": "An external judge will decide whether to act or probe. Provide accurate belief table.",
+    "oracle": "An oracle scheduler may force probes on critically mismatched beliefs.",
+}
+
+_SECOND_RULES = """\
+You carry out a task in a world that also changes by itself. {memory} At each step you first correct the \
+table, then propose your next action.
+
+Rules
+{rules}
+- A step may be spent on a check of one field instead of your action. {told}
+
+Fields, by index
+{fields}
+
+Actions
+{actions}; {wait} does nothing.
+
+A row is index:value,step,confidence; the value is ? where it is not known, the step is that of your last \
+evidence, the confidence in percent. "Seen" shows index:value; it may leave fields out, and may show what \
+has no field.
+
+Answer with one JSON object:
+"set": a new row for every field seen, and for others that you now know better, in order of index, each \
+row ended by ; or "" if there is none.
+"fade": by how many percent your confidence in all other fields falls, 0 to 100.
+"act": your next action.
+"risk": how likely it is to fail: 0 low, 1 medium, 2 high."""
+_WITH_TABLE = {
+    "memory": "You keep a table of beliefs about it, a row a field; besides it you remember only your notes.",
+    "told": '"Told" names a field that was just checked; its row is already corrected.',
+}
+_WITHOUT_TABLE = {
+    "memory": "You are given what you see and your last five actions, and write a table of what you believe.",
+    "told": '"Told" shows index:value of a field that was just checked.',
+}
+_WHY = """
+"why": the known fields that your action depends on, "index:criticality,used,steps" in order of index, \
+each ended by ; criticality 0 low, 1 medium, 2 high; used 1 if the action needs the field now, else 0; \
+steps, how many later steps need it; "" if there is none."""
+
+_FIRST_RULES = """\
 You carry out a task in a world that also changes by itself. You keep a table of beliefs about it. At \
 each step you first correct the table, then propose your next action. Two things count: that the table \
 is right at every step, and that the task gets done within the steps.
@@ -83,6 +164,151 @@ Your answer is one JSON object with these two keys and nothing else:
 Example: {{"override":false,"field":-1}}"""
 
 
+@dataclass(frozen=True)
+class Prompts:
+    """How a model is asked about the episodes of one cell.
+
+    Attributes:
+        version: of the prompts.
+        vocabulary: what an answer may name.
+        system: the first message of a belief update: the rules.
+        turns: worked examples, as messages of user and assistant.
+        form: the `response_format` of a belief update.
+        judge_system: the first message of a judge's verdict.
+        hint: what a situation ends with, empty for nothing.
+    """
+
+    version: str
+    vocabulary: Vocabulary
+    system: str
+    turns: tuple[dict[str, str], ...]
+    form: dict[str, Any]
+    judge_system: str
+    hint: str = ""
+
+    def update_request(self, settings: ModelSettings, situation: str, seed: int) -> ChatRequest:
+        """Return the request of a belief update on a situation, for the episode of a seed."""
+        messages = [_message("system", self.system), *self.turns, _message("user", situation + self.hint)]
+        return _request(settings.model, settings.max_tokens, settings, messages, seed, self.form)
+
+    def judge_request(
+        self, settings: ModelSettings, case: str, candidates: Sequence[int], seed: int
+    ) -> ChatRequest:
+        """Return the request of a verdict on a case (`judging.cases_of`) with its candidates."""
+        schema = VERDICT_SCHEMA if self.version == FIRST else verdict_schema(candidates)
+        messages = [_message("system", self.judge_system), _message("user", case)]
+        model = settings.judge_model or settings.model
+        return _request(
+            model, settings.judge_max_tokens, settings, messages, seed, response_format("verdict", schema)
+        )
+
+    def asked_again(self, request: ChatRequest, answer: str, fault: str) -> ChatRequest:
+        """Return the request with the answer that cannot be used and a message that names its fault.
+
+        The answer stands between the two, shortened and in ASCII, because chat templates of many
+        local models insist that user and assistant take turns.
+        """
+        echo = answer[:LONGEST_ECHO].encode("ascii", "backslashreplace").decode("ascii") or "(empty)"
+        demand = f"{DEMAND}: {fault}. Give the whole answer again."
+        more = [_message("assistant", echo), _message("user", demand)]
+        warmer = {} if self.version == FIRST else {"temperature": max(request["temperature"], WARMER)}
+        return request | {"messages": [*request["messages"], *more]} | warmer
+
+
+def form_of(version: str) -> str:
+    """Return the form of a version's situations."""
+    return AGED if version == FIRST else DATED if version == SECOND else BARE
+
+
+def find_version(text: str) -> str:
+    """Return the version of a name: `1`, `2`, `public`, `public-hint`, or with its fingerprint.
+
+    Raises:
+        InputError: if there is none; the message lists those there are.
+    """
+    for version in VERSIONS:
+        if text in (version, version.rpartition("-")[0]):
+            return version
+    raise InputError(f"unknown prompts {text[:200]!r}; accepted: {', '.join(VERSIONS)}")
+
+
+@lru_cache(maxsize=256)
+def prompts_of(cell: Cell, version: str) -> Prompts:
+    """Return the prompts of a cell in a version.
+
+    Raises:
+        InputError: if there is no such version.
+    """
+    find_version(version)
+    world = make_world(cell.world, cell.regime, cell.protocol)
+    hint = HINTS.get(cell.policy.name) if version == HINTED else None
+    return Prompts(
+        version,
+        Vocabulary(world),
+        update_system(world, version),
+        () if version == FIRST else worked_examples(cell, version),
+        response_format("update", UPDATE_SCHEMA if version == FIRST else update_schema(world)),
+        judge_system(world),
+        f"\nMethod hint: {hint}" if hint else "",
+    )
+
+
+def update_system(world: World, version: str = PROMPT_VERSION) -> str:
+    """Return the system message of a belief update."""
+    parts = {
+        "rules": _rules(world), "fields": _fields(world.rules), "actions": _actions(world.rules),
+        "wait": WAITING,
+    }  # fmt: skip
+    if version == FIRST:
+        text = _FIRST_RULES.format(example=world.action_names[0], **parts)
+    else:
+        text = _SECOND_RULES.format(**(_WITH_TABLE if version == SECOND else _WITHOUT_TABLE), **parts)
+        text += _WHY if world.protocol.structure == "reported" else ""
+    return f"{headline(UPDATE_TITLE, world)}\n{text}"
+
+
+def judge_system(world: World) -> str:
+    """Return the system message of a judge's verdict."""
+    text = _JUDGE_RULES.format(rules=_rules(world), fields=_fields(world.rules))
+    return f"{headline(JUDGE_TITLE, world)}\n{text}"
+
+
+def worked_examples(cell: Cell, version: str) -> tuple[dict[str, str], ...]:
+    """Return three worked situations as turns: much seen, nothing seen, much seen late in the episode.
+
+    A simulated agent without errors meets them; the answers set what is seen and nothing else.
+    """
+    from envprobe_core.llm.rehearsal import met  # which runs the agent, which asks with these prompts
+
+    vocabulary = Vocabulary(make_world(cell.world, cell.regime, cell.protocol))
+    situations = met(replace(cell, policy=POLICIES["simple"]), EXAMPLE_SEED, version)
+    acting = [one for one in situations if one[2].action >= 0] or situations
+    most = max(len(seen_rows(text)) for _, text, _ in acting)
+    telling = [one for one in acting if len(seen_rows(one[1])) >= min(2, most)]
+    chosen = [telling[0], _unseen(acting), telling[-1]]
+    turns = []
+    for step, text, update in chosen:
+        entries = tuple((*row, 0, SURE) for row in seen_rows(text))
+        answer = write_update(replace(update, entries=entries, fade=0, risk=0), vocabulary, step)
+        turns += [_message("user", text), _message("assistant", answer)]
+    return tuple(turns)
+
+
+def _unseen(situations: Sequence[tuple[int, str, Update]]) -> tuple[int, str, Update]:
+    """Return a situation in which nothing is seen; one is emptied where there is none."""
+    late = situations[len(situations) // 2 :]
+    step, text, update = next((one for one in late if not seen_rows(one[1])), late[0])
+    before, _, _ = text.rpartition(SEEN)
+    return step, f"{before}{SEEN}nothing", update
+
+
+def seen_rows(situation: str) -> list[tuple[int, int]]:
+    """Return the fields that a situation of the second version shows, and their values."""
+    shown = situation.rpartition(SEEN)[2].partition("\n")[0].split("; ")
+    pairs = (item.split(":") for item in shown if item[0].isdigit())
+    return [(int(field), int(value)) for field, value in pairs]
+
+
 def headline(title: str, world: World) -> str:
     """Return the first line of a system message: what is asked, and the world's name, sizes and switches."""
     graph = "known" if world.protocol.structure == "graph" else "not known"
@@ -97,24 +323,6 @@ def _sizes(rules: Any) -> str:
         return f"{rules.rooms} rooms, {rules.keys} keys, {rules.boxes} boxes, {rules.goals} goals"
     assert isinstance(rules, GraphNav)
     return f"{rules.nodes} nodes, {rules.keys} keys, {rules.edges} edges"
-
-
-def update_system(world: World) -> str:
-    """Return the system message of a belief update."""
-    text = _UPDATE_RULES.format(
-        rules=_rules(world),
-        fields=_fields(world.rules),
-        actions=_actions(world.rules),
-        wait=WAITING,
-        example=world.action_names[0],
-    )
-    return f"{headline(UPDATE_TITLE, world)}\n{text}"
-
-
-def judge_system(world: World) -> str:
-    """Return the system message of a judge's verdict."""
-    text = _JUDGE_RULES.format(rules=_rules(world), fields=_fields(world.rules))
-    return f"{headline(JUDGE_TITLE, world)}\n{text}"
 
 
 def _rules(world: World) -> str:
@@ -214,52 +422,23 @@ def _span(first: int, count: int) -> str:
     return f"{first}-{first + count - 1}"
 
 
-def update_request(settings: ModelSettings, system: str, situation: str, seed: int) -> ChatRequest:
-    """Return the request of a belief update.
-
-    Args:
-        settings: which model, and how.
-        system: from `update_system`.
-        situation: from `situations.SituationWriter`.
-        seed: the episode's.
-    """
-    return _request(settings.model, settings.max_tokens, settings, system, situation, seed, _UPDATE_FORMAT)
+def response_format(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the `response_format` of a request that asks for a schema strictly."""
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
 
 
-def judge_request(settings: ModelSettings, system: str, case: str, seed: int) -> ChatRequest:
-    """Return the request of a judge's verdict on a case (`judging.cases_of`)."""
-    model = settings.judge_model or settings.model
-    return _request(model, settings.judge_max_tokens, settings, system, case, seed, _VERDICT_FORMAT)
+def _message(role: str, content: str) -> dict[str, str]:
+    return {"role": role, "content": content}
 
 
 def _request(
-    model: str, tokens: int, settings: ModelSettings, system: str, user: str, seed: int, form: dict[str, Any]
+    model: str, tokens: int, settings: ModelSettings, messages: list[Any], seed: int, form: dict[str, Any]
 ) -> ChatRequest:
     return {
         "model": model,
-        "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
+        "messages": messages,
         "response_format": form,
         "temperature": settings.temperature,
         "max_tokens": tokens,
         "seed": seed,
-    }
-
-
-_UPDATE_FORMAT = response_format("update", UPDATE_SCHEMA)
-_VERDICT_FORMAT = response_format("verdict", VERDICT_SCHEMA)
-
-
-def asked_again(request: ChatRequest, answer: str, fault: str) -> ChatRequest:
-    """Return the request with the answer that cannot be used and a message that names its fault.
-
-    The answer stands between the two, shortened and in ASCII, because chat templates of many
-    local models insist that user and assistant take turns.
-    """
-    echo = answer[:LONGEST_ECHO].encode("ascii", "backslashreplace").decode("ascii") or "(empty)"
-    return request | {
-        "messages": [
-            *request["messages"],
-            {"role": "assistant", "content": echo},
-            {"role": "user", "content": f"This answer cannot be used: {fault}. Give the whole answer again."},
-        ]
     }

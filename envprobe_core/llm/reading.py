@@ -41,11 +41,13 @@ class Completion:
         text: the message's content; empty where the model gave none.
         used: its tokens, None where the server did not say.
         fingerprint: the server's own name for what answered, empty where it gave none.
+        finish: why it ended, as `stop`, or `length` where it was cut; empty where the server did not say.
     """
 
     text: str
     used: Tokens | None
     fingerprint: str
+    finish: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,9 @@ def read_response(raw: Raw) -> Completion | Fault:
     message = first.get("message") if isinstance(first, dict) else None
     if not isinstance(message, dict):
         return Fault("malformed", "no message in it", used=used)
-    text, fingerprint = message.get("content"), content.get("system_fingerprint")
-    return Completion(
-        text if isinstance(text, str) else "", used, fingerprint if isinstance(fingerprint, str) else ""
-    )
+    said = message.get("content"), content.get("system_fingerprint"), first.get("finish_reason")
+    text, fingerprint, finish = (part if isinstance(part, str) else "" for part in said)
+    return Completion(text, used, fingerprint, finish)
 
 
 def _refusal(raw: Raw, content: Any) -> Fault:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_core.agents.profiles import TYPICAL, AgentProfile
+from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.agents.simulated import RISK_LOW, RISK_MEDIUM
 from envprobe_core.cells import Cell
 from envprobe_core.engine.compiling import announced
@@ -31,10 +31,9 @@ from envprobe_core.llm.answers import (
     write_verdict,
 )
 from envprobe_core.llm.asking import ChatRequest, RunStoppedError
-from envprobe_core.llm.identity import ModelSettings
+from envprobe_core.llm.identity import ModelAgent, ModelSettings
 from envprobe_core.llm.judging import Case
 from envprobe_core.llm.notes import take_over
-from envprobe_core.llm.prompts import judge_request, update_request
 from envprobe_core.llm.running import finish_in_loop
 from envprobe_core.llm.situations import INVALID
 from envprobe_core.policies import POLICIES
@@ -42,24 +41,23 @@ from envprobe_core.regimes import Regime
 from envprobe_core.worlds import World
 from envprobe_core.worlds.base import Ints
 
+PERFECT = PROFILES["perfect"]
 Entry = tuple[int, int, int]  # value, staleness, confidence
 Note = Callable[[ChatRequest, str, str], None]
 """Takes a request, whose sample it is, and the answer."""
 
 
-def rehearse(
-    cell: Cell, seeds: Ints, settings: ModelSettings, note: Note, profile: AgentProfile = TYPICAL
-) -> None:
+def rehearse(cell: Cell, seeds: Ints, model: ModelAgent, note: Note, profile: AgentProfile = TYPICAL) -> None:
     """Run episodes of a cell, asking a model's questions of the simulated agent.
 
     Args:
         cell: the cell.
         seeds: [row].
-        settings: the model that would be asked, and how.
+        model: the model that would be asked, and how.
         note: told of every request and its answer, in the order of steps.
         profile: the simulated agent's errors.
     """
-    finish_in_loop(run_rows(cell, seeds, lambda episodes: _Rehearsal(episodes, settings, note, profile)))
+    finish_in_loop(run_rows(cell, seeds, lambda episodes: _Rehearsal(episodes, model, note, profile)))
 
 
 class _Nobody:
@@ -68,10 +66,8 @@ class _Nobody:
 
 
 class _Rehearsal(LanguageModelAgent):
-    def __init__(
-        self, episodes: Episodes, settings: ModelSettings, note: Note, profile: AgentProfile
-    ) -> None:
-        super().__init__(episodes, _Nobody(), settings)
+    def __init__(self, episodes: Episodes, model: ModelAgent, note: Note, profile: AgentProfile) -> None:
+        super().__init__(episodes, _Nobody(), model)
         self._note = note
         self._setting = answering_setting(self._world, episodes.cell.regime, profile)
         self._before = episodes.block.copy()
@@ -83,19 +79,51 @@ class _Rehearsal(LanguageModelAgent):
     async def _updates(self, due: Ints, situations: Sequence[str]) -> list[Update]:
         seeds, worked = self._episodes.seeds[due], self._last_worked[due]
         updates = simulated_updates(self._before[due], seeds, worked, self._world, self._setting)
-        for seed, situation, update in zip(seeds.tolist(), situations, updates, strict=True):
-            request = update_request(self._settings, self._system, situation, seed)
-            self._note(request, identity_of("update", seed), write_update(update, self._vocabulary))
+        for row, situation, update in zip(due.tolist(), situations, updates, strict=True):
+            self._tell(row, situation, update)
         return updates
+
+    def _tell(self, row: int, situation: str, update: Update) -> None:
+        seed, prompts = self._seeds[row], self._prompts
+        request = prompts.update_request(self._model.settings, situation, seed)
+        self._note(
+            request, identity_of("update", seed), write_update(update, prompts.vocabulary, self._step(row))
+        )
 
     async def _verdicts(self, asked: Ints, cases: Sequence[Case], embedded: Ints) -> list[Verdict]:
         verdicts = []
         for row, case, field in zip(asked.tolist(), cases, embedded.tolist(), strict=True):
             override = field != case.decision
             verdicts.append(Verdict(override, field if override else NONE))
-            request = judge_request(self._settings, self._judge_system, case.text, self._seeds[row])
+            request = self._prompts.judge_request(
+                self._model.settings, case.text, case.candidates, self._seeds[row]
+            )
             self._note(request, identity_of("judge", self._seeds[row]), write_verdict(verdicts[-1]))
         return verdicts
+
+
+class _Meeting(_Rehearsal):
+    """Keeps what is met and done; nothing is asked."""
+
+    def __init__(self, episodes: Episodes, model: ModelAgent) -> None:
+        super().__init__(episodes, model, lambda *asked: None, PERFECT)
+        self.met: list[tuple[int, str, Update]] = []
+
+    def _tell(self, row: int, situation: str, update: Update) -> None:
+        self.met.append((int(self._episodes.block.t[row]), situation, update))
+
+
+def met(cell: Cell, seed: int, version: str) -> list[tuple[int, str, Update]]:
+    """Return the step, the situation and the simulated agent's update, step by step of an episode."""
+    met: list[tuple[int, str, Update]] = []
+
+    def make(episodes: Episodes) -> LanguageModelAgent:
+        agent = _Meeting(episodes, ModelAgent("nobody", version, ModelSettings("none")))
+        agent.met = met
+        return agent
+
+    finish_in_loop(run_rows(cell, np.array([seed]), make))
+    return met
 
 
 def answering_setting(world: World, regime: Regime, profile: AgentProfile) -> Any:

@@ -12,7 +12,7 @@ import gzip
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import orjson
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -108,6 +108,11 @@ def write_replay(
     """
     stated = {name: value for name, value in stated_inputs(inputs).items() if name != "logs"}
     header = Header(note=note, inputs=stated, result_hash=result_hash)
+    return write_answers(path, header, store, keys)
+
+
+def write_answers(path: Path, header: BaseModel, store: AnswerStore, keys: Iterable[str]) -> int:
+    """Write a header and the answers to some questions, in hexadecimal; return how many there are."""
     lines = [orjson.dumps(header.model_dump())]
     for key in sorted(set(keys)):
         found = store.find(bytes.fromhex(key))
@@ -130,18 +135,37 @@ def read_replay(path: Path) -> ReplayFile:
         InputError: if it is none, or damaged, or cut short.
     """
     try:
+        return ReplayFile(path, *read_answers(path, Header))
+    except (TypeError, AttributeError) as error:
+        raise _no_replay(path, error) from None
+
+
+Head = TypeVar("Head", bound=BaseModel)
+
+
+def read_answers(path: Path, kind: type[Head]) -> tuple[Head, dict[bytes, Completion]]:
+    """Read a header of some kind, and the answers by key.
+
+    Raises:
+        InputError: if the file is none, or damaged, or cut short.
+    """
+    try:
         head, *lines, foot = gzip.decompress(path.read_bytes()).splitlines()
         answers = dict(_answer(LINE.validate_json(line)) for line in lines)
         if orjson.loads(foot) != {"answers": len(answers)} or len(lines) != len(answers):
             raise ValueError("it does not count its own lines")
-        return ReplayFile(path, Header.model_validate_json(head), answers)
+        return kind.model_validate_json(head), answers
     except InputError as error:
         raise InputError(f"replay {path}: {error}") from None
     except OSError as error:
         raise InputError(f"replay {path} cannot be read ({error.strerror or error})") from None
     except (ValueError, TypeError, AttributeError, EOFError, zlib.error) as error:
-        why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-        raise InputError(f"{path} is no replay file, or a damaged one ({why})") from None
+        raise _no_replay(path, error) from None
+
+
+def _no_replay(path: Path, error: Exception) -> InputError:
+    why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+    return InputError(f"{path} is no replay file, or a damaged one ({why})")
 
 
 def _answer(line: Line) -> tuple[bytes, Completion]:

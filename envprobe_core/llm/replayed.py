@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from envprobe_core.analyses.main_table import load_comparisons
 from envprobe_core.claims import Claim
 from envprobe_core.claims.judge import judge as evaluate_all
 from envprobe_core.errors import InputError
@@ -22,7 +21,7 @@ from envprobe_core.experiments import Names, episode_frame, find_protocols
 from envprobe_core.llm import running
 from envprobe_core.llm.agent import Tally
 from envprobe_core.llm.asking import RunStoppedError
-from envprobe_core.llm.prompts import PROMPT_VERSION
+from envprobe_core.llm.prompts import VERSIONS
 from envprobe_core.llm.replay import ReplayFile, read_replay
 from envprobe_core.runs.inputs import RunInputs
 from envprobe_core.statistics import RESAMPLES
@@ -102,8 +101,8 @@ def replay_run(path: Path) -> ReplayedRun:
     agent, inputs = file.agent, file.inputs
     name = agent.settings.model.replace("`", "'")
     run = ReplayedRun(path, file, f"{name}, prompts {agent.prompt_version}")
-    if agent.prompt_version != PROMPT_VERSION:
-        return replace(run, fault=f"its prompts are not of this version, {PROMPT_VERSION}")
+    if agent.prompt_version not in VERSIONS:
+        return replace(run, fault=f"its prompts are of none of the versions {', '.join(VERSIONS)}")
     try:
         again = running.replay_run(running.Service(agent, file), inputs)
     except RunStoppedError:
@@ -140,36 +139,6 @@ def rows_of(run: ReplayedRun, protocols: Names) -> list[tuple[str, str]]:
     """Return the protocols of a run that are among those asked for, with the label of each in tables."""
     wanted = [protocol.name for protocol in find_protocols(protocols)]
     return [(name, f"{name}: {run.label}") for name in wanted if name in run.inputs.protocols]
-
-
-def join_comparisons(
-    table: pd.DataFrame,
-    runs: Sequence[ReplayedRun],
-    regime: str = "S2",
-    protocols: Names = "paper observed released",
-    resamples: int = RESAMPLES,
-) -> pd.DataFrame:
-    """Add a row of every replayed run to each comparison of the paper's first table.
-
-    Args:
-        table: from `comparisons.load_comparisons`.
-        runs: replayed runs; those of another regime are left out.
-        regime: of the table.
-        protocols: whose rows are wanted.
-        resamples: bootstrap resamples.
-
-    Returns:
-        The table with further rows, in which `protocol` names protocol, model and prompt version.
-    """
-    import pandas as pd
-
-    parts = [table]
-    for run in joinable(runs, regime):
-        for protocol, label in rows_of(run, protocols):
-            own = run.frame[run.frame["protocol"] == protocol]
-            found = load_comparisons(own, regime, run.inputs.cells[0].profile.name, resamples)
-            parts.append(found.assign(protocol=label))
-    return pd.concat(parts, ignore_index=True)
 
 
 def join_scoreboard(

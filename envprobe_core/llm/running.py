@@ -7,23 +7,26 @@ A run that was killed is simply run again: what was answered is replayed from th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
 
 from envprobe_core.engine.recording import Columns
-from envprobe_core.errors import InputError
 from envprobe_core.llm.agent import Tally, run_model, together
 from envprobe_core.llm.asking import Answered, ChatRequest
 from envprobe_core.llm.calling import Caller
 from envprobe_core.llm.client import Client, Counts, Limits
 from envprobe_core.llm.hiding import Secret
 from envprobe_core.llm.identity import ModelAgent
+from envprobe_core.llm.keys import OPENAI_URL
+from envprobe_core.llm.local import serving
 from envprobe_core.llm.prices import Price
-from envprobe_core.llm.prompts import PROMPT_VERSION
+from envprobe_core.llm.prompts import find_version
 from envprobe_core.llm.replay import Answers
 from envprobe_core.runs.folder import ASKED, Part, RunFolder, part_files
 from envprobe_core.runs.inputs import RunInputs
@@ -44,24 +47,35 @@ class Service:
         agent: which model, and how.
         answers: where answers are kept.
         secret: the API key; None to replay only.
-        base_url: of a compatible server, None for OpenAI's.
+        urls: of OpenAI, of a compatible server, or of several servers of one model.
         limits: what may be done.
         prices: dollars, by model.
+        weights: what is served on this machine while a run lasts; None where servers run already.
     """
 
     agent: ModelAgent
     answers: Answers
     secret: Secret | None = None
-    base_url: str | None = None
+    urls: tuple[str, ...] = (OPENAI_URL,)
     limits: Limits = field(default_factory=Limits)
     prices: Mapping[str, Price] = field(default_factory=dict)
+    weights: Path | None = None
+
+    @contextmanager
+    def at_work(self) -> Iterator[Service]:
+        """Give the service with its servers, where it has weights to serve."""
+        if self.weights is None or self.secret is None:
+            yield self
+            return
+        with serving(self.weights, self.limits.concurrency) as urls:
+            yield replace(self, urls=urls)
 
     def client(self, notice: Callable[[Counts], None] = lambda counts: None) -> Client:
         """Open a client; inside a running event loop."""
         limits = self.limits
         caller = None
         if self.secret is not None:
-            caller = Caller(self.secret, self.base_url, limits.concurrency, limits.patience.deadline)
+            caller = Caller(self.secret, self.urls, limits.concurrency, limits.patience.deadline)
         return Client(self.answers, self.agent.provider, caller, limits, self.prices, notice)
 
     @property
@@ -72,7 +86,9 @@ class Service:
     @property
     def live(self) -> int:
         """Return how many blocks of episodes may be under way."""
-        return 1 if self.secret is None else LIVE_PER_CALL * self.limits.concurrency
+        if self.secret is None:
+            return 1
+        return self.limits.concurrency * (1 if self.weights else LIVE_PER_CALL)
 
 
 class Listener:
@@ -112,22 +128,9 @@ def run_missing(
     Raises:
         RunStoppedError: if an answer cannot be had; what is finished is kept.
     """
-    check_version(service.agent)
+    find_version(service.agent.prompt_version)
     finish_in_loop(_run_parts(folder, missing, service, notice))
     return folder.finish()
-
-
-def check_version(agent: ModelAgent) -> None:
-    """Refuse to ask, or replay, with other prompts than this version's.
-
-    Raises:
-        InputError: naming both.
-    """
-    if agent.prompt_version != PROMPT_VERSION:
-        raise InputError(
-            f"prompts of version {agent.prompt_version} are asked for; this version of the companion asks "
-            f"with {PROMPT_VERSION}"
-        )
 
 
 async def _run_parts(
@@ -154,7 +157,7 @@ async def _run_part(
     task = Task((Piece(0, part.cell, part.seeds),))
     listener = Listener(client)
     trajectory, tally = await run_model(
-        task, listener, service.agent.settings, live=live, rows=service.rows, reports=part.logged > 0
+        task, listener, service.agent, live=live, rows=service.rows, reports=part.logged > 0
     )
     files = part_files(part, score_task(task, trajectory), trajectory.rows(slice(part.logged)))
     folder.store(part, {ASKED: _call_lines(part, tally, listener.fingerprints)} | files)
@@ -212,7 +215,7 @@ def replay_run(service: Service, inputs: RunInputs) -> Replay:
     Raises:
         MissingAnswerError: if an answer is not there.
     """
-    check_version(service.agent)
+    find_version(service.agent.prompt_version)
     return finish_in_loop(_replay(service, inputs))
 
 
@@ -223,9 +226,7 @@ async def _replay(service: Service, inputs: RunInputs) -> Replay:
     try:
         for index, (cell, seeds) in enumerate(zip(inputs.cells, inputs.seeds_of_cells, strict=True)):
             task = Task((Piece(index, cell, seeds),))
-            trajectory, tally = await run_model(
-                task, listener, service.agent.settings, live=live, rows=service.rows
-            )
+            trajectory, tally = await run_model(task, listener, service.agent, live=live, rows=service.rows)
             columns.append(score_task(task, trajectory))
             tallies.append(tally)
     finally:

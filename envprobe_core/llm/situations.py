@@ -10,7 +10,7 @@ The tests take the text back apart and let the simulated agent answer it: nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT
@@ -21,9 +21,11 @@ from envprobe_core.worlds.base import Ints, World
 NONE_YET, INVALID, VALID = -1, 0, 1  # of the agent's last task action
 NOTHING, UNKNOWN_SIGN = "nothing", "?"
 TABLE = "Beliefs (index field: value, staleness, confidence)"
+DATED_TABLE = "Table"
+AGED, DATED, BARE = "aged", "dated", "bare"  # forms
+REMEMBERED = 5  # last actions, where there is no table
 EDGES_HIDDEN = "only those that you have met are known, see below"
 NEW, UNCHANGED = "new", "the same as before, the world has stood still"
-NEWLINE = "\n"
 LAST_AT = ", last step taken at "
 NO_PLACE = f"0{LAST_AT}0"  # tools have none
 VALIDITY = {NONE_YET: "none yet", INVALID: "invalid", VALID: "valid"}
@@ -121,28 +123,52 @@ def belief_texts(world: World, table: Any) -> list[str]:
     ]
 
 
+def dated_texts(table: Any, steps: Ints, fields: int) -> list[str]:
+    """Write the beliefs of every table, [row], as rows of an answer: index:value,step,confidence."""
+    dates = steps[:, None] - table.staleness
+    columns = (column[:, :fields].tolist() for column in (table.value, dates, table.confidence))
+    return [
+        "\n".join([f"{index}:{_SIGNS[v]},{t},{c}" for index, (v, t, c) in enumerate(zip(*row, strict=True))])
+        for row in zip(*columns, strict=True)
+    ]
+
+
 class SituationWriter:
     """Writes the situations of a block of episodes; the task graphs are written once."""
 
-    def __init__(self, world: World, task: Any) -> None:
-        """Take the world, for its rules and names, and the task graph of every episode, [row]."""
-        self._world = world
-        self._maps = map_texts(world, task)
+    def __init__(self, world: World, task: Any, form: str = DATED) -> None:
+        """Take the world, for its rules and names, the task graph of every episode, [row], and the form.
 
-    def write(self, block: Any, last_worked: Ints, rows: Ints) -> list[str]:
+        `AGED` is the first prompts' form, whose table gives ages; `DATED` gives the steps of evidence and
+        ends with what is seen; `BARE` has no table and no notes, but the last five actions.
+        """
+        self._world, self._form = world, form
+        self._maps = map_texts(world, task)
+        names = enumerate(world.field_names)
+        self._labels = [f"{name}=" if form == AGED else f"{index}:" for index, name in names]
+
+    def write(
+        self, block: Any, last_worked: Ints, rows: Ints, past: Sequence[Sequence[str]] = ()
+    ) -> list[str]:
         """Write the situations of some episodes.
 
         Args:
             block: all episodes as they stand, with their notes.
             last_worked: [row], NONE_YET, INVALID or VALID, this step's included.
             rows: which are wanted.
+            past: [row], the actions so far, which only `BARE` tells.
         """
-        world, episodes = self._world, block[rows]
-        observation, placeless = episodes.observation, world.name == tooldag.NAME
+        world, episodes, form = self._world, block[rows], self._form
+        observation, steps = episodes.observation, episodes.t
+        tables = (
+            belief_texts(world, episodes.table)
+            if form == AGED
+            else dated_texts(episodes.table, steps, world.fields)
+        )
         columns = (
-            [self._maps[row] for row in rows],
-            episodes.t.tolist(),
-            belief_texts(world, episodes.table),
+            rows.tolist(),
+            steps.tolist(),
+            tables,
             self._seen(observation),
             observation.place.tolist(),
             observation.came_from.tolist(),
@@ -153,25 +179,40 @@ class SituationWriter:
             last_worked[rows].tolist(),
             note_texts(world, episodes),
         )
-        return [
-            f"{known}\n\nStep: {step} of {world.regime.horizon}\n{TABLE}\n{table}\n\n"
-            f"Last step: {action_name(world, action)}{_outcome(action, valid)}\n"
-            f"Observation: {NEW if fresh else UNCHANGED}\n"
-            f"{'' if placeless else f'Place: {place}{LAST_AT}{came_from}{NEWLINE}'}Seen: {seen}\n"
-            f"Told: {NOTHING if told == NONE else told}\n"
-            f"Your last task action: {VALIDITY[worked]}{notes}"
-            for (
-                known, step, table, seen, place, came_from, action, valid, fresh, told, worked, notes,
-            ) in zip(*columns, strict=True)
-        ]  # fmt: skip
+        texts = []
+        for row, step, table, seen, place, origin, action, valid, fresh, told, worked, notes in zip(
+            *columns, strict=True
+        ):
+            at = f"Step: {step} of {world.regime.horizon}\n"
+            done = f"Last step: {action_name(world, action)}{_outcome(action, valid)}\n"
+            where = "" if world.name == tooldag.NAME else f"Place: {place}{LAST_AT}{origin}\n"
+            checked = f"Told: {NOTHING if told == NONE else told}\n"
+            validity = f"Your last task action: {VALIDITY[worked]}"
+            if form == AGED:
+                text = (
+                    f"{at}{TABLE}\n{table}\n\n{done}Observation: {NEW if fresh else UNCHANGED}\n"
+                    f"{where}Seen: {seen}\n{checked}{validity}{notes}"
+                )
+            elif form == DATED:
+                still = "" if fresh else f"Observation: {UNCHANGED}\n"
+                text = (
+                    f"{DATED_TABLE}\n{table}\n\n{at}{done}{still}{where}{checked}{validity}{notes}"
+                    f"\nSeen: {seen}"
+                )
+            else:
+                recent = ", ".join(past[row][-REMEMBERED:]) or NOTHING
+                answer = NOTHING if told == NONE else table.split("\n")[told].partition(",")[0]
+                text = f"{at}Your last actions: {recent}\n{done}{where}Told: {answer}\nSeen: {seen}"
+            texts.append(f"{self._maps[row]}\n\n{text}")
+        return texts
 
     def _seen(self, observation: Any) -> list[str]:
         world = self._world
         distracted = world.regime.observation == "distractor"
         rows = []
         for values, place in zip(observation.value.tolist(), observation.place.tolist(), strict=True):
-            pairs = zip(world.field_names, values, strict=False)
-            items = [f"{name}={value}" for name, value in pairs if value != UNKNOWN]
+            pairs = zip(self._labels, values, strict=False)
+            items = [f"{label}{value}" for label, value in pairs if value != UNKNOWN]
             rows.append(_listed([*items, distractor_item(world, place)] if distracted else items))
         return rows
 

