@@ -218,7 +218,7 @@ def confident_counts(recording: Trajectory, cell: Cell, threshold: int = CONFIDE
         "confident": count_true(confident).sum(axis=1),
         "confident_wrong": count_true(confident & wrong).sum(axis=1),
         "wrong": count_true(wrong).sum(axis=1),
-        "total": held.counted.sum(axis=1) * held.belief.shape[2],
+        "total": count_true(held.counted[..., None] & (held.gold != UNKNOWN)).sum(axis=1),
     }
 
 

@@ -9,7 +9,10 @@ from scipy.stats import mannwhitneyu
 from strategies import cells, seeds
 
 from envprobe_core import measures
+from envprobe_core.cells import make_cell
+from envprobe_core.protocols import RELEASED
 from envprobe_core.sweep import Piece, Task, simulate
+from envprobe_core.worlds import make_world
 
 BELIEF = np.array([[[1, 0, -1], [1, 1, 0], [0, 1, 1]]], dtype=np.int8)
 GOLD = np.array([[[1, 0, 1], [1, 0, 1], [0, 1, 0]]], dtype=np.int8)
@@ -103,16 +106,24 @@ def test_a_perfect_and_a_useless_confidence():
 @given(cells(), seeds)
 def test_audit_counts_fit_together(cell, own):
     recording = simulate(Task((Piece(0, cell, own),)), reports=True)
-    found = measures.audit_counts(recording, cell.protocol, own)
+    found = measures.audit_counts(recording, cell, own)
+    by_field = cell.protocol.confident == "field"
     right, wrong = measures.confidence_histogram(recording, cell.protocol)
-    canonical = measures.confident_counts(recording, cell.protocol)
+    canonical = measures.confident_counts(recording, cell)
     np.testing.assert_array_equal(found["confident"], canonical["confident"])
-    np.testing.assert_array_equal((right + wrong)[:, 70:].sum(axis=1), found["confident"])
-    np.testing.assert_array_equal(wrong[:, 70:].sum(axis=1), found["confident_wrong"])
+    if by_field:
+        np.testing.assert_array_equal((right + wrong)[:, 70:].sum(axis=1), found["confident"])
+        np.testing.assert_array_equal(wrong[:, 70:].sum(axis=1), found["confident_wrong"])
+    elif cell.policy.name not in measures.REPORTING:
+        assert not found["confident"].any()
+    elif cell.profile.scribe:  # one report a step
+        lasts = recording.steps + (cell.protocol.pairing != "lagged")
+        np.testing.assert_array_equal(found["confident"], lasts * (cell.profile.confidence >= 70))
     np.testing.assert_array_equal(wrong.sum(axis=1), found["wrong_known"])
     assert (found["low_consistent"] <= found["low_steps"]).all()
     assert (found["scan_wrong"] <= found["scan_confident"]).all()
-    assert (found["scan_confident"] <= found["scan_beliefs"]).all()
+    assert (found["scan_confident"] <= found["scan_beliefs"]).all() or not by_field
+    assert (found["confident_wrong"] <= found["confident"]).all()
     inside = own % measures.SAMPLE == 0
     np.testing.assert_array_equal(found["sample_wrong"], np.where(inside, found["confident_wrong"], 0))
 
@@ -129,14 +140,65 @@ def test_the_self_check_is_the_last_own_action():
 def test_low_steps_by_naive_loops(cell, own):
     recording = simulate(Task((Piece(0, cell, own),)), reports=True)
     accuracy = measures.step_accuracy(recording, cell.protocol)
-    found = measures.audit_counts(recording, cell.protocol, own)
+    found = measures.audit_counts(recording, cell, own)
     for row in range(len(own)):
         low = passed = 0
         sure = True
         for t in range(int(recording.steps[row])):
-            if recording.acted[row, t]:
-                if accuracy[row, t] < 0.6:
-                    low += 1
-                    passed += sure
-                sure = bool(recording.valid[row, t])
+            acted = recording.acted[row, t]
+            if (acted or cell.protocol.confident == "anything") and accuracy[row, t] < 0.6:
+                low += 1
+                passed += sure or cell.profile.scribe
+            sure = bool(recording.valid[row, t]) if acted else sure
         assert (found["low_steps"][row], found["low_consistent"][row]) == (low, passed)
+
+
+# what the public code calls wrong
+
+EVERYTHING, NOTHING = "everything", "nothing"
+
+
+@pytest.mark.parametrize(
+    ("world", "profile", "believed", "true", "action", "wrong"),
+    [
+        # tools: by name, and all of them where the number of loaded tools differs
+        ("tooldag", "typical", {}, {}, "call(0)", ["dependency satisfied(1)"]),
+        ("tooldag", "typical", {"loaded(0)": 1}, {}, "call(0)", EVERYTHING),
+        ("tooldag", "typical", {"loaded(0)": 1}, {"loaded(2)": 1}, "call(0)",
+         ["loaded(0)", "loaded(2)", "dependency satisfied(1)", "subgoal complete"]),
+        # a scribe's report names the tool that it calls, here one that is not ready
+        ("tooldag", "scribe", {}, {}, "call(1)", ["loaded", "dependency satisfied(1)", "subgoal complete"]),
+        # rooms: any location, any lock, or what is held
+        ("objectstate", "typical", {}, {}, "move(1)", NOTHING),
+        ("objectstate", "typical", {"location(box 0)": 2}, {}, "move(1)", EVERYTHING),
+        ("objectstate", "typical", {"lock(0)": 1}, {}, "move(1)", EVERYTHING),
+        ("objectstate", "typical", {"held(key 0)": -1}, {}, "move(1)", ["held(key 0)"]),
+        ("objectstate", "typical", {"held(key 0)": 1}, {}, "move(1)", EVERYTHING),
+        # graphs: any edge; a key's location of its own; the node's name brings nothing to compare
+        ("graphnav", "typical", {"node": 3}, {}, "move(1)", NOTHING),
+        ("graphnav", "typical", {"location(key 0)": 2}, {}, "move(1)", ["location(key 0)"]),
+        ("graphnav", "typical", {"state(edge 1)": 1}, {}, "move(1)", EVERYTHING),
+        ("graphnav", "typical", {"state(edge 1)": -1}, {"state(edge 1)": -1}, "move(1)", NOTHING),
+        ("graphnav", "scribe", {"location(key 0)": 2}, {}, "move(1)", ["location(key 0)"]),
+        ("graphnav", "scribe", {"location(key 0)": 2}, {}, "collect(key 0)", EVERYTHING),
+        ("graphnav", "scribe", {"location(key 1)": 2}, {}, "collect(key 0)", ["location(key 1)"]),
+    ],
+)  # fmt: skip
+def test_what_the_public_code_calls_wrong(world, profile, believed, true, action, wrong):
+    cell = make_cell(world, "simple", "S1", RELEASED, profile)
+    built = make_world(world, cell.regime, RELEASED)
+    gold = np.zeros((1, 1, built.fields), np.int8)
+    if world == "tooldag":
+        gold[..., built.rules.tools : 2 * built.rules.tools] = 1  # all are ready but tool 1
+        gold[..., built.rules.tools + 1] = 0
+    belief = gold.copy()
+    for values, told in ((belief, believed), (gold, true)):
+        for name, value in told.items():
+            values[..., built.field_names.index(name)] = value
+    held = measures.Held(belief, gold, np.full_like(belief, 90), np.ones((1, 1), bool))
+    found = measures.wrong_anywhere(cell, held, np.array([[built.action_names.index(action)]]))
+    names = [name for name, is_wrong in zip(built.field_names, found[0, 0], strict=True) if is_wrong]
+    listed = {EVERYTHING: [""], NOTHING: []}.get(wrong, wrong) if isinstance(wrong, str) else wrong
+    assert names == [name for name in built.field_names if any(name.startswith(one) for one in listed)]
+    unheld = measures.Held(belief, gold, np.full_like(belief, 90), np.zeros((1, 1), bool))
+    assert not measures.wrong_anywhere(cell, unheld, np.zeros((1, 1), int)).any()

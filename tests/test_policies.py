@@ -230,6 +230,14 @@ def test_replay_follows_its_schedule() -> None:
     assert decide("yoked").first.tolist() == [0, 0]
 
 
+@pytest.mark.parametrize(("step", "opens"), [(22, 0), (23, 1), (24, 1), (25, 2), (29, 2)])
+def test_late_policies_keep_their_budget_for_the_end(step: int, opens: int) -> None:
+    """Of 30 steps the last 7 are left to the first row, to the second, which has spent 2, the last 5."""
+    for policy, fields in (("late", [0, 2]), ("late-stalest", [3, 0])):
+        probed = outcome(decide(policy, step=step))
+        assert probed == fields[:opens] + [None] * (2 - opens), policy
+
+
 def test_placebo_decides_as_simple() -> None:
     assert outcome(decide("placebo")) == outcome(decide("simple"))
 
@@ -311,8 +319,14 @@ def test_unknown_and_taken_names_are_refused() -> None:
         InputError, match=r"unknown policy 'simpel'; accepted: no-probe, random, .*late-mismatch$"
     ):
         find_policy("simpel")
+<<<<<<< HEAD
     told = r"policy name 'cd' is taken; taken names: no-probe, .*late-mismatch$"
     with pytest.raises(InputError, match=told):
+=======
+    with pytest.raises(
+        InputError, match=r"policy name 'cd' is taken; taken names: no-probe, .*late-mismatch$"
+    ):
+>>>>>>> 7b2569f8998f4d2ed85eb8f71cd6653726454b36
         custom_policy("cd", lambda seen: seen.c)
     assert find_policy("cd") is POLICIES["cd"]
 

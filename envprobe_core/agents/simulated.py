@@ -106,7 +106,7 @@ def update(setting, episode):
     world, habits, task = setting.world, setting.habits, episode.task
     table, observation, news = episode.table, episode.observation, episode.news
     fade(world, habits, table, episode.told)
-    hear(world, task, observation, news)
+    hear(world, task, observation, news, observation.fresh or setting.protocol.forgets)
     write(habits, episode)
     news.count = 0
     worlds.derive(world, task, table, observation, episode.told, news)
@@ -128,13 +128,13 @@ def fade(world, habits, table, told):
 
 
 @compiled
-def hear(world, task, observation, news):
-    """Gather what is seen and what the last own action implies."""
+def hear(world, task, observation, news, concludes):
+    """Gather what is seen and what the last own action implies; who keeps no table reads that again."""
     news.count = 0
     for number in range(observation.count):
         field = observation.field[number]
         add(news, field, observation.value[field])
-    if observation.fresh:
+    if concludes:
         worlds.conclude(world, task, observation, news)
 
 
