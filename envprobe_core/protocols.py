@@ -6,6 +6,7 @@ without the assumption that the first belief equals gold.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields, replace
 
 from envprobe_core.errors import InputError
@@ -78,7 +79,15 @@ OBSERVED = replace(PAPER, name="observed", start="observation")
 RELEASED = Protocol("released", **{switch: accepted[1] for switch, accepted in _CHOICES.items()})
 
 PROTOCOLS: dict[str, Protocol] = {p.name: p for p in (PAPER, OBSERVED, RELEASED)}
+TITLES = {"paper": "as written", "observed": "partial start", "released": "as released"}
+"""How pages call them beside what the paper has *printed*; the ids stay on the command line."""
+_NAMED = re.compile(r"(?<![\w=])(paper|observed|released)(?!\w)")
 SWITCHES: tuple[str, ...] = tuple(field.name for field in fields(Protocol) if field.name != "name")
+
+
+def in_words(text: str) -> str:
+    """Return a text, such as a panel's title, with the protocols in it by the names that pages use."""
+    return _NAMED.sub(lambda found: TITLES[found[0]], text)
 
 
 def switch_values(switch: str) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from envprobe_core.claims.judge import (
     REVERSES,
     VERDICTS,
 )
+from envprobe_core.protocols import in_words
 from envprobe_core.reproduce.sections import ROOT, find_sections
 from envprobe_core.scoreboard import KEYS, as_records
 from envprobe_core.show.markup import EMPTY, Html, number, signed
@@ -164,7 +165,7 @@ def show_scoreboard(board: pd.DataFrame, folder: str = "") -> Html:
         for text in (
             "Claim, and the section that shows it",
             "The paper",
-            *(f"<code>{html.escape(p)}</code>" for p in protocols),
+            *(in_words(html.escape(p)) for p in protocols),
         )
     )
     body = []
@@ -207,7 +208,7 @@ def _counts_html(board: pd.DataFrame) -> str:
     count = board.groupby(["verdict", "protocol"]).size()
     head = "".join(
         f'<th scope="col">{text}</th>'
-        for text in ("Verdict", "Meaning", *(f"<code>{p}</code>" for p in protocols))
+        for text in ("Verdict", "Meaning", *map(in_words, protocols))
     )
     rows = "".join(
         f'<tr><th scope="row">{mark(verdict)}</th><td>{MEANINGS[verdict]}</td>'

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 
 from envprobe_core.analyses.frontier import nondominated
 from envprobe_core.policies import POLICIES
+from envprobe_core.protocols import in_words
 from envprobe_core.show.figures import (
     BLUE,
     GREY,
@@ -123,7 +124,7 @@ def titled(value: Any) -> str:
     for titles in (WORLD_TITLES, STRATUM_TITLES):
         if value in titles:
             return titles[value]
-    return policy_title(value) if value in POLICIES else str(value)
+    return policy_title(value) if value in POLICIES else in_words(str(value))
 
 
 def _line(title: str) -> str:

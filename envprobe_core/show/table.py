@@ -17,6 +17,7 @@ from envprobe_core.claims.judge import (
     OTHER_SIZE,
     REVERSES,
 )
+from envprobe_core.protocols import TITLES
 from envprobe_core.show.figures import STRATUM_TITLES, WORLD_TITLES, policy_title
 from envprobe_core.show.markup import EMPTY, Table, bracket, chunked, number, p_value, percent, signed
 
@@ -157,12 +158,20 @@ def written(value: Any, how: str) -> str:
 
 
 _WORDS = {
-    "code": lambda name: f"`{name}`",
+    "code": lambda name: _coded(str(name)),
     "policy": policy_title,
     "world": lambda name: WORLD_TITLES[name],
     "stratum": lambda name: STRATUM_TITLES.get(name, name),
     "verdict": badge,
 }
+
+
+def _coded(name: str) -> str:
+    """Write a name as the command line knows it, but a protocol as pages call it, with its switches."""
+    base, turned, switches = name.partition(":")
+    if base not in TITLES:
+        return f"`{name}`"
+    return TITLES[base] + (f", `{switches}`" if turned else "")
 
 
 def _missing(value: Any) -> bool:
