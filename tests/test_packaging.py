@@ -15,7 +15,7 @@ EXTRAS = {
     "envprobe_core/reproduce": ["book", "notebooks"],
     "envprobe_core/cluster.py": ["dask"],
     "envprobe_core/llm": ["llm", "local"],
-    "envprobe_core": ["notebooks"],
+    "envprobe_core": ["book", "notebooks"],
     "book/_ext": ["book", "notebooks"],
     "notebooks": ["notebooks"],
     "tests": ["book", "notebooks", "llm", "local", "dask", "test"],
@@ -44,7 +44,7 @@ def imported(text):
 
 @pytest.mark.parametrize("folder", ["envprobe_core", "book/_ext", "tests"])
 def test_every_import_is_declared(folder):
-    known, own = packages_distributions(), {path.stem for path in (ROOT / folder).rglob("*.py")}
+    known, own = packages_distributions(), {path.stem for path in (ROOT / folder).rglob("*")}
     for path in sorted(set((ROOT / folder).rglob("*.py")) - set((ROOT / "tests/golden").iterdir())):
         name = path.relative_to(ROOT).as_posix()
         place = max((place for place in EXTRAS if name.startswith(place)), key=len)

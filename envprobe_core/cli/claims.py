@@ -29,33 +29,36 @@ STYLES = {
 }
 WIDTH = 180  # of the table where standard output is no terminal
 
+Protocols = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--protocol",
+        metavar="P",
+        help="Protocol; may be repeated.",
+        show_default="paper observed released",
+    ),
+]
+Seeds = Annotated[
+    str, typer.Option("--seeds", metavar="A:B", help="Seeds A..B-1 of the regime; others run on their own.")
+]
+Regime = Annotated[
+    str, typer.Option("--regime", metavar="R", help="Ask claims about S2 of this regime instead.")
+]
+Sections = Annotated[
+    list[str] | None,
+    typer.Option("--section", metavar="NAME", help="Only claims of this section; may be repeated."),
+]
+Resamples = Annotated[int, typer.Option("--resamples", min=100, max=1_000_000, help="Bootstrap resamples.")]
+
 
 def claims(
     as_json: options.Json = False,
     profile: options.Profile = "typical",
-    protocol: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--protocol",
-            metavar="P",
-            help="Protocol; may be repeated.",
-            show_default="paper observed released",
-        ),
-    ] = None,
-    seeds: Annotated[
-        str,
-        typer.Option("--seeds", metavar="A:B", help="Seeds A..B-1 of the regime; others run on their own."),
-    ] = "0:220",
-    regime: Annotated[
-        str, typer.Option("--regime", metavar="R", help="Ask claims about S2 of this regime instead.")
-    ] = "S2",
-    section: Annotated[
-        list[str] | None,
-        typer.Option("--section", metavar="NAME", help="Only claims of this section; may be repeated."),
-    ] = None,
-    resamples: Annotated[
-        int, typer.Option("--resamples", min=100, max=1_000_000, help="Bootstrap resamples.")
-    ] = 10_000,
+    protocol: Protocols = None,
+    seeds: Seeds = "0:220",
+    regime: Regime = "S2",
+    section: Sections = None,
+    resamples: Resamples = 10_000,
     jobs: options.Jobs = None,
 ) -> None:
     """Run the paper's claims and judge each under each protocol.
@@ -71,62 +74,41 @@ def claims(
         if not as_json and sys.stderr.isatty():
             print(f"{text} ...", file=sys.stderr)
 
-    board = load_scoreboard(
-        tuple(section or ()),
-        tuple(protocol or PROTOCOLS.split()),
-        profile,
-        seeds,
-        regime,
-        resamples,
-        min(jobs or 1, options.CORES),
-        report=report,
-    )
+    chosen = tuple(section or ()), tuple(protocol or PROTOCOLS.split())
+    workers = min(jobs or 1, options.CORES)
+    board = load_scoreboard(*chosen, profile, seeds, regime, resamples, workers, report=report)
     if as_json:
         print(json.dumps(as_records(board), ensure_ascii=False, indent=1, allow_nan=False))
         return
-    _show(board)
-
-
-def _show(board: DataFrame) -> None:
-    """Print one table a section, and the counts."""
     console = options.console(WIDTH)
-    for section in dict.fromkeys(board["section"]):
-        console.print(_table(section, board[board["section"] == section]))
-        console.print()
+    for name, part in board.groupby("section", sort=False):
+        console.print(_table(str(name), part), "")
     console.print(_counts(board))
 
 
 def _table(section: str, part: DataFrame) -> Table:
-    from rich.table import Table
-
+    """Return a section's claims, a row each: the paper's number, and verdict and number a protocol."""
     from envprobe_core.claims.places import place
 
-    protocols = list(dict.fromkeys(part["protocol"]))
-    table = Table(title=section, title_justify="left", box=None, pad_edge=False, title_style="bold")
-    table.add_column("claim", ratio=4)
-    table.add_column("where", ratio=1)
-    table.add_column("paper", justify="right", no_wrap=True)
-    for name in protocols:
+    table = options.table(section, ["claim", "where"], ["paper"])
+    table.columns[0].ratio, table.columns[1].ratio = 4, 1
+    for name in dict.fromkeys(part["protocol"]):
         table.add_column(name, ratio=2)
     for _, rows in part.groupby("claim", sort=False):
         first = rows.iloc[0]
-        table.add_row(
-            first["statement"],
-            place(first["source"]),
-            _number(first["paper_value"]),
-            *map(_cell, _rows(rows)),
-        )
+        cells = map(_cell, rows.itertuples())
+        table.add_row(first["statement"], place(first["source"]), _number(first["paper_value"]), *cells)
     return table
 
 
-def _rows(rows: DataFrame) -> list[Any]:
-    return list(rows.itertuples())
+def _marked(verdict: str) -> str:
+    from envprobe_core.scoreboard_page import SIGNS
+
+    return f"[{STYLES[verdict]}]{SIGNS[verdict]} {verdict}[/]"
 
 
 def _cell(row: Any) -> str:
-    from envprobe_core.scoreboard_page import SIGNS
-
-    mark = f"[{STYLES[row.verdict]}]{SIGNS[row.verdict]} {row.verdict}[/]"
+    mark = _marked(row.verdict)
     return mark if row.verdict == "not tested" else f"{mark} {_number(row.estimate)}"
 
 
@@ -135,22 +117,10 @@ def _number(value: float | None) -> str:
 
 
 def _counts(board: DataFrame) -> Table:
-    from rich.table import Table
-
-    from envprobe_core.scoreboard_page import SIGNS
-
     protocols = list(dict.fromkeys(board["protocol"]))
-    table = Table(
-        title=f"{board['claim'].nunique()} claims, profile {board['profile'].iloc[0]} (simulated agent)",
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-        title_style="bold",
-    )
-    table.add_column("verdict")
-    for name in protocols:
-        table.add_column(name, justify="right")
-    for verdict, style in STYLES.items():
+    title = f"{board['claim'].nunique()} claims, profile {board['profile'].iloc[0]} (simulated agent)"
+    table = options.table(title, ["verdict"], protocols)
+    for verdict in STYLES:
         counts = [((board["verdict"] == verdict) & (board["protocol"] == p)).sum() for p in protocols]
-        table.add_row(f"[{style}]{SIGNS[verdict]} {verdict}[/]", *map(str, counts))
+        table.add_row(_marked(verdict), *map(str, counts))
     return table

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from envprobe_core.cli import options
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, in_one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -38,17 +38,7 @@ def list_names(
         raise InputError(f"no list of {what!r}; accepted: {', '.join(TABLES)}")
     console = options.console(WIDTH)
     for name in TABLES if what is None else [what]:
-        console.print(TABLES[name]())
-        console.print()
-
-
-def _table(title: str, *columns: str) -> Table:
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for position, column in enumerate(columns):
-        table.add_column(column, no_wrap=position == 0)
-    return table
+        console.print(TABLES[name](), "")
 
 
 def worlds() -> Table:
@@ -57,7 +47,7 @@ def worlds() -> Table:
     from envprobe_core.regimes import REGIMES
     from envprobe_core.worlds import MODULES, WORLDS, make_world
 
-    table = _table("worlds", "name", "title", "fields (S1/S2/S3)", "actions", "what it is")
+    table = options.table("worlds", ["name", "title", "fields (S1/S2/S3)", "actions", "what it is"])
     for name, title in WORLDS.items():
         sizes = [make_world(name, REGIMES[regime], PAPER) for regime in ("S1", "S2", "S3")]
         table.add_row(
@@ -80,7 +70,7 @@ def policies() -> Table:
     """Return the policies, with the terms of their score."""
     from envprobe_core.policies import POLICIES, THRESHOLD
 
-    table = _table("policies", "name", "title", "score", "threshold", "what it does")
+    table = options.table("policies", ["name", "title", "score", "threshold", "what it does"])
     for name, policy in POLICIES.items():
         table.add_row(
             name,
@@ -125,7 +115,7 @@ def protocols() -> Table:
     """Return the protocols, one row a switch; the first value of a switch is the text's."""
     from envprobe_core.protocols import PROTOCOLS, SWITCHES, switch_values
 
-    table = _table("protocols", "switch", *PROTOCOLS, "accepted")
+    table = options.table("protocols", ["switch", *PROTOCOLS, "accepted"])
     table.add_row("", *(ABOUT_PROTOCOLS.get(name, "") for name in PROTOCOLS), "")
     for switch in SWITCHES:
         values = [getattr(protocol, switch) for protocol in PROTOCOLS.values()]
@@ -140,10 +130,12 @@ def regimes() -> Table:
     from envprobe_core.regimes import REGIMES
 
     levels = ("low", "medium", "high")
-    table = _table(
+    table = options.table(
         "regimes",
-        *("name", "what it is", "complexity", "density", "mutation", "observations"),
-        *("horizon", "budget", "seeds"),
+        [
+            *("name", "what it is", "complexity", "density", "mutation", "observations"),
+            *("horizon", "budget", "seeds"),
+        ],
     )
     for name, regime in REGIMES.items():
         table.add_row(
@@ -162,7 +154,7 @@ def profiles() -> Table:
     """Return the profiles of the simulated agent, with the assumption behind each."""
     from envprobe_core.agents.profiles import PROFILES, TYPICAL
 
-    table = _table("profiles", "name", "what it assumes")
+    table = options.table("profiles", ["name", "what it assumes"])
     for name, profile in PROFILES.items():
         label = f"{name} (default)" if profile is TYPICAL else name
         table.add_row(label, profile.assumption)
@@ -173,12 +165,15 @@ def sections() -> Table:
     """Return the paper's sections that have a notebook, with their titles."""
     from envprobe_core.reproduce.sections import find_sections
 
-    table = _table("sections", "name", "title")
+    table = options.table("sections", ["name", "title"])
+    faults: dict[str, str] = {}
     try:
-        for name, section in find_sections().items():
+        for name, section in find_sections(faults=faults).items():
             table.add_row(name, section.title)
     except InputError as error:  # the package without its checkout
-        table.add_row("-", str(error))
+        faults["-"] = str(error)
+    for name, fault in faults.items():
+        table.add_row(name, in_one_line(fault))
     return table
 
 

@@ -285,8 +285,8 @@ def table(title: str, left: Iterable[str], right: Iterable[str] = ()) -> Table:
     from rich.table import Table
 
     made = Table(title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for name in left:
-        made.add_column(name)
+    for place, name in enumerate(left):
+        made.add_column(name, no_wrap=place == 0 and not right)
     for name in right:
         made.add_column(name, justify="right", no_wrap=True)
     return made
