@@ -76,7 +76,7 @@ def measure(latency: float, concurrency: int, episodes: int) -> dict[str, Any]:
         server, url = start_server(latency)
         try:
             store = AnswerStore(folder / "answers.sqlite")
-            service = Service(agent, store, Secret(PLACEHOLDER), url, Limits(concurrency), read_prices())
+            service = Service(agent, store, Secret(PLACEHOLDER), (url,), Limits(concurrency), read_prices())
             live = run(folder / "live", service, episodes)
             store.close()
         finally:
