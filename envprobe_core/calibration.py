@@ -1,7 +1,7 @@
 """Calibration: what an agent profile is fitted to, what may vary, and how far a profile is from the paper.
 
 Targets are the accuracies that the paper prints for Periodic and its canonical confident-wrong rate p_cw, and
-nothing else (book/definitions.md, Calibration); they are measured under `released`, with the public code's
+nothing else; they are measured under `released`, with the public code's
 estimators. Simple and Oracle run for p_cw alone, which that code counts in their cells; no other figure of
 theirs is read, nor is success, and there are more targets than free parameters. The accuracy of No-Probe is
 measured and does not count: what the paper prints of it contradicts itself. The search is in

@@ -170,7 +170,7 @@ def overwrite(setting, episode, impulse):
     """Now and then overwrite a random field with a random value."""
     word = draw(episode.keys[IMPULSE], episode.t, impulse)
     if happens(word, setting.habits.overwrite):
-        field = quarter_choice(word, 2, setting.world.fields)
+        field = quarter_choice(word, 2, episode.fields)
         value = quarter_choice(word, 3, worlds.values(setting.world, field))
         put(setting.habits, episode, field, value, draw(episode.keys[WRITE], episode.t, field))
 

@@ -37,7 +37,7 @@ def tell_origin(run: ReplayedRun) -> Text:
     """Say what the file holds and who answered, and plainly so where that was no language model."""
     agent, inputs = run.file.agent, run.inputs
     said = (
-        f"The file `{run.path.name}` holds {len(run.file):,} answers of the model "
+        f"The file {quoted(run.path.name)} holds {len(run.file):,} answers of the model "
         f"{quoted(agent.settings.model)}, given by {quoted(agent.provider)} to prompts of version "
         f"{quoted(agent.prompt_version)}, temperature {agent.settings.temperature:g}. It was run on "
         f"{code(inputs.worlds)} with {code(inputs.policies)} at `{inputs.regime}` under "
@@ -133,7 +133,7 @@ def show_replays(runs: Sequence[ReplayedRun]) -> Table:
     """Show every replay file of the book, who answered, and whether it has results here."""
     rows = [
         [
-            f"`{run.path.name}`",
+            quoted(run.path.name),
             quoted(run.file.agent.settings.model),
             quoted(run.file.agent.prompt_version),
             f"`{run.inputs.regime}`, {code(run.inputs.protocols)}",
