@@ -81,7 +81,7 @@ RELEASED = Protocol("released", **{switch: accepted[1] for switch, accepted in _
 PROTOCOLS: dict[str, Protocol] = {p.name: p for p in (PAPER, OBSERVED, RELEASED)}
 TITLES = {"paper": "as written", "observed": "partial start", "released": "as released"}
 """How pages call them beside what the paper has *printed*; the ids stay on the command line."""
-_NAMED = re.compile(r"(?<![\w=])(paper|observed|released)(?!\w)")
+_NAMED = re.compile(r"(?<![\w=])(?<!as )(paper|observed|released)(?!\w)")
 SWITCHES: tuple[str, ...] = tuple(field.name for field in fields(Protocol) if field.name != "name")
 
 
