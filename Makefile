@@ -67,7 +67,7 @@ replay: $(MADE) ## ask the scripted test server again for data/replays/scripted.
 	$(BIN)/python tests/demonstration.py
 
 PIN := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --universal \
-	--python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links --quiet
+	--python-version 3.11 --generate-hashes --no-strip-extras --no-annotate --no-emit-index-url --no-emit-find-links --quiet
 
 lock: $(READY) ## pin every dependency of pyproject.toml again, with hashes
 	$(PIN) --all-extras --upgrade --output-file requirements.txt
