@@ -207,8 +207,7 @@ def _counts_html(board: pd.DataFrame) -> str:
     protocols = list(dict.fromkeys(board["protocol"]))
     count = board.groupby(["verdict", "protocol"]).size()
     head = "".join(
-        f'<th scope="col">{text}</th>'
-        for text in ("Verdict", "Meaning", *map(in_words, protocols))
+        f'<th scope="col">{text}</th>' for text in ("Verdict", "Meaning", *map(in_words, protocols))
     )
     rows = "".join(
         f'<tr><th scope="row">{mark(verdict)}</th><td>{MEANINGS[verdict]}</td>'

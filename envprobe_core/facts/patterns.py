@@ -96,7 +96,7 @@ def _probes(seen: Witnessed) -> tuple[Ints, Ints, Ints]:
     return row, step, seen.trajectory.probe[row, step].astype(np.int64)
 
 
-def _chain(*conditions: Mask) -> Mask:
+def _chain(*conditions: Mask | np.bool_) -> Mask:
     """Put conditions [probe] side by side, each together with all before it."""
     return np.logical_and.accumulate(np.stack(conditions, axis=1), axis=1)
 
