@@ -92,7 +92,7 @@ def _doing(policy: Policy) -> str:
     text = {
         rules.NEVER: "Never probe",
         rules.RANDOM: "Probe a uniformly drawn field with probability B/H",
-        rules.PERIODIC: f"Probe at steps K, 2K, ... with K = floor(H/B): {periodic}",
+        rules.PERIODIC: f"Probe at steps K - 1, 2K - 1, ... with K = floor(H/B): {periodic}",
         rules.SELF_UNCERTAINTY: "Probe the field of lowest reported confidence, if that is low enough",
         rules.SCORE: highest,
         rules.OWN: highest,
@@ -101,6 +101,7 @@ def _doing(policy: Policy) -> str:
         rules.ORACLE_TW: "Probe the mismatched field of greatest weight w (Section 4.2, Oracle-TW)",
         rules.REPLAY: "Probe what the schedule says, when it says so",
         rules.VOI: "Probe where an answer is expected to gain more than the step is worth (ours)",
+        rules.LATE: "Keep all probes for the last B steps (ours)",
     }[policy.rule.kind]
     if policy.replays:
         text += f"; repeats the probes of {policy.replays}"

@@ -285,7 +285,7 @@ class StepFormat:
         numbers = {"place": (pa.int8(), 0, LARGEST_PLACE)}
         for table, (kind, low, high) in {
             "belief": (pa.int8(), UNKNOWN, world.domain - 1),
-            "gold": (pa.int8(), 0, world.domain - 1),
+            "gold": (pa.int8(), UNKNOWN, world.domain - 1),  # unknown: the instance has no such field
             "staleness": (pa.uint8(), 0, STALENESS_LIMIT),
             "confidence": (pa.uint8(), 0, CERTAIN),
         }.items():
