@@ -14,8 +14,8 @@ import numpy as np
 from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.figures import policy_title
 from envprobe_core.instances import states_of, succeeded
+from envprobe_core.measures import step_accuracy
 from envprobe_core.policies import POLICIES, TERMS
-from envprobe_core.tracks import step_accuracy
 from envprobe_core.witness import Witnessed
 from envprobe_core.worlds.base import Mask, World
 
@@ -98,7 +98,9 @@ def record_run(seen: Witnessed, row: int = 0) -> dict[str, Any]:
     used = np.concatenate([[0], np.cumsum(fired)]).tolist()
     goal = goal_times(seen)[row]
     own_track = cell.protocol.accuracy != "terminal" or cell.protocol.pairing != "same-step"
-    track = [None if np.isnan(x) else round(x, 4) for x in step_accuracy(recording, cell)[row, lived]]
+    track = [
+        None if np.isnan(x) else round(x, 4) for x in step_accuracy(recording, cell.protocol)[row, lived]
+    ]
 
     def changes(before: np.ndarray, after: np.ndarray) -> list[tuple[int, str]]:
         return [
