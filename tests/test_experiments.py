@@ -22,8 +22,6 @@ from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS, make_world
 
 FEW = "0:14"
-
-
 FACTS = ("chain_length", "mutation_rate", "initial_accuracy", "changed", "changed_all", "right_track")
 
 
@@ -136,6 +134,8 @@ def test_probe_steps():
 
 def test_environments_have_what_their_claims_need(episodes):
     assert set(episodes["regime"]) == {"S1", "S2", "S3"}
+    idle = episodes[episodes["policy"] == "no-probe"]
+    assert idle[["chain_length", "mutation_rate", "initial_accuracy"]].notna().all().all()
     verdicts = judge(episodes, load_claims(section="environments"), resamples=200)
     assert (verdicts["verdict"] != NOT_TESTED).all()
 

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from scipy.stats import mannwhitneyu
 from strategies import cells, seeds
 
 from envprobe_core import judge, play, run
-from envprobe_core import measures as audit
 from envprobe_core.analyses.confidence import calibration, confidence_bins, pooled_rate
 from envprobe_core.analyses.printed_p import as_printed, implied_p, p_sides, printed_floors
 from envprobe_core.analyses.useful_probes import raw_rates
-from envprobe_core.cells import Cell, make_cell
+from envprobe_core.cells import make_cell
 from envprobe_core.claims import STRATA, paper_value
 from envprobe_core.claims.printed import inconsistencies
 from envprobe_core.engine.records import UNKNOWN
-from envprobe_core.engine.running import record
 from envprobe_core.experiments import PAPER_POLICIES
 from envprobe_core.facts import FIRED, PATTERN, SURE
 from envprobe_core.facts.patterns import Matches, match
 from envprobe_core.facts.witness import witness
-from envprobe_core.measures import confident_counts
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.show.timeline import WAITS, describe_steps
-
-few = settings(max_examples=25, deadline=None)
-
-
-def recorded(cell: Cell, own: np.ndarray):
-    return record(cell, own)
 
 
 @pytest.fixture(scope="module")
@@ -91,90 +80,6 @@ def test_printed_numbers_keep_their_digits_and_relation(place, written):
 
 
 # --- confidence -------------------------------------------------------------------------------
-
-counts = st.lists(st.integers(0, 6), min_size=101, max_size=101).map(np.array)
-
-
-@few
-@given(counts, counts)
-def test_auc_equals_mann_whitney(right, wrong):
-    percents = np.arange(101)
-    ours = float(audit.area_under_curve(right, wrong))
-    if not right.sum() or not wrong.sum():
-        assert np.isnan(ours)
-        return
-    one, other = np.repeat(percents, right), np.repeat(percents, wrong)
-    expected = mannwhitneyu(one, other).statistic / (len(one) * len(other))
-    assert ours == pytest.approx(expected, abs=1e-12)
-
-
-@few
-@given(counts, counts)
-def test_ece_equals_its_definition(right, wrong):
-    total = right + wrong
-    if not total.sum():
-        return
-    gap = 0.0
-    for low in range(0, 100, 10):
-        inside = slice(low, 101 if low == 90 else low + 10)
-        count = total[inside].sum()
-        if count:
-            sure = (total[inside] * np.arange(101)[inside] / 100).sum() / count
-            gap += count / total.sum() * abs(right[inside].sum() / count - sure)
-    assert float(audit.expected_calibration_error(right, wrong)) == pytest.approx(gap, abs=1e-12)
-    assert audit.reliability(right, wrong)["count"].sum() == total.sum()
-
-
-def test_a_perfect_and_a_useless_confidence():
-    right, wrong = np.zeros(101), np.zeros(101)
-    right[100], wrong[0] = 5, 7
-    assert audit.area_under_curve(right, wrong) == 1
-    assert audit.expected_calibration_error(right, wrong) == 0
-    assert audit.area_under_curve(wrong, right) == 0
-    assert audit.area_under_curve(right, right) == 0.5
-
-
-@few
-@given(cells(), seeds)
-def test_audit_counts_fit_together(cell, own):
-    recording = recorded(cell, own)
-    found = audit.audit_counts(recording, cell.protocol, own)
-    right, wrong = audit.confidence_histogram(recording, cell.protocol)
-    canonical = confident_counts(recording, cell.protocol)
-    np.testing.assert_array_equal(found["confident"], canonical["confident"])
-    np.testing.assert_array_equal((right + wrong)[:, 70:].sum(axis=1), found["confident"])
-    np.testing.assert_array_equal(wrong[:, 70:].sum(axis=1), found["confident_wrong"])
-    np.testing.assert_array_equal(wrong.sum(axis=1), found["wrong_known"])
-    assert (found["low_consistent"] <= found["low_steps"]).all()
-    assert (found["scan_wrong"] <= found["scan_confident"]).all()
-    assert (found["scan_confident"] <= found["scan_beliefs"]).all()
-    inside = own % audit.SAMPLE == 0
-    np.testing.assert_array_equal(found["sample_wrong"], np.where(inside, found["confident_wrong"], 0))
-
-
-def test_the_self_check_is_the_last_own_action():
-    acted = np.array([[True, False, True, False, False]])
-    valid = np.array([[False, False, True, False, False]])
-    expected = [[True, False, False, True, True]]
-    np.testing.assert_array_equal(audit.consistent(acted, valid), expected)
-
-
-@few
-@given(cells(), seeds)
-def test_low_steps_by_naive_loops(cell, own):
-    recording = recorded(cell, own)
-    accuracy = audit.step_accuracy(recording, cell.protocol)
-    found = audit.audit_counts(recording, cell.protocol, own)
-    for row in range(len(own)):
-        low = passed = 0
-        sure = True
-        for t in range(int(recording.steps[row])):
-            if recording.acted[row, t]:
-                if accuracy[row, t] < 0.6:
-                    low += 1
-                    passed += sure
-                sure = bool(recording.valid[row, t])
-        assert (found["low_steps"][row], found["low_consistent"][row]) == (low, passed)
 
 
 def test_pooled_rates_are_those_of_the_claims(episodes):
@@ -248,7 +153,7 @@ def naive_spatial(seen, row, t):
     return np.logical_and.accumulate(conditions)
 
 
-@few
+@settings(max_examples=25, deadline=None)
 @given(cells(("simple", "random", "self-uncertainty", "periodic", "cd")), seeds)
 def test_patterns_equal_their_definitions(cell, own):
     seen = witness(cell, own)
