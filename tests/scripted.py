@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from envprobe_core.agents.profiles import TYPICAL, AgentProfile
+from envprobe_core.agents.simulated import UNKNOWN_STALENESS
 from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT
 from envprobe_core.engine.setting import room_for_episodes
 from envprobe_core.errors import InputError
@@ -120,13 +121,15 @@ def worlds() -> list[World]:
         make_world(
             name,
             Regime("asked", complexity, density, 0, 0, LONGEST, (0, 1), "as asked"),
-            Protocol("asked", structure=structure, sight=sight),
+            Protocol("asked", structure=structure, sight=sight, memory=memory, instances=instances),
         )
         for name in WORLDS
         for complexity in range(3)
         for density in (2, 1, 0)
         for structure in switch_values("structure")
         for sight in switch_values("sight")
+        for memory in switch_values("memory")
+        for instances in switch_values("instances")
     ]
 
 
@@ -160,7 +163,7 @@ def read_situation(text: str, world: World) -> Situation:
     block = room_for_episodes(world.name, 1)
     block.t[:] = int(labels["Step"].split(" of ")[0])
     block.told[:] = NONE if labels["Told"] == NOTHING else int(labels["Told"])
-    _read_table(text, world, block.table, int(block.t[0]))
+    block.fields[:] = _read_table(text, block.table, int(block.t[0]))
     distracted = _read_observation(labels, world, block.observation)
     _READERS[world.name](world, labels, block)
     worked = next(code for code, word in VALIDITY.items() if word == labels["Your last task action"])
@@ -180,12 +183,15 @@ def _pairs(text: str) -> list[tuple[int, int]]:
     return [(int(one), int(other)) for one, _, other in (item.partition(": ") for item in _items(text))]
 
 
-def _read_table(text: str, world: World, table: Any, step: int) -> None:
-    lines = text.partition(f"{DATED_TABLE}\n")[2].split("\n")[: world.fields]
+def _read_table(text: str, table: Any, step: int) -> int:
+    """Read the table; return how many fields there are."""
+    lines = text.partition(f"{DATED_TABLE}\n")[2].partition("\n\n")[0].split("\n")
     rows = [line.partition(":")[2].replace(UNKNOWN_SIGN, str(UNKNOWN)).split(",") for line in lines]
+    table.value[:], table.staleness[:] = UNKNOWN, step - UNKNOWN_STALENESS  # of what the instance lacks
     for name, column in zip(("value", "staleness", "confidence"), zip(*rows, strict=True), strict=True):
-        table[name][0, : world.fields] = list(map(int, column))
-    table.staleness[0, : world.fields] = step - table.staleness[0, : world.fields]
+        table[name][0, : len(rows)] = list(map(int, column))
+    table.staleness[0] = step - table.staleness[0]
+    return len(rows)
 
 
 def _read_observation(labels: dict[str, str], world: World, observation: Any) -> bool:
@@ -233,6 +239,7 @@ def _read_graph(world: World, labels: dict[str, str], block: Any) -> None:
     task.key_of_edge[:] = NONE
     task.edge_of_key[:] = world.rules.edges  # an edge that is not there, until the key's own is met
     ways: list[list[tuple[int, int]]] = [[] for _ in range(world.rules.nodes)]
+    task.edges[:] = block.fields - 1 - world.rules.keys
     met = 0
     for item in _items(labels["Edges" if world.rules.knows_graph else "Edges met"]):
         edge, one, other, *keys = map(int, re.findall(r"\d+", item))

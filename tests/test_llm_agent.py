@@ -19,7 +19,7 @@ from strategies import cells
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.engine.recording import Trajectory
-from envprobe_core.engine.records import WAIT
+from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.llm.agent import LanguageModelAgent, Tally, run_model
 from envprobe_core.llm.asking import DEMAND, Answered, Asker, ChatRequest
@@ -41,7 +41,7 @@ from envprobe_core.llm.prompts import (
 from envprobe_core.llm.rehearsal import rehearse
 from envprobe_core.llm.situations import UNCHANGED, SituationWriter
 from envprobe_core.policies import POLICIES
-from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
+from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.runs.tables import step_table
 from envprobe_core.sweep import Piece, Task, score_task, simulate
@@ -114,8 +114,12 @@ def test_a_run_through_the_scripted_brain_equals_the_simulated_run(world: str, p
             assert (tally.calls == trajectory.steps + 1 + tally.verdicts).all()
 
 
+READERS = cells().filter(lambda cell: not cell.profile.scribe)
+"""Agents that go by what a situation tells; a scribe goes by its last five steps and how they came out."""
+
+
 @settings(max_examples=20, deadline=None)
-@given(cells())
+@given(READERS)
 def test_so_does_any_profile_protocol_regime_budget_and_threshold(cell: Cell) -> None:
     seeds = np.array([3, 2**62 + 5])
     trajectory, _ = run(cell, seeds, Scripted(cell.profile), rows=2)
@@ -123,7 +127,7 @@ def test_so_does_any_profile_protocol_regime_budget_and_threshold(cell: Cell) ->
 
 
 @settings(max_examples=10, deadline=None)
-@given(cells())
+@given(READERS)
 def test_a_rehearsal_asks_and_answers_the_same(cell: Cell) -> None:
     """The agent that answers from the episode, and the one that reads prompts, line by line."""
     rehearsed: list[tuple[str, str]] = []
@@ -140,9 +144,10 @@ def test_a_rehearsal_asks_and_answers_the_same(cell: Cell) -> None:
 
 
 CARELESS = AgentProfile("careless", omit=0.5, slip=0.2, overwrite=0.2)
+STANDING = parse_protocol("paper:clock=stands")
 NOTES = {  # what a situation tells: a pattern, what hides it, and a cell in which it matters
     "told": (r"Told: \d+", "Told: nothing", "tooldag", "simple", "S2", PAPER),
-    "stood still": (f"Observation: {UNCHANGED}\n", "", "tooldag", "random", "S2", RELEASED),
+    "stood still": (f"Observation: {UNCHANGED}\n", "", "tooldag", "random", "S2", STANDING),
     "worked": ("action: invalid", "action: valid", "tooldag", "self-uncertainty", "S2", RELEASED),
     "failed calls": (r"(?<=calls ago\): ).*", "nothing", "tooldag", "no-probe", "S2", RELEASED),
     "rooms seen": (r"(?<=place and step\): ).*", "nothing", "objectstate", "no-probe", "S2", PAPER),
@@ -239,6 +244,10 @@ def test_the_public_codes_way_shows_five_actions_no_table_and_where_wanted_a_hin
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_no_prompt_tells_the_policy_budget_or_gate(world: str, protocol: str) -> None:
     """Same bytes for the same situation: requests of all policies differ only in what has happened."""
+
+    def told(text: str) -> list[str]:
+        return [word for word in (*names, *GATE_WORDS) if re.search(rf"\b{word}s?\b", text, re.IGNORECASE)]
+
     seeds, rules = np.arange(1), PROTOCOLS[protocol]
     names = [name for name in POLICIES if name not in ("judge", "yoked")]
     said = defaultdict(set)
@@ -247,14 +256,14 @@ def test_no_prompt_tells_the_policy_budget_or_gate(world: str, protocol: str) ->
         for request in requests_of(cell, seeds).requests:
             user = request["messages"][-1]["content"]
             said[request["seed"], user.partition("\nStep: ")[2].partition("\n")[0]].add(json.dumps(request))
-            assert not any(word in user.lower() for word in (*names, *GATE_WORDS))
+            assert not told(user)
             assert list(request) == REQUEST_KEYS
     assert all(len(said[seed, "0 of 20"]) == 1 for seed in seeds.tolist())
     quiet = [make_cell(world, "no-probe", "S1", rules), make_cell(world, "simple", "S1", rules, budget=0)]
     one, other = (requests_of(cell, seeds).bodies for cell in quiet)
     assert one == other
-    system = update_system(make_world(world, REGIMES["S1"], rules)).partition("\n")[2].lower()
-    assert not any(word in system for word in (*names, *GATE_WORDS))
+    system = update_system(make_world(world, REGIMES["S1"], rules)).partition("\n")[2]
+    assert not told(system)
 
 
 def test_the_constant_part_stands_first() -> None:
@@ -269,7 +278,7 @@ def test_the_constant_part_stands_first() -> None:
 
 
 @settings(max_examples=15, deadline=None)
-@given(cells(policies=("simple", "random", "placebo")))
+@given(cells(policies=("simple", "random", "placebo")).filter(lambda cell: not cell.profile.scribe))
 def test_a_situation_reads_back_and_holds_nothing_else(cell: Cell) -> None:
     """Written again from what was read it is the same text; no history makes it longer than a bound."""
     longest = 0
@@ -329,7 +338,8 @@ def poison_gold(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_every_world_has_a_headline_of_its_own() -> None:
     lines = [headline("x", world) for world in worlds()]
-    assert len(set(lines)) == 4 * (3 + 3 + 9)  # structure x sight; only a graph shows its density
+    graphs = 2 * 9  # only a graph shows its density, and how it was drawn
+    assert len(set(lines)) == 8 * (3 + 3 + graphs)  # structure x sight x memory
 
 
 # ---------------------------------------------------------------- the driver
@@ -440,6 +450,7 @@ def test_an_unusable_answer_is_asked_again_with_its_fault_named() -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_what_stays_unusable_is_counted_and_changes_no_belief(protocol: str) -> None:
+    """Beliefs stay as they were, or where the table is not kept as they are without an update: unknown."""
     cell, seeds = make_cell("graphnav", "judge", "S1", PROTOCOLS[protocol]), np.arange(3)
     trajectory, tally = run(cell, seeds, Garbling(cell, lambda attempt, request: True, ""))
     start = simulate(task_of(make_cell("graphnav", "no-probe", "S1", PROTOCOLS[protocol]), seeds)).belief[
@@ -453,6 +464,8 @@ def test_what_stays_unusable_is_counted_and_changes_no_belief(protocol: str) -> 
     assert not trajectory.success.any()
     held: Values = start.copy()
     for t in range(trajectory.belief.shape[1]):
+        if t and PROTOCOLS[protocol].memory == "none":
+            held[:] = UNKNOWN
         np.testing.assert_array_equal(trajectory.belief[:, t], held)
         if t < probed.shape[1] and PROTOCOLS[protocol].answer == "delivered":
             row = np.flatnonzero(probed[:, t])

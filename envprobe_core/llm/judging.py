@@ -47,7 +47,7 @@ def cases_of(world: World, sights: Any) -> list[Case]:
     order = np.argsort(-sights.rho[:, :count], axis=1, kind="stable")[:, :JUDGE_CANDIDATES].tolist()
     terms = np.stack([sights[name][:, :count] for name in ("c", "s", "u", "d", "rho")], axis=2).tolist()
     columns = (
-        belief_texts(world, sights),
+        belief_texts(world, sights, sights.fields),
         sights.action.tolist(),
         (sights.highest >= sights.threshold).tolist(),
         order,

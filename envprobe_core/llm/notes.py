@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from envprobe_core import worlds
-from envprobe_core.agents.simulated import quits
+from envprobe_core.agents.simulated import forget, quits
 from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.noise import stream_keys
 
 
 @entry
 def remember(setting, block):
-    """Note where each agent is and which edges are there, and whether its last call failed."""
+    """Note where each agent is, which edges are there and whether its last call failed.
+
+    Who keeps no table has lost it.
+    """
     for row in range(len(block)):
         episode = block[row]
         if not episode.over:
             worlds.remember(setting.world, episode.task, episode.mind, episode.observation, episode.t)
+            if setting.protocol.forgets and episode.t > 0:
+                forget(setting.world, episode.table)
 
 
 @entry

@@ -39,7 +39,7 @@ from envprobe_core.worlds.graphnav import GraphNav
 from envprobe_core.worlds.objectstate import ObjectState
 from envprobe_core.worlds.tooldag import ToolDAG
 
-FIRST, SECOND, PUBLIC, HINTED = "1-4e55db8f", "2-ac85bcac", "public-c5242064", "public-hint-f2d57150"
+FIRST, SECOND, PUBLIC, HINTED = "1-4e55db8f", "2-d4d9bffe", "public-73333185", "public-hint-4c95a9cf"
 VERSIONS = (FIRST, SECOND, PUBLIC, HINTED)
 """Every version that is read and can be asked with: the first, today's, and the public code's two."""
 PROMPT_VERSION = SECOND
@@ -97,6 +97,11 @@ row ended by ; or "" if there is none.
 _WITH_TABLE = {
     "memory": "You keep a table of beliefs about it, a row a field; besides it you remember only your notes.",
     "told": '"Told" names a field that was just checked; its row is already corrected.',
+}
+_LOST_TABLE = _WITH_TABLE | {
+    "memory": "Your table of beliefs about it, a row a field, is empty again after every step; you remember "
+    "only your notes.",
+    "told": '"Told" names a field that was just checked.',
 }
 _WITHOUT_TABLE = {
     "memory": "You are given what you see and your last five actions, and write a table of what you believe.",
@@ -262,7 +267,8 @@ def update_system(world: World, version: str = PROMPT_VERSION) -> str:
     if version == FIRST:
         text = _FIRST_RULES.format(example=world.action_names[0], **parts)
     else:
-        text = _SECOND_RULES.format(**(_WITH_TABLE if version == SECOND else _WITHOUT_TABLE), **parts)
+        kept = _LOST_TABLE if world.protocol.memory == "none" else _WITH_TABLE
+        text = _SECOND_RULES.format(**(kept if version == SECOND else _WITHOUT_TABLE), **parts)
         text += _WHY if world.protocol.structure == "reported" else ""
     return f"{headline(UPDATE_TITLE, world)}\n{text}"
 
@@ -281,7 +287,8 @@ def worked_examples(cell: Cell, version: str) -> tuple[dict[str, str], ...]:
     from envprobe_core.llm.rehearsal import met  # which runs the agent, which asks with these prompts
 
     vocabulary = Vocabulary(make_world(cell.world, cell.regime, cell.protocol))
-    situations = met(replace(cell, policy=POLICIES["simple"]), EXAMPLE_SEED, version)
+    example = replace(cell, policy=POLICIES["simple"], budget=None, threshold=None)
+    situations = met(example, EXAMPLE_SEED, version)
     acting = [one for one in situations if one[2].action >= 0] or situations
     most = max(len(seen_rows(text)) for _, text, _ in acting)
     telling = [one for one in acting if len(seen_rows(one[1])) >= min(2, most)]
@@ -313,16 +320,19 @@ def headline(title: str, world: World) -> str:
     """Return the first line of a system message: what is asked, and the world's name, sizes and switches."""
     graph = "known" if world.protocol.structure == "graph" else "not known"
     sight = "what is near" if world.protocol.sight == "local" else "overview"
-    return f"{title}. World: {world.title}, {_sizes(world.rules)}. Task graph: {graph}. Sight: {sight}."
+    parts = f"{title}. World: {world.title}, {_sizes(world)}. Task graph: {graph}. Sight: {sight}."
+    return parts if world.protocol.memory == "kept" else f"{parts} Table: lost at each step."
 
 
-def _sizes(rules: Any) -> str:
+def _sizes(world: World) -> str:
+    rules = world.rules
     if isinstance(rules, ToolDAG):
         return f"{rules.tools} tools"
     if isinstance(rules, ObjectState):
         return f"{rules.rooms} rooms, {rules.keys} keys, {rules.boxes} boxes, {rules.goals} goals"
     assert isinstance(rules, GraphNav)
-    return f"{rules.nodes} nodes, {rules.keys} keys, {rules.edges} edges"
+    most = "" if world.protocol.instances == "ancestors" else "at most "  # one drawn twice is one edge
+    return f"{rules.nodes} nodes, {rules.keys} keys, {most}{rules.edges} edges"
 
 
 def _rules(world: World) -> str:

@@ -78,7 +78,9 @@ class _Rehearsal(LanguageModelAgent):
 
     async def _updates(self, due: Ints, situations: Sequence[str]) -> list[Update]:
         seeds, worked = self._episodes.seeds[due], self._last_worked[due]
-        updates = simulated_updates(self._before[due], seeds, worked, self._world, self._setting)
+        before = self._before[due]
+        before.table[:] = self._episodes.block.table[due]  # lost by now where the table is not kept
+        updates = simulated_updates(before, seeds, worked, self._world, self._setting)
         for row, situation, update in zip(due.tolist(), situations, updates, strict=True):
             self._tell(row, situation, update)
         return updates

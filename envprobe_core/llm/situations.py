@@ -62,8 +62,7 @@ def map_texts(world: World, task: Any) -> list[str]:
         ]
     edges = [EDGES_HIDDEN] * len(task)
     if world.rules.knows_graph:
-        everything = (1 << world.rules.edges) - 1
-        edges = [_edges(task, row, everything) for row in range(len(task))]
+        edges = [_edges(task, row, (1 << count) - 1) for row, count in enumerate(task.edges.tolist())]
     targets = task.target.tolist()
     return [f"Target: {target}\nEdges: {shown}" for target, shown in zip(targets, edges, strict=True)]
 
@@ -112,24 +111,25 @@ def note_texts(world: World, block: Any) -> list[str]:
     return been
 
 
-def belief_texts(world: World, table: Any) -> list[str]:
-    """Write the beliefs of every table or sight, [row], a field a line."""
+def belief_texts(world: World, table: Any, counts: Ints) -> list[str]:
+    """Write the beliefs of every table or sight, [row], a line for each field that its instance has."""
     heads = [f"{index} {name}: " for index, name in enumerate(world.field_names)]
-    columns = (table[name].tolist() for name in ("value", "staleness", "confidence"))
-    signs = _SIGNS
-    return [
-        "\n".join([f"{head}{signs[v]},{s},{c}" for head, v, s, c in zip(heads, *row, strict=False)])
-        for row in zip(*columns, strict=True)
-    ]
+    return _table_texts(heads, counts, table.value, table.staleness, table.confidence)
 
 
-def dated_texts(table: Any, steps: Ints, fields: int) -> list[str]:
+def dated_texts(table: Any, steps: Ints, counts: Ints) -> list[str]:
     """Write the beliefs of every table, [row], as rows of an answer: index:value,step,confidence."""
-    dates = steps[:, None] - table.staleness
-    columns = (column[:, :fields].tolist() for column in (table.value, dates, table.confidence))
+    heads = [f"{index}:" for index in range(counts.max(initial=0))]
+    return _table_texts(heads, counts, table.value, steps[:, None] - table.staleness, table.confidence)
+
+
+def _table_texts(heads: Sequence[str], counts: Ints, *columns: Ints) -> list[str]:
+    rows = zip(counts.tolist(), *(column.tolist() for column in columns), strict=True)
     return [
-        "\n".join([f"{index}:{_SIGNS[v]},{t},{c}" for index, (v, t, c) in enumerate(zip(*row, strict=True))])
-        for row in zip(*columns, strict=True)
+        "\n".join(
+            [f"{head}{_SIGNS[v]},{age},{c}" for head, v, age, c in zip(heads[:count], *row, strict=False)]
+        )
+        for count, *row in rows
     ]
 
 
@@ -161,9 +161,9 @@ class SituationWriter:
         world, episodes, form = self._world, block[rows], self._form
         observation, steps = episodes.observation, episodes.t
         tables = (
-            belief_texts(world, episodes.table)
+            belief_texts(world, episodes.table, episodes.fields)
             if form == AGED
-            else dated_texts(episodes.table, steps, world.fields)
+            else dated_texts(episodes.table, steps, episodes.fields)
         )
         columns = (
             rows.tolist(),
