@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core import worlds
+from envprobe_core.engine import loop
 from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.noise import INSTANCE, STREAMS, stream_keys
 from envprobe_core.engine.recording import Trajectory
-from envprobe_core.engine.records import NO_ACTION, Word, filled, new, record
+from envprobe_core.engine.records import NO_ACTION, NONE, Word, filled, new, record
 from envprobe_core.worlds import MODULES, RULES
 from envprobe_core.worlds.base import Ints, Mask, Values, World
 
@@ -95,6 +96,19 @@ def after_actions(world: World, instance: Any, recording: Trajectory) -> Values:
     return gold_of(world, instance, act(world, instance, before, action)[0])
 
 
+def informative(setting: Any, instance: Any, recording: Trajectory) -> Mask:
+    """Say which probes the public code calls useful, [row, step].
+
+    Args:
+        setting: the engine's, of the recorded cell.
+        instance: [row].
+        recording: of its episodes.
+    """
+    useful = np.zeros(recording.probe.shape, np.bool_)
+    _inform(setting, instance, recording.belief, recording.gold, recording.probe, useful)
+    return useful
+
+
 def gold_of(world: World, instance: Any, states: Any) -> Values:
     """Return the true value of every field in every state [row, state], [row, state, field]."""
     gold = np.zeros((*states.shape, world.fields), np.int8)
@@ -123,6 +137,15 @@ def _act(world, instance, states, action, valid):
         for i in range(states.shape[1]):
             if action[row, i] >= 0:
                 valid[row, i] = worlds.act(world, instance[row].task, states[row, i], action[row, i])
+
+
+@entry
+def _inform(setting, instance, belief, gold, probe, useful):
+    for row in range(len(probe)):
+        for t in range(probe.shape[1]):
+            if probe[row, t] != NONE:
+                task, field = instance[row].task, probe[row, t]
+                useful[row, t] = loop.informs(setting, task, belief[row, t], gold[row, t], field)
 
 
 @entry

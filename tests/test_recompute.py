@@ -91,7 +91,12 @@ def test_every_policy_regime_and_switch_agrees(world: str, tmp_path: Path, recom
         tmp_path / "run", "3,5:8", worlds=[world], policies=["oracle", *POLICIES], protocols=protocols
     )
     assert recompute(run)[::2] == (0, "")
-    for regime, profile in (("S1", "scripted"), ("S3", "perfect"), ("R6", "scripted-true-open")):
+    for regime, profile in (
+        ("S1", "scripted"),
+        ("S3", "perfect"),
+        ("R6", "scripted-true-open"),
+        ("R2", "scribe"),
+    ):
         path = tmp_path / regime
         make_run(path, "0:3", worlds=[world], regime=regime, profile=profile, protocols=["released"])
         assert recompute(path)[::2] == (0, "")
@@ -266,7 +271,7 @@ def manifest_of(text: str) -> Callable[[Path], object]:
         (manifest_of("[]"), "is no manifest of a run"),
         (
             manifest_of('{"format": "envprobe-run/2", "finished": true, "inputs": {"worlds": 3}}'),
-            "its inputs cannot be read",
+            "inputs worlds: Input should be a valid array",
         ),
         (lambda run: (run / TABLE).unlink(), "episodes.parquet: cannot be read"),
         (lambda run: (run / TABLE).write_bytes((run / TABLE).read_bytes()[:-8]), "episodes.parquet: cannot"),

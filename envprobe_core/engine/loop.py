@@ -212,12 +212,16 @@ def act(setting, episode, field, log):
 @compiled
 def tells(setting, episode, field, answer):
     """Say whether a probe is useful: its answer differs from the belief, or the public code says so."""
-    if not setting.protocol.informs:
-        return answer != episode.table.value[field]
+    if setting.protocol.informs:
+        return informs(setting, episode.task, episode.table.value, episode.gold, field)
+    return answer != episode.table.value[field]
+
+
+@compiled
+def informs(setting, task, value, gold, field):
+    """Say whether the public code calls the probe of a field useful."""
     named = setting.habits.scribe and setting.policy.gate.kind != rules.RANDOM  # by the report's text
-    return worlds.informs(
-        setting.world, episode.task, episode.table.value, episode.gold, field, named, setting.scoring
-    )
+    return worlds.informs(setting.world, task, value, gold, field, named, setting.scoring)
 
 
 @compiled

@@ -19,7 +19,9 @@ import numpy.typing as npt
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Columns, Trajectory
 from envprobe_core.engine.records import NONE, WAIT
+from envprobe_core.engine.setting import setting_of
 from envprobe_core.errors import InputError
+from envprobe_core.instances import informative, instances
 from envprobe_core.pool import cores, spread
 from envprobe_core.runs.folder import CALLS, EPISODES
 from envprobe_core.runs.inputs import inputs_of
@@ -33,6 +35,7 @@ from envprobe_core.runs.tables import (
     read_steps,
     sha256,
 )
+from envprobe_core.worlds import make_world
 
 PROCESS_PAYS = 6000  # episodes that outweigh starting a process
 COMPARED = ("profile", "protocols", "cells", "sha256", "result_hash")
@@ -173,12 +176,16 @@ def _contradictions(name: str, cell: Cell, seeds: Ints, log: Trajectory) -> Iter
     field = np.maximum(log.probe, 0)
     gold, belief = log.gold[rows, steps, field], log.belief[rows, steps, field]
     scored = cell.policy.has_threshold and cell.policy.replays is None
+    useful = fired & (gold != belief)
+    if cell.protocol.useful == "released":
+        world = make_world(cell.world, cell.regime, cell.protocol)
+        useful = informative(setting_of(cell), instances(world, seeds), log)
     early = (log.steps < cell.regime.horizon) & (~log.success | (cell.protocol.end == "horizon"))
     ends = np.zeros_like(fired)
     ends[early, log.steps[early]] = True
     for key, wrong, what in (
         ("answer", fired & (log.answer != gold), "is not the probed field's gold"),
-        ("useful", log.useful != (fired & (gold != belief)), "does not fit answer and belief"),
+        ("useful", log.useful != useful, "does not fit answer and belief"),
         ("acted", executed & (log.acted != (~fired & (log.action != WAIT))), "does not fit the step"),
         ("valid", log.valid & ~log.acted, "is true where nothing was done"),
         ("probe", fired & (fired.cumsum(axis=1) > cell.budget_in_force), "exceeds the budget"),

@@ -269,6 +269,8 @@ def log_header(cell: Cell, seeds: Ints) -> dict[str, Any]:
         "threshold_in_force": cell.threshold_in_force if cell.policy.has_threshold else None,
         "writes": cell.profile.writes,
         "keeps_open": cell.profile.keeps_open,
+        "scribe": cell.profile.scribe,
+        "copies_gold": cell.profile.copies_gold,
         "horizon": cell.regime.horizon,
         "fields": list(world.field_names),
         "kinds": list(world.field_kinds),
