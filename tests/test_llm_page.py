@@ -22,6 +22,7 @@ from envprobe_core.llm.prompts import FIRST, PROMPT_VERSION
 from envprobe_core.llm.replayed import ReplayedRun, join_scoreboard, joinable, replay_run
 from envprobe_core.llm.running import finish_in_loop
 from envprobe_core.model_page import costs, exchange, results
+from envprobe_core.protocols import in_words
 from envprobe_core.reproduce.parameters import VOCABULARIES
 from envprobe_core.scoreboard_page import as_csv, show_scoreboard
 
@@ -125,7 +126,7 @@ def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
 
 
 def test_a_replay_is_one_more_column_of_the_scoreboard(run: ReplayedRun) -> None:
-    grid = load_grid(policies="periodic simple cd minus-u", protocols="paper observed", seeds="0:12")
+    grid = load_grid(policies=run.inputs.policies, protocols="paper observed", seeds="0:12")
     claims, label = claims_at("main", "S2"), f"paper: {run.label}"
     board = evaluate_all(grid, claims, protocols=["paper", "observed"], resamples=100)
     board = join_scoreboard(board, [run], claims, protocols="paper observed", resamples=100)
@@ -134,7 +135,7 @@ def test_a_replay_is_one_more_column_of_the_scoreboard(run: ReplayedRun) -> None
     verdicts = board.pivot(index="claim", columns="protocol", values="verdict")
     assert (verdicts["paper"] == verdicts[label]).all()
     page = show_scoreboard(board).html
-    assert f'<th scope="col"><code>{label}</code></th>' in page
+    assert f'<th scope="col"><code>{in_words(label)}</code></th>' in page
     assert f',"{label}",{run.file.agent.settings.model},' in as_csv(board)
     assert joinable([run], "S1") == []
 
