@@ -9,7 +9,7 @@ import pytest
 
 from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.atlas import deciding, design, fitting, questions, running, sharing
-from envprobe_core.atlas.testing import CODES, NO, UNTESTED, YES, Cube, judge
+from envprobe_core.atlas.testing import CODES, NO, UNTESTED, Cube, judge
 from envprobe_core.calibration import TARGETS, predict
 from envprobe_core.cells import Cell
 from envprobe_core.claims import load_claims
