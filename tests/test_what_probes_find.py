@@ -16,7 +16,7 @@ from envprobe_core.claims import STRATA, paper_value
 from envprobe_core.claims.printed import inconsistencies
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.experiments import PAPER_POLICIES
-from envprobe_core.facts import FIRED, PATTERN, SURE
+from envprobe_core.facts import FIRED, FOUND, PATTERN, SURE
 from envprobe_core.facts.patterns import Matches, match
 from envprobe_core.facts.witness import witness
 from envprobe_core.measures import REPORTING
@@ -48,6 +48,21 @@ def test_raw_rates_rest_on_pairs_in_which_both_fired(episodes):
             assert row["simple"] == pytest.approx(rates["simple"].mean(), abs=1e-12)
             assert row["estimate"] == pytest.approx(100 * (rates["simple"] - rates["random"]).mean())
             assert row["floor_adjusted"] <= row["floor"] <= row["simple"] + 1e-12
+
+
+def test_what_was_asked_for_is_told_in_the_papers_words():
+    protocols = ["paper", "released", "released:useful=answer"]
+    found = run(policies="simple random", protocols=protocols, seeds="0:40", facts=FOUND)
+    parts = [found[found["protocol"] == name].reset_index(drop=True) for name in protocols]
+    sums = [part["unknown_probes"] + part["wrong_probes"] for part in parts]
+    assert (sums[0] == parts[0]["useful"]).all()
+    assert (sums[2] == parts[2]["useful"]).all()
+    assert (
+        (parts[1][["unknown_probes", "wrong_probes"]] == parts[2][["unknown_probes", "wrong_probes"]])
+        .all()
+        .all()
+    )
+    assert (sums[1] != parts[1]["useful"]).any(), "the public code counts by rules of its own"
 
 
 @pytest.mark.parametrize(("sign", "greater"), [(1, 0.025), (-1, 0.975)])
