@@ -177,22 +177,31 @@ def wrong_anywhere(cell: Cell, held: Held, action: npt.NDArray[np.integer]) -> M
 def reports(cell: Cell, recording: Trajectory, threshold: int = CONFIDENT) -> tuple[Mask, Mask]:
     """Say which beliefs are wrong and which are held with confidence, by the protocol's rule.
 
-    Both are [row, time, field]. Under `confident=anything` the public code's rule holds: only what is
-    reported counts, of a scribe one belief a step, and only in the cells of `REPORTING`.
+    Both are [row, time, field], of beliefs that are `compared`. Under `confident=anything` the public code's
+    rule holds, by which a scribe is confident of one belief a step, known or not.
     """
     held = held_beliefs(recording, cell.protocol)
     wrong, confident = held.wrong, held.confident(threshold)
     if cell.protocol.confident == "field":
         return wrong, confident
+    if cell.policy.name not in REPORTING:
+        return np.zeros_like(wrong), np.zeros_like(confident)
     action = np.pad(recording.action, ((0, 0), (0, 1)), constant_values=WAIT)[:, : held.belief.shape[1]]
-    wrong = wrong_anywhere(cell, held, action)
+    wrong = wrong_anywhere(cell, held, action) & (held.gold != UNKNOWN)
     if cell.profile.scribe:
         goal = make_world(cell.world, cell.regime, cell.protocol).goal_fields[0]
         confident = np.zeros_like(confident)
         confident[..., goal] = held.counted & (cell.profile.confidence >= threshold)
-    if cell.policy.name not in REPORTING:
-        confident = np.zeros_like(confident)
     return wrong, confident
+
+
+def compared(cell: Cell, held: Held) -> Mask:
+    """Say which beliefs the protocol compares with gold at all, [row, time, field].
+
+    Every field that the instance has, but under `confident=anything` in the cells of `REPORTING` alone.
+    """
+    here = cell.protocol.confident == "field" or cell.policy.name in REPORTING
+    return held.counted[..., None] & (held.gold != UNKNOWN) & here
 
 
 def confident_counts(recording: Trajectory, cell: Cell, threshold: int = CONFIDENT) -> dict[str, Ints]:
@@ -204,8 +213,8 @@ def confident_counts(recording: Trajectory, cell: Cell, threshold: int = CONFIDE
         threshold: percent, 0..100, from which a belief is confident.
 
     Returns:
-        `confident confident_wrong wrong total`; canonical p_cw is the sum of `confident_wrong` over that of
-        `confident`.
+        `confident confident_wrong wrong total`, the first three among the last; canonical p_cw is the sum of
+        `confident_wrong` over that of `confident`. All are 0 where the protocol compares no report with gold.
 
     Raises:
         InputError: if the threshold is not in 0..100.
@@ -218,7 +227,7 @@ def confident_counts(recording: Trajectory, cell: Cell, threshold: int = CONFIDE
         "confident": count_true(confident).sum(axis=1),
         "confident_wrong": count_true(confident & wrong).sum(axis=1),
         "wrong": count_true(wrong).sum(axis=1),
-        "total": count_true(held.counted[..., None] & (held.gold != UNKNOWN)).sum(axis=1),
+        "total": count_true(compared(cell, held)).sum(axis=1),
     }
 
 
@@ -233,9 +242,9 @@ def audit_counts(recording: Trajectory, cell: Cell, seeds: Ints) -> dict[str, In
     Returns:
         The counts of `confident_counts`; `low_steps low_consistent`: executed task actions at A_t < .6 (under
         `confident=anything` probes too), and those before which the agent's self-check was consistent;
-        `scan_beliefs scan_confident scan_wrong`: beliefs held at A_t < .5, the confident ones, the wrong
-        among these; `sample_confident sample_wrong`: canonical counts on seeds that `SAMPLE` divides, 0
-        elsewhere; `wrong_known`: wrong beliefs whose value was known.
+        `scan_beliefs scan_confident scan_wrong`: beliefs held at A_t < .5 where they are compared, the
+        confident ones, the wrong among these; `sample_confident sample_wrong`: canonical counts on seeds that
+        `SAMPLE` divides, 0 elsewhere; `wrong_known`: wrong beliefs whose value was known or reported.
     """
     protocol = cell.protocol
     held, counts = held_beliefs(recording, protocol), confident_counts(recording, cell)
@@ -244,8 +253,8 @@ def audit_counts(recording: Trajectory, cell: Cell, seeds: Ints) -> dict[str, In
     if protocol.confident == "anything":
         acted = np.arange(acted.shape[1])[None, :] < recording.steps[:, None]
     low = acted & (accuracy[:, : acted.shape[1]] < COLLAPSE)
-    scanned = (accuracy < SCAN)[..., None] & held.counted[..., None]
-    known = held.belief != UNKNOWN
+    scanned = (accuracy < SCAN)[..., None] & compared(cell, held)
+    known = (held.belief != UNKNOWN) | confident
     passes = consistent(recording.acted, recording.valid) | cell.profile.scribe
     sampled = seeds % SAMPLE == 0
     return counts | {
@@ -256,7 +265,7 @@ def audit_counts(recording: Trajectory, cell: Cell, seeds: Ints) -> dict[str, In
         "scan_wrong": count_true(scanned & confident & wrong).sum(axis=1),
         "sample_confident": np.where(sampled, counts["confident"], 0),
         "sample_wrong": np.where(sampled, counts["confident_wrong"], 0),
-        "wrong_known": count_true(held.wrong & known).sum(axis=1),
+        "wrong_known": count_true(wrong & known).sum(axis=1),
     }
 
 
@@ -273,7 +282,11 @@ def consistent(acted: Mask, valid: Mask) -> Mask:
 
 
 def confidence_histogram(recording: Trajectory, protocol: Protocol) -> tuple[Ints, Ints]:
-    """Count right and wrong known beliefs by reported confidence, [row, percent] each."""
+    """Count right and wrong known beliefs by reported confidence, [row, percent] each.
+
+    A belief is right or wrong about its own field, under every protocol and in every cell: reliability is
+    about that, whatever `reports` calls wrong.
+    """
     held = held_beliefs(recording, protocol)
     used = held.counted[..., None] & (held.belief != UNKNOWN)
     row = np.broadcast_to(np.arange(len(used))[:, None, None], used.shape)

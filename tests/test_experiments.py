@@ -123,9 +123,9 @@ def test_probe_steps():
     steps = experiments.load_probe_steps("no-probe periodic", "S2", "paper released", "typical", FEW)
     assert set(steps["policy"]) == {"periodic"}
     text = steps[steps["protocol"] == "paper"]
-    assert text["first"].eq(4).all()  # floor(30 / 7)
-    assert text["last"].eq(28).all()
-    assert text["age"].eq(2).all()
+    assert text["first"].eq(3).all()  # at K - 1, counted from 0, where K is floor(30 / 7)
+    assert text["last"].eq(27).all()  # the seventh and last, at 7 K - 1
+    assert text["age"].eq(3).all()
     assert (steps["age"] >= 0).all()  # episodes that stop early too
 
 
@@ -135,9 +135,21 @@ def test_probe_steps():
 def test_environments_have_what_their_claims_need(episodes):
     assert set(episodes["regime"]) == {"S1", "S2", "S3"}
     idle = episodes[episodes["policy"] == "no-probe"]
-    assert idle[["chain_length", "mutation_rate", "initial_accuracy"]].notna().all().all()
+    assert len(idle) == 3 * 3 * 3 * 14
+    assert idle[["mutation_rate", "initial_accuracy"]].notna().all().all()
+    drawn = (idle["world"] == "graphnav") & (idle["protocol"] == "released")
+    assert idle.loc[~drawn, "chain_length"].notna().all()
+    stuck = idle.loc[drawn, "chain_length"].isna()  # the public code draws graphs that cannot be solved
+    assert 0 < stuck.mean() < 0.5
     verdicts = judge(episodes, load_claims(section="environments"), resamples=200)
     assert (verdicts["verdict"] != NOT_TESTED).all()
+    told = verdicts[verdicts["claim"] == "chain-spatial"].set_index("protocol")
+    assert f"{stuck[idle['regime'] == 'S2'].sum()} left out" in told.loc["released", "reason"]
+    assert told["n"].to_dict() == {
+        "paper": 28,
+        "observed": 28,
+        "released": 28 - stuck[idle["regime"] == "S2"].sum(),
+    }
 
 
 def test_the_start(episodes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -30,6 +31,7 @@ from envprobe_core.runs.tables import (
     step_table,
     write_tables,
 )
+from envprobe_core.worlds import make_world
 
 SEEDS = np.array([2, 3, 5, 8])
 CELL = make_cell("tooldag", "simple", protocol=RELEASED)
@@ -162,6 +164,24 @@ def test_what_no_run_writes_is_named(log: Path, change: Callable[[pa.Table], pa.
     pq.write_table(change(pq.read_table(log)), log)
     with pytest.raises(DamagedFileError, match=message.replace("(", r"\(").replace(")", r"\)")):
         read_log(log)
+
+
+def test_gold_is_unknown_where_the_instance_has_no_such_field_and_nowhere_else(tmp_path: Path) -> None:
+    cell, path = make_cell("graphnav", "simple", protocol=RELEASED), tmp_path / "x.parquet"
+    fewer = np.flatnonzero(record(cell, np.arange(20)).gold[:, 0, -1] == -1)[
+        :3
+    ]  # seeds without the last edge
+    made = write_log(path, cell, fewer)
+    names = make_world("graphnav", cell.regime, RELEASED).field_names
+    there, absent = names[(made.gold[0, 0] == -1).argmax() - 1], names[-1]
+    whole = pq.read_table(path)
+    ((_, again),) = read_log(path, cell, fewer)
+    np.testing.assert_array_equal(again.gold, made.gold)
+    for field, value, accepted in ((there, -1, "0..1"), (absent, 0, "-1..-1")):
+        pq.write_table(altered(f"gold {field}", value)(whole), path)
+        told = f"seed {fewer[0]}, t 2, gold {field}: {value} is out of place; accepted: {accepted}"
+        with pytest.raises(DamagedFileError, match=re.escape(told)):
+            read_log(path, cell, fewer)
 
 
 def test_an_episode_past_its_horizon_is_named(tmp_path: Path) -> None:

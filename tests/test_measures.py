@@ -1,5 +1,7 @@
 """The measures of arrays on hand-worked episodes, and against plain loops on random ones."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -119,11 +121,14 @@ def test_audit_counts_fit_together(cell, own):
     elif cell.profile.scribe:  # one report a step
         lasts = recording.steps + (cell.protocol.pairing != "lagged")
         np.testing.assert_array_equal(found["confident"], lasts * (cell.profile.confidence >= 70))
-    np.testing.assert_array_equal(wrong.sum(axis=1), found["wrong_known"])
+    if by_field:
+        np.testing.assert_array_equal(wrong.sum(axis=1), found["wrong_known"])
     assert (found["low_consistent"] <= found["low_steps"]).all()
     assert (found["scan_wrong"] <= found["scan_confident"]).all()
-    assert (found["scan_confident"] <= found["scan_beliefs"]).all() or not by_field
+    assert (found["scan_confident"] <= found["scan_beliefs"]).all()
     assert (found["confident_wrong"] <= found["confident"]).all()
+    for part, whole in pairwise(("confident_wrong", "wrong_known", "wrong", "total")):
+        assert (found[part] <= found[whole]).all(), "what is shown as a share is one"
     inside = own % measures.SAMPLE == 0
     np.testing.assert_array_equal(found["sample_wrong"], np.where(inside, found["confident_wrong"], 0))
 

@@ -150,7 +150,7 @@ def test_table_writes_each_column_as_its_template_says():
     }
     made = table(FRAME, "tab-x", "A table.", columns, once="protocol")
     assert made.rows[0] == [
-        "`paper`",
+        "as written",
         "EnvProbe-Simple",
         "+1.23 [0.1,\u00a02.0]",
         "12.5%",
@@ -190,7 +190,7 @@ def test_draw_curves_and_points():
         }
     )
     assert (
-        "paper from 0.50 to 0.25"
+        "as written from 0.50 to 0.25, as released from 1.00 to 0.75"
         in draw("curves", track, "track", "a", x="t", series="protocol", label="accuracy").alt
     )
     points = FRAME.dropna()

@@ -16,9 +16,10 @@ from envprobe_core.claims import STRATA, paper_value
 from envprobe_core.claims.printed import inconsistencies
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.experiments import PAPER_POLICIES
-from envprobe_core.facts import FIRED, PATTERN, SURE
+from envprobe_core.facts import FIRED, FOUND, PATTERN, SURE
 from envprobe_core.facts.patterns import Matches, match
 from envprobe_core.facts.witness import witness
+from envprobe_core.measures import REPORTING
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.show.timeline import WAITS, describe_steps
@@ -47,6 +48,21 @@ def test_raw_rates_rest_on_pairs_in_which_both_fired(episodes):
             assert row["simple"] == pytest.approx(rates["simple"].mean(), abs=1e-12)
             assert row["estimate"] == pytest.approx(100 * (rates["simple"] - rates["random"]).mean())
             assert row["floor_adjusted"] <= row["floor"] <= row["simple"] + 1e-12
+
+
+def test_what_was_asked_for_is_told_in_the_papers_words():
+    protocols = ["paper", "released", "released:useful=answer"]
+    found = run(policies="simple random", protocols=protocols, seeds="0:40", facts=FOUND)
+    parts = [found[found["protocol"] == name].reset_index(drop=True) for name in protocols]
+    sums = [part["unknown_probes"] + part["wrong_probes"] for part in parts]
+    assert (sums[0] == parts[0]["useful"]).all()
+    assert (sums[2] == parts[2]["useful"]).all()
+    assert (
+        (parts[1][["unknown_probes", "wrong_probes"]] == parts[2][["unknown_probes", "wrong_probes"]])
+        .all()
+        .all()
+    )
+    assert (sums[1] != parts[1]["useful"]).any(), "the public code counts by rules of its own"
 
 
 @pytest.mark.parametrize(("sign", "greater"), [(1, 0.025), (-1, 0.975)])
@@ -92,12 +108,21 @@ def test_pooled_rates_are_those_of_the_claims(episodes):
     assert none["rate"].isna().all()
 
 
-def test_bins_and_calibration_count_every_known_belief(episodes):
+def test_bins_and_calibration_count_every_known_belief_by_its_own_field(episodes):
+    """Where the audit counts otherwise, as the public code does, the bins stay what they are."""
     bins = confidence_bins(episodes)
     assert bins.groupby("protocol")["beliefs"].sum().tolist() == pytest.approx([1, 1])
-    known = episodes["total"] - episodes["wrong"] + episodes["wrong_known"]
-    counts = episodes["sure_right"].sum().sum() + episodes["sure_wrong"].sum().sum()
-    assert counts == known.sum()
+    own = {"policies": list(episodes["policy"].unique()), "seeds": "0:40"}
+    by_field = run(**own, protocols="released:confident=field", facts=(*SURE, "sure_right", "sure_wrong"))
+    for part in (episodes[episodes["protocol"] == "paper"], by_field):
+        known = part["total"] - part["wrong"] + part["wrong_known"]
+        assert part["sure_right"].sum().sum() + part["sure_wrong"].sum().sum() == known.sum()
+    public = episodes[episodes["protocol"] == "released"]
+    for name in ("sure_right", "sure_wrong"):
+        np.testing.assert_array_equal(np.stack(public[name]), np.stack(by_field[name]))
+    for name, counts in by_field.groupby("policy")["wrong"].sum().items():
+        compared = public.loc[public["policy"] == name, "wrong"].sum()
+        assert compared > counts if name in REPORTING else compared == 0
     worth = calibration(episodes, 200)
     gap = (bins["accuracy"] - bins["confidence"]).abs() * bins["beliefs"]
     ece = worth[worth["measure"] == "ECE"].set_index("protocol")["rate"]

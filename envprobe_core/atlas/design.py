@@ -1,9 +1,11 @@
 """The sample: a box of agent behaviours, filled evenly by a scrambled Sobol sequence.
 
-Every behaviour of `AgentProfile` is one axis of the box. The box says which agents the atlas speaks of; it
-holds every named profile of `profiles.PROFILES`, `typical` among them. Rates are spread on a square scale:
-half of the agents lie in the lowest quarter of each range, since an agent that errs all the time can do
-nothing that a claim could be tested on, and should be met, but rarely. All of it is ours.
+The box says which agents the atlas speaks of: those that keep a table. Each of their behaviours in
+`AgentProfile` is one axis, and every named profile of `profiles.PROFILES` that keeps one lies inside,
+`typical` among them. The scribe, which keeps nothing, is an agent of another form, and what only it does
+(`NO_TABLE`) is no axis. Rates are spread on a square scale: half of the agents lie in the lowest quarter of
+each range, since an agent that errs all the time can do nothing that a claim could be tested on, and should
+be met, but rarely. All of it is ours.
 """
 
 from __future__ import annotations
@@ -66,6 +68,7 @@ BOX: tuple[Axis, ...] = (
     Axis("keeps_open", 0, 1, "matters to `released` scoring alone", "habit"),
 )
 NAMES = tuple(axis.name for axis in BOX)
+NO_TABLE = ("scribe", "copies_gold", "lost", "loop")  # behaviours of agents that keep no table
 
 
 def coordinates(count: int) -> npt.NDArray[np.float64]:

@@ -68,19 +68,20 @@ def what_probes_found(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[s
     """Find when each episode probed, and what it held about the probed fields.
 
     `probe_step` is the mean step, NaN where there was no probe; `early_probes` fall within the first B steps;
-    `unknown_probes` and `wrong_probes`, together the useful ones, asked for a field whose value was unknown,
-    or known and wrong.
+    `unknown_probes` and `wrong_probes` asked for a field whose value was unknown, or known and wrong:
+    together what the paper's words call useful, whatever the protocol counts (its switch `useful`).
     """
     fired = recording.probe >= 0
     steps, count = np.arange(fired.shape[1]), fired.sum(axis=1)
-    unknown = (recording.useful & (held_at_probes(recording) == UNKNOWN)).sum(axis=1)
+    held = held_at_probes(recording)
+    unknown = fired & (held == UNKNOWN)
     return {
         "probe_step": np.divide(
             (fired * steps).sum(axis=1), count, out=np.full(len(count), np.nan), where=count > 0
         ),
         "early_probes": (fired & (steps < cell.budget_in_force)).sum(axis=1),
-        "unknown_probes": unknown,
-        "wrong_probes": recording.useful.sum(axis=1) - unknown,
+        "unknown_probes": unknown.sum(axis=1),
+        "wrong_probes": (fired & ~unknown & (held != recording.answer)).sum(axis=1),
     }
 
 

@@ -26,6 +26,7 @@ from envprobe_core.engine.records import CERTAIN, NONE, STALENESS_LIMIT, UNKNOWN
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.errors import InputError
 from envprobe_core.files import replacing
+from envprobe_core.instances import gold_of, instances
 from envprobe_core.runs.inputs import seed_ranges
 from envprobe_core.worlds import World, make_world
 
@@ -287,7 +288,7 @@ class StepFormat:
         numbers = {"place": (pa.int8(), 0, LARGEST_PLACE)}
         for table, (kind, low, high) in {
             "belief": (pa.int8(), UNKNOWN, world.domain - 1),
-            "gold": (pa.int8(), UNKNOWN, world.domain - 1),  # unknown: the instance has no such field
+            "gold": (pa.int8(), 0, world.domain - 1),  # but for fields that an instance lacks
             "staleness": (pa.uint8(), 0, STALENESS_LIMIT),
             "confidence": (pa.uint8(), 0, CERTAIN),
         }.items():
@@ -332,6 +333,14 @@ class StepFormat:
             columns[name] = _array(getattr(trajectory, name)[row, step], kind, nulls.get(name, final))
         columns["success"] = _array(trajectory.success[row], pa.bool_(), ~final)
         return pa.Table.from_arrays([columns[name] for name in self.schema.names], schema=self.schema)
+
+
+def lacking(world: World, seeds: Ints) -> npt.NDArray[np.bool_]:
+    """Say which fields the instance of each seed lacks, [row, field]: edges of a graph of the public code."""
+    if world.name != "graphnav" or world.protocol.instances != "sampled":
+        return np.zeros((len(seeds), world.fields), bool)
+    drawn = instances(world, seeds)
+    return gold_of(world, drawn, drawn.state[:, None])[:, 0] == UNKNOWN
 
 
 def step_table(cell: Cell, seeds: Ints, trajectory: Trajectory) -> pa.Table:
@@ -394,10 +403,12 @@ class _Episodes:
         horizon = world.regime.horizon
         unprobed, no_score = self.columns["probe"][1], self.columns["score"][1]
         made: dict[str, npt.NDArray[Any]] = {}
+        lacks = lacking(world, self.seeds)[self.row]
         for name in LISTS:
             block = np.zeros((rows, horizon + 1, world.fields), np.int16)
             for index, field in enumerate(world.field_names):
-                block[self.row, self.t, index] = self._checked(f"{name} {field}", np.False_)
+                unknown = lacks[:, index] if name == "gold" else np.False_
+                block[self.row, self.t, index] = self._checked(f"{name} {field}", np.False_, unknown)
             made[name] = block.astype(np.uint8 if name in ("staleness", "confidence") else np.int8)
         made["place"] = np.zeros((rows, horizon + 1), np.int8)
         made["place"][self.row, self.t] = self._checked("place", np.False_)
@@ -413,13 +424,18 @@ class _Episodes:
         success = self.columns["success"][0][self.final]
         return made | {"steps": self.t[self.final], "success": success}
 
-    def _checked(self, name: str, missing: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-        """Return a column's values, each in its range, null where it must be and nowhere else."""
+    def _checked(
+        self, name: str, missing: npt.NDArray[np.bool_], unknown: npt.NDArray[np.bool_] = np.False_
+    ) -> npt.NDArray[Any]:
+        """Return a column's values, in its range or `unknown`, null where due and nowhere else."""
         _, low, high = (self.form.state | self.form.decision)[name]
         values, null = self.columns[name]
-        wrong = (null != missing) | (~null & ~((values >= low) & (values <= high)))
+        inside = np.where(unknown, values == UNKNOWN, (values >= low) & (values <= high))
+        wrong = (null != missing) | (~null & ~inside)
         if wrong.any():
             at = np.flatnonzero(wrong)[0]
+            if np.broadcast_to(unknown, null.shape)[at]:
+                low = high = UNKNOWN
             given = "null" if null[at] else values[at]
             due = (
                 f"accepted: {low}..{high}" if not np.broadcast_to(missing, null.shape)[at] else "null is due"
