@@ -135,7 +135,7 @@ def test_a_replay_is_one_more_column_of_the_scoreboard(run: ReplayedRun) -> None
     verdicts = board.pivot(index="claim", columns="protocol", values="verdict")
     assert (verdicts["paper"] == verdicts[label]).all()
     page = show_scoreboard(board).html
-    assert f'<th scope="col"><code>{in_words(label)}</code></th>' in page
+    assert f'<th scope="col">{in_words(label)}</th>' in page
     assert f',"{label}",{run.file.agent.settings.model},' in as_csv(board)
     assert joinable([run], "S1") == []
 
