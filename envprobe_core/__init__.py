@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from envprobe_core.show.table import table
 
 __version__ = "0.1.0"
-__all__ = ["compare", "conclude", "draw", "judge", "play", "run", "summarize", "table", "take_away"]
+__all__ = ["compare", "conclude", "draw", "guess", "judge", "play", "run", "summarize", "table", "take_away"]
 
 _HOMES = {
     "run": "grid",
@@ -31,6 +31,7 @@ _HOMES = {
     "table": "show.table",
     "draw": "show.draw",
     "conclude": "show.conclude",
+    "guess": "show.conclude",
     "take_away": "show.conclude",
 }
 

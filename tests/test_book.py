@@ -145,6 +145,75 @@ def test_search_finds_a_page(chromium, html, server, scheme):
 
 
 @pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["http", "file"])
+@pytest.mark.parametrize(
+    ("query", "leads_to"),
+    [
+        ("11.76", "main-results.html"),
+        ("0.924", "what-probes-find.html"),
+        ("Table 3 of the paper", "terms.html"),
+        ("lemma 5.4", "theory.html"),
+        ("value of information", "voi.html"),
+    ],
+)
+def test_search_finds_what_the_paper_prints(chromium, html, server, scheme, query, leads_to):
+    base = server if scheme == "http" else html.as_uri()
+    page = chromium.new_page()
+    faults = watch(page, base)
+    page.goto(f"{base}/search.html?q={query}")
+    place = page.locator("#paper-results a, #search-results a").locator(f"css=[href*='{leads_to}']")
+    place.first.wait_for()
+    place.first.click()
+    page.wait_for_url(f"**/{leads_to}*")
+    anchor = page.url.partition("#")[2]
+    assert not anchor or page.evaluate("id => document.getElementById(id) !== null", anchor)
+    assert not faults
+    page.close()
+
+
+@pytest.mark.browser
+def test_a_term_says_what_it_means(chromium, html):
+    page = chromium.new_page()
+    page.goto(f"{html.as_uri()}/index.html", wait_until="load")
+    link = page.locator('a[href*="#term-budget"]').first
+    link.focus()
+    tip = page.locator("#definition")
+    assert "probes in an episode" in tip.inner_text()
+    assert link.get_attribute("aria-describedby") == "definition"
+    page.keyboard.press("Escape")
+    assert tip.count() == 0
+    page.close()
+
+
+@pytest.mark.browser
+def test_a_guess_is_kept_before_the_answer_is_seen(chromium, html):
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(f"{html.as_uri()}/executed/main-results.html", wait_until="load")
+    form = page.locator("form.guess").first
+    assert not form.locator("details").is_visible()
+    form.locator("input").first.check()
+    assert form.locator("details").is_visible()
+    right = int(form.get_attribute("data-right"))
+    told = "Right." if right == 0 else "Not so."
+    assert form.get_by_role("status").inner_text() == told
+    page.reload(wait_until="load")
+    assert page.locator("form.guess").first.get_by_role("status").inner_text() == told
+    context.close()
+
+
+@pytest.mark.browser
+def test_the_tab_key_passes_formulas_by(chromium, html):
+    page = chromium.new_page()
+    page.goto(f"{html.as_uri()}/index.html", wait_until="load")
+    assert set_formulas(page) > 3
+    inline = "mjx-container:not([display]):not([data-scrolls])"
+    assert page.locator(inline).count() > 3
+    assert page.locator(f"{inline}[tabindex='0']").count() == 0
+    page.close()
+
+
+@pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_colours_follow_the_system(chromium, html, scheme):
     page = chromium.new_page(color_scheme=scheme)

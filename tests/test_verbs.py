@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 import envprobe_core
-from envprobe_core import compare, conclude, draw, judge, play, run, summarize, table, take_away
+from envprobe_core import compare, conclude, draw, guess, judge, play, run, summarize, table, take_away
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
@@ -223,3 +223,18 @@ def test_a_section_closes_with_its_box():
     assert all(
         part in box for part in ("**The paper says.** A.", "**We find.** B. C.", "**It depends on.** D.")
     )
+
+
+def test_which_guess_is_right_is_computed(monkeypatch):
+    asked = guess("Is <b> so?", {"No": False, "Yes": lambda: True}, "For a reason.")
+    page = asked._repr_mimebundle_()["text/html"]
+    assert (asked.right, asked.answer) == (1, "Yes.")
+    assert "Is &lt;b&gt; so?" in page
+    assert (
+        guess("Q?", {"A": lambda: {}["not run"], "B": False}, "R.").answer
+        == "With these values none is right."
+    )
+    monkeypatch.setenv(BOOK, "1")
+    for choices in ({"A": False, "B": False}, {"A": True, "B": True}):
+        with pytest.raises(ConclusionError, match="answers are right: Q"):
+            guess("Q?", choices, "R.")

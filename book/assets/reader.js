@@ -46,3 +46,102 @@
   if (document.readyState === "complete") start();
   else window.addEventListener("load", start);
 })();
+
+// A word of the glossary says what it means while the pointer or the focus is on it.
+(() => {
+  const TERMS = 'a[title][href*="#term-"]';
+  let tip = null;
+
+  function hide() {
+    tip?.remove();
+    tip = null;
+  }
+
+  function show(event) {
+    const link = event.target.closest?.(`${TERMS}, a[data-definition]`);
+    if (!link) return hide();
+    if (link.title) {
+      link.dataset.definition = link.title;
+      link.removeAttribute("title"); // or the browser shows it a second time
+    }
+    hide();
+    tip = document.createElement("div");
+    tip.id = "definition";
+    tip.setAttribute("role", "tooltip");
+    tip.textContent = link.dataset.definition;
+    link.setAttribute("aria-describedby", tip.id);
+    document.body.append(tip);
+    const place = link.getBoundingClientRect();
+    const left = Math.min(place.left, document.documentElement.clientWidth - tip.offsetWidth - 8);
+    const above = place.top - tip.offsetHeight - 6;
+    tip.style.left = `${Math.max(8, left) + window.scrollX}px`;
+    tip.style.top = `${(above > 0 ? above : place.bottom + 6) + window.scrollY}px`;
+  }
+
+  document.addEventListener("pointerover", show);
+  document.addEventListener("focusin", show);
+  document.addEventListener("focusout", hide);
+  document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
+})();
+
+// A reader who has guessed is told; what was guessed is kept, so that it stands before the answer is seen.
+(() => {
+  for (const form of document.querySelectorAll("form.guess")) {
+    const answer = form.querySelector("details");
+    const inputs = [...form.querySelectorAll("input")];
+    const key = inputs[0].name;
+    const said = document.createElement("p");
+    said.setAttribute("role", "status");
+    form.querySelector("fieldset").append(said);
+    answer.hidden = true;
+
+    function settle(place) {
+      inputs.forEach((input, i) => {
+        input.checked = i === place;
+        input.disabled = true;
+        input.parentElement.classList.toggle("guess-right", String(i) === form.dataset.right);
+      });
+      if (form.dataset.right) said.textContent = String(place) === form.dataset.right ? "Right." : "Not so.";
+      answer.hidden = false;
+      answer.open = true;
+    }
+
+    form.addEventListener("change", (event) => {
+      const place = inputs.indexOf(event.target);
+      try { localStorage.setItem(key, place); } catch { /* a browser that keeps nothing */ }
+      settle(place);
+    });
+    let kept = null;
+    try { kept = localStorage.getItem(key); } catch { /* as above */ }
+    if (inputs[kept]) settle(Number(kept));
+  }
+})();
+
+// The search page also finds the paper's items and printed numbers, and lists them first.
+(() => {
+  const results = document.getElementById("search-results");
+  if (!results) return;
+  // a page that was opened as a file may not read the others for excerpts
+  if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+  const query = new URLSearchParams(location.search).get("q") ?? "";
+  const wanted = query.toLowerCase().replace(/\bof the paper\b|["']/g, "").trim().replace(/\s+/g, " ");
+  if (!wanted || typeof PAPER_WORDS === "undefined") return;
+  const inside = new RegExp(`(^|[^\\p{L}\\p{N}.])${wanted.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}($|[^\\p{L}\\p{N}])`, "u");
+  const found = PAPER_WORDS.filter(([words]) => words === wanted || inside.test(words));
+  if (!found.length) return;
+  const box = document.createElement("section");
+  box.id = "paper-results";
+  const title = document.createElement("h3");
+  title.textContent = "In the paper";
+  const list = document.createElement("ul");
+  for (const [, text, address] of found) {
+    const link = document.createElement("a");
+    link.href = address;
+    link.textContent = text;
+    const item = document.createElement("li");
+    item.append(link);
+    list.append(item);
+  }
+  box.append(title, list);
+  results.before(box);
+})();

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -42,16 +44,68 @@ def conclude(text: str, when: Any) -> Conclusion:
     Raises:
         ConclusionError: if the condition fails with the book's own values.
     """
+    holds = _is_so(when)
+    if not holds and os.environ.get(BOOK):
+        raise ConclusionError(f"with the book's own values this is not so: {text}")
+    return Conclusion(text, holds)
+
+
+def _is_so(when: Any) -> bool:
+    """Say whether a condition holds, as `conclude` takes it."""
     if callable(when):
         try:
             when = when()
         except LookupError:
             when = False
     found = np.asarray(when)
-    holds = bool(found.size) and bool(found.astype(bool).all())
-    if not holds and os.environ.get(BOOK):
-        raise ConclusionError(f"with the book's own values this is not so: {text}")
-    return Conclusion(text, holds)
+    return bool(found.size) and bool(found.astype(bool).all())
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A question to answer before reading on; a page keeps what was guessed, and then shows what is right."""
+
+    question: str
+    choices: tuple[str, ...]
+    right: int | None
+    because: str
+
+    @property
+    def answer(self) -> str:
+        """The right choice and the reason, or that there is none with these values."""
+        return "With these values none is right." if self.right is None else f"{self.choices[self.right]}."
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        name = f"guess-{sha256(self.question.encode()).hexdigest()[:8]}"
+        options = "".join(
+            f'<label><input type="radio" name="{name}" value="{place}"> {escape(choice)}</label>'
+            for place, choice in enumerate(self.choices)
+        )
+        right = "" if self.right is None else f' data-right="{self.right}"'
+        page = (
+            f'<form class="guess"{right}><fieldset><legend>Guess first: {escape(self.question)}</legend>'
+            f"{options}</fieldset><details><summary>The answer</summary><p><strong>{escape(self.answer)}"
+            f"</strong> {escape(self.because)}</p></details></form>"
+        )
+        plain = f"Guess first: {self.question} {' / '.join(self.choices)}? {self.answer} {self.because}"
+        return {"text/html": page, "text/plain": plain}
+
+
+def guess(question: str, choices: Mapping[str, Any], because: str) -> Guess:
+    """Ask the reader before the page answers; which choice is right is computed.
+
+    Args:
+        question: one sentence, plain text.
+        choices: each with the condition under which it is right, as in `conclude`.
+        because: the reason, a sentence or two of plain text.
+
+    Raises:
+        ConclusionError: if with the book's own values not exactly one choice is right.
+    """
+    right = [place for place, when in enumerate(choices.values()) if _is_so(when)]
+    if len(right) != 1 and os.environ.get(BOOK):
+        raise ConclusionError(f"with the book's own values {len(right)} answers are right: {question}")
+    return Guess(question, tuple(choices), right[0] if len(right) == 1 else None, because)
 
 
 def take_away(paper: str, found: Conclusion | list[Conclusion], depends: str) -> Text:
