@@ -170,7 +170,8 @@ def what_failed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np
 @fact("helped_step")
 def when_a_probe_helped(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
     """Find the first probe that corrects a wrong belief before an action that works; NaN without one."""
-    corrects = recording.useful & (held_at_probes(recording) != UNKNOWN)
+    held = held_at_probes(recording)
+    corrects = (recording.probe >= 0) & (held != UNKNOWN) & (held != recording.answer)
     helped = corrects[:, :-1] & recording.acted[:, 1:] & recording.valid[:, 1:]
     return {"helped_step": np.where(helped.any(axis=1), np.argmax(helped, axis=1), np.nan)}
 

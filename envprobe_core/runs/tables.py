@@ -339,8 +339,7 @@ def lacking(world: World, seeds: Ints) -> npt.NDArray[np.bool_]:
     """Say which fields the instance of each seed lacks, [row, field]: edges of a graph of the public code."""
     if world.name != "graphnav" or world.protocol.instances != "sampled":
         return np.zeros((len(seeds), world.fields), bool)
-    drawn = instances(world, seeds)
-    return gold_of(world, drawn, drawn.state[:, None])[:, 0] == UNKNOWN
+    return gold_of(world, drawn := instances(world, seeds), drawn.state[:, None])[:, 0] == UNKNOWN
 
 
 def step_table(cell: Cell, seeds: Ints, trajectory: Trajectory) -> pa.Table:
@@ -407,7 +406,7 @@ class _Episodes:
         for name in LISTS:
             block = np.zeros((rows, horizon + 1, world.fields), np.int16)
             for index, field in enumerate(world.field_names):
-                unknown = lacks[:, index] if name == "gold" else np.False_
+                unknown = lacks[:, index] & (name == "gold")
                 block[self.row, self.t, index] = self._checked(f"{name} {field}", np.False_, unknown)
             made[name] = block.astype(np.uint8 if name in ("staleness", "confidence") else np.int8)
         made["place"] = np.zeros((rows, horizon + 1), np.int8)
@@ -424,9 +423,7 @@ class _Episodes:
         success = self.columns["success"][0][self.final]
         return made | {"steps": self.t[self.final], "success": success}
 
-    def _checked(
-        self, name: str, missing: npt.NDArray[np.bool_], unknown: npt.NDArray[np.bool_] = np.False_
-    ) -> npt.NDArray[Any]:
+    def _checked(self, name: str, missing: Any, unknown: Any = np.False_) -> npt.NDArray[Any]:
         """Return a column's values, in its range or `unknown`, null where due and nowhere else."""
         _, low, high = (self.form.state | self.form.decision)[name]
         values, null = self.columns[name]
@@ -434,8 +431,7 @@ class _Episodes:
         wrong = (null != missing) | (~null & ~inside)
         if wrong.any():
             at = np.flatnonzero(wrong)[0]
-            if np.broadcast_to(unknown, null.shape)[at]:
-                low = high = UNKNOWN
+            low, high = (UNKNOWN, UNKNOWN) if np.broadcast_to(unknown, null.shape)[at] else (low, high)
             given = "null" if null[at] else values[at]
             due = (
                 f"accepted: {low}..{high}" if not np.broadcast_to(missing, null.shape)[at] else "null is due"
