@@ -67,7 +67,7 @@ def document_of(target: str, env: BuildEnvironment) -> str | None:
         env: the build's environment, every document read.
     """
     if target.startswith(TERM):
-        return "glossary"
+        return "how-to-read"
     if target.startswith(FLOATS):
         return env.get_domain("std").anonlabels.get(target, (None,))[0]
     if target.startswith(EQUATION):

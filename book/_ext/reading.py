@@ -20,7 +20,7 @@ import envprobe_core
 from envprobe_core.claims.places import EQUATION, FLOATS, STATEMENTS, TERM, in_words, load_items, place
 from envprobe_core.claims.printed import paper_values
 
-GLOSSARY = "glossary"
+GLOSSARY = "how-to-read"  # the page that holds it
 WORDS = "paper-words.js"
 LONGEST_PREVIEW = 200  # characters
 

@@ -1,6 +1,7 @@
 """Sphinx extension: the addresses of pages that were merged lead to the pages that hold them now.
 
-``book/redirects.yml`` has a line ``old: new`` for each, names of sections; what stands after ``#`` is kept.
+``book/redirects.yml`` has a line ``old: new`` for each, names of sections or of pages of text, the new one
+with its part behind ``#`` where it is one; what stands after ``#`` in the address is kept.
 """
 
 from pathlib import Path
@@ -15,9 +16,9 @@ logger = logging.getLogger(__name__)
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>This page has moved</title>
 <meta name="robots" content="noindex"><link rel="canonical" href="{new}">
-<meta http-equiv="refresh" content="1; url={new}">
-<script>location.replace("{new}" + location.hash);</script></head>
-<body><p>This page is now part of <a href="{new}">another one</a>.</p></body></html>
+<meta http-equiv="refresh" content="1; url={new}{part}">
+<script>location.replace("{new}" + (location.hash || "{part}"));</script></head>
+<body><p>This page is now part of <a href="{new}{part}">another one</a>.</p></body></html>
 """
 
 
@@ -28,11 +29,13 @@ def write(app: Sphinx, exception: Exception | None) -> None:
         return
     for old, new in (yaml.safe_load(listed.read_text("utf-8")) or {}).items():
         known = app.env.found_docs
-        if f"executed/{new}" not in known or f"executed/{old}" in known:
+        name, _, part = new.partition("#")
+        folder = "executed/" if f"executed/{name}" in known else ""
+        if f"{folder}{name}" not in known or f"{folder}{old}" in known:
             logger.warning("redirects.yml: %s to %s: the first must be gone, the second a page", old, new)
             continue
-        page = PAGE.format(new=f"{new}.html")
-        (Path(app.outdir) / "executed" / f"{old}.html").write_text(page, encoding="utf-8")
+        page = PAGE.format(new=f"{name}.html", part=f"#{part}" if part else "")
+        (Path(app.outdir) / folder / f"{old}.html").write_text(page, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -35,7 +35,7 @@ MODEL_ROOTS = (*ROOTS, "llm/running.py")
 
 
 class Manifest(BaseModel, extra="allow"):
-    """A manifest as it stands in a file: `book/run-folders.md` describes it."""
+    """A manifest as it stands in a file: `book/provenance.md` describes it."""
 
     format: Literal["envprobe-run/2"]
     finished: StrictBool
