@@ -360,7 +360,7 @@ def test_an_estimate_of_all_seeds_is_what_is_asked(
         ([*MODEL], "OPENAI_API_KEY is not set"),
         ([*MODEL, "--jobs", "2"], "--jobs is for the simulated agent"),
         ([*MODEL, "--profile", "perfect"], "is of the simulated agent"),
-        ([*MODEL, "--base-url", "127.0.0.1:80"], "--base-url: accepted is"),
+        ([*MODEL, "--base-url", "127.0.0.1:80"], "--base-url '127.0.0.1:80': accepted is"),
         ([*MODEL, "--base-url", "http://u:secret@host/v1"], "without a password"),
         (["--agent", "openai", "--model", "own", "--base-url", CLOSED, "--max-cost", "1"], "price for 'own'"),
         ([*MODEL, "--base-url", CLOSED, "--max-cost", "-1"], "--max-cost -1.0"),
