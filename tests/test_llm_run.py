@@ -249,6 +249,14 @@ def test_an_exported_run_replays_from_a_small_file(
     stats = json.loads(printed[printed.index("\n{") :])
     assert (stats["questions"], stats["answered"], stats["wasted_attempts"]) == (STEPS, STEPS, 0)
     assert 0 < stats["paid_usd"] < 0.1
+    assert call("store", "stats", store, "--json", "--run", undisturbed) == 0
+    cells = json.loads(capsys.readouterr().out)["cells"]
+    assert [(cell["policy"], cell["questions"], cell["shared_usd"]) for cell in cells] == [
+        ("simple", STEPS, 0)
+    ]
+    assert cells[0]["usd"] == pytest.approx(stats["paid_usd"])
+    assert call("store", "stats", store, "--run", undisturbed) == 0
+    assert capsys.readouterr().out.count("\ncell ") == len(cells)
 
 
 def test_overlapping_runs_share_one_store_and_pay_for_nothing_twice(

@@ -13,8 +13,9 @@ from envprobe_core.errors import InputError
 from envprobe_core.files import read_whole
 from envprobe_core.llm.asking import ChatRequest, Tokens
 from envprobe_core.llm.keys import canonical
+from envprobe_core.sources import DATA
 
-PRICE_FILE = Path(__file__).resolve().parents[2] / "data" / "prices.json"
+PRICE_FILE = DATA / "prices.json"
 A_MILLION = 10**6
 LARGEST_PRICE = 10**6  # dollars for a million tokens
 TOKENS_A_MESSAGE = 16  # role and separators; no known format needs as many
