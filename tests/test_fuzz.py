@@ -1,4 +1,7 @@
-"""Every option and every file format, given what nobody meant: one line, exit code 2, nothing written."""
+"""Every option and every file format, given what nobody meant: one line, exit code 2, nothing written.
+
+`make fuzz` tries ten times as many cases: more than 10,000 damaged tables, logs and manifests.
+"""
 
 import copy
 import functools
@@ -22,6 +25,7 @@ from envprobe_core.runs.folder import EPISODES
 from envprobe_core.runs.manifest import MANIFEST
 from envprobe_core.runs.recompute import check_run
 
+TIMES = int(os.environ.get("ENVPROBE_FUZZ", "1"))
 FUZZ = settings(
     deadline=None,
     derandomize=True,
@@ -84,7 +88,7 @@ def told(capsys, arguments):
     return ended.value.code, printed.out, printed.err
 
 
-@settings(FUZZ, max_examples=700)
+@settings(FUZZ, max_examples=700 * TIMES)
 @given(data=st.data())
 def test_no_option_gives_a_traceback(small, capsys, data):
     command = data.draw(st.sampled_from(sorted(OPTIONS)))
@@ -162,7 +166,7 @@ def outcome(folder):
     return "\n".join(in_one_line(text) for text in found)
 
 
-@settings(FUZZ, max_examples=300)
+@settings(FUZZ, max_examples=300 * TIMES)
 @given(data=st.data())
 @pytest.mark.parametrize("name", [EPISODES, "log"])
 def test_no_damage_of_a_table_goes_unnoticed(run_folder, tmp_path, name, data):
@@ -179,7 +183,7 @@ def test_no_damage_of_a_table_goes_unnoticed(run_folder, tmp_path, name, data):
 NOT_COMPARED = ("versions", "engine")
 
 
-@settings(FUZZ, max_examples=300)
+@settings(FUZZ, max_examples=300 * TIMES)
 @given(data=st.data())
 @pytest.mark.parametrize("kind", ["bytes", "values"])
 def test_no_damage_of_a_manifest_goes_unnoticed(run_folder, tmp_path, kind, data):
@@ -204,7 +208,7 @@ def test_no_damage_of_a_manifest_goes_unnoticed(run_folder, tmp_path, kind, data
     assert said or after == before, {key: after.get(key) for key in before if after.get(key) != before[key]}
 
 
-@settings(FUZZ, max_examples=300)
+@settings(FUZZ, max_examples=300 * TIMES)
 @given(data=st.data())
 def test_a_damaged_notebook_is_told_of(checkout, write_notebook, data):
     path = write_notebook("demo", COUNT, "print(n)")
@@ -216,7 +220,7 @@ def test_a_damaged_notebook_is_told_of(checkout, write_notebook, data):
     assert all(in_one_line(text).startswith("notebook demo: ") for text in faults.values())
 
 
-@settings(FUZZ, max_examples=100)
+@settings(FUZZ, max_examples=100 * TIMES)
 @given(content=st.one_of(st.binary(max_size=200), st.text(max_size=100).map(str.encode)))
 def test_a_damaged_scheduler_file_is_refused(tmp_path, content):
     path = tmp_path / "scheduler.json"
@@ -316,7 +320,7 @@ def test_a_near_miss_of_a_name_is_pointed_out(small, capsys, given, meant):
     assert (code, f"(did you mean {meant}?)" in err) == (2, True)
 
 
-@settings(FUZZ, max_examples=150)
+@settings(FUZZ, max_examples=150 * TIMES)
 @given(data=st.data())
 def test_a_manifest_of_odd_types_is_refused_or_run_again(small, run_folder, capsys, data):
     folder = small / "odd"
