@@ -48,6 +48,7 @@ def main():
     parser.add_argument("-p", dest="given", action="append", default=[])
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     dice, mark = random.Random(asked.seed), f"kills-{os.getpid()}"
     sections = [asked.section] if asked.command == "reproduce" else []
     options = [part for text in asked.given for part in ("-p", text)]
