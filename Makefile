@@ -16,7 +16,7 @@ MAKEFLAGS += --jobs=2  # the browser and the packages install side by side
 unexport PYTHONDONTWRITEBYTECODE  # many processes start, and each would compile the engine again
 
 .DEFAULT_GOAL := help
-.PHONY: help book test lint bench serve lab mutants replay lock browser clean
+.PHONY: help book test lint bench serve lab fuzz kills mutants replay lock browser clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -58,6 +58,13 @@ serve: book ## the book on http://127.0.0.1:8000 (PORT=...)
 
 lab: $(MADE) ## JupyterLab on the notebooks
 	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
+
+fuzz: $(MADE) ## ten times as many damaged files and odd values as in the tests (TIMES=...)
+	ENVPROBE_FUZZ=$(or $(TIMES),10) $(BIN)/python -m pytest tests/test_fuzz.py
+
+kills: $(MADE) ## reproduce and book killed 20 times each at random moments
+	$(BIN)/python benchmarks/kills.py reproduce
+	$(BIN)/python benchmarks/kills.py book
 
 mutants: $(MADE) ## mutation testing of metrics, statistics and policies
 	$(BIN)/mutmut run

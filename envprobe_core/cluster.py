@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from envprobe_core.errors import InputError
+from envprobe_core.files import read_whole
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -33,7 +34,6 @@ ENVIRONMENT = "ENVPROBE_SCHEDULER"
 CONNECT_SECONDS = 10
 ALIVE_SECONDS = 5  # without a result, after which the scheduler is asked whether it is there
 LEAST_UNDER_WAY = 64  # tasks; a cluster that grows with its queue needs one to see
-LONGEST_FILE = 1_000_000  # bytes read of a scheduler file
 UNDER_WAY = 4  # tasks a thread
 
 Item = TypeVar("Item")
@@ -60,8 +60,7 @@ def read_scheduler_file(path: Path) -> str:
         InputError: if there is none.
     """
     try:
-        with path.open("rb") as file:
-            return _SchedulerFile.model_validate_json(file.read(LONGEST_FILE)).address
+        return _SchedulerFile.model_validate_json(read_whole(path)).address
     except OSError as error:
         raise InputError(f"scheduler file {path} cannot be read ({error.strerror})") from None
     except ValidationError:

@@ -1,10 +1,16 @@
 """The one error a user can cause and mend."""
 
+from __future__ import annotations
+
 import re
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 LONGEST = 200  # characters of what was given that a message repeats
-_UNKNOWN = re.compile(r"unknown [\w ]+ '(?P<given>[^']*)'(?P<rest>.*; accepted: (?P<names>[\w:, -]+))$")
+_UNKNOWN = re.compile(r"unknown [\w ]+ '(?P<given>[^']*)'(?P<rest>.*; accepted: (?P<names>[\w:, .-]+))$")
 
 
 class InputError(ValueError):
@@ -14,6 +20,12 @@ class InputError(ValueError):
     """
 
 
+def first_fault(error: ValidationError) -> str:
+    """Return where the first fault of a file is, and what."""
+    first = error.errors()[0]
+    return f"{' '.join(str(part) for part in first['loc'])}: {first['msg']}".removeprefix(": ")
+
+
 def in_one_line(message: str) -> str:
     """Return a message as one line: what it repeats is cut, and a near miss of a name is pointed out."""
     line = " ".join(message.encode("utf-8", "backslashreplace").decode().split())
@@ -21,7 +33,7 @@ def in_one_line(message: str) -> str:
     line = re.sub(rf"(\S{{{LONGEST}}})\S+", r"\1…", line)
     line = re.sub(rf"'([^']{{{LONGEST}}})[^']+'", r"'\1…'", line)
     if match := _UNKNOWN.search(line):
-        near = get_close_matches(match["given"].lower(), re.split(r", ", match["names"]), n=1)
-        if near:
-            line = line.replace(match["rest"], f" (did you mean {near[0]}?){match['rest']}", 1)
+        names = {name.lower(): name for name in match["names"].split(", ")}
+        for near in get_close_matches(match["given"].lower(), names, n=1):
+            line = line.replace(match["rest"], f" (did you mean {names[near]}?){match['rest']}", 1)
     return line

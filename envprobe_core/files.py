@@ -1,8 +1,13 @@
-"""Files that are whole or not there, never written over somebody's own, in folders that one process holds."""
+"""Files that are whole or not there, never written over somebody's own, in folders that one process holds.
+
+What others wrote is read up to a limit: a pipe or a device has no end, and a packed file can hold anything.
+"""
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import gzip
 import os
 import shutil
 import tempfile
@@ -16,6 +21,31 @@ from envprobe_core.errors import InputError
 
 TEMPORARY = ".part"
 WORK = "envprobe-work-"
+LARGEST = 2**28  # bytes of a file that is read at once, unpacked
+
+
+def check_plain(path: Path) -> None:
+    """Refuse what cannot be read to its end.
+
+    Raises:
+        OSError: if there is no file, or it is a folder, a pipe or a device.
+    """
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no plain file", str(path))
+
+
+def read_whole(path: Path, *, packed: bool = False) -> bytes:
+    """Read a file, with gzip where it is packed.
+
+    Raises:
+        OSError: if it cannot be read, or holds more than `LARGEST` bytes.
+    """
+    check_plain(path)
+    with gzip.open(path) if packed else path.open("rb") as file:
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise OSError(errno.EFBIG, f"it holds more than {LARGEST:,} bytes", str(path))
+    return content
 
 
 @contextmanager

@@ -107,10 +107,10 @@ def parse_protocol(text: str) -> Protocol:
     changes: dict[str, str] = {}
     for item in filter(None, turned.split(",")):
         switch, equals, value = item.partition("=")
-        if not equals or switch not in _CHOICES:
-            raise InputError(
-                f"protocol {text!r}: {item!r} is not SWITCH=VALUE with a switch of {', '.join(SWITCHES)}"
-            )
+        if not equals:
+            raise InputError(f"protocol {text!r}: {item!r} is not SWITCH=VALUE")
+        if switch not in _CHOICES:
+            raise InputError(f"unknown switch {switch!r} of a protocol; accepted: {', '.join(SWITCHES)}")
         if value not in _CHOICES[switch]:
             raise InputError(
                 f"protocol {text!r}: switch {switch} accepts {' or '.join(_CHOICES[switch])}, not {value!r}"

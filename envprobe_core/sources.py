@@ -15,7 +15,9 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE.parent
-"""The checkout: it holds `notebooks/`, `book/`, `data/` and the lock."""
+"""The checkout: it holds `notebooks/`, `book/`, `data/` and the lock; else the folder of the package."""
+DATA = PACKAGE / "data"
+"""The checkout's `data/`, or an installed package's own."""
 ROOTS = ("runs/folder.py",)
 """The modules whose imports, followed to the end, are the engine that a run depends on."""
 
@@ -118,7 +120,7 @@ def _modules(roots: Sequence[str]) -> list[Import]:
 
 def package_sha256() -> str:
     """Return SHA-256 over all of the package's modules and its data: what two machines must share."""
-    paths = [path for path in (*PACKAGE.rglob("*.py"), *(ROOT / "data").rglob("*")) if path.is_file()]
+    paths = {path for path in (*PACKAGE.rglob("*.py"), *DATA.rglob("*")) if path.is_file()}
     return Sources().sha256(sorted(paths))
 
 

@@ -126,7 +126,7 @@ def test_protocols_are_read_with_their_switches() -> None:
     [
         ("papr", "unknown protocol 'papr'; accepted: paper, observed, released"),
         ("paper:clock", "'clock' is not SWITCH=VALUE"),
-        ("paper:colour=red", "'colour=red' is not SWITCH=VALUE with a switch of start"),
+        ("paper:colour=red", "unknown switch 'colour' of a protocol; accepted: start"),
         ("paper:clock=slow", "switch clock accepts runs or stands, not 'slow'"),
     ],
 )

@@ -599,21 +599,21 @@ def test_claims_are_found_by_name_and_section():
     assert {c.section for c in main} == {"main"}
     assert find_claim("main-combined") in main
     assert len({c.id for c in load_claims()}) == len(load_claims())
-    with pytest.raises(InputError, match="claim 'nope' is unknown; accepted: mutation-s1"):
+    with pytest.raises(InputError, match="unknown claim 'nope'; accepted: mutation-s1"):
         find_claim("nope")
-    with pytest.raises(InputError, match="section 'nope' is unknown; accepted: environments"):
+    with pytest.raises(InputError, match="unknown section 'nope'; accepted: environments"):
         load_claims(section="nope")
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"kind": "guess"}, "kind 'guess' is unknown"),
-        ({"worlds": "mars"}, "world 'mars' is unknown"),
-        ({"arm": "me"}, "policy 'me' is unknown"),
-        ({"regime": "S9"}, "regime 'S9' is unknown"),
-        ({"unit": "miles"}, "unit 'miles' is unknown"),
-        ({"direction": "up"}, "direction 'up' is unknown; accepted: greater, less"),
+        ({"kind": "guess"}, "unknown kind 'guess'"),
+        ({"worlds": "mars"}, "unknown world 'mars'"),
+        ({"arm": "me"}, "unknown policy 'me'"),
+        ({"regime": "S9"}, "unknown regime 'S9'"),
+        ({"unit": "miles"}, "unknown unit 'miles'"),
+        ({"direction": "up"}, "unknown direction 'up'; accepted: greater, less"),
         ({"measure": "a+b"}, "measure 'a+b' cannot be read"),
         ({"value": "x"}, "value 'x' is not a number"),
         ({"reference": ""}, "needs a reference"),

@@ -222,7 +222,6 @@ def test_workers_that_would_compute_something_else_are_refused(two_workers: Clus
     shutil.copytree(PACKAGE, tmp_path / "envprobe_core", ignore=shutil.ignore_patterns("__pycache__"))
     with (tmp_path / "envprobe_core" / "protocols.py").open("a") as changed:
         changed.write("OTHER = True\n")
-    (tmp_path / "data").symlink_to(PACKAGE.parent / "data")
     for program, environment, words in (
         (WITHOUT_PACKAGE, {}, "no envprobe_core; install the version that is here"),
         (DASK, {"PYTHONPATH": str(tmp_path)}, "install the same everywhere"),

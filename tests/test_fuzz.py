@@ -1,10 +1,16 @@
-"""Every option and every file format, given what nobody meant: one line, exit code 2, nothing written."""
+"""Every option and every file format, given what nobody meant: one line, exit code 2, nothing written.
+
+`make fuzz` tries ten times as many cases: more than 10,000 damaged tables, logs and manifests.
+"""
 
 import copy
 import functools
+import gzip
 import json
+import os
 import re
 import shutil
+from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
@@ -13,11 +19,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from envprobe_core import cluster
 from envprobe_core.cli import main, reproduce
 from envprobe_core.errors import InputError, in_one_line
+from envprobe_core.files import LARGEST
 from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.runs.folder import EPISODES
 from envprobe_core.runs.manifest import MANIFEST
 from envprobe_core.runs.recompute import check_run
 
+TIMES = int(os.environ.get("ENVPROBE_FUZZ", "1"))
 FUZZ = settings(
     deadline=None,
     derandomize=True,
@@ -80,7 +88,7 @@ def told(capsys, arguments):
     return ended.value.code, printed.out, printed.err
 
 
-@settings(FUZZ, max_examples=700)
+@settings(FUZZ, max_examples=700 * TIMES)
 @given(data=st.data())
 def test_no_option_gives_a_traceback(small, capsys, data):
     command = data.draw(st.sampled_from(sorted(OPTIONS)))
@@ -158,7 +166,7 @@ def outcome(folder):
     return "\n".join(in_one_line(text) for text in found)
 
 
-@settings(FUZZ, max_examples=300)
+@settings(FUZZ, max_examples=300 * TIMES)
 @given(data=st.data())
 @pytest.mark.parametrize("name", [EPISODES, "log"])
 def test_no_damage_of_a_table_goes_unnoticed(run_folder, tmp_path, name, data):
@@ -175,7 +183,7 @@ def test_no_damage_of_a_table_goes_unnoticed(run_folder, tmp_path, name, data):
 NOT_COMPARED = ("versions", "engine")
 
 
-@settings(FUZZ, max_examples=300)
+@settings(FUZZ, max_examples=300 * TIMES)
 @given(data=st.data())
 @pytest.mark.parametrize("kind", ["bytes", "values"])
 def test_no_damage_of_a_manifest_goes_unnoticed(run_folder, tmp_path, kind, data):
@@ -200,7 +208,7 @@ def test_no_damage_of_a_manifest_goes_unnoticed(run_folder, tmp_path, kind, data
     assert said or after == before, {key: after.get(key) for key in before if after.get(key) != before[key]}
 
 
-@settings(FUZZ, max_examples=300)
+@settings(FUZZ, max_examples=300 * TIMES)
 @given(data=st.data())
 def test_a_damaged_notebook_is_told_of(checkout, write_notebook, data):
     path = write_notebook("demo", COUNT, "print(n)")
@@ -212,13 +220,119 @@ def test_a_damaged_notebook_is_told_of(checkout, write_notebook, data):
     assert all(in_one_line(text).startswith("notebook demo: ") for text in faults.values())
 
 
-@settings(FUZZ, max_examples=100)
+@settings(FUZZ, max_examples=100 * TIMES)
 @given(content=st.one_of(st.binary(max_size=200), st.text(max_size=100).map(str.encode)))
 def test_a_damaged_scheduler_file_is_refused(tmp_path, content):
     path = tmp_path / "scheduler.json"
     path.write_bytes(content)
     with pytest.raises(InputError, match="states no address"):
         cluster.read_scheduler_file(path)
+
+
+GIVEN = [*RUN[:4], "--out=made"]
+MODEL = [*GIVEN, "--agent=openai", "--model=gpt-4o-mini"]
+READERS = {
+    "replay": [*GIVEN, "--replay"],
+    "prices": [*MODEL, "--prices"],
+    "estimate": ["estimate", *GIVEN[1:4], "--model=m", "--prices"],
+    "scheduler file": [*GIVEN, "--scheduler-file"],
+    "weights": [*GIVEN, "--agent=local", "--model"],
+    "store": ["store", "verify"],
+    "manifest": ["run", "--out=made", "--from"],
+    "recompute": ["recompute"],
+}
+
+
+def replay_of(**inputs):
+    header = {"format": "envprobe-replay/1", "inputs": inputs, "result_hash": ""}
+    return gzip.compress(json.dumps(header).encode() + b'\n{"answers":0}\n')
+
+
+HEAD = {"worlds": ["tooldag"], "policies": ["simple"]}
+ASKED = {"kind": "openai", "provider": "p", "prompt_version": "1"}
+ODD_FILES = {
+    "text": b"hello",
+    "empty": b"",
+    "packed nothing": gzip.compress(b""),
+    "bomb": gzip.compress(bytes(LARGEST + 1), 1),
+    "deep": gzip.compress(b"[" * 100_000 + b"\n{}\n"),
+    "worlds are a number": replay_of(worlds=1),
+    "a world is a list": replay_of(worlds=[["tooldag"]], policies=["simple"]),
+    "an unknown input": replay_of(**HEAD, colour="red"),
+    "no model": replay_of(**HEAD),
+    "another agent": replay_of(**HEAD, agent={"kind": "human"}),
+    "no provider": replay_of(**HEAD, agent={"kind": "openai", "model": "m"}),
+    "odd settings": replay_of(**HEAD, agent=ASKED | {"model": 1}),
+    "unknown settings": replay_of(**HEAD, agent=ASKED | {"model": "m", "mood": "good"}),
+}
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "device", *ODD_FILES])
+@pytest.mark.parametrize("reader", READERS)
+def test_no_file_gives_a_traceback(small, capsys, monkeypatch, reader, kind):
+    """Nor does one without an end keep a command waiting."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    path = Path("/dev/zero") if kind == "device" else small / "odd"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind in ODD_FILES:
+        path.write_bytes(ODD_FILES[kind])
+    code, out, err = told(capsys, [*READERS[reader], str(path)])
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert not list((small / "work").iterdir())
+    if (reader, kind) == ("replay", "bomb"):
+        assert f"{path} cannot be read (it holds more than {LARGEST:,} bytes)" in err
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://[::1", "http://[zz]/", "http://[::1]:x", "http://h:abc/", "http://h:99999/", "http://h:-1/",
+     "http://h:0/", "http://h:٣/", "http://a b/", "http://h%zz/", "http://a..b/", "http://", "ftp://h",
+     "http:h", "http://h/\\x", "http://h\n/", "http://user:hidden@h/", f"http://{'a' * 64}.b/"],
+)  # fmt: skip
+@pytest.mark.parametrize("more", [[], ["--replay-only"]])
+def test_no_address_gives_a_traceback(small, capsys, url, more):
+    code, _, err = told(capsys, [*MODEL, *more, f"--base-url={url}"])
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith("envprobe: --base-url ")
+    assert "hidden" not in err
+    assert not list((small / "work").iterdir())
+
+
+@pytest.mark.parametrize("number", ["1e308", "1e309", "nan", "inf", "-inf", "-1", "x"])
+@pytest.mark.parametrize("option", ["--max-cost", "--timeout"])
+def test_no_number_gives_a_traceback(small, capsys, option, number):
+    code, _, err = told(capsys, [*MODEL, f"{option}={number}"])
+    assert (code, err.count("\n")) == (2, 1)
+    assert option in err
+    assert not list((small / "work").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("--protocol=paper:clok=stands", "clock"), ("--regime=s2", "S2"), ("--policy=simpel", "simple"),
+     ("--world=toldag", "tooldag"), ("--profile=typicl", "typical"), ("--agent=opnai", "openai")],
+)  # fmt: skip
+def test_a_near_miss_of_a_name_is_pointed_out(small, capsys, given, meant):
+    code, _, err = told(capsys, [*GIVEN, given])
+    assert (code, f"(did you mean {meant}?)" in err) == (2, True)
+
+
+@settings(FUZZ, max_examples=150 * TIMES)
+@given(data=st.data())
+def test_a_manifest_of_odd_types_is_refused_or_run_again(small, run_folder, capsys, data):
+    folder = small / "odd"
+    folder.mkdir(exist_ok=True)
+    document = data.draw(other_json(json.loads((run_folder / MANIFEST).read_bytes())))
+    (folder / MANIFEST).write_text(json.dumps(document))
+    code, _, err = told(capsys, ["run", "--out=made", f"--from={folder}"])
+    assert code in (0, 1, 2)
+    if code == 2:
+        assert err.count("\n") == 1 + err.count("was made otherwise")
+        assert not list((small / "work").iterdir())
+    shutil.rmtree("made", ignore_errors=True)
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, ""])

@@ -250,6 +250,14 @@ def test_an_exported_run_replays_from_a_small_file(
     stats = json.loads(printed[printed.index("\n{") :])
     assert (stats["questions"], stats["answered"], stats["wasted_attempts"]) == (STEPS, STEPS, 0)
     assert 0 < stats["paid_usd"] < 0.1
+    assert call("store", "stats", store, "--json", "--run", undisturbed) == 0
+    cells = json.loads(capsys.readouterr().out)["cells"]
+    assert [(cell["policy"], cell["questions"], cell["shared_usd"]) for cell in cells] == [
+        ("simple", STEPS, 0)
+    ]
+    assert cells[0]["usd"] == pytest.approx(stats["paid_usd"])
+    assert call("store", "stats", store, "--run", undisturbed) == 0
+    assert capsys.readouterr().out.count("\ncell ") == len(cells)
 
 
 def test_overlapping_runs_share_one_store_and_pay_for_nothing_twice(
@@ -361,7 +369,7 @@ def test_an_estimate_of_all_seeds_is_what_is_asked(
         ([*MODEL], "OPENAI_API_KEY is not set"),
         ([*MODEL, "--jobs", "2"], "--jobs is for the simulated agent"),
         ([*MODEL, "--profile", "perfect"], "is of the simulated agent"),
-        ([*MODEL, "--base-url", "127.0.0.1:80"], "--base-url: accepted is"),
+        ([*MODEL, "--base-url", "127.0.0.1:80"], "--base-url '127.0.0.1:80': accepted is"),
         ([*MODEL, "--base-url", "http://u:secret@host/v1"], "without a password"),
         (["--agent", "openai", "--model", "own", "--base-url", CLOSED, "--max-cost", "1"], "price for 'own'"),
         ([*MODEL, "--base-url", CLOSED, "--max-cost", "-1"], "--max-cost -1.0"),

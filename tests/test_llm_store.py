@@ -17,7 +17,7 @@ import pytest
 
 from envprobe_core.errors import InputError
 from envprobe_core.llm.asking import RunStoppedError, Tokens
-from envprobe_core.llm.audit import check_store, read_stats
+from envprobe_core.llm.audit import check_store, cost_of_cells, read_stats
 from envprobe_core.llm.identity import ModelAgent, ModelSettings
 from envprobe_core.llm.keys import key_of, question
 from envprobe_core.llm.prices import Price, most_tokens, total_cost
@@ -142,6 +142,19 @@ def test_what_is_used_adds_up_with_every_change_and_a_cap_holds(path: Path) -> N
     assert store.used() == {"m": Tokens(25, 6, 1)}
     assert isinstance(begin(store, 8, fits=lambda used: total_cost(PRICES, used) <= 31 + total(MOST)), int)
     store.close()
+
+
+def test_a_cell_costs_every_attempt_to_get_its_answers(path: Path) -> None:
+    store = AnswerStore(path)
+    store.settle(begin(store, 3), None, "timeout", Tokens(4, 0))
+    add(store, 3)
+    store.close()
+    keys = [[key_of(asked(number)).hex() for number in numbers] for numbers in ((0, 1), (1, 2, 3))]
+    assert cost_of_cells(path, keys, PRICES) == [
+        {"questions": 2, "usd": 18.0, "shared_usd": 9.0},
+        {"questions": 3, "usd": 31.0, "shared_usd": 9.0},
+    ]
+    assert read_stats(path, PRICES).paid_usd == 18 + 31 - 9
 
 
 def test_no_price_is_no_cost_and_is_said(path: Path) -> None:

@@ -1,14 +1,18 @@
 """What is installed: every import is declared, in the extra that needs it, and pinned with its hashes."""
 
 import ast
+import os
 import re
+import shutil
+import subprocess
 import sys
 import tomllib
+import zipfile
 from importlib.metadata import packages_distributions
 
 import pytest
 
-from envprobe_core.sources import PACKAGE, ROOT
+from envprobe_core.sources import DATA, PACKAGE, ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = {
@@ -70,3 +74,35 @@ def test_the_package_is_typed_and_says_who_made_it():
     assert "preferred-citation:" in citation
     for name in ("LICENSE", "LICENSE-TEXT", "CHANGELOG.md", "CONTRIBUTING.md"):
         assert (ROOT / name).exists()
+
+
+def test_what_is_installed_holds_its_data_and_says_what_needs_a_checkout(tmp_path):
+    """A wheel, unpacked where there is no checkout: it lists names and prices, and has no sections."""
+    ours = shutil.ignore_patterns("__pycache__", "executed", "_build", ".venv", ".git", "runs")
+    source, site, work = (tmp_path / name for name in ("source", "site", "work"))
+    shutil.copytree(ROOT, source, ignore=ours, symlinks=True)
+    build = [sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation", "-q", "-w", work]
+    subprocess.run(build, cwd=source, check=True, timeout=600)
+    (wheel,) = work.iterdir()
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    data = {path.relative_to(DATA) for path in DATA.rglob("*") if path.is_file()}
+    assert data == {
+        path.relative_to(site / "envprobe_core" / "data")
+        for path in (site / "envprobe_core" / "data").rglob("*")
+        if path.is_file()
+    }
+
+    def envprobe(*arguments):
+        command = [sys.executable, "-P", "-m", "envprobe_core", *arguments]
+        environment = os.environ | {"PYTHONPATH": str(site)}
+        return subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, timeout=600)
+
+    listed = envprobe("list")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert "calibrated" in listed.stdout
+    for command in (["reproduce"], ["book"], ["answers", "--out", "x"]):
+        told = envprobe(*command)
+        assert (told.returncode, told.stdout, told.stderr.count("\n")) == (2, "", 1)
+        assert f"{command[0]} needs the notebooks and pages of a checkout" in told.stderr
+    assert [path.name for path in work.iterdir()] == [wheel.name]

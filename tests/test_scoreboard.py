@@ -119,7 +119,7 @@ def test_claims_about_the_primary_regime_move_and_settings_stay():
     assert moved["stress-gain-s1"].regime == "S1"
     with pytest.raises(InputError, match="unknown regime"):
         choose_claims(regime="S9")
-    with pytest.raises(InputError, match="section 'nope' is unknown"):
+    with pytest.raises(InputError, match="unknown section 'nope'"):
         choose_claims("nope")
     table = load_scoreboard("main", "observed", "perfect", "0:12", "R1", 100)
     assert set(table["regime"]) == {"R1"}
@@ -330,7 +330,7 @@ def test_the_command_prints_a_table_a_section():
     ("arguments", "words"),
     [
         (["--profile", "nobody"], "unknown profile 'nobody'; accepted: typical"),
-        (["--section", "nope"], "section 'nope' is unknown; accepted: environments"),
+        (["--section", "nope"], "unknown section 'nope'; accepted: environments"),
         (["--protocol", "text"], "unknown protocol 'text'; accepted: paper"),
         (["--seeds", "9:2"], "the range 9:2 is empty"),
         (["--regime", "S9"], "unknown regime 'S9'; accepted: S1"),

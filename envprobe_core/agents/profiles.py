@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from envprobe_core.errors import InputError
+from envprobe_core.sources import DATA
 
-PROFILE_FOLDER = Path(__file__).resolve().parents[2] / "data" / "profiles"
+PROFILE_FOLDER = DATA / "profiles"
 KINDS = ("stated", "fitted")
 _ENTRIES = {"name", "kind", "assumption", "parameters"}  # of a file; a fitted one has `fit` too
 _LEAST_ASSUMPTION = 20  # characters

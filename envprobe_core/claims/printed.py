@@ -10,15 +10,15 @@ from __future__ import annotations
 import csv
 from dataclasses import astuple, dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envprobe_core.errors import InputError
+from envprobe_core.sources import DATA
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PAPER_FOLDER = Path(__file__).resolve().parents[2] / "data" / "paper"
+PAPER_FOLDER = DATA / "paper"
 COLUMNS = ("source", "row", "column", "relation", "value", "ci_low", "ci_high", "n")
 STRATA: dict[str, tuple[str, ...]] = {  # how the paper pools worlds
     "procedural": ("tooldag",),

@@ -131,7 +131,7 @@ def _optional(text: str, name: str) -> float | None:
 def _among(name: str, given: Iterable[str], accepted: Iterable[str]) -> None:
     for item in given:
         if item not in accepted:
-            raise InputError(f"{name} {item!r} is unknown; accepted: {', '.join(accepted)}")
+            raise InputError(f"unknown {name} {item!r}; accepted: {', '.join(accepted)}")
 
 
 def parse_claim(row: dict[str, str]) -> Claim:

@@ -13,6 +13,8 @@ from envprobe_core.cli import calibrate, claims, compiling, estimate, listing, m
 from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.sources import ROOT
 
+OF_A_CHECKOUT = ("reproduce", "book", "answers")
+
 app = typer.Typer(
     name="envprobe",
     help="Recompute, question and extend the results of 'Ask the World Before Acting'.",
@@ -84,16 +86,16 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _check(arguments: list[str]) -> None:
-    """Refuse what no command can use: arguments that are no text, a package without its data."""
+    """Refuse what no command can use: arguments that are no text, sections where there are none."""
     for text in arguments:
         if any("\ud800" <= sign <= "\udfff" for sign in text):
             raise InputError(f"{text!r} is not UTF-8; give files and values names that are")
         if "\0" in text:
             raise InputError(f"{text!r} holds a null character")
-    if not (ROOT / "data").is_dir() and arguments and not arguments[0].startswith("-"):
+    if arguments and arguments[0] in OF_A_CHECKOUT and not (ROOT / "notebooks").is_dir():
         raise InputError(
-            f"{ROOT / 'data'} is missing: the package reads data that lie beside it, in a checkout; "
-            "install it from one, as with `pip install -e .`"
+            f"{arguments[0]} needs the notebooks and pages of a checkout, and none are in {ROOT}; clone "
+            "the companion and give `pip install -e .` there"
         )
 
 

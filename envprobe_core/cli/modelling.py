@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from envprobe_core.cli.options import check_positive
 from envprobe_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -142,6 +142,17 @@ class ModelOptions:
     timeout: Timeout = None
     attempts: Attempts = None
 
+    def __post_init__(self) -> None:
+        """Refuse numbers and an address that cannot be used."""
+        check_positive("--timeout", self.timeout)
+        if self.max_cost != 0:
+            check_positive("--max-cost", self.max_cost)
+        if self.base_url is not None and not _is_address(self.base_url):
+            shown = self.base_url.rpartition("@")[2]
+            raise InputError(
+                f"--base-url {shown!r}: accepted is http://HOST:PORT/... or https://..., without a password"
+            )
+
     def refuse(self, names: Iterable[str], why: str) -> None:
         """Refuse some of the options.
 
@@ -177,12 +188,6 @@ class ModelOptions:
             return local_agent(find_weights(self.weights), version, reasks)
         if self.model is None:
             raise InputError(f"--agent {OPENAI} needs --model, as in --model gpt-4o-mini")
-        if self.base_url is not None:
-            parts = urlsplit(self.base_url)
-            if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
-                raise InputError(
-                    "--base-url: accepted is http://HOST/... or https://HOST/..., without a password"
-                )
         settings = ModelSettings(self.model, judge_model=self.judge_model, reasks=reasks)
         return ModelAgent(provider_label(self.base_url), version, settings)
 
@@ -229,10 +234,6 @@ class ModelOptions:
         path = self.store or out.with_name(f"{out.name}.answers.sqlite")
         if self.replay_only:
             return Service(agent, AnswerStore(path, writable=False))
-        if self.max_cost is not None and not (math.isfinite(self.max_cost) and self.max_cost >= 0):
-            raise InputError(f"--max-cost {self.max_cost}: accepted is a number of dollars from 0")
-        if self.timeout is not None and not (math.isfinite(self.timeout) and self.timeout > 0):
-            raise InputError(f"--timeout {self.timeout}: accepted is a number of seconds above 0")
         here = agent.provider == local.PROVIDER
         prices = self.price_table(agent)
         secret = Secret(PLACEHOLDER) if here else secret_from_environment(agent.provider)
@@ -248,6 +249,19 @@ class ModelOptions:
         if self.max_cost is not None:
             demand_prices(prices, store.used())
         return Service(agent, store, secret, (self.base_url or OPENAI_URL,), limits, prices, weights)
+
+
+def _is_address(text: str) -> bool:
+    """Say whether a server can be asked at a URL: both readers of URLs, and a name service, must take it."""
+    from pydantic import HttpUrl
+
+    try:
+        parts, read = urlsplit(text), HttpUrl(text)
+        parts.netloc.encode("idna")
+    except ValueError:
+        return False
+    plain = text.isprintable() and not any(sign in text for sign in " @\\")
+    return plain and bool(parts.scheme in ("http", "https") and parts.hostname and read.port)
 
 
 def demand_prices(prices: Mapping[str, Price], models: Iterable[str]) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 ALL = "all"
 CORES = os.cpu_count() or 1
+LARGEST = 10**9  # seconds or dollars
 MACHINES = "Past one machine"
 
 
@@ -265,10 +266,10 @@ def check_positive(option: str, value: float | None) -> float | None:
     """Return a number that was given as an option, or None where none was.
 
     Raises:
-        InputError: if it is not a finite one above 0.
+        InputError: if it is not one above 0 and below `LARGEST`.
     """
-    if value is not None and not 0 < value < 1e9:
-        raise InputError(f"{option} {value}: accepted is a number above 0")
+    if value is not None and not 0 < value < LARGEST:
+        raise InputError(f"{option} {value}: accepted is a number above 0 and below {LARGEST:,}")
     return value
 
 

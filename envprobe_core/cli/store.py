@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from envprobe_core.cli import options
 from envprobe_core.cli.asking import stopped_runs
 from envprobe_core.cli.modelling import Prices
 from envprobe_core.errors import InputError
@@ -31,19 +33,27 @@ def stats(
     file: StoreFile,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     prices: Prices = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", metavar="DIR", help="Say also what each cell of this run cost.")
+    ] = None,
 ) -> None:
     """Count what was asked, answered, wasted and paid.
 
     An attempt whose usage is not known, such as one that was cut off, counts the most it can have cost.
+    With --run the run is replayed, and each cell has the cost of every attempt to get its answers; what
+    cells share was paid once.
     """
-    from envprobe_core.llm.audit import read_stats
+    from envprobe_core.llm.audit import cost_of_cells, read_stats
     from envprobe_core.llm.prices import dollars, read_prices
 
-    found = read_stats(file, read_prices(prices))
+    table, cells = read_prices(prices), []
+    found = read_stats(file, table)
+    if run is not None:
+        with _replayed(file, run) as (_, inputs, _, keys):
+            costs = cost_of_cells(file, keys, table)
+        cells = [cell.key | cost for cell, cost in zip(inputs.cells, costs, strict=True)]
     if json:
-        import orjson
-
-        sys.stdout.write(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode() + "\n")
+        options.print_json(asdict(found) | ({"cells": cells} if run else {}))
         return
     verdicts = ", ".join(f"{verdict} {count}" for verdict, count in found.attempts.items())
     models = ", ".join(f"{model} {count}" for model, count in found.models.items())
@@ -57,6 +67,10 @@ def stats(
     most = found.uncertain_usd
     uncertain = f", of it up to {dollars(most)} where usage is not known" if most else ""
     typer.echo(f"paid      {dollars(found.paid_usd)}{unpriced}{uncertain}")
+    for cell in cells:
+        name = " ".join(str(cell[part]) for part in ("world", "policy", "protocol"))
+        shared = f", of it {dollars(cell['shared_usd'])} shared" if cell["shared_usd"] else ""
+        typer.echo(f"cell      {name}: {cell['questions']} questions, {dollars(cell['usd'])}{shared}")
 
 
 @app.command("verify")
@@ -86,7 +100,7 @@ def verify(
     )
     if run is not None:
         with _replayed(file, run) as (_, _, _, keys):
-            typer.echo(f"{len(keys)} answers give {run} again")
+            typer.echo(f"{len(set(chain(*keys)))} answers give {run} again")
 
 
 @app.command("export")
@@ -108,15 +122,15 @@ def export(
         raise InputError(f"{out} is there already; give another name")
     with _replayed(file, run) as (store, inputs, result_hash, keys):
         try:
-            count = write_replay(out, inputs, result_hash, note, store, keys)
+            count = write_replay(out, inputs, result_hash, note, store, chain(*keys))
         except OSError as error:
             raise InputError(f"cannot write {out}: {error.strerror or error}") from None
     typer.echo(f"{count} answers of {inputs.agent.settings.model}, {out.stat().st_size} bytes: {out}")
 
 
 @contextmanager
-def _replayed(file: Path, run: Path) -> Iterator[tuple[AnswerStore, RunInputs, str, list[str]]]:
-    """Replay a finished run from a store; gives the store, the run, its hash and the keys it used.
+def _replayed(file: Path, run: Path) -> Iterator[tuple[AnswerStore, RunInputs, str, list[list[str]]]]:
+    """Replay a finished run from a store; gives the store, the run, its hash and the keys each cell used.
 
     Raises:
         InputError: if there is no such run, or the store gives another.

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import orjson
 
 from envprobe_core.llm.asking import NO_TOKENS, Tokens
 from envprobe_core.llm.keys import key_of
-from envprobe_core.llm.prices import Price, find_price, most_tokens
+from envprobe_core.llm.prices import Price, find_price, most_tokens, total_cost
 from envprobe_core.llm.reading import Completion, Raw, read_response
 from envprobe_core.llm.store import ANSWER, DUPLICATE, GOOD, UNUSABLE, connect, explain, inflated, used_by
 
@@ -97,6 +98,39 @@ def read_stats(path: Path, prices: Mapping[str, Price]) -> StoreStats:
         models=asked,
         finished=dict(finished.most_common()),
     )
+
+
+def cost_of_cells(
+    path: Path, keys: Sequence[Sequence[str]], prices: Mapping[str, Price]
+) -> list[dict[str, float]]:
+    """Say what the answers of a run's cells cost, with every attempt to get them.
+
+    Args:
+        path: the store's file.
+        keys: of the answers that each cell used, in hexadecimal.
+        prices: dollars, by model.
+
+    Returns:
+        Of each cell: its `questions`, their cost `usd`, and of it `shared_usd` for those that other cells
+        ask too, which are paid once.
+    """
+    connection = connect(path, writable=False)
+    try:
+        rows = connection.execute("SELECT key, model, prompt, completion, cached FROM calls").fetchall()
+    finally:
+        connection.close()
+    costs: Counter[str] = Counter()
+    for key, model, *counts in rows:
+        costs[key.hex()] += total_cost(prices, {model: Tokens(*counts)})
+    asked = Counter(chain.from_iterable(keys))
+    return [
+        {
+            "questions": len(own),
+            "usd": sum(costs[key] for key in own),
+            "shared_usd": sum(costs[key] for key in own if asked[key] > 1),
+        }
+        for own in keys
+    ]
 
 
 def _finish(status: int, kind: str, response: bytes) -> str:

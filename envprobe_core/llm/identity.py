@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
 from envprobe_core.agents.profiles import AgentProfile
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, first_fault
 
 LONGEST_NAME = 120
 HIGHEST_TEMPERATURE = 2.0
@@ -24,6 +26,8 @@ class ModelSettings:
         judge_max_tokens: of its verdict.
         reasks: how often an answer that cannot be used is asked for again.
     """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     model: str
     temperature: float = 0.0
@@ -74,13 +78,16 @@ class ModelAgent:
         """Read what a manifest states.
 
         Raises:
-            TypeError: if it states something else.
+            InputError: if it states something else.
         """
         rest = dict(stated)
         if rest.pop("kind", None) != "openai":
-            raise TypeError("the agent is of another kind")
-        provider, version = str(rest.pop("provider")), str(rest.pop("prompt_version"))
-        return cls(provider, version, ModelSettings(**rest))  # type: ignore[arg-type]
+            raise InputError("the agent is of another kind")
+        own = {name: rest.pop(name, None) for name in ("provider", "prompt_version")}
+        try:
+            return TypeAdapter(cls).validate_python({**own, "settings": rest})
+        except ValidationError as error:
+            raise InputError(f"the agent's {first_fault(error)}") from None
 
     @property
     def profile(self) -> AgentProfile:

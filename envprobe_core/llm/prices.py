@@ -10,10 +10,12 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from envprobe_core.errors import InputError
+from envprobe_core.files import read_whole
 from envprobe_core.llm.asking import ChatRequest, Tokens
 from envprobe_core.llm.keys import canonical
+from envprobe_core.sources import DATA
 
-PRICE_FILE = Path(__file__).resolve().parents[2] / "data" / "prices.json"
+PRICE_FILE = DATA / "prices.json"
 A_MILLION = 10**6
 LARGEST_PRICE = 10**6  # dollars for a million tokens
 TOKENS_A_MESSAGE = 16  # role and separators; no known format needs as many
@@ -65,7 +67,7 @@ def read_prices(path: Path | None = None) -> dict[str, Price]:
     """
     path = path or PRICE_FILE
     try:
-        return PriceList.model_validate_json(path.read_bytes()).models
+        return PriceList.model_validate_json(read_whole(path)).models
     except OSError as error:
         raise InputError(f"prices {path} cannot be read ({error.strerror})") from None
     except ValidationError as error:

@@ -9,21 +9,22 @@ their keys. So whoever has the file can run it, and see that the same episodes c
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, first_fault
+from envprobe_core.files import read_whole, replacing
 from envprobe_core.llm.asking import Tokens
 from envprobe_core.llm.identity import ModelAgent
-from envprobe_core.llm.reading import Completion
+from envprobe_core.llm.reading import MOST_TOKENS, Completion
 from envprobe_core.llm.store import AnswerStore
-from envprobe_core.runs.inputs import RunInputs, make_inputs, stated_inputs
-from envprobe_core.runs.tables import replacing
+from envprobe_core.runs.inputs import RunInputs, inputs_of, stated_inputs
 
 LEVEL = 9
 
@@ -37,7 +38,8 @@ class Header(BaseModel):
     result_hash: str
 
 
-Line = tuple[str, str, int | None, int | None, str]
+Count = Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None
+Line = tuple[str, str, Count, Count, str]
 LINE = TypeAdapter(Line)
 
 
@@ -55,9 +57,9 @@ class ReplayFile:
     def __init__(self, path: Path, header: Header, answers: dict[bytes, Completion]) -> None:
         """Take what was read."""
         self.path, self.result_hash, self.note = path, header.result_hash, header.note
-        self.inputs: RunInputs = make_inputs(**header.inputs)
+        self.inputs: RunInputs = inputs_of(header.model_dump())
         if self.inputs.agent is None:
-            raise TypeError("it names no model")
+            raise InputError("it names no model")
         self.agent: ModelAgent = self.inputs.agent
         self._answers = answers
 
@@ -134,10 +136,11 @@ def read_replay(path: Path) -> ReplayFile:
     Raises:
         InputError: if it is none, or damaged, or cut short.
     """
+    found = read_answers(path, Header)
     try:
-        return ReplayFile(path, *read_answers(path, Header))
-    except (TypeError, AttributeError) as error:
-        raise _no_replay(path, error) from None
+        return ReplayFile(path, *found)
+    except InputError as error:
+        raise InputError(f"replay {path}: {error}") from None
 
 
 Head = TypeVar("Head", bound=BaseModel)
@@ -150,22 +153,19 @@ def read_answers(path: Path, kind: type[Head]) -> tuple[Head, dict[bytes, Comple
         InputError: if the file is none, or damaged, or cut short.
     """
     try:
-        head, *lines, foot = gzip.decompress(path.read_bytes()).splitlines()
-        answers = dict(_answer(LINE.validate_json(line)) for line in lines)
-        if orjson.loads(foot) != {"answers": len(answers)} or len(lines) != len(answers):
+        head, _, rest = read_whole(path, packed=True).partition(b"\n")
+        found = kind.model_validate_json(head)
+        lines, _, foot = rest.rstrip(b"\n").rpartition(b"\n")
+        count = {"answers": lines.count(b"\n") + bool(lines)}
+        answers = dict(_answer(LINE.validate_json(line)) for line in io.BytesIO(lines))
+        if not orjson.loads(foot) == count == {"answers": len(answers)}:
             raise ValueError("it does not count its own lines")
-        return kind.model_validate_json(head), answers
-    except InputError as error:
-        raise InputError(f"replay {path}: {error}") from None
+        return found, answers
     except OSError as error:
         raise InputError(f"replay {path} cannot be read ({error.strerror or error})") from None
-    except (ValueError, TypeError, AttributeError, EOFError, zlib.error) as error:
-        raise _no_replay(path, error) from None
-
-
-def _no_replay(path: Path, error: Exception) -> InputError:
-    why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-    return InputError(f"{path} is no replay file, or a damaged one ({why})")
+    except (ValueError, EOFError, zlib.error) as error:
+        why = first_fault(error) if isinstance(error, ValidationError) else error
+        raise InputError(f"{path} is no replay file, or a damaged one ({why})") from None
 
 
 def _answer(line: Line) -> tuple[bytes, Completion]:

@@ -24,13 +24,13 @@ from envprobe_core.llm.asking import RunStoppedError
 from envprobe_core.llm.prompts import VERSIONS
 from envprobe_core.llm.replay import ReplayFile, read_replay
 from envprobe_core.runs.inputs import RunInputs
+from envprobe_core.sources import DATA, ROOT
 from envprobe_core.statistics import RESAMPLES
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "data" / "replays"
+FOLDER = DATA / "replays"
 SUFFIX = ".replay.gz"
 FINGERPRINT = "scripted-1"  # of answers by the scripted test server: no language model gave them
 

@@ -195,13 +195,13 @@ class Replay:
     Attributes:
         columns: of each cell.
         tallies: of each cell, what was asked for.
-        keys: of all answers used, in hexadecimal, in order of use.
+        keys: of each cell's answers, in hexadecimal, in order of use; cells may share some.
         result_hash: as in a run's manifest.
     """
 
     columns: list[Columns]
     tallies: list[Tally]
-    keys: list[str]
+    keys: list[list[str]]
     result_hash: str
 
 
@@ -221,18 +221,18 @@ def replay_run(service: Service, inputs: RunInputs) -> Replay:
 
 async def _replay(service: Service, inputs: RunInputs) -> Replay:
     client = service.client()
-    listener, live = Listener(client), asyncio.Semaphore(1)
-    columns, tallies = [], []
+    live, columns, tallies, keys = asyncio.Semaphore(1), [], [], []
     try:
         for index, (cell, seeds) in enumerate(zip(inputs.cells, inputs.seeds_of_cells, strict=True)):
-            task = Task((Piece(index, cell, seeds),))
+            task, listener = Task((Piece(index, cell, seeds),)), Listener(client)
             trajectory, tally = await run_model(task, listener, service.agent, live=live, rows=service.rows)
+            keys.append(list(listener.keys))
             columns.append(score_task(task, trajectory))
             tallies.append(tally)
     finally:
         await client.close()
     total = total_hash(inputs.cells, [result_hash(part) for part in columns])
-    return Replay(columns, tallies, list(listener.keys), total)
+    return Replay(columns, tallies, keys, total)
 
 
 def total_tally(lines: bytes) -> dict[str, int]:

@@ -28,6 +28,7 @@ from pathlib import Path
 import orjson
 
 from envprobe_core.errors import InputError
+from envprobe_core.files import LARGEST
 from envprobe_core.llm.asking import NO_TOKENS, RunStoppedError, Tokens
 from envprobe_core.llm.keys import key_of
 from envprobe_core.llm.reading import Completion, Raw, read_response
@@ -277,9 +278,11 @@ def _use(connection: sqlite3.Connection, model: str, tokens: Tokens) -> None:
 
 
 def inflated(content: bytes) -> bytes | None:
-    """Return what was compressed, None where it is damaged."""
+    """Return what was compressed, None where it is damaged, or more than can be."""
     try:
-        return zlib.decompress(content)
+        unpacking = zlib.decompressobj()
+        unpacked = unpacking.decompress(content, LARGEST)
+        return unpacked if unpacking.eof else None
     except (zlib.error, TypeError):
         return None
 

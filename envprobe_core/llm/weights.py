@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from envprobe_core.errors import InputError
+from envprobe_core.files import check_plain
 
 FOLDER_VARIABLE = "ENVPROBE_CACHE"
 CHUNK = 1 << 20
@@ -92,6 +93,7 @@ def find_weights(path: Path | None) -> Path:
             "--model FILE.gguf"
         )
     try:
+        check_plain(found)
         with found.open("rb") as file:
             magic = file.read(4)
     except OSError as error:

@@ -272,7 +272,7 @@ def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
     Raises:
         InputError: if the folder holds something else or another run, or cannot be written to.
     """
-    manifest = new_manifest(inputs)
+    manifest, new = new_manifest(inputs), not path.exists()
     try:
         if path.exists() and not path.is_dir():
             raise InputError(f"{path} is not a folder")
@@ -291,7 +291,12 @@ def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
             else:
                 write_manifest(path, folder.manifest)
                 (path / PARTS).mkdir(exist_ok=True)
-            yield folder
+            try:
+                yield folder
+            except InputError:  # before any work, such as a price that is missing
+                if new and not any((path / PARTS).iterdir()):
+                    shutil.rmtree(path, ignore_errors=True)
+                raise
     except BlockingIOError:
         raise InputError(f"another run is writing to {path}") from None
     except OSError as error:

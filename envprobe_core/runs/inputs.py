@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, StrictInt, ValidationError
 
 from envprobe_core.cells import Cell, find_protocol, make_cell, parse_seeds
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, first_fault
 from envprobe_core.llm.identity import ModelAgent
 
 LONGEST_SLUG = 80
@@ -175,12 +175,6 @@ class StatedInputs(BaseModel, extra="forbid"):
     agent: dict[str, Any] | None = None
 
 
-def first_fault(error: ValidationError) -> str:
-    """Return where the first fault of a file is, and what."""
-    first = error.errors()[0]
-    return f"{' '.join(str(part) for part in first['loc'])}: {first['msg']}".removeprefix(": ")
-
-
 def inputs_of(manifest: Mapping[str, object]) -> RunInputs:
     """Return the inputs that a manifest states.
 
@@ -190,7 +184,7 @@ def inputs_of(manifest: Mapping[str, object]) -> RunInputs:
     try:
         stated = StatedInputs.model_validate(manifest.get("inputs"))
     except ValidationError as error:
-        raise InputError(f"manifest.json, inputs: {first_fault(error)}") from None
+        raise InputError(f"its inputs, {first_fault(error)}") from None
     return make_inputs(**stated.model_dump(exclude_unset=True))
 
 

@@ -15,13 +15,12 @@ from pydantic import BaseModel, StrictBool, ValidationError, model_validator
 
 from envprobe_core import __version__
 from envprobe_core.cells import Cell
-from envprobe_core.errors import InputError
-from envprobe_core.files import replacing
+from envprobe_core.errors import InputError, first_fault
+from envprobe_core.files import read_whole, replacing
 from envprobe_core.runs.inputs import (
     RunInputs,
     StatedInputs,
     cell_slug,
-    first_fault,
     inputs_of,
     seed_ranges,
     stated_inputs,
@@ -161,7 +160,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     if not path.is_dir():
         raise InputError(f"{path} is not a folder")
     try:
-        content = (path / MANIFEST).read_bytes()
+        content = read_whole(path / MANIFEST)
         Manifest.model_validate_json(content)
     except FileNotFoundError:
         raise InputError(f"{path} holds no run: it has no {MANIFEST}") from None
@@ -170,7 +169,10 @@ def read_manifest(path: Path) -> dict[str, Any]:
     except ValidationError as error:
         raise InputError(f"{path / MANIFEST} is no manifest of a run: {first_fault(error)}") from None
     manifest = orjson.loads(content)
-    inputs_of(manifest)
+    try:
+        inputs_of(manifest)
+    except InputError as error:
+        raise InputError(f"{path / MANIFEST}: {error}") from None
     return manifest
 
 

@@ -25,7 +25,7 @@ from envprobe_core.engine.recording import Columns, Trajectory, score
 from envprobe_core.engine.records import CERTAIN, NONE, STALENESS_LIMIT, UNKNOWN, WAIT
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.errors import InputError
-from envprobe_core.files import replacing
+from envprobe_core.files import check_plain, replacing
 from envprobe_core.instances import gold_of, instances
 from envprobe_core.runs.inputs import seed_ranges
 from envprobe_core.worlds import World, make_world
@@ -64,6 +64,7 @@ def sha256(folder: Path, name: str) -> str:
         DamagedFileError: if it cannot be read.
     """
     try:
+        check_plain(folder / name)
         with (folder / name).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
@@ -116,6 +117,7 @@ def read_groups(path: Path, name: str, schema: pa.Schema, header: Any = None) ->
         DamagedFileError: if it cannot be read, or is another table.
     """
     try:
+        check_plain(path)
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             found = file.schema_arrow
             for field in schema:
