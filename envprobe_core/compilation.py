@@ -22,7 +22,7 @@ from envprobe_core.bound.states import grow
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import Episodes, measure, record, walk
 from envprobe_core.environments import drawn_mutation
-from envprobe_core.instances import after_actions, instances, succeeded
+from envprobe_core.instances import after_actions, informative, instances, succeeded
 from envprobe_core.llm import notes
 from envprobe_core.plans import chain_length
 from envprobe_core.policies import POLICIES
@@ -71,6 +71,7 @@ def _steps(world: str) -> None:
     instance = instances(built, SEEDS)
     succeeded(built, instance, instance.state[:, None])
     after_actions(built, instance, episodes.recording())
+    informative(episodes.setting, instance, episodes.recording())
     chain_length(built, SEEDS)
     drawn_mutation(built, SEEDS)
 

@@ -11,7 +11,7 @@ from envprobe_core import measures
 from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.noise import MUTATION, STREAMS, draw, happens, stream_keys
 from envprobe_core.engine.recording import Trajectory
-from envprobe_core.engine.records import NONE, Word
+from envprobe_core.engine.records import NONE, UNKNOWN, Word
 from envprobe_core.instances import after_actions, instances, rules_of
 from envprobe_core.worlds.base import Floats, Mask, World
 
@@ -93,6 +93,7 @@ def effective_mutation(world: World, seeds: npt.ArrayLike, recording: Trajectory
 
 def accuracy_track(recording: Trajectory) -> Floats:
     """Return A_t, the share of fields believed right at each time, [row, time]; NaN after the end."""
-    share = measures.right_fields(recording.belief, recording.gold) / recording.gold.shape[2]
+    fields = measures.count_true(recording.gold != UNKNOWN)  # that the instance has
+    share = measures.right_fields(recording.belief, recording.gold) / fields
     over = np.arange(share.shape[1])[None, :] > recording.steps[:, None]
     return np.where(over, np.nan, share)

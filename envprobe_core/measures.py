@@ -45,9 +45,9 @@ def count_true(members: Mask) -> Ints:
 def right_fields(belief: Values, gold: Values) -> Ints:
     """Count the fields believed right, n A_t, [row, time]: b_t against g_t, both [row, time, field].
 
-    An unknown value (-1) matches nothing.
+    An unknown value (-1) matches nothing, so that a field that the instance lacks is never right.
     """
-    return count_true(belief == gold)
+    return count_true((belief == gold) & (gold != UNKNOWN))
 
 
 def step_accuracy(recording: Trajectory, protocol: Protocol) -> Floats:

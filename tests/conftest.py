@@ -3,7 +3,9 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partialmethod
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -39,6 +41,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     return ByModule(config, log)
 
 
+class Patient:
+    """A browser whose pages have two minutes for what takes half a second on a quiet machine."""
+
+    def __init__(self, browser: Any) -> None:
+        self._browser = browser
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._browser, name)
+
+    def _waiting(self, kind: str, **how: Any) -> Any:
+        made = getattr(self._browser, kind)(**how)
+        made.set_default_timeout(120_000)
+        return made
+
+    new_page = partialmethod(_waiting, "new_page")
+    new_context = partialmethod(_waiting, "new_context")
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[object]:
     """The system's Chromium, driven by Playwright; skips where there is none.
@@ -59,7 +79,7 @@ def chromium() -> Iterator[object]:
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGUMENTS)
-        yield browser
+        yield Patient(browser)
         browser.close()
 
 

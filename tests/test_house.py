@@ -25,11 +25,11 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "widgets": (("widgets",), 1_700, 1_180),
     "lab": (("lab",), 1_100, 330),
     "language model": (("llm", "model_page"), 5_000, 1_300),
-    "runs": (("runs",), 1_750, 340),
+    "runs": (("runs",), 1_800, 340),
     "reproduce": (("reproduce",), 1_200, 510),
     "cli": (("cli",), 1_950, 400),
 }
-WHOLE = (30_800, 13_500)
+WHOLE = (31_000, 13_500)
 FILES = (174, 85)
 PAGES = ("analyses", "cli", "lab", "model_page", "reproduce", "scoreboard_page", "show", "widgets")
 
