@@ -21,16 +21,16 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "facts": (("facts",), 550, 330),
     "claims": (("claims",), 1_300, 680),
     "analyses": (ANALYSES, 6_700, 2_970),
-    "show": (("show",), 2_000, 1_060),
-    "widgets": (("widgets",), 1_700, 1_180),
-    "lab": (("lab",), 1_100, 330),
+    "show": (("show",), 2_050, 1_060),
+    "widgets": (("widgets",), 1_850, 1_180),
+    "lab": (("lab",), 1_400, 330),
     "language model": (("llm", "model_page"), 4_950, 1_300),
     "runs": (("runs",), 1_750, 340),
     "reproduce": (("reproduce",), 1_200, 510),
-    "cli": (("cli",), 1_900, 400),
+    "cli": (("cli",), 1_950, 400),
 }
-WHOLE = (30_700, 13_500)
-FILES = (174, 85)
+WHOLE = (31_400, 13_500)
+FILES = (178, 85)
 PAGES = ("analyses", "cli", "lab", "model_page", "reproduce", "scoreboard_page", "show", "widgets")
 
 
