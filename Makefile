@@ -56,8 +56,8 @@ bench: $(MADE) ## speed beside the former engine's, growth, slider, start, model
 serve: book ## the book on http://127.0.0.1:8000 (PORT=...)
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory book/_build/html
 
-lab: $(MADE) ## JupyterLab on the notebooks
-	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
+lab: $(MADE) ## JupyterLab on lab/: START, the exercises, copies of the notebooks
+	$(BIN)/envprobe lab
 
 fuzz: $(MADE) ## ten times as many damaged files and odd values as in the tests (TIMES=...)
 	ENVPROBE_FUZZ=$(or $(TIMES),10) $(BIN)/python -m pytest tests/test_fuzz.py
@@ -80,7 +80,7 @@ lock: $(READY) ## pin every dependency of pyproject.toml again, with hashes
 	$(PIN) --all-extras --upgrade --output-file requirements.txt
 	$(PIN) --extra notebooks --extra llm --constraints requirements.txt --output-file binder/requirements.txt
 
-clean: ## everything that was made, .venv included
+clean: ## everything that was made, .venv included; lab/ stays, for it may hold a reader's work
 	rm -rf .venv book/_build book/executed build *.egg-info mutants .mutmut-cache
 	rm -rf _build .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,8 +2,9 @@
 
 The paper is *Ask the World Before Acting: Environment Probing for Calibrated Agent World Models* (Song and
 Cai). Eight verbs make its sections: `run` and `play` the experiment, `compare` and `summarize` episodes,
-`judge` the paper's claims, `table` and `draw` what was found, `conclude` from it. The core that they run on
-(worlds, agents, policies, engine) knows nothing of pages.
+`judge` the paper's claims, `table` and `draw` what was found, `conclude` from it; a ninth, `interact`, lets a
+reader move budget and threshold. The core that they run on (worlds, agents, policies, engine) knows nothing
+of pages.
 """
 
 from __future__ import annotations
@@ -15,12 +16,25 @@ if TYPE_CHECKING:
     from envprobe_core.claims.judge import judge
     from envprobe_core.comparing import compare, summarize
     from envprobe_core.grid import play, run
-    from envprobe_core.show.conclude import conclude, take_away
+    from envprobe_core.show.conclude import conclude, guess, take_away
     from envprobe_core.show.draw import draw
     from envprobe_core.show.table import table
+    from envprobe_core.widgets.interact import interact
 
 __version__ = "0.1.0"
-__all__ = ["compare", "conclude", "draw", "guess", "judge", "play", "run", "summarize", "table", "take_away"]
+__all__ = [
+    "compare",
+    "conclude",
+    "draw",
+    "guess",
+    "interact",
+    "judge",
+    "play",
+    "run",
+    "summarize",
+    "table",
+    "take_away",
+]
 
 _HOMES = {
     "run": "grid",
@@ -30,6 +44,7 @@ _HOMES = {
     "judge": "claims.judge",
     "table": "show.table",
     "draw": "show.draw",
+    "interact": "widgets.interact",
     "conclude": "show.conclude",
     "guess": "show.conclude",
     "take_away": "show.conclude",

@@ -21,25 +21,26 @@ SETTINGS = {
 
 
 @contextlib.contextmanager
-def jupyter_lab(folder: Path):
-    """Serve a folder's notebooks, and return a function from a notebook's name to its address."""
+def jupyter_lab(folder: Path, desk: Path | None = None):
+    """Serve a folder's notebooks, and return a function from a notebook's name to its address.
+
+    With a desk it is the lab that `envprobe lab` opens there, as a reader finds it; the folder holds the
+    server's own files.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     token = secrets.token_hex(16)
     base = f"http://127.0.0.1:{port}"
-    own = {f"JUPYTER_{name}_DIR": str(folder / f".{name.lower()}") for name in ("CONFIG", "DATA", "RUNTIME")}
-    for name, values in SETTINGS.items():
-        path = folder / ".settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(values), encoding="utf-8")
-    command = [
-        *(sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"),
-        *(f"--ServerApp.port={port}", f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={folder}"),
-        f"--LabApp.user_settings_dir={folder / '.settings'}",
-        "--LabApp.news_url=None",
-        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    served = [
+        *("--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"),
+        *(f"--ServerApp.port={port}", f"--IdentityProvider.token={token}"),
     ]
+    own = {f"JUPYTER_{name}_DIR": str(folder / f".{name.lower()}") for name in ("CONFIG", "DATA", "RUNTIME")}
+    if desk is None:
+        command = [sys.executable, "-m", "jupyter", "lab", *served, *_settings(folder)]
+    else:
+        command = [sys.executable, "-m", "envprobe_core", "lab", "--out", str(desk), "--", *served]
     with (folder / "lab.log").open("wb") as log:
         server = subprocess.Popen(
             command,
@@ -51,7 +52,7 @@ def jupyter_lab(folder: Path):
         )
         try:
             _await(f"{base}/api", server, folder / "lab.log")
-            yield lambda name: f"{base}/lab/tree/{name}?token={token}"
+            yield lambda name: f"{base}/{f'lab/tree/{name}' if name else ''}?token={token}&reset"
         finally:
             server.send_signal(signal.SIGTERM)  # its kernels end with it
             try:
@@ -59,6 +60,19 @@ def jupyter_lab(folder: Path):
             except subprocess.TimeoutExpired:
                 server.kill()
                 server.wait(STOP)
+
+
+def _settings(folder: Path) -> list[str]:
+    for name, values in SETTINGS.items():
+        path = folder / ".settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(values), encoding="utf-8")
+    return [
+        f"--ServerApp.root_dir={folder}",
+        f"--LabApp.user_settings_dir={folder / '.settings'}",
+        "--LabApp.news_url=None",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    ]
 
 
 def _await(address: str, server: subprocess.Popen, log: Path) -> None:

@@ -22,15 +22,15 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "claims": (("claims",), 1_300, 680),
     "analyses": (ANALYSES, 6_700, 2_970),
     "show": (("show",), 2_150, 1_060),
-    "widgets": (("widgets",), 1_700, 1_180),
-    "lab": (("lab",), 1_100, 330),
+    "widgets": (("widgets",), 1_850, 1_180),
+    "lab": (("lab",), 1_400, 330),
     "language model": (("llm", "model_page"), 5_000, 1_300),
     "runs": (("runs",), 1_800, 340),
     "reproduce": (("reproduce",), 1_200, 510),
-    "cli": (("cli",), 1_950, 400),
+    "cli": (("cli",), 2_000, 400),
 }
-WHOLE = (31_000, 13_500)
-FILES = (174, 85)
+WHOLE = (31_700, 13_500)
+FILES = (178, 85)
 PAGES = ("analyses", "cli", "lab", "model_page", "reproduce", "scoreboard_page", "show", "widgets")
 
 

@@ -619,6 +619,51 @@ def test_a_broken_key_is_not_handed_out(whole, capsys):
     assert capsys.readouterr().err.startswith("envprobe: parameter seeds")
 
 
+# --- self-checks ------------------------------------------------------------------------------
+
+
+def test_every_coding_exercise_has_a_self_check_that_its_solution_passes(key, whole):
+    solved = json.loads((key / "solved.ipynb").read_text())
+    checks = [c for c in solved["cells"] if exercises.CHECK in c["metadata"].get("tags", ())]
+    assert len(checks) == len(exercises.read_exercises(whole["cells"]))
+    for cell in checks:
+        said = "".join(cell["outputs"][0]["data"]["text/markdown"])
+        assert "☑" in said, cell_source(cell)
+        assert "☐" not in said, f"{cell_source(cell)}\n{said}"
+    copy = json.loads((key / "exercises.ipynb").read_text())
+    sources = [cell_source(cell) for cell in copy["cells"]]
+    for cell in checks:
+        at = sources.index(cell_source(cell))
+        assert sources[at - 1] == ""
+        assert sources[at].startswith("# Self-check: ")
+    assert "# Self-check" not in (key / "answers.md").read_text()
+
+
+def test_a_self_check_says_what_is_missing_and_not_the_answer():
+    space = {"lab": lab}
+    wanted = '{"has two numbers": lambda x: len(x) == 2, "is positive": lambda x: min(x) > 0}'
+    call = f'said = lab.self_check("mine", {wanted})'
+    exec(call, space)
+    assert "There is no `mine` yet" in space["said"].markdown
+    for mine, marks in (([1, 2], "☑☑"), ([1, -2], "☑☐"), ([-1], "☐☐"), (5, "☐☐")):
+        exec(call, space := space | {"mine": mine})
+        assert "".join(re.findall("[☑☐]", space["said"].markdown)) == marks
+    assert "TypeError" in space["said"].markdown
+    for names, wanted in (("", {"x": len}), ("mine", {})):
+        with pytest.raises(InputError, match="self_check takes names and properties"):
+            lab.self_check(names, wanted)
+
+
+def test_the_key_is_plain_markdown(key):
+    """No directive, role or link into the book: any viewer shows tables as tables."""
+    text = (key / "answers.md").read_text()
+    prose = re.sub(r"^~~~(?:python|text)\n.*?^~~~$", "", text, flags=re.DOTALL | re.MULTILINE)
+    assert "| :-- |" in prose
+    assert "~~~" not in prose
+    assert not re.search(r"\{[a-z:-]+\}`|^:::|\]\([\w./-]+\.(?:ipynb|md)", prose, re.MULTILINE)
+    assert "Shapley value): *Why text and code disagree* does that" in prose
+
+
 # --- the classroom's files --------------------------------------------------------------------
 
 

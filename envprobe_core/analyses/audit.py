@@ -275,12 +275,14 @@ def measure(headline: Headline, episodes: pd.DataFrame) -> Counts | None:
     return Counts(scale * top, bottom, strata)
 
 
-def measure_all(episodes: pd.DataFrame) -> dict[tuple[str, str], Counts | None]:
-    """Measure every headline under every protocol of a frame: (protocol, claim) -> counts."""
+def measure_all(
+    episodes: pd.DataFrame, headlines: Iterable[Headline] = HEADLINES
+) -> dict[tuple[str, str], Counts | None]:
+    """Measure headlines under every protocol of a frame: (protocol, claim) -> counts."""
     return {
         (protocol, one.claim): measure(one, part)
         for protocol, part in episodes.groupby("protocol", sort=False)
-        for one in HEADLINES
+        for one in headlines
     }
 
 
@@ -316,24 +318,30 @@ def change(
     return turned.value - base.value, float(low), float(high)
 
 
-def turned_alone(episodes: pd.DataFrame, protocols: Names, resamples: int = RESAMPLES) -> pd.DataFrame:
-    """Compare every headline before and after each switch is turned alone.
+def turned_alone(
+    episodes: pd.DataFrame,
+    protocols: Names,
+    resamples: int = RESAMPLES,
+    headlines: tuple[Headline, ...] = HEADLINES,
+) -> pd.DataFrame:
+    """Compare headlines before and after each switch is turned alone.
 
     Args:
         episodes: from `run_turned`.
         protocols: as given there.
         resamples: bootstrap resamples.
+        headlines: those to compare; the episodes hold the worlds and policies that they speak of.
 
     Returns:
         A row a base protocol, switch and headline: `base turned claim headline unit printed value value_low
         value_high shift shift_low shift_high`; `turned` is `switch=value`, `""` for the base itself, and
         `shift` is the value minus that of the base.
     """
-    counts, rows = measure_all(episodes), []
+    counts, rows = measure_all(episodes, headlines), []
     for base in ends_of(protocols):
         for switch in ("", *TURNED):
             turned = f"{switch}={other_value(base, switch)}" if switch else ""
-            for one in HEADLINES:
+            for one in headlines:
                 before = counts[base, one.claim]
                 after = counts[turn(base, [switch] if switch else ()), one.claim]
                 about = (base, turned, one.claim, one.title, one.unit, one.printed)

@@ -9,7 +9,18 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from envprobe_core import __version__
-from envprobe_core.cli import calibrate, claims, compiling, estimate, listing, model, reproduce, run, store
+from envprobe_core.cli import (
+    calibrate,
+    claims,
+    compiling,
+    estimate,
+    lab,
+    listing,
+    model,
+    reproduce,
+    run,
+    store,
+)
 from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.sources import ROOT
 
@@ -47,6 +58,7 @@ app.command("book")(reproduce.book)
 app.command("calibrate")(calibrate.calibrate)
 app.command("claims")(claims.claims)
 app.command("answers")(reproduce.answers)
+app.command("lab")(lab.lab)
 app.add_typer(store.app, name="store")
 app.add_typer(model.app, name="model")
 app.command("compile")(compiling.compile_engine)

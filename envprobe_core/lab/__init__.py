@@ -1,5 +1,6 @@
 """The classroom: a reader's own policy, tested, run against all others, and the exercises' answer key."""
 
+from envprobe_core.lab.checking import self_check
 from envprobe_core.lab.contest import (
     Contest,
     compete,
@@ -20,6 +21,7 @@ __all__ = [
     "plot_plane",
     "plot_transfer",
     "policy",
+    "self_check",
     "show_differences",
     "show_leaderboard",
     "show_view",

@@ -1,7 +1,8 @@
 """The exercises as data: read from their notebook, handed to students without solutions, or as an answer key.
 
 An exercise is a `{exercise}` directive in a cell of its own. Its second line says `Level: ...; about N
-minutes; teaches ...`. Its solution is what stands between `{solution-start}` and `{solution-end}`.
+minutes; teaches ...`. Its solution is what stands between `{solution-start}` and `{solution-end}`; the last
+cell of it, tagged `self-check`, goes to the students.
 """
 
 from __future__ import annotations
@@ -17,6 +18,13 @@ from envprobe_core.errors import InputError
 from envprobe_core.reproduce.sections import ROOT, cell_source
 
 NAME = "exercises"
+CHECK = "self-check"  # tag of a solution's last cell
+_HELLO = """# Exercises
+
+These exercises lead in four levels from a first run to questions that nobody has answered. Each says what
+it teaches and about how long it takes. Write your code into the empty cell under an exercise; the cell
+below that one looks at your result and says whether it has the right form. It does not know the answer.
+Run the next two cells first: all exercises share their setting."""
 LEVELS = ("first steps", "understanding", "craft", "research")
 _EXERCISE = re.compile(
     r"````\{exercise\} (?P<title>.+)\n:label: (?P<label>\S+)\n\n"
@@ -24,7 +32,9 @@ _EXERCISE = re.compile(
     r"(?P<task>.+)\n````\s*$",
     re.DOTALL,
 )
-_TABLE = re.compile(r"~~~\{table\} (.*)\n:name: .*\n:align: left\n\n(.*)\n~~~", re.DOTALL)
+_TABLE = re.compile(r"~~~\{table\} (.*)\n:name: .*\n:align: left\n\n((?:\|.*\n)+)~~~")
+_LINK = re.compile(r"\[([^\]]*)\]\((?:\.\./)?([\w-]+)\.(?:ipynb|md)(?:#[\w-]*)?\)")
+_ROLE = re.compile(r"\{[a-z:-]+\}(`[^`]+`)")
 _START, _END = "{solution-start} ", "{solution-end}"
 Cell = Mapping[str, Any]
 
@@ -80,21 +90,29 @@ def _solution_after(cells: Sequence[Cell], place: int, label: str) -> tuple[Cell
     for at in range(place + 2, len(cells)):
         if _END in sources[at]:
             return tuple(inner)
-        inner.append(cells[at])
+        if not _is_check(cells[at]):
+            inner.append(cells[at])
     raise InputError(f"exercise {label}: its solution has no end")
 
 
+def _is_check(cell: Cell) -> bool:
+    return CHECK in cell["metadata"].get("tags", ())
+
+
 def student_copy(notebook: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the exercises without their solutions, an empty cell after each, as a notebook's JSON."""
+    """Return the exercises without their solutions, an empty cell and a self-check after each, as JSON."""
     cells: list[dict[str, Any]] = []
     inside, count = False, 0
-    for cell in notebook["cells"]:
+    cells.append(_new_cell(cells, "markdown", _HELLO))
+    for cell in notebook["cells"][1:]:
         source = cell_source(cell)
         if _START in source:
             inside = True
             cells.append(_new_cell(cells, "code", ""))
         elif _END in source:
             inside = False
+        elif inside and _is_check(cell):
+            cells.append(_new_cell(cells, "code", source))
         elif not inside and (match := _EXERCISE.match(source)):
             count += 1
             about = f"*{match['level']}, about {match['minutes']} minutes; teaches {match['teaches']}*"
@@ -136,7 +154,26 @@ def answer_key(notebook: Mapping[str, Any]) -> str:
             if not cell["execution_count"]:
                 raise InputError(f"exercise {exercise.label}: its solution was not executed")
             lines += ["~~~python", cell_source(cell), "~~~", "", *_outputs(cell, exercise.label)]
-    return "\n".join(lines).rstrip() + "\n"
+    return plain("\n".join(lines)).rstrip() + "\n"
+
+
+def plain(text: str) -> str:
+    """Write MyST as Markdown that any viewer shows: plain tables, and words for links into the book."""
+
+    def words(match: re.Match[str]) -> str:
+        return match[1] or f"*{_page_title(match[2])}*"
+
+    return _ROLE.sub(r"\1", _LINK.sub(words, _TABLE.sub(r"\2\n\n*\1*", text)))
+
+
+def _page_title(name: str) -> str:
+    """Return the title of a page of the book, a notebook or a text."""
+    notebook = ROOT / "notebooks" / f"{name}.ipynb"
+    if notebook.is_file():
+        text = cell_source(json.loads(notebook.read_text(encoding="utf-8"))["cells"][0])
+    else:
+        text = (ROOT / "book" / f"{name}.md").read_text(encoding="utf-8")
+    return next(line.removeprefix("# ") for line in text.splitlines() if line.startswith("# "))
 
 
 def _outputs(cell: Cell, label: str) -> list[str]:
@@ -146,7 +183,6 @@ def _outputs(cell: Cell, label: str) -> list[str]:
             raise InputError(f"exercise {label}: its solution failed with {output['ename']}")
         data = output.get("data", {"text/plain": output.get("text", "")})
         text = "".join(data.get("text/markdown", data.get("text/plain", "")))
-        text = _TABLE.sub(r"\2\n\n*\1*", text)  # plain Markdown has no tables with captions
         lines += [text, ""] if "text/markdown" in data else ["~~~text", text, "~~~", ""]
     return lines
 

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 BOOK = "ENVPROBE_BOOK_VALUES"  # the values are the book's own: `show.conclude` looks for it
+SERVED = (
+    "JPY_SESSION_NAME"  # what a Jupyter server gives its kernels: `widgets.host.in_jupyterlab` looks for it
+)
 KERNEL_ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "SOURCE_DATE_EPOCH": "0",
@@ -258,6 +261,7 @@ def _kernel_environment(profile: str, style: Path, more: dict[str, str]) -> Iter
     before = dict(os.environ)
     places = dict.fromkeys(("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "TMPDIR"), profile)
     os.environ.update(KERNEL_ENVIRONMENT | places | more, MATPLOTLIBRC=str(style))
+    os.environ.pop(SERVED, None)  # a section that a notebook of a Jupyter server executes makes a page too
     try:
         yield
     finally:

@@ -11,7 +11,9 @@ import functools
 import html
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -155,10 +157,15 @@ class Drawing:
     def svg(self) -> str:
         """Return the figure as one SVG element for an HTML page."""
         import matplotlib
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-        buffer = io.StringIO()
+        buffer, patches = io.StringIO(), [self.figure.patch, *(panel.patch for panel in self.figure.axes)]
+        for patch in patches:
+            patch.set(facecolor="none", edgecolor="none")
         with matplotlib.rc_context(RC):
-            self.figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+            self.figure.set_dpi(72)  # the unit of SVG
+            # `savefig` writes the same bytes and draws twice for it
+            FigureCanvasSVG(self.figure).print_svg(buffer, metadata={"Date": None})
         return _embedded(buffer.getvalue(), self.name, self.alt)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
@@ -177,13 +184,44 @@ def styled(plot: Plot) -> Plot:
 
         with matplotlib.rc_context(RC):
             drawing = plot(*arguments, **keywords)
-            layout = drawing.figure.get_layout_engine()
-            if layout is not None:
-                layout.execute(drawing.figure)  # settled here, and must not move again
-                drawing.figure.set_layout_engine("none")
+            if drawing.figure.get_layout_engine() is not None:
+                _settle(drawing)
             return drawing
 
     return drawn  # type: ignore[return-value]
+
+
+Places = list[Any]  # of a figure's panels and labels, in their order
+_kept_places: ContextVar[dict[str, Places] | None] = ContextVar("kept_places", default=None)
+
+
+@contextmanager
+def keeping_places(kept: dict[str, Places]) -> Iterator[None]:
+    """Let figures that are drawn inside stand as the first of their name: finding places is half of drawing.
+
+    Args:
+        kept: name of a figure -> its places; empty at first, and filled.
+    """
+    token = _kept_places.set(kept)
+    try:
+        yield
+    finally:
+        _kept_places.reset(token)
+
+
+def _settle(drawing: Drawing) -> None:
+    """Give everything in a figure its place, which must not move again."""
+    figure, kept = drawing.figure, _kept_places.get()
+    places = None if kept is None else kept.get(drawing.name)
+    if places is None or len(places) != len(figure.axes) + len(figure.texts):
+        figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
+        places = [panel.get_position(original=True) for panel in figure.axes]
+        places += [label.get_position() for label in figure.texts]
+        if kept is not None:
+            kept[drawing.name] = places
+    figure.set_layout_engine("none")
+    for thing, place in zip([*figure.axes, *figure.texts], places, strict=True):
+        thing.set_position(place)
 
 
 def canvas(height: float, *, rows: int = 1, columns: int = 1, **settings: Any) -> tuple[Figure, Any]:

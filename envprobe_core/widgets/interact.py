@@ -1,0 +1,163 @@
+"""One verb for live figures: `interact` puts a section's figure under sliders for budget and threshold.
+
+In JupyterLab the section's own function is called as a slider moves. A page without a kernel shows the figure
+at the page's values, and a link to the explorer at that setting.
+"""
+
+from __future__ import annotations
+
+import html
+import inspect
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import ipywidgets
+
+from envprobe_core.cells import find_regime
+from envprobe_core.errors import InputError, in_one_line
+from envprobe_core.experiments import Names, names
+from envprobe_core.policies import THRESHOLD, find_policy
+from envprobe_core.show.figures import Drawing, Places, keeping_places
+from envprobe_core.widgets.host import in_jupyterlab
+
+OWN = -1  # as a budget: the regime's
+HIGHEST, STEP = 4.0, 0.05  # of the threshold's slider: a score is the sum of four terms of at most 1
+KNOBS = ("budget", "threshold")
+LINK = "Move the budget and the threshold in the explorer"
+_SHOWN = 200  # characters of a value in an error
+
+
+class Interaction:
+    """A figure under sliders; a notebook's last expression.
+
+    Attributes:
+        sliders: `budget` and `threshold`, those that the figure takes; empty in a page without a kernel.
+        drawing: the figure at the page's values.
+    """
+
+    def __init__(
+        self, figure: Callable[..., Drawing], own: dict[str, float], regime: str, policies: Names
+    ) -> None:
+        self._figure, self._own, self._places = figure, own, dict[str, Places]()
+        self._start = own | {"budget": find_regime(regime).budget} if own.get("budget") == OWN else own
+        self._link = explorer_link(self._start, names(policies))
+        self._known: dict[tuple[float, ...], str] = {}
+        self.drawing = self._draw(own)
+        self.sliders: dict[str, Any] = {}
+        if in_jupyterlab():
+            self._go_live(find_regime(regime).horizon)
+
+    def _draw(self, setting: dict[str, float]) -> Drawing:
+        with keeping_places(self._places):
+            made = self._figure(**setting)
+        if not isinstance(made, Drawing):
+            raise InputError(
+                f"interact: the function returns {type(made).__name__} {str(made)[:_SHOWN]!r}; it must "
+                "return a figure, as `draw` does"
+            )
+        return made
+
+    def _go_live(self, horizon: int) -> None:
+        common = {"continuous_update": True, "style": {"description_width": "initial"}}
+        if "budget" in self._own:
+            start = int(self._start["budget"])
+            self.sliders["budget"] = ipywidgets.IntSlider(
+                start, 0, max(start, horizon // 2), description="Budget B [probes]", **common
+            )
+        if "threshold" in self._own:
+            start = self._start["threshold"]
+            self.sliders["threshold"] = ipywidgets.FloatSlider(
+                start, min=0, max=HIGHEST, step=STEP, description="Threshold of the gate", **common
+            )
+        for slider in self.sliders.values():
+            slider.layout.width = "24em"
+            slider.observe(self._move, "value")
+        self._image, self._note = ipywidgets.HTML(self.drawing.svg()), ipywidgets.HTML()
+        self._known[tuple(self._own.values())] = self._image.value
+        row = ipywidgets.HBox(list(self.sliders.values()), layout={"flex_flow": "row wrap"})
+        self._box = ipywidgets.VBox([row, self._image, self._note])
+        self._box.add_class("envprobe-interact")
+
+    def _move(self, _: object) -> None:
+        """Draw at the sliders' values.
+
+        The front end keeps one message on its way and then sends the latest value, so that a drag does not
+        queue while a figure is drawn.
+        """
+        began, setting = time.perf_counter(), {name: one.value for name, one in self.sliders.items()}
+        # where they stand at first, the page's own values hold: -1 is each regime's own budget
+        asked = {name: self._own[name] if value == self._start[name] else value
+                 for name, value in setting.items()}  # fmt: skip
+        key = tuple(asked.values())
+        try:
+            if key not in self._known:
+                self._known[key] = self._draw(asked).svg()
+        except Exception as error:  # a section's function may raise anything; the last figure stays
+            fault = f"{type(error).__name__}: {in_one_line(str(error))[:_SHOWN]}"
+            self._note.value = f'<span role="alert">Nothing is drawn here. {html.escape(fault)}</span>'
+            return
+        self._image.value = self._known[key]
+        told = ", ".join(f"{name} {value:g}" for name, value in setting.items())
+        self._note.value = f"Drawn for {told} in {1000 * (time.perf_counter() - began):.0f} ms."
+
+    def _repr_mimebundle_(self, **keywords: Any) -> dict[str, Any]:
+        link = f'<p class="live-link"><a href="{html.escape(self._link)}">{LINK}</a></p>'
+        page = {"text/html": self.drawing.svg() + link, "text/plain": self.drawing.alt}
+        return {**(self._box._repr_mimebundle_(**keywords) if self.sliders else {}), **page}
+
+
+def interact(
+    figure: Callable[..., Drawing],
+    budget: int = OWN,
+    threshold: float = THRESHOLD,
+    *,
+    regime: str = "S2",
+    policies: Names = (),
+) -> Interaction:
+    """Show a figure that is computed anew, in JupyterLab, as the reader moves budget and threshold.
+
+    A page without a kernel shows it once, at the values given, with a link to the explorer at that setting.
+
+    Args:
+        figure: a function of `budget` and `threshold`, or of one of them, that runs what it needs and returns
+            what `draw` returns.
+        budget: where its slider stands at first; -1 is the regime's own.
+        threshold: likewise; policies without a gate do not mind it.
+        regime: whose horizon and own budget the slider has.
+        policies: names of those that the explorer is to show; by default its own choice.
+
+    Raises:
+        InputError: if `figure` is no such function, or for an unknown name or a value out of range.
+    """
+    shown = "interact(lambda budget, threshold: draw(...), budget, threshold)"
+    if not callable(figure):
+        raise InputError(
+            f"interact takes a function that draws, not {type(figure).__name__} {str(figure)[:_SHOWN]!r}: "
+            f"write {shown}"
+        )
+    taken = [
+        one.name
+        for one in inspect.signature(figure).parameters.values()
+        if one.name in KNOBS or one.default is one.empty
+    ]
+    if not taken or not set(taken) <= set(KNOBS):
+        raise InputError(f"interact: the function takes {', '.join(taken) or 'nothing'}; write {shown}")
+    most = find_regime(regime).horizon
+    if isinstance(budget, bool) or not isinstance(budget, int) or not OWN <= budget <= most:
+        raise InputError(f"interact: budget {budget!r} is not a whole number in {OWN}..{most}")
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= HIGHEST:
+        raise InputError(f"interact: threshold {threshold!r} is not a number in 0..{HIGHEST:g}")
+    for name in names(policies):
+        find_policy(name)
+    values = {"budget": budget, "threshold": threshold}
+    return Interaction(figure, {name: values[name] for name in KNOBS if name in taken}, regime, policies)
+
+
+def explorer_link(setting: dict[str, float], policies: tuple[str, ...] = ()) -> str:
+    """Return the address of the explorer's page at a setting, from another section's page."""
+    said = {**setting, **({"policies": ",".join(policies)} if policies else {})}
+    return "explorer.html#" + "&".join(
+        f"{name}={quote(str(value), safe=',')}" for name, value in said.items()
+    )

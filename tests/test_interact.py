@@ -1,0 +1,153 @@
+"""`interact`: a section's figure at the page's values, or under sliders that compute it anew."""
+
+import re
+
+import pytest
+
+from envprobe_core import draw, interact, run, summarize
+from envprobe_core.errors import InputError
+from envprobe_core.regimes import REGIMES
+from envprobe_core.show.figures import keeping_places
+
+
+def draw_means(budget, threshold):
+    episodes = run("tooldag", "periodic simple", seeds="0:6", budgets=budget, thresholds=threshold)
+    means = summarize(episodes, "accuracy", ("protocol", "policy"), resamples=100)
+    return draw("forest", means, "means", "mean", x="policy", series="policy", panels="protocol")
+
+
+@pytest.fixture
+def live(monkeypatch):
+    """A figure in a notebook that a Jupyter server runs."""
+    monkeypatch.setenv("JPY_SESSION_NAME", "lab/one.ipynb")
+    return interact(draw_means)
+
+
+@pytest.fixture(autouse=True)
+def no_server(monkeypatch):
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+
+
+def shown(one):
+    return one._image.value
+
+
+def test_a_page_shows_the_figure_once_with_a_link_to_the_explorer():
+    one = interact(draw_means, policies="periodic simple")
+    bundle = one._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain"}
+    alone = draw_means(-1, 1.5)
+    assert bundle["text/html"].startswith(alone.svg())
+    assert bundle["text/plain"] == alone.alt == one.drawing.alt
+    rest = bundle["text/html"].removeprefix(alone.svg())
+    address = "explorer.html#budget=7&amp;threshold=1.5&amp;policies=periodic,simple"
+    assert rest == (
+        f'<p class="live-link"><a href="{address}">Move the budget and the threshold in the explorer</a></p>'
+    )
+    assert not one.sliders
+
+
+def test_sliders_compute_the_figure_anew(live):
+    budget, threshold = live.sliders["budget"], live.sliders["threshold"]
+    assert (budget.value, budget.min, threshold.value) == (REGIMES["S2"].budget, 0, 1.5)
+    assert budget.continuous_update
+    assert threshold.continuous_update
+    assert shown(live) == draw_means(-1, 1.5).svg()
+    budget.value = 2
+    moved = draw_means(2, 1.5)
+    assert f'aria-label="{moved.alt}"' in shown(live).replace("&#x27;", "'")
+    assert "Drawn for budget 2, threshold 1.5" in live._note.value
+    threshold.value = 4.0
+    assert moved.alt not in shown(live)
+    budget.value, threshold.value = REGIMES["S2"].budget, 1.5
+    assert shown(live) == draw_means(-1, 1.5).svg(), "back to the page's own values"
+
+
+def test_what_was_drawn_is_remembered(monkeypatch):
+    monkeypatch.setenv("JPY_SESSION_NAME", "one")
+    asked = []
+
+    def counted(budget):
+        asked.append(budget)
+        return draw_means(budget, 1.5)
+
+    one = interact(counted)
+    assert list(one.sliders) == ["budget"]
+    for value in (3, 4, 3, 4, 7):
+        one.sliders["budget"].value = value
+    assert asked == [-1, 3, 4]
+
+
+def test_a_widget_in_jupyterlab_and_the_page_when_it_is_saved(live):
+    bundle = live._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert "live-link" in bundle["text/html"]
+
+
+def test_a_fault_on_the_way_is_one_line_and_the_last_figure_stays(monkeypatch):
+    monkeypatch.setenv("JPY_SESSION_NAME", "one")
+
+    def fails(threshold):
+        if threshold > 2:
+            raise ZeroDivisionError("<b>of</b>\nmine")
+        return draw_means(7, threshold)
+
+    one = interact(fails)
+    before = shown(one)
+    one.sliders["threshold"].value = 3
+    assert shown(one) == before
+    assert "ZeroDivisionError: &lt;b&gt;of&lt;/b&gt; mine" in one._note.value
+    one.sliders["threshold"].value = 1
+    assert "Drawn for threshold 1" in one._note.value
+
+
+def test_a_policy_without_a_gate_has_nothing_to_move_by_threshold(monkeypatch):
+    monkeypatch.setenv("JPY_SESSION_NAME", "one")
+
+    def periodic(budget, threshold):
+        episodes = run("tooldag", "periodic", seeds="0:6", budgets=budget, thresholds=threshold)
+        return draw("forest", summarize(episodes, "accuracy", ("protocol",)), "p", "mean", x="protocol")
+
+    one = interact(periodic)
+    before = shown(one)
+    one.sliders["threshold"].value = 4
+    assert re.sub(r"\s+", " ", shown(one)) == re.sub(r"\s+", " ", before)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((draw,), "the function takes kind, frame, name, y"),
+        ((3,), "takes a function that draws, not int '3': write interact"),
+        ((lambda: 3,), "the function takes nothing; write interact"),
+        ((lambda budget, seeds: 3,), "the function takes budget, seeds; write"),
+        ((lambda budget: [1, 2],), r"returns list '\[1, 2\]'; it must return a figure"),
+        ((draw_means, 31), r"budget 31 is not a whole number in -1\.\.30"),
+        ((draw_means, 2.5), "budget 2.5 is not a whole number"),
+        ((draw_means, -1, "high"), r"threshold 'high' is not a number in 0\.\.4"),
+        ((draw_means, -1, float("nan")), "threshold nan"),
+    ],
+)
+def test_bad_use_is_refused_in_one_line(given, said):
+    with pytest.raises(InputError, match=said) as refused:
+        interact(*given)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("named", "said"), [({"regime": "S9"}, "regime 'S9'"), ({"policies": "simpel"}, "policy 'simpel'")]
+)
+def test_unknown_names_are_refused(named, said):
+    with pytest.raises(InputError, match=f"unknown {said}"):
+        interact(draw_means, **named)
+
+
+def test_figures_keep_their_places_and_no_others():
+    """What is drawn again inside stands where the first stood; the book's figures are not touched."""
+    kept, alone = {}, draw_means(3, 1.5)
+    with keeping_places(kept):
+        assert draw_means(3, 1.5).svg() == alone.svg() == draw_means(3, 1.5).svg()
+        moved = draw_means(12, 0.0).figure
+    first = [panel.get_position().bounds for panel in alone.figure.axes]
+    assert [panel.get_position().bounds for panel in moved.axes] == first
+    assert list(kept) == ["means"]
