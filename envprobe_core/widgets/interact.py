@@ -72,7 +72,7 @@ class Interaction:
                 start, min=0, max=HIGHEST, step=STEP, description="Threshold of the gate", **common
             )
         for slider in self.sliders.values():
-            slider.layout.width = "24em"
+            slider.layout.width = "30em"
             slider.observe(self._move, "value")
         self._image, self._note = ipywidgets.HTML(self.drawing.svg()), ipywidgets.HTML()
         self._known[tuple(self._own.values())] = self._image.value
