@@ -50,8 +50,9 @@ def test_the_lab_opens_start_with_its_formula_and_asks_nothing(page, lab):
     assert page.locator(".jp-toast-button, .Toastify__toast, .jp-Dialog").count() == 0
     listed = page.locator(".jp-DirListing-itemText").all_inner_texts()
     assert [name.strip() for name in listed] == ["pages", "sections", "exercises.ipynb", "START.ipynb"]
-    panel.get_by_role("link", name="Watch an episode").wait_for()
     assert (folder / "START.ipynb").is_file()
+    panel.get_by_role("link", name="Watch an episode").first.click()  # opens here, and is no download
+    page.locator(".lm-TabBar-tabLabel", has_text="player.ipynb").wait_for(timeout=60_000)
 
 
 @pytest.mark.browser

@@ -8,6 +8,7 @@ from envprobe_core import draw, interact, run, summarize
 from envprobe_core.errors import InputError
 from envprobe_core.regimes import REGIMES
 from envprobe_core.show.figures import keeping_places
+from envprobe_core.widgets.interact import DRAFT
 
 
 def draw_means(budget, threshold):
@@ -76,6 +77,23 @@ def test_what_was_drawn_is_remembered(monkeypatch):
     for value in (3, 4, 3, 4, 7):
         one.sliders["budget"].value = value
     assert asked == [-1, 3, 4]
+
+
+def test_a_figure_that_is_moved_has_fewer_resamples(monkeypatch):
+    monkeypatch.setenv("JPY_SESSION_NAME", "one")
+    asked = []
+
+    def sampled(budget, resamples=10_000):
+        asked.append(resamples)
+        return draw_means(budget, 1.5)
+
+    one = interact(sampled)
+    one.sliders["budget"].value = 3
+    assert asked == [10_000, DRAFT]
+    assert f"intervals from {DRAFT} resamples" in one._note.value
+    one.sliders["budget"].value = 7
+    assert asked == [10_000, DRAFT]
+    assert "resamples" not in one._note.value
 
 
 def test_a_widget_in_jupyterlab_and_the_page_when_it_is_saved(live):

@@ -492,6 +492,16 @@ def test_what_is_no_entry_is_refused():
         lab.compete(POLICIES["cd"])
     with pytest.raises(lab.PolicyError, match="takes no 'protocol'; did you mean 'protocols'; it takes own,"):
         lab.compete(mine, protocol="paper")
+    for function, wrong, meant in (
+        (lab.leaderboard, "resample", "resamples"),
+        (lab.show_leaderboard, "labell", "label"),
+        (lab.show_differences, "look", "looks"),
+        (lab.plot_plane, "nam", "name"),
+        (lab.diagnose, "title", None),
+    ):
+        said = f"takes no '{wrong}'" + (f"; did you mean '{meant}'; it takes" if meant else "; it takes")
+        with pytest.raises(lab.PolicyError, match=said):
+            function(**{wrong: 1})
     with pytest.raises(InputError, match="an interval needs two seeds"):
         lab.leaderboard(lab.compete(mine, seeds="0:1", rivals=()), 100)
 

@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from inspect import signature
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +17,7 @@ from envprobe_core.cells import Cell, find_profile, find_regime, parse_seeds
 from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import Names, find_protocols, names, run_frame
-from envprobe_core.lab.guard import READABLE, GuardedScore, PolicyError
+from envprobe_core.lab.guard import READABLE, GuardedScore, known_keywords
 from envprobe_core.measures import useful_probe_rate
 from envprobe_core.policies import POLICIES, Policy, find_policy
 from envprobe_core.show.markup import EMPTY, Table
@@ -52,6 +49,7 @@ class Contest:
     silent: dict[tuple[str, str], str]
 
 
+@known_keywords
 def compete(
     own: Policy | Sequence[Policy] = (),
     *,
@@ -63,7 +61,6 @@ def compete(
     profile: str = "typical",
     rivals: Names = tuple(POLICIES),
     budget: int | None = None,
-    **unknown: Any,
 ) -> Contest:
     """Run a reader's policies beside the companion's on paired seeds.
 
@@ -77,16 +74,11 @@ def compete(
         profile: name of the agent profile.
         rivals: names of the companion's policies; EnvProbe-Simple and No-Probe always take part.
         budget: probes an episode may spend; by default the regime's.
-        unknown: refused, with the nearest of the names above.
 
     Raises:
         InputError: for an unknown name, something that is no policy, two policies of one name, or seeds
             that are both design and held-out.
     """
-    for name in unknown:
-        accepted = [known for known in signature(compete).parameters if known != "unknown"]
-        near = "".join(f"; did you mean {known!r}" for known in get_close_matches(name, accepted, 1))
-        raise PolicyError(f"lab.compete takes no {name!r}{near}; it takes {', '.join(accepted)}")
     mine = _own_policies(own)
     others = [find_policy(name) for name in dict.fromkeys((*names(rivals), *REFERENCES.values()))]
     sets = {DESIGN: parse_seeds(seeds)}
@@ -155,6 +147,7 @@ def title_of(policy: str) -> str:
     return POLICIES[policy].title if policy in POLICIES else policy
 
 
+@known_keywords
 def leaderboard(contest: Contest, resamples: int = RESAMPLES) -> pd.DataFrame:
     """Summarise a contest.
 
@@ -208,6 +201,7 @@ def _standings(part: pd.DataFrame, own: Sequence[str], resamples: int) -> pd.Dat
     return board
 
 
+@known_keywords
 def show_leaderboard(board: pd.DataFrame, label: str = "tab-leaderboard") -> Table:
     """Show accuracy, success, useful rate and probes of every policy, the reader's own in bold."""
     sizes = " and ".join(f"{row.n} {row.set} episodes" for row in board.drop_duplicates("set").itertuples())
@@ -223,6 +217,7 @@ def show_leaderboard(board: pd.DataFrame, label: str = "tab-leaderboard") -> Tab
     return _beside(board, label, caption, first, measures, {"probes": "{probes:1}"})
 
 
+@known_keywords
 def show_differences(board: pd.DataFrame, looks: int = 0, label: str = "tab-differences") -> Table:
     """Show the paired differences of every policy to EnvProbe-Simple and to No-Probe, in points.
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from envprobe_core.analyses.frontier import nondominated
 from envprobe_core.lab.contest import DESIGN, HELD_OUT, title_of
+from envprobe_core.lab.guard import known_keywords
 from envprobe_core.show.figures import (
     AMBER,
     GREEN,
@@ -41,6 +42,7 @@ def style_of(policy: str, own: list[str]) -> Style:
 
 
 @styled
+@known_keywords
 def plot_plane(board: pd.DataFrame, name: str = "lab-plane") -> Drawing:
     """Draw accuracy against success: a row of panels a protocol, design and held-out below each other.
 
@@ -74,6 +76,7 @@ def plot_plane(board: pd.DataFrame, name: str = "lab-plane") -> Drawing:
 
 
 @styled
+@known_keywords
 def plot_transfer(board: pd.DataFrame, name: str = "lab-transfer") -> Drawing:
     """Draw each policy's gain over Simple on the design seeds against that on the held-out seeds.
 

@@ -18,9 +18,10 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from difflib import get_close_matches
+from functools import lru_cache, partial, wraps
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -77,6 +78,25 @@ class PolicyError(InputError):
 
     def _render_traceback_(self) -> list[str]:
         return [f"PolicyError: {self}"]
+
+
+Called = TypeVar("Called", bound=Callable[..., Any])
+
+
+def known_keywords(function: Called) -> Called:
+    """Let a function of the lab refuse a keyword that it does not take, in one line with the nearest one."""
+    accepted = list(inspect.signature(function).parameters)
+
+    @wraps(function)
+    def called(*given: Any, **named: Any) -> Any:
+        for name in named:
+            if name not in accepted:
+                near = "".join(f"; did you mean {known!r}" for known in get_close_matches(name, accepted, 1))
+                told = f"lab.{function.__name__} takes no {name!r}{near}; it takes {', '.join(accepted)}"
+                raise PolicyError(told)
+        return function(*given, **named)
+
+    return called  # type: ignore[return-value]
 
 
 class ForbiddenError(Exception):
@@ -299,6 +319,7 @@ def _at_line(filename: str, number: int) -> str:
 # --- the trial ---------------------------------------------------------------------------------
 
 
+@known_keywords
 def policy(name: str) -> Callable[[Function], Policy]:
     """Make a policy of the score function below: `@policy("my rule")`.
 
@@ -323,6 +344,7 @@ def policy(name: str) -> Callable[[Function], Policy]:
     return accept
 
 
+@known_keywords
 def diagnose(function: Function, name: str = "trial") -> Text:
     """Say what the lab would answer to a score function, without stopping the notebook."""
     try:

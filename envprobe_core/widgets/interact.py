@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -25,6 +25,7 @@ from envprobe_core.widgets.host import in_jupyterlab
 OWN = -1  # as a budget: the regime's
 HIGHEST, STEP = 4.0, 0.05  # of the threshold's slider: a score is the sum of four terms of at most 1
 KNOBS = ("budget", "threshold")
+DRAFT = 500  # bootstrap resamples of a figure that is moved, where its function takes a number
 LINK = "Move the budget and the threshold in the explorer"
 _SHOWN = 200  # characters of a value in an error
 
@@ -43,13 +44,14 @@ class Interaction:
         self._figure, self._own, self._places = figure, own, dict[str, Places]()
         self._start = own | {"budget": find_regime(regime).budget} if own.get("budget") == OWN else own
         self._link = explorer_link(self._start, names(policies))
+        self._drafts = "resamples" in inspect.signature(figure).parameters
         self._known: dict[tuple[float, ...], str] = {}
         self.drawing = self._draw(own)
         self.sliders: dict[str, Any] = {}
         if in_jupyterlab():
             self._go_live(find_regime(regime).horizon)
 
-    def _draw(self, setting: dict[str, float]) -> Drawing:
+    def _draw(self, setting: Mapping[str, float]) -> Drawing:
         with keeping_places(self._places):
             made = self._figure(**setting)
         if not isinstance(made, Drawing):
@@ -72,7 +74,7 @@ class Interaction:
                 start, min=0, max=HIGHEST, step=STEP, description="Threshold of the gate", **common
             )
         for slider in self.sliders.values():
-            slider.layout.width = "24em"
+            slider.layout.width = "30em"
             slider.observe(self._move, "value")
         self._image, self._note = ipywidgets.HTML(self.drawing.svg()), ipywidgets.HTML()
         self._known[tuple(self._own.values())] = self._image.value
@@ -93,14 +95,16 @@ class Interaction:
         key = tuple(asked.values())
         try:
             if key not in self._known:
-                self._known[key] = self._draw(asked).svg()
+                draft = {"resamples": DRAFT} if self._drafts else {}
+                self._known[key] = self._draw(asked | draft).svg()
         except Exception as error:  # a section's function may raise anything; the last figure stays
             fault = f"{type(error).__name__}: {in_one_line(str(error))[:_SHOWN]}"
             self._note.value = f'<span role="alert">Nothing is drawn here. {html.escape(fault)}</span>'
             return
         self._image.value = self._known[key]
         told = ", ".join(f"{name} {value:g}" for name, value in setting.items())
-        self._note.value = f"Drawn for {told} in {1000 * (time.perf_counter() - began):.0f} ms."
+        drafted = f", intervals from {DRAFT} resamples" if self._drafts and asked != self._own else ""
+        self._note.value = f"Drawn for {told}{drafted}, in {1000 * (time.perf_counter() - began):.0f} ms."
 
     def _repr_mimebundle_(self, **keywords: Any) -> dict[str, Any]:
         link = f'<p class="live-link"><a href="{html.escape(self._link)}">{LINK}</a></p>'
@@ -122,7 +126,8 @@ def interact(
 
     Args:
         figure: a function of `budget` and `threshold`, or of one of them, that runs what it needs and returns
-            what `draw` returns.
+            what `draw` returns. Where it has a further argument `resamples`, with the page's own number as
+            its default, a figure that is moved has 500.
         budget: where its slider stands at first; -1 is the regime's own.
         threshold: likewise; policies without a gate do not mind it.
         regime: whose horizon and own budget the slider has.
