@@ -16,7 +16,7 @@ ANALYSES = (
     "scoreboard_page", "theory",
 )  # fmt: skip
 BUDGETS = {  # folders and modules, how many lines of Python they may have, and how many the plan gives them
-    "core": (CORE, 6_250, 4_300),
+    "core": (CORE, 6_400, 4_300),
     "engine": (("agents", "engine", "policies", "worlds"), 4_850, 3_000),
     "facts": (("facts",), 550, 330),
     "claims": (("claims",), 1_300, 680),
