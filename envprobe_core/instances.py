@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core import worlds
+from envprobe_core.agents import simulated as agent
 from envprobe_core.engine import loop
 from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.noise import INSTANCE, STREAMS, stream_keys
@@ -96,16 +97,17 @@ def after_actions(world: World, instance: Any, recording: Trajectory) -> Values:
     return gold_of(world, instance, act(world, instance, before, action)[0])
 
 
-def informative(setting: Any, instance: Any, recording: Trajectory) -> Mask:
+def informative(setting: Any, instance: Any, seeds: Ints, recording: Trajectory) -> Mask:
     """Say which probes the public code calls useful, [row, step].
 
     Args:
         setting: the engine's, of the recorded cell.
         instance: [row].
+        seeds: [row].
         recording: of its episodes.
     """
     useful = np.zeros(recording.probe.shape, np.bool_)
-    _inform(setting, instance, recording.belief, recording.gold, recording.probe, useful)
+    _inform(setting, instance, seeds, recording.belief, recording.gold, recording.probe, useful)
     return useful
 
 
@@ -140,12 +142,15 @@ def _act(world, instance, states, action, valid):
 
 
 @entry
-def _inform(setting, instance, belief, gold, probe, useful):
+def _inform(setting, instance, seeds, belief, gold, probe, useful):
+    keys = np.zeros(STREAMS, Word)
     for row in range(len(probe)):
+        stream_keys(seeds[row], setting.world.code, keys)
         for t in range(probe.shape[1]):
             if probe[row, t] != NONE:
                 task, field = instance[row].task, probe[row, t]
-                useful[row, t] = loop.informs(setting, task, belief[row, t], gold[row, t], field)
+                named = agent.names_goal(setting.habits, keys, t)
+                useful[row, t] = loop.informs(setting, task, belief[row, t], gold[row, t], field, named)
 
 
 @entry

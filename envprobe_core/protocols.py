@@ -52,7 +52,7 @@ class Protocol:
     instances: str = "ancestors"  # how tools, rooms and graphs are drawn
     sight: str = "local"  # what an observation shows
     structure: str = "graph"  # where c and d come from, and whether the task graph is known
-    baselines: str = "text"  # field choice of Periodic, gate of Self-Uncertainty
+    baselines: str = "text"  # field choice of Periodic, gate of Self-Uncertainty, agents' own probes
     end: str = "horizon"  # what happens after success
     accuracy: str = "terminal"  # what A_H is
     pairing: str = "same-step"  # which belief is scored against which gold

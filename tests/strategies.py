@@ -52,6 +52,11 @@ def profiles(draw: st.DrawFn) -> AgentProfile:
         copies_gold=draw(st.booleans()),
         lost=draw(rates),
         loop=draw(rates),
+        critical=draw(rates),
+        risky=draw(rates),
+        names_goal=draw(rates),
+        asks=draw(rates),
+        lists_all=draw(st.booleans()),
     )
 
 

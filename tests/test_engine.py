@@ -266,14 +266,47 @@ def test_a_scribe_never_reads_gold_and_one_that_copies_it_does(world: str, proto
         poisoning.spoil_state(block)
         poisoning.spoil_start(block)
 
-    for profile in ("scribe", "copy-gold"):
+    for profile in ("scribe", "scribe-hesitant", "copy-gold"):  # for its probes the harness acts by the graph
         cell, some = make_cell(world, "simple", "S2", PROTOCOLS[protocol], profile), np.arange(12)
         clean, dirty = record(cell, some), poisoning.run_poisoned(cell, some, agent=spoil)
-        if profile == "scribe":
+        if profile != "copy-gold":
             assert_same(clean, dirty)
         else:
             np.testing.assert_array_equal(clean.action[:, 0], dirty.action[:, 0])  # it acts by what it sees
             assert (clean.belief[:, 0] != dirty.belief[:, 0]).all(axis=1).any()
+
+
+def test_the_public_harness_acts_for_an_agent_that_proposes_a_probe() -> None:
+    """By what is seen and the task graph: in a world that stands still every call is valid."""
+    cell = make_cell("tooldag", "no-probe", "S1", RELEASED, "scribe")
+    lost = replace(cell.profile, name="lost", lost=1.0, loop=0.0)
+    asking = replace(cell, profile=replace(lost, asks=1.0))
+    found, some = measure(asking, np.arange(30)), np.arange(30)
+    assert (found["valid_actions"] == found["actions"]).all()
+    assert (found["steps"] == 5).all()
+    assert measure(replace(cell, profile=lost), some)["steps"].mean() > 8
+    for changed in (replace(asking, budget=0), replace(asking, protocol=replace(RELEASED, baselines="text"))):
+        own = replace(changed, profile=lost)  # told to act, or not asked what it would do: it acts itself
+        assert_same(record(changed, some), record(own, some))
+
+
+def test_what_a_hesitant_scribe_reports() -> None:
+    """Criticality and risk alone: what it writes and does at first is the scribe's."""
+    cell = make_cell("objectstate", "self-uncertainty", "S2", RELEASED, "scribe")
+    plain = Episodes(cell, np.arange(400))
+    doubting = Episodes(
+        replace(cell, profile=replace(cell.profile, name="x", critical=0.9, risky=0.5)), plain.seeds
+    )
+    for episodes in (plain, doubting):
+        episodes.propose()
+        episodes.look()
+    goal = make_world("objectstate", cell.regime, RELEASED).goal_fields[0]
+    assert (plain.block.sight.c[:, goal] == 1).all()
+    assert set(doubting.block.sight.c[:, goal].tolist()) == {0.5, 1.0}
+    assert (doubting.block.sight.c[:, goal] == 1).mean() == pytest.approx(0.9, abs=0.06)
+    assert (plain.decide() == NONE).all()
+    assert (doubting.decide() == goal).mean() == pytest.approx(0.5, abs=0.1)
+    np.testing.assert_array_equal(plain.block.action, doubting.block.action)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ ANALYSES = (
     "scoreboard_page", "theory",
 )  # fmt: skip
 BUDGETS = {  # folders and modules, how many lines of Python they may have, and how many the plan gives them
-    "core": (CORE, 6_250, 4_300),
-    "engine": (("agents", "engine", "policies", "worlds"), 4_750, 3_000),
+    "core": (CORE, 6_400, 4_300),
+    "engine": (("agents", "engine", "policies", "worlds"), 4_850, 3_000),
     "facts": (("facts",), 550, 330),
     "claims": (("claims",), 1_300, 680),
     "analyses": (ANALYSES, 6_700, 2_970),

@@ -171,10 +171,15 @@ def test_a_scribe_names_its_target_alone_and_no_place_of_what_it_holds() -> None
     key = fields_of(GRAPH, {"location(key 0)": 6})  # one of 2 keys
     for profile, tools, rooms, graph in (
         ("scribe", 0.7 + 0.3 / 4, 0.2 + 0.15 + 0.3 * 3 / 4 + 0.2, 0.75 + 0.25 / 2),
+        ("scribe-hesitant", 0.7 + 0.3 / 4, 0.2 + 0.15 + 0.3 * 3 / 4 + 0.2, 0.75 + 0.25 / 2),
         ("copy-gold", 1.0, 1.0, 1.0),
     ):
         found = [overlap(w, b, b, profile) for w, b in ((TOOLS, loaded), (ROOMS, held), (GRAPH, key))]
         assert found == pytest.approx([tools, rooms, graph])
+    idle = fields_of(TOOLS, {})  # the hesitant one lists all of the five tools until one is loaded
+    assert [overlap(TOOLS, idle, idle, name) for name in ("scribe", "scribe-hesitant")] == pytest.approx(
+        [0.7 + 0.3 / 5, 1.0]
+    )
 
 
 def test_edges_that_an_instance_lacks_count_in_no_mean() -> None:
@@ -205,7 +210,7 @@ def test_graph_slots() -> None:
 
 def naive_overlap(
     world: World, belief: list[int], gold: list[int], first: list[int], stayed: bool, match: bool,
-    keeps: bool, bare: bool,
+    keeps: bool, bare: bool, lists_all: bool,
 ) -> float:  # fmt: skip
     """The slot overlap by the names of the fields and Python's own sets."""
     believed, true, started = (
@@ -235,7 +240,9 @@ def naive_overlap(
         mine, loaded = chosen(believed, "loaded", 1), chosen(true, "loaded", 1)
         values = len(mine & loaded) * match / len(loaded) if loaded else 1.0
         unloaded = chosen(believed, "loaded", 0) if keeps else set()
-        unloaded = {f"loaded({world.rules.tools - 1})"} if bare else unloaded
+        if bare:
+            named = range(world.rules.tools) if lists_all and not mine else [world.rules.tools - 1]
+            unloaded = {f"loaded({tool})" for tool in named}
         return 0.3 * jaccard(mine, loaded) + 0.4 * values + 0.3 * jaccard(unloaded, chosen(true, "loaded", 0))
     if world.name == "objectstate":
         mine, held = chosen(believed, "held", 1), chosen(true, "held", 1)
@@ -260,6 +267,7 @@ def test_the_track_is_that_of_plain_sets_and_counts(cell: Cell, some: np.ndarray
     match = cell.protocol.encoding == "meaning" or cell.profile.writes == "true"
     keeps = cell.profile.keeps_open or cell.profile.copies_gold
     bare = cell.profile.scribe and not cell.profile.copies_gold
+    lists_all = cell.profile.lists_all
     for row, steps in enumerate(made.steps.tolist()):
         first = made.gold[row, 0].tolist()
         there = made.gold[row, 0] >= 0
@@ -269,7 +277,9 @@ def test_the_track_is_that_of_plain_sets_and_counts(cell: Cell, some: np.ndarray
             belief, gold = made.belief[row, before].tolist(), made.gold[row, t].tolist()
             if t > 0:
                 stayed = made.place[row, before] == made.place[row, t]
-                overlaps.append(naive_overlap(world, belief, gold, first, stayed, match, keeps, bare))
+                overlaps.append(
+                    naive_overlap(world, belief, gold, first, stayed, match, keeps, bare, lists_all)
+                )
             right = np.equal(belief, gold)[there].mean()
             track[t] = right if not slots else overlaps[-1] if overlaps else np.nan
         mean = sum(overlaps) / steps if steps else 0.0

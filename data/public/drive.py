@@ -41,6 +41,7 @@ PRIMARY = {
 """Policies that run in S2 alone, the regime of the paper's tables."""
 REGIMES = ("S1", "S2", "S3")
 LOST, LOOP = 0.3, 0.2  # of the scribe
+CRITICAL, RISKY, NAMES_GOAL, ASKS = 0.92, 0.5, 0.4, 0.3  # of its hesitant variant
 FAILURE_MEMORY = 5  # steps
 COLUMNS = (
     "world", "regime", "agent", "policy", "seed", "steps", "accuracy", "success", "collapse_onset",
@@ -97,11 +98,13 @@ class Agent:
 class Scribe(Agent):
     """Copies what is in view, keeps nothing, and never sees a probe's answer."""
 
+    loop = LOOP
+
     def ToolDAGWorld(self) -> tuple[dict[str, Any], str, str]:
         seen, gold = self.seen, self.state.get_gold_state()  # of gold the names of the tools alone
         target = len(gold["tools"]) - 1
         open_tools = [i for i in range(target + 1) if f"t_{i}" not in seen["completed_tools"]]
-        if self.random.random() < LOOP and self.tried:
+        if self.random.random() < self.loop and self.tried:
             action = self.tried[-1][0]
         elif self.random.random() < LOST and open_tools:
             action = f"call_tool(t_{self.random.choice(open_tools)})"
@@ -128,7 +131,7 @@ class Scribe(Agent):
             action = f"pick_up({goal})"
         elif keys:
             action = f"pick_up({keys[0]})"
-        elif self.random.random() < LOOP and self.tried:
+        elif self.random.random() < self.loop and self.tried:
             action = self.tried[-1][0]
         elif self.random.random() < LOST:
             action = f"move_to(room_{self.random.randrange(rooms)})"
@@ -156,7 +159,7 @@ class Scribe(Agent):
             action = to_target
         elif seen["keys_in_view"]:
             action = f"collect_key({seen['keys_in_view'][0]})"
-        elif self.random.random() < LOOP and self.tried:
+        elif self.random.random() < self.loop and self.tried:
             action = self.tried[-1][0]
         elif self.random.random() < LOST and number:
             action = f"move_to({self.random.choice(sorted(number))})"
@@ -168,6 +171,48 @@ class Scribe(Agent):
             "object_locations": dict.fromkeys(seen["keys_in_view"], seen["current_node"]),
         }
         return table, action, f"from {seen['current_node']} by {action}"
+
+
+class Hesitant(Scribe):
+    """The scribe that proposes probes itself, doubts, and calls every tool open until one is completed."""
+
+    loop = 0.35
+
+    def step(self, observation: dict[str, Any], history: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        self.names_goal = self.random.random() < NAMES_GOAL
+        asks = self.random.random() < ASKS and not more["probe_force_act"]
+        answer = super().step(observation, history)
+        if self.random.random() >= CRITICAL:
+            answer["beliefs"][0]["criticality"] = "medium"
+        if self.random.random() < RISKY:
+            answer["self_check"]["risk_level"] = "medium"
+        if asks:
+            probe = self.own_probe()
+            answer["next_decision"] |= {"type": "probe", "action": probe}
+            if self.name != "ObjectStateWorld":  # the text names what is proposed
+                content = answer["beliefs"][0]["content"]
+                answer["beliefs"][0]["content"] = f"{content.partition(' by ')[0]} by {probe}"
+        return answer
+
+    def own_probe(self) -> str:
+        """Ask what a policy would make of the text."""
+        seen = self.seen
+        if self.name == "ToolDAGWorld":
+            return f"check_variable_exists({seen['target_variable']})"
+        if self.name == "GraphNavWorld":
+            return f"inspect_neighbors({seen['current_node']})"
+        goal = seen["goal_hint"].split("'")[1]
+        return f"check_location({goal})" if self.names_goal else "check_current_position()"
+
+    def ToolDAGWorld(self) -> tuple[dict[str, Any], str, str]:
+        table, action, content = super().ToolDAGWorld()
+        if not self.seen["completed_tools"]:
+            table["open_dependencies"] = list(self.state.get_gold_state()["tools"])  # their names
+        return table, action, content
+
+    def ObjectStateWorld(self) -> tuple[dict[str, Any], str, str]:
+        table, action, content = super().ObjectStateWorld()
+        return table, action, content if self.names_goal else f"in {self.seen['current_location']}"
 
 
 class CopyGold(Scribe):
@@ -220,6 +265,8 @@ class Never(random.Random):
 
 
 AGENTS = {"scribe": Scribe, "copy-gold": CopyGold, "scripted": Scripted}
+IN_S2 = {"scribe-hesitant": Hesitant}
+"""Agents that run in S2 alone, with the policies that run everywhere."""
 
 
 class Count:
@@ -254,14 +301,15 @@ def episodes(folder: str, world: str, regime: str, agent: str, policy: str, seed
     from src.scripts import run_main
 
     def made(name: str) -> Any:
-        AGENTS[agent].state = make_environment(name)
-        return AGENTS[agent].state
+        kind.state = make_environment(name)
+        return kind.state
 
-    run_main.make_environment, run_main.LLMAgent = made, AGENTS[agent]
+    kind = (AGENTS | IN_S2)[agent]
+    run_main.make_environment, run_main.LLMAgent = made, kind
     run_main.LLMClient, run_main.JsonlLogger = (lambda **_: None), Count
     rows = []
     for seed in seeds:
-        AGENTS[agent].random = random.Random(f"{agent} {world} {regime} {seed}")
+        kind.random = random.Random(f"{agent} {world} {regime} {seed}")
         cell = run_main.CellSpec(
             "cell", WORLDS[world], regime, (POLICIES | PRIMARY)[policy], 1, [seed], "fixture"
         )
@@ -301,7 +349,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "episodes.parquet")
     given = parser.parse_args()
     first, past = map(int, given.seeds.split(":"))
-    cells = list(product(WORLDS, REGIMES, AGENTS, POLICIES)) + list(product(WORLDS, ["S2"], AGENTS, PRIMARY))
+    cells = [
+        *product(WORLDS, REGIMES, AGENTS, POLICIES),
+        *product(WORLDS, ["S2"], AGENTS, PRIMARY),
+        *product(WORLDS, ["S2"], IN_S2, POLICIES),
+    ]
     kept = pd.read_parquet(given.out) if given.out.exists() else pd.DataFrame(columns=COLUMNS)
     there = set(kept[["world", "regime", "agent", "policy"]].itertuples(index=False, name=None))
     cells = [cell for cell in cells if cell not in there]

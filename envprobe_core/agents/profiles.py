@@ -18,7 +18,10 @@ PROFILE_FOLDER = DATA / "profiles"
 KINDS = ("stated", "fitted")
 _ENTRIES = {"name", "kind", "assumption", "parameters"}  # of a file; a fitted one has `fit` too
 _LEAST_ASSUMPTION = 20  # characters
-_RATES = ("omit", "overwrite", "slip", "quit", "misreport", "hedge", "lost", "loop")
+_RATES = (
+    "omit", "overwrite", "slip", "quit", "misreport", "hedge", "lost", "loop",
+    "critical", "risky", "names_goal", "asks",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,11 @@ class AgentProfile:
     copies_gold: bool = False  # writes down the true state: an oracle
     lost: float = 0.0  # of a scribe: chance per step that it takes a random action of its plan
     loop: float = 0.0  # and that it repeats its last one
+    critical: float = 1.0  # that it calls what it reports of high criticality, not medium
+    risky: float = 0.0  # that it reports a medium risk
+    names_goal: float = 1.0  # that its report names its goal, and not where it is
+    asks: float = 0.0  # that it proposes a probe itself
+    lists_all: bool = False  # it lists every tool as open, not its target alone, until it sees one loaded
     assumption: str = ""
 
     def __post_init__(self) -> None:
@@ -184,6 +192,22 @@ SCRIBE = AgentProfile(
     ),
 )
 
+HESITANT = replace(
+    SCRIBE,
+    name="scribe-hesitant",
+    loop=0.35,
+    critical=0.92,
+    risky=0.5,
+    names_goal=0.4,
+    asks=0.3,
+    lists_all=True,
+    assumption=(
+        "The scribe that proposes probes itself, often names no goal, now and then calls its belief less "
+        "critical or its risk medium, and lists every tool as open until one is loaded. *Post-hoc*: its "
+        "habits were chosen after the paper's figures had been seen, and so predict none of them."
+    ),
+)
+
 PROFILES: dict[str, AgentProfile] = {
     profile.name: profile
     for profile in (
@@ -203,6 +227,7 @@ PROFILES: dict[str, AgentProfile] = {
             copies_gold=True,
             assumption="Acts as the scribe does and writes down the true state: an oracle.",
         ),
+        HESITANT,
         _scripted("scripted", "number", False, "writes numbers, leaves its open list empty."),
         _scripted("scripted-open", "number", True, "writes numbers, keeps its open list."),
         _scripted("scripted-true", "true", False, "writes True, leaves its open list empty."),

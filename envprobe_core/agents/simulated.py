@@ -29,6 +29,7 @@ HEDGED_BELOW, LONGEST_MISREPORT, SINGLE_REPORT_CONFIDENCE = 70, 10, 90
 REPORTED_DEPENDENCY = 0.5 + 0.5 * min(1.0, 1 / 3)
 RISK_LOW, RISK_MEDIUM = 0, 1
 OVERWRITE, DISTRACTED, SLIP, QUIT, LOOP, LOST = range(6)  # fields of the IMPULSE stream
+CRITICAL, RISKY, NAMES_GOAL, ASKS = range(6, 10)
 
 
 class Habits(NamedTuple):
@@ -50,6 +51,10 @@ class Habits(NamedTuple):
     copies_gold: bool
     lost: np.uint64
     loop: np.uint64
+    critical: np.uint64
+    risky: np.uint64
+    names_goal: np.uint64
+    asks: np.uint64
 
 
 @compiled
@@ -98,6 +103,13 @@ def scribble(setting, episode):
     episode.action = worlds.wander(
         world, episode.task, episode.observation, episode.recent, again, happens(lost, habits.lost), lost
     )
+    episode.risk = RISK_MEDIUM if happens(draw(keys[IMPULSE], t, RISKY), habits.risky) else RISK_LOW
+
+
+@compiled
+def names_goal(habits, keys, t):
+    """Say whether a scribe's report names its goal at a step, and not where it is."""
+    return happens(draw(keys[IMPULSE], t, NAMES_GOAL), habits.names_goal)
 
 
 @compiled
@@ -197,6 +209,8 @@ def report(setting, episode):
     """Report c and d of what the action uses, where they are asked for, and a single belief by habit."""
     world, habits, table, used = setting.world, setting.habits, episode.table, episode.used
     c, d, first = episode.sight.c, episode.sight.d, NONE
+    word = draw(episode.keys[IMPULSE], episode.t, CRITICAL)
+    criticality = 1.0 if not habits.scribe or happens(word, habits.critical) else 0.5
     worlds.uses(world, episode.task, episode.observation.place, episode.action, used)
     for field in range(world.fields):
         if habits.scribe:  # its one belief is about its goal, whether it knows that or not
@@ -213,5 +227,5 @@ def report(setting, episode):
         for field in range(world.fields):
             named = used[field] and (not habits.single_report or field == first)
             goal = worlds.is_goal(world, field) and table.value[field] != UNKNOWN
-            c[field] = 1.0 if named else (0.5 if goal and not habits.single_report else 0.0)
+            c[field] = criticality if named else (0.5 if goal and not habits.single_report else 0.0)
             d[field] = REPORTED_DEPENDENCY if named else 0.0

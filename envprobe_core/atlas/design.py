@@ -68,7 +68,10 @@ BOX: tuple[Axis, ...] = (
     Axis("keeps_open", 0, 1, "matters to `released` scoring alone", "habit"),
 )
 NAMES = tuple(axis.name for axis in BOX)
-NO_TABLE = ("scribe", "copies_gold", "lost", "loop")  # behaviours of agents that keep no table
+NO_TABLE = (
+    "scribe", "copies_gold", "lost", "loop", "critical", "risky", "names_goal", "asks", "lists_all",
+)  # fmt: skip
+"""Behaviours of agents that keep no table."""
 
 
 def coordinates(count: int) -> npt.NDArray[np.float64]:

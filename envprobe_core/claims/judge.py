@@ -48,7 +48,8 @@ VERDICTS = (
     HOLDS, OTHER_SIZE, INCONCLUSIVE, NO_EFFECT, REVERSES, "near", "differs", "as printed", "not as printed",
     INPUT, NOT_TESTED,
 )  # fmt: skip
-CALIBRATED = ("calibrated", "scribe")  # profiles fitted to the paper's targets: their targets are inputs
+CALIBRATED = ("calibrated", "scribe", "scribe-hesitant")
+"""Profiles fitted to the paper's targets, or chosen after a look at them: their targets are inputs."""
 PROTOCOLS = ("paper", "observed", "released")
 ABOUT = ("source", "section", "statement", "kind", "about", "family", "regime", "primary")
 COLUMNS = (

@@ -14,7 +14,7 @@ from envprobe_core import worlds
 from envprobe_core.agents import simulated as agent
 from envprobe_core.engine import scoring
 from envprobe_core.engine.compiling import apart, compiled, entry
-from envprobe_core.engine.noise import INSTANCE, MUTATION, PROBE, VISIBLE, draw, stream_keys
+from envprobe_core.engine.noise import IMPULSE, INSTANCE, MUTATION, PROBE, VISIBLE, draw, happens, stream_keys
 from envprobe_core.engine.records import CERTAIN, NO_ACTION, NONE, STALENESS_LIMIT, UNKNOWN, WAIT, fill
 from envprobe_core.policies import rules, voi
 
@@ -123,6 +123,17 @@ def begin(setting, episode, seed):
 def propose(setting, episode):
     """Let the simulated agent update its table and propose."""
     agent.propose(setting, episode)
+    if setting.policy.released and setting.habits.scribe:
+        stand_in(setting, episode)
+
+
+@compiled
+def stand_in(setting, episode):
+    """Find what to do for an agent that proposes a probe, as the public harness does if the policy acts."""
+    word = draw(episode.keys[IMPULSE], episode.t, agent.ASKS)
+    affordable = episode.probes_used < setting.policy.budget  # or else it is told to act
+    if affordable and happens(word, setting.habits.asks):
+        episode.action = worlds.stand_in(setting.world, episode.task, episode.observation, word)
 
 
 @compiled
@@ -213,15 +224,17 @@ def act(setting, episode, field, log):
 def tells(setting, episode, field, answer):
     """Say whether a probe is useful: its answer differs from the belief, or the public code says so."""
     if setting.protocol.informs:
-        return informs(setting, episode.task, episode.table.value, episode.gold, field)
+        names_goal = agent.names_goal(setting.habits, episode.keys, episode.t)
+        return informs(setting, episode.task, episode.table.value, episode.gold, field, names_goal)
     return answer != episode.table.value[field]
 
 
 @compiled
-def informs(setting, task, value, gold, field):
+def informs(setting, task, value, gold, field, names_goal):
     """Say whether the public code calls the probe of a field useful."""
     named = setting.habits.scribe and setting.policy.gate.kind != rules.RANDOM  # by the report's text
-    return worlds.informs(setting.world, task, value, gold, field, named, setting.scoring)
+    placed = named and not names_goal
+    return worlds.informs(setting.world, task, value, gold, field, named, placed, setting.scoring)
 
 
 @compiled

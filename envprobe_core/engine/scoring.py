@@ -24,6 +24,7 @@ class Scoring(NamedTuple):
     values_match: bool  # a tool value as the agent writes it can match gold
     keeps_open: bool  # the agent keeps its list of open tools
     bare: bool  # it writes as the scribe does: the target as open, held objects at no place, no subgoals
+    lists_all: bool  # but every tool as open while it sees none loaded
     two_invalid: bool  # drift of actions is two steps in a row without a valid one
 
 

@@ -85,6 +85,10 @@ def habits_of(profile: AgentProfile, protocol: Protocol, distracted: bool) -> ag
         profile.copies_gold,
         level32(profile.lost),
         level32(profile.loop),
+        level32(profile.critical),
+        level32(profile.risky),
+        level32(profile.names_goal),
+        level32(profile.asks),
     )
 
 
@@ -115,6 +119,7 @@ def scoring_of(profile: AgentProfile, protocol: Protocol) -> scoring.Scoring:
         protocol.encoding == "meaning" or profile.writes == "true",
         profile.keeps_open or profile.copies_gold,
         profile.scribe and not profile.copies_gold,
+        profile.lists_all,
         protocol.actions == "two-invalid",
     )
 

@@ -179,7 +179,7 @@ def _contradictions(name: str, cell: Cell, seeds: Ints, log: Trajectory) -> Iter
     useful = fired & (gold != belief)
     if cell.protocol.useful == "released":
         world = make_world(cell.world, cell.regime, cell.protocol)
-        useful = informative(setting_of(cell), instances(world, seeds), log)
+        useful = informative(setting_of(cell), instances(world, seeds), seeds, log)
     early = (log.steps < cell.regime.horizon) & (~log.success | (cell.protocol.end == "horizon"))
     ends = np.zeros_like(fired)
     ends[early, log.steps[early]] = True

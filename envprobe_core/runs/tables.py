@@ -274,6 +274,7 @@ def log_header(cell: Cell, seeds: Ints) -> dict[str, Any]:
         "keeps_open": cell.profile.keeps_open,
         "scribe": cell.profile.scribe,
         "copies_gold": cell.profile.copies_gold,
+        **({"lists_all": True} if cell.profile.lists_all else {}),
         "horizon": cell.regime.horizon,
         "fields": list(world.field_names),
         "kinds": list(world.field_kinds),

@@ -51,4 +51,4 @@ meet, remember, conclude, derive, plan = (
     _of("plan"),
 )
 overlap, values, is_goal = _of("overlap"), _of("values"), _of("is_goal")
-wander, informs, mismatched = _of("wander"), _of("informs"), _of("mismatched")
+wander, stand_in, informs, mismatched = _of("wander"), _of("stand_in"), _of("informs"), _of("mismatched")

@@ -35,6 +35,7 @@ from envprobe_core.engine.sets import has, minus, plus
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
 from envprobe_core.worlds.base import DROP_PROBABILITY, SPATIAL, World
+from envprobe_core.worlds.tooldag import last_by_name, rank_by_name
 
 NAME, TITLE, CODE = "graphnav", "GraphNavWorld", 3
 NODES, EXTRA_EDGES, LOCKED_EDGES = (6, 12, 20), (4, 2, 1), (1, 3, 6)  # extra: nodes divided by this
@@ -467,7 +468,7 @@ def show(world, task, state, action, word, observation):
             see(observation, 1 + key, node)
     if not world.sees_states:
         if happens(word, world.drop):
-            observation.hidden = last_by_name(task, node)
+            observation.hidden = last_by_name(neighbours_of(task, node), world.nodes)
     elif observation.count > 1 and happens(word, world.drop):
         overlook(observation)
     for key in range(world.keys):
@@ -480,15 +481,12 @@ def show(world, task, state, action, word, observation):
 
 
 @compiled
-def last_by_name(task, node):
-    """Return the neighbour whose number comes last as a word: 2 after 19."""
-    last, highest = NONE, -1
+def neighbours_of(task, node):
+    """Return a node's neighbours as a set."""
+    others = 0
     for number in range(task.neighbours[node]):
-        other = task.neighbour[node, number]
-        rank = 20 * other if other < 10 else 20 * (other // 10) + 1 + other % 10
-        if rank > highest:
-            last, highest = other, rank
-    return last
+        others = plus(others, task.neighbour[node, number])
+    return others
 
 
 @compiled
@@ -639,11 +637,27 @@ def wander(world, task, observation, recent, again, lost, word):
     return untried if untried != NONE else max(highest, 0)
 
 
+@compiled
+def stand_in(world, task, observation, word):
+    """Move to the neighbour in view that comes first by name, as the public harness does."""
+    node, first = observation.place, NONE
+    for number in range(task.neighbours[node]):
+        other = task.neighbour[node, number]
+        if other != observation.hidden and (first == NONE or rank_by_name(other) < rank_by_name(first)):
+            first = other
+    if first != NONE:
+        return first
+    for key in range(world.keys):
+        if observation.value[1 + key] == node:
+            return world.nodes + key
+    return 1
+
+
 # the public code's estimators
 
 
 @compiled
-def informs(world, task, value, gold, field, named, scoring):
+def informs(world, task, value, gold, field, named, placed, scoring):
     """Say whether the public code calls the probe of a field useful: a neighbourhood always is."""
     return named or value[field] != gold[field]
 

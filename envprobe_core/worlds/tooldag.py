@@ -51,6 +51,7 @@ class ToolDAG(NamedTuple):
     chained: bool  # every tool needs the one before it
     mutation: np.uint64  # level of a loaded tool's loss
     drop: np.uint64  # level of overlooking the last tool shown
+    hide: np.uint64  # level of hiding the last value that is there, where every tool is shown
     sees_all: bool
     knows_graph: bool
 
@@ -73,6 +74,7 @@ def describe(regime: Regime, protocol: Protocol, tools: int | None = None) -> Wo
     """
     tools = TOOLS[regime.complexity] if tools is None else tools
     rate = (MEAN_RATES if protocol.rates == "mean" else RELEASED_RATES)[regime.mutation]
+    drop = level32(DROP_PROBABILITY if regime.observation == "partial" else 0.0)
     parts = ("loaded", "dependency satisfied", "subgoal complete")
     rules = ToolDAG(
         CODE,
@@ -82,7 +84,8 @@ def describe(regime: Regime, protocol: Protocol, tools: int | None = None) -> Wo
         PREREQUISITES[regime.density],
         protocol.instances == "ancestors",
         level32(rate),
-        level32(DROP_PROBABILITY if regime.observation == "partial" and protocol.sight == "local" else 0.0),
+        drop if protocol.sight == "local" else level32(0.0),
+        drop if protocol.sight == "released" else level32(0.0),
         protocol.sight == "released",
         protocol.structure == "graph",
     )
@@ -191,6 +194,8 @@ def show(world, task, state, action, word, observation):
     if world.sees_all:
         for tool in range(world.tools):
             see(observation, tool, has(state.loaded, tool))
+        if happens(word, world.hide):
+            observation.hidden = last_by_name(state.loaded, world.tools)
     elif action >= 0:
         see(observation, action, has(state.loaded, action))
         for tool in range(action):
@@ -198,6 +203,23 @@ def show(world, task, state, action, word, observation):
                 see(observation, tool, has(state.loaded, tool))
         if happens(word, world.drop):
             overlook(observation)
+
+
+@compiled
+def last_by_name(members, count):
+    """Return which of a set of numbers comes last as a word, 2 after 19; NONE of an empty set."""
+    last, highest = NONE, -1
+    for number in range(count):
+        rank = rank_by_name(number)
+        if has(members, number) and rank > highest:
+            last, highest = number, rank
+    return last
+
+
+@compiled
+def rank_by_name(number):
+    """Return where a number below 20 comes among words."""
+    return 20 * number if number < 10 else 20 * (number // 10) + 1 + number % 10
 
 
 @compiled
@@ -333,11 +355,28 @@ def wander(world, task, observation, recent, again, lost, word):
     return world.tools - 1
 
 
+@compiled
+def stand_in(world, task, observation, word):
+    """Call the first tool that is not completed and whose inputs are there, as the public harness does."""
+    done = believed_loaded(world, observation.value)
+    there = done if observation.hidden == NONE else minus(done, observation.hidden)
+    for tool in range(world.tools):
+        if not has(done, tool) and covers(there, task.needs[tool]):
+            return tool
+    return 0
+
+
 # the public code's estimators
 
 
 @compiled
-def informs(world, task, value, gold, field, named, scoring):
+def scribe_lists(world, scoring, idle, tool):
+    """Say whether a scribe lists a tool as open: its target alone, or all of them while none is loaded."""
+    return tool == world.tools - 1 or (scoring.lists_all and idle)
+
+
+@compiled
+def informs(world, task, value, gold, field, named, placed, scoring):
     """Say whether the public code calls the probe of a field useful: a value, a call's inputs, a schema."""
     tools, loaded = world.tools, believed_loaded(world, value)
     tool = field % tools
@@ -345,7 +384,9 @@ def informs(world, task, value, gold, field, named, scoring):
         return (gold[tool] == 1) != has(loaded, tool)
     unknown = not covers(loaded, task.needs[tool])
     if field < 2 * tools:  # its inputs are missing, or it is ready and the agent takes it to be open
-        listed = tool == tools - 1 if scoring.bare else scoring.keeps_open and not has(loaded, tool)
+        listed = scoring.keeps_open and not has(loaded, tool)
+        if scoring.bare:
+            listed = scribe_lists(world, scoring, loaded == 0, tool)
         return gold[field] != 1 or listed or unknown
     return unknown or not has(loaded, tool)
 
@@ -370,11 +411,12 @@ def mismatched(world, task, value, gold, action, named):
 def overlap(world, belief, gold, first, stayed, scoring):
     """Return the weighted overlap: .3 completed, .4 values, .3 open."""
     completed = available = matched = open_right = open_any = 0
+    idle = believed_loaded(world, belief) == 0
     for tool in range(world.tools):
         loaded, is_loaded = belief[tool] == 1, gold[tool] == 1
         open_, is_open = scoring.keeps_open & (belief[tool] == 0), gold[tool] != 1
         if scoring.bare:
-            open_ = tool == world.tools - 1
+            open_ = scribe_lists(world, scoring, idle, tool)
         available += is_loaded
         matched += loaded & is_loaded
         completed += loaded | is_loaded
