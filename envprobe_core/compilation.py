@@ -71,7 +71,7 @@ def _steps(world: str) -> None:
     instance = instances(built, SEEDS)
     succeeded(built, instance, instance.state[:, None])
     after_actions(built, instance, episodes.recording())
-    informative(episodes.setting, instance, episodes.recording())
+    informative(episodes.setting, instance, SEEDS, episodes.recording())
     chain_length(built, SEEDS)
     drawn_mutation(built, SEEDS)
 

@@ -22,7 +22,7 @@ from envprobe_core.reproduce.sections import cell_source
 from envprobe_core.sources import ROOT
 
 START, SECTIONS, PAGES = "START.ipynb", "sections", "pages"
-READ = ("how-to-read", "protocols", "definitions", "glossary")  # pages of the book that JupyterLab can show
+READ = ("how-to-read", "protocols", "definitions")  # pages of the book that JupyterLab can show
 CONFIG = ".jupyter"  # on JUPYTER_CONFIG_PATH while the lab runs
 RECORD = ".laid-out.json"  # file -> SHA-256 of what was put there
 SETTINGS = {  # defaults of JupyterLab; a reader's own settings go before them
