@@ -173,7 +173,7 @@ def test_everything_works_from_the_keyboard(opened):
     assert page.get_by_role("radio", name="ObjectStateWorld").is_checked()
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowRight")
-    assert page.get_by_role("radio", name="observed").is_checked()
+    assert page.get_by_role("radio", name="partial start").is_checked()
     page.keyboard.press("Tab")
     page.keyboard.press("End")
     assert slider(page, "Probe budget B").get_attribute("aria-valuetext") == "15 of 30 steps"

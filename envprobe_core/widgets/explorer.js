@@ -314,7 +314,7 @@ function drawPrinted(layer, { printed, vocabulary }, x, y) {
     const d = success === null ? "M-9 0H9" : "M-4.5-4.5L4.5 4.5M-4.5 4.5L4.5-4.5";
     const title = `The paper's ${vocabulary.policy(policy).title} (${source})`;
     const outline = [shape("title", {}, title), shape("path", { d })];
-    const name = shape("text", { x: success === null ? -13 : 8, y: 4 }, "paper");
+    const name = shape("text", { x: success === null ? -13 : 8, y: 4 }, "printed");
     change(name, { "text-anchor": success === null ? "end" : "start" });
     return shape("g", { class: "ew-ink ew-printed", ...ink(vocabulary.policy(policy)) }, ...outline, name);
   });
@@ -766,7 +766,7 @@ function fill(line, reading) {
 
 function where({ setting, vocabulary }) {
   const { world, protocol, budget, threshold } = setting;
-  return `${vocabulary.world(world).title}, ${protocol}, B = ${budget}, ρ* = ${threshold}`;
+  return `${vocabulary.world(world).title}, ${vocabulary.protocol(protocol).title}, B = ${budget}, ρ* = ${threshold}`;
 }
 
 function tell(view) {

@@ -16,6 +16,7 @@ from envprobe_core.cells import find_profile, find_regime
 from envprobe_core.claims.printed import printed_levels
 from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy
+from envprobe_core.protocols import in_words
 from envprobe_core.regimes import REGIMES, Regime
 from envprobe_core.show.figures import (
     AMBER,
@@ -156,7 +157,10 @@ def vocabulary(
             describe_policy(policy, None if policy.name in POLICIES else next(own_colours))
             for policy in policies
         ],
-        "protocols": [{"name": name, "line": PROTOCOL_LINES.get(name, turned)} for name in protocols],
+        "protocols": [
+            {"name": name, "title": in_words(name), "line": PROTOCOL_LINES.get(name, turned)}
+            for name in protocols
+        ],
         "regimes": [
             {name: getattr(one, name) for name in ("name", "title", "horizon", "budget")}
             for one in REGIMES.values()

@@ -609,7 +609,7 @@ function scoreCaption(run) {
 }
 
 function curveCaption(run, pair) {
-  const scored = run.track ? `; dotted: the accuracy that ${pair.protocol} scores` : "";
+  const scored = run.track ? `; dotted: the accuracy scored ${pair.rules}` : "";
   return `Accuracy so far: share of right beliefs${scored}`;
 }
 

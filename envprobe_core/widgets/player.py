@@ -20,7 +20,7 @@ from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.errors import InputError
 from envprobe_core.facts.witness import Witnessed, witness
 from envprobe_core.policies import POLICIES, Policy
-from envprobe_core.protocols import PROTOCOLS, parse_protocol
+from envprobe_core.protocols import PROTOCOLS, in_words, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.show.figures import DARK, POLICY_STYLES, TERM_COLOURS, WORLD_TITLES, policy_title
 from envprobe_core.show.markup import listed, signed
@@ -104,12 +104,13 @@ def pair_of(*seen: Witnessed) -> dict[str, Any]:
         "title": title,
         "about": (
             f"{title}: {listed(dict.fromkeys(run['title'] for run in runs))} in {cell.regime.name} under "
-            f"protocol {cell.protocol.name}; simulated agent, profile {cell.profile.name}"
+            f"protocol {in_words(cell.protocol.name)}; simulated agent, profile {cell.profile.name}"
         ),
         "world": cell.world,
         "seed": seed,
         "regime": cell.regime.name,
         "protocol": cell.protocol.name,
+        "rules": in_words(cell.protocol.name),
         "profile": cell.profile.name,
         "scene": make_scene(seen[0]),
         "runs": runs,
@@ -189,7 +190,7 @@ def record_choices(choices: pd.DataFrame) -> list[dict[str, Any]]:
             WORST: f"{first} worst against the other",
         }
         setting = Setting(row.world, (row.policy, row.other), row.seed, row.regime, row.protocol, row.profile)
-        group = f"{WORLD_TITLES[row.world]}, protocol {row.protocol}"
+        group = f"{WORLD_TITLES[row.world]}, {in_words(row.protocol)}"
         label = f"{words[row.rule]} ({signed(row.difference)}): seed {row.seed}"
         pairs.append(record_pair(setting) | {"group": group, "label": label})
     return pairs
@@ -278,7 +279,7 @@ def _choices(first: Setting, own: Mapping[str, Policy]) -> dict[str, Any]:
         "world": list(WORLD_TITLES.items()),
         "first": policies,
         "second": policies,
-        "protocol": [(name, name) for name in dict.fromkeys((*PROTOCOLS, first.protocol))],
+        "protocol": [(name, in_words(name)) for name in dict.fromkeys((*PROTOCOLS, first.protocol))],
         "regime": [(name, f"{name}: {regime.title}") for name, regime in REGIMES.items()],
         "profile": [(name, name) for name in PROFILES],
         "setting": {
