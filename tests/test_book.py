@@ -161,7 +161,7 @@ def test_search_finds_what_the_paper_prints(chromium, html, server, scheme, quer
     page = chromium.new_page()
     faults = watch(page, base)
     page.goto(f"{base}/search.html?q={query}")
-    place = page.locator("#paper-results a, #search-results a").locator(f"css=[href*='{leads_to}']")
+    place = page.locator(f":is(#paper-results, #search-results) a[href*='{leads_to}']")
     place.first.wait_for()
     place.first.click()
     page.wait_for_url(f"**/{leads_to}*")
