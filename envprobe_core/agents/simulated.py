@@ -209,8 +209,9 @@ def report(setting, episode):
     """Report c and d of what the action uses, where they are asked for, and a single belief by habit."""
     world, habits, table, used = setting.world, setting.habits, episode.table, episode.used
     c, d, first = episode.sight.c, episode.sight.d, NONE
-    word = draw(episode.keys[IMPULSE], episode.t, CRITICAL)
-    criticality = 1.0 if not habits.scribe or happens(word, habits.critical) else 0.5
+    criticality = 1.0
+    if habits.scribe and not happens(draw(episode.keys[IMPULSE], episode.t, CRITICAL), habits.critical):
+        criticality = 0.5
     worlds.uses(world, episode.task, episode.observation.place, episode.action, used)
     for field in range(world.fields):
         if habits.scribe:  # its one belief is about its goal, whether it knows that or not

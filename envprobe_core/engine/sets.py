@@ -1,6 +1,7 @@
 """Sets of tools, doors or nodes: a whole number each, whose bit i says that number i is in it."""
 
 from envprobe_core.engine.compiling import compiled
+from envprobe_core.engine.records import NONE
 
 
 @compiled
@@ -25,3 +26,20 @@ def plus(members, one):
 def minus(members, one):
     """Take one out."""
     return members & ~(1 << one)
+
+
+@compiled
+def last_by_name(members, count):
+    """Return which of a set of numbers comes last as a word, 2 after 19; NONE of an empty set."""
+    last, highest = NONE, -1
+    for number in range(count):
+        rank = rank_by_name(number)
+        if has(members, number) and rank > highest:
+            last, highest = number, rank
+    return last
+
+
+@compiled
+def rank_by_name(number):
+    """Return where a number below 20 comes among words."""
+    return 20 * number if number < 10 else 20 * (number // 10) + 1 + number % 10

@@ -31,11 +31,10 @@ from envprobe_core.engine.records import (
     record,
     see,
 )
-from envprobe_core.engine.sets import has, minus, plus
+from envprobe_core.engine.sets import has, last_by_name, minus, plus, rank_by_name
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
 from envprobe_core.worlds.base import DROP_PROBABILITY, SPATIAL, World
-from envprobe_core.worlds.tooldag import last_by_name, rank_by_name
 
 NAME, TITLE, CODE = "graphnav", "GraphNavWorld", 3
 NODES, EXTRA_EDGES, LOCKED_EDGES = (6, 12, 20), (4, 2, 1), (1, 3, 6)  # extra: nodes divided by this

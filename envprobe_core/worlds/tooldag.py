@@ -29,7 +29,7 @@ from envprobe_core.engine.records import (
     record,
     see,
 )
-from envprobe_core.engine.sets import covers, has, minus, plus
+from envprobe_core.engine.sets import covers, has, last_by_name, minus, plus
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
 from envprobe_core.worlds.base import DROP_PROBABILITY, PROCEDURAL, World
@@ -203,23 +203,6 @@ def show(world, task, state, action, word, observation):
                 see(observation, tool, has(state.loaded, tool))
         if happens(word, world.drop):
             overlook(observation)
-
-
-@compiled
-def last_by_name(members, count):
-    """Return which of a set of numbers comes last as a word, 2 after 19; NONE of an empty set."""
-    last, highest = NONE, -1
-    for number in range(count):
-        rank = rank_by_name(number)
-        if has(members, number) and rank > highest:
-            last, highest = number, rank
-    return last
-
-
-@compiled
-def rank_by_name(number):
-    """Return where a number below 20 comes among words."""
-    return 20 * number if number < 10 else 20 * (number // 10) + 1 + number % 10
 
 
 @compiled
