@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from envprobe_core.grid import play, run
     from envprobe_core.show.conclude import conclude, guess, take_away
     from envprobe_core.show.draw import draw
+    from envprobe_core.show.interact import interact
     from envprobe_core.show.table import table
-    from envprobe_core.widgets.interact import interact
 
 __version__ = "0.1.0"
 __all__ = [
@@ -44,7 +44,7 @@ _HOMES = {
     "judge": "claims.judge",
     "table": "show.table",
     "draw": "show.draw",
-    "interact": "widgets.interact",
+    "interact": "show.interact",
     "conclude": "show.conclude",
     "guess": "show.conclude",
     "take_away": "show.conclude",

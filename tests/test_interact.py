@@ -8,7 +8,7 @@ from envprobe_core import draw, interact, run, summarize
 from envprobe_core.errors import InputError
 from envprobe_core.regimes import REGIMES
 from envprobe_core.show.figures import keeping_places
-from envprobe_core.widgets.interact import DRAFT
+from envprobe_core.show.interact import DRAFT
 
 
 def draw_means(budget, threshold):

@@ -29,14 +29,11 @@ from envprobe_core.reproduce.sections import (
     cell_tags,
     contents_sha256,
 )
+from envprobe_core.show import BOOK, SERVED
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-BOOK = "ENVPROBE_BOOK_VALUES"  # the values are the book's own: `show.conclude` looks for it
-SERVED = (
-    "JPY_SESSION_NAME"  # what a Jupyter server gives its kernels: `widgets.host.in_jupyterlab` looks for it
-)
 KERNEL_ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "SOURCE_DATE_EPOCH": "0",

@@ -1,1 +1,6 @@
-"""What makes a page of results: `table`, `draw` and `conclude`."""
+"""What makes a page of results: `table`, `draw`, `conclude` and, under sliders, `interact`."""
+
+BOOK = "ENVPROBE_BOOK_VALUES"
+"""In a kernel's environment where a notebook runs with the book's own values: what is not true is a fault."""
+SERVED = "JPY_SESSION_NAME"
+"""There where a Jupyter server started the kernel: widgets are live, and no page is made."""

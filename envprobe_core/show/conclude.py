@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from envprobe_core.show import BOOK
 from envprobe_core.show.markup import Text
-
-BOOK = "ENVPROBE_BOOK_VALUES"
-"""Set where a notebook runs with the book's own values: there a sentence that is not true is a fault."""
 
 
 class ConclusionError(AssertionError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import inspect
+import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,8 +20,8 @@ from envprobe_core.cells import find_regime
 from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.experiments import Names, names
 from envprobe_core.policies import THRESHOLD, find_policy
+from envprobe_core.show import SERVED
 from envprobe_core.show.figures import Drawing, Places, keeping_places
-from envprobe_core.widgets.host import in_jupyterlab
 
 OWN = -1  # as a budget: the regime's
 HIGHEST, STEP = 4.0, 0.05  # of the threshold's slider: a score is the sum of four terms of at most 1
@@ -48,7 +49,7 @@ class Interaction:
         self._known: dict[tuple[float, ...], str] = {}
         self.drawing = self._draw(own)
         self.sliders: dict[str, Any] = {}
-        if in_jupyterlab():
+        if SERVED in os.environ:
             self._go_live(find_regime(regime).horizon)
 
     def _draw(self, setting: Mapping[str, float]) -> Drawing:

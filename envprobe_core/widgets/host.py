@@ -14,7 +14,6 @@ from __future__ import annotations
 import base64
 import html
 import json
-import os
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -57,11 +56,6 @@ def packed(value: Any) -> str:
     # keys keep their order: a front end may follow it
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
-
-
-def in_jupyterlab() -> bool:
-    """Say whether a Jupyter server started this kernel, where widgets are live, and no page is made of it."""
-    return "JPY_SESSION_NAME" in os.environ
 
 
 def linked_table(lines: Sequence[Mapping[str, object]], name: str) -> Html:
@@ -112,7 +106,7 @@ class Widget(anywidget.AnyWidget):
 
     def answer(self, setting: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a live front end asks for; an `InputError` says why there is nothing."""
-        raise NotImplementedError
+        raise InputError(f"{type(self).__name__} answers nothing: what it shows is all that there is")
 
     def _receive(self, _: object, content: Mapping[str, Any], buffers: object) -> None:
         """Send the answer to a question, with the number that the question has."""
