@@ -63,8 +63,8 @@ fuzz: $(MADE) ## ten times as many damaged files and odd values as in the tests 
 	ENVPROBE_FUZZ=$(or $(TIMES),10) $(BIN)/python -m pytest tests/test_fuzz.py
 
 kills: $(MADE) ## reproduce and book killed 20 times each at random moments
-	$(BIN)/python benchmarks/kills.py reproduce
-	$(BIN)/python benchmarks/kills.py book
+	$(BIN)/python tests/kills.py reproduce
+	$(BIN)/python tests/kills.py book
 
 mutants: $(MADE) ## mutation testing of metrics, statistics and policies
 	$(BIN)/mutmut run

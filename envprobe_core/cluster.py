@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 ENVIRONMENT = "ENVPROBE_SCHEDULER"
 CONNECT_SECONDS = 10
 ALIVE_SECONDS = 5  # without a result, after which the scheduler is asked whether it is there
+LONGEST_FILE = 1_000_000  # bytes of a scheduler file
 LEAST_UNDER_WAY = 64  # tasks; a cluster that grows with its queue needs one to see
 UNDER_WAY = 4  # tasks a thread
 
@@ -60,7 +61,7 @@ def read_scheduler_file(path: Path) -> str:
         InputError: if there is none.
     """
     try:
-        return _SchedulerFile.model_validate_json(read_whole(path)).address
+        return _SchedulerFile.model_validate_json(read_whole(path, most=LONGEST_FILE)).address
     except OSError as error:
         raise InputError(f"scheduler file {path} cannot be read ({error.strerror})") from None
     except ValidationError:

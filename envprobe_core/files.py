@@ -28,23 +28,23 @@ def check_plain(path: Path) -> None:
     """Refuse what cannot be read to its end.
 
     Raises:
-        OSError: if there is no file, or it is a folder, a pipe or a device.
+        OSError: if something is there that is a folder, a pipe or a device.
     """
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "it is no plain file", str(path))
 
 
-def read_whole(path: Path, *, packed: bool = False) -> bytes:
+def read_whole(path: Path, *, packed: bool = False, most: int = LARGEST) -> bytes:
     """Read a file, with gzip where it is packed.
 
     Raises:
-        OSError: if it cannot be read, or holds more than `LARGEST` bytes.
+        OSError: if it cannot be read, or holds more bytes than `most`, unpacked.
     """
     check_plain(path)
     with gzip.open(path) if packed else path.open("rb") as file:
-        content = file.read(LARGEST + 1)
-    if len(content) > LARGEST:
-        raise OSError(errno.EFBIG, f"it holds more than {LARGEST:,} bytes", str(path))
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it holds more than {most:,} bytes", str(path))
     return content
 
 

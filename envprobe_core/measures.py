@@ -181,18 +181,15 @@ def reports(cell: Cell, recording: Trajectory, threshold: int = CONFIDENT) -> tu
     rule holds, by which a scribe is confident of one belief a step, known or not.
     """
     held = held_beliefs(recording, cell.protocol)
-    wrong, confident = held.wrong, held.confident(threshold)
-    if cell.protocol.confident == "field":
-        return wrong, confident
-    if cell.policy.name not in REPORTING:
-        return np.zeros_like(wrong), np.zeros_like(confident)
-    action = np.pad(recording.action, ((0, 0), (0, 1)), constant_values=WAIT)[:, : held.belief.shape[1]]
-    wrong = wrong_anywhere(cell, held, action) & (held.gold != UNKNOWN)
-    if cell.profile.scribe:
-        goal = make_world(cell.world, cell.regime, cell.protocol).goal_fields[0]
-        confident = np.zeros_like(confident)
-        confident[..., goal] = held.counted & (cell.profile.confidence >= threshold)
-    return wrong, confident
+    here, wrong, confident = compared(cell, held), held.wrong, held.confident(threshold)
+    if cell.protocol.confident == "anything" and here.any():
+        action = np.pad(recording.action, ((0, 0), (0, 1)), constant_values=WAIT)[:, : held.belief.shape[1]]
+        wrong = wrong_anywhere(cell, held, action)
+        if cell.profile.scribe:
+            goal = make_world(cell.world, cell.regime, cell.protocol).goal_fields[0]
+            confident = np.zeros_like(confident)
+            confident[..., goal] = held.counted & (cell.profile.confidence >= threshold)
+    return wrong & here, confident & here
 
 
 def compared(cell: Cell, held: Held) -> Mask:

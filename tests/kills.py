@@ -1,7 +1,7 @@
 """`reproduce` or `book` killed at random: what is left behind, and whether the next goes on to the same.
 
-    python benchmarks/kills.py reproduce --times 20 --section terms -p resamples=300
-    python benchmarks/kills.py book --times 20
+    python tests/kills.py reproduce --times 20 --section terms -p resamples=300
+    python tests/kills.py book --times 20
 
 Each time what it makes is taken away, it is started, and ended by TERM, KILL or INT at a random moment. Five
 seconds later nothing that it started may live. In the end the command is given once more: it must
@@ -19,24 +19,14 @@ import tempfile
 import time
 from pathlib import Path
 
+from processes import MARK, processes_of
+
 from envprobe_core.sources import ROOT
 
 SIGNALS = (signal.SIGTERM, signal.SIGKILL, signal.SIGINT)
 GRACE = 5.0  # seconds after which nothing may live
 EXECUTED, HTML = ROOT / "book" / "executed", ROOT / "book" / "_build" / "html"
 SAME = {"reproduce": (EXECUTED, "*.ipynb"), "book": (HTML, "**/*.html")}
-
-
-def alive(mark):
-    """Ids of the processes that carry a mark in their environment, as all that a command starts do."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (folder / "environ").read_bytes():
-                found.append(int(folder.name))
-        except OSError:
-            continue
-    return found
 
 
 def main():
@@ -55,7 +45,7 @@ def main():
     command = [sys.executable, "-m", "envprobe_core", asked.command, *sections, *options]
     folder, pattern = SAME[asked.command]
     temporary = Path(tempfile.mkdtemp(prefix="kills-"))
-    environment = os.environ | {"ENVPROBE_TEST_MARK": mark, "TMPDIR": str(temporary)}
+    environment = os.environ | {MARK: mark, "TMPDIR": str(temporary)}
 
     def start():
         if asked.command == "book":
@@ -81,7 +71,7 @@ def main():
         process.send_signal(order)
         _, said = process.communicate()
         time.sleep(GRACE)
-        left, tracebacks = alive(mark), said.count("Traceback")
+        left, tracebacks = processes_of(mark), said.count("Traceback")
         orphans, faults = orphans + len(left), faults + tracebacks
         when = "" if early else ", after its end"
         print(f"{number + 1:2} {order.name}{when}: code {process.returncode}, {len(left)} alive", flush=True)

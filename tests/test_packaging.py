@@ -101,7 +101,7 @@ def test_what_is_installed_holds_its_data_and_says_what_needs_a_checkout(tmp_pat
     listed = envprobe("list")
     assert (listed.returncode, listed.stderr) == (0, "")
     assert "calibrated" in listed.stdout
-    for command in (["reproduce"], ["book"], ["answers", "--out", "x"]):
+    for command in (["reproduce"], ["book"], ["answers", "--out", "x"], ["lab"]):
         told = envprobe(*command)
         assert (told.returncode, told.stdout, told.stderr.count("\n")) == (2, "", 1)
         assert f"{command[0]} needs the notebooks and pages of a checkout" in told.stderr

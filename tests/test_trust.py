@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import MARK, processes_of
 
 from envprobe_core import files
 from envprobe_core.cli import main, reproduce
@@ -41,20 +42,8 @@ def wait_for(condition, seconds=PATIENCE):
         time.sleep(0.05)
 
 
-def processes_of(mark):
-    """Ids of the processes that carry a mark in their environment, as all that a command starts do."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (folder / "environ").read_bytes():
-                found.append(int(folder.name))
-        except OSError:
-            continue
-    return found
-
-
 def start(mark, temporary, program, *given):
-    environment = os.environ | {"ENVPROBE_TEST_MARK": mark, "TMPDIR": str(temporary)}
+    environment = os.environ | {MARK: mark, "TMPDIR": str(temporary)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen([sys.executable, "-c", program, *map(str, given)], env=environment, **pipes)
 

@@ -18,6 +18,8 @@ from sphinx.util.docutils import SphinxDirective
 import envprobe_core
 from envprobe_core.claims.places import EQUATION, FLOATS, KINDS, STATEMENTS, TERM, load_items
 
+GLOSSARY = "how-to-read"  # the page that holds it
+
 
 class PaperItems(SphinxDirective):
     """``{paper-items} KIND...``: the items of some kinds, and where the book has each."""
@@ -67,7 +69,7 @@ def document_of(target: str, env: BuildEnvironment) -> str | None:
         env: the build's environment, every document read.
     """
     if target.startswith(TERM):
-        return "how-to-read"
+        return GLOSSARY
     if target.startswith(FLOATS):
         return env.get_domain("std").anonlabels.get(target, (None,))[0]
     if target.startswith(EQUATION):

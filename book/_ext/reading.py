@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from paper_items import document_of
+from paper_items import GLOSSARY, document_of
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
@@ -20,7 +20,6 @@ import envprobe_core
 from envprobe_core.claims.places import EQUATION, FLOATS, STATEMENTS, TERM, in_words, load_items, place
 from envprobe_core.claims.printed import paper_values
 
-GLOSSARY = "how-to-read"  # the page that holds it
 WORDS = "paper-words.js"
 LONGEST_PREVIEW = 200  # characters
 

@@ -24,7 +24,7 @@ from envprobe_core.cli import (
 from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.sources import ROOT
 
-OF_A_CHECKOUT = ("reproduce", "book", "answers")
+OF_A_CHECKOUT = ("reproduce", "book", "answers", "lab")
 
 app = typer.Typer(
     name="envprobe",

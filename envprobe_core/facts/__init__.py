@@ -63,6 +63,12 @@ def held_at_probes(recording: Trajectory) -> np.ndarray:
     return np.take_along_axis(recording.belief[:, :-1], field, axis=2)[..., 0]
 
 
+def corrects(recording: Trajectory) -> np.ndarray:
+    """Say which probes tell that a known value is wrong, [row, step], whatever the protocol calls useful."""
+    held = held_at_probes(recording)
+    return (recording.probe >= 0) & (held != UNKNOWN) & (held != recording.answer)
+
+
 @fact(*FOUND)
 def what_probes_found(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
     """Find when each episode probed, and what it held about the probed fields.
@@ -73,15 +79,14 @@ def what_probes_found(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[s
     """
     fired = recording.probe >= 0
     steps, count = np.arange(fired.shape[1]), fired.sum(axis=1)
-    held = held_at_probes(recording)
-    unknown = fired & (held == UNKNOWN)
+    unknown = fired & (held_at_probes(recording) == UNKNOWN)
     return {
         "probe_step": np.divide(
             (fired * steps).sum(axis=1), count, out=np.full(len(count), np.nan), where=count > 0
         ),
         "early_probes": (fired & (steps < cell.budget_in_force)).sum(axis=1),
         "unknown_probes": unknown.sum(axis=1),
-        "wrong_probes": (fired & ~unknown & (held != recording.answer)).sum(axis=1),
+        "wrong_probes": corrects(recording).sum(axis=1),
     }
 
 
@@ -170,9 +175,7 @@ def what_failed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np
 @fact("helped_step")
 def when_a_probe_helped(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
     """Find the first probe that corrects a wrong belief before an action that works; NaN without one."""
-    held = held_at_probes(recording)
-    corrects = (recording.probe >= 0) & (held != UNKNOWN) & (held != recording.answer)
-    helped = corrects[:, :-1] & recording.acted[:, 1:] & recording.valid[:, 1:]
+    helped = corrects(recording)[:, :-1] & recording.acted[:, 1:] & recording.valid[:, 1:]
     return {"helped_step": np.where(helped.any(axis=1), np.argmax(helped, axis=1), np.nan)}
 
 

@@ -17,7 +17,7 @@ import yaml
 
 from envprobe_core.errors import InputError
 from envprobe_core.files import replacing
-from envprobe_core.lab.exercises import NAME, student_copy
+from envprobe_core.lab.exercises import LINK, NAME, first_heading, student_copy
 from envprobe_core.reproduce.sections import cell_source
 from envprobe_core.sources import ROOT
 
@@ -29,7 +29,6 @@ SETTINGS = {  # defaults of JupyterLab; a reader's own settings go before them
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}},
 }
-_LINK = re.compile(r"\[([^\]]*)\]\((?:\.\./)?(?:executed/)?([\w-]+)\.(?:ipynb|md)(?:#[\w-]*)?\)")
 _HELLO = r"""# Start here
 
 An agent keeps a table of beliefs about its world, and before each action it may look at one field
@@ -130,8 +129,8 @@ def _files() -> Iterator[tuple[str, str]]:
     sources = {path.stem: path for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
     books = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in sources.items()}
     pages = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "book").glob("*.md"))}
-    titles = {name: _title(cell_source(book["cells"][0])) for name, book in books.items()}
-    titles |= {name: _title(text) for name, text in pages.items()}
+    titles = {name: first_heading(cell_source(book["cells"][0])) for name, book in books.items()}
+    titles |= {name: first_heading(text) for name, text in pages.items()}
     places = {name: f"{SECTIONS}/{name}.ipynb" for name in books} | {NAME: f"{NAME}.ipynb"}
     places |= {name: f"{PAGES}/{name}.md" for name in READ}
     linked = partial(_linked, titles=titles, places=places)
@@ -154,11 +153,6 @@ def _text(notebook: Mapping[str, Any]) -> str:
     return json.dumps(whole, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
-def _title(text: str) -> str:
-    """Return the first heading of a page."""
-    return next(line.removeprefix("# ") for line in text.splitlines() if line.startswith("# "))
-
-
 def _linked(text: str, titles: Mapping[str, str], places: Mapping[str, str], up: str) -> str:
     """Let a page's links lead to where the desk has their targets; those that it has not keep their words."""
 
@@ -166,7 +160,7 @@ def _linked(text: str, titles: Mapping[str, str], places: Mapping[str, str], up:
         words, name = match[1] or titles.get(match[2], match[2]), match[2]
         return f"[{words}]({up}{places[name]})" if name in places else words
 
-    return _LINK.sub(link, text)
+    return LINK.sub(link, text)
 
 
 def _start(titles: Mapping[str, str], places: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -33,7 +33,8 @@ _EXERCISE = re.compile(
     re.DOTALL,
 )
 _TABLE = re.compile(r"~~~\{table\} (.*)\n:name: .*\n:align: left\n\n((?:\|.*\n)+)~~~")
-_LINK = re.compile(r"\[([^\]]*)\]\((?:\.\./)?([\w-]+)\.(?:ipynb|md)(?:#[\w-]*)?\)")
+LINK = re.compile(r"\[([^\]]*)\]\((?:\.\./)?(?:executed/)?([\w-]+)\.(?:ipynb|md)(?:#[\w-]*)?\)")
+"""A link to a page of the book: its words, and the page's name."""
 _ROLE = re.compile(r"\{[a-z:-]+\}(`[^`]+`)")
 _START, _END = "{solution-start} ", "{solution-end}"
 Cell = Mapping[str, Any]
@@ -163,7 +164,7 @@ def plain(text: str) -> str:
     def words(match: re.Match[str]) -> str:
         return match[1] or f"*{_page_title(match[2])}*"
 
-    return _ROLE.sub(r"\1", _LINK.sub(words, _TABLE.sub(r"\2\n\n*\1*", text)))
+    return _ROLE.sub(r"\1", LINK.sub(words, _TABLE.sub(r"\2\n\n*\1*", text)))
 
 
 def _page_title(name: str) -> str:
@@ -173,6 +174,11 @@ def _page_title(name: str) -> str:
         text = cell_source(json.loads(notebook.read_text(encoding="utf-8"))["cells"][0])
     else:
         text = (ROOT / "book" / f"{name}.md").read_text(encoding="utf-8")
+    return first_heading(text)
+
+
+def first_heading(text: str) -> str:
+    """Return the first heading of a page."""
     return next(line.removeprefix("# ") for line in text.splitlines() if line.startswith("# "))
 
 
