@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from itertools import chain
 from pathlib import Path
 
 from scripted_server import server_process
@@ -58,7 +59,9 @@ def make_replay(out: Path, inputs: RunInputs) -> int:
             with open_run(Path(name) / "run", inputs) as folder:
                 run_missing(folder, folder.missing(), service)
             replayed = replay_run(Service(inputs.agent, store), inputs)
-            return write_replay(out, inputs, replayed.result_hash, NOTE, store, replayed.keys)
+            return write_replay(
+                out, inputs, replayed.result_hash, NOTE, store, chain.from_iterable(replayed.keys)
+            )
         finally:
             store.close()
 

@@ -25,8 +25,10 @@ LONGEST_PREVIEW = 200  # characters
 
 
 def definitions(env: BuildEnvironment) -> dict[str, str]:
-    """Return what each entry of the glossary says, by its anchor."""
-    found = {}
+    """Return what each entry of the glossary says, by its anchor; nothing in a book without a glossary."""
+    found: dict[str, str] = {}
+    if GLOSSARY not in env.found_docs:
+        return found
     for item in env.get_doctree(GLOSSARY).findall(nodes.definition_list_item):
         term, definition = item[0], item[-1]
         found |= dict.fromkeys(term["ids"], " ".join(definition.astext().split()))

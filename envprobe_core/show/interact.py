@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 import inspect
-import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,7 +19,7 @@ from envprobe_core.cells import find_regime
 from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.experiments import Names, names
 from envprobe_core.policies import THRESHOLD, find_policy
-from envprobe_core.show import SERVED
+from envprobe_core.show import in_jupyterlab
 from envprobe_core.show.figures import Drawing, Places, keeping_places
 
 OWN = -1  # as a budget: the regime's
@@ -49,7 +48,7 @@ class Interaction:
         self._known: dict[tuple[float, ...], str] = {}
         self.drawing = self._draw(own)
         self.sliders: dict[str, Any] = {}
-        if SERVED in os.environ:
+        if in_jupyterlab():
             self._go_live(find_regime(regime).horizon)
 
     def _draw(self, setting: Mapping[str, float]) -> Drawing:
