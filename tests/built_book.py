@@ -61,7 +61,7 @@ def html(small_book):
 def page_names(html):
     """Every page of the book; addresses of old that only lead to a page are none."""
     redirects = yaml.safe_load((ROOT / "book/redirects.yml").read_text(encoding="utf-8"))
-    moved = {html / f"{folder}{old}.html" for old in redirects for folder in ("", "executed/")}
+    moved = {html / f"{old}.html" for old in redirects}
     return sorted(
         path.relative_to(html).as_posix()
         for path in {*html.rglob("*.html")} - moved

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import secrets
 import signal
 import socket
@@ -13,7 +14,10 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-START, STOP = 90, 20  # seconds allowed
+from playwright import sync_api as playwright
+
+START, STOP = 240, 60  # seconds allowed
+TRIES = 6  # to run all cells, while a loaded machine is not ready
 SETTINGS = {
     "notebook-extension/tracker": {"windowingMode": "none"},  # cells out of sight are there too
     "apputils-extension/notification": {"fetchNews": "false"},
@@ -94,17 +98,23 @@ def _await(address: str, server: subprocess.Popen, log: Path) -> None:
 def run_all(page, address: str) -> None:
     """Open a notebook and run all its cells."""
     page.goto(address, wait_until="domcontentloaded")
-    page.wait_for_selector(".jp-NotebookPanel .jp-Cell", timeout=90_000)
+    page.wait_for_selector(".jp-NotebookPanel .jp-Cell", timeout=240_000)
     page.wait_for_selector(
-        ".jp-Notebook-ExecutionIndicator[data-status=idle]", state="attached", timeout=90_000
+        ".jp-Notebook-ExecutionIndicator[data-status=idle]", state="attached", timeout=240_000
     )
     # until its kernel is there, JupyterLab asks which one to take
-    page.get_by_text("| Idle").first.wait_for(timeout=90_000)
-    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=90_000)
-    page.wait_for_timeout(1_500)  # the session may still be on its way, and Lab then asks which kernel to use
-    asked = page.locator(".jp-Dialog button.jp-mod-accept")
-    if asked.count():
-        asked.first.click()
+    page.get_by_text("| Idle").first.wait_for(timeout=240_000)
+    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=240_000)
+    asked = page.locator(".jp-Dialog button.jp-mod-accept")  # the session may still be on its way
+    begun = page.locator(".jp-Notebook .jp-InputPrompt", has_text=re.compile(r"\[(\*|\d+)\]"))
+    for _ in range(TRIES):
         page.wait_for_timeout(1_500)
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_text("Run All Cells", exact=True).first.click()
+        if asked.count():
+            asked.first.click()
+            page.wait_for_timeout(1_500)
+        page.get_by_role("menuitem", name="Run", exact=True).click()
+        page.get_by_text("Run All Cells", exact=True).first.click()
+        with contextlib.suppress(playwright.TimeoutError):
+            return begun.first.wait_for(timeout=30_000)
+        page.keyboard.press("Escape")
+    raise AssertionError(f"no cell of {address} was begun in {TRIES} tries")

@@ -108,8 +108,8 @@ def test_every_image_is_described(html):
             assert not alt.endswith((".png", ".svg", ".jpg")), (name, alt)
 
 
-def test_the_protocols_page_has_every_switch_and_value(html):
-    text = (html / "protocols.html").read_text(encoding="utf-8")
+def test_the_definitions_have_every_switch_and_value(html):
+    text = (html / "definitions.html").read_text(encoding="utf-8")
     for switch in SWITCHES:
         for word in (switch, *switch_values(switch)):
             assert f'<span class="pre">{word}</span>' in text, (switch, word)
@@ -118,7 +118,14 @@ def test_the_protocols_page_has_every_switch_and_value(html):
 # --- in a browser -----------------------------------------------------------------------------
 
 
-SERVED = ("index", "items", "executed/explorer", "executed/player", "executed/theory", "executed/scoreboard")
+SERVED = (
+    "index",
+    "items",
+    "executed/explorer",
+    "executed/one-episode",
+    "executed/theory",
+    "executed/scoreboard",
+)
 
 
 @pytest.mark.browser
@@ -168,6 +175,25 @@ def test_search_finds_what_the_paper_prints(chromium, html, server, scheme, quer
     anchor = page.url.partition("#")[2]
     assert not anchor or page.evaluate("id => document.getElementById(id) !== null", anchor)
     assert not faults
+    page.close()
+
+
+@pytest.mark.browser
+def test_a_long_table_shows_its_first_rows_and_on_demand_all(chromium, html):
+    page = chromium.new_page()
+    page.goto(f"{html.as_uri()}/executed/main-results.html", wait_until="load")
+    rows = page.locator("#tab-gains tbody tr")
+    button = (
+        page.locator("figure, div").filter(has=page.locator("#tab-gains")).locator("button.all-rows").first
+    )
+    count = rows.count()
+    assert count > 12
+    assert button.inner_text() == f"all {count} rows"
+    assert sum(row.is_visible() for row in rows.all()) == 12
+    button.click()
+    assert sum(row.is_visible() for row in rows.all()) == count
+    page.emulate_media(media="print")
+    assert not button.is_visible()
     page.close()
 
 

@@ -51,8 +51,8 @@ def test_the_lab_opens_start_with_its_formula_and_asks_nothing(page, lab):
     listed = page.locator(".jp-DirListing-itemText").all_inner_texts()
     assert [name.strip() for name in listed] == ["pages", "sections", "exercises.ipynb", "START.ipynb"]
     assert (folder / "START.ipynb").is_file()
-    panel.get_by_role("link", name="Watch an episode").first.click()  # opens here, and is no download
-    page.locator(".lm-TabBar-tabLabel", has_text="player.ipynb").wait_for(timeout=60_000)
+    panel.get_by_role("link", name="One episode").first.click()  # opens here, and is no download
+    page.locator(".lm-TabBar-tabLabel", has_text="one-episode.ipynb").wait_for(timeout=240_000)
 
 
 @pytest.mark.browser
@@ -84,10 +84,10 @@ def test_a_sections_slider_computes_its_figure_anew(page, lab):
     reading = live.locator(".widget-readout").first
     budget = reading.inner_text()
     assert int(budget) > 7
-    live.get_by_text(f"Drawn for budget {budget}, threshold 1.5").wait_for(timeout=60_000)
+    live.get_by_text(f"Drawn for budget {budget}, threshold 1.5").wait_for(timeout=240_000)
     assert live.locator("svg.envprobe-figure").get_attribute("aria-label") != said
     assert live.locator("svg.envprobe-figure").count() == 1
     # a reader without a mouse: the handle takes the arrow keys
     handle.focus()
     page.keyboard.press("ArrowLeft")
-    live.get_by_text(f"Drawn for budget {int(budget) - 1}, threshold 1.5").wait_for(timeout=60_000)
+    live.get_by_text(f"Drawn for budget {int(budget) - 1}, threshold 1.5").wait_for(timeout=240_000)

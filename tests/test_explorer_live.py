@@ -149,11 +149,11 @@ def test_the_notebook_runs_live_in_jupyterlab(chromium, lab):
     faults = []
     page.on("pageerror", lambda error: faults.append(str(error)))
     run_all(page, lab)
-    page.locator(".ew").nth(1).wait_for(timeout=180_000)
+    page.locator(".ew").nth(1).wait_for(timeout=400_000)
     root, own = page.locator(".ew").nth(0), page.locator(".ew").nth(1)
 
     def wait_for(selector, text):
-        root.locator(selector, has_text=text).wait_for(timeout=60_000)
+        root.locator(selector, has_text=text).wait_for(timeout=240_000)
 
     wait_for(".ew-note", f"{4 * 220} episodes")
     assert shown(root)[1] == engine_rows(220, 7)
@@ -182,7 +182,7 @@ def test_the_notebook_runs_live_in_jupyterlab(chromium, lab):
     wait_for(".ew-message", "<b>7</b>")
 
     # the reader's own policy, whose title is text
-    own.locator("tbody th", has_text="<script>").wait_for(timeout=60_000)
+    own.locator("tbody th", has_text="<script>").wait_for(timeout=240_000)
     assert len(shown(own)[1]) == len(COMPARED) + 1
     assert page.evaluate("window.hacked") is None
     assert not faults, faults

@@ -31,6 +31,7 @@ from envprobe_core.runs.tables import HEADER
 from envprobe_core.sweep import run_cells
 
 COMMAND = [sys.executable, "-m", "envprobe_core"]
+BACKGROUND = ("sh", "-c", "trap '' INT; exec \"$@\"", "sh")  # as a script starts what ends with &
 KEY = "sk-a-secret-of-the-run-tests/0123456789"
 CLOSED = "http://127.0.0.1:9/v1"  # nothing listens there
 SMALL = ["--world", "tooldag", "--policy", "simple", "--regime", "S1", "--seeds", "0:6"]
@@ -158,12 +159,18 @@ def test_six_kills_lose_nothing_and_repeat_only_what_was_under_way(undisturbed: 
     assert not attempts
 
 
-@pytest.mark.parametrize("order", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "end"])
-def test_an_interrupted_run_says_what_is_kept_and_leaves_no_claim(order: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("order", "shell"),
+    [(signal.SIGINT, ()), (signal.SIGTERM, ()), (signal.SIGTERM, BACKGROUND)],
+    ids=["interrupt", "end", "end-in-background"],
+)
+def test_an_interrupted_run_says_what_is_kept_and_leaves_no_claim(
+    order: int, shell: tuple[str, ...], tmp_path: Path
+) -> None:
     run, store = tmp_path / "run", tmp_path / "run.answers.sqlite"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     with server_process("--latency", "3") as server:
-        given = [*COMMAND, "run", *SMALL, *MODEL, "--base-url", server.url, "--out", str(run)]
+        given = [*shell, *COMMAND, "run", *SMALL, *MODEL, "--base-url", server.url, "--out", str(run)]
         with subprocess.Popen(given, env=environment, stderr=subprocess.PIPE, text=True) as process:
             while server.counts()["answered"] == 0:
                 time.sleep(0.01)

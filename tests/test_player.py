@@ -325,6 +325,27 @@ def test_a_reader_steps_by_mouse_and_by_keyboard(opened):
 
 
 @pytest.mark.browser
+def test_waits_are_skipped_unless_the_reader_wants_them(opened):
+    pair = record_pair(Setting("objectstate", seed=1))
+    last = max(run["steps"] for run in pair["runs"])
+    idle = [
+        all(t >= run["steps"] or (run["action"][t] < 0 and run["probe"][t] < 0) for run in pair["runs"])
+        for t in range(last + 1)
+    ]
+    stops = [t for t in range(len(idle)) if t in (0, last) or not (idle[t] and idle[t - 1])]
+    assert len(stops) < len(idle)
+    page = opened(Player([pair]))
+    seen = [shown_step(page)]
+    while seen[-1] != f"{last} of {last}":
+        page.get_by_role("button", name="Next step").click()
+        seen.append(shown_step(page))
+    assert seen == [f"{t} of {last}" for t in stops]
+    page.get_by_label("skip waits").uncheck()
+    page.get_by_role("button", name="Previous step").click()
+    assert shown_step(page) == f"{last - 1} of {last}"
+
+
+@pytest.mark.browser
 def test_a_link_restores_episode_and_step(opened):
     page = opened(Player(PAIRS), viewport={"width": 800, "height": 500})
     page.get_by_label("Episode").select_option("2")

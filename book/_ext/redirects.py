@@ -1,9 +1,10 @@
 """Sphinx extension: the addresses of pages that were merged lead to the pages that hold them now.
 
-``book/redirects.yml`` has a line ``old: new`` for each, names of sections or of pages of text, the new one
-with its part behind ``#`` where it is one; what stands after ``#`` in the address is kept.
+``book/redirects.yml`` has a line ``old: new`` for each, as they stand in the contents, the new one with
+its part behind ``#`` where it is one; what stands after ``#`` in the address is kept.
 """
 
+import posixpath
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,14 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     for old, new in (yaml.safe_load(listed.read_text("utf-8")) or {}).items():
         known = app.env.found_docs
         name, _, part = new.partition("#")
-        folder = "executed/" if f"executed/{name}" in known else ""
-        if f"{folder}{name}" not in known or f"{folder}{old}" in known:
+        if name not in known or old in known:
             logger.warning("redirects.yml: %s to %s: the first must be gone, the second a page", old, new)
             continue
-        page = PAGE.format(new=f"{name}.html", part=f"#{part}" if part else "")
-        (Path(app.outdir) / folder / f"{old}.html").write_text(page, encoding="utf-8")
+        address = posixpath.relpath(f"{name}.html", posixpath.dirname(old) or ".")
+        page = PAGE.format(new=address, part=f"#{part}" if part else "")
+        place = Path(app.outdir) / f"{old}.html"
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(page, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -145,3 +145,28 @@
   box.append(title, list);
   results.before(box);
 })();
+
+// A long table shows its first rows; a button shows all of them. Without scripts, and in print, all are there.
+(() => {
+  const SHOWN = 12;
+
+  function fold(table) {
+    const later = [...table.tBodies[0].rows].slice(SHOWN);
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "all-rows";
+    const set = (open) => {
+      for (const row of later) row.classList.toggle("later-row", !open);
+      button.setAttribute("aria-expanded", String(open));
+      button.textContent = open ? `first ${SHOWN} rows` : `all ${SHOWN + later.length} rows`;
+    };
+    button.addEventListener("click", () => set(button.getAttribute("aria-expanded") === "false"));
+    set(false);
+    const box = table.parentElement;
+    (box.dataset.scrolls || /auto|scroll/.test(getComputedStyle(box).overflowX) ? box : table).after(button);
+  }
+
+  document.querySelectorAll(".bd-article table.table, .bd-article table.dataframe").forEach((table) => {
+    if (table.tBodies[0]?.rows.length > SHOWN && !table.closest(".scoreboard")) fold(table);
+  });
+})();

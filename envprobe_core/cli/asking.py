@@ -25,7 +25,11 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
     from envprobe_core.llm.running import run_missing
 
     missing = folder.missing()
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    # a job that a script put into the background ignores interrupts, and asyncio then would end on none
+    before = (
+        signal.signal(signal.SIGTERM, _interrupt),
+        signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     try:
         total = sum(len(part.seeds) for part in missing)
         with service.at_work() as ready, _live_line(total, service) as notice:
@@ -35,7 +39,8 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
         typer.echo(f"envprobe: interrupted; nothing was scored, {kept}", err=True)
         raise typer.Exit(130) from None
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         service.answers.close()
 
 

@@ -22,7 +22,7 @@ from envprobe_core.reproduce.sections import cell_source
 from envprobe_core.sources import ROOT
 
 START, SECTIONS, PAGES = "START.ipynb", "sections", "pages"
-READ = ("how-to-read", "protocols", "definitions")  # pages of the book that JupyterLab can show
+READ = ("how-to-read", "definitions")  # pages of the book that JupyterLab can show
 CONFIG = ".jupyter"  # on JUPYTER_CONFIG_PATH while the lab runs
 RECORD = ".laid-out.json"  # file -> SHA-256 of what was put there
 SETTINGS = {  # defaults of JupyterLab; a reader's own settings go before them
@@ -178,7 +178,7 @@ def _start(titles: Mapping[str, str], places: Mapping[str, str]) -> list[dict[st
             "## Three things to try\n\n**1. Move the budget and the gate.** Does probing still pay?",
         ),
         ("code", _TRY_BUDGET),
-        ("markdown", _EPISODE.format(link=f"[{titles['player']}]({places['player']})")),
+        ("markdown", _EPISODE.format(link=f"[{titles['one-episode']}]({places['one-episode']})")),
         ("code", _TRY_EPISODE),
         ("markdown", _POLICY.format(link=f"[{titles['your-policy']}]({places['your-policy']})")),
         ("code", _TRY_POLICY),

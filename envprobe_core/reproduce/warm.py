@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -117,3 +118,4 @@ def _be_kernel(given: list[str], environment: dict[str, str], folder: str) -> No
     from ipykernel.kernelapp import IPKernelApp
 
     IPKernelApp.launch_instance(given)
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # flushed at the end; the kernel's are closed

@@ -685,8 +685,8 @@ const FORM = [
   ["regime", "Regime"],
   ["profile", "Profile"],
   ["seed", "Seed", { min: 0, step: 1 }],
-  ["budget", "Budget", { min: 0, step: 1, placeholder: "the regime’s" }],
-  ["threshold", "Threshold", { step: "any", placeholder: "1.5" }],
+  ["budget", "Budget (empty: the regime’s)", { min: 0, step: 1 }],
+  ["threshold", "Threshold (empty: 1.5)", { step: "any" }],
 ];
 
 function menu(id, options, chosen) {
@@ -704,6 +704,15 @@ function numberInput(id, limits, value) {
 
 
 const PACE = 1100; // milliseconds a step while it plays
+const SPEEDS = [[0.5, "half speed"], [1, "speed 1"], [2, "speed 2"], [4, "speed 4"]];
+
+// The times to stop at where waits are skipped: of a row in which nobody does anything only the first.
+function stopsOf(pair) {
+  const idle = (t) => pair.runs.every((run) => t >= run.steps || (run.action[t] < 0 && run.probe[t] < 0));
+  return [...Array(lastTime(pair) + 1).keys()].filter((t, _, { length }) => (
+    t === 0 || t === length - 1 || !idle(t) || !idle(t - 1)
+  ));
+}
 
 function render({ model, el }) {
   const state = model.get("state");
@@ -731,7 +740,7 @@ function render({ model, el }) {
     say(about, pair.about);
     say(parting, pair.parting);
     parting.hidden = !pair.parting;
-    transport.resize(last, pair.parts);
+    transport.resize(last, pair.parts, stopsOf(pair));
     go(Math.min(at, last));
   }
 
@@ -793,7 +802,7 @@ function render({ model, el }) {
   root.append(about, transport.root, parting, runs, element("div", { class: "player-foot" }, makeLegend(), told));
   root.addEventListener("keydown", (event) => {
     const typing = event.target.closest("input, select, summary, .player-table-holder");
-    const move = { ArrowLeft: t - 1, ArrowRight: t + 1, Home: 0, End: last }[event.key];
+    const move = { ArrowLeft: transport.near(-1), ArrowRight: transport.near(1), Home: 0, End: last }[event.key];
     if (typing || move === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     transport.stop();
@@ -839,7 +848,7 @@ const ICONS = {
 
 // Buttons and slider. `go(t, playing)` shows a time and says whether more follow.
 function makeTransport(go) {
-  let now = 0, end = 0, parts = null, timer = 0;
+  let now = 0, end = 0, parts = null, timer = 0, stops = [];
   const button = (name, act) => {
     const icon = shape("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, shape("path", { d: ICONS[name] }));
     const made = element("button", { type: "button", class: "player-button", "aria-label": name, title: name }, icon);
@@ -852,8 +861,8 @@ function makeTransport(go) {
   };
   const play = button("Play", () => (timer ? stop() : start()));
   const first = button("First step", jump(() => 0));
-  const before = button("Previous step", jump(() => now - 1));
-  const after = button("Next step", jump(() => now + 1));
+  const before = button("Previous step", jump(() => near(-1)));
+  const after = button("Next step", jump(() => near(1)));
   const final = button("Last step", jump(() => end));
   const differ = element("button", { type: "button", class: "player-button player-differ" }, "Where they part");
   differ.addEventListener("click", jump(() => parts));
@@ -864,8 +873,22 @@ function makeTransport(go) {
   const buttons = element("div", { class: "player-buttons", role: "group", "aria-label": "Playback" },
     first, before, play, after, final, differ);
   const label = element("label", { for: id, class: "player-slider-label" }, "Step");
+  const skip = element("input", { type: "checkbox", ...KEEPS_KEYS });
+  skip.checked = true;
+  const skips = element("label", { class: "player-skip" }, skip, " skip waits");
+  const speed = element("select", { class: "player-speed", "aria-label": "Speed", ...KEEPS_KEYS },
+    ...SPEEDS.map(([times, text]) => element("option", { value: times }, text)));
+  speed.value = 1;
+  speed.addEventListener("change", () => timer && start());
   const root = element("div", { class: "player-transport" }, buttons,
-    element("div", { class: "player-slide" }, label, slider, shown));
+    element("div", { class: "player-slide" }, label, slider, shown),
+    element("div", { class: "player-ways" }, speed, skips));
+
+  // The next time to stop at, forwards or backwards.
+  function near(way) {
+    if (!skip.checked) return now + way;
+    return way > 0 ? (stops.find((t) => t > now) ?? end) : (stops.findLast((t) => t < now) ?? 0);
+  }
 
   function namePlay(playing) {
     const name = playing ? "Pause" : "Play";
@@ -875,9 +898,10 @@ function makeTransport(go) {
   function start() {
     namePlay(true);
     if (now === end) go(0, true);
+    clearInterval(timer);
     timer = setInterval(() => {
-      if (!go(now + 1, true)) stop();
-    }, PACE);
+      if (!go(near(1), true)) stop();
+    }, PACE / Number(speed.value));
   }
   function stop() {
     clearInterval(timer);
@@ -887,9 +911,12 @@ function makeTransport(go) {
   return {
     root,
     stop,
-    resize(last, parting) {
+    near,
+    resize(last, parting, times) {
       end = last;
       parts = parting;
+      stops = times;
+      skips.hidden = times.length === last + 1;
       change(slider, { max: last });
       differ.hidden = parting === null;
     },

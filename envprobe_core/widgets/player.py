@@ -175,11 +175,15 @@ def choose(gaps: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(picked)
 
 
-def record_choices(choices: pd.DataFrame) -> list[dict[str, Any]]:
+def record_choices(
+    choices: pd.DataFrame, budget: int | None = None, threshold: float | None = None
+) -> list[dict[str, Any]]:
     """Record episodes for the player, with their group and label in its menu.
 
     Args:
         choices: from `choose`, with `regime profile` and the two policies, `policy other`.
+        budget: of all of them; None for the regime's.
+        threshold: of all of them; None for 1.5.
     """
     pairs = []
     for row in choices.itertuples():
@@ -189,7 +193,10 @@ def record_choices(choices: pd.DataFrame) -> list[dict[str, Any]]:
             MEDIAN: "the median seed",
             WORST: f"{first} worst against the other",
         }
-        setting = Setting(row.world, (row.policy, row.other), row.seed, row.regime, row.protocol, row.profile)
+        setting = Setting(
+            row.world, (row.policy, row.other), row.seed, row.regime, row.protocol, row.profile,
+            budget, threshold,
+        )  # fmt: skip
         group = f"{WORLD_TITLES[row.world]}, {in_words(row.protocol)}"
         label = f"{words[row.rule]} ({signed(row.difference)}): seed {row.seed}"
         pairs.append(record_pair(setting) | {"group": group, "label": label})
