@@ -137,3 +137,15 @@ def test_a_plan_adds_up(minutes):
     assert sum(map(len, exercises)) >= 3
     for start, end, labels in zip(starts, ends, exercises, strict=True):
         assert sum(takes[label] for label in labels) <= end - start
+
+
+@printed
+def test_a_shared_link_has_a_picture(html):
+    page = (html / "executed/voi.html").read_text(encoding="utf-8")
+    tags = dict(re.findall(r'<meta property="(og:[\w:]+)" content="([^"]*)">', page))
+    assert tags["og:image"] == "../_static/preview.png"
+    assert "EnvProbe-Simple" in tags["og:image:alt"]
+    assert "<" not in tags["og:title"]
+    picture = (html / "_static/preview.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert [int.from_bytes(picture[place : place + 4]) for place in (16, 20)] == [1200, 630]
