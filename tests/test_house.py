@@ -26,11 +26,11 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "lab": (("lab",), 1_400, 330),
     "language model": (("llm", "model_page"), 5_000, 1_300),
     "runs": (("runs",), 1_800, 340),
-    "reproduce": (("reproduce",), 1_200, 510),
-    "cli": (("cli",), 2_000, 400),
+    "reproduce": (("reproduce",), 1_500, 510),
+    "cli": (("cli",), 2_050, 400),
 }
-WHOLE = (31_700, 13_500)
-FILES = (178, 85)
+WHOLE = (32_050, 13_500)
+FILES = (181, 85)
 PAGES = ("analyses", "cli", "lab", "model_page", "reproduce", "scoreboard_page", "show", "widgets")
 
 

@@ -2,26 +2,43 @@
 
 A word of the glossary carries its definition, which shows while the pointer or the focus is on it. The search
 page also looks through the paper's items ("Table 3 of the paper") and printed numbers ("11.76"), which the
-tool's own index leaves out: a script with all of them, so that it works from a folder too.
+tool's own index leaves out: a script with all of them, so that it works from a folder too. A shared link has
+a picture with the book's first figure, where there is a Chromium to take it.
 """
 
 import json
+import re
 from collections.abc import Iterator
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 from docutils import nodes
 from paper_items import GLOSSARY, document_of
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.util import logging
 
 import envprobe_core
 from envprobe_core.claims.places import EQUATION, FLOATS, STATEMENTS, TERM, in_words, load_items, place
 from envprobe_core.claims.printed import paper_values
+from envprobe_core.errors import InputError
+from envprobe_core.reproduce import chromium
+
+logger = logging.getLogger(__name__)
 
 WORDS = "paper-words.js"
 LONGEST_PREVIEW = 200  # characters
+HERO = "executed/what-we-found", "fig-hero"  # what a shared link shows: a page, and the name of its figure
+PICTURE, PICTURE_SIZE = "_static/preview.png", (1200, 630)  # pixels, what those who show links ask for
+_PICTURE_PAGE = """<!DOCTYPE html><html data-theme="light"><meta charset="utf-8"><style>
+body {{ display: flex; gap: 40px; align-items: center; margin: 0; padding: 40px; width: 1120px; height: 550px;
+  font-family: "Liberation Sans", Arial, sans-serif; color: #111; background: #fff; }}
+h1 {{ font-size: 60px; line-height: 1.15; margin: 0 0 30px; }}
+p {{ font-size: 28px; line-height: 1.35; margin: 0; }}
+.live-link {{ display: none; }} svg {{ height: 550px !important; min-width: 590px !important; }}
+</style><div><h1>{title}</h1><p>{caption}</p></div><div>{figure}</div></html>"""
 
 
 def definitions(env: BuildEnvironment) -> dict[str, str]:
@@ -90,6 +107,30 @@ def write_words(app: Sphinx, exception: Exception | None) -> None:
         (Path(app.outdir) / "_static" / WORDS).write_text(text, encoding="utf-8")
 
 
+def draw_picture(app: Sphinx, env: BuildEnvironment) -> None:
+    """Take the picture that shared links show (event ``env-updated``), in light colours."""
+    app.companion_picture = ""  # type: ignore[attr-defined]
+    page, name = HERO
+    if app.builder.format != "html" or page not in env.found_docs or chromium.find() is None:
+        return
+    cells = json.loads(Path(env.doc2path(page)).read_text(encoding="utf-8"))["cells"]
+    for cell in cells:
+        figure = cell["metadata"].get("mystnb", {}).get("figure", {})
+        if figure.get("name") == name:
+            drawn = next(out["data"]["text/html"] for out in cell["outputs"] if "text/html" in out["data"])
+            alt = next(out["data"]["text/plain"] for out in cell["outputs"] if "text/html" in out["data"])
+            title, caption = escape(app.config.html_title), escape(figure["caption"])
+            text = _PICTURE_PAGE.format(title=title, caption=caption, figure="".join(drawn))
+            path = Path(app.outdir) / PICTURE
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                chromium.picture(text, path, *PICTURE_SIZE)
+            except InputError as error:
+                logger.info("no picture for shared links: %s", error)
+            else:
+                app.companion_picture = "".join(alt)  # type: ignore[attr-defined]
+
+
 def describe(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
@@ -100,8 +141,17 @@ def describe(
     text = " ".join(first.astext().split()) if first is not None else ""
     if len(text) > LONGEST_PREVIEW:
         text = text[:LONGEST_PREVIEW].rpartition(" ")[0] + " ..."
-    named = {"name": {"description": text}, "property": {"og:title": context.get("title", "")}}
-    named["property"] |= {"og:description": text, "og:type": "article", "og:site_name": app.config.project}
+    named = {"name": {"description": text}, "property": {"og:description": text, "og:type": "article"}}
+    title = unescape(re.sub(r"<[^>]*>", "", context.get("title", "")))
+    named["property"] |= {"og:title": title, "og:site_name": app.config.html_title}
+    if alt := app.companion_picture:  # type: ignore[attr-defined]
+        # those who show links want a whole address; without `html: baseurl:` in _config.yml none is known
+        base = app.config.html_baseurl
+        address = urljoin(base.rstrip("/") + "/", PICTURE) if base else context["pathto"](PICTURE, 1)
+        width, height = map(str, PICTURE_SIZE)
+        named["property"] |= {"og:image": address, "og:image:alt": alt, "og:image:width": width}
+        named["property"] |= {"og:image:height": height}
+        named["name"]["twitter:card"] = "summary_large_image"
     context["metatags"] = context.get("metatags", "") + "\n".join(
         f'<meta {key}="{name}" content="{escape(value)}">'
         for key, tags in named.items()
@@ -113,6 +163,7 @@ def describe(
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.connect("env-updated", collect)
+    app.connect("env-updated", draw_picture)
     app.connect("doctree-resolved", explain)
     app.connect("html-page-context", describe)
     app.connect("build-finished", write_words)

@@ -17,6 +17,7 @@ from envprobe_core.cli import (
     lab,
     listing,
     model,
+    pdf,
     reproduce,
     run,
     store,
@@ -24,7 +25,7 @@ from envprobe_core.cli import (
 from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.sources import ROOT
 
-OF_A_CHECKOUT = ("reproduce", "book", "answers", "lab")
+OF_A_CHECKOUT = ("reproduce", "book", "answers", "lab", "pdf")
 
 app = typer.Typer(
     name="envprobe",
@@ -55,6 +56,7 @@ app.command("estimate")(estimate.estimate)
 app.command("recompute")(run.recompute)
 app.command("reproduce")(reproduce.reproduce)
 app.command("book")(reproduce.book)
+app.command("pdf")(pdf.pdf)
 app.command("calibrate")(calibrate.calibrate)
 app.command("claims")(claims.claims)
 app.command("answers")(reproduce.answers)

@@ -90,7 +90,7 @@ def book_digest(root: Path = ROOT) -> str:
     patterns = [
         f"{path.relative_to(root).as_posix()}{'/**/*' if path.is_dir() else ''}"
         for path in source.iterdir()
-        if path.name != "_build"
+        if path.name not in ("_build", "print")  # what is printed is printed from built pages
     ]
     content = file_digest(root, [*_BOOK_FILES, *patterns])
     return hashlib.sha256(f"{__version__} {content}".encode()).hexdigest()

@@ -1,0 +1,151 @@
+"""The book on paper: pages that are counted, plans that add up, and nobody's file replaced."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from envprobe_core.lab.exercises import exercises_notebook
+from envprobe_core.reproduce import chromium as browser
+from envprobe_core.reproduce.build import html_folder
+from envprobe_core.reproduce.printing import DOCUMENTS, MADE_BY_US, SHORT
+from envprobe_core.sources import ROOT
+
+printed = pytest.mark.skipif(
+    browser.find() is None and "ENVPROBE_REQUIRE_BROWSER" not in os.environ, reason="no Chromium"
+)
+
+
+def pdf(*arguments, path=None, tmp=None):
+    changed = {"PATH": path, "TMPDIR": tmp}
+    environment = {**os.environ, **{name: str(value) for name, value in changed.items() if value}}
+    return subprocess.run(
+        [sys.executable, "-m", "envprobe_core", "pdf", *map(str, arguments)],
+        capture_output=True, stdin=subprocess.DEVNULL, text=True, check=False, env=environment,
+    )  # fmt: skip
+
+
+def page_sizes(path):
+    """Width and height of each page of a PDF, in points."""
+    content = path.read_bytes()
+    assert content.startswith(b"%PDF-")
+    assert len(re.findall(rb"/Type /Page\b", content)) == content.count(b"/MediaBox")
+    boxes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", content)
+    return [(round(float(width)), round(float(height))) for width, height in boxes]
+
+
+@printed
+def test_the_short_documents_have_their_pages(small_book, tmp_path):
+    out = tmp_path / "pdf"
+    with TemporaryDirectory() as work:  # a short name: there are sockets in it
+        result = pdf(*SHORT, "--book", small_book, "--out", out, tmp=work)
+        assert not os.listdir(work)
+    assert result.returncode == 0, result.stderr
+    sizes = {name: page_sizes(out / f"{name}.pdf") for name in SHORT}
+    assert {name: len(pages) for name, pages in sizes.items()} == {"summary": 2, "slides": 12, "handout": 2}
+    assert {*sizes["summary"], *sizes["handout"]} == {(595, 842)}
+    assert {round(width / height, 2) for width, height in sizes["slides"]} == {round(16 / 9, 2)}
+    assert sorted(path.name for path in out.iterdir()) == sorted(f"{name}.pdf" for name in SHORT)
+    assert pdf("summary", "--book", small_book, "--out", out).returncode == 0, "its own files it replaces"
+
+
+@printed
+def test_the_whole_book_has_every_page_and_leads_to_them(small_book, tmp_path):
+    result = pdf("book", "--book", small_book, "--out", tmp_path)
+    assert result.returncode == 0, result.stderr
+    content = (tmp_path / "book.pdf").read_bytes()
+    pages = re.findall(r"- (?:file|root): ?(\S+)|^root: (\S+)", (ROOT / "_toc.yml").read_text(), re.MULTILINE)
+    for page in ("".join(names) for names in pages):
+        assert f"{page.replace('/', '-')}--".encode() in content
+    assert content.count(b"/Outlines") == 1
+    assert b"MathJax_" in content or b"MJXTEX" in content, "formulas are set"
+    assert {*page_sizes(tmp_path / "book.pdf")} == {(595, 842)}
+
+
+def test_a_fault_is_one_line(tmp_path):
+    html = html_folder(tmp_path)
+    html.mkdir(parents=True)
+    assert "no built book" in one_line(pdf("--book", tmp_path))
+    (html / "index.html").write_text("<h1>A book</h1>")
+    assert "accepted: summary" in one_line(pdf("sumary", "--book", tmp_path))
+    assert "chromium" in one_line(pdf("summary", "--book", tmp_path, path=tmp_path))
+    for name in DOCUMENTS:
+        mine = tmp_path / f"{name}.pdf"
+        mine.write_bytes(b"%PDF-1.4 mine" + MADE_BY_US[:-2])
+        assert "did not make it" in one_line(pdf(name, "--book", tmp_path, "--out", tmp_path))
+        assert mine.read_bytes().startswith(b"%PDF-1.4 mine")
+
+
+def one_line(result):
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def test_a_browser_does_not_outlive_a_killed_command(small_book, tmp_path):
+    out, note = tmp_path / "pdf", tmp_path / "pid"
+    slow = tmp_path / "bin" / "chromium"
+    slow.parent.mkdir()
+    wait = f"exec {shutil.which('sleep')} 600"
+    slow.write_text(f"#!/bin/sh\necho $$ > '{note}.part'; mv '{note}.part' '{note}'; {wait}\n")
+    slow.chmod(0o755)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "envprobe_core", "pdf", "summary", "--book", small_book, "--out", out],
+        env={**os.environ, "PATH": f"{slow.parent}:{os.environ['PATH']}"},
+        stdin=subprocess.DEVNULL,
+    )
+    while not note.exists() and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    browser_id = int(note.read_text())
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and alive(browser_id):
+        time.sleep(0.05)
+    assert not alive(browser_id)
+    assert not [*out.glob("*.pdf")]
+
+
+def alive(process):
+    """Whether a process runs; one that ended and was not waited for does not."""
+    command = ["ps", "-o", "stat=", "-p", str(process)]
+    state = subprocess.run(command, capture_output=True, text=True, check=False)
+    return state.stdout.strip()[:1] not in ("", "Z")
+
+
+@pytest.mark.parametrize("minutes", [50, 90])
+def test_a_plan_adds_up(minutes):
+    """Slots follow one another to the end, and none is shorter than its exercises take alone."""
+    told = "\n".join("".join(cell["source"]) for cell in exercises_notebook()["cells"])
+    takes = {
+        label: int(length)
+        for label, length in re.findall(r":label: (ex-\w+)\n.*?about (\d+) minutes", told, re.DOTALL)
+    }
+    text = (ROOT / "book/instructors.md").read_text(encoding="utf-8")
+    plan = text.split(f"## A plan for {minutes} minutes")[1].split("\n## ")[0]
+    slots = re.findall(r"^\| (\d+)–(\d+) \|(.*)\|$", plan, re.MULTILINE)
+    starts, ends = ([int(slot[place]) for slot in slots] for place in (0, 1))
+    assert starts == [0, *ends[:-1]]
+    assert ends[-1] == minutes
+    exercises = [re.findall(r"\{ref\}`(ex-\w+)`", row.split("|")[-1]) for *_, row in slots]
+    assert sum(map(len, exercises)) >= 3
+    for start, end, labels in zip(starts, ends, exercises, strict=True):
+        assert sum(takes[label] for label in labels) <= end - start
+
+
+@printed
+def test_a_shared_link_has_a_picture(html):
+    page = (html / "executed/voi.html").read_text(encoding="utf-8")
+    tags = dict(re.findall(r'<meta property="(og:[\w:]+)" content="([^"]*)">', page))
+    assert tags["og:image"] == "../_static/preview.png"
+    assert "EnvProbe-Simple" in tags["og:image:alt"]
+    assert "<" not in tags["og:title"]
+    picture = (html / "_static/preview.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert [int.from_bytes(picture[place : place + 4]) for place in (16, 20)] == [1200, 630]
