@@ -245,7 +245,7 @@ def show_download(board: pd.DataFrame) -> Html:
     profile = board["profile"].iloc[0]
     data = base64.b64encode(as_csv(board).encode()).decode()
     name = f"scoreboard-{profile}.csv"
-    link = f'<a download="{name}" href="data:text/csv;charset=utf-8;base64,{data}">Take it along as CSV</a>'
+    link = f'<a download="{name}" href="data:text/csv;charset=utf-8;base64,{data}">Download as CSV</a>'
     return Html(
         f'<p class="scoreboard-download">{link} ({len(board)} rows: a claim and a protocol each).</p>', name
     )

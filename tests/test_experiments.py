@@ -119,14 +119,12 @@ def test_recordings_are_those_of_the_grid():
         np.testing.assert_array_equal((part.probe >= 0).sum(axis=1), fired)
 
 
-def test_probe_steps():
-    steps = experiments.load_probe_steps("no-probe periodic", "S2", "paper released", "typical", FEW)
-    assert set(steps["policy"]) == {"periodic"}
-    text = steps[steps["protocol"] == "paper"]
-    assert text["first"].eq(3).all()  # at K - 1, counted from 0, where K is floor(30 / 7)
-    assert text["last"].eq(27).all()  # the seventh and last, at 7 K - 1
-    assert text["age"].eq(3).all()
-    assert (steps["age"] >= 0).all()  # episodes that stop early too
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+def test_periodic_probes_at_its_steps(protocol):
+    ((_, _, part),) = record([make_cell("tooldag", "periodic", protocol=protocol)], [np.arange(12)])
+    for fired, steps in zip(part.probe >= 0, part.steps, strict=True):
+        # at K - 1, 2 K - 1, ..., counted from 0, where K is floor(30 / 7), while the episode lasts
+        assert np.flatnonzero(fired).tolist() == [step for step in range(3, 28, 4) if step < steps]
 
 
 # --- what the environments measure ------------------------------------------------------------

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from demonstration import demonstrated_run, make_replay
 
-from envprobe_core.analyses.main_table import claims_at
 from envprobe_core.claims.judge import judge as evaluate_all
+from envprobe_core.claims.records import load_claims
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import load_grid
 from envprobe_core.llm import replayed
@@ -127,7 +127,7 @@ def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
 
 def test_a_replay_is_one_more_column_of_the_scoreboard(run: ReplayedRun) -> None:
     grid = load_grid(policies=run.inputs.policies, protocols="paper observed", seeds="0:12")
-    claims, label = claims_at("main", "S2"), f"paper: {run.label}"
+    claims, label = load_claims(section="main"), f"paper: {run.label}"
     board = evaluate_all(grid, claims, protocols=["paper", "observed"], resamples=100)
     board = join_scoreboard(board, [run], claims, protocols="paper observed", resamples=100)
     assert board["protocol"].tolist() == ["paper", "observed", label] * len(claims)
