@@ -119,7 +119,7 @@ def test_recordings_are_those_of_the_grid():
         np.testing.assert_array_equal((part.probe >= 0).sum(axis=1), fired)
 
 
-@pytest.mark.parametrize("protocol", ["paper", "released"])
+@pytest.mark.parametrize("protocol", [PAPER, RELEASED], ids=["paper", "released"])
 def test_periodic_probes_at_its_steps(protocol):
     ((_, _, part),) = record([make_cell("tooldag", "periodic", protocol=protocol)], [np.arange(12)])
     for fired, steps in zip(part.probe >= 0, part.steps, strict=True):

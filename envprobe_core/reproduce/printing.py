@@ -99,6 +99,8 @@ class Pages:
 
 def _tidy(piece: Tag, page: str) -> None:
     """Leave what paper can show, and give every anchor the name of its page."""
+    for folded in piece.select("details.hide:has(.cell_output)"):  # a table that takes a click on screens
+        folded.replace_with(*folded.select(".cell_output"))
     for tag in piece.select(FURNITURE):
         tag.decompose()
     for tag in piece.select("details"):
