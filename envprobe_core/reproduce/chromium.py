@@ -6,6 +6,7 @@ What a print needs lies in the temporary folder of this process, and the browser
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import shutil
 import signal
@@ -32,6 +33,11 @@ _ALONE = (
     "--hide-scrollbars",
     "--virtual-time-budget=20000",  # what a page does with its formulas is waited for
 )
+_END_WITH_PARENT = (
+    functools.partial(ctypes.CDLL(None).prctl, PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if sys.platform == "linux"
+    else None
+)
 
 
 def find() -> str | None:
@@ -49,21 +55,22 @@ def print_pdf(page: str, out: Path) -> None:
     Raises:
         InputError: if there is no Chromium, or it prints nothing.
     """
-    _run(page, out, "--no-pdf-header-footer", "--generate-pdf-document-outline", f"--print-to-pdf={out}")
+    _run(page, out, "--print-to-pdf", "--no-pdf-header-footer", "--generate-pdf-document-outline")
 
 
 def picture(page: str, out: Path, width: int, height: int) -> None:
     """Take a picture of a page as PNG, in pixels; else as `print_pdf`."""
-    _run(page, out, f"--window-size={width},{height}", f"--screenshot={out}")
+    _run(page, out, "--screenshot", f"--window-size={width},{height}")
 
 
-def _run(page: str, out: Path, *options: str) -> None:
+def _run(page: str, out: Path, what: str, *options: str) -> None:
     browser = find()
     if browser is None:
         raise InputError("printing needs Chromium, the command `chromium`; this system has none")
     with tempfile.TemporaryDirectory(dir=working_folder(), ignore_cleanup_errors=True) as folder:
-        source = Path(folder, "page.html")
+        source, made = Path(folder, "page.html"), Path(folder, "made")
         source.write_text(page, encoding="utf-8")
+        options = (f"{what}={made}", *options)
         as_root = ["--no-sandbox"] if hasattr(os, "getuid") and os.getuid() == 0 else []
         process = subprocess.Popen(
             [browser, *_ALONE, *as_root, f"--user-data-dir={folder}/profile", *options, source.as_uri()],
@@ -74,7 +81,7 @@ def _run(page: str, out: Path, *options: str) -> None:
             text=True,
             errors="replace",
             start_new_session=True,
-            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+            preexec_fn=_END_WITH_PARENT,
         )
         try:
             said, _ = process.communicate(timeout=LONGEST)
@@ -84,10 +91,7 @@ def _run(page: str, out: Path, *options: str) -> None:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-    if process.returncode or not out.exists():
-        last = (said.strip().splitlines() or ["it says nothing"])[-1]
-        raise InputError(f"{browser} printed nothing (exit code {process.returncode}): {last}")
-
-
-def _end_with_parent() -> None:
-    ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        if process.returncode or not made.exists():
+            last = (said.strip().splitlines() or ["it says nothing"])[-1]
+            raise InputError(f"{browser} printed nothing (exit code {process.returncode}): {last}")
+        shutil.copyfile(made, out)

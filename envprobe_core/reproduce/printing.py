@@ -89,7 +89,6 @@ class Pages:
         sheets = [str(link["href"]) for link in self.page("index").select("link[rel=stylesheet]")]
         settings = next(tag for tag in self.page("index").select("script") if "window.MathJax" in tag.text)
         script = self.page("index").select_one("script[src*=mathjax]")
-        assert script is not None
         lines = [f'<link rel="stylesheet" href="{self._address(sheet)}">' for sheet in sheets]
         return "\n".join([*lines, str(settings), f'<script src="{self._address(script["src"])}"></script>'])
 
@@ -149,7 +148,6 @@ def fill(source: str, pages: Pages) -> BeautifulSoup:
     )
     for image in body.find_all("img"):
         paragraph = image.parent
-        assert paragraph is not None
         place = paragraph if paragraph.name == "p" and len(paragraph.contents) == 1 else image
         place.replace_with(*pages.pieces(str(image["src"]), str(image["alt"])))
     return body
@@ -157,15 +155,13 @@ def fill(source: str, pages: Pages) -> BeautifulSoup:
 
 def whole(pages: Pages, root: Path) -> BeautifulSoup:
     """Put all pages of a book's contents behind one another, with a page of contents before them."""
-    body = BeautifulSoup('<nav class="contents"><h1>Contents</h1></nav>', "html.parser")
+    body = BeautifulSoup('<nav class="parts"><h1>Contents</h1></nav>', "html.parser")
     contents = body.nav
-    assert contents is not None
     for caption, names in _contents(root):
         entries = ""
         for name in names:
             (article,) = pages.pieces(name, "> section")
             title = article.h1
-            assert title is not None
             entries += f'<li><a href="#{_anchor(name)}">{html.escape(title.text)}</a></li>'
             chapter = body.new_tag("section", attrs={"class": "chapter", "id": _anchor(name)})
             chapter.extend([*article.find_previous_siblings("span"), article])
@@ -213,7 +209,6 @@ def make(document: str, out: Path, root: Path = ROOT) -> None:
     _drop_dead_links(body)
     look = (folder / "print.css").read_text(encoding="utf-8")
     title = pages.page("index").h1
-    assert title is not None
     page = (
         f'<!DOCTYPE html><html lang="en" data-theme="light" class="{document}"><head><meta charset="utf-8">'
         f"<title>{html.escape(title.find(string=True) or '')}: {document}</title>{pages.head()}"
