@@ -33,7 +33,7 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
     except KeyboardInterrupt:
         kept = f"all answers are kept in {service.answers.path}: give the command again to go on"
         typer.echo(f"envprobe: interrupted; nothing was scored, {kept}", err=True)
-        raise typer.Exit(130) from None
+        raise typer.Abort from None
     finally:
         signal.signal(signal.SIGTERM, before)
         service.answers.close()
