@@ -16,12 +16,12 @@ ANALYSES = (
     "scoreboard_page", "theory",
 )  # fmt: skip
 BUDGETS = {  # folders and modules, how many lines of Python they may have, and how many the plan gives them
-    "core": (CORE, 6_400, 4_300),
+    "core": (CORE, 6_450, 4_300),
     "engine": (("agents", "engine", "policies", "worlds"), 4_850, 3_000),
     "facts": (("facts",), 550, 330),
     "claims": (("claims",), 1_300, 680),
     "analyses": (ANALYSES, 6_700, 2_970),
-    "show": (("show",), 2_300, 1_060),
+    "show": (("show",), 2_400, 1_060),
     "widgets": (("widgets",), 1_700, 1_180),
     "lab": (("lab",), 1_400, 330),
     "language model": (("llm", "model_page"), 5_000, 1_300),
@@ -29,7 +29,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 1_200, 510),
     "cli": (("cli",), 2_000, 400),
 }
-WHOLE = (31_700, 13_500)
+WHOLE = (32_000, 13_500)
 FILES = (178, 85)
 PAGES = ("analyses", "cli", "lab", "model_page", "reproduce", "scoreboard_page", "show", "widgets")
 

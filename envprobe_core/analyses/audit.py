@@ -148,8 +148,8 @@ def run_protocols(
             columns = score_task(own, score(setting_of(own.pieces[0].cell), vars(recording)))
             columns |= count_confident(own, recording)
             keys = pd.DataFrame([piece.cell.key for piece in own.pieces]).astype({"threshold": np.float64})
-            rows = keys.loc[keys.index.repeat([len(piece.seeds) for piece in own.pieces])]
-            parts.append(rows.reset_index(drop=True).assign(**columns))
+            which = np.repeat(np.arange(len(keys)), [len(piece.seeds) for piece in own.pieces])
+            parts.append(pd.DataFrame({name: keys[name].to_numpy()[which] for name in keys} | columns))
     frame = pd.concat(parts, ignore_index=True)
     order = {parse_protocol(name).name: position for position, name in enumerate(wanted)}
     frame = frame.sort_values(["world", "policy", "seed"]).sort_values(
@@ -257,7 +257,8 @@ def measure(headline: Headline, episodes: pd.DataFrame) -> Counts | None:
     """Measure a headline on the episodes of one protocol; None where too few of them carry it."""
     claim = headline.about()
     left, _, right = measure_parts(claim.measures[0])
-    wide = episodes.pivot(index=["world", "seed"], columns="policy")
+    named = [name for name in (left, right) if name in episodes]
+    wide = episodes.pivot(index=["world", "seed"], columns="policy", values=named)
     wide = pd.concat([wide.loc[[world]] for world in claim.worlds])
     arms = list(claim.arms)
     if claim.kind == "rate":
