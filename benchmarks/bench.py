@@ -1,6 +1,6 @@
 """Speed in one run, beside the block engine that the compiled one replaced (commit b3b33ea).
 
-`make bench` ends within six minutes on two quiet cores, `make bench QUICK=1` within one; each result is
+`make bench` ends within eight minutes on two quiet cores, `make bench QUICK=1` within three; each result is
 printed as it comes, and all are kept in `benchmarks/result.json`. The former engine comes from the history
 of the checkout and runs in a process of its own; the two take turns, and a ratio is the median over the
 turns of processor seconds, so that a busy machine disturbs both alike. Without that history there are no
@@ -28,6 +28,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import sliders
 
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS
@@ -39,6 +40,7 @@ ROOT = HERE.parent
 FORMER = "b3b33ea"
 EPISODES = 4000  # a turn: the block size at which the former engine was fastest
 MILLION = 1_000_000
+STEP = 250  # ms of the processor that a step of a section's slider may take
 CORES = os.cpu_count() or 1
 COMPILE = "import json; from envprobe_core.compilation import *; print(json.dumps({}))"
 
@@ -191,6 +193,14 @@ class Bench:
         tick = 1000 * found["seconds"] / len(WORLDS)
         self.keep("slider", found, f"live slider: {tick:.0f} ms a tick of four policies{ratio(found)}")
 
+    def sections(self) -> None:
+        """Move the sliders of every section's live figure, at the page's own parameters."""
+        for name in sliders.sections():
+            steps = json.loads(run([sys.executable, str(HERE / "sliders.py"), name], ROOT))
+            best = {slider: 1000 * min(took) for slider, took in steps.items()}
+            told = ", ".join(f"{ms:.0f} ms by {slider} ({ms / STEP:.2f})" for slider, ms in best.items())
+            self.keep(f"sliders of {name}", steps, f"a step of {name}: {told}")
+
     def from_the_shell(self) -> None:
         """Run a million episodes of tools as a user would: growth from a tenth of them, and all cores."""
         small = self.shell(ROOT, f"0:{MILLION // 10}")
@@ -272,7 +282,7 @@ def run(command: list[str], root: Path) -> str:
 def main() -> None:
     """Measure, print and keep."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a minute: few cells, one world compiled")
+    parser.add_argument("--quick", action="store_true", help="few cells, one world compiled")
     quick = parser.parse_args().quick
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -282,6 +292,7 @@ def main() -> None:
         bench.cells()
         bench.yardstick()
         bench.slider()
+        bench.sections()
         bench.start()
         bench.from_the_shell()
         bench.compilation()

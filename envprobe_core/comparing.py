@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from envprobe_core.claims.episodes import (
@@ -122,16 +123,17 @@ def summarize(
         InputError: for a column that the frame does not have.
     """
     require(frame, ("world", "seed"))
-    tables = {text: values_of(frame, text) for text in _names(measures)}
+    tables = {text: values_of(frame, text).to_numpy() for text in _names(measures)}
+    world = frame["world"].to_numpy(dtype=str)
+    order = np.lexsort([frame["seed"].to_numpy(), world])
     rows, alike = [], {}
-    for key, part in _groups(frame, by):
+    for key, places in _places(frame, by, order):
         for stratum, worlds in ({"": None} if strata is None else strata).items():
-            own = part if worlds is None else part[part["world"].isin(worlds)]
-            own = own.sort_values(["world", "seed"], kind="stable")
+            own = places if worlds is None else places[np.isin(world[places], worlds)]
             for text, table in tables.items():
-                values = table.loc[own.index].to_numpy()
+                values = table[own]
                 known = ~np.isnan(values)
-                values, labels = values[known], own["world"].to_numpy(dtype=str)[known]
+                values, labels = values[known], world[own][known]
                 pooled = {} if strata is None else {"stratum": stratum}
                 row = (
                     key
@@ -143,7 +145,8 @@ def summarize(
                     row |= zip(MEAN, wilson(int(values.sum()), len(values)), strict=True)
                 elif len(values):
                     row["mean"] = exact_mean(values)
-                    sizes = tuple(np.unique(labels, return_counts=True)[1].tolist())
+                    new = np.flatnonzero(labels[1:] != labels[:-1]) + 1
+                    sizes = tuple(np.diff(new, prepend=0, append=len(labels)).tolist())
                     if min(sizes) > 1:
                         alike.setdefault(sizes, []).append((row, values))
     for sizes, group in sorted(
@@ -165,6 +168,23 @@ def is_share(measure: str) -> bool:
 
 def _names(given: Names) -> list[str]:
     return given.split() if isinstance(given, str) else list(given)
+
+
+def _places(
+    frame: pd.DataFrame, by: Names, order: npt.NDArray[np.int64]
+) -> Iterable[tuple[dict[str, object], npt.NDArray[np.int64]]]:
+    """Yield the rows of every combination of values, as `_groups` does, by their places and in an order."""
+    names = _names(by)
+    require(frame, names)
+    if not names:
+        yield {}, order
+        return
+    grouped = frame.groupby(names, sort=False, dropna=False)
+    which = grouped.ngroup().to_numpy()
+    first = np.unique(which, return_index=True)[1]
+    values = [frame[name].to_numpy()[first].tolist() for name in names]
+    for number, key in enumerate(zip(*values, strict=True)):
+        yield dict(zip(names, key, strict=True)), order[which[order] == number]
 
 
 def _groups(frame: pd.DataFrame, by: Names) -> Iterable[tuple[dict[str, object], pd.DataFrame]]:

@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import time
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 import numpy as np
 
@@ -26,6 +23,7 @@ from envprobe_core.instances import after_actions, informative, instances, succe
 from envprobe_core.llm import notes
 from envprobe_core.plans import chain_length
 from envprobe_core.policies import POLICIES
+from envprobe_core.pool import cores, fresh_processes
 from envprobe_core.protocols import PAPER
 from envprobe_core.regimes import REGIMES
 from envprobe_core.theory.forks import Setting, look, play
@@ -38,8 +36,8 @@ S2 = REGIMES["S2"]
 
 def compile_everything() -> dict[str, float]:
     """Compile for the three worlds, side by side; return the processor seconds of each."""
-    with ProcessPoolExecutor(min(len(WORLDS), os.cpu_count() or 1), mp_context=get_context("spawn")) as pool:
-        slowest_first = list(WORLDS)[::-1]
+    slowest_first = list(WORLDS)[::-1]
+    with fresh_processes(min(len(WORLDS), cores())) as pool:
         return dict(zip(slowest_first, pool.map(compile_world, slowest_first), strict=True))
 
 

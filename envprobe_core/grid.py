@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from itertools import product
 from typing import Any
@@ -17,7 +19,7 @@ from envprobe_core.facts import FACTS
 from envprobe_core.facts.witness import witness
 from envprobe_core.policies import POLICIES, TERMS, Policy, find_policy
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.sweep import Seeds, Task, run_cells, run_task, score_task, simulate
+from envprobe_core.sweep import Seeds, Task, run_cells, run_task, score_task, seeds_of_cells, simulate
 from envprobe_core.worlds import WORLDS
 
 TABLES = ("belief", "gold", "staleness", "confidence")
@@ -90,11 +92,61 @@ def run_frame(
     """Run cells, each on the seeds given or on its own; the frame of `run`."""
     wanted = names(facts)
     work = partial(_measured, facts=wanted) if wanted else run_task
-    table = run_cells(cells, seeds, jobs=jobs, work=work)
+    kept = _kept_cells.get()
+    if kept is None:
+        table = run_cells(cells, seeds, jobs=jobs, work=work)
+    else:
+        table = kept.run(
+            cells, seeds_of_cells(cells, seeds), wanted, partial(run_cells, jobs=jobs, work=work)
+        )
     keys = pd.DataFrame([cell.key for cell in cells]).astype({"budget": np.int64, "threshold": np.float64})
     measures = pd.DataFrame({name: column for name, column in table.items() if name not in keys})
     frame = pd.concat([keys.iloc[table["cell"]].reset_index(drop=True), measures], axis=1)
     return frame[[*COLUMNS, *wanted]]
+
+
+class KeptCells:
+    """The episodes of the cells that were run last, which are not run again: a cell's never change."""
+
+    def __init__(self, most: int = 1_000) -> None:
+        self._most, self._known = most, dict[tuple[Cell, bytes, tuple[str, ...]], Columns]()
+
+    def run(
+        self,
+        cells: Sequence[Cell],
+        seeds: Sequence[Seeds],
+        facts: tuple[str, ...],
+        work: Callable[..., Columns],
+    ) -> Columns:
+        """Return the table of `sweep.run_cells`; `work` runs the cells that are missing."""
+        keys = [(cell, own.tobytes(), facts) for cell, own in zip(cells, seeds, strict=True)]
+        missing = [place for place, key in enumerate(keys) if key not in self._known]
+        if missing:
+            table = work([cells[place] for place in missing], [seeds[place] for place in missing])
+            ends = np.cumsum([len(seeds[place]) for place in missing])[:-1]
+            parts = {name: np.split(column, ends) for name, column in table.items()}
+            for number, place in enumerate(missing):
+                self._known[keys[place]] = {name: part[number] for name, part in parts.items()}
+        parts = [self._known.pop(key) for key in dict.fromkeys(keys)]
+        self._known |= zip(dict.fromkeys(keys), parts, strict=True)  # the last used stand last
+        found = [self._known[key] for key in keys]
+        for key in list(self._known)[: -self._most]:
+            del self._known[key]
+        table = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+        return table | {"cell": np.repeat(np.arange(len(cells)), [len(own) for own in seeds])}
+
+
+_kept_cells: ContextVar[KeptCells | None] = ContextVar("kept_cells", default=None)
+
+
+@contextmanager
+def keeping_cells(kept: KeptCells) -> Iterator[None]:
+    """Let what is run inside take from `kept` the cells that were run before."""
+    token = _kept_cells.set(kept)
+    try:
+        yield
+    finally:
+        _kept_cells.reset(token)
 
 
 def _measured(task: Task, facts: tuple[str, ...]) -> Columns:

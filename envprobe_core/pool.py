@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 from typing import TypeVar
 
 from envprobe_core.cluster import hand_out
@@ -55,8 +55,7 @@ def spread(
     others = min(jobs, len(items)) - 1
     left = deque(items)
     given: set[Future[Result]] = set()
-    pool = ProcessPoolExecutor(others, mp_context=get_context("spawn"), initializer=_follow_parent)
-    try:
+    with fresh_processes(others) as pool:
         while left or given:
             with _one_thread_a_process():  # the processes start as work is handed in
                 while left and len(given) <= others:  # one each, and one that waits
@@ -68,6 +67,19 @@ def spread(
             for future in [future for future in given if future.done()]:
                 given.remove(future)
                 yield future.result()
+
+
+@contextmanager
+def fresh_processes(count: int) -> Iterator[ProcessPoolExecutor]:
+    """Keep processes that end with this one; an order to end does not wait for what they do."""
+    others = set(active_children())
+    pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_follow_parent)
+    try:
+        yield pool
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        for process in set(active_children()) - others:
+            process.terminate()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

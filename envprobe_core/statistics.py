@@ -245,14 +245,15 @@ def _summary(
     for columns in (np.flatnonzero(whole), *np.flatnonzero(~whole)[:, None]):
         if len(columns):
             own = draws[:, columns][kept[:, columns].all(axis=1)]
-            ends = (percentile_interval(own, at) for at in (level, 1 - (1 - level) / family))
-            found[:, columns] = [*one_sided(own, null), *(end for pair in ends for end in pair)]
+            ends = percentile_interval(own, level)
+            adjusted = ends if family == 1 else percentile_interval(own, 1 - (1 - level) / family)
+            found[:, columns] = [*one_sided(own, null), *ends, *adjusted]
     greater, less, low, high, low_adjusted, high_adjusted = found
     p = np.minimum(1.0, 2 * np.minimum(greater, less))
-    adjusted = np.minimum(1.0, p * family)
     return Estimate(
-        mean, low, high, p, n, low_adjusted, high_adjusted, adjusted, greater, less, level, family
-    )
+        mean, low, high, p, n, low_adjusted, high_adjusted, np.minimum(1.0, p * family), greater, less,
+        level, family,
+    )  # fmt: skip
 
 
 def _single(found: Estimate) -> Estimate:

@@ -473,6 +473,49 @@ def test_two_processes_end_together_and_the_run_goes_on(
     assert contents(run) == whole
 
 
+FALLS = """
+import ctypes, os, sys, time
+from envprobe_core import cli
+
+@cli.app.command("fall")
+def fall():
+    ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), order))()
+    time.sleep(300)
+
+order = int(sys.argv.pop())
+sys.argv.append("fall")
+cli.main()
+"""
+TOLD = {signal.SIGINT: (130, "envprobe: interrupted\n"), signal.SIGTERM: (143, "envprobe: terminated\n")}
+
+
+@pytest.mark.parametrize("order", TOLD)
+def test_an_order_to_end_that_a_callback_swallows_is_given_again(order: signal.Signals) -> None:
+    """As while machine code is made; Python can only print a traceback there, and would go on."""
+    done = subprocess.run([sys.executable, "-c", FALLS, str(int(order))], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == TOLD[order]
+
+
+@pytest.mark.parametrize(("given", "order"), zip(["run", "compile"], reversed(TOLD), strict=True))
+def test_an_end_while_the_engine_is_compiled(tmp_path: Path, given: str, order: signal.Signals) -> None:
+    left_out = shutil.ignore_patterns("__pycache__", "public", "replays")
+    shutil.copytree(PACKAGE, tmp_path / "envprobe_core", ignore=left_out)
+    more = {"run": [*SMALL, "--out", str(tmp_path / "run")], "compile": []}[given]
+    folder = tmp_path / "envprobe_core" / "engine" / "__pycache__"
+    with subprocess.Popen(
+        [*COMMAND, given, *more], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        wait_for(lambda: any(folder.glob("envprobe-engine-*")), process)
+        time.sleep(3)
+        process.send_signal(order)
+        err = process.communicate(timeout=600)[1]
+    announced, _, last = err.rpartition("envprobe: ")
+    assert (process.returncode, f"envprobe: {last}") == TOLD[order]
+    assert announced.count("\n") <= 1
+    assert not [path for path in folder.rglob("*") if ".tmp." in path.name]
+
+
 GONE: dict[str, Callable[[Path], object]] = {
     "nothing": lambda parts: None,
     "a log": lambda parts: sorted(parts.glob("*random*.log.parquet"))[0].unlink(),

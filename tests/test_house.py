@@ -16,18 +16,18 @@ ANALYSES = (
     "scoreboard_page", "theory",
 )  # fmt: skip
 BUDGETS = {  # folders and modules, how many lines of Python they may have, and how many the plan gives them
-    "core": (CORE, 6_400, 4_300),
+    "core": (CORE, 6_450, 4_300),
     "engine": (("agents", "engine", "policies", "worlds"), 4_850, 3_000),
     "facts": (("facts",), 550, 330),
     "claims": (("claims",), 1_300, 680),
     "analyses": (ANALYSES, 6_700, 2_970),
-    "show": (("show",), 2_300, 1_060),
+    "show": (("show",), 2_400, 1_060),
     "widgets": (("widgets",), 1_700, 1_180),
     "lab": (("lab",), 1_400, 330),
     "language model": (("llm", "model_page"), 5_000, 1_300),
     "runs": (("runs",), 1_800, 340),
     "reproduce": (("reproduce",), 1_500, 510),
-    "cli": (("cli",), 2_050, 400),
+    "cli": (("cli",), 2_060, 400),
 }
 WHOLE = (32_050, 13_500)
 FILES = (181, 85)

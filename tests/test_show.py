@@ -44,7 +44,8 @@ def test_the_frontier_joins_and_fills_what_is_nondominated():
     )
     axes = drawing.figure.axes[0]
     assert axes.lines[0].get_xdata().tolist() == [0.3]
-    hollow = [bar.lines[0].get_markerfacecolor() == "#ffffff" for bar in axes.containers]
+    dots = [line for line in axes.lines if not line.get_label().startswith("_")]
+    hollow = [dot.get_markerfacecolor() == "#ffffff" for dot in dots]
     assert hollow == [True, False]
     assert "nondominated: EnvProbe-(c+d);" in drawing.alt
 

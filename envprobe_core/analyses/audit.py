@@ -148,8 +148,8 @@ def run_protocols(
             columns = score_task(own, score(setting_of(own.pieces[0].cell), vars(recording)))
             columns |= count_confident(own, recording)
             keys = pd.DataFrame([piece.cell.key for piece in own.pieces]).astype({"threshold": np.float64})
-            rows = keys.loc[keys.index.repeat([len(piece.seeds) for piece in own.pieces])]
-            parts.append(rows.reset_index(drop=True).assign(**columns))
+            which = np.repeat(np.arange(len(keys)), [len(piece.seeds) for piece in own.pieces])
+            parts.append(pd.DataFrame({name: keys[name].to_numpy()[which] for name in keys} | columns))
     frame = pd.concat(parts, ignore_index=True)
     order = {parse_protocol(name).name: position for position, name in enumerate(wanted)}
     frame = frame.sort_values(["world", "policy", "seed"]).sort_values(
@@ -257,22 +257,26 @@ def measure(headline: Headline, episodes: pd.DataFrame) -> Counts | None:
     """Measure a headline on the episodes of one protocol; None where too few of them carry it."""
     claim = headline.about()
     left, _, right = measure_parts(claim.measures[0])
-    wide = episodes.pivot(index=["world", "seed"], columns="policy")
-    wide = pd.concat([wide.loc[[world]] for world in claim.worlds])
-    arms = list(claim.arms)
+    policy, seed = episodes["policy"].to_numpy(), episodes["seed"].to_numpy()
+    rank = pd.Index(claim.worlds).get_indexer(episodes["world"])
+    rows = {}  # of each policy, its units in the same order
+    for name in (*claim.arms, *claim.references):
+        own = np.flatnonzero((policy == name) & (rank >= 0))
+        rows[name] = own[np.lexsort([seed[own], rank[own]])]
+    arms = np.array([rows[name] for name in claim.arms]).T
+    above, below = (episodes[name].to_numpy(dtype=np.float64) if name else None for name in (left, right))
     if claim.kind == "rate":
-        top, bottom = (wide[name][arms].sum(axis=1).to_numpy(float) for name in (left, right))
+        top, bottom = above[arms].sum(axis=1), below[arms].sum(axis=1)
     else:
-        value = wide[left].astype(float)
+        value = above
         if right:
-            value = value / wide[right].where(wide[right] > 0)
-        gap = value[arms].sub(value[claim.references[0]], axis=0) if claim.references else value[arms]
-        top, bottom = gap.sum(axis=1).to_numpy(), gap.notna().sum(axis=1).to_numpy(float)
+            value = np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
+        gap = value[arms] - value[rows[claim.references[0]]][:, None] if claim.references else value[arms]
+        top, bottom = np.nansum(gap, axis=1), (~np.isnan(gap)).sum(axis=1).astype(float)
     if np.count_nonzero(bottom) < MIN_UNITS:
         return None
     scale = 100.0 if headline.unit == "points" else 1.0
-    strata = wide.index.get_level_values("world").map(list(claim.worlds).index).to_numpy()
-    return Counts(scale * top, bottom, strata)
+    return Counts(scale * top, bottom, rank[arms[:, 0]])
 
 
 def measure_all(

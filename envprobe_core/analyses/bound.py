@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import pandas as pd
@@ -63,7 +63,7 @@ class Board:
     @cached_property
     def tree(self) -> InformationTree:
         """Return the information states of a deployable policy."""
-        return grow(self.setting)
+        return _tree(self.setting)
 
     @cached_property
     def optimum(self) -> list[Solution]:
@@ -80,7 +80,7 @@ class Board:
         """Return every policy's exact accuracy and success."""
         exact = {name: own.means(self.setting.rate) for name, own in self.leaves.items()}
         first = next(iter(exact))
-        return {first: exact.pop(first), "random": random_policy(self.tree), **exact}
+        return {first: exact.pop(first), "random": _random(self.setting), **exact}
 
     def corner(self, weight: float, *, sees_gold: bool = False) -> Solution:
         """Return the corner of the optimum that is best for a weight."""
@@ -131,9 +131,21 @@ def load_boards(protocols: Names, horizon: int, budget: int, threshold: float = 
     for protocol in solvable:
         for density in range(len(SHAPES)):
             setting = Setting(density, MUTATIONS[-1], horizon, budget, protocol)
-            found = {name: leaves(setting, policy, threshold) for name, policy in policies().items()}
+            found = {
+                name: _leaves(setting, policy, threshold if policy.has_threshold else THRESHOLD)
+                for name, policy in policies().items()
+            }
             boards += [Board(replace(setting, mutation=level), threshold, found) for level in MUTATIONS]
     return boards
+
+
+_leaves = lru_cache(maxsize=256)(leaves)  # of policies that no threshold moves, and of the last thresholds
+_tree = lru_cache(maxsize=16)(grow)
+
+
+@lru_cache(maxsize=16)
+def _random(setting: Setting) -> Point:
+    return random_policy(_tree(setting))
 
 
 def distances(boards: Sequence[Board], weights: Sequence[float]) -> pd.DataFrame:

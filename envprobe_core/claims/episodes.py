@@ -74,14 +74,20 @@ class Episodes:
             if asked not in held:
                 raise InputError(f"the frame has no {name} {asked!r}; it holds {', '.join(held)}")
             frame = frame[frame[name] == asked]
-        self.frame = frame.sort_values([*KEY], ignore_index=True)
-        for at in self.frame[self.frame.duplicated([*KEY])].itertuples():
+        codes = [pd.factorize(frame[name], sort=True)[0] for name in KEY]
+        order = np.lexsort(codes[::-1])
+        self.frame = frame.iloc[order].reset_index(drop=True)
+        new = [np.diff(code[order], prepend=-1) != 0 for code in codes]
+        if (twice := ~np.logical_or.reduce(new)).any():
+            at = self.frame.iloc[np.argmax(twice)]
             raise InputError(
-                f"seed {at.seed} of {at.policy} in {at.world}, {at.regime}, occurs twice; "
+                f"seed {at['seed']} of {at['policy']} in {at['world']}, {at['regime']}, occurs twice; "
                 "one budget and one threshold a policy are accepted"
             )
         self._seed = self.frame["seed"].to_numpy()
-        self._rows = self.frame.groupby([*KEY[:3]]).indices
+        first = np.flatnonzero(np.logical_or.reduce(new[:3]))
+        cells = zip(*(self.frame[name].to_numpy()[first].tolist() for name in KEY[:3]), strict=True)
+        self._rows = dict(zip(cells, np.split(np.arange(len(order)), first[1:]), strict=True))
         self._measures: dict[str, Floats] = {}
 
     def _column(self, name: str) -> Floats:

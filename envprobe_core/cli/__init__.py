@@ -3,7 +3,8 @@
 import os
 import signal
 import sys
-from typing import NoReturn
+import threading
+from typing import Any, NoReturn
 
 import typer
 from typer.exceptions import Abort, TyperException
@@ -25,6 +26,9 @@ from envprobe_core.cli import (
 from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.sources import ROOT
 
+INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
+ENDED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
+AGAIN = 0.1  # seconds after which an order to end is given again
 OF_A_CHECKOUT = ("reproduce", "book", "answers", "lab", "pdf")
 
 app = typer.Typer(
@@ -71,14 +75,16 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit code.
 
     Bad input of any kind, be it an option or a value, is one line on standard error and exit
-    code 2; an interrupt ends with 130, a termination with 143, and nothing goes on behind it.
+    code 2; an interrupt ends with 130, a termination with 143, each said in a line, and nothing goes on
+    behind it.
 
     Args:
         arguments: what follows the command's name; by default the process's own.
     """
     given = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+        sys.unraisablehook = _order_again
         for stream in (sys.stdout, sys.stderr):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a console may lack a sign
     try:
@@ -88,15 +94,35 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(str(error))
     except TyperException as error:
         _fail(error.format_message())
-    except (KeyboardInterrupt, Abort):
-        print("envprobe: interrupted", file=sys.stderr)
-        sys.exit(128 + signal.SIGINT)
+    except Abort:  # said already
+        sys.exit(INTERRUPTED)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except SystemExit as order:
+        code = order.code
     except BrokenPipeError:  # whoever read has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
         _fail(f"{error.filename or 'input and output'}: {error.strerror or error}")
+    if code in ENDED:
+        print(f"envprobe: {ENDED[code]}", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _order_again(swallowed: Any) -> None:
+    """Give an order to end again that came while a callback ran, where Python can only print a traceback.
+
+    Compilation spends most of its time in calls that come back through such callbacks.
+    """
+    orders = {KeyboardInterrupt: signal.SIGINT, SystemExit: signal.SIGTERM}
+    if swallowed.exc_type not in orders:
+        sys.__unraisablehook__(swallowed)
+        return
+    main_thread = threading.main_thread().ident
+    again = threading.Timer(AGAIN, signal.pthread_kill, (main_thread, orders[swallowed.exc_type]))
+    again.daemon = True
+    again.start()
 
 
 def _check(arguments: list[str]) -> None:

@@ -26,10 +26,8 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
 
     missing = folder.missing()
     # a job that a script put into the background ignores interrupts, and asyncio then would end on none
-    before = (
-        signal.signal(signal.SIGTERM, _interrupt),
-        signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    orders = {signal.SIGTERM: _interrupt, signal.SIGINT: signal.default_int_handler}
+    before = {number: signal.signal(number, handler) for number, handler in orders.items()}
     try:
         total = sum(len(part.seeds) for part in missing)
         with service.at_work() as ready, _live_line(total, service) as notice:
@@ -37,7 +35,7 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
     except KeyboardInterrupt:
         kept = f"all answers are kept in {service.answers.path}: give the command again to go on"
         typer.echo(f"envprobe: interrupted; nothing was scored, {kept}", err=True)
-        raise typer.Exit(130) from None
+        raise typer.Abort from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

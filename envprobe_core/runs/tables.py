@@ -260,6 +260,9 @@ def _array(values: npt.NDArray[Any], kind: pa.DataType, missing: npt.NDArray[np.
 def log_header(cell: Cell, seeds: Ints) -> dict[str, Any]:
     """Return what a cell's log says of itself.
 
+    `lists_all` stands only where it is true: a log of any other profile keeps the bytes that it had before
+    there was such a habit.
+
     Args:
         cell: the cell.
         seeds: the logged episodes, ascending.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from envprobe_core.analyses.frontier import nondominated
 from envprobe_core.policies import POLICIES
@@ -23,15 +24,17 @@ from envprobe_core.show.figures import (
     STRATUM_TITLES,
     WORLD_TITLES,
     Drawing,
+    Frame,
     Style,
     canvas,
-    interval,
+    kept_frames,
     policy_title,
     styled,
 )
 from envprobe_core.show.markup import number
 
 ROW, PANEL_EDGE = 0.27, 0.62  # inches
+CAP = 6  # points, of an interval's ends
 PLAIN = Style(BLUE, "o")
 PRINTED = {"color": INK, "marker": "d", "markerfacecolor": "none", "linestyle": "none"}
 
@@ -82,21 +85,41 @@ def draw(
 
 @styled
 def _draw(plot: Any, frame: pd.DataFrame, name: str, y: str, **how: Any) -> Drawing:
-    panels, columns = how["panels"], how["columns"]
+    panels = how["panels"]
     groups = list(dict.fromkeys(frame[panels])) if panels else [None]
+    parts = [frame[frame[panels] == group] if panels else frame for group in groups]
+    rows = [len(part) if plot in ACROSS or not how["series"] else set(part[how["series"]]) for part in parts]
+    shape, kept = (plot, groups, rows, sorted(how.items())), kept_frames.get()
+    stays = None if kept is None else kept.get(name)
+    if stays is not None and stays.shape == shape:
+        stays.clear()
+        figure, panelled = stays.figure, zip(stays.figure.axes, parts, strict=False)
+        words = [plot(panel, part, y, how | {"stays": stays}) for panel, part in panelled]
+    else:
+        figure, words = _panelled(plot, groups, parts, y, how)
+        if kept is not None:
+            stays = kept[name] = Frame(figure, shape)
+    told = [f"{_line(titled(group))}: {said}" if panels else said
+            for group, said in zip(groups, words, strict=True)]  # fmt: skip
+    return Drawing(figure, name, f"{how['about'] or how['label']}. {'; '.join(told)}.", stays)
+
+
+def _panelled(
+    plot: Any, groups: list[Any], parts: list[pd.DataFrame], y: str, how: Any
+) -> tuple[Figure, list[str]]:
+    """Draw a panel a group; return the figure, and what is told of each panel."""
+    panels, columns = how["panels"], how["columns"]
     down = -(-len(groups) // columns)
-    tallest = max(_height(plot, frame[frame[panels] == group] if panels else frame, how) for group in groups)
+    tallest = max(_height(plot, part) for part in parts)
     figure, axes = canvas(
         down * (tallest + PANEL_EDGE * (0.55 if panels else 0.2)) + 0.55,
         rows=down, columns=columns, sharex=True, sharey=plot in UPRIGHT,
     )  # fmt: skip
-    told = []
-    for panel, group in zip(axes.flat, groups, strict=False):
-        own = frame[frame[panels] == group] if panels else frame
-        words = plot(panel, own, y, how)
+    words = []
+    for panel, group, own in zip(axes.flat, groups, parts, strict=False):
+        words.append(plot(panel, own, y, how))
         if panels:
-            panel.set_title(titled(group), loc="left")
-        told.append(f"{_line(titled(group))}: {words}" if panels else words)
+            panel.set_title(titled(group), loc="left", y=1.0)  # where it belongs, as nothing stands on top
     for panel in axes.flat[len(groups) :]:
         panel.set_visible(False)
     labels = {
@@ -112,7 +135,7 @@ def _draw(plot: Any, frame: pd.DataFrame, name: str, y: str, **how: Any) -> Draw
     if how["series"] and upright:
         handles, labels = axes.flat[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=min(3, max(1, len(labels))))
-    return Drawing(figure, name, f"{how['about'] or how['label']}. {'; '.join(told)}.")
+    return figure, words
 
 
 def _names(panel: Axes) -> list[str]:
@@ -132,7 +155,7 @@ def _line(title: str) -> str:
     return title.replace("\n", ", ")
 
 
-def _height(plot: Any, own: pd.DataFrame, how: Any) -> float:
+def _height(plot: Any, own: pd.DataFrame) -> float:
     return 1.9 if plot in UPRIGHT else ROW * max(2, len(own))
 
 
@@ -150,11 +173,14 @@ def _style(value: Any) -> Style:
 def _rows(axes: Axes, own: pd.DataFrame, how: Any) -> list[str]:
     """Label the rows of a panel, the first one on top."""
     names = [titled(value) for value in own[how["x"]]]
+    if how["line"] is not None:
+        axes.axvline(how["line"], color=INK, lw=0.8)
+    if "stays" in how:
+        how["stays"].name_rows(axes, names)
+        return names
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
-    if how["line"] is not None:
-        axes.axvline(how["line"], color=INK, lw=0.8)
     if how["limits"]:
         axes.set_xlim(how["limits"])
     axes.grid(axis="x")
@@ -162,31 +188,46 @@ def _rows(axes: Axes, own: pd.DataFrame, how: Any) -> list[str]:
 
 
 def _forest(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
-    names, told = _rows(axes, own, how), []
+    names, told, alike, ends = _rows(axes, own, how), [], {}, []
     for place, (name, row) in enumerate(zip(names, own.to_dict("records"), strict=True)):
         low, high = _ends(row, y)
         style = _style(row.get(how["series"])) if how["series"] else PLAIN
-        interval(axes, row[y], low, high, place, **style.dot())
+        alike.setdefault(style, []).append((row[y], place))
+        if low == low:
+            ends.append((place, min(low, row[y]), max(high, row[y]), style.colour))
         told.append(f"{name} {_span(row[y], low, high)}")
+    if ends:
+        places, lows, highs, colours = zip(*ends, strict=True)
+        axes.hlines(places, lows, highs, colors=colours, lw=1.6, zorder=2)
+        caps = {"marker": "|", "s": CAP**2, "linewidths": 1.0, "zorder": 2}
+        axes.scatter([*lows, *highs], places * 2, c=colours * 2, **caps)
+    for style, rows in alike.items():
+        dot = style.dot()
+        del dot["elinewidth"]
+        axes.plot(*zip(*rows, strict=True), **dot)
     _printed(axes, own, y)
     return ", ".join(told)
 
 
 def _printed(axes: Axes, own: pd.DataFrame, y: str) -> None:
     """Mark what the paper prints of each row."""
-    for place, values in enumerate(own.get(f"printed_{y}", ())):
-        for value in np.atleast_1d(values):
-            axes.plot(value, place, **PRINTED)
+    marks = [
+        (value, place)
+        for place, values in enumerate(own.get(f"printed_{y}", ()))
+        for value in np.atleast_1d(np.asarray(values, dtype=float))
+        if value == value
+    ]
+    if marks:
+        axes.plot(*zip(*marks, strict=True), **PRINTED)
 
 
 def _bars(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
     names = _rows(axes, own, how)
     colours = [_style(value).colour for value in own[how["series"]]] if how["series"] else BLUE
     axes.barh(range(len(own)), own[y], height=0.62, color=colours)
-    for place, row in enumerate(own.to_dict("records")):
-        low, high = _ends(row, y)
-        if low == low:
-            axes.plot([low, high], [place, place], color=INK, lw=1.2)
+    ends = [(place, *_ends(row, y)) for place, row in enumerate(own.to_dict("records"))]
+    if known := [(place, low, high) for place, low, high in ends if low == low]:
+        axes.hlines(*zip(*known, strict=True), color=INK, lw=1.2, zorder=2, capstyle="projecting")
     _printed(axes, own, y)
     return ", ".join(f"{name} {number(value, 2)}" for name, value in zip(names, own[y], strict=True))
 
@@ -201,45 +242,57 @@ def _curves(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
     lines = list(dict.fromkeys(own[series])) if series else [None]
     for (value, dash), colour in zip(_dashes(lines), map(_colour, lines), strict=True):
         curve = own[own[series] == value] if series else own
-        low, high = (
-            np.array(end) for end in zip(*(_ends(row, y) for row in curve.to_dict("records")), strict=True)
-        )
-        axes.fill_between(curve[how["x"]], low, high, color=colour, alpha=0.18, lw=0)
+        low, high = (_column(curve, (f"{y}_{end}", end)) for end in ("low", "high"))
+        times, values = curve[how["x"]].to_numpy(), curve[y].to_numpy(dtype=float)
+        axes.fill_between(times, low, high, color=colour, alpha=0.18, lw=0)
         axes.plot(
-            curve[how["x"]], curve[y], color=colour, ls=dash, label=titled(value) if series else None,
-            **_marks(value),
-        )  # fmt: skip
-        seen = curve[y].dropna()
+            times, values, color=colour, ls=dash, label=titled(value) if series else None, **_marks(value)
+        )
+        seen = values[~np.isnan(values)]
         if len(seen):
             who = f"{titled(value)} " if series else ""
-            told.append(f"{who}from {number(seen.iloc[0], 2)} to {number(seen.iloc[-1], 2)}")
+            told.append(f"{who}from {number(seen[0], 2)} to {number(seen[-1], 2)}")
     if how["line"] is not None:
         axes.axhline(how["line"], color=INK, lw=0.8, ls=(0, (1, 3)))
-    if how["limits"]:
-        axes.set_ylim(how["limits"])
-    axes.grid(axis="y")
+    if "stays" not in how:
+        if how["limits"]:
+            axes.set_ylim(how["limits"])
+        axes.grid(axis="y")
     return ", ".join(told)
 
 
+def _column(own: pd.DataFrame, names: tuple[str, ...]) -> np.ndarray:
+    """Return the first column of some names that a frame has, or nothing known."""
+    found = next((name for name in names if name in own), None)
+    return np.full(len(own), np.nan) if found is None else own[found].to_numpy(dtype=float)
+
+
 def _points(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
-    told, x = [], how["x"]
-    for row in own.to_dict("records"):
+    told, x, rows = [], how["x"], own.to_dict("records")
+    for value, other, lines in ((x, y, axes.hlines), (y, x, axes.vlines)):
+        ends = [(row[other], *_ends_of(row, value), _style(row[how["series"]]).colour) for row in rows]
+        if known := [one for one in ends if one[1] == one[1]]:
+            at, low, high, colours = zip(*known, strict=True)
+            lines(at, low, high, colors=colours, lw=0.8, zorder=2)
+    for row in rows:
         name, style = row[how["series"]], _style(row[how["series"]])
-        errors = {f"{axis}err": _error(row, value) for axis, value in (("x", x), ("y", y))}
-        face = {}
+        dot = style.dot()
+        del dot["elinewidth"]
         if "nondominated" in row:
-            face = {"markerfacecolor": style.colour if row["nondominated"] else GROUND}
-        axes.errorbar(row[x], row[y], **errors, label=titled(name), **style.dot(elinewidth=0.8, **face))
-        if f"printed_{y}" in row:
+            dot["markerfacecolor"] = style.colour if row["nondominated"] else GROUND
+        axes.plot(row[x], row[y], label=titled(name), **dot)
+        if not np.isnan(row.get(f"printed_{y}", np.nan)):
             axes.plot(row[f"printed_{x}"], row[f"printed_{y}"], **PRINTED | {"color": style.colour})
         told.append(f"{titled(name)} {number(row[x], 2)}, {number(row[y], 2)}")
-    axes.grid()
+    if "stays" not in how:
+        axes.grid()
     return "; ".join(told)
 
 
-def _error(row: Any, value: str) -> list[list[float]] | None:
+def _ends_of(row: Any, value: str) -> tuple[float, float]:
+    """Return the ends of a coordinate's interval, which holds its value."""
     low, high = (row.get(f"{value}_{end}", np.nan) for end in ("low", "high"))
-    return [[max(row[value] - low, 0)], [max(high - row[value], 0)]] if low == low else None
+    return np.minimum(low, row[value]), np.maximum(high, row[value])
 
 
 def _frontier(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
@@ -291,4 +344,5 @@ _KINDS = {
     "points": _points,
     "frontier": _frontier,
 }
+ACROSS = (_forest, _bars, _tornado)  # a row a value
 UPRIGHT = (_curves, _points, _frontier)  # the value's axis is the vertical one

@@ -64,6 +64,9 @@ RC = {
 }
 WIDTH = 5.2  # inches; narrow, so that a phone can show a figure whole and its text can still be read
 LARGEST, SMALLEST = 1.15, 0.68  # how far a page may enlarge or shrink a figure
+POINTS = 72  # an inch, the unit of SVG
+MARGIN = 0.05  # of the data's range, beside the data
+UNDATED = {"Date": None}
 _PIXELS = 96
 FIGURE_CLASS = "envprobe-figure"
 _COLOURS = "".join(
@@ -148,28 +151,112 @@ class Drawing:
         figure: the Matplotlib figure, for readers who want to change it.
         name: a name no other figure of the page has.
         alt: what the figure shows, for those who do not see it.
+        frame: what of it stays while its data move, if anything does.
     """
 
     figure: Figure
     name: str
     alt: str
+    frame: Frame | None = None
 
     def svg(self) -> str:
         """Return the figure as one SVG element for an HTML page."""
         import matplotlib
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-        buffer, patches = io.StringIO(), [self.figure.patch, *(panel.patch for panel in self.figure.axes)]
-        for patch in patches:
-            patch.set(facecolor="none", edgecolor="none")
         with matplotlib.rc_context(RC):
-            self.figure.set_dpi(72)  # the unit of SVG
-            # `savefig` writes the same bytes and draws twice for it
-            FigureCanvasSVG(self.figure).print_svg(buffer, metadata={"Date": None})
-        return _embedded(buffer.getvalue(), self.name, self.alt)
+            written = _written(self.figure) if self.frame is None else self.frame.with_data()
+        return _embedded(written, self.name, self.alt)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return {"text/html": self.svg(), "text/plain": self.alt}
+
+
+def _written(figure: Figure) -> str:
+    """Return the file that Matplotlib makes of a figure."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    for patch in (figure.patch, *(panel.patch for panel in figure.axes)):
+        patch.set(facecolor="none", edgecolor="none")
+    figure.set_dpi(POINTS)
+    buffer = io.StringIO()
+    FigureCanvasSVG(figure).print_svg(buffer, metadata=UNDATED)  # `savefig` draws twice for the same bytes
+    return buffer.getvalue()
+
+
+class Frame:
+    """What stays of a figure while its data move: panels, axes and labels, written once a set of limits.
+
+    An axis never shrinks, so that figures can be compared as they move, and few steps write it anew.
+
+    Attributes:
+        shape: what another figure must have in common with this one to stand in its frame.
+        figure: the figure, with the data that were drawn last.
+    """
+
+    def __init__(self, figure: Figure, shape: object) -> None:
+        self.figure, self.shape = figure, shape
+        self._written = ""
+        self._names = {
+            panel: [label.get_text() for label in panel.get_yticklabels()] for panel in figure.axes
+        }
+        self._free = [
+            axis
+            for panel in figure.axes
+            for axis in (panel.xaxis, panel.yaxis)
+            if axis._get_autoscale_on()  # type: ignore[attr-defined]
+        ]
+        for panel in figure.axes:
+            panel.get_xlim(), panel.get_ylim()  # settled
+            panel.autoscale(enable=False)
+
+    def clear(self) -> None:
+        """Take the data out."""
+        for panel in self.figure.axes:
+            for artist in self._data(panel):
+                artist.remove()
+            panel.containers.clear()
+            panel.relim()
+
+    def name_rows(self, panel: Axes, names: list[str]) -> None:
+        """Name the rows of a panel, from the top, where they have changed places."""
+        if self._names[panel] != names:
+            panel.set_yticks(range(len(names)), names)
+            self._names[panel], self._written = names, ""
+
+    def with_data(self) -> str:
+        """Return the SVG file of the frame, and in it the data."""
+        from matplotlib.backends.backend_svg import RendererSVG
+
+        self._fit()
+        data = [artist for panel in self.figure.axes for artist in self._data(panel)]
+        if not self._written:
+            for artist in data:
+                artist.set_visible(False)
+            self._written = _written(self.figure)
+            for artist in data:
+                artist.set_visible(True)
+        buffer, (width, height) = io.StringIO(), POINTS * self.figure.get_size_inches()
+        renderer = RendererSVG(width, height, buffer, image_dpi=POINTS, metadata=UNDATED)
+        for artist in sorted(data, key=lambda artist: artist.get_zorder()):
+            artist.draw(renderer)
+        renderer.finalize()
+        moved = buffer.getvalue()
+        inner = moved[moved.index(">", moved.index("<svg")) + 1 :]  # ends the frame's file too
+        return self._written[: self._written.rindex("</svg>")] + inner
+
+    def _fit(self) -> None:
+        """Widen the axes to data that stand outside."""
+        for axis in self._free:
+            (least, most), (low, high) = axis.get_data_interval(), axis.get_view_interval()
+            room = MARGIN * (most - least)
+            wider = (least - room if least < low else low, most + room if most > high else high)
+            if wider != (low, high):
+                axis._set_lim(*wider, auto=None)  # type: ignore[attr-defined]
+                self._written = ""
+
+    @staticmethod
+    def _data(panel: Axes) -> list[Any]:
+        return [*panel.patches, *panel.collections, *panel.lines, *panel.texts]
 
 
 Plot = TypeVar("Plot", bound=Callable[..., Drawing])
@@ -193,20 +280,24 @@ def styled(plot: Plot) -> Plot:
 
 Places = list[Any]  # of a figure's panels and labels, in their order
 _kept_places: ContextVar[dict[str, Places] | None] = ContextVar("kept_places", default=None)
+kept_frames: ContextVar[dict[str, Frame] | None] = ContextVar("kept_frames", default=None)
 
 
 @contextmanager
-def keeping_places(kept: dict[str, Places]) -> Iterator[None]:
+def keeping_places(kept: dict[str, Places], frames: dict[str, Frame] | None = None) -> Iterator[None]:
     """Let figures that are drawn inside stand as the first of their name: finding places is half of drawing.
 
     Args:
         kept: name of a figure -> its places; empty at first, and filled.
+        frames: name of a figure -> what of it stays where only its data move, likewise; by default each is
+            drawn whole.
     """
-    token = _kept_places.set(kept)
+    tokens = _kept_places.set(kept), kept_frames.set(frames)
     try:
         yield
     finally:
-        _kept_places.reset(token)
+        _kept_places.reset(tokens[0])
+        kept_frames.reset(tokens[1])
 
 
 def _settle(drawing: Drawing) -> None:
@@ -240,15 +331,6 @@ def canvas(height: float, *, rows: int = 1, columns: int = 1, **settings: Any) -
 
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, **settings)
-
-
-def interval(
-    axes: Axes, x: float, low: float, high: float, y: float, *, ends: bool = True, **keywords: Any
-) -> None:
-    """Draw one estimate with its interval across; a missing interval leaves the marker alone."""
-    known = low == low and high == high  # NaN is not itself
-    error = [[max(x - low, 0.0)], [max(high - x, 0.0)]] if known else None
-    axes.errorbar([x], [y], xerr=error, capsize=3 if ends else 0, **keywords)
 
 
 def strip(axes: Axes, *, keep: tuple[str, ...] = ()) -> None:

@@ -18,9 +18,10 @@ import ipywidgets
 from envprobe_core.cells import find_regime
 from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.experiments import Names, names
+from envprobe_core.grid import KeptCells, keeping_cells
 from envprobe_core.policies import THRESHOLD, find_policy
 from envprobe_core.show import in_jupyterlab
-from envprobe_core.show.figures import Drawing, Places, keeping_places
+from envprobe_core.show.figures import Drawing, Frame, Places, keeping_places
 
 OWN = -1  # as a budget: the regime's
 HIGHEST, STEP = 4.0, 0.05  # of the threshold's slider: a score is the sum of four terms of at most 1
@@ -41,7 +42,8 @@ class Interaction:
     def __init__(
         self, figure: Callable[..., Drawing], own: dict[str, float], regime: str, policies: Names
     ) -> None:
-        self._figure, self._own, self._places = figure, own, dict[str, Places]()
+        self._figure, self._own = figure, own
+        self._places, self._frames, self._cells = dict[str, Places](), dict[str, Frame](), KeptCells()
         self._start = own | {"budget": find_regime(regime).budget} if own.get("budget") == OWN else own
         self._link = explorer_link(self._start, names(policies))
         self._drafts = "resamples" in inspect.signature(figure).parameters
@@ -51,8 +53,8 @@ class Interaction:
         if in_jupyterlab():
             self._go_live(find_regime(regime).horizon)
 
-    def _draw(self, setting: Mapping[str, float]) -> Drawing:
-        with keeping_places(self._places):
+    def _draw(self, setting: Mapping[str, float], frames: dict[str, Frame] | None = None) -> Drawing:
+        with keeping_cells(self._cells), keeping_places(self._places, frames):
             made = self._figure(**setting)
         if not isinstance(made, Drawing):
             raise InputError(
@@ -78,9 +80,15 @@ class Interaction:
             slider.observe(self._move, "value")
         self._image, self._note = ipywidgets.HTML(self.drawing.svg()), ipywidgets.HTML()
         self._known[tuple(self._own.values())] = self._image.value
+        self._moved(self._own)  # so that the first step finds its frame, and cells that it does not change
         row = ipywidgets.HBox(list(self.sliders.values()), layout={"flex_flow": "row wrap"})
         self._box = ipywidgets.VBox([row, self._image, self._note])
         self._box.add_class("envprobe-interact")
+
+    def _moved(self, setting: Mapping[str, float]) -> str:
+        """Draw as fast as it goes: in the frame that stands, with few resamples."""
+        draft = {"resamples": DRAFT} if self._drafts else {}
+        return self._draw({**setting, **draft}, self._frames).svg()
 
     def _move(self, _: object) -> None:
         """Draw at the sliders' values.
@@ -95,8 +103,7 @@ class Interaction:
         key = tuple(asked.values())
         try:
             if key not in self._known:
-                draft = {"resamples": DRAFT} if self._drafts else {}
-                self._known[key] = self._draw(asked | draft).svg()
+                self._known[key] = self._moved(asked)
         except Exception as error:  # a section's function may raise anything; the last figure stays
             fault = f"{type(error).__name__}: {in_one_line(str(error))[:_SHOWN]}"
             self._note.value = f'<span role="alert">Nothing is drawn here. {html.escape(fault)}</span>'
