@@ -70,7 +70,10 @@ def compare(
             raise InputError(f"the frame has no policy {policy!r}; it holds {', '.join(held)}")
     scale = 100.0 if is_share(measure) else 1.0
     rows = []
-    for key, part in _groups(frame[frame["policy"].isin((arm, reference))], by):
+    require(frame, _names(by))
+    read = dict.fromkeys([*KEY, *_names(by), *measure_columns(measure)])
+    own = frame.loc[frame["policy"].isin((arm, reference)), [name for name in read if name in frame]]
+    for key, part in _groups(own, by):
         regimes = part["regime"].unique()
         if len(regimes) > 1:
             raise InputError(
