@@ -89,7 +89,7 @@ def _moved() -> dict[str, str]:
 def page_of(section: str) -> str | None:
     """Return the notebook that shows a section's claims, None where there is none."""
     name = PAGES.get(section, section)
-    name = _moved().get(name, name)
+    name = _moved().get(f"executed/{name}", name).removeprefix("executed/").partition("#")[0]
     return name if name in _notebooks() else None
 
 
