@@ -117,7 +117,7 @@ def provenance(pagename: str, executed: dict[str, dict[str, Any]]) -> dict[str, 
         elif name in record["parameters"]:
             rows.append((label, *_value_and_default(record, name)))
         else:
-            rows.append((label, "not used on this page", ""))
+            rows.append((label, "no parameter of this page", ""))
     if record is None:
         return {"rows": rows, "command": "", "section": "", "engine": envprobe_core.__version__}
     others = [name for name in record["parameters"] if name not in LABELS]
