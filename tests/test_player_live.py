@@ -1,5 +1,7 @@
 """The episode player in a real JupyterLab: the engine records what the reader asks for."""
 
+import re
+
 import nbformat
 import pytest
 from jupyterlab import jupyter_lab, run_all
@@ -31,7 +33,7 @@ def test_any_episode_is_recorded_anew(chromium, tmp_path):
 
         def choose(**chosen):
             for label, value in chosen.items():
-                control = form.get_by_label(label)
+                control = form.get_by_label(re.compile(f"^{label}\\b"))
                 if label in ("Seed", "Budget", "Threshold"):
                     control.fill(value)
                     control.press("Tab")
