@@ -496,7 +496,7 @@ def test_an_order_to_end_that_a_callback_swallows_is_given_again(order: signal.S
     assert (done.returncode, done.stderr) == TOLD[order]
 
 
-@pytest.mark.parametrize(("given", "order"), zip(["run", "compile"], reversed(TOLD), strict=True))
+@pytest.mark.parametrize(("given", "order"), list(zip(["run", "compile"], reversed(TOLD), strict=True)))
 def test_an_end_while_the_engine_is_compiled(tmp_path: Path, given: str, order: signal.Signals) -> None:
     left_out = shutil.ignore_patterns("__pycache__", "public", "replays")
     shutil.copytree(PACKAGE, tmp_path / "envprobe_core", ignore=left_out)

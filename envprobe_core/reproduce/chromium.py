@@ -68,7 +68,7 @@ def _run(page: str, out: Path, what: str, *options: str) -> None:
     if browser is None:
         raise InputError("printing needs Chromium, the command `chromium`; this system has none")
     with tempfile.TemporaryDirectory(dir=working_folder(), ignore_cleanup_errors=True) as folder:
-        source, made = Path(folder, "page.html"), Path(folder, "made")
+        source, made = Path(folder, "page.html"), Path(folder, f"made{out.suffix}")
         source.write_text(page, encoding="utf-8")
         options = (f"{what}={made}", *options)
         as_root = ["--no-sandbox"] if hasattr(os, "getuid") and os.getuid() == 0 else []
