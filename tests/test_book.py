@@ -224,7 +224,7 @@ def test_a_guess_is_kept_before_the_answer_is_seen(chromium, html):
     told = "Right." if right == 0 else "Not so."
     assert form.get_by_role("status").inner_text() == told
     page.reload(wait_until="load")
-    assert page.locator("form.guess").first.get_by_role("status").inner_text() == told
+    page.locator("form.guess").first.get_by_role("status").filter(has_text=told).wait_for()
     context.close()
 
 
