@@ -223,6 +223,7 @@ def test_a_guess_is_kept_before_the_answer_is_seen(chromium, html):
     right = int(form.get_attribute("data-right"))
     told = "Right." if right == 0 else "Not so."
     assert form.get_by_role("status").inner_text() == told
+    page.wait_for_timeout(2_000)  # what a page keeps is written down by another process of the browser
     page.reload(wait_until="load")
     page.locator("form.guess").first.get_by_role("status").filter(has_text=told).wait_for()
     context.close()
