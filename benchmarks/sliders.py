@@ -15,6 +15,8 @@ import sys
 import time
 from pathlib import Path
 
+from envprobe_core.show import SERVED
+
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 MARK = "live_figure_timed_here"
 STEPS = {"budget": (3, 4, 5, 6), "threshold": (0.9, 1.1, 1.3, 1.4)}  # no two figures alike
@@ -70,7 +72,7 @@ def steps(notebook: str) -> dict[str, list[float]]:
     statements = needed(NOTEBOOKS / f"{notebook}.ipynb")
     if statements is None:
         raise SystemExit(f"{notebook} has no figure under sliders")
-    os.environ["JPY_SESSION_NAME"] = notebook  # as in JupyterLab
+    os.environ[SERVED] = notebook  # as in JupyterLab
     names: dict[str, object] = {}
     with contextlib.redirect_stdout(io.StringIO()):
         exec(compile(statements, notebook, "exec"), names)

@@ -176,7 +176,7 @@ def _names(given: Names) -> list[str]:
 def _places(
     frame: pd.DataFrame, by: Names, order: npt.NDArray[np.int64]
 ) -> Iterable[tuple[dict[str, object], npt.NDArray[np.int64]]]:
-    """Yield the rows of every combination of values, as `_groups` does, by their places and in an order."""
+    """Yield the places of every combination of values, in order of first appearance; its rows in an order."""
     names = _names(by)
     require(frame, names)
     if not names:
@@ -191,14 +191,9 @@ def _places(
 
 
 def _groups(frame: pd.DataFrame, by: Names) -> Iterable[tuple[dict[str, object], pd.DataFrame]]:
-    """Yield the rows of every combination of values, in order of first appearance."""
-    names = _names(by)
-    require(frame, names)
-    if not names:
-        yield {}, frame
-        return
-    for key, part in frame.groupby(names, sort=False, dropna=False):
-        yield dict(zip(names, key, strict=True)), part
+    """Yield the rows of every combination of values; else as `_places`."""
+    for key, places in _places(frame, by, np.arange(len(frame))):
+        yield key, frame.iloc[places]
 
 
 def values_of(frame: pd.DataFrame, measure: str) -> pd.Series:

@@ -39,8 +39,7 @@ def pdf(
             raise InputError(f"unknown document {name!r}; accepted: {', '.join(printing.DOCUMENTS)}")
     if not (build.html_folder(book) / "index.html").is_file():
         raise InputError(f"no built book in {book}; `envprobe book` builds one")
-    if chromium.find() is None:
-        raise InputError("printing needs Chromium, the command `chromium`, and this system has none")
+    chromium.needed()
     files = {name: (out or build.html_folder(book).parent / "pdf") / f"{name}.pdf" for name in chosen}
     for path in files.values():
         printing.refuse_foreign(path)

@@ -45,6 +45,14 @@ def find() -> str | None:
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
+def needed() -> str:
+    """Return where Chromium is; an `InputError` says that this system has none."""
+    browser = find()
+    if browser is None:
+        raise InputError("printing needs Chromium, the command `chromium`, and this system has none")
+    return browser
+
+
 def print_pdf(page: str, out: Path) -> None:
     """Print a page with its headings as the PDF's outline.
 
@@ -64,9 +72,7 @@ def picture(page: str, out: Path, width: int, height: int) -> None:
 
 
 def _run(page: str, out: Path, what: str, *options: str) -> None:
-    browser = find()
-    if browser is None:
-        raise InputError("printing needs Chromium, the command `chromium`; this system has none")
+    browser = needed()
     with tempfile.TemporaryDirectory(dir=working_folder(), ignore_cleanup_errors=True) as folder:
         source, made = Path(folder, "page.html"), Path(folder, f"made{out.suffix}")
         source.write_text(page, encoding="utf-8")

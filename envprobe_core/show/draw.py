@@ -202,9 +202,7 @@ def _forest(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
         caps = {"marker": "|", "s": CAP**2, "linewidths": 1.0, "zorder": 2}
         axes.scatter([*lows, *highs], places * 2, c=colours * 2, **caps)
     for style, rows in alike.items():
-        dot = style.dot()
-        del dot["elinewidth"]
-        axes.plot(*zip(*rows, strict=True), **dot)
+        axes.plot(*zip(*rows, strict=True), **style.dot())
     _printed(axes, own, y)
     return ", ".join(told)
 
@@ -277,7 +275,6 @@ def _points(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
     for row in rows:
         name, style = row[how["series"]], _style(row[how["series"]])
         dot = style.dot()
-        del dot["elinewidth"]
         if "nondominated" in row:
             dot["markerfacecolor"] = style.colour if row["nondominated"] else GROUND
         axes.plot(row[x], row[y], label=titled(name), **dot)

@@ -91,7 +91,7 @@ class Style:
     filled: bool = True
 
     def dot(self, **more: Any) -> dict[str, Any]:
-        """Return the keywords of a marker with an interval (`Axes.errorbar`)."""
+        """Return the keywords of a marker (`Axes.plot`; with more, `Axes.errorbar`)."""
         face = self.colour if self.filled else GROUND
         return {
             "color": self.colour,
@@ -99,7 +99,6 @@ class Style:
             "markerfacecolor": face,
             "markeredgecolor": self.colour,
             "linestyle": "none",
-            "elinewidth": 1.6,
         } | more
 
     def mark(self) -> dict[str, Any]:
