@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -194,6 +195,40 @@ def test_a_long_table_shows_its_first_rows_and_on_demand_all(chromium, html):
     assert sum(row.is_visible() for row in rows.all()) == count
     page.emulate_media(media="print")
     assert not button.is_visible()
+    page.close()
+
+
+@pytest.mark.browser
+def test_the_scoreboard_opens_place_by_place(chromium, html):
+    page = chromium.new_page()
+    page.goto(f"{html.as_uri()}/executed/scoreboard.html", wait_until="load")
+    board = page.locator(".scoreboard").first
+    claims, places = board.locator('tbody th[scope="row"]'), board.locator(".scoreboard-place")
+    assert claims.count() > places.count() > 12
+    assert not any(claim.is_visible() for claim in claims.all())
+    second = places.filter(has_text="Figure 1")
+    told = re.search(r"(\d+) claims", second.inner_text())
+    signs = second.locator("td").first.inner_text()
+    assert sum(map(int, re.findall(r"\d+", signs))) == int(told[1])
+    second.get_by_role("button").press("Enter")
+    assert sum(claim.is_visible() for claim in claims.all()) == int(told[1])
+    every = page.get_by_role("button", name="open every place").first
+    every.click()
+    assert all(claim.is_visible() for claim in claims.all())
+    page.get_by_role("button", name="close every place").first.click()
+    assert not any(claim.is_visible() for claim in claims.all())
+    page.emulate_media(media="print")
+    assert all(claim.is_visible() for claim in claims.all())
+    page.close()
+
+
+@pytest.mark.browser
+def test_a_link_to_a_definition_opens_it(chromium, html):
+    page = chromium.new_page()
+    page.goto(f"{html.as_uri()}/definitions.html#the-scribe", wait_until="load")
+    folded = page.locator("section > details")
+    assert [one.get_attribute("open") is not None for one in folded.all()].count(True) == 1
+    assert page.get_by_text("A profile with scribe keeps nothing").is_visible()
     page.close()
 
 
