@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +22,7 @@ from envprobe_core.worlds import WORLDS
 RELEASED_SEEDS = (42, 262)
 LARGEST_SEED = 2**63 - 1
 MOST_SEEDS = 10_000_000
+FEWEST = 10  # seeds of a draft
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ class Cell:
         first, last = self.regime.seeds
         if self.protocol.seeds == "released" and self.regime.name == "S2":
             first, last = RELEASED_SEEDS
-        return np.arange(first, last, dtype=np.int64)
+        return _first(np.arange(first, last, dtype=np.int64))
 
 
 def find_regime(name: str) -> Regime:
@@ -124,6 +128,23 @@ def find_protocol(text: str) -> Protocol:
     return parse_protocol(text)
 
 
+_share: ContextVar[float] = ContextVar("share of the seeds", default=1.0)
+
+
+@contextmanager
+def first_seeds(share: float) -> Iterator[None]:
+    """Let what is run inside have the first seeds alone, at least `FEWEST`: a draft of a live figure."""
+    token = _share.set(share)
+    try:
+        yield
+    finally:
+        _share.reset(token)
+
+
+def _first(seeds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return seeds[: max(FEWEST, round(_share.get() * len(seeds)))]
+
+
 def parse_seeds(text: str) -> npt.NDArray[np.int64]:
     """Read seeds: `FIRST:PAST` (0:220 is 0..219), a single seed, or several of these with commas.
 
@@ -149,7 +170,7 @@ def parse_seeds(text: str) -> npt.NDArray[np.int64]:
     seeds = np.concatenate(parts)
     if len(np.unique(seeds)) != len(seeds):
         raise InputError(f"seeds {text!r}: a seed stands twice; each seed is one episode of a cell")
-    return seeds
+    return _first(seeds)
 
 
 def make_cell(

@@ -1,9 +1,12 @@
 """`interact`: a section's figure at the page's values, or under sliders that compute it anew."""
 
+import asyncio
+
 import pandas as pd
 import pytest
 
 from envprobe_core import draw, interact, run, summarize
+from envprobe_core.cells import FEWEST
 from envprobe_core.errors import InputError
 from envprobe_core.grid import KeptCells, keeping_cells
 from envprobe_core.regimes import REGIMES
@@ -95,6 +98,37 @@ def test_a_figure_that_is_moved_has_fewer_resamples(monkeypatch):
     one.sliders["budget"].value = 7
     assert asked == [10_000, DRAFT, DRAFT]
     assert "resamples" not in one._note.value
+
+
+def test_a_slow_figure_answers_with_a_draft_that_the_whole_one_follows(monkeypatch):
+    monkeypatch.setenv("JPY_SESSION_NAME", "one")
+    monkeypatch.setattr("envprobe_core.show.interact.ANSWER", 0.0)  # whatever the machine, it takes longer
+    asked = []
+
+    def means(budget, seeds="0:30"):
+        episodes = run("tooldag", "simple", protocols="paper", seeds=seeds, budgets=budget)
+        asked.append((budget, len(episodes)))
+        return draw("forest", summarize(episodes, "accuracy", ("policy",)), "one", "mean", x="policy")
+
+    async def move():
+        one = interact(means)
+        one.sliders["budget"].value = 3
+        one.sliders["budget"].value = 4
+        draft = shown(one), one._note.value
+        while one._waiting is not None:
+            await asyncio.sleep(0.05)
+        whole = shown(one), one._note.value
+        one.sliders["budget"].value = 3
+        one.sliders["budget"].value = 4  # is known
+        return draft, whole, shown(one)
+
+    draft, whole, again = asyncio.run(move())
+    assert asked == [(-1, 30), (-1, 30), (3, FEWEST), (4, FEWEST), (4, 30), (3, FEWEST)]
+    assert means(4, f"0:{FEWEST}").alt in draft[0].replace("&#x27;", "'")
+    assert "From the first seeds alone" in draft[1]
+    assert means(4).alt in whole[0].replace("&#x27;", "'")
+    assert "seeds" not in whole[1]
+    assert again == whole[0]
 
 
 def test_a_widget_in_jupyterlab_and_the_page_when_it_is_saved(live):

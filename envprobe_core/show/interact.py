@@ -6,6 +6,7 @@ at the page's values, and a link to the explorer at that setting.
 
 from __future__ import annotations
 
+import asyncio
 import html
 import inspect
 import time
@@ -15,7 +16,7 @@ from urllib.parse import quote
 
 import ipywidgets
 
-from envprobe_core.cells import find_regime
+from envprobe_core.cells import find_regime, first_seeds
 from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.experiments import Names, names
 from envprobe_core.grid import KeptCells, keeping_cells
@@ -27,6 +28,8 @@ OWN = -1  # as a budget: the regime's
 HIGHEST, STEP = 4.0, 0.05  # of the threshold's slider: a score is the sum of four terms of at most 1
 KNOBS = ("budget", "threshold")
 DRAFT = 500  # bootstrap resamples of a figure that is moved, where its function takes a number
+ANSWER = 0.25  # seconds within which a moved figure answers; one that takes longer shows a draft first
+REST = 0.3  # seconds that the sliders rest before the whole figure follows a draft
 LINK = "Move the budget and the threshold in the explorer"
 _SHOWN = 200  # characters of a value in an error
 
@@ -48,7 +51,10 @@ class Interaction:
         self._link = explorer_link(self._start, names(policies))
         self._drafts = "resamples" in inspect.signature(figure).parameters
         self._known: dict[tuple[float, ...], str] = {}
+        self._waiting: asyncio.TimerHandle | None = None  # the whole figure that follows a draft
+        began = time.perf_counter()
         self.drawing = self._draw(own)
+        self._took = time.perf_counter() - began  # seconds, of the last whole figure
         self.sliders: dict[str, Any] = {}
         if in_jupyterlab():
             self._go_live(find_regime(regime).horizon)
@@ -91,27 +97,51 @@ class Interaction:
         return self._draw({**setting, **draft}, self._frames).svg()
 
     def _move(self, _: object) -> None:
-        """Draw at the sliders' values.
+        """Draw at the sliders' values; a slow figure from its first seeds, and whole once the sliders rest.
 
         The front end keeps one message on its way and then sends the latest value, so that a drag does not
         queue while a figure is drawn.
         """
-        began, setting = time.perf_counter(), {name: one.value for name, one in self.sliders.items()}
-        # where they stand at first, the page's own values hold: -1 is each regime's own budget
-        asked = {name: self._own[name] if value == self._start[name] else value
-                 for name, value in setting.items()}  # fmt: skip
+        if self._waiting is not None:
+            self._waiting.cancel()
+        loop = _running_loop()
+        if loop is None or self._took <= ANSWER or tuple(self._asked().values()) in self._known:
+            self._settle()
+            return
+        with first_seeds(ANSWER / self._took / 2):  # the other half is for what does not grow with the seeds
+            self._show(self._moved, " From the first seeds alone; all follow once the slider rests.")
+        self._waiting = loop.call_later(REST, self._settle)
+
+    def _settle(self) -> None:
+        """Show the whole figure at the sliders' values, which is kept."""
+        self._waiting = None
+        self._show(self._whole)
+
+    def _whole(self, asked: Mapping[str, float]) -> str:
         key = tuple(asked.values())
+        if key not in self._known:
+            began = time.perf_counter()
+            self._known[key] = self._moved(asked)
+            self._took = time.perf_counter() - began
+        return self._known[key]
+
+    def _asked(self) -> dict[str, float]:
+        """Return the sliders' values; where they stood at first, the page's own, which may be -1."""
+        return {name: self._own[name] if one.value == self._start[name] else one.value
+                for name, one in self.sliders.items()}  # fmt: skip
+
+    def _show(self, made: Callable[[Mapping[str, float]], str], rest: str = "") -> None:
+        began, asked = time.perf_counter(), self._asked()
         try:
-            if key not in self._known:
-                self._known[key] = self._moved(asked)
+            self._image.value = made(asked)
         except Exception as error:  # a section's function may raise anything; the last figure stays
             fault = f"{type(error).__name__}: {in_one_line(str(error))[:_SHOWN]}"
             self._note.value = f'<span role="alert">Nothing is drawn here. {html.escape(fault)}</span>'
             return
-        self._image.value = self._known[key]
-        told = ", ".join(f"{name} {value:g}" for name, value in setting.items())
-        drafted = f", intervals from {DRAFT} resamples" if self._drafts and asked != self._own else ""
-        self._note.value = f"Drawn for {told}{drafted}, in {1000 * (time.perf_counter() - began):.0f} ms."
+        told = ", ".join(f"{name} {one.value:g}" for name, one in self.sliders.items())
+        if self._drafts and asked != self._own:
+            told += f", intervals from {DRAFT} resamples"
+        self._note.value = f"Drawn for {told}, in {1000 * (time.perf_counter() - began):.0f} ms.{rest}"
 
     def _repr_mimebundle_(self, **keywords: Any) -> dict[str, Any]:
         link = f'<p class="live-link"><a href="{html.escape(self._link)}">{LINK}</a></p>'
@@ -165,6 +195,14 @@ def interact(
         find_policy(name)
     values = {"budget": budget, "threshold": threshold}
     return Interaction(figure, {name: values[name] for name in KNOBS if name in taken}, regime, policies)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop of a kernel that answers a slider; None where nothing could be done later."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def explorer_link(setting: dict[str, float], policies: tuple[str, ...] = ()) -> str:
