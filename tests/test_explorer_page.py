@@ -130,7 +130,7 @@ def test_a_link_restores_a_setting_and_shows_the_engines_numbers(
     assert page.locator(f'input[value="{world}"]').is_checked()
     assert page.locator(f'input[value="{protocol}"]').is_checked()
     assert slider(page, "Probe budget B").get_attribute("aria-valuetext") == f"{budget} of 30 steps"
-    assert float(slider(page, "Base threshold ρ*").get_attribute("aria-valuetext")) == threshold
+    assert float(slider(page, "Base threshold ρ⋆").get_attribute("aria-valuetext")) == threshold
     page.wait_for_function(IN_VIEW)
 
 
@@ -152,7 +152,7 @@ def test_malformed_links_change_nothing(opened, fragment):
 @pytest.mark.parametrize("scheme", ["file", "http"])
 def test_each_slider_redraws_while_it_is_dragged(opened, scheme):
     page = opened(scheme=scheme)
-    for name in ("Probe budget B", "Base threshold ρ*"):
+    for name in ("Probe budget B", "Base threshold ρ⋆"):
         control = slider(page, name)
         control.scroll_into_view_if_needed()
         before, box = shown(page), control.bounding_box()
@@ -179,7 +179,7 @@ def test_everything_works_from_the_keyboard(opened):
     assert slider(page, "Probe budget B").get_attribute("aria-valuetext") == "15 of 30 steps"
     page.keyboard.press("Tab")
     page.keyboard.press("Home")
-    assert slider(page, "Base threshold ρ*").get_attribute("aria-valuetext") == "0.00"
+    assert slider(page, "Base threshold ρ⋆").get_attribute("aria-valuetext") == "0.00"
     page.keyboard.press("Tab")
     page.keyboard.press("Space")  # the first policy
     chosen = [name for name in COMPARED if name != "no-probe"]

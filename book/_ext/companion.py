@@ -116,12 +116,10 @@ def provenance(pagename: str, executed: dict[str, dict[str, Any]]) -> dict[str, 
             rows.append((label, "; ".join(sorted(used)) or "not used", ""))
         elif name in record["parameters"]:
             rows.append((label, *_value_and_default(record, name)))
-        else:
-            rows.append((label, "no parameter of this page", ""))
     if record is None:
         return {"rows": rows, "command": "", "section": "", "engine": envprobe_core.__version__}
     others = [name for name in record["parameters"] if name not in LABELS]
-    rows += [(name, *_value_and_default(record, name)) for name in others]
+    rows += [(name.replace("_", " ").capitalize(), *_value_and_default(record, name)) for name in others]
     ordered = [name for name in (*LABELS, *others) if name in record["parameters"]]
     given = (f"-p {name}={shlex.quote(str(record['parameters'][name]))}" for name in ordered)
     return {

@@ -168,7 +168,7 @@
 
   document.querySelectorAll(".bd-article table.table, .bd-article table.dataframe").forEach((table) => {
     const leads = table.querySelector("td a[href^='#']"); // rows that set a figure of the page are all in sight
-    if (table.tBodies[0]?.rows.length > SHOWN && !leads && !table.closest(".scoreboard")) fold(table);
+    if (table.tBodies[0]?.rows.length > SHOWN + 1 && !leads && !table.closest(".scoreboard")) fold(table);
   });
 })();
 

@@ -34,6 +34,7 @@ from envprobe_core.show.figures import (
 from envprobe_core.show.markup import number
 
 ROW, PANEL_EDGE = 0.27, 0.62  # inches
+TITLE = 48  # characters that fit above the panels of a row, together
 CAP = 6  # points, of an interval's ends
 PLAIN = Style(BLUE, "o")
 PRINTED = {"color": INK, "marker": "d", "markerfacecolor": "none", "linestyle": "none"}
@@ -119,7 +120,10 @@ def _panelled(
     for panel, group, own in zip(axes.flat, groups, parts, strict=False):
         words.append(plot(panel, own, y, how))
         if panels:
-            panel.set_title(titled(group), loc="left", y=1.0)  # where it belongs, as nothing stands on top
+            title = titled(group)
+            if len(title) > TITLE / columns:
+                title = title.replace(", ", ",\n", 1)
+            panel.set_title(title, loc="left", y=1.0)  # where it belongs, as nothing stands on top
     for panel in axes.flat[len(groups) :]:
         panel.set_visible(False)
     labels = {
@@ -128,13 +132,16 @@ def _panelled(
     if plot in (_forest, _bars) and len(labels) == 1:  # equal rows are named once, on the left
         for panel in axes[:, 1:].flat:
             panel.tick_params(axis="y", labelleft=False)
-    upright = plot in (_curves, _frontier)
+    upright = plot in UPRIGHT
     (figure.supylabel if upright else figure.supxlabel)(how["label"], fontsize=9.5)
     if upright:
         axes[-1, columns // 2].set_xlabel(how["across"])  # below a panel: a figure's label meets the legend
     if how["series"] and upright:
         handles, labels = axes.flat[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(3, max(1, len(labels))))
+        legend = figure.legend(handles, labels, loc="outside lower center", ncols=min(3, max(1, len(labels))))
+        if plot is _frontier:  # a filling tells of one panel, and the legend of all
+            for mark in legend.legend_handles:
+                mark.set_markerfacecolor(mark.get_markeredgecolor())
     return figure, words
 
 
@@ -256,6 +263,8 @@ def _curves(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
         if how["limits"]:
             axes.set_ylim(how["limits"])
         axes.grid(axis="y")
+        if own[how["x"]].dtype.kind == "i":  # steps are whole
+            axes.xaxis.get_major_locator().set_params(integer=True)
     return ", ".join(told)
 
 

@@ -619,7 +619,7 @@ function budgetSlider(vocabulary, onChange) {
 }
 
 function thresholdSlider(vocabulary, live, onChange) {
-  const { root, input, value, hint } = slider("Base threshold ρ*", (threshold) => onChange({ threshold }));
+  const { root, input, value, hint } = slider("Base threshold ρ⋆", (threshold) => onChange({ threshold }));
   const { thresholds } = vocabulary;
   change(input, { min: thresholds[0], max: thresholds.at(-1), step: thresholds[1] - thresholds[0] });
   const exact = element("input", { type: "number", step: "any", "aria-label": "Base threshold, any value", ...KEEPS_KEYS });
@@ -766,19 +766,22 @@ function fill(line, reading) {
 
 function where({ setting, vocabulary }) {
   const { world, protocol, budget, threshold } = setting;
-  return `${vocabulary.world(world).title}, ${vocabulary.protocol(protocol).title}, B = ${budget}, ρ* = ${threshold}`;
+  return `${vocabulary.world(world).title}, ${vocabulary.protocol(protocol).title}, B = ${budget}, ρ⋆ = ${threshold}`;
 }
 
 function tell(view) {
-  const best = (measure) => {
+  const best = (measure, leads, alike) => {
     const all = [...view.readings];
     const most = Math.max(...all.map(([, reading]) => reading[measure][0]));
     const names = all.filter(([, reading]) => reading[measure][0] === most).map(([name]) => name);
-    return `${listed(names.map((name) => view.vocabulary.policy(name).title))} (${digits(most)})`;
+    const same = names.length === all.length && names.length > 1;
+    const who = listed(names.map((name) => view.vocabulary.policy(name).title));
+    return `${same ? alike : `${leads} ${who}`} (${digits(most)})`;
   };
   const { budget, threshold } = view.setting;
-  const leads = `most accurate is ${best("accuracy")}, most tasks are completed by ${best("success")}`;
-  return `At budget ${budget} and threshold ${threshold}, ${leads}.`;
+  const accurate = best("accuracy", "most accurate is", "all policies shown are equally accurate");
+  const finished = best("success", "most tasks are completed by", "all complete the same share of tasks");
+  return `At budget ${budget} and threshold ${threshold}, ${accurate}, ${finished}.`;
 }
 
 // Two small controls: how much of the range the first plot shows, and a link to what is set.

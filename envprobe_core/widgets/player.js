@@ -926,7 +926,8 @@ function makeTransport(go) {
       change(slider, { "aria-valuetext": text });
       say(shown, `${t} of ${last}`);
       // a button that loses its use keeps its place and its focus
-      for (const [one, off] of [[first, t === 0], [before, t === 0], [after, t === last], [final, t === last]]) {
+      for (const [one, off] of [[first, t === 0], [before, t === 0], [after, t === last], [final, t === last],
+        [differ, t === parts]]) {
         change(one, { "aria-disabled": off ? "true" : null });
       }
     },
