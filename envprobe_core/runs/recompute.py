@@ -22,6 +22,7 @@ from envprobe_core.engine.records import NONE, WAIT
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.errors import InputError
 from envprobe_core.instances import informative, instances
+from envprobe_core.policies.rules import VOI
 from envprobe_core.pool import cores, spread
 from envprobe_core.runs.folder import CALLS, EPISODES
 from envprobe_core.runs.inputs import inputs_of
@@ -175,7 +176,8 @@ def _contradictions(name: str, cell: Cell, seeds: Ints, log: Trajectory) -> Iter
     fired = log.probe != NONE
     field = np.maximum(log.probe, 0)
     gold, belief = log.gold[rows, steps, field], log.belief[rows, steps, field]
-    scored = cell.policy.has_threshold and cell.policy.replays is None
+    valued = cell.policy.rule.kind == VOI and cell.protocol.answer == "delivered"
+    scored = valued or (cell.policy.has_threshold and cell.policy.replays is None)
     useful = fired & (gold != belief)
     if cell.protocol.useful == "released":
         world = make_world(cell.world, cell.regime, cell.protocol)
