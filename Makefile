@@ -66,9 +66,8 @@ kills: $(MADE) ## reproduce and book killed 20 times each at random moments
 	$(BIN)/python tests/kills.py reproduce
 	$(BIN)/python tests/kills.py book
 
-mutants: $(MADE) ## mutation testing of metrics, statistics and policies
-	$(BIN)/mutmut run
-	$(BIN)/mutmut results
+mutants: $(MADE) ## mutation testing of statistics, measures, judge and rules: one mutant in ten (SAMPLE=all)
+	$(BIN)/python tests/mutants.py --sample $(or $(SAMPLE),7)
 
 replay: $(MADE) ## ask the scripted test server again for data/replays/scripted.replay.gz
 	$(BIN)/python tests/demonstration.py

@@ -2,14 +2,13 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+import signal
 from functools import partialmethod
-from pathlib import Path
-from typing import Any
 
 import nbformat
 import pytest
 from built_book import html, server, small_book  # noqa: F401  (fixtures)
+from watching import watch
 
 CHROMIUM_ARGUMENTS = [
     "--no-sandbox",
@@ -22,35 +21,53 @@ CHROMIUM_ARGUMENTS = [
 ]
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """One process runs all tests of a module, so that what they share is made once.
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as in a shell's background jobs; tests interrupt what they start
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    The pages of the book are looked at one by one instead, in all processes, at the end; the modules that
-    start a JupyterLab go together.
-    """
+EACH_PAGE = "test_everyone_can_use_the_page"
+TURNS = ("test_golden_book", "test_live", "test_cli_run", "test_lab", "test_llm_run")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """One process runs all tests of a module, so that what they share is made once."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByModule(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            module = nodeid.partition("::")[0]
-            if "test_everyone_can_use_the_page" in nodeid:
-                return nodeid
-            return "live" if module.endswith("_live.py") else module
+        def _split_scope(self, nodeid):
+            return nodeid if EACH_PAGE in nodeid else nodeid.partition("::")[0]
 
     return ByModule(config, log)
+
+
+def pytest_collection_modifyitems(items):
+    """The small book is built at once, what takes longest begins early, and what needs the book comes last.
+
+    The pages of the book are looked at one by one, in all processes, at the very end.
+    """
+    readers = {item.module for item in items if "small_book" in item.fixturenames}
+
+    def turn(item):
+        if EACH_PAGE in item.nodeid:
+            return len(TURNS) + 2
+        name = item.module.__name__
+        return TURNS.index(name) if name in TURNS else len(TURNS) + (item.module in readers)
+
+    items.sort(key=turn)
 
 
 class Patient:
     """A browser whose pages have two minutes for what takes half a second on a quiet machine."""
 
-    def __init__(self, browser: Any) -> None:
+    def __init__(self, browser):
         self._browser = browser
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         return getattr(self._browser, name)
 
-    def _waiting(self, kind: str, **how: Any) -> Any:
+    def _waiting(self, kind, **how):
         made = getattr(self._browser, kind)(**how)
         made.set_default_timeout(120_000)
         return made
@@ -60,7 +77,7 @@ class Patient:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[object]:
+def chromium():
     """The system's Chromium, driven by Playwright; skips where there is none.
 
     It ends with its module: Playwright leaves an event loop running in the thread, where nobody else
@@ -83,11 +100,26 @@ def chromium() -> Iterator[object]:
         browser.close()
 
 
-Writer = Callable[..., Path]
+@pytest.fixture
+def browse(chromium):
+    """Open an address below a base in a tab of its own; whatever goes wrong there fails the test."""
+    contexts, faults = [], []
+
+    def open_page(base, address="", **options):
+        contexts.append(chromium.new_context(**options))
+        page = contexts[-1].new_page()
+        faults.append(watch(page, base))
+        page.goto(f"{base}{address}", wait_until="load")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not any(faults), faults
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def checkout(tmp_path):
     """A folder laid out as the project is, with an engine file, data and a lock of its own."""
     for name, text in {
         "envprobe_core/engine.py": "RATE = 1\n",
@@ -102,10 +134,10 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def write_notebook(checkout: Path) -> Writer:
+def write_notebook(checkout):
     """Write ``notebooks/NAME.ipynb`` from a parameters cell and further code cells."""
 
-    def write(name: str, parameters: str, *cells: str) -> Path:
+    def write(name, parameters, *cells):
         notebook = nbformat.v4.new_notebook()
         notebook.cells = [
             nbformat.v4.new_markdown_cell(f"# Section {name}"),

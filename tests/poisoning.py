@@ -5,35 +5,33 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_core.cells import Cell
-from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.running import Episodes, schedules_of
 
 Spoil = Callable[[Any], None]
 
 
-def spoil_gold(block: Any) -> None:
+def spoil_gold(block):
     """Make every gold value wrong."""
     block.gold[:] = block.gold % 2 + 1
 
 
-def spoil_state(block: Any) -> None:
+def spoil_state(block):
     """Give every episode the hidden state of another."""
     block.state = np.roll(block.state, 1)
 
 
-def spoil_weights(block: Any) -> None:
+def spoil_weights(block):
     """Make the heaviest fields the lightest."""
     block.weight[:] = 9.0 - block.weight
 
 
-def spoil_start(block: Any) -> None:
+def spoil_start(block):
     """Tell lies about where things were at first, which only viewers may know."""
     for name in {"start", "start_room", "object_room"} & set(block.task.dtype.names):
         block.task[name] = 1 - block.task[name] % 2
 
 
-def spoil_observation(block: Any) -> None:
+def spoil_observation(block):
     """Show other things than there are, but the own place, on which every policy's d depends."""
     observation = block.observation
     observation.value[:] = np.where(observation.value < 0, 0, -1)
@@ -43,9 +41,7 @@ def spoil_observation(block: Any) -> None:
     observation.fresh[:] = 1 - observation.fresh
 
 
-def run_poisoned(
-    cell: Cell, seeds: np.ndarray, *, agent: Spoil | None = None, policy: Spoil | None = None
-) -> Trajectory:
+def run_poisoned(cell, seeds, *, agent=None, policy=None):
     """Run a cell; the world, what is observed, told, recorded and scored stays true.
 
     Args:
@@ -62,7 +58,7 @@ def run_poisoned(
         episodes.advance(_spoiled(episodes, policy, episodes.decide))
 
 
-def _spoiled(episodes: Episodes, spoil: Spoil | None, ask: Callable[[], Any]) -> Any:
+def _spoiled(episodes, spoil, ask):
     """Spoil the block, ask, and put back what was spoiled."""
     if spoil is None:
         return ask()

@@ -10,7 +10,7 @@ import numpy as np
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.cells import Cell
 from envprobe_core.policies import POLICIES
-from envprobe_core.protocols import PROTOCOLS, SWITCHES, Protocol, switch_values
+from envprobe_core.protocols import PROTOCOLS, SWITCHES, switch_values
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS
 
@@ -21,7 +21,7 @@ seeds = st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=3, unique=True)
 
 
 @st.composite
-def protocols(draw: st.DrawFn) -> Protocol:
+def protocols(draw):
     """Draw a named protocol, or one with some switches turned."""
     base = draw(st.sampled_from(list(PROTOCOLS.values())))
     turned = draw(st.lists(st.sampled_from(SWITCHES), unique=True, max_size=len(SWITCHES)))
@@ -30,7 +30,7 @@ def protocols(draw: st.DrawFn) -> Protocol:
 
 
 @st.composite
-def profiles(draw: st.DrawFn) -> AgentProfile:
+def profiles(draw):
     """Draw a named profile, or one with random errors and habits."""
     if draw(st.booleans()):
         return draw(st.sampled_from(list(PROFILES.values())))
@@ -61,7 +61,7 @@ def profiles(draw: st.DrawFn) -> AgentProfile:
 
 
 @st.composite
-def cells(draw: st.DrawFn, policies: tuple[str, ...] = tuple(POLICIES)) -> Cell:
+def cells(draw, policies=tuple(POLICIES)):
     """Draw a cell; budgets reach from none to the horizon, thresholds from always to never."""
     policy = POLICIES[draw(st.sampled_from(policies))]
     regime = REGIMES[draw(st.sampled_from(sorted(REGIMES)))]

@@ -37,20 +37,6 @@ def test_pairs_are_joined_by_seed_and_judged_as_the_claim(episodes):
     assert printed["difference"] is None
 
 
-def test_success_is_in_percent_with_the_seeds_of_one_side(episodes):
-    rows = {"main-minus-u-success": "procedural: minus-u vs simple"}
-    found = beside_paper(episodes, rows, "tab:ablation tab:main", SUCCESS, regime="S1", resamples=200)
-    tools = episodes[episodes["world"] == "tooldag"]
-    arrived = tools.pivot(index=["protocol", "seed"], columns="policy", values="success")
-    for row in found[~found["printed"]].itertuples():
-        own = arrived.loc[row.protocol]
-        assert row.method == pytest.approx(100 * own["minus-u"].mean())
-        assert row.only_arm == (own["minus-u"] & ~own["simple"]).sum()
-        assert row.only_base == (own["simple"] & ~own["minus-u"]).sum()
-    assert found.iloc[0]["method"] == "8.2"
-    assert found.iloc[0]["p"] == "< .001"  # of the first source, the other prints 0.0001
-
-
 def test_printed_numbers_keep_their_digits_and_relation():
     value = paper_value("tab:ablation", "procedural: minus-d vs simple", "accuracy_difference_pct")
     assert as_printed(value) == "−12.08"

@@ -88,8 +88,3 @@ def test_a_folder_with_other_things_is_no_desk(tmp_path, capsys):
         assert ended.value.code == 2
         assert said in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.tex"]
-
-
-def test_make_lab_and_git_agree_on_the_folder():
-    assert "\n/lab/\n" in (ROOT / ".gitignore").read_text(encoding="utf-8")
-    assert "$(BIN)/envprobe lab" in (ROOT / "Makefile").read_text(encoding="utf-8")

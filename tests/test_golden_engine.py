@@ -3,10 +3,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +20,6 @@ from golden.cells import (
     read_rows,
 )
 
-from envprobe_core.engine.recording import Columns
 from envprobe_core.engine.running import measure, record
 from envprobe_core.policies import POLICIES
 from envprobe_core.worlds import WORLDS, make_world
@@ -31,11 +28,11 @@ ROWS, EPISODES = read_rows(), read_episodes()
 TESTS = Path(__file__).parent
 
 
-def named(row: dict[str, str]) -> str:
+def named(row):
     return " ".join(value for name, value in row.items() if name not in ("recorded", "measured"))
 
 
-def measured(row: dict[str, str], columns: Columns) -> str:
+def measured(row, columns):
     """Return the digest of measures, as the episode table has them."""
     cell, seeds = read_cell(row)
     sizes = {
@@ -46,7 +43,7 @@ def measured(row: dict[str, str], columns: Columns) -> str:
     return digest({"seed": seeds} | constants | columns, MEASURED)
 
 
-def disagreements(episode: dict[str, Any]) -> Iterator[str]:
+def disagreements(episode):
     """Run an episode that was kept whole; say where it differs, the earliest first."""
     cell, seeds = read_cell(episode["row"])
     made = record(cell, seeds[:1])
@@ -65,7 +62,7 @@ def disagreements(episode: dict[str, Any]) -> Iterator[str]:
         yield f"{name}{' at t = ' * bool(place)}{axes}: {was} kept, {now} now"
 
 
-def test_everything_is_there() -> None:
+def test_everything_is_there():
     cells = [(row["policy"], row["world"]) for row in ROWS]
     assert len(cells) == len({named(row) for row in ROWS})
     assert {cells.count(pair) for pair in product(POLICIES, WORLDS)} == {45}
@@ -76,7 +73,7 @@ def test_everything_is_there() -> None:
 
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("policy", POLICIES)
-def test_every_cell_is_what_it_was(policy: str, world: str) -> None:
+def test_every_cell_is_what_it_was(policy, world):
     changed = []
     for row in [row for row in ROWS if (row["policy"], row["world"]) == (policy, world)]:
         cell, seeds = read_cell(row)
@@ -89,12 +86,12 @@ def test_every_cell_is_what_it_was(policy: str, world: str) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(EPISODES)))
-def test_an_episode_is_what_it_was(number: int) -> None:
+def test_an_episode_is_what_it_was(number):
     found = list(disagreements(EPISODES[number]))
     assert not found, f"{named(EPISODES[number]['row'])}: {len(found)} values differ, first {found[:5]}"
 
 
-def test_plain_python_does_what_compiled_code_does() -> None:
+def test_plain_python_does_what_compiled_code_does():
     """Without Numba: the same values; and an index that is out of bounds raises an error there."""
     script = """
 from test_golden_engine import EPISODES, disagreements

@@ -66,38 +66,28 @@ def test_sliders_compute_the_figure_anew(live):
     assert moved.alt not in shown(live)
     budget.value, threshold.value = REGIMES["S2"].budget, 1.5
     assert shown(live) == draw_means(-1, 1.5).svg(), "back to the page's own values"
+    bundle = live._repr_mimebundle_()  # in JupyterLab, and the page when it is saved
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert "live-link" in bundle["text/html"]
 
 
-def test_what_was_drawn_is_remembered(monkeypatch):
-    monkeypatch.setenv("JPY_SESSION_NAME", "one")
-    asked = []
-
-    def counted(budget):
-        asked.append(budget)
-        return draw_means(budget, 1.5)
-
-    one = interact(counted)
-    assert list(one.sliders) == ["budget"]
-    for value in (3, 4, 3, 4, 7):
-        one.sliders["budget"].value = value
-    assert asked == [-1, -1, 3, 4], "-1 once for the page, once for the frame in which data move"
-
-
-def test_a_figure_that_is_moved_has_fewer_resamples(monkeypatch):
+def test_what_was_drawn_is_remembered_and_what_moves_has_fewer_resamples(monkeypatch):
     monkeypatch.setenv("JPY_SESSION_NAME", "one")
     asked = []
 
     def sampled(budget, resamples=10_000):
-        asked.append(resamples)
+        asked.append((budget, resamples))
         return draw_means(budget, 1.5)
 
     one = interact(sampled)
-    one.sliders["budget"].value = 3
-    assert asked == [10_000, DRAFT, DRAFT]
+    assert list(one.sliders) == ["budget"]
+    for value in (3, 4, 3, 4):
+        one.sliders["budget"].value = value
     assert f"intervals from {DRAFT} resamples" in one._note.value
     one.sliders["budget"].value = 7
-    assert asked == [10_000, DRAFT, DRAFT]
     assert "resamples" not in one._note.value
+    # -1 once for the page, once for the frame in which data move
+    assert asked == [(-1, 10_000), (-1, DRAFT), (3, DRAFT), (4, DRAFT)]
 
 
 def test_a_slow_figure_answers_with_a_draft_that_the_whole_one_follows(monkeypatch):
@@ -131,12 +121,6 @@ def test_a_slow_figure_answers_with_a_draft_that_the_whole_one_follows(monkeypat
     assert again == whole[0]
 
 
-def test_a_widget_in_jupyterlab_and_the_page_when_it_is_saved(live):
-    bundle = live._repr_mimebundle_()
-    assert "application/vnd.jupyter.widget-view+json" in bundle
-    assert "live-link" in bundle["text/html"]
-
-
 def test_a_fault_on_the_way_is_one_line_and_the_last_figure_stays(monkeypatch):
     monkeypatch.setenv("JPY_SESSION_NAME", "one")
 
@@ -154,57 +138,23 @@ def test_a_fault_on_the_way_is_one_line_and_the_last_figure_stays(monkeypatch):
     assert "Drawn for threshold 1" in one._note.value
 
 
-def test_a_policy_without_a_gate_has_nothing_to_move_by_threshold(monkeypatch):
-    monkeypatch.setenv("JPY_SESSION_NAME", "one")
-
-    def periodic(budget, threshold):
-        episodes = run("tooldag", "periodic", seeds="0:6", budgets=budget, thresholds=threshold)
-        return draw("forest", summarize(episodes, "accuracy", ("protocol",)), "p", "mean", x="protocol")
-
-    one = interact(periodic)
-    one.sliders["threshold"].value = 1
-    before = shown(one)
-    one.sliders["threshold"].value = 4
-    assert shown(one) == before
-
-
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "named", "said"),
     [
-        ((draw,), "the function takes kind, frame, name, y"),
-        ((3,), "takes a function that draws, not int '3': write interact"),
-        ((lambda: 3,), "the function takes nothing; write interact"),
-        ((lambda budget, seeds: 3,), "the function takes budget, seeds; write"),
-        ((lambda budget: [1, 2],), r"returns list '\[1, 2\]'; it must return a figure"),
-        ((draw_means, 31), r"budget 31 is not a whole number in -1\.\.30"),
-        ((draw_means, 2.5), "budget 2.5 is not a whole number"),
-        ((draw_means, -1, "high"), r"threshold 'high' is not a number in 0\.\.4"),
-        ((draw_means, -1, float("nan")), "threshold nan"),
+        ((draw,), {}, "the function takes kind, frame, name, y"),
+        ((3,), {}, "takes a function that draws, not int '3': write interact"),
+        ((lambda budget, seeds: 3,), {}, "the function takes budget, seeds; write"),
+        ((lambda budget: [1, 2],), {}, r"returns list '\[1, 2\]'; it must return a figure"),
+        ((draw_means, 31), {}, r"budget 31 is not a whole number in -1\.\.30"),
+        ((draw_means, -1, "high"), {}, r"threshold 'high' is not a number in 0\.\.4"),
+        ((draw_means,), {"regime": "S9"}, "unknown regime 'S9'"),
+        ((draw_means,), {"policies": "simpel"}, "unknown policy 'simpel'"),
     ],
 )
-def test_bad_use_is_refused_in_one_line(given, said):
+def test_bad_use_is_refused_in_one_line(given, named, said):
     with pytest.raises(InputError, match=said) as refused:
-        interact(*given)
+        interact(*given, **named)
     assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("named", "said"), [({"regime": "S9"}, "regime 'S9'"), ({"policies": "simpel"}, "policy 'simpel'")]
-)
-def test_unknown_names_are_refused(named, said):
-    with pytest.raises(InputError, match=f"unknown {said}"):
-        interact(draw_means, **named)
-
-
-def test_figures_keep_their_places_and_no_others():
-    """What is drawn again inside stands where the first stood; the book's figures are not touched."""
-    kept, alone = {}, draw_means(3, 1.5)
-    with keeping_places(kept):
-        assert draw_means(3, 1.5).svg() == alone.svg() == draw_means(3, 1.5).svg()
-        moved = draw_means(12, 0.0).figure
-    first = [panel.get_position().bounds for panel in alone.figure.axes]
-    assert [panel.get_position().bounds for panel in moved.axes] == first
-    assert list(kept) == ["means"]
 
 
 def test_cells_that_do_not_change_are_run_once(monkeypatch):
@@ -224,14 +174,14 @@ def test_cells_that_do_not_change_are_run_once(monkeypatch):
         pd.testing.assert_frame_equal(frame, run(*given, thresholds=gate))
 
 
-@pytest.mark.parametrize("kind", ["forest", "bars", "tornado", "curves", "points", "frontier"])
+@pytest.mark.parametrize("kind", ["forest", "bars", "curves", "frontier"])
 def test_data_that_move_in_a_frame_stand_where_they_would_stand_alone(kind):
     """In a frame the same is told; axes reach at least as far, and as far as the data."""
     first = pd.DataFrame(
         {"policy": ["simple", "periodic", "cd"], "mean": [0.3, 0.5, 0.4], "share": [0.2, 0.6, 0.5]}
     )
     moved, frames = first.assign(mean=[0.9, 0.1, 0.5]), {}
-    how = {"x": "share" if kind in ("curves", "points", "frontier") else "policy", "series": "policy"}
+    how = {"x": "share" if kind in ("curves", "frontier") else "policy", "series": "policy"}
     for frame in (first, moved):
         with keeping_places({}, frames):
             drawing = draw(kind, frame, "one", "mean", label="mean", **how)
@@ -239,7 +189,7 @@ def test_data_that_move_in_a_frame_stand_where_they_would_stand_alone(kind):
         alone = draw(kind, frame, "one", "mean", label="mean", **how)
         assert drawing.alt == alone.alt
         panel, other = drawing.figure.axes[0], alone.figure.axes[0]
-        if kind in ("forest", "bars", "tornado"):
+        if kind in ("forest", "bars"):
             assert panel.get_xlim()[1] >= moved["mean"][:1].max() or frame is first
             names = [[text.get_text() for text in one.get_yticklabels()] for one in (panel, other)]
             assert names[0] == names[1]

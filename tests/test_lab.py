@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import itertools
 import json
 import re
 import types
@@ -12,11 +11,10 @@ import numpy as np
 import pytest
 
 from envprobe_core import lab
-from envprobe_core.analyses.frontier import nondominated
-from envprobe_core.cells import Cell, make_cell, parse_seeds
+from envprobe_core.cells import Cell, parse_seeds
 from envprobe_core.cli import main
 from envprobe_core.engine import loop, running
-from envprobe_core.engine.running import Episodes, measure, record
+from envprobe_core.engine.running import measure, record
 from envprobe_core.errors import InputError
 from envprobe_core.lab import contest as contests
 from envprobe_core.lab import drawing, exercises, guard
@@ -24,10 +22,9 @@ from envprobe_core.policies import POLICIES, custom_policy, find_policy, own
 from envprobe_core.policies.own import View
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.reproduce import sections as notebooks
-from envprobe_core.reproduce.sections import ROOT, cell_source
-from envprobe_core.show.figures import POLICY_STYLES
+from envprobe_core.reproduce.sections import cell_source
 from envprobe_core.statistics import paired_bootstrap
-from envprobe_core.sweep import Piece, Task, run_cells, simulate
+from envprobe_core.sweep import Piece, Task, simulate
 
 SMALL = {"seeds": "0:6", "held_out": "50:56", "resamples": "100", "protocol": "observed"}
 
@@ -43,18 +40,6 @@ def reads_gold(view):
 def writes(view):
     view.c[0] = 9
     return view.c
-
-
-def writes_past_the_flag(view):
-    own = view.d
-    own.setflags(write=True)
-    own += 1
-    return own
-
-
-def fails(view):
-    ready = view.u + view.s
-    return ready + view.criticality
 
 
 def rolls_dice(view):
@@ -73,12 +58,6 @@ def smooths(view, seen=[None, 0, 0]):  # noqa: B006
     return view.c + seen[1] / 100
 
 
-def never_ends(view):
-    count = 0
-    while True:
-        count += 1
-
-
 def swallows(view):
     while True:
         with contextlib.suppress(Exception):
@@ -95,57 +74,35 @@ def leaves(view):
     raise SystemExit(0)
 
 
-def hides_a_loop(view):
-    return never_ends(view)
-
-
-def rolls_late(view):
-    return np.random.default_rng().random(view.c.shape) if view.step == 13 else view.c
+SHAPE = r"shape \[field\], here \(27,\), as view\.c \+ view\.u has it"
+PLAIN = "the view is one agent's at one step: arrays are \\[field\\], all else is one number"
 
 
 SHAPE = r"shape \[field\], here \(27,\), as view\.c \+ view\.u has it"
 PLAIN = "the view is one agent's at one step: arrays are \\[field\\], all else is one number"
 BAD = {
     "gold": (reads_gold, r"reads view\.gold at line \d+ \(`truth = view\.gold`\): the truth is for oracles"),
-    "gold, in a comparison": (lambda view: (view.value != view.gold) * 1.0, r"reads view\.gold"),
     "weights": (lambda view: view.weights, r"reads view\.weights .*use view\.c"),
-    "a view of another name": (fails, r"at line \d+ \(`return ready \+ view\.criticality`\): AttributeError"),
     "what is not to be seen": (lambda view: view.schedule * 1.0, r"has no 'schedule'; it has c, s, u, d"),
-    "a misspelt name": (lambda view: view.stalenes * 1.0, r"has no 'stalenes'; it has c, s, u, d"),
+    "the array below": (lambda view: view.c.base.setflags(write=True), r"AttributeError"),
     "a number for all": (lambda view: view.c.sum(), r"a float64 \(was it summed over the field.*" + SHAPE),
-    "a part": (lambda view: view.c[:5], r"shape \(5,\); return an array of " + SHAPE),
     "a table": (lambda view: np.array([view.c, view.d]), r"shape \(2, 27\); return an array of " + SHAPE),
-    "a zero-dimensional array": (lambda view: np.array(1.0), r"ndarray \(was it summed.*" + SHAPE),
     "a list": (lambda view: view.c.tolist(), "returns a list; return an array"),
-    "a number": (lambda view: 2, "returns an int; return an array"),
     "nothing": (lambda view: None, "returns nothing: end it with `return`"),
-    "text": (lambda view: view.c.astype(str), r"values of type <U32; scores must be real numbers"),
-    "complex numbers": (lambda view: view.c * 1j, r"values of type complex128"),
-    "objects": (lambda view: view.c.astype(object), r"values of type object"),
+    "complex numbers": (lambda view: view.c * 1j, r"values of type complex128; scores must be real numbers"),
+    "masked values": (lambda view: np.ma.masked_less(view.c, 0.5), r"returns masked values.*np\.ma\.filled"),
     "nan": (lambda view: view.c * np.nan, r"gives nan for 27 of 27 scores, first for field 0 at step 0"),
-    "a division by zero": (lambda view: view.c / view.s, r"gives inf for .* step 0: scores must be finite"),
     "an exception": (lambda view: view.c + 1 // 0, r"fails at line \d+ \(`.*`\): ZeroDivisionError"),
-    "shapes that do not meet": (lambda view: view.c + view.d[:3], "broadcast.*" + PLAIN),
     "one truth value for all": (lambda view: view.c if view.s > 0.5 else view.d, r"np\.where\(condition, "),
-    "a number taken for a column": (lambda view: view.c * view.used[:, None], "not subscriptable.*" + PLAIN),
     "an array taken for a table": (lambda view: view.c / view.c.max(axis=1), "AxisError.*" + PLAIN),
-    "a row of an array": (lambda view: view.c[:, 0], "too many indices.*" + PLAIN),
     "a write": (writes, r"writes into the view at line \d+ \(`view\.c\[0\] = 9`\).*view\.c\.copy\(\)"),
     "an attribute set": (lambda view: setattr(view, "step", 3), r"writes into the view"),
-    "a write behind the flag": (writes_past_the_flag, r"writes into the view at line .*view\.c\.copy\(\)"),
     "dice": (rolls_dice, r"a second time \(step 0\).*for chance use view\.draw,"),
     "memory": (keeps_count, r"scores the same view differently a second time"),
     "what came before": (smooths, r"another score when others came before it .*from the view alone"),
-    "a matrix": (matrix, r"shape \(1, 27\); return an array of " + SHAPE),
-    "masked values": (lambda view: np.ma.masked_less(view.c, 0.5), r"returns masked values.*np\.ma\.filled"),
-    "the view within": (lambda view: view._view.gold, r"the view has no '_view'"),
-    "the array below": (lambda view: view.c.base.setflags(write=True), r"AttributeError"),
-    "a loop without an end": (never_ends, r"more than 0\.3 s for one decision at line \d+"),
     "a loop that lets no fault through": (swallows, r"more than 0\.3 s for one decision"),
-    "a loop of another's": (hides_a_loop, r"more than 0\.3 s for one decision"),
     "an exit": (leaves, r"ends Python at line \d+ \(`raise SystemExit\(0\)`\)"),
     "two arguments": (lambda view, t: view.c, r"one argument, the view; this one takes \(view, t\)"),
-    "no argument": (lambda: 1, r"one argument, the view; this one takes \(\)"),
     "no function": (7, r"7 is no function; write it as `def my_rule\(view\)"),
     "a policy": (POLICIES["cd"], r"this is a policy already, named 'cd'"),
 }  # fmt: skip
@@ -164,31 +121,32 @@ def test_a_bad_policy_gets_one_message_that_says_what_to_change(kind, monkeypatc
     assert lab.diagnose(function, "mine").markdown == f"~~~text\n{text}\n~~~"
 
 
-TAKEN = {name: "is taken" for name in (*POLICIES, "Simple WITHOUT c", "Oracle")}
-MARKUP = ("", "<b>x</b>", "a`b", "$x$", "*x*", "1st", "x" * 31, "tab\tx", "a|b")
-
-
-@pytest.mark.parametrize(("name", "said"), (TAKEN | dict.fromkeys(MARKUP, "is not accepted: begin")).items())
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("cd", "is taken"), ("Oracle", "is taken")]
+    + [(name, "is not accepted: begin") for name in ("", "<b>x</b>", "$x$", "x" * 31, "a|b")],
+)
 def test_a_name_that_is_taken_or_would_be_markup_is_refused(name, said):
     with pytest.raises(lab.PolicyError, match=re.escape(f"policy name {name!r} {said}")):
         lab.policy(name)
 
 
-def test_a_decorator_without_a_name_says_so():
-    with pytest.raises(lab.PolicyError, match=r'write @policy\("my rule"\)'):
-        lab.policy(lambda view: view.c)
-
-
-def test_a_fault_that_only_the_run_meets_is_told_too():
-    late = lab.policy("late fault")(lambda view: np.where(view.step == 13, np.nan, view.c))
-    with pytest.raises(lab.PolicyError, match=r"'late fault' gives nan for 27 of 27 .* step 13"):
-        lab.compete(late, seeds="0:2", worlds="tooldag", rivals=())
-
-
-def test_dice_that_only_the_run_meets_are_told_too():
-    late = lab.policy("late dice")(rolls_late)
-    with pytest.raises(lab.PolicyError, match=r"differently a second time \(step 13"):
-        lab.compete(late, seeds="0:60", worlds="tooldag", rivals=())
+@pytest.mark.parametrize(
+    ("late", "said"),
+    [
+        (
+            lambda view: np.where(view.step == 13, np.nan, view.c),
+            r"'by chance' gives nan for 27 of 27 .* step 13",
+        ),
+        (
+            lambda view: np.random.default_rng().random(view.c.shape) if view.step == 13 else view.c,
+            r"differently a second time \(step 13",
+        ),
+    ],
+)
+def test_a_fault_that_only_the_run_meets_is_told_too(late, said):
+    with pytest.raises(lab.PolicyError, match=said):
+        lab.compete(lab.policy("by chance")(late), seeds="0:60", worlds="tooldag", rivals=())
 
 
 def looks_for(view):
@@ -232,19 +190,6 @@ def test_everything_a_view_offers_can_be_read_and_nothing_else():
     for name in ("gold", "weights", "weight", "scheduled", "rho", "fields", "protocol", "_asdict", "count"):
         with pytest.raises((AttributeError, guard.ForbiddenError)):
             getattr(shown, name)
-
-
-def test_numbers_of_any_real_kind_and_callables_of_any_kind_are_accepted(capsys):
-    view = guard.trial_views()[0]
-    for kind in (np.float32, np.int64, np.uint8, bool):
-        made = lab.policy("of a kind")(lambda view, kind=kind: (view.d > 0).astype(kind))
-        assert made.score(view).dtype == np.float64
-    capsys.readouterr()
-    lab.policy("by chance")(lambda view: 2 * view.c * (view.draw % 3 == 0))
-    assert "compile" not in capsys.readouterr().out
-    made = lab.policy("partial")(functools.partial(weighted, weight=2.0))
-    np.testing.assert_array_equal(made.score(view), 2.0 * view.c)
-    assert "only a function written with `def` or `lambda` can be compiled" in capsys.readouterr().out
 
 
 def weighted(view, weight):
@@ -294,10 +239,6 @@ def summed(view):
     return view.c / np.sum(view.u + 1.0) + 2 * view.d
 
 
-def curved(view):
-    return np.exp(view.u) + view.d
-
-
 def chosen(view):
     return np.where((view.staleness > 3) & (view.value >= 0), view.c + view.d, 0)
 
@@ -313,7 +254,7 @@ def by_name(view):
     return sum(getattr(view, name) for name in ("c", "s"))
 
 
-OWN = {function.__name__: function for function in (summed, curved, chosen, alone, by_name)}
+OWN = {function.__name__: function for function in (summed, chosen, alone, by_name)}
 
 
 @pytest.mark.parametrize("name", OWN)
@@ -331,12 +272,7 @@ def test_compiled_and_called_policies_are_the_same_to_the_bit(world, name, monke
 
 
 def test_what_is_not_compiled_is_told_in_a_line(capsys):
-    for name, said in (
-        ("chosen", ""),
-        ("alone", ""),
-        ("summed", "last digit"),
-        ("by_name", "at line"),
-    ):
+    for name, said in (("chosen", ""), ("alone", ""), ("summed", "last digit"), ("by_name", "at line")):
         lab.policy("mine")(OWN[name])
         told = capsys.readouterr().out
         assert said in told
@@ -376,48 +312,21 @@ def scalar_division(view):
     return score
 
 
-def test_what_fails_only_when_compiled_is_called(capsys):
-    made = lab.policy("mine")(scalar_division)
-    assert "plain Python" in capsys.readouterr().out
-    assert measure(Cell("tooldag", made), np.arange(5))["probes"].sum() > 0
-
-
 def out_of_bounds(view):
     score = np.zeros(len(view.c))
     score[3 * view.step] = 1.0
     return score
 
 
-def test_an_index_out_of_bounds_is_told_and_harms_nothing():
-    made = custom_policy("mine", out_of_bounds)
-    assert own.made(out_of_bounds).rule is not None
+def test_what_fails_only_when_compiled_is_called_and_faults_are_told(capsys):
+    made = lab.policy("mine")(scalar_division)
+    assert "plain Python" in capsys.readouterr().out
+    assert measure(Cell("tooldag", made), np.arange(5))["probes"].sum() > 0
     with pytest.raises(IndexError, match="index 27 is out of bounds"):
-        measure(Cell("tooldag", made), np.arange(5))
-
-
-def test_a_fault_after_which_the_policy_would_go_on_is_told():
+        measure(Cell("tooldag", custom_policy("mine", out_of_bounds)), np.arange(5))
     made = custom_policy("mine", lambda view: np.where(view.step == 13, np.nan, view.c))
-    assert own.made(made.score).rule is not None
     with pytest.raises(InputError, match="27 finite scores"):
         measure(Cell("tooldag", made), np.arange(5))
-    episodes = Episodes(Cell("tooldag", made), np.arange(2))
-    episodes.propose()
-    episodes.settle()
-    with pytest.raises(InputError, match="27 finite scores"):
-        episodes.go_on()
-
-
-def test_processes_get_the_function_and_make_the_same_of_it():
-    cells = [Cell("tooldag", custom_policy(name, OWN[name])) for name in ("alone", "summed")]
-    here, there = (run_cells(cells, np.arange(40), batch_size=20, jobs=jobs) for jobs in (1, 2))
-    for column in here:
-        np.testing.assert_array_equal(here[column], there[column], err_msg=column)
-
-
-def test_a_compiled_policy_runs_simples_episodes():
-    mine = Cell("tooldag", lab.policy("mine")(lambda view: view.c + view.s + view.u + view.d))
-    simple, seeds = make_cell("tooldag", "simple"), np.arange(300)
-    np.testing.assert_array_equal(measure(mine, seeds)["digest"], measure(simple, seeds)["digest"])
 
 
 def test_leaderboard_numbers_are_those_of_the_episodes(final, board):
@@ -438,19 +347,6 @@ def test_leaderboard_numbers_are_those_of_the_episodes(final, board):
             found = paired_bootstrap(points, pairs["world"].to_numpy(dtype=str), 200)
             ends = [getattr(row, column + end) for end in ("", "_low", "_high")]
             assert ends == pytest.approx([found.mean, found.low, found.high], abs=1e-9)
-
-
-def test_ranks_follow_accuracy_and_leave_out_oracles():
-    found = lab.leaderboard(lab.compete(seeds="0:4", worlds="tooldag", rivals="oracle cd periodic"), 100)
-    assert found["accuracy"].is_monotonic_decreasing
-    shown = {row[1]: row[0] for row in lab.show_leaderboard(found).rows}
-    assert shown.pop("Oracle") == "–"
-    assert sorted(shown.values()) == ["1", "2", "3", "4"]
-
-
-def test_all_policies_compete_by_default():
-    frame = lab.compete(seeds="0:2", worlds="tooldag").frame
-    assert list(dict.fromkeys(frame["policy"])) == list(POLICIES)
 
 
 # --- design and held-out ----------------------------------------------------------------------
@@ -482,72 +378,45 @@ def test_looks_at_the_held_out_seeds_are_counted(monkeypatch):
     assert "run 2 times" in said[2]
 
 
-def test_what_is_no_entry_is_refused():
-    mine = lab.policy("mine")(lambda view: view.c)
-    with pytest.raises(InputError, match=r'reads_gold is no policy yet: write @policy\("my rule"\)'):
-        lab.compete(reads_gold)
+@pytest.mark.parametrize(
+    ("given", "named", "said"),
+    [
+        ([reads_gold], {}, r'reads_gold is no policy yet: write @policy\("my rule"\)'),
+        ([POLICIES["cd"]], {}, r"'cd' was not made in the lab; .*`rivals`"),
+        ([], {"protocol": "paper"}, "takes no 'protocol'; did you mean 'protocols'; it takes own,"),
+    ],
+)
+def test_what_is_no_entry_is_refused(given, named, said):
+    with pytest.raises(InputError, match=said):
+        lab.compete(given, **named)
     with pytest.raises(InputError, match="two policies are named 'mine'"):
-        lab.compete([mine, mine])
-    with pytest.raises(InputError, match=r"'cd' was not made in the lab; .*`rivals`"):
-        lab.compete(POLICIES["cd"])
-    with pytest.raises(lab.PolicyError, match="takes no 'protocol'; did you mean 'protocols'; it takes own,"):
-        lab.compete(mine, protocol="paper")
-    for function, wrong, meant in (
-        (lab.leaderboard, "resample", "resamples"),
-        (lab.show_leaderboard, "labell", "label"),
-        (lab.show_differences, "look", "looks"),
-        (lab.plot_plane, "nam", "name"),
-        (lab.diagnose, "title", None),
-    ):
-        said = f"takes no '{wrong}'" + (f"; did you mean '{meant}'; it takes" if meant else "; it takes")
-        with pytest.raises(lab.PolicyError, match=said):
-            function(**{wrong: 1})
-    with pytest.raises(InputError, match="an interval needs two seeds"):
-        lab.leaderboard(lab.compete(mine, seeds="0:1", rivals=()), 100)
+        lab.compete([lab.policy("mine")(lambda view: view.c)] * 2)
 
 
 # --- what is shown ----------------------------------------------------------------------------
 
 
-def test_tables_show_design_beside_held_out(final, board):
+def test_tables_and_figures_tell_the_board(final, board):
     levels, differences = lab.show_leaderboard(board), lab.show_differences(board, final.looks)
     own = board[(board["policy"] == "calm") & (board["protocol"] == "released")].set_index("set")
-    for shown, column, place in ((levels, "accuracy", 3), (differences, "minus_simple", 2)):
-        assert len(shown.rows) == 12
-        assert {len(row) for row in shown.rows} == {len(shown.head)} == {len(shown.align)}
-        (row,) = (row for row in shown.rows if "**calm**" in row and "as released" in row)
-        for at, name in ((place, "design"), (place + 1, "held-out")):
-            assert (
-                f"{abs(own.loc[name, column]):.2f}"
-                in f"{float(row[at].split()[0].replace('−', '-')):.2f} {row[at]}"
-            )
+    (row,) = (row for row in levels.rows if "**calm**" in row and "as released" in row)
+    assert [row[3][:5], row[4][:5]] == [f"{own.loc[name, 'accuracy']:.3f}" for name in ("design", "held-out")]
+    assert len(levels.rows) == len(differences.rows) == 12
     one = board[(board["set"] == "design") & (board["protocol"] == "paper")]
-    for shown in (lab.show_leaderboard(one), lab.show_differences(one)):
-        assert not {"protocol", "held-out"} & set(shown.head)
-        assert "under `paper`" in shown.caption
+    assert "held-out" not in lab.show_leaderboard(one).head
+    for made in (drawing.plot_plane(board, "a"), drawing.plot_transfer(board, "b")):
+        labels = {text.get_text() for legend in made.figure.legends for text in legend.get_texts()}
+        assert {"structure", "calm", "Periodic", "EnvProbe-(c+d)"} <= labels
 
 
 def test_a_policy_that_never_fires_is_told_so():
     shy = lab.policy("shy")(lambda view: (view.d > 0) * 1.0)
-    board = lab.leaderboard(lab.compete(shy, seeds="0:4", worlds="tooldag graphnav", rivals=()), 100)
+    board = lab.leaderboard(lab.compete(shy, seeds="0:4", worlds="tooldag graphnav", rivals="oracle cd"), 100)
     said = "shy fired 0 of 7 probes: its highest score was 1, the gate is 1.5."
-    assert lab.show_leaderboard(board).caption.endswith(said)
-    bold = lab.policy("bold")(lambda view: view.d + view.c)
-    assert not lab.compete(bold, seeds="0:2", worlds="tooldag", rivals=()).silent
-
-
-def test_figures_show_every_policy_in_the_books_style(board):
-    plane, transfer = drawing.plot_plane(board, "a"), drawing.plot_transfer(board, "b")
-    for made in (plane, transfer):
-        assert made.svg().count("<svg") == 1
-        labels = {text.get_text() for legend in made.figure.legends for text in legend.get_texts()}
-        assert {"structure", "calm", "Periodic", "EnvProbe-(c+d)"} <= labels
-    assert drawing.style_of("periodic", ["calm"]) is POLICY_STYLES["periodic"]
-    assert drawing.style_of("calm", ["calm"]) in drawing.OWN_STYLES
-    part = board[(board["protocol"] == "paper") & (board["set"] == "design")].set_index("policy")
-    front = nondominated(part[["success", "accuracy"]].to_numpy())[part.index.get_loc("calm")]
-    word = "nondominated" if front else "dominated"
-    assert f"accuracy {part.loc['calm', 'accuracy']:.3f}, {word}" in plane.alt.split("held-out")[0]
+    shown = lab.show_leaderboard(board)
+    assert shown.caption.endswith(said)
+    assert board["accuracy"].is_monotonic_decreasing
+    assert {row[1]: row[0] for row in shown.rows}["Oracle"] == "–", "an oracle has no rank"
 
 
 # --- the exercises ----------------------------------------------------------------------------
@@ -569,16 +438,7 @@ def whole():
     return exercises.exercises_notebook()
 
 
-def test_there_are_a_dozen_exercises_and_more_in_every_level(whole):
-    found = exercises.read_exercises(whole["cells"])
-    assert len({exercise.label for exercise in found}) == len(found) >= 12
-    levels = [exercise.level for exercise in found]
-    assert list(dict.fromkeys(levels)) == list(exercises.LEVELS)
-    assert levels == sorted(levels, key=exercises.LEVELS.index)
-    assert all(5 <= exercise.minutes <= 120 for exercise in found)
-
-
-def test_the_answer_key_has_every_exercise_with_its_output(key):
+def test_the_answer_key_has_every_exercise_with_its_output_in_plain_markdown(key):
     solved = json.loads((key / "solved.ipynb").read_text())
     assert solved["metadata"]["envprobe"]["parameters"]["seeds"] == SMALL["seeds"]
     text, found = (key / "answers.md").read_text(), exercises.read_exercises(solved["cells"])
@@ -586,35 +446,34 @@ def test_the_answer_key_has_every_exercise_with_its_output(key):
         assert f"## {count}. {exercise.title}\n" in text
         assert exercise.task in text
         ran = [cell for cell in exercise.solution if cell["cell_type"] == "code"]
-        assert all(cell["execution_count"] for cell in ran), exercise.label
         assert any(cell["outputs"] for cell in ran), exercise.label
-    assert text.count("**Solution**") == len(found)
-    assert "seeds = 0:6" in text
+    assert text.count("**Solution**") == len(found) >= 12
     assert not re.search(r"\bnan\b", text)
+    prose = re.sub(r"^~~~(?:python|text)\n.*?^~~~$", "", text, flags=re.DOTALL | re.MULTILINE)
+    assert not re.search(r"\{[a-z:-]+\}`|^:::|\]\([\w./-]+\.(?:ipynb|md)", prose, re.MULTILINE)
 
 
-def test_students_get_the_questions_and_no_solution(key, whole):
-    copy = json.loads((key / "exercises.ipynb").read_text())
-    text = "\n".join(cell_source(cell) for cell in copy["cells"])
+def test_students_get_questions_that_run_self_checks_and_no_solution(key, whole):
+    copy, solved = (json.loads((key / f"{name}.ipynb").read_text()) for name in ("exercises", "solved"))
+    sources = [cell_source(cell) for cell in copy["cells"]]
+    text = "\n".join(sources)
     assert "{solution" not in text
-    assert "{exercise" not in text
     found = exercises.read_exercises(whole["cells"])
     for exercise in found:
         assert exercise.task in text
         assert not any(cell_source(cell) in text for cell in exercise.solution)
-    assert sum(not cell_source(cell) for cell in copy["cells"]) == len(found)
+    checks = [c for c in solved["cells"] if exercises.CHECK in c["metadata"].get("tags", ())]
+    assert len(checks) == len(found) == sources.count("")
+    for cell in checks:
+        said = "".join(cell["outputs"][0]["data"]["text/markdown"])
+        assert ("☑" in said, "☐" in said) == (True, False), f"{cell_source(cell)}\n{said}"
+        assert sources[sources.index(cell_source(cell)) - 1] == ""
+    space = {}
+    for source in [cell_source(cell) for cell in copy["cells"] if cell["cell_type"] == "code"][:2]:
+        exec(source, space)  # all that the questions need
+    assert space["play"]("no-probe").belief.shape[0] == 220
     link = exercises.student_download()._repr_mimebundle_()["text/html"]
     assert 'download="envprobe-exercises.ipynb"' in link
-
-
-def test_the_student_notebook_runs_as_it_is(key):
-    """Its first cells are all that the questions need."""
-    copy = json.loads((key / "exercises.ipynb").read_text())
-    code = [cell_source(cell) for cell in copy["cells"] if cell["cell_type"] == "code"]
-    space = {}
-    for source in code[:2]:
-        exec(source, space)
-    assert space["play"]("no-probe").belief.shape[0] == 220
 
 
 def test_a_broken_key_is_not_handed_out(whole, capsys):
@@ -632,23 +491,6 @@ def test_a_broken_key_is_not_handed_out(whole, capsys):
 # --- self-checks ------------------------------------------------------------------------------
 
 
-def test_every_coding_exercise_has_a_self_check_that_its_solution_passes(key, whole):
-    solved = json.loads((key / "solved.ipynb").read_text())
-    checks = [c for c in solved["cells"] if exercises.CHECK in c["metadata"].get("tags", ())]
-    assert len(checks) == len(exercises.read_exercises(whole["cells"]))
-    for cell in checks:
-        said = "".join(cell["outputs"][0]["data"]["text/markdown"])
-        assert "☑" in said, cell_source(cell)
-        assert "☐" not in said, f"{cell_source(cell)}\n{said}"
-    copy = json.loads((key / "exercises.ipynb").read_text())
-    sources = [cell_source(cell) for cell in copy["cells"]]
-    for cell in checks:
-        at = sources.index(cell_source(cell))
-        assert sources[at - 1] == ""
-        assert sources[at].startswith("# Self-check: ")
-    assert "# Self-check" not in (key / "answers.md").read_text()
-
-
 def test_a_self_check_says_what_is_missing_and_not_the_answer():
     space = {"lab": lab}
     wanted = '{"has two numbers": lambda x: len(x) == 2, "is positive": lambda x: min(x) > 0}'
@@ -662,49 +504,3 @@ def test_a_self_check_says_what_is_missing_and_not_the_answer():
     for names, wanted in (("", {"x": len}), ("mine", {})):
         with pytest.raises(InputError, match="self_check takes names and properties"):
             lab.self_check(names, wanted)
-
-
-def test_the_key_is_plain_markdown(key):
-    """No directive, role or link into the book: any viewer shows tables as tables."""
-    text = (key / "answers.md").read_text()
-    prose = re.sub(r"^~~~(?:python|text)\n.*?^~~~$", "", text, flags=re.DOTALL | re.MULTILINE)
-    assert "| :-- |" in prose
-    assert "~~~" not in prose
-    assert not re.search(r"\{[a-z:-]+\}`|^:::|\]\([\w./-]+\.(?:ipynb|md)", prose, re.MULTILINE)
-    assert "Shapley value): *Why text and code disagree* does that" in prose
-
-
-# --- the classroom's files --------------------------------------------------------------------
-
-
-def test_the_instructors_page_names_commands_and_exercises_that_exist(whole):
-    text = (ROOT / "book" / "instructors.md").read_text()
-    labels = {exercise.label for exercise in exercises.read_exercises(whole["cells"])}
-    assert set(re.findall(r"\{ref\}`(ex-[a-z]+)`", text)) <= labels
-    for target in re.findall(r"^make (\w+)", text, re.MULTILINE):
-        assert f"\n{target}: " in (ROOT / "Makefile").read_text()
-    assert "envprobe answers --out key" in text
-    plans = re.findall(r"## A plan for (\d+) minutes\n(.*?)(?=\n## )", text + "\n## ", re.DOTALL)
-    assert [minutes for minutes, _ in plans] == ["50", "90"]
-    for minutes, plan in plans:
-        spans = [tuple(map(int, pair)) for pair in re.findall(r"^\| (\d+)–(\d+) \|", plan, re.MULTILINE)]
-        assert (spans[0][0], spans[-1][1]) == (0, int(minutes))
-        assert all(before[1] == after[0] for before, after in itertools.pairwise(spans))
-
-
-def test_binder_installs_pinned_packages_of_the_lock():
-    """Every package and version; of a package's extras those that its own packages ask for."""
-    pin = re.compile(r"^([\w.-]+)(?:\[([\w,-]+)\])?==(\S+)", re.MULTILINE)
-    ours, whole = (
-        {(name, version): set(extras.split(",")) for name, extras, version in pin.findall(text)}
-        for text in ((ROOT / name).read_text() for name in ("binder/requirements.txt", "requirements.txt"))
-    )
-    assert len(ours) > 100
-    assert ours.keys() < whole.keys()
-    assert all(extras - {""} <= whole[one] for one, extras in ours.items())
-    names = {name for name, _ in ours}
-    assert {"numpy", "numba", "papermill", "jupyterlab", "ipykernel", "anywidget", "setuptools"} <= names
-    assert not {"sphinx", "pytest", "playwright"} & names
-    for name in ("binder/requirements.txt", "requirements.txt"):
-        pinned, *_ = re.findall(r"^\S+==.*?(?=^\S|\Z)", (ROOT / name).read_text(), re.MULTILINE | re.DOTALL)
-        assert "--hash=sha256:" in pinned

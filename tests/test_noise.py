@@ -52,26 +52,26 @@ def take_apart(word, count, level, parts):
     parts[9] = noise.happens(word, level)
 
 
-def words_of(seeds: list[int], world: int, stream: Stream, clocks: list[int], fields: int) -> np.ndarray:
+def words_of(seeds, world, stream, clocks, fields):
     words = np.zeros((len(seeds), len(clocks), fields), dtype=np.uint64)
     draw_words(np.array(seeds, dtype=np.int64), world, int(stream), np.array(clocks), words)
     return words
 
 
-def split_mix(state: int) -> int:
+def split_mix(state):
     """SplitMix64's finalizer in plain integers."""
     state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & WRAP
     state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & WRAP
     return state ^ (state >> 31)
 
 
-def naive_word(seed: int, world: int, stream: int, clock: int, field: int) -> int:
+def naive_word(seed, world, stream, clock, field):
     salt = split_mix((((world << 32) + stream) * GOLDEN) & WRAP)
     key = split_mix(split_mix((seed + GOLDEN) & WRAP) ^ salt)
     return split_mix((key + (clock * SLOTS + field + 1) * GOLDEN) & WRAP)
 
 
-def test_the_finalizer_is_the_published_one() -> None:
+def test_the_finalizer_is_the_published_one():
     # first outputs of SplitMix64 from state 0 and from state 1234567, as published with the algorithm
     for state, word in ((0, 0xE220A8397B1DCDAF), (1234567, 6457827717110365317)):
         assert split_mix((state + GOLDEN) & WRAP) == word
@@ -80,7 +80,7 @@ def test_the_finalizer_is_the_published_one() -> None:
 
 @settings(deadline=None)
 @given(st.integers(0, 2**63 - 1), st.integers(1, 3), st.sampled_from(Stream), st.integers(0, 60))
-def test_words_are_those_of_plain_integers(seed: int, world: int, stream: Stream, clock: int) -> None:
+def test_words_are_those_of_plain_integers(seed, world, stream, clock):
     expected = [naive_word(seed, world, stream, clock, field) for field in range(SLOTS)]
     assert words_of([seed], world, stream, [clock], SLOTS)[0, 0].tolist() == expected
     first = np.zeros((1, 4 * SLOTS), dtype=np.uint64)
@@ -93,7 +93,7 @@ def test_words_are_those_of_plain_integers(seed: int, world: int, stream: Stream
 
 @settings(deadline=None)
 @given(st.integers(0, 2**64 - 1), st.integers(1, 1000), st.floats(0.0, 1.0))
-def test_parts_of_a_word(word: int, count: int, probability: float) -> None:
+def test_parts_of_a_word(word, count, probability):
     parts = np.zeros(10, dtype=np.int64)
     take_apart(np.uint64(word), count, level32(probability), parts)
     quarters = [(word >> 16 * i) & 0xFFFF for i in range(4)]
@@ -103,17 +103,15 @@ def test_parts_of_a_word(word: int, count: int, probability: float) -> None:
     assert parts[9] == ((word & 0xFFFFFFFF) < int(level32(probability)))
 
 
-@pytest.mark.parametrize("probability", [0.0, 0.02, 0.1, 0.3, 0.5, 1.0])
-def test_levels_give_their_probability(probability: float) -> None:
-    assert abs(int(level32(probability)) / 2**32 - probability) < 2**-32
-    assert abs(level16(probability) / 2**16 - probability) <= 2**-17
+@pytest.mark.parametrize("probability", [0.0, 0.02, 0.5, 1.0])
+def test_levels_give_their_probability(probability):
     draws = words_of(list(range(2000)), 1, Stream.MUTATION, [3], 20).ravel()
     low, high = draws & np.uint64(0xFFFFFFFF), draws >> np.uint64(48)
     for hits in (low < level32(probability), high < level16(probability)):
         assert stats.binomtest(int(hits.sum()), draws.size, probability).pvalue > 1e-6
 
 
-def test_draws_are_uniform_and_streams_unrelated() -> None:
+def test_draws_are_uniform_and_streams_unrelated():
     seeds = list(range(20_000))
     columns = [
         (words_of(seeds, world, stream, [clock], field + 1)[:, 0, field] >> np.uint64(11)) * 2.0**-53
@@ -129,9 +127,6 @@ def test_draws_are_uniform_and_streams_unrelated() -> None:
         assert stats.kstest(column, "uniform").pvalue > 1e-6
     correlations = np.corrcoef(columns)[np.triu_indices(len(columns), 1)]
     assert np.abs(correlations).max() < 5 / np.sqrt(len(seeds))
-
-
-def test_neighbouring_seeds_clocks_and_streams_share_no_words() -> None:
     words = [words_of(list(range(500)), 1, stream, [0, 1], SLOTS) for stream in Stream]
-    assert len(np.unique(words)) == np.size(words)
+    assert len(np.unique(words)) == np.size(words), "neighbours share no words"
     assert FIELDS <= SLOTS

@@ -12,7 +12,7 @@ from importlib.metadata import packages_distributions
 
 import pytest
 
-from envprobe_core.sources import DATA, PACKAGE, ROOT
+from envprobe_core.sources import DATA, ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = {
@@ -64,16 +64,22 @@ def test_the_lock_pins_what_is_declared_with_hashes():
     assert all("--hash=sha256:" in pin for pin in pins)
     pinned = {normal(re.match(r"[\w.-]+", pin)[0]) for pin in pins}
     assert declared(PROJECT["optional-dependencies"]) - {"envprobe-core"} <= pinned
-
-
-def test_the_package_is_typed_and_says_who_made_it():
-    assert (PACKAGE / "py.typed").exists()
-    assert PROJECT["license"] == "MIT"
-    assert any("3.13" in line for line in PROJECT["classifiers"])
-    citation = (ROOT / "CITATION.cff").read_text()
-    assert "preferred-citation:" in citation
-    for name in ("LICENSE", "LICENSE-TEXT", "CHANGELOG.md", "CONTRIBUTING.md"):
+    for name in ("LICENSE", "LICENSE-TEXT", "CHANGELOG.md", "CITATION.cff", "envprobe_core/py.typed"):
         assert (ROOT / name).exists()
+
+
+def test_binder_installs_pinned_packages_of_the_lock():
+    """Every package and version; of a package's extras those that its own packages ask for."""
+    pin = re.compile(r"^([\w.-]+)(?:\[([\w,-]+)\])?==(\S+)", re.MULTILINE)
+    ours, whole = (
+        {(name, version): set(extras.split(",")) for name, extras, version in pin.findall(text)}
+        for text in ((ROOT / name).read_text() for name in ("binder/requirements.txt", "requirements.txt"))
+    )
+    assert ours.keys() < whole.keys()
+    assert all(extras - {""} <= whole[one] for one, extras in ours.items())
+    names = {name for name, _ in ours}
+    assert {"numpy", "numba", "papermill", "jupyterlab", "ipykernel", "anywidget", "setuptools"} <= names
+    assert not {"sphinx", "pytest", "playwright"} & names
 
 
 def test_what_is_installed_holds_its_data_and_says_what_needs_a_checkout(tmp_path):

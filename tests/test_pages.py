@@ -52,22 +52,15 @@ def test_every_place_that_the_data_name_is_an_item():
     assert {item.kind for item in items.values()} == set(KINDS)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "last"),
-    [
-        (r"Equation \((\d+)\)", 29),
-        (r"Table (\d+)", 7),
-        (r"Figure (\d+)", 7),
-        (r"(?:Assumption|Definition|Lemma|Proposition|Theorem) 5\.(\d+)", 8),
-        (r"Definition 3\.(\d+)", 2),
-        (r"Algorithm (\d+)", 1),
-        (r"Section (\d+)", 8),
-        (r"Appendix A\.(\d+)", 6),
-    ],
-)
-def test_nothing_that_the_paper_numbers_is_left_out(pattern, last):
-    numbers = [int(match[1]) for item in load_items() if (match := re.fullmatch(pattern, item.name))]
-    assert sorted(numbers) == list(range(1, last + 1))
+def test_nothing_that_the_paper_numbers_is_left_out():
+    last = {
+        "Equation ": 29, "Table ": 7, "Figure ": 7, "Definition 3.": 2, "Algorithm ": 1, "Section ": 8,
+        "Appendix A.": 6, "(?:Assumption|Definition|Lemma|Proposition|Theorem) 5.": 8,
+    }  # fmt: skip
+    for start, count in last.items():
+        pattern = start.replace(".", r"\.") + (r"\((\d+)\)" if start == "Equation " else r"(\d+)")
+        numbers = [int(match[1]) for item in load_items() if (match := re.fullmatch(pattern, item.name))]
+        assert sorted(numbers) == list(range(1, count + 1)), start
 
 
 def test_every_item_leads_to_a_place_that_exists(html):
@@ -86,23 +79,12 @@ def test_every_item_leads_to_a_place_that_exists(html):
             assert (html / (page or "items.html")).exists()
 
 
-def test_pages_name_the_items_they_have(html):
-    for page, item in (
-        ("executed/main-results", "Table 1"),
-        ("executed/theory", "Theorem 5.8"),
-        ("executed/over-time", "Appendix G, timing table"),
-        ("how-to-read", "Figure 2"),
-    ):
-        foot = read(html, f"{page}.html").split('class="provenance"')[1]
-        assert item in foot, page
-    assert "Of the paper" not in read(html, "executed/text-and-code.html")
-
-
 # --- to take along ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", sorted(find_sections()))
-def test_tables_and_figures_can_be_taken_along(html, name):
+def test_a_section_can_be_taken_along(html, small_book, name):
+    """Its tables, its figures, the notebook, and the command that makes the page."""
     text = read(html, f"executed/{name}.html")
     links = re.findall(r'<a href="\.\./(_downloads/[^"]+)" download>', text)
     tables = [link for link in links if link.endswith(".csv")]
@@ -119,6 +101,15 @@ def test_tables_and_figures_can_be_taken_along(html, name):
         assert ElementTree.fromstring(written).tag == "{http://www.w3.org/2000/svg}svg"
         assert "var(" not in written
         assert "currentColor" not in written
+    notebook = re.search(rf'<a href="\.\./([^"]+)" download="{name}\.ipynb">', text)
+    assert nbformat.read(html / notebook[1], as_version=4).cells
+    assert "mybinder.org" not in text  # no address is set
+    foot = text.split('id="run-again"')[1]
+    command = shlex.split(markup.unescape(re.search(r"<code>(.*?)</code>", foot, re.DOTALL)[1]))
+    assert command[:3] == ["envprobe", "reproduce", name]
+    assert command[3::2] == ["-p"] * len(command[4::2])
+    (job,) = plan((name,), parse_assignments(command[4::2]), executed=small_book / "book" / "executed")
+    assert job.fresh
 
 
 def test_a_file_holds_the_cells_of_its_table(html):
@@ -132,26 +123,6 @@ def test_a_file_holds_the_cells_of_its_table(html):
         told = [re.sub(r"<[^>]+>|\\[()]", "", cell) for cell in shown]  # formulas stand in \( and \)
         told = [" ".join(markup.unescape(cell).split()) for cell in told]
         assert [cell.replace("−", "-") for cell in told] == cells
-
-
-@pytest.mark.parametrize("name", sorted(find_sections()))
-def test_the_command_of_a_page_makes_the_page(html, small_book, name):
-    text = read(html, f"executed/{name}.html").split('id="run-again"')[1]
-    command = shlex.split(markup.unescape(re.search(r"<code>(.*?)</code>", text, re.DOTALL)[1]))
-    assert command[:3] == ["envprobe", "reproduce", name]
-    assert command[3::2] == ["-p"] * len(command[4::2])
-    (job,) = plan((name,), parse_assignments(command[4::2]), executed=small_book / "book" / "executed")
-    assert job.fresh
-
-
-def test_a_section_can_be_opened_as_a_notebook(html):
-    for name in find_sections():
-        text = read(html, f"executed/{name}.html")
-        link = re.search(rf'<a href="\.\./([^"]+)" download="{name}\.ipynb">', text)
-        assert link is not None
-        assert nbformat.read(html / link[1], as_version=4).cells
-        assert "mybinder.org" not in text  # no address is set
-        assert "colab.research" not in text
 
 
 # --- for everyone -----------------------------------------------------------------------------
@@ -287,22 +258,18 @@ def test_the_keyboard_shows_where_it_is(tab, html, name):
 
 
 @pytest.mark.browser
-def test_a_wide_table_scrolls_by_keyboard(tab, html):
-    tab.set_viewport_size({"width": 390, "height": 844})
-    tab.goto(f"{html.as_uri()}/executed/main-results.html", wait_until="load")
-    box = tab.locator("[data-scrolls=yes]:has(#tab-gains)").first
+def test_a_wide_table_scrolls_by_keyboard_and_a_command_is_copied(browse, server):
+    allowed = {
+        "permissions": ["clipboard-read", "clipboard-write"],
+        "viewport": {"width": 390, "height": 844},
+    }
+    page = browse(server, "/executed/main-results.html", **allowed)
+    box = page.locator("[data-scrolls=yes]:has(#tab-gains)").first
     assert box.get_attribute("role") == "region"
     assert "Table" in box.get_attribute("aria-label")
     box.focus()
-    tab.keyboard.press("ArrowRight")
-    tab.wait_for_function("document.activeElement.scrollLeft > 0")
-
-
-@pytest.mark.browser
-def test_a_command_can_be_copied(chromium, server):
-    context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
-    page = context.new_page()
-    page.goto(f"{server}/executed/main-results.html", wait_until="load")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.activeElement.scrollLeft > 0")
     block = page.locator(".provenance .highlight")
     block.locator("button.copybtn").focus()
     page.keyboard.press("Enter")
@@ -310,7 +277,6 @@ def test_a_command_can_be_copied(chromium, server):
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.strip() == block.locator("code").inner_text().strip()
     assert f"-p seeds={SMALL['seeds']}" in copied
-    context.close()
 
 
 # --- what readers supply ----------------------------------------------------------------------
@@ -330,11 +296,7 @@ def hostile_html(tmp_path_factory):
     table = Table("tab-hostile", f"{HOSTILE} {breaks_out}", ("a", HOSTILE), [[HOSTILE, breaks_out]], "ll")
     outputs = [
         nbformat.v4.new_output("display_data", shown._repr_mimebundle_())
-        for shown in (
-            table,
-            Text(f"The policy {HOSTILE}. {LINKS}"),
-            hostile_drawing(),
-        )
+        for shown in (table, Text(f"The policy {HOSTILE}. {LINKS}"), hostile_drawing())
     ]
     cell = nbformat.v4.new_code_cell("show()", outputs=outputs, execution_count=1)
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# Main results"), cell])
@@ -365,27 +327,21 @@ def hostile_html(tmp_path_factory):
     return book.html_folder(out)
 
 
-def test_what_readers_supply_never_becomes_markup(hostile_html):
+@pytest.mark.browser
+def test_what_readers_supply_never_becomes_markup_and_does_not_run(browse, hostile_html):
     text = read(hostile_html, "executed/main-results.html")
     assert "<script>window.hacked" not in text
     assert "<img src=x" not in text
     assert text.count("&lt;script&gt;window.hacked") >= 6
-    written = read(hostile_html, "_downloads/figures/main-results-figure-1.svg")
-    assert "<script" not in written
-    assert Table("t", HOSTILE, (HOSTILE,), [[HOSTILE]], "l").html().count("<script") == 0
-
-
-@pytest.mark.browser
-def test_an_attack_does_not_run(chromium, hostile_html):
-    page = chromium.new_page()
-    page.goto(f"{hostile_html.as_uri()}/executed/main-results.html", wait_until="load")
+    assert "<script" not in read(hostile_html, "_downloads/figures/main-results-figure-1.svg")
+    assert "<script" not in Table("t", HOSTILE, (HOSTILE,), [[HOSTILE]], "l").html()
+    page = browse(hostile_html.as_uri(), "/executed/main-results.html")
     set_formulas(page)
     links = page.evaluate("[...document.links, ...document.querySelectorAll('[href]')].map(a => a.href + '')")
     assert links
     assert not [link for link in links if link.startswith(("javascript:", "data:text", "vbscript:"))]
     assert page.evaluate("window.hacked") is None
     assert page.locator(".bd-article", has_text="window.hacked").count() == 1
-    page.close()
 
 
 def test_one_setting_gives_every_address(hostile_html):

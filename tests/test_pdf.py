@@ -10,6 +10,7 @@ import time
 from tempfile import TemporaryDirectory
 
 import pytest
+from processes import MARK, processes_of
 
 from envprobe_core.lab.exercises import exercises_notebook
 from envprobe_core.reproduce import chromium as browser
@@ -41,31 +42,24 @@ def page_sizes(path):
 
 
 @printed
-def test_the_short_documents_have_their_pages(small_book, tmp_path):
+def test_documents_have_their_pages(small_book, tmp_path):
     out = tmp_path / "pdf"
     with TemporaryDirectory() as work:  # a short name: there are sockets in it
-        result = pdf(*SHORT, "--book", small_book, "--out", out, tmp=work)
+        result = pdf(*SHORT, "book", "--book", small_book, "--out", out, tmp=work)
         assert not os.listdir(work)
     assert result.returncode == 0, result.stderr
-    sizes = {name: page_sizes(out / f"{name}.pdf") for name in SHORT}
-    assert {name: len(pages) for name, pages in sizes.items()} == {"summary": 2, "slides": 12, "handout": 2}
-    assert {*sizes["summary"], *sizes["handout"]} == {(595, 842)}
+    assert {path.stem for path in out.iterdir()} == {*SHORT, "book"}
+    sizes = {name: page_sizes(out / f"{name}.pdf") for name in (*SHORT, "book")}
+    assert {name: len(sizes[name]) for name in SHORT} == {"summary": 2, "slides": 12, "handout": 2}
+    assert {*sizes["summary"], *sizes["handout"], *sizes["book"]} == {(595, 842)}
     assert {round(width / height, 2) for width, height in sizes["slides"]} == {round(16 / 9, 2)}
-    assert sorted(path.name for path in out.iterdir()) == sorted(f"{name}.pdf" for name in SHORT)
-    assert pdf("summary", "--book", small_book, "--out", out).returncode == 0, "its own files it replaces"
-
-
-@printed
-def test_the_whole_book_has_every_page_and_leads_to_them(small_book, tmp_path):
-    result = pdf("book", "--book", small_book, "--out", tmp_path)
-    assert result.returncode == 0, result.stderr
-    content = (tmp_path / "book.pdf").read_bytes()
+    content = (out / "book.pdf").read_bytes()
     pages = re.findall(r"- (?:file|root): ?(\S+)|^root: (\S+)", (ROOT / "_toc.yml").read_text(), re.MULTILINE)
     for page in ("".join(names) for names in pages):
         assert f"{page.replace('/', '-')}--".encode() in content
     assert b"/Outlines" in content
     assert b"/Subtype /Type3" in content, "formulas are set in MathJax's fonts"
-    assert {*page_sizes(tmp_path / "book.pdf")} == {(595, 842)}
+    assert pdf("summary", "--book", small_book, "--out", out).returncode == 0, "its own files it replaces"
 
 
 def test_a_fault_is_one_line(tmp_path):
@@ -95,28 +89,21 @@ def test_a_browser_does_not_outlive_a_killed_command(small_book, tmp_path):
     wait = f"exec {shutil.which('sleep')} 600"
     slow.write_text(f"#!/bin/sh\necho $$ > '{note}.part'; mv '{note}.part' '{note}'; {wait}\n")
     slow.chmod(0o755)
+    mark = f"pdf-{tmp_path.name}"
     process = subprocess.Popen(
         [sys.executable, "-m", "envprobe_core", "pdf", "summary", "--book", small_book, "--out", out],
-        env={**os.environ, "PATH": f"{slow.parent}:{os.environ['PATH']}"},
+        env={**os.environ, "PATH": f"{slow.parent}:{os.environ['PATH']}", MARK: mark},
         stdin=subprocess.DEVNULL,
     )
     while not note.exists() and process.poll() is None:
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    browser_id = int(note.read_text())
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and alive(browser_id):
+    while time.monotonic() < deadline and processes_of(mark):
         time.sleep(0.05)
-    assert not alive(browser_id)
+    assert not processes_of(mark)
     assert not [*out.glob("*.pdf")]
-
-
-def alive(process):
-    """Whether a process runs; one that ended and was not waited for does not."""
-    command = ["ps", "-o", "stat=", "-p", str(process)]
-    state = subprocess.run(command, capture_output=True, text=True, check=False)
-    return state.stdout.strip()[:1] not in ("", "Z")
 
 
 @pytest.mark.parametrize("minutes", [50, 90])

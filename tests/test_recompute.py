@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
+import operator
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from envprobe_core.cli import main
+from envprobe_core.policies import POLICIES as EVERY
 from envprobe_core.protocols import SWITCHES, switch_values
 from envprobe_core.runs import manifest as manifests
 from envprobe_core.runs import recompute as recomputing
@@ -25,7 +27,7 @@ LOG = "logs/tooldag_S2_paper_simple.parquet"
 TABLE = "episodes.parquet"
 
 
-def make_run(path: Path, seeds: str = "0:12", logs: str = "full", **inputs: Any) -> Path:
+def make_run(path, seeds="0:12", logs="full", **inputs):
     given = {"worlds": ["tooldag"], "policies": POLICIES} | inputs
     with open_run(path, make_inputs(**given, seeds=seeds, logs=logs)) as folder:
         folder.fill(jobs=1)
@@ -34,12 +36,12 @@ def make_run(path: Path, seeds: str = "0:12", logs: str = "full", **inputs: Any)
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def original(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("runs") / "run")
 
 
 @pytest.fixture
-def run(original: Path, tmp_path: Path) -> Path:
+def run(original, tmp_path):
     return shutil.copytree(original, tmp_path / "run")
 
 
@@ -47,10 +49,10 @@ Recompute = Callable[[Path], tuple[int, str, str]]
 
 
 @pytest.fixture
-def recompute(capsys: pytest.CaptureFixture[str]) -> Recompute:
+def recompute(capsys):
     """Run the command and return its exit code, standard output and standard error."""
 
-    def call(path: Path) -> tuple[int, str, str]:
+    def call(path):
         with pytest.raises(SystemExit) as end:
             main(["recompute", str(path)])
         return end.value.code, *capsys.readouterr()  # type: ignore[return-value]
@@ -58,7 +60,7 @@ def recompute(capsys: pytest.CaptureFixture[str]) -> Recompute:
     return call
 
 
-def alter(path: Path, column: str, row: int, value: object) -> None:
+def alter(path, column, row, value):
     """Give a row of a Parquet file another value; a function is given the row as it was."""
     table = pq.read_table(path)
     values = table[column].to_pylist()
@@ -68,7 +70,7 @@ def alter(path: Path, column: str, row: int, value: object) -> None:
     pq.write_table(table, path)
 
 
-def forge(run: Path, column: str, row: int, value: object) -> None:
+def forge(run, column, row, value):
     """Alter a log, and give the manifest the SHA-256 of what it is now."""
     alter(run / LOG, column, row, value)
     manifest = json.loads((run / "manifest.json").read_text())
@@ -76,20 +78,23 @@ def forge(run: Path, column: str, row: int, value: object) -> None:
     (run / "manifest.json").write_text(json.dumps(manifest))
 
 
-def test_an_honest_run_agrees(run: Path, recompute: Recompute) -> None:
+def test_an_honest_run_agrees_and_any_altered_number_is_found(run, recompute):
+    """Also one that no measure depends on: the manifest has the SHA-256 of every file."""
     code, out, err = recompute(run)
     assert (code, err) == (0, "")
     assert out.startswith("4 logs, 48 episodes, 1488 rows: every measure agrees")
     assert json.loads((run / "manifest.json").read_text())["result_hash"] in out
+    alter(run / LOG, "staleness loaded(3)", 40, lambda row: 7 if row["staleness loaded(3)"] != 7 else 6)
+    code, _, err = recompute(run)
+    assert code == 1
+    assert f"envprobe: manifest.json, sha256, {LOG}: " in err
 
 
 @pytest.mark.parametrize("world", ["tooldag", "objectstate", "graphnav"])
-def test_every_policy_regime_and_switch_agrees(world: str, tmp_path: Path, recompute: Recompute) -> None:
+def test_every_policy_regime_and_switch_agrees(world, tmp_path, recompute):
     turned = ",".join(f"{switch}={switch_values(switch)[1]}" for switch in SWITCHES if switch != "end")
     protocols = ["paper", "observed", "released", f"paper:{turned}"]
-    run = make_run(
-        tmp_path / "run", "3,5:8", worlds=[world], policies=["oracle", *POLICIES], protocols=protocols
-    )
+    run = make_run(tmp_path / "run", "3,5:8", worlds=[world], policies=list(EVERY), protocols=protocols)
     assert recompute(run)[::2] == (0, "")
     for regime, profile in (
         ("S1", "scripted"),
@@ -102,9 +107,7 @@ def test_every_policy_regime_and_switch_agrees(world: str, tmp_path: Path, recom
         assert recompute(path)[::2] == (0, "")
 
 
-def test_logs_are_checked_in_several_processes(
-    run: Path, recompute: Recompute, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_logs_are_checked_in_several_processes(run, recompute, monkeypatch):
     monkeypatch.setattr(recomputing, "PROCESS_PAYS", 10)
     monkeypatch.setattr(recomputing, "cores", lambda: 2)
     assert recompute(run)[::2] == (0, "")
@@ -115,28 +118,7 @@ def test_logs_are_checked_in_several_processes(
     )
 
 
-@pytest.mark.parametrize("column", ["staleness loaded(3)", "confidence loaded(0)", "place", "action"])
-def test_any_altered_number_of_a_log_is_found(run: Path, recompute: Recompute, column: str) -> None:
-    """Also one that no measure depends on: the manifest has the SHA-256 of every file."""
-    alter(run / LOG, column, 40, lambda row: 7 if row[column] != 7 else 6)
-    code, _, err = recompute(run)
-    assert code == 1
-    assert f"envprobe: manifest.json, sha256, {LOG}: " in err
-
-
-def test_damaged_and_missing_logs_give_one_line(run: Path, recompute: Recompute) -> None:
-    for policy in ("simple", "random", "yoked"):
-        path = run / "logs" / f"tooldag_S2_paper_{policy}.parquet"
-        path.write_bytes(path.read_bytes()[:-200])
-    code, out, err = recompute(run)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert f"{LOG}: cannot be read as Parquet" in err
-    assert "2 more logs are damaged" in err
-    (run / LOG).unlink()
-    assert f"{LOG}: cannot be read" in recompute(run)[2]
-
-
-def test_a_forged_belief_disagrees_with_the_table(run: Path, recompute: Recompute) -> None:
+def test_a_forged_belief_disagrees_with_the_table(run, recompute):
     forge(run, "belief loaded(0)", 30, lambda row: 1 - row["belief loaded(0)"])
     code, out, err = recompute(run)
     assert (code, out) == (1, "")
@@ -159,16 +141,11 @@ def test_a_forged_belief_disagrees_with_the_table(run: Path, recompute: Recomput
         (0, {"acted": True}, "seed 0, t 0, acted: does not fit"),
         (0, {"valid": True}, "seed 0, t 0, valid: is true where nothing"),
         (0, {"score": None}, "seed 0, t 0, score: does not fit the policy"),
-        (
-            28,
-            {"probe": 0, "answer": lambda row: row["gold loaded(0)"], "valid": False, "acted": False},
-            "seed 0, t 28, probe: exceeds the budget",
-        ),
+        (28, {"probe": 0, "answer": lambda row: row["gold loaded(0)"], "valid": False, "acted": False},
+         "seed 0, t 28, probe: exceeds the budget"),
     ],
-)
-def test_a_decision_that_contradicts_the_log_is_named(
-    run: Path, recompute: Recompute, row: int, changes: dict[str, object], named: str
-) -> None:
+)  # fmt: skip
+def test_a_decision_that_contradicts_the_log_is_named(run, recompute, row, changes, named):
     for column, value in changes.items():
         forge(run, column, row, value)
     code, _, err = recompute(run)
@@ -176,30 +153,17 @@ def test_a_decision_that_contradicts_the_log_is_named(
     assert f"envprobe: {LOG}, {named}" in err
 
 
-def test_an_episode_that_ends_early_is_named(run: Path, recompute: Recompute) -> None:
-    table = pq.read_table(run / LOG)
-    pq.write_table(table.take([row for row in range(len(table)) if not 20 <= row < 30]), run / LOG)
-    alter(run / LOG, "t", 20, 20)
-    code, _, err = recompute(run)
-    assert code == 1
-    assert f"{LOG}, seed 0, t 20, t: the episode ends before its time" in err
-    assert f"{LOG}, seed 0, steps: the log gives 20, episodes.parquet says 30" in err
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
         ("accuracy", 0.123),
-        ("accuracy_slot", 0.5),
         ("success", lambda row: not row["success"]),
         ("probes", 3),
         ("collapse_onset", 1.5),
-        ("action_onset", 29.5),
-        ("repeated_probes", 6),
         ("digest", 1),
     ],
 )
-def test_an_altered_measure_is_named(run: Path, recompute: Recompute, name: str, value: object) -> None:
+def test_an_altered_measure_is_named(run, recompute, name, value):
     alter(run / TABLE, name, 5, value)
     found = pq.read_table(run / TABLE)[name][5].as_py()
     code, _, err = recompute(run)
@@ -211,15 +175,6 @@ def test_an_altered_measure_is_named(run: Path, recompute: Recompute, name: str,
     assert last == f"envprobe: 2 disagreements in {run}"
 
 
-def test_long_lists_of_disagreements_are_cut(run: Path, recompute: Recompute) -> None:
-    table = pq.read_table(run / TABLE)
-    column = pa.array([7] * table.num_rows, type=pa.int64())
-    pq.write_table(table.set_column(table.column_names.index("actions"), "actions", column), run / TABLE)
-    code, _, err = recompute(run)
-    assert (code, err.count("\n")) == (1, 21)
-    assert " disagreements in " in err.splitlines()[-1]
-
-
 @pytest.mark.parametrize(
     ("path", "value", "named"),
     [
@@ -228,37 +183,22 @@ def test_long_lists_of_disagreements_are_cut(run: Path, recompute: Recompute) ->
         (("cells", 1, "episodes"), 13, "manifest.json, cells 1, episodes: 13 is stated, 12 is found"),
         (("protocols", "paper", "clock"), "stands", "manifest.json, protocols, paper, clock: "),
         (("profile", "omit"), 0.5, "manifest.json, profile, omit: "),
-        (("sha256", LOG), "0" * 64, f"manifest.json, sha256, {LOG}: "),
     ],
 )
-def test_an_altered_manifest_is_named(
-    run: Path, recompute: Recompute, path: tuple, value: object, named: str
-) -> None:
+def test_an_altered_manifest_is_named(run, recompute, path, value, named):
     manifest = json.loads((run / "manifest.json").read_text())
-    part = manifest
-    for step in path[:-1]:
-        part = part[step]
-    part[path[-1]] = value
+    functools.reduce(operator.getitem, path[:-1], manifest)[path[-1]] = value
     (run / "manifest.json").write_text(json.dumps(manifest))
     code, _, err = recompute(run)
     assert code == 1
     assert f"envprobe: {named}" in err
 
 
-def test_another_engine_is_mentioned_where_results_differ(
-    run: Path, recompute: Recompute, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(manifests, "engine_sha256", lambda: "another")
-    assert recompute(run)[0] == 0
-    alter(run / TABLE, "actions", 0, 99)
-    assert "the engine is not the one that made this run" in recompute(run)[2]
-
-
-def rewritten(change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], None]:
+def rewritten(change):
     return lambda run: pq.write_table(change(pq.read_table(run / TABLE)), run / TABLE)
 
 
-def manifest_of(text: str) -> Callable[[Path], object]:
+def manifest_of(text):
     return lambda run: (run / "manifest.json").write_text(text)
 
 
@@ -268,34 +208,22 @@ def manifest_of(text: str) -> Callable[[Path], object]:
         (shutil.rmtree, "is not a folder"),
         (lambda run: (run / "manifest.json").unlink(), "holds no run: it has no manifest.json"),
         (manifest_of("{"), "is no manifest of a run"),
-        (manifest_of("[]"), "is no manifest of a run"),
-        (
-            manifest_of('{"format": "envprobe-run/2", "finished": true, "inputs": {"worlds": 3}}'),
-            "inputs worlds: Input should be a valid array",
-        ),
         (lambda run: (run / TABLE).unlink(), "episodes.parquet: cannot be read"),
-        (lambda run: (run / TABLE).write_bytes((run / TABLE).read_bytes()[:-8]), "episodes.parquet: cannot"),
         (rewritten(lambda table: table.slice(1)), "does not name the run's cells"),
         (rewritten(lambda table: table.slice(0, 47)), "episodes.parquet: has 47 rows, not 48"),
         (rewritten(lambda table: table.drop_columns(["digest"])), "episodes.parquet: has no column digest"),
-        (
-            rewritten(lambda table: table.set_column(15, "probes", table["probes"].cast(pa.float64()))),
-            "episodes.parquet: column probes is double, not int64",
-        ),
         (lambda run: alter(run / TABLE, "policy", 0, "judge"), "column policy does not name"),
         (lambda run: alter(run / TABLE, "actions", 0, None), "column actions holds nulls"),
     ],
 )
-def test_what_cannot_be_checked_is_refused_in_one_line(
-    run: Path, recompute: Recompute, change: Callable[[Path], None], message: str
-) -> None:
+def test_what_cannot_be_checked_is_refused_in_one_line(run, recompute, change, message):
     change(run)
     code, out, err = recompute(run)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
 
 
-def test_a_sample_is_checked_as_far_as_it_goes(tmp_path: Path, recompute: Recompute) -> None:
+def test_a_sample_is_checked_as_far_as_it_goes(tmp_path, recompute, monkeypatch):
     run = make_run(tmp_path / "run", logs="sample:5")
     code, out, err = recompute(run)
     assert (code, err) == (0, "")
@@ -304,15 +232,16 @@ def test_a_sample_is_checked_as_far_as_it_goes(tmp_path: Path, recompute: Recomp
     alter(run / TABLE, "actions", 4, 99)
     assert "seed 4, actions: " in recompute(run)[2]
     alter(run / TABLE, "actions", 5, 99)  # past the sample: the hashes still tell
-    assert "manifest.json, cells 0, result_hash: " in recompute(run)[2]
+    monkeypatch.setattr(manifests, "engine_sha256", lambda: "another")
+    err = recompute(run)[2]
+    assert "manifest.json, cells 0, result_hash: " in err
+    assert "the engine is not the one that made this run" in err
 
 
-def test_runs_without_logs_or_end_cannot_be_checked(tmp_path: Path, recompute: Recompute) -> None:
-    code, _, err = recompute(make_run(tmp_path / "run", logs="none"))
-    assert code == 2
-    assert "was run with --logs none: there are no logs to compute from" in err
+def test_runs_without_logs_or_end_cannot_be_checked(tmp_path, recompute):
+    told = "was run with --logs none: there are no logs to compute from"
+    assert told in recompute(make_run(tmp_path / "run", logs="none"))[2]
     with open_run(tmp_path / "other", make_inputs(["tooldag"], ["simple"])):
         pass
     code, _, err = recompute(tmp_path / "other")
-    assert code == 2
-    assert "is not finished" in err
+    assert (code, "is not finished" in err) == (2, True)

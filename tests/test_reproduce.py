@@ -13,7 +13,6 @@ from envprobe_core.errors import InputError
 from envprobe_core.reproduce import execution, parameters, warm
 from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.reproduce.parameters import parse_assignments, read_parameters, resolve
-from envprobe_core.sources import ROOT, Sources
 
 CELL = """\
 seeds: str = "0:220"  # episodes of each cell; accepts seeds
@@ -27,38 +26,33 @@ pooled: bool = False  # one row for all worlds; accepts true or false
 # --- parameters -------------------------------------------------------------------------------
 
 
-def test_a_parameters_cell_is_read():
+def test_a_parameters_cell_and_assignments_are_read():
     declared = read_parameters(CELL, "demo")
-    assert list(declared) == ["seeds", "resamples", "threshold", "measure", "pooled"]
-    assert declared["resamples"].default == 10_000
-    assert declared["resamples"].accepts == "100..100000"
+    assert (declared["resamples"].default, declared["resamples"].accepts) == (10_000, "100..100000")
     assert declared["threshold"].description == "gate"
     values = resolve(declared, {"threshold": "-0.5", "pooled": "TRUE", "resamples": "100"})
-    assert values == {
-        "seeds": "0:220",
-        "resamples": 100,
-        "threshold": -0.5,
-        "measure": "terminal",
-        "pooled": True,
-    }
+    assert list(values.values()) == ["0:220", 100, -0.5, "terminal", True]
+    text = "protocols=paper:clock=stands"
+    assert parse_assignments([text]) == {"protocols": "paper:clock=stands"}
+    for given, message in (
+        (["seeds"], "NAME=VALUE"),
+        (["=3"], "NAME=VALUE"),
+        (["a=1", "a=2"], "a: given twice"),
+    ):
+        with pytest.raises(InputError, match=message):
+            parse_assignments(given)
 
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
         ("resamples", "ten", r"resamples: 'ten' is not a whole number; accepted: 100\.\.100000"),
-        ("resamples", "1e3", "'1e3' is not a whole number"),
         ("resamples", "99", r"99 given; accepted: 100\.\.100000"),
-        ("resamples", "100001", "100001 given"),
         ("threshold", "nan", r"nan given; accepted: -0\.5\.\.4"),
-        ("threshold", "-0.51", "given"),
-        ("threshold", "inf", "given"),
         ("threshold", "", "'' is not a number"),
         ("measure", "median", "'median' given; accepted: one of mean terminal"),
         ("pooled", "1", "'1' is not true or false"),
-        ("seeds", "1:2:x", "parameter seeds: "),
         ("seeds", "5:5", "parameter seeds: "),
-        ("seeds", "", "parameter seeds: "),
     ],
 )
 def test_a_bad_value_is_named_with_what_is_accepted(name, text, message):
@@ -70,14 +64,11 @@ def test_a_bad_value_is_named_with_what_is_accepted(name, text, message):
 @pytest.mark.parametrize(
     ("rule", "good", "bad"),
     [
-        ("worlds", "tooldag, graphnav", "tooldag moon"),
+        ("worlds", "tooldag, graphnav", "tooldag tooldag"),
         ("policies", "simple periodic", "simple,clever"),
-        ("protocols", "paper,released", "paper draft"),
         ("protocols", "released paper:clock=stands,end=success", "paper:clock=backwards"),
         ("regime", "S3", "S9"),
         ("profile", "perfect", "forgetful"),
-        ("worlds", "tooldag", "tooldag tooldag"),
-        ("worlds", "tooldag", " "),
         ("seeds", "0:12", "12:0"),
     ],
 )
@@ -92,35 +83,14 @@ def test_vocabularies(rule, good, bad):
     [
         ("n = 3  # how many; accepts 1..9", "line 1 .* is not of the form"),
         ("n: int = 3", r"line 1 .*\(n\) is not of the form"),
-        ("n: int = 3  # how many", "is not of the form"),
-        ("n: list = []  # which; accepts 1..9", "is not of the form"),
         ("n: int = 3  # how many; accepts anything", "no rule 'anything'"),
         ("n: int = 3.0  # how many; accepts 1..9", "default 3.0 is not a whole number"),
-        ("n: int = 30  # how many; accepts 1..9", "30 given"),
         ("import os", "is not of the form"),
     ],
 )
 def test_a_malformed_declaration_is_refused(line, message):
     with pytest.raises(InputError, match=message):
         read_parameters(line, "demo")
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["seeds"], "write it as NAME=VALUE"),
-        (["=3"], "write it as NAME=VALUE"),
-        (["a=1", "a=2"], "a: given twice"),
-    ],
-)
-def test_malformed_assignments_are_refused(given, message):
-    with pytest.raises(InputError, match=message):
-        parse_assignments(given)
-
-
-def test_an_assignment_keeps_later_equals_signs():
-    text = "protocols=paper:clock=stands"
-    assert parse_assignments([text]) == {"protocols": "paper:clock=stands"}
 
 
 # --- planning ---------------------------------------------------------------------------------
@@ -140,36 +110,11 @@ def test_unknown_names_are_refused_before_anything_runs(checkout, write_notebook
     with pytest.raises(InputError, match="11 given"):
         notebooks.plan(given={"n": "11"}, root=checkout)
     assert not (checkout / "book").exists()
-
-
-def test_a_parameter_of_some_sections_is_applied_to_those(checkout, write_notebook):
-    write_notebook("first", COUNT)
-    write_notebook("second", CELL)
-    given = {"n": "4"}
-    jobs = notebooks.plan(given=given, root=checkout)
+    jobs = notebooks.plan(given={"n": "4"}, root=checkout)
     assert [job.changed for job in jobs] == [{"n": 4}, {}]
-    assert notebooks.missing_parameters(jobs, given) == {"n": ["second"]}
-
-
-def test_a_default_that_is_given_changes_nothing(checkout, write_notebook):
-    write_notebook("first", COUNT)
-    (plain,) = notebooks.plan(root=checkout)
-    (given,) = notebooks.plan(given={"n": "3"}, root=checkout)
-    assert given.digest == plain.digest
-    assert not given.changed
-
-
-def test_no_notebook_and_a_broken_one_are_told(checkout):
-    with pytest.raises(InputError, match="no notebooks in"):
-        notebooks.plan(root=checkout)
-    (checkout / "notebooks" / "broken.ipynb").write_text("{")
-    with pytest.raises(InputError, match=r"broken\.ipynb cannot be read"):
-        notebooks.plan(root=checkout)
-
-
-def digest(root):
-    (job,) = notebooks.plan(root=root)
-    return job.digest
+    assert notebooks.missing_parameters(jobs, {"n": "4"}) == {"n": ["second"]}
+    (plain,), (given,) = (notebooks.plan(["first"], given, checkout) for given in ({}, {"n": "3"}))
+    assert (given.digest, given.changed) == (plain.digest, {}), "a default that is given changes nothing"
 
 
 PACKAGE = {
@@ -210,47 +155,21 @@ def test_a_section_depends_on_the_files_that_its_imports_reach(checkout, write_n
         assert second == (name in ("__init__", "alone"))
 
 
-def test_a_sentence_concerns_its_own_section_alone(checkout, write_notebook):
-    for name in ("first", "second"):
-        write_notebook(name, COUNT, "print(n)")
-    before = [job.digest for job in notebooks.plan(root=checkout)]
-    write_notebook("second", COUNT, "print(n)  # told otherwise")
-    after = [job.digest for job in notebooks.plan(root=checkout)]
-    assert [old == new for old, new in zip(before, after, strict=True)] == [True, False]
-
-
-def test_no_section_depends_on_the_command_line():
-    """Nor on what builds pages: an edit there executes nothing again."""
-    sources = Sources()
-    for section in notebooks.find_sections().values():
-        names = {
-            path.relative_to(ROOT / "envprobe_core").as_posix() for path in notebooks.reach(section, sources)
-        }
-        assert {"__init__.py", "errors.py"} <= names, section.name
-        assert not [
-            name for name in names if name.startswith(("cli", "reproduce/build", "reproduce/execution"))
-        ]
-
-
-@pytest.mark.parametrize("change", ["data/numbers.csv", "requirements.txt", "new-data"])
-def test_the_digest_covers_data_and_lock(checkout, write_notebook, change):
-    write_notebook("first", COUNT, "print(n)")
-    before = digest(checkout)
-    path = checkout / ("data/deep/more.json" if change == "new-data" else change)
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("# changed\n")
-    assert digest(checkout) != before
-
-
-def test_the_digest_covers_cells_and_their_metadata_but_no_outputs(checkout, write_notebook):
+def test_the_digest_covers_cells_data_and_lock_but_no_outputs(checkout, write_notebook):
     path = write_notebook("first", COUNT, "print(n)")
-    before = digest(checkout)
+    write_notebook("second", COUNT, "print(n)")
+
+    def digest():
+        first, second = notebooks.plan(root=checkout)
+        return first.digest, second.digest
 
     def edit(change):
         notebook = nbformat.read(path, as_version=4)
         change(notebook.cells)
         nbformat.write(notebook, path)
-        return digest(checkout)
+        return digest()
+
+    before = digest()
 
     def run_by_hand(cells):
         cells[2].execution_count = 7
@@ -268,7 +187,13 @@ def test_the_digest_covers_cells_and_their_metadata_but_no_outputs(checkout, wri
 
     assert edit(run_by_hand) == before
     seen = [before, *(edit(change) for change in (tag, describe, rename))]
-    assert len(set(seen)) == len(seen)
+    assert len({first for first, _ in seen}) == len(seen)
+    assert len({second for _, second in seen}) == 1, "a sentence concerns its own section alone"
+    for name in ("data/numbers.csv", "requirements.txt", "data/deep/more.json"):
+        (checkout / name).parent.mkdir(exist_ok=True)
+        (checkout / name).write_text("# changed\n")
+        seen.append(digest())
+    assert len({second for _, second in seen}) == 4
 
 
 # --- execution --------------------------------------------------------------------------------
@@ -277,20 +202,6 @@ def test_the_digest_covers_cells_and_their_metadata_but_no_outputs(checkout, wri
 def execute(root, given=None, workers=2):
     stale = [job for job in notebooks.plan(given=given, root=root) if not job.fresh]
     return {outcome.name: outcome for outcome in execution.run(stale, workers)}
-
-
-def test_unchanged_sections_are_skipped_and_changed_ones_run_again(checkout, write_notebook):
-    write_notebook("first", COUNT, "print('first', n)")
-    write_notebook("second", COUNT, "print('second', n)")
-    assert sorted(execute(checkout)) == ["first", "second"]
-    assert execute(checkout) == {}
-    write_notebook("second", COUNT, "print('second again', n)")
-    assert list(execute(checkout)) == ["second"]
-    assert list(execute(checkout, {"n": "5"})) != []
-    record = notebooks.stored_record(checkout / "book" / "executed" / "first.ipynb")
-    assert (record["parameters"], record["defaults"]) == ({"n": 5}, {"n": 3})
-    # results of other values are not taken for the book's own
-    assert sorted(execute(checkout)) == ["first", "second"]
 
 
 FIGURE = """\
@@ -308,29 +219,8 @@ object()"""
 WIDGET = "import ipywidgets\nipywidgets.IntSlider(description='n')"
 
 
-def test_two_runs_give_the_same_bytes(checkout, write_notebook):
-    write_notebook("first", COUNT, NOISY, WIDGET, FIGURE)
-    output = checkout / "book" / "executed" / "first.ipynb"
-    results = []
-    for _ in range(2):
-        (outcome,) = execute(checkout, {"n": "4"}).values()
-        assert outcome.error is None
-        results.append(output.read_bytes())
-        output.unlink()
-    assert results[0] == results[1]
-    text = results[0].decode()
-    assert str(checkout) not in text
-    assert "0x" not in "".join(line for line in text.splitlines() if "object object" in line)
-    notebook = json.loads(text)
-    assert "widgets" not in notebook["metadata"]
-    assert [cell["id"] for cell in notebook["cells"]] == [f"cell-{i}" for i in range(6)]
-    assert "n = 4" in "".join(notebook["cells"][2]["source"])
-    assert len(notebook["cells"][3]["outputs"]) == 3  # stdout, stderr, the object
-    assert not list(output.parent.iterdir())
-
-
-def test_a_warm_kernel_gives_the_same_bytes(checkout, write_notebook, monkeypatch):
-    """Forks and cold kernels: the same files, and the same words about one that dies."""
+def test_warm_and_cold_kernels_give_the_same_bytes(checkout, write_notebook, monkeypatch):
+    """Forks and new processes: the same files, the same words about one that dies, nothing left behind."""
     write_notebook("first", COUNT, NOISY, WIDGET, FIGURE)
     write_notebook("dead", COUNT, "import os\nos._exit(3)")
     write_notebook(
@@ -342,18 +232,41 @@ def test_a_warm_kernel_gives_the_same_bytes(checkout, write_notebook, monkeypatc
     use = "with Pool(2, mp_context=get_context('spawn')) as pool:\n    print(list(pool.map(abs, [-1, 2])))"
     write_notebook("pool", COUNT, f"{pool}\n{use}")
     folder = checkout / "book" / "executed"
-    found = []
+    before, found = (dict(os.environ), os.getcwd()), []
     for enough in (99, 1):
         monkeypatch.setattr(warm, "WORTH_WARMING", enough)
-        errors = {name: outcome.error for name, outcome in execute(checkout, {}).items()}
+        errors = {name: outcome.error for name, outcome in execute(checkout, {"n": "4"}).items()}
         assert [name for name, error in errors.items() if error] == ["dead"]
         found.append((errors, {path.name: path.read_bytes() for path in folder.glob("*.ipynb")}))
         for path in folder.glob("*.ipynb"):
             path.unlink()
+        assert not list(folder.iterdir())
     assert found[0] == found[1]
-    assert len(found[0][1]) == 3
     assert b"[1, 2]" in found[0][1]["pool.ipynb"]
     assert not active_children()  # kernels are gone
+    assert (dict(os.environ), os.getcwd()) == before
+    text = found[0][1]["first.ipynb"].decode()
+    assert str(checkout) not in text
+    notebook = json.loads(text)
+    assert "widgets" not in notebook["metadata"]
+    assert [cell["id"] for cell in notebook["cells"]] == [f"cell-{i}" for i in range(6)]
+    assert "n = 4" in "".join(notebook["cells"][2]["source"])
+    assert len(notebook["cells"][3]["outputs"]) == 3  # stdout, stderr, the object
+
+
+def test_unchanged_sections_are_skipped_and_changed_ones_run_again(checkout, write_notebook):
+    write_notebook("first", COUNT, "print('first', n)")
+    write_notebook("second", COUNT, "print('second', n)")
+    assert sorted(execute(checkout)) == ["first", "second"]
+    assert execute(checkout) == {}
+    write_notebook("second", COUNT, "print('second again', n)")
+    assert list(execute(checkout)) == ["second"]
+    assert sorted(execute(checkout, {"n": "5"})) == ["first", "second"]
+    record = notebooks.stored_record(checkout / "book" / "executed" / "first.ipynb")
+    assert (record["parameters"], record["defaults"]) == ({"n": 5}, {"n": 3})
+    assert len([job for job in notebooks.plan(root=checkout) if not job.fresh]) == 2, (
+        "other values, other results"
+    )
 
 
 def test_a_failure_is_told_and_the_others_finish(checkout, write_notebook):
@@ -377,13 +290,6 @@ def test_a_failure_is_told_and_the_others_finish(checkout, write_notebook):
     assert sorted(execute(checkout, {"n": "4"})) == ["bad", "dead"]
 
 
-def test_kernels_leave_this_process_as_it_was(checkout, write_notebook):
-    write_notebook("first", COUNT, "print(n)")
-    before, folder = dict(os.environ), os.getcwd()
-    execute(checkout)
-    assert (dict(os.environ), os.getcwd()) == (before, folder)
-
-
 # --- the command line -------------------------------------------------------------------------
 
 
@@ -398,8 +304,6 @@ def call(*arguments):
     [
         ["reproduce", "no-such-section"],
         ["reproduce", "-p", "no_such_parameter=1"],
-        ["reproduce", "-p", "seeds"],
-        ["reproduce", "--jobs", "0"],
         ["reproduce", "--jobs", "two"],
         ["reproduce", "--nonsense"],
         ["book", "-p", "seeds=backwards"],
@@ -420,17 +324,10 @@ def test_reproduce_ends_with_1_if_a_section_fails(checkout, write_notebook, caps
     write_notebook("good", COUNT, "print(n)")
     assert call("reproduce", "--jobs", "1") == 1
     printed = capsys.readouterr()
-    assert "FAILED  bad" in printed.out
-    assert "ran     good" in printed.out
+    assert all(f"\n{text}" in f"\n{printed.out}" for text in ("FAILED  bad", "ran     good"))
     assert "1 executed, 0 unchanged, 1 failed" in printed.out
     assert "bad: cell 3 of 3" in printed.err
-    assert "ZeroDivisionError" in printed.err
     assert call("reproduce", "good") == 0
     assert "0 executed, 1 unchanged, 0 failed" in capsys.readouterr().out
-
-
-def test_help_and_version(capsys):
-    assert call() == 0
-    assert "reproduce" in capsys.readouterr().out
     assert call("--version") == 0
     assert capsys.readouterr().out.startswith("envprobe ")

@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from envprobe_core.cli import main
@@ -79,18 +78,6 @@ def test_a_run_is_read_as_frames(made):
     np.testing.assert_array_equal((gold == belief).mean(axis=1), first)
     with pytest.raises(InputError, match="2 cells of"):
         run.steps(world="tooldag")
-
-
-def test_the_reader_takes_no_other_file(made, tmp_path):
-    folder = tmp_path / "run"
-    folder.mkdir()
-    for name in ("manifest.json", "episodes.parquet"):
-        (folder / name).write_bytes((made / name).read_bytes())
-    frame = pd.read_parquet(folder / "episodes.parquet")
-    frame.loc[0, "accuracy"] = 1.0
-    frame.to_parquet(folder / "episodes.parquet")
-    with pytest.raises(InputError, match="is not the file"):
-        _ = read_run(folder).episodes
 
 
 def test_a_run_is_described_for_archives(made):

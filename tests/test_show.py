@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from envprobe_core import draw, table
+from envprobe_core import draw
 from envprobe_core.show.points import draw_onsets
 
 ROWS = pd.DataFrame(
@@ -19,14 +19,6 @@ ROWS = pd.DataFrame(
         "nondominated": [False, True],
     }
 )
-
-
-def test_a_text_among_numbers_is_left_as_it_is():
-    frame = pd.DataFrame(
-        {"gain": ["+5.80", 1.5], "gain_low": ["", 1.0], "gain_high": ["", 2.0], "p": ["< .05", 0.2]}
-    )
-    shown = table(frame, "tab-x", "Caption.", {"gain": "{gain:+2} {gain:[2]}", "p": "{p:p}"})
-    assert shown.rows == [["+5.80 ", "< .05"], ["+1.50 [1.00,\u00a02.00]", ".200"]]
 
 
 @pytest.mark.parametrize("kind", ["forest", "bars"])

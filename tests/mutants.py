@@ -1,0 +1,91 @@
+"""Mutation testing: how many small changes of the core's arithmetic do its tests notice?
+
+    python tests/mutants.py                              # one mutant in ten (`make mutants`)
+    python tests/mutants.py --sample all rules judge     # all of some parts; of all parts it takes hours
+
+Each part is mutated by mutmut in a copy of the checkout, `build/mutants/PART`. Probe rules are compiled, and
+mutmut leaves decorated functions alone: their copy loses its decorators, and runs as plain Python. What is
+left alive is listed; `mutmut show NAME` in the copy shows a mutant.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PARTS = {  # what is mutated, and the tests that should notice
+    "statistics": ("statistics.py", "test_statistics.py"),
+    "measures": ("measures.py", "test_measures.py"),
+    "judge": ("claims/judge.py", "test_claims.py"),
+    "rules": (
+        "policies/rules.py",
+        "test_policies.py",
+        "test_golden_engine.py::test_an_episode_is_what_it_was",
+    ),
+}
+CONFIG = """
+[tool.mutmut]
+source_paths = ["envprobe_core"]
+only_mutate = ["envprobe_core/{file}"]
+also_copy = ["data", "tests"]
+pytest_add_cli_args = ["-p", "no:cacheprovider"]
+pytest_add_cli_args_test_selection = {tests}
+"""
+ALIVE = ("survived", "no tests")  # a mutant that no test reaches is alive
+
+
+def mutate(part, sample):
+    """Run one part; return what became of each mutant."""
+    file, *tests = PARTS[part]
+    copy = ROOT / "build" / "mutants" / part
+    shutil.rmtree(copy, ignore_errors=True)
+    for name in ("envprobe_core", "data", "tests"):
+        shutil.copytree(ROOT / name, copy / name)
+    settings = (ROOT / "pyproject.toml").read_text() + CONFIG.format(
+        file=file, tests=[f"tests/{test}" for test in tests]
+    )
+    (copy / "pyproject.toml").write_text(settings)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    if part == "rules":
+        source = copy / "envprobe_core" / file
+        source.write_text(re.sub(r"^@(compiled|apart)\n", "", source.read_text(), flags=re.MULTILINE))
+        environment["NUMBA_DISABLE_JIT"] = "1"
+    names = [f"*__mutmut_*{sample}"] if sample != "all" else []
+    command = [Path(sys.executable).with_name("mutmut")]
+    subprocess.run([*command, "run", *names], cwd=copy, env=environment, check=True)
+    told = subprocess.run(
+        [*command, "results", "--all", "true"],
+        cwd=copy,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    ends = dict(re.findall(r"^ +(\S+): (.*)$", told.stdout, re.MULTILINE))
+    return {name: end for name, end in ends.items() if end != "not checked"}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("parts", nargs="*", help=", ".join(PARTS))
+    parser.add_argument(
+        "--sample", default="7", metavar="DIGIT", help="mutants whose number ends in it; or all"
+    )
+    asked = parser.parse_args()
+    lines = []
+    for part in asked.parts or PARTS:
+        ends = mutate(part, asked.sample)
+        alive = [f"{name}: {end}" for name, end in ends.items() if end in ALIVE]
+        lines += [
+            *alive,
+            f"{part}: {len(alive)} of {len(ends)} mutants alive, {1 - len(alive) / len(ends):.0%} killed",
+        ]
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

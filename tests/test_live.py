@@ -1,0 +1,290 @@
+"""The lab that `make lab` opens: START, exercises, and under live sliders a section, explorer and player."""
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import nbformat
+import numpy as np
+import pytest
+from playwright import sync_api as playwright
+from test_explorer_page import HOSTILE, as_row, shown, slider
+from test_player import value_text
+
+from envprobe_core.cells import make_cell
+from envprobe_core.lab import desk
+from envprobe_core.policies import POLICIES
+from envprobe_core.widgets.explorer import COMPARED
+from envprobe_core.widgets.player import Setting, record_pair
+from envprobe_core.widgets.readings import take_readings
+
+pytestmark = pytest.mark.browser
+
+START, STOP = 240, 60  # seconds allowed
+TRIES = 6  # to run all cells, while a loaded machine is not ready
+SECTION, EXPLORER, PLAYER = (f"sections/{name}.ipynb" for name in ("main-results", "explorer", "watch"))
+SHOWN = {"windowingMode": "none"}  # cells out of sight are there too
+OWN = """
+from envprobe_core.policies import custom_policy
+from envprobe_core.widgets.explorer import Explorer
+
+own = custom_policy("mine", lambda view: view.d + view.s, title=TITLE)
+Explorer(policies=[own], identity="own")
+"""
+WATCH = """from envprobe_core.policies import custom_policy
+from envprobe_core.widgets.player import Player, Setting, record_pair
+
+mine = custom_policy("mine", lambda view: 2.0 * view.d, "<b>Mine</b>")
+pairs = [record_pair(Setting("objectstate", seed=n)) | {"group": "rooms", "label": str(n)} for n in (3, 4)]
+Player(pairs, live=True, policies=[mine])"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """From a notebook's name to its address, in the lab of a reader who has changed some and has one more."""
+    pytest.importorskip("jupyterlab_myst")
+    folder = tmp_path_factory.mktemp("desk")
+    desk.lay_out(folder / "lab")
+    section, explorer = (nbformat.read(folder / "lab" / name, as_version=4) for name in (SECTION, EXPLORER))
+    few = section.cells[1].source.replace("0:220", "0:8").replace("10_000", "100")
+    section.cells[1].source = few
+    explorer.cells.append(nbformat.v4.new_code_cell(OWN.replace("TITLE", repr(HOSTILE))))
+    watch = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(WATCH)], metadata=section.metadata)
+    for name, notebook in ((SECTION, section), (EXPLORER, explorer), (PLAYER, watch)):
+        nbformat.write(notebook, folder / "lab" / name)
+    settings = folder / "settings" / "@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps(SHOWN), encoding="utf-8")
+    with jupyter_lab(folder) as address:
+        yield address
+
+
+@contextlib.contextmanager
+def jupyter_lab(folder):
+    """Serve the desk in `lab` on a free port, as a reader finds it; its process is stopped by its id."""
+    token = secrets.token_hex(16)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    base = f"http://127.0.0.1:{port}"
+    served = [
+        *("--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", f"--IdentityProvider.token={token}"),
+        *(f"--ServerApp.port={port}", f"--LabApp.user_settings_dir={folder / 'settings'}"),
+    ]
+    own = {f"JUPYTER_{name}_DIR": str(folder / f".{name.lower()}") for name in ("CONFIG", "DATA", "RUNTIME")}
+    with (folder / "lab.log").open("wb") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "envprobe_core", "lab", "--out", str(folder / "lab"), "--", *served],
+            cwd=folder,
+            env={**os.environ, **own, "ANYWIDGET_HMR": "0", "PYTHONWARNINGS": "ignore"},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            _await(f"{base}/api", server, folder / "lab.log")
+            yield lambda name: f"{base}/{f'lab/tree/{name}' if name else ''}?token={token}&reset"
+        finally:
+            server.send_signal(signal.SIGTERM)  # its kernels end with it
+            try:
+                server.wait(STOP)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait(STOP)
+
+
+def _await(address, server, log):
+    deadline = time.monotonic() + START
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            with urllib.request.urlopen(address, timeout=2):
+                return
+        except urllib.error.HTTPError as answer:  # it is up, and asks for the token
+            answer.close()
+            return
+        except OSError:
+            time.sleep(0.3)
+    raise RuntimeError(
+        f"JupyterLab did not start: {log.read_text(encoding='utf-8', errors='replace')[-2000:]}"
+    )
+
+
+def run_all(page, address):
+    """Open a notebook and run all its cells."""
+    page.goto(address, wait_until="domcontentloaded")
+    page.wait_for_selector(".jp-NotebookPanel .jp-Cell", timeout=240_000)
+    page.wait_for_selector(
+        ".jp-Notebook-ExecutionIndicator[data-status=idle]", state="attached", timeout=240_000
+    )
+    # until its kernel is there, JupyterLab asks which one to take
+    page.get_by_text("| Idle").first.wait_for(timeout=240_000)
+    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=240_000)
+    asked = page.locator(".jp-Dialog button.jp-mod-accept")  # the session may still be on its way
+    begun = page.locator(".jp-Notebook .jp-InputPrompt", has_text=re.compile(r"\[(\*|\d+)\]"))
+    for _ in range(TRIES):
+        page.wait_for_timeout(1_500)
+        if asked.count():
+            asked.first.click()
+            page.wait_for_timeout(1_500)
+        page.get_by_role("menuitem", name="Run", exact=True).click()
+        page.get_by_text("Run All Cells", exact=True).first.click()
+        with contextlib.suppress(playwright.TimeoutError):
+            return begun.first.wait_for(timeout=30_000)
+        page.keyboard.press("Escape")
+    raise AssertionError(f"no cell of {address} was begun in {TRIES} tries")
+
+
+@pytest.fixture
+def page(chromium, lab):
+    context = chromium.new_context(viewport={"width": 1400, "height": 1000})
+    page, faults = context.new_page(), []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    yield page
+    assert not faults, faults
+    context.close()
+
+
+def open_notebook(page, address, formulas):
+    page.goto(address, wait_until="domcontentloaded")
+    page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .katex").nth(formulas - 1).wait_for(timeout=120_000)
+    return page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
+
+
+def test_the_lab_opens_start_with_its_formula_and_asks_nothing(page, lab):
+    panel = open_notebook(page, lab(""), 1)
+    panel.locator("h1", has_text="Start here").wait_for()
+    page.wait_for_timeout(3_000)  # Jupyter would ask about its news now
+    assert page.locator(".jp-toast-button, .Toastify__toast, .jp-Dialog").count() == 0
+    listed = page.locator(".jp-DirListing-itemText").all_inner_texts()
+    assert [name.strip() for name in listed] == ["pages", "sections", "exercises.ipynb", "START.ipynb"]
+    panel.get_by_role("link", name="One episode").first.click()  # opens here, and is no download
+    page.locator(".lm-TabBar-tabLabel", has_text="one-episode.ipynb").wait_for(timeout=240_000)
+
+
+def test_the_students_notebook_has_formulas_and_no_solution(page, lab):
+    panel = open_notebook(page, lab("exercises.ipynb"), 1)
+    panel.locator("h1", has_text="Exercises").wait_for()
+    assert "{math}" not in panel.inner_text()
+    assert "{solution" not in panel.inner_text()
+    assert panel.get_by_text("# Self-check").count() > 0
+
+
+def test_a_sections_slider_computes_its_figure_anew(page, lab):
+    run_all(page, lab(SECTION))
+    live = page.locator(".envprobe-interact")
+    live.locator("svg.envprobe-figure").wait_for(timeout=180_000)
+    live.scroll_into_view_if_needed()
+    said = live.locator("svg.envprobe-figure").get_attribute("aria-label")
+    handle = live.locator(".noUi-handle").first
+    box = handle.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    for step in range(1, 9):  # a drag: many values on the way, and the last one holds
+        page.mouse.move(x + 8 * step, y)
+    page.mouse.up()
+    reading = live.locator(".widget-readout").first
+    budget = reading.inner_text()
+    assert int(budget) > 7
+    live.get_by_text(f"Drawn for budget {budget}, threshold 1.5").wait_for(timeout=240_000)
+    assert live.locator("svg.envprobe-figure").get_attribute("aria-label") != said
+    assert live.locator("svg.envprobe-figure").count() == 1
+    # a reader without a mouse: the handle takes the arrow keys
+    handle.focus()
+    page.keyboard.press("ArrowLeft")
+    live.get_by_text(f"Drawn for budget {int(budget) - 1}, threshold 1.5").wait_for(timeout=240_000)
+
+
+def engine_rows(seeds, budget):
+    """The table's rows as the engine computes them."""
+    cells = [make_cell("tooldag", name, budget=budget) for name in COMPARED]
+    readings = take_readings(cells, np.arange(seeds))
+    return [as_row(POLICIES[name].title, r) for name, r in zip(COMPARED, readings, strict=True)]
+
+
+def test_the_explorer_asks_the_engine(page, lab):
+    """Without a grid that was computed before, the engine answers from the first cell on."""
+    run_all(page, lab(EXPLORER))
+    page.locator(".ew").nth(1).wait_for(timeout=400_000)
+    root, own = page.locator(".ew").nth(0), page.locator(".ew").nth(1)
+
+    def wait_for(selector, text):
+        root.locator(selector, has_text=text).wait_for(timeout=240_000)
+
+    wait_for(".ew-note", f"{4 * 220} episodes")
+    assert shown(root)[1] == engine_rows(220, 7)
+    root.get_by_label("Seeds").fill("0:60")
+    root.get_by_label("Seeds").press("Enter")
+    wait_for(".ew-note", f"{4 * 60} episodes")
+
+    # a drag: each tick is recomputed
+    control = slider(root, "Probe budget B")
+    control.focus()
+    for budget in range(8, 12):
+        page.keyboard.press("ArrowRight")
+        wait_for("caption", f"B = {budget}")
+    assert shown(root)[1] == engine_rows(60, 11)
+
+    # off the grid: any threshold, any budget up to H
+    root.get_by_label("Base threshold, any value").fill("1.37")
+    root.get_by_label("Base threshold, any value").press("Enter")
+    wait_for("caption", "1.37")
+    control.press("End")
+    wait_for("caption", "B = 30")
+
+    # a bad value is told once, as text
+    root.get_by_label("Seeds").fill("<b>7</b>")
+    root.get_by_label("Seeds").press("Enter")
+    wait_for(".ew-message", "<b>7</b>")
+
+    # the reader's own policy, whose title is text
+    own.locator("tbody th", has_text="<script>").wait_for(timeout=240_000)
+    assert len(shown(own)[1]) == len(COMPARED) + 1
+    assert page.evaluate("window.hacked") is None
+
+
+def test_the_player_records_any_episode_anew(page, lab):
+    run_all(page, lab(PLAYER))
+    form, about = page.locator(".player-form"), page.locator(".player-about")
+    form.wait_for(timeout=240_000)
+    slider = page.get_by_role("slider", name="Step", exact=True)
+
+    def choose(**chosen):
+        for label, value in chosen.items():
+            control = form.get_by_label(re.compile(f"^{label}\\b"))
+            if label in ("Seed", "Budget", "Threshold"):
+                control.fill(value)
+                control.press("Tab")
+            else:
+                control.select_option(value)
+
+    choose(World="graphnav", Regime="S1", Protocol="observed", Seed="1003", Threshold="0.5")
+    asked = record_pair(Setting("graphnav", seed=1003, regime="S1", protocol="observed", threshold=0.5))
+    page.get_by_text(asked["about"], exact=True).wait_for()
+    page.wait_for_function(
+        "(text) => document.querySelector('.player-slider').getAttribute('aria-valuetext') === text",
+        arg=value_text(asked, 0),
+    )
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert slider.get_attribute("aria-valuetext") == value_text(asked, 2)
+
+    choose(Budget="99")
+    form.get_by_text("budget 99 is not in 0..20").wait_for()
+    assert about.inner_text() == asked["about"]
+    choose(Budget="", Policy="mine")
+    page.locator(".player-name", has_text="<b>Mine</b>").wait_for()
+    assert page.locator(".player-message").inner_text() == ""
+    page.locator(".player").get_by_label("Episode", exact=True).select_option("1")
+    page.get_by_text(record_pair(Setting("objectstate", seed=4))["about"], exact=True).wait_for()
+    assert form.get_by_label("Seed", exact=True).input_value() == "4"
