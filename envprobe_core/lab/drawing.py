@@ -10,6 +10,7 @@ import pandas as pd
 from envprobe_core.analyses.frontier import nondominated
 from envprobe_core.lab.contest import DESIGN, HELD_OUT, title_of
 from envprobe_core.lab.guard import known_keywords
+from envprobe_core.protocols import in_words
 from envprobe_core.show.figures import (
     AMBER,
     GREEN,
@@ -61,7 +62,7 @@ def plot_plane(board: pd.DataFrame, name: str = "lab-plane") -> Drawing:
         front = part[part["front"]].sort_values(["success", "accuracy"], ascending=[True, False])
         axes.plot(front["success"], front["accuracy"], color=GREY, lw=1.0, zorder=0)
         _points(axes, part, "success", "accuracy", own, hollow=~part["front"])
-        axes.set_title(f"{protocol}, {kind} seeds", loc="left")
+        axes.set_title(f"{in_words(protocol)}, {kind} seeds", loc="left")
         axes.set_ylabel("accuracy $A_H$")
         axes.grid()
         mine = "; ".join(
@@ -104,7 +105,7 @@ def plot_transfer(board: pd.DataFrame, name: str = "lab-transfer") -> Drawing:
         _points(axes, sides, "minus_simple", "held_minus_simple", own)
         below = int((y < x).sum())
         told.append(f"{protocol}: {below} of {len(sides)} lie below the diagonal")
-        axes.set_title(protocol, loc="left")
+        axes.set_title(in_words(protocol), loc="left")
         axes.set_ylabel("held-out, points over Simple")
         axes.grid()
     panels[-1, 0].set_xlabel("design, points over Simple")

@@ -12,6 +12,7 @@ from envprobe_core.atlas.design import BOX, NAMES, values_of
 from envprobe_core.atlas.questions import HEADLINES
 from envprobe_core.atlas.running import Atlas
 from envprobe_core.calibration import TARGETS
+from envprobe_core.protocols import in_words
 from envprobe_core.show.figures import (
     AMBER,
     BLUE,
@@ -70,7 +71,7 @@ def draw_shares(box: pd.DataFrame, near: pd.DataFrame | None = None, title: str 
             axes.plot(marks, y, label=f"holds, {title}", **MARK | {"marker": "|"})
         for end in ends:
             axes.axhline(end, color=GREY, linewidth=0.5)
-        axes.set_title(protocol, fontsize=9)
+        axes.set_title(in_words(protocol), fontsize=9)
         axes.set_xlim(-2, 102)
         axes.set_xticks([0, 50, 100])
         axes.tick_params(axis="y", length=0, labelsize=6.5)
@@ -99,7 +100,7 @@ def draw_deciding(atlas: Atlas, found: Sensitivity, claims: tuple[str, ...] = HE
         at = next(place for place, claim in enumerate(atlas.claims) if claim.id == name)
         for column, protocol in enumerate(atlas.protocols):
             axes, axis = panels[row, column], max(int(found.first[column, at]), 0)
-            axes.set_title(protocol if row == 0 else "", fontsize=9.5)
+            axes.set_title(in_words(protocol) if row == 0 else "", fontsize=9.5)
             if found.first[column, at] < 0:
                 axes.spines[:].set_visible(False)
                 axes.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from envprobe_core.protocols import in_words
 from envprobe_core.show.figures import (
     AMBER,
     BLUE,
@@ -53,7 +54,7 @@ def draw_onsets(frame: pd.DataFrame, name: str = "onsets") -> Drawing:
             axes.plot([-1, far], [-1, far], color=GREY, linestyle=(0, (4, 3)), linewidth=1)
             axes.set(xlim=(-1, far), ylim=(-1, far))
             above = int((both["action_onset"] > both["collapse_onset"]).sum())
-            title = f"{protocol}, {STRATUM_TITLES[stratum]}"
+            title = f"{in_words(protocol)}, {STRATUM_TITLES[stratum]}"
             axes.set_title(f"{title}:\n{above:,} of {len(both):,} above", fontsize=9)
             told.append(f"{title}: {above:,} of {len(both):,} episodes above the diagonal")
     figure.supylabel("action onset (step)", fontsize=9.5)
@@ -97,7 +98,7 @@ def draw_optimum(points: pd.DataFrame, corners: pd.DataFrame, name: str, about: 
             dot = POLICY_STYLES[row.policy].dot(ms=4.5, elinewidth=0)
             axes.errorbar(row.success, row.accuracy, label=policy_title(row.policy), **dot)
             told.append(f"{group}, {policy_title(row.policy)} {number(row.success)}, {number(row.accuracy)}")
-        axes.set_title(group, loc="left", fontsize=9)
+        axes.set_title(in_words(group), loc="left", fontsize=9)
         axes.grid()
     for axes in panels.flat[len(groups) :]:
         axes.set_visible(False)

@@ -107,16 +107,29 @@ def show_ledger(verdicts: pd.DataFrame, label: str, caption: str) -> Table:
         caption: what the claims are about.
     """
     shown = verdicts[~verdicts["claim"].str.startswith("level-")]
-    digits = shown["unit"].map(lambda unit: 3 if unit == "share" else 2)
-    amounts = {
-        name: [number(*pair) for pair in zip(shown[name].astype(float), digits, strict=True)]
-        for name in ("paper_value", "estimate")
-    }
+
+    def amounts(name: str) -> list[str]:
+        """Write a column's values, a difference in points with its sign."""
+        return [
+            number(value, 3)
+            if unit == "share"
+            else signed(value, 2)
+            if unit == "points"
+            else number(value, 2)
+            for value, unit in zip(shown[name].astype(float), shown["unit"], strict=True)
+        ]
+
+    printed = [
+        EMPTY if pd.isna(row.paper_value) else f"{text} {row.unit}" if row.unit != "count" else text
+        for row, text in zip(shown.itertuples(), amounts("paper_value"), strict=True)
+    ]
     return table(
-        shown.assign(statement=shown["statement"].map(chunked), **amounts),
+        shown.assign(
+            statement=shown["statement"].map(chunked), printed=printed, estimate=amounts("estimate")
+        ),
         label,
         caption,
-        {"the paper's claim, in our words": "{statement}", "printed": "{paper_value} {unit}"},
+        {"the paper's claim, in our words": "{statement}", "printed": "{printed}"},
         across="protocol",
         each={"{:code}": "{verdict:verdict} {estimate}"},
         align="lr" + "l" * shown["protocol"].nunique(),
