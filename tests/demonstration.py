@@ -15,11 +15,11 @@ from pathlib import Path
 
 from scripted_server import server_process
 
+from envprobe_core.llm.calls import LOCAL
 from envprobe_core.llm.client import Limits
-from envprobe_core.llm.hiding import PLACEHOLDER, Secret
-from envprobe_core.llm.identity import ModelAgent, ModelSettings
-from envprobe_core.llm.keys import LOCAL
+from envprobe_core.llm.identity import ModelAgent
 from envprobe_core.llm.prompts import PROMPT_VERSION
+from envprobe_core.llm.provider import PLACEHOLDER, Secret
 from envprobe_core.llm.replay import write_replay
 from envprobe_core.llm.replayed import FOLDER, SUFFIX
 from envprobe_core.llm.running import Service, replay_run, run_missing
@@ -37,7 +37,7 @@ NOTE = "Made by the project's scripted test server, which is no language model."
 
 def demonstrated_run(seeds: str = SEEDS) -> RunInputs:
     """Return the run whose answers the file holds, or the same on other seeds."""
-    agent = ModelAgent(LOCAL, PROMPT_VERSION, ModelSettings(MODEL))
+    agent = ModelAgent(LOCAL, PROMPT_VERSION, MODEL)
     return make_inputs(WORLDS, POLICIES, seeds=seeds, logs="none", agent=agent)
 
 

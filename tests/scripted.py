@@ -20,12 +20,20 @@ from envprobe_core.agents.simulated import UNKNOWN_STALENESS
 from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT
 from envprobe_core.engine.setting import room_for_episodes
 from envprobe_core.errors import InputError
-from envprobe_core.llm.answers import STANDS, WAITING, Verdict, Vocabulary, write_update, write_verdict
-from envprobe_core.llm.asking import DEMAND, Answered, ChatRequest, Tokens
-from envprobe_core.llm.judging import CANDIDATES, CHECK
+from envprobe_core.llm.answers import STANDS, WAITING, Verdict, write_update, write_verdict
+from envprobe_core.llm.calls import DEMAND, Answer, ChatRequest, Tokens
 from envprobe_core.llm.prompts import JUDGE_TITLE, headline
 from envprobe_core.llm.rehearsal import answering_setting, simulated_updates
-from envprobe_core.llm.situations import DATED_TABLE, LAST_AT, NO_PLACE, NOTHING, UNKNOWN_SIGN, VALIDITY
+from envprobe_core.llm.situations import (
+    CANDIDATES,
+    CHECK,
+    DATED_TABLE,
+    LAST_AT,
+    NO_PLACE,
+    NOTHING,
+    UNKNOWN_SIGN,
+    VALIDITY,
+)
 from envprobe_core.policies.rules import JUDGE_CONFIDENCE
 from envprobe_core.protocols import Protocol, switch_values
 from envprobe_core.regimes import OBSERVATIONS, Regime
@@ -42,10 +50,10 @@ class Scripted:
     def __init__(self, profile: AgentProfile = TYPICAL) -> None:
         self.profile = profile
 
-    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+    async def ask(self, request: ChatRequest, identity: str) -> Answer:
         """Answer at once."""
         text = answer(request, self.profile)
-        return Answered(text, tokens=rough_tokens(request, text))
+        return Answer(text, used=rough_tokens(request, text))
 
 
 def answer(request: ChatRequest, profile: AgentProfile = TYPICAL) -> str:
@@ -65,7 +73,7 @@ def answer(request: ChatRequest, profile: AgentProfile = TYPICAL) -> str:
     setting = _setting(world, profile, situation.distracted)
     seeds = np.array([int(request["seed"])])
     (update,) = simulated_updates(situation.block, seeds, situation.last_worked, world, setting)
-    return write_update(update, Vocabulary(world), int(situation.block.t[0]))
+    return write_update(update, world, int(situation.block.t[0]))
 
 
 def asked_of(request: ChatRequest) -> str:

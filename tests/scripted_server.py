@@ -31,8 +31,7 @@ from scripted import answer, rough_tokens
 from envprobe_core.agents.profiles import TYPICAL, AgentProfile
 from envprobe_core.cells import find_profile
 from envprobe_core.errors import InputError
-from envprobe_core.llm.asking import DEMAND, ChatRequest
-from envprobe_core.llm.keys import canonical
+from envprobe_core.llm.calls import DEMAND, ChatRequest, written
 from envprobe_core.llm.replayed import FINGERPRINT
 
 LARGEST_BODY = 4 * 2**20
@@ -214,7 +213,7 @@ class ScriptedServer:
         key = request.headers.get("Authorization", "").removeprefix("Bearer ")
         try:
             asked: ChatRequest = json.loads(await request.read())
-            digest = hashlib.sha256(canonical(asked)).digest()
+            digest = hashlib.sha256(written(asked, in_order_of_names=True)).digest()
             attempt, messages = self.asked[digest], asked["messages"]
             again = messages[-1]["content"].startswith(DEMAND)
         except (ValueError, KeyError, TypeError):

@@ -22,23 +22,18 @@ from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.llm.agent import LanguageModelAgent, Tally, run_model
-from envprobe_core.llm.asking import DEMAND, Answered, Asker, ChatRequest
-from envprobe_core.llm.identity import ModelAgent, ModelSettings
+from envprobe_core.llm.calls import DEMAND, Answer, Asker, ChatRequest
+from envprobe_core.llm.identity import HINTED, PROMPT_VERSION, PUBLIC, VERSIONS, ModelAgent, find_version
 from envprobe_core.llm.notes import remember
 from envprobe_core.llm.prompts import (
-    HINTED,
     HINTS,
     JUDGE_TITLE,
     LONGEST_ECHO,
-    PROMPT_VERSION,
-    PUBLIC,
-    VERSIONS,
-    find_version,
     headline,
     prompts_of,
     update_system,
 )
-from envprobe_core.llm.rehearsal import rehearse
+from envprobe_core.llm.rehearsal import exchanges
 from envprobe_core.llm.situations import UNCHANGED, SituationWriter
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED, parse_protocol
@@ -49,8 +44,7 @@ from envprobe_core.worlds import WORLDS, make_world
 from envprobe_core.worlds.base import Values
 
 GOLDEN = Path(__file__).parent / "golden_prompts"
-SETTINGS = ModelSettings("scripted")
-MODEL = ModelAgent("local", PROMPT_VERSION, SETTINGS)
+MODEL = ModelAgent("local", PROMPT_VERSION, "scripted")
 TURNS = 7  # messages before the situation: the rules, and three worked examples
 GATE_WORDS = ("probe", "budget", "threshold", "policy", "gold")
 REQUEST_KEYS = ["model", "messages", "response_format", "temperature", "max_tokens", "seed"]
@@ -63,7 +57,7 @@ class Recording(Scripted):
         super().__init__(cell.profile)
         self.requests: list[ChatRequest] = []
 
-    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+    async def ask(self, request: ChatRequest, identity: str) -> Answer:
         self.requests.append(request)
         return await super().ask(request, identity)
 
@@ -80,9 +74,8 @@ def run(
     cell: Cell, seeds: np.ndarray, asker: Asker, rows: int = 1, live: int = 8, how: ModelAgent = MODEL
 ) -> tuple[Trajectory, Tally]:
     async def running() -> tuple[Trajectory, Tally]:
-        return await run_model(
-            task_of(cell, seeds), asker, how, live=asyncio.Semaphore(live), rows=rows, reports=True
-        )
+        live_blocks = asyncio.Semaphore(live)
+        return await run_model(cell, seeds, asker, how, live=live_blocks, rows=rows, reports=True)
 
     return asyncio.run(running())
 
@@ -130,13 +123,9 @@ def test_so_does_any_profile_protocol_regime_budget_and_threshold(cell: Cell) ->
 @given(READERS)
 def test_a_rehearsal_asks_and_answers_the_same(cell: Cell) -> None:
     """The agent that answers from the episode, and the one that reads prompts, line by line."""
-    rehearsed: list[tuple[str, str]] = []
-
-    def note(request: ChatRequest, identity: str, text: str) -> None:
-        rehearsed.append((json.dumps(request, sort_keys=True), text))
-
     seeds = np.array([3, 11])
-    rehearse(cell, seeds, MODEL, note, cell.profile)
+    met = exchanges(cell, seeds, MODEL, cell.profile)
+    rehearsed = [(json.dumps(one.request, sort_keys=True), one.answer) for one in met]
     asker = Recording(cell)
     run(cell, seeds, asker, rows=2)
     texts = [answer(request, cell.profile) for request in asker.requests]
@@ -211,11 +200,8 @@ def test_a_new_wording_is_a_new_version(version: str) -> None:
     digest = hashlib.sha256()
     for world, regime, protocol in product(WORLDS, ("S1", "S3"), PROTOCOLS.values()):
         cell = make_cell(world, "judge", regime, protocol)
-
-        def note(request: ChatRequest, identity: str, text: str) -> None:
-            digest.update(json.dumps([request, identity, text]).encode())
-
-        rehearse(cell, np.array([0]), replace(MODEL, prompt_version=version), note)
+        for one in exchanges(cell, np.array([0]), replace(MODEL, prompt_version=version)):
+            digest.update(json.dumps([one.request, one.identity, one.answer]).encode())
         again = prompts_of(cell, version).asked_again({"messages": [], "temperature": 0}, "x", "y")
         digest.update(json.dumps(again).encode())
     name = version.rpartition("-")[0]
@@ -224,11 +210,10 @@ def test_a_new_wording_is_a_new_version(version: str) -> None:
 
 
 def test_the_public_codes_way_shows_five_actions_no_table_and_where_wanted_a_hint() -> None:
-    said: dict[str, list[str]] = defaultdict(list)
+    cell, said = make_cell("graphnav", "periodic", "S1"), {}
     for version in (PUBLIC, HINTED):
-        cell = make_cell("graphnav", "periodic", "S1")
-        how = replace(MODEL, prompt_version=version)
-        rehearse(cell, np.array([4]), how, lambda asked, *_, to=said[version]: to.append(asked["messages"]))
+        met = exchanges(cell, np.array([4]), replace(MODEL, prompt_version=version))
+        said[version] = [one.request["messages"] for one in met]
     for step, (plain, hinted) in enumerate(zip(said[PUBLIC], said[HINTED], strict=True)):
         situation = plain[-1]["content"]
         assert "Table" not in situation
@@ -355,7 +340,7 @@ class Delaying(Recording):
         self.seeds_under_way: set[int] = set()
         self.most = 0
 
-    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+    async def ask(self, request: ChatRequest, identity: str) -> Answer:
         self.seeds_under_way.add(request["seed"])
         self.most = max(self.most, len(self.seeds_under_way))
         if request["seed"] == 0:
@@ -386,15 +371,14 @@ def test_blocks_of_any_size_give_the_same_rows_and_requests() -> None:
         other, counted_block = run(cell, seeds, block, rows=5)
         assert_same(cell, seeds, other)
         assert sorted(alone.bodies) == sorted(block.bodies)
-        for name, column in vars(counted).items():
-            np.testing.assert_array_equal(column, getattr(counted_block, name), name)
+        assert counted.tolist() == counted_block.tolist()
         assert one.belief.shape == other.belief.shape
 
 
 class Failing(Recording):
     """Fails for good after some answers, as a client does that gives up."""
 
-    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+    async def ask(self, request: ChatRequest, identity: str) -> Answer:
         if len(self.requests) >= 20:
             raise ConnectionError("the server is gone")
         await asyncio.sleep(0)
@@ -422,10 +406,10 @@ class Garbling(Recording):
         super().__init__(cell)
         self.garbles, self.text = garbles, text
 
-    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+    async def ask(self, request: ChatRequest, identity: str) -> Answer:
         attempt = sum(message["content"].startswith(DEMAND) for message in request["messages"])
         answered = await super().ask(request, identity)
-        return Answered(self.text, tokens=answered.tokens) if self.garbles(attempt, request) else answered
+        return Answer(self.text, used=answered.used) if self.garbles(attempt, request) else answered
 
 
 def test_an_unusable_answer_is_asked_again_with_its_fault_named() -> None:
@@ -484,10 +468,10 @@ class Ruling(Recording):
         super().__init__(cell)
         self.verdict = verdict
 
-    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+    async def ask(self, request: ChatRequest, identity: str) -> Answer:
         answered = await super().ask(request, identity)
         judged = request["messages"][0]["content"].startswith(JUDGE_TITLE)
-        return Answered(self.verdict) if judged else answered
+        return Answer(self.verdict) if judged else answered
 
 
 def test_the_judges_verdict_decides() -> None:
@@ -498,8 +482,7 @@ def test_the_judges_verdict_decides() -> None:
     vetoes, _ = run(cell, seeds, Ruling(cell, '{"override":true,"field":-1}'))
     assert (vetoes.probe < 0).all()
     asker = Ruling(cell, '{"override":true,"field":-1}')
-    judged = replace(SETTINGS, judge_model="second", judge_max_tokens=48)
-    run(cell, seeds, asker, how=replace(MODEL, settings=judged))
+    run(cell, seeds, asker, how=replace(MODEL, judge_model="second", judge_max_tokens=48))
     models = {(request["model"], request["max_tokens"]) for request in asker.requests}
     assert models == {("scripted", 512), ("second", 48)}
 
@@ -508,9 +491,7 @@ def test_the_judge_may_force_a_candidate_and_is_not_asked_once_the_budget_is_spe
     cell = make_cell("tooldag", "judge", budget=3, threshold=100.0)
     first = first_candidate(cell, 5)
     asker = Ruling(cell, json.dumps({"override": True, "field": first}))
-    trajectory, tally = run(
-        cell, np.array([5]), asker, how=replace(MODEL, settings=replace(SETTINGS, reasks=0))
-    )
+    trajectory, tally = run(cell, np.array([5]), asker, how=replace(MODEL, reasks=0))
     fired = np.flatnonzero(trajectory.probe[0] >= 0)
     assert trajectory.probe[0, 0] == first
     assert len(fired) <= 3

@@ -23,8 +23,8 @@ from envprobe_core.llm.answers import (
     InvalidAnswer,
     Update,
     Verdict,
-    Vocabulary,
     apply_updates,
+    gives_reasons,
     parse_update,
     parse_verdict,
     reported_terms,
@@ -33,9 +33,8 @@ from envprobe_core.llm.answers import (
     write_update,
     write_verdict,
 )
-from envprobe_core.llm.asking import Answered, ChatRequest
-from envprobe_core.llm.identity import ModelAgent, ModelSettings
-from envprobe_core.llm.prompts import SECOND, response_format
+from envprobe_core.llm.calls import Answer, ChatRequest
+from envprobe_core.llm.identity import SECOND, ModelAgent
 from envprobe_core.protocols import PAPER, RELEASED, Protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS, make_world
@@ -43,7 +42,6 @@ from envprobe_core.worlds.base import World
 
 TOKENS = 512  # of a belief update, Table "Hyperparameter configuration"
 TOOLS = make_world("tooldag", REGIMES["S1"], PAPER)  # 5 tools, 15 fields
-VOCABULARY = Vocabulary(TOOLS)
 GOOD = {"set": "0:1,0,95;14:?,3,0", "fade": 2, "act": "call(1)", "risk": 1, "why": "0:2,1,1"}
 
 
@@ -53,15 +51,15 @@ def changed(**changes: object) -> str:
 
 def test_a_good_update_means_what_it_says() -> None:
     expected = Update(((0, 1, 0, 95), (14, UNKNOWN, 3, 0)), 2, 1, 1, ((0, 2, 1, 1),))
-    assert parse_update(json.dumps(GOOD), VOCABULARY) == expected
+    assert parse_update(json.dumps(GOOD), TOOLS) == expected
     for written in ("call(1) ", "Call( 1 )"):
-        assert parse_update(changed(act=written), VOCABULARY) == expected
-    assert parse_update(changed(set="0:1,0,95%;14:?,3,0%"), VOCABULARY) == expected
-    assert parse_update(changed(why="0:2,1,100"), VOCABULARY).reasons == ((0, 2, 1, 100),)
-    assert parse_update(changed(set=" 0 : 1 , 0 , 95 ; 14:?,3,0 ; "), VOCABULARY) == expected
-    nothing = parse_update(changed(set="", why=" ", act="wait"), VOCABULARY)
+        assert parse_update(changed(act=written), TOOLS) == expected
+    assert parse_update(changed(set="0:1,0,95%;14:?,3,0%"), TOOLS) == expected
+    assert parse_update(changed(why="0:2,1,100"), TOOLS).reasons == ((0, 2, 1, 100),)
+    assert parse_update(changed(set=" 0 : 1 , 0 , 95 ; 14:?,3,0 ; "), TOOLS) == expected
+    nothing = parse_update(changed(set="", why=" ", act="wait"), TOOLS)
     assert (nothing.entries, nothing.reasons, nothing.action) == ((), (), WAIT)
-    dated = parse_update(changed(set="0:1,4,95;1:0,9,80;2:1,-1,7"), VOCABULARY, step=6)
+    dated = parse_update(changed(set="0:1,4,95;1:0,9,80;2:1,-1,7"), TOOLS, step=6)
     assert dated.entries == ((0, 1, 2, 95), (1, 0, 0, 80), (2, 1, 7, 7))  # no evidence is of tomorrow
 
 
@@ -124,7 +122,7 @@ def test_a_good_update_means_what_it_says() -> None:
 )
 def test_a_bad_update_is_refused_and_its_fault_named_in_ascii(text: str, fault: str) -> None:
     with pytest.raises(InvalidAnswer) as refused:
-        parse_update(text, VOCABULARY)
+        parse_update(text, TOOLS)
     message = str(refused.value)
     assert fault in message
     assert message.isascii()
@@ -179,10 +177,10 @@ def test_an_update_reads_back_as_it_was_written(data: st.DataObject) -> None:
         REGIMES["S3"],
         data.draw(st.sampled_from([PAPER, RELEASED])),
     )
-    update, vocabulary = data.draw(updates(world)), Vocabulary(world)
-    assert parse_update(write_update(update, vocabulary), vocabulary) == update
-    dated = parse_update(write_update(update, vocabulary, 17), vocabulary, 17)
-    assert dated == replace(update, reasons=update.reasons if vocabulary.reasons else ())
+    update = data.draw(updates(world))
+    assert parse_update(write_update(update, world), world) == update
+    dated = parse_update(write_update(update, world, 17), world, 17)
+    assert dated == replace(update, reasons=update.reasons if gives_reasons(world) else ())
 
 
 def most_tokens(text: str) -> int:
@@ -203,7 +201,7 @@ def test_the_longest_update_of_the_largest_world_fits_in_512_tokens(world: str) 
     action = int(np.argmax([len(name) for name in largest.action_names]))
     reasons = tuple((last - index, 2, 1, 99) for index in range(MOST_REASONS))
     for step in (None, 99):
-        text = write_update(Update(entries, 100, action, 2, reasons), Vocabulary(largest), step)
+        text = write_update(Update(entries, 100, action, 2, reasons), largest, step)
         assert most_tokens(text) <= TOKENS
         assert len(text) < 800  # so LONGEST_ANSWER refuses nothing that could be meant
 
@@ -212,8 +210,8 @@ def test_the_longest_update_of_the_largest_world_fits_in_512_tokens(world: str) 
 @pytest.mark.parametrize("protocol", [PAPER, RELEASED], ids=lambda protocol: protocol.name)
 def test_a_worlds_schema_says_what_the_checker_demands(world: str, protocol: Protocol) -> None:
     built = make_world(world, REGIMES["S2"], protocol)
-    vocabulary, rules = Vocabulary(built), update_schema(built)["properties"]
-    assert list(rules) == ["set", "fade", "act", "risk", *(["why"] if vocabulary.reasons else [])]
+    rules = update_schema(built)["properties"]
+    assert list(rules) == ["set", "fade", "act", "risk", *(["why"] if gives_reasons(built) else [])]
     for wild in range(20):  # whatever fits the schema can be used
         dice = np.random.default_rng(wild)
         fields = np.flatnonzero(dice.random(built.fields) < 0.3).tolist()
@@ -225,7 +223,7 @@ def test_a_worlds_schema_says_what_the_checker_demands(world: str, protocol: Pro
             "risk": wild % 3,
         }
         assert re.fullmatch(rules["set"]["pattern"], said["set"])
-        update = parse_update(json.dumps(said), vocabulary, step=99)
+        update = parse_update(json.dumps(said), built, step=99)
         assert [entry[0] for entry in update.entries] == fields
     for wrong in ("1:0,0,0;0:0,0,0;", "0:0,0,0", "0:0,0,101;", "999:0,0,0;", f"0:{built.domain[0]},0,0;"):
         assert not re.fullmatch(rules["set"]["pattern"], wrong)
@@ -234,14 +232,11 @@ def test_a_worlds_schema_says_what_the_checker_demands(world: str, protocol: Pro
 @pytest.mark.parametrize("schema", [UPDATE_SCHEMA, VERDICT_SCHEMA, verdict_schema([3, 7, 0])])
 def test_schemas_are_strict(schema: dict[str, object]) -> None:
     """What strict structured output asks for: every key required, no other key, plain types."""
-    form = response_format("name", schema)
-    assert form["type"] == "json_schema"
-    assert form["json_schema"]["strict"] is True
     assert schema["additionalProperties"] is False
     assert schema["required"] == list(schema["properties"])
     kinds = {rule["type"] for rule in schema["properties"].values()}
     assert kinds <= {"string", "integer", "boolean"}
-    assert len(json.dumps(form, separators=(",", ":"))) < 400
+    assert len(json.dumps(schema, separators=(",", ":"))) < 400
 
 
 def test_applying_an_update_fades_all_but_what_is_written_and_told() -> None:
@@ -290,7 +285,7 @@ off_schema = st.dictionaries(keys, nested, max_size=4).map(json.dumps)
 nonsense = st.fixed_dictionaries({}, optional=dict.fromkeys(GOOD, scalars)).map(
     lambda part: json.dumps(GOOD | part)
 )
-valid = updates(RELEASED_TOOLS, 3).map(lambda update: write_update(update, VOCABULARY))
+valid = updates(RELEASED_TOOLS, 3).map(lambda update: write_update(update, TOOLS))
 
 
 @st.composite
@@ -319,8 +314,8 @@ class Says:
     def __init__(self) -> None:
         self.text = ""
 
-    async def ask(self, request: ChatRequest, identity: str) -> Answered:
-        return Answered(self.text)
+    async def ask(self, request: ChatRequest, identity: str) -> Answer:
+        return Answer(self.text)
 
 
 def at_once(waiting: Coroutine[object, object, None]) -> None:
@@ -331,7 +326,7 @@ def at_once(waiting: Coroutine[object, object, None]) -> None:
 
 SAYS = Says()
 EPISODES = Episodes(make_cell("tooldag", "no-probe", "S1", RELEASED), np.arange(1))
-AGENT = LanguageModelAgent(EPISODES, SAYS, ModelAgent("local", SECOND, ModelSettings("m", reasks=0)))
+AGENT = LanguageModelAgent(EPISODES, SAYS, ModelAgent("local", SECOND, "m", reasks=0))
 
 
 @settings(max_examples=1_000, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -361,7 +356,7 @@ def applied_or_counted(text: str) -> None:
         assert not sight.c[:fields].any()
         assert not sight.d[:fields].any()
         return
-    update = parse_update(text, VOCABULARY, 0)  # what was not counted has a meaning, and that was applied
+    update = parse_update(text, TOOLS, 0)  # what was not counted has a meaning, and that was applied
     assert block.action[0] == update.action
     assert block.risk[0] == update.risk
     for field, value, staleness, confidence in update.entries:

@@ -20,14 +20,21 @@ import pytest
 
 from envprobe_core import cli
 from envprobe_core.errors import InputError
+from envprobe_core.llm import local as weighing
 from envprobe_core.llm import trial as trials
-from envprobe_core.llm import weights as weighing
-from envprobe_core.llm.identity import ModelAgent, ModelSettings
-from envprobe_core.llm.local import PROVIDER, local_agent, serving
-from envprobe_core.llm.prompts import FIRST, PUBLIC, SECOND, seen_rows
-from envprobe_core.llm.reading import Completion
-from envprobe_core.llm.weights import SMOLLM2, Weights, fetch_weights, find_weights
-from envprobe_core.model_page.results import prompts_compared
+from envprobe_core.llm.calls import Answer
+from envprobe_core.llm.identity import FIRST, PUBLIC, SECOND, ModelAgent
+from envprobe_core.llm.local import (
+    PROVIDER,
+    SMOLLM2,
+    Weights,
+    fetch_weights,
+    find_weights,
+    local_agent,
+    serving,
+)
+from envprobe_core.llm.prompts import seen_rows
+from envprobe_core.model_page import prompts_compared
 
 GGUF = b"GGUF" + bytes(range(256)) * 20_000
 
@@ -142,7 +149,7 @@ def test_what_is_no_weights_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_trial_counts_what_is_written_right_and_what_is_copied() -> None:
-    agent = ModelAgent(PROVIDER, SECOND, ModelSettings("m")).as_dict()
+    agent = ModelAgent(PROVIDER, SECOND, "m").as_dict()
     asked = trials.Trial(
         agent=agent, worlds=["graphnav"], versions=[FIRST, SECOND, PUBLIC], policy="simple", regime="S1",
         situations=9,
@@ -151,16 +158,16 @@ def test_a_trial_counts_what_is_written_right_and_what_is_copied() -> None:
     told = {tuple((one.seed, one.step, one.seen) for one in met) for met in versions}
     assert len(told) == 1  # the same situations, whatever the version
     first, second, _ = (met[4] for met in versions)
-    example = json.loads(second.prompts.turns[1]["content"])
+    example = json.loads(second.request["messages"][2]["content"])
     rows = "".join(f"{field}:{value},{second.step},90;" for field, value in second.seen)  # as it should be
-    right = trials.judged(second, Completion(json.dumps(example | {"set": rows}), None, ""))
+    right = trials.judged(second, Answer(json.dumps(example | {"set": rows})))
     assert (right["valid"], right["right"], right["copied"]) == (True, right["seen"], 0)
-    copied = trials.judged(second, Completion(second.prompts.turns[1]["content"], None, ""))
-    seen = set(second.seen) & set(seen_rows(second.prompts.turns[0]["content"]))
+    copied = trials.judged(second, Answer(second.request["messages"][2]["content"]))
+    seen = set(second.seen) & set(seen_rows(second.request["messages"][1]["content"]))
     assert copied["copied"] == copied["rows"] - len(seen) > 0
-    old = trials.judged(first, Completion('{"set":"0:1,0,95","fade":0,"act":"wait","risk":0}', None, ""))
+    old = trials.judged(first, Answer('{"set":"0:1,0,95","fade":0,"act":"wait","risk":0}'))
     assert (old["valid"], old["copied"], old["rows"]) == (True, 1, 1)  # the example in the first prompts
-    refused = trials.judged(second, Completion("no", None, ""))
+    refused = trials.judged(second, Answer("no"))
     assert (refused["valid"], refused["rows"]) == (False, 0)
     import pandas as pd
 
@@ -225,7 +232,7 @@ def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
 def test_a_real_model_is_asked_stored_and_replayed(real: Path, tmp_path: Path) -> None:
     """One situation; the answer is usable, its key holds the weights' hash, and asking again asks nobody."""
     agent = local_agent(real)
-    assert agent.settings.model.endswith(SMOLLM2.sha256[:12])
+    assert agent.model.endswith(SMOLLM2.sha256[:12])
     given = [
         "model",
         "trial",

@@ -15,6 +15,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,9 +25,9 @@ from scripted_server import CONTENT, PASSING, Served, server_process
 
 from envprobe_core.cells import make_cell
 from envprobe_core.cli import main
-from envprobe_core.llm.audit import StoreStats, check_store, read_stats
-from envprobe_core.llm.prices import read_prices
+from envprobe_core.llm.calls import read_prices
 from envprobe_core.llm.prompts import PROMPT_VERSION
+from envprobe_core.llm.store import check_store, read_stats
 from envprobe_core.runs.tables import HEADER
 from envprobe_core.sweep import run_cells
 
@@ -55,7 +56,7 @@ def call(*arguments: str | Path) -> int:
     return int(end.value.code or 0)
 
 
-def stats_of(store: Path) -> StoreStats:
+def stats_of(store: Path) -> dict[str, Any]:
     return read_stats(store, read_prices())
 
 
@@ -153,7 +154,7 @@ def test_six_kills_lose_nothing_and_repeat_only_what_was_under_way(undisturbed: 
     assert contents(run) == contents(undisturbed)
     assert counts["distinct"] == STEPS
     assert counts["requests"] == STEPS + lost
-    attempts = stats_of(store).attempts
+    attempts = stats_of(store)["attempts"]
     assert attempts.pop("answer") == STEPS  # so nothing that was stored was asked again
     assert lost <= attempts.pop("started", 0) <= 6 * concurrency
     assert not attempts
@@ -182,7 +183,7 @@ def test_an_interrupted_run_says_what_is_kept_and_leaves_no_claim(
         f"envprobe: interrupted; nothing was scored, all answers are kept in {store}: give the command again "
         "to go on\n"
     )
-    assert stats_of(store).attempts == {"answer": asked}
+    assert stats_of(store)["attempts"] == {"answer": asked}
 
 
 def test_a_fifth_of_mixed_faults_changes_no_byte(undisturbed: Path, tmp_path: Path) -> None:
@@ -202,7 +203,7 @@ def test_a_fifth_of_mixed_faults_changes_no_byte(undisturbed: Path, tmp_path: Pa
     assert sum(line["reasks"] for line in calls) == content > 0  # an answer that cannot be used is an answer
     assert sum(line["invalid_updates"] for line in calls) == 0
     stats = stats_of(tmp_path / "run.answers.sqlite")
-    assert stats.wasted_attempts >= passing > 0  # a slow machine adds time-outs of its own
+    assert stats["wasted_attempts"] >= passing > 0  # a slow machine adds time-outs of its own
 
 
 def test_a_replay_needs_no_key_and_no_connection(
@@ -287,7 +288,7 @@ def test_overlapping_runs_share_one_store_and_pay_for_nothing_twice(
         assert server.counts()["requests"] == STEPS
     assert [(look.returncode, look.stderr) for look in looks] == [(0, ""), (0, "")]
     assert all(contents(run) == contents(undisturbed) for run in runs)
-    assert stats_of(shared).attempts == {"answer": STEPS}
+    assert stats_of(shared)["attempts"] == {"answer": STEPS}
     assert not list(check_store(shared))
     for run in runs:
         assert call("store", "verify", shared, "--run", run) == 0
@@ -338,11 +339,11 @@ def test_the_cap_stops_a_run_that_a_higher_one_completes(
     assert said.count("\n") == 1
     store = tmp_path / "run.answers.sqlite"
     first = stats_of(store)
-    assert 0.004 < first.paid_usd <= 0.01
-    assert first.answered > 0
+    assert 0.004 < first["paid_usd"] <= 0.01
+    assert first["answered"] > 0
     assert call(*given, "--max-cost", "1") == 0
     assert contents(tmp_path / "run") == contents(undisturbed)
-    assert stats_of(store).attempts == {"answer": STEPS}
+    assert stats_of(store)["attempts"] == {"answer": STEPS}
 
 
 @pytest.mark.usefixtures("no_key")
@@ -355,10 +356,10 @@ def test_an_estimate_of_all_seeds_is_what_is_asked(
     assert call("estimate", *SMALL, "--model", "gpt-4o-mini", "--sample", "6", "--json") == 0
     one = json.loads(capsys.readouterr().out)
     stats = stats_of(undisturbed.with_name("run.answers.sqlite"))
-    assert (one["episodes"], one["steps"], one["calls"]) == (6, STEPS, stats.questions)
+    assert (one["episodes"], one["steps"], one["calls"]) == (6, STEPS, stats["questions"])
     assert both["steps"] == 2 * STEPS
     assert STEPS < both["calls"] < 2 * STEPS
-    paid = stats.paid_usd
+    paid = stats["paid_usd"]
     assert paid <= one["cost_usd"] <= 1.3 * paid
     assert one["most_usd"] > one["cost_usd"]
     assert call("estimate", *SMALL, "--model", "unheard-of") == 0

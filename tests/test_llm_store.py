@@ -16,12 +16,18 @@ from pathlib import Path
 import pytest
 
 from envprobe_core.errors import InputError
-from envprobe_core.llm.asking import RunStoppedError, Tokens
-from envprobe_core.llm.audit import check_store, cost_of_cells, read_stats
-from envprobe_core.llm.identity import ModelAgent, ModelSettings
-from envprobe_core.llm.keys import key_of, question
-from envprobe_core.llm.prices import Price, most_tokens, total_cost
-from envprobe_core.llm.reading import Completion, Raw
+from envprobe_core.llm.calls import (
+    Answer,
+    Price,
+    Raw,
+    RunStoppedError,
+    Tokens,
+    key_of,
+    most_tokens,
+    question,
+    total_cost,
+)
+from envprobe_core.llm.identity import ModelAgent
 from envprobe_core.llm.replay import read_replay, write_replay
 from envprobe_core.llm.store import (
     APPLICATION_ID,
@@ -29,6 +35,9 @@ from envprobe_core.llm.store import (
     VERSION,
     AnswerStore,
     Refusal,
+    check_store,
+    cost_of_cells,
+    read_stats,
 )
 from envprobe_core.runs.inputs import make_inputs
 
@@ -107,9 +116,9 @@ def test_a_question_has_one_claim_until_it_is_settled_or_its_time_is_over(path: 
     other.close()
     assert list(check_store(path)) == []
     stats = read_stats(path, PRICES)
-    assert stats.attempts == {"answer": 4, "duplicate": 1, "started": 1, "timeout": 1}
-    assert (stats.wasted_usd, stats.paid_usd) == (9 + 2 * total(MOST), 5 * 9 + 2 * total(MOST))
-    assert stats.uncertain_usd == 2 * total(MOST)
+    assert stats["attempts"] == {"answer": 4, "duplicate": 1, "started": 1, "timeout": 1}
+    assert (stats["wasted_usd"], stats["paid_usd"]) == (9 + 2 * total(MOST), 5 * 9 + 2 * total(MOST))
+    assert stats["uncertain_usd"] == 2 * total(MOST)
 
 
 def total(tokens: Tokens) -> float:
@@ -154,12 +163,12 @@ def test_a_cell_costs_every_attempt_to_get_its_answers(path: Path) -> None:
         {"questions": 2, "usd": 18.0, "shared_usd": 9.0},
         {"questions": 3, "usd": 31.0, "shared_usd": 9.0},
     ]
-    assert read_stats(path, PRICES).paid_usd == 18 + 31 - 9
+    assert read_stats(path, PRICES)["paid_usd"] == 18 + 31 - 9
 
 
 def test_no_price_is_no_cost_and_is_said(path: Path) -> None:
     stats = read_stats(path, {})
-    assert (stats.paid_usd, stats.unpriced, stats.prompt_tokens) == (0, 3, 21)
+    assert (stats["paid_usd"], stats["unpriced"], stats["prompt_tokens"]) == (0, 3, 21)
 
 
 KILLED = """
@@ -254,7 +263,7 @@ def test_two_processes_make_and_fill_one_store(tmp_path: Path) -> None:
     assert store.used() == {"m": Tokens(250 * 7, 250 * 2)}
     store.close()
     stats = read_stats(path, {})
-    assert (stats.questions, stats.answered, stats.attempts) == (250, 250, {"answer": 250})
+    assert (stats["questions"], stats["answered"], stats["attempts"]) == (250, 250, {"answer": 250})
 
 
 def foreign(path: Path) -> None:
@@ -378,7 +387,7 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from test_llm_store import add
-from envprobe_core.llm.asking import RunStoppedError
+from envprobe_core.llm.calls import RunStoppedError
 from envprobe_core.llm.store import AnswerStore
 store = AnswerStore(Path(sys.argv[1]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
@@ -409,7 +418,7 @@ def test_a_full_disk_stops_with_a_word_and_keeps_what_was_there(path: Path) -> N
 
 # ---------------------------------------------------------------- replay files
 
-AGENT = ModelAgent("local", "1", ModelSettings("m"))
+AGENT = ModelAgent("local", "1", "m")
 RUN = make_inputs(["tooldag"], ["simple"], seeds="0:3", agent=AGENT)
 
 
@@ -420,10 +429,10 @@ def test_a_replay_file_holds_the_answers_asked_for(path: Path, tmp_path: Path) -
     assert write_replay(file, RUN, "a hash", "a test", store, keys) == 2
     store.close()
     replay = read_replay(file)
-    assert (replay.agent, replay.note, len(replay)) == (AGENT, "a test", 2)
+    assert (replay.agent, replay.header.note, len(replay)) == (AGENT, "a test", 2)
     assert replace(replay.inputs, logs="full") == RUN
-    assert replay.result_hash == "a hash"
-    assert replay.find(bytes.fromhex(keys[0])) == Completion("text 2", Tokens(7, 2), "")
+    assert replay.header.result_hash == "a hash"
+    assert replay.find(bytes.fromhex(keys[0])) == Answer("text 2", Tokens(7, 2), "")
     assert replay.find(key_of(asked(1))) is None
 
 

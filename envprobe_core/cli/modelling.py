@@ -1,11 +1,16 @@
-"""The options of a language model as the agent, shared by `run` and `estimate`, and what they stand for."""
+"""The options of a language model as the agent, what they stand for, and a run on one in the terminal."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
@@ -15,12 +20,14 @@ from envprobe_core.cli.options import check_positive
 from envprobe_core.errors import InputError
 
 if TYPE_CHECKING:
+    from envprobe_core.llm.calls import Price
+    from envprobe_core.llm.client import Counts
     from envprobe_core.llm.identity import ModelAgent
-    from envprobe_core.llm.prices import Price
     from envprobe_core.llm.running import Service
+    from envprobe_core.runs.folder import RunFolder
+    from envprobe_core.runs.summary import Summary
 
 SIMULATED, OPENAI, LOCAL = "simulated", "openai", "local"
-PANEL = "Language model as the agent"
 DEFAULT_CONCURRENCY = 16
 
 
@@ -28,8 +35,9 @@ def _option(
     name: str, about: str, metavar: str | None = None, default: str | bool = True, **more: Any
 ) -> Any:
     """Return an option of the panel; `default` is what help shows in the place of None."""
+    panel = "Language model as the agent"
     return typer.Option(
-        name, help=about, metavar=metavar, show_default=default, rich_help_panel=PANEL, **more
+        name, help=about, metavar=metavar, show_default=default, rich_help_panel=panel, **more
     )
 
 
@@ -60,8 +68,7 @@ BaseUrl = Annotated[
     ),
 ]
 Prompt = Annotated[
-    str | None,
-    _option("--prompts", "Version of the prompts: 1, 2, public or public-hint.", "V", "2"),
+    str | None, _option("--prompts", "Version of the prompts: 1, 2, public or public-hint.", "V", "2")
 ]
 Reasks = Annotated[
     int | None,
@@ -95,16 +102,10 @@ Prices = Annotated[
 ]
 Store = Annotated[
     Path | None,
-    _option(
-        "--store",
-        "Where answers are kept; several runs may share it.",
-        "FILE",
-        "DIR.answers.sqlite",
-    ),
+    _option("--store", "Where answers are kept; several runs may share it.", "FILE", "DIR.answers.sqlite"),
 ]
 ReplayOnly = Annotated[
-    bool,
-    _option("--replay-only", "Take every answer from the store; needs no key and opens no connection."),
+    bool, _option("--replay-only", "Take every answer from the store; needs no key and opens no connection.")
 ]
 Replay = Annotated[
     Path | None,
@@ -169,9 +170,9 @@ class ModelOptions:
         Raises:
             InputError: if no model is named or found, or an option contradicts another.
         """
-        from envprobe_core.llm.identity import ModelAgent, ModelSettings
-        from envprobe_core.llm.keys import provider_label
-        from envprobe_core.llm.prompts import PROMPT_VERSION, find_version
+        from envprobe_core.llm.calls import provider_label
+        from envprobe_core.llm.identity import PROMPT_VERSION, ModelAgent, find_version
+        from envprobe_core.llm.local import find_weights, local_agent
         from envprobe_core.llm.replay import read_replay
 
         if self.replay is not None:
@@ -179,17 +180,14 @@ class ModelOptions:
             self.refuse(sorted(alone), "cannot stand beside --replay")
             return read_replay(self.replay).agent
         version = find_version(self.prompts or PROMPT_VERSION)
-        reasks = ModelSettings.reasks if self.reasks is None else self.reasks
+        reasks = ModelAgent.reasks if self.reasks is None else self.reasks
         if kind == LOCAL:
-            from envprobe_core.llm.local import local_agent
-            from envprobe_core.llm.weights import find_weights
-
             self.refuse(("judge_model", "base_url"), f"cannot stand beside --agent {LOCAL}")
             return local_agent(find_weights(self.weights), version, reasks)
         if self.model is None:
             raise InputError(f"--agent {OPENAI} needs --model, as in --model gpt-4o-mini")
-        settings = ModelSettings(self.model, judge_model=self.judge_model, reasks=reasks)
-        return ModelAgent(provider_label(self.base_url), version, settings)
+        provider = provider_label(self.base_url)
+        return ModelAgent(provider, version, self.model, judge_model=self.judge_model, reasks=reasks)
 
     @property
     def weights(self) -> Path | None:
@@ -202,11 +200,11 @@ class ModelOptions:
         Raises:
             InputError: if a file cannot be read, or a cap is given and a model has no price.
         """
-        from envprobe_core.llm.prices import read_prices
+        from envprobe_core.llm.calls import read_prices
 
         prices = read_prices(self.prices)
         if self.max_cost is not None:
-            demand_prices(prices, agent.settings.models)
+            _demand_prices(prices, agent.models)
         return prices
 
     def service(self, agent: ModelAgent, out: Path) -> Service:
@@ -220,34 +218,37 @@ class ModelOptions:
             InputError: for a store, key, price or number that cannot be used.
         """
         from envprobe_core.llm import local
-        from envprobe_core.llm.calling import Patience
+        from envprobe_core.llm.calls import OPENAI_URL
         from envprobe_core.llm.client import Limits
-        from envprobe_core.llm.hiding import PLACEHOLDER, Secret, secret_from_environment
-        from envprobe_core.llm.keys import OPENAI_URL
+        from envprobe_core.llm.provider import PLACEHOLDER, Secret, secret_from_environment
         from envprobe_core.llm.replay import read_replay
         from envprobe_core.llm.running import Service
         from envprobe_core.llm.store import AnswerStore
-        from envprobe_core.llm.weights import find_weights
 
         if self.replay is not None:
             return Service(agent, read_replay(self.replay))
         path = self.store or out.with_name(f"{out.name}.answers.sqlite")
         if self.replay_only:
             return Service(agent, AnswerStore(path, writable=False))
-        here = agent.provider == local.PROVIDER
-        prices = self.price_table(agent)
-        secret = Secret(PLACEHOLDER) if here else secret_from_environment(agent.provider)
-        weights = find_weights(self.weights) if here else None
-        if here:
+        prices, weights = self.price_table(agent), None
+        deadline, at_once = Limits.deadline, DEFAULT_CONCURRENCY
+        if agent.provider == local.PROVIDER:
             local.check_installed()
-        deadline = self.timeout or (local.DEADLINE if here else Patience.deadline)
-        at_once = self.concurrency or ((os.cpu_count() or 1) if here else DEFAULT_CONCURRENCY)
-        limits = Limits(at_once, self.max_cost, Patience(self.attempts or Patience.attempts, deadline))
+            weights, secret = local.find_weights(self.weights), Secret(PLACEHOLDER)
+            deadline, at_once = local.DEADLINE, os.cpu_count() or 1
+        else:
+            secret = secret_from_environment(agent.provider)
+        limits = Limits(
+            self.concurrency or at_once,
+            self.max_cost,
+            self.attempts or Limits.attempts,
+            self.timeout or deadline,
+        )
         if self.store is None:
             path.parent.mkdir(parents=True, exist_ok=True)
         store = AnswerStore(path)
         if self.max_cost is not None:
-            demand_prices(prices, store.used())
+            _demand_prices(prices, store.used())
         return Service(agent, store, secret, (self.base_url or OPENAI_URL,), limits, prices, weights)
 
 
@@ -264,13 +265,9 @@ def _is_address(text: str) -> bool:
     return plain and bool(parts.scheme in ("http", "https") and parts.hostname and read.port)
 
 
-def demand_prices(prices: Mapping[str, Price], models: Iterable[str]) -> None:
-    """Refuse a cap where a model that is asked, or that the store holds calls to, has no price.
-
-    Raises:
-        InputError: naming the first.
-    """
-    from envprobe_core.llm.prices import find_price
+def _demand_prices(prices: Mapping[str, Price], models: Iterable[str]) -> None:
+    """Refuse a cap where a model that is asked, or that the store holds calls to, has no price."""
+    from envprobe_core.llm.calls import find_price
 
     for model in models:
         if find_price(prices, model) is None:
@@ -296,3 +293,93 @@ def chosen_agent(kind: str, options: ModelOptions, profile: str) -> ModelAgent |
     if profile != "typical":
         raise InputError(f"--profile {profile} is of the simulated agent; a language model has none")
     return options.agent(kind)
+
+
+# ---------------------------------------------------------------- as the terminal shows it
+
+
+def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
+    """Run what a folder lacks, with a live line on standard error where that is a terminal."""
+    from envprobe_core.llm.running import run_missing
+
+    missing = folder.missing()
+    # a job that a script put into the background ignores interrupts, and asyncio then would end on none
+    orders = {signal.SIGTERM: _interrupt, signal.SIGINT: signal.default_int_handler}
+    before = {number: signal.signal(number, handler) for number, handler in orders.items()}
+    try:
+        total = sum(len(part.seeds) for part in missing)
+        with service.at_work() as ready, _live_line(total, service) as notice:
+            return run_missing(folder, missing, ready, notice)
+    except KeyboardInterrupt:
+        kept = f"all answers are kept in {service.answers.path}: give the command again to go on"
+        typer.echo(f"envprobe: interrupted; nothing was scored, {kept}", err=True)
+        raise typer.Abort from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        service.answers.close()
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Treat an order to end as an interrupt from the keyboard: calls under way are stored, and it is said."""
+    signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def _live_line(total: int, service: Service) -> Iterator[Callable[[int, Counts], None]]:
+    """Show episodes, calls, answers from the store, tokens, cost and unusable answers."""
+    if not sys.stderr.isatty():
+        yield lambda done, counts: None
+        return
+    from rich import progress as bars
+    from rich.console import Console
+
+    from envprobe_core.llm.calls import dollars
+
+    columns = (
+        bars.TextColumn("episodes"), bars.BarColumn(10), bars.MofNCompleteColumn(), bars.TimeElapsedColumn(),
+        bars.TextColumn("left"), bars.TimeRemainingColumn(), bars.TextColumn("{task.description}"),
+    )  # fmt: skip
+    started = time.monotonic()
+    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total)
+
+        def notice(done: int, counts: Counts) -> None:
+            cost = f", {dollars(counts.cost)}" if service.prices else ""
+            tokens = counts.prompt_tokens + counts.completion_tokens
+            speed = tokens / max(time.monotonic() - started, 1.0)
+            text = (
+                f"{counts.calls} calls ({counts.faults} failed), {counts.replayed} from the store, "
+                f"{counts.prompt_tokens}+{counts.completion_tokens} tokens, {speed:.0f} a second{cost}, "
+                f"{counts.unusable} unusable, {counts.cut} cut"
+            )
+            progress.update(task, completed=done, description=text)
+
+        yield notice
+
+
+def say_calls(folder: Path) -> str:
+    """Say in one line what a run on a model asked for, and how much of it was invalid."""
+    from envprobe_core.llm.running import total_tally
+    from envprobe_core.runs.folder import CALLS
+
+    total = total_tally((folder / CALLS).read_bytes())
+    verdicts = (
+        f", {total['invalid_verdicts']} of {total['verdicts']} verdicts invalid" if total["verdicts"] else ""
+    )
+    return (
+        f"{total['calls']} answers ({total['reasks']} asked again), {total['invalid_updates']} belief "
+        f"updates invalid{verdicts}, {total['prompt_tokens']} + {total['completion_tokens']} tokens"
+    )
+
+
+@contextmanager
+def stopped_runs() -> Iterator[None]:
+    """Say in one line why a run on a model stopped, and end with exit code 1."""
+    from envprobe_core.llm.calls import RunStoppedError
+
+    try:
+        yield
+    except RunStoppedError as error:
+        typer.echo(f"envprobe: {error}", err=True)
+        raise typer.Exit(1) from None
