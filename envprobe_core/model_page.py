@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -54,23 +54,14 @@ def quoted(text: str) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """A request and its answer.
+    """A request and its answer."""
 
-    Attributes:
-        world: the episode's world.
-        protocol: name of its protocol.
-        seed: its seed.
-        step: the decision step.
-        request: the body of the chat completion.
-        answer: the text that came back.
-    """
-
-    world: World
-    protocol: str
-    seed: int
-    step: int
-    request: ChatRequest
-    answer: str
+    world: World  # the episode's world
+    protocol: str  # name of its protocol
+    seed: int  # its seed
+    step: int  # the decision step
+    request: ChatRequest  # the body of the chat completion
+    answer: str  # the text that came back
 
     @property
     def texts(self) -> list[str]:
@@ -94,15 +85,8 @@ def find_exchange(
     """Run one episode of EnvProbe-Simple and pick a situation.
 
     The episode is the first seed in the first world under the first protocol; the situation is the first that
-    follows a task action and whose answer changes at least `WANTED` entries, else the last one.
-
-    Args:
-        worlds: names of worlds.
-        regime: name of a regime.
-        protocols: names of protocols.
-        profile: of the simulated agent, which answers.
-        seeds: a text of seeds.
-        model: the name that stands in the request.
+    follows a task action and whose answer, by the simulated agent of the profile, changes at least `WANTED`
+    entries, else the last one. `model` is the name that stands in the request.
     """
     protocol = find_protocols(protocols)[0]
     cell = make_cell(names(worlds)[0], POLICY, regime, protocol, profile)
@@ -205,12 +189,7 @@ def same_episodes(frame: pd.DataFrame, other: pd.DataFrame) -> np.ndarray:
 
 
 def cells(run: ReplayedRun, simulated: pd.DataFrame, resamples: int) -> pd.DataFrame:
-    """Set each cell of a replayed run beside the simulated agent on the same seeds.
-
-    Args:
-        run: a replayed run; without results it has no cells.
-        simulated: from `beside`.
-        resamples: bootstrap resamples of the intervals.
+    """Set each cell of a replayed run beside the simulated agent on the same seeds, from `beside`.
 
     Returns:
         A row a cell: `protocol`, `world`, `policy`, `episodes`; of `accuracy`, `success`, `useful` (useful
@@ -329,12 +308,8 @@ class _Watching(LanguageModelAgent):
 def play_on_model(run: ReplayedRun, world: str, policy: str, seed: int, *, live: bool = False) -> Watched:
     """Play one episode and show each step beside the truth: what was asked, said, done and believed wrongly.
 
-    Args:
-        run: a replayed run on a model; the episode has its regime and prompts.
-        world: of the episode; without `live` one of the run's, as policy and seed.
-        policy: likewise.
-        seed: likewise.
-        live: ask the local weights instead of the file, and show each answer as it comes.
+    The episode has the regime and prompts of a replayed run on a model; world, policy and seed are also the
+    run's, but with `live`: then the local weights are asked, and each answer is shown as it comes.
 
     Raises:
         MissingAnswerError: if the file has no such episode.
@@ -380,19 +355,10 @@ def play_on_model(run: ReplayedRun, world: str, policy: str, seed: int, *, live:
 def estimates(
     worlds: Names, policies: Names, regime: str, protocols: Names, seeds: str, model: str, sample: int
 ) -> pd.DataFrame:
-    """Estimate the grid under each protocol by a dry run of its prompts.
-
-    Args:
-        worlds: names.
-        policies: names.
-        regime: name of a regime.
-        protocols: names.
-        seeds: a text of seeds.
-        model: its name in the price list.
-        sample: seeds of each cell in the dry run.
+    """Estimate the grid under each protocol by a dry run of its prompts, on a sample of each cell's seeds.
 
     Returns:
-        A row a protocol: `protocol`, the values of `llm.rehearsal.Estimate`, the tokens in millions (`asked`,
+        A row a protocol: `protocol`, the values of `llm.rehearsal.estimate`, the tokens in millions (`asked`,
         `answered`), and `price` and `highest`, its cost and its most as text.
     """
     agent, prices = ModelAgent("openai", PROMPT_VERSION, model), read_prices()
@@ -401,7 +367,7 @@ def estimates(
         grid = (names(worlds), names(policies), regime, [protocol.name])
         inputs = make_inputs(*grid, seeds=seeds, logs="none", agent=agent)
         found = estimate(inputs.cells, inputs.seeds_of_cells, agent, prices, sample)
-        rows.append({"protocol": protocol.name} | asdict(found))
+        rows.append({"protocol": protocol.name} | found)
     frame = pd.DataFrame(rows)
     return frame.assign(
         asked=frame["prompt_tokens"] / MILLIONS,

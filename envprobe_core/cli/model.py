@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -59,19 +58,19 @@ def estimate(
     inputs = grid.inputs("typical", "none", agent)
     found = dry_run(inputs.cells, inputs.seeds_of_cells, agent, given.price_table(agent), sample)
     if json:
-        content = asdict(found)
-        options.print_json(content | {f"{name}_usd": content.pop(name) for name in ("cost", "most")})
+        dollar = {f"{name}_usd": found.pop(name) for name in ("cost", "most")}
+        options.print_json(found | dollar)
         return
     at_once = concurrency or modelling.DEFAULT_CONCURRENCY
-    minutes = found.calls * LATENCY / at_once / 60
-    tokens = f"{found.prompt_tokens} + {found.completion_tokens}"
-    if found.cost is None or found.most is None:
+    minutes = found["calls"] * LATENCY / at_once / 60
+    tokens = f"{found['prompt_tokens']} + {found['completion_tokens']}"
+    if found["cost"] is None or found["most"] is None:
         cost = f"not known: no price for {agent.model}; give one with --prices"
     else:
-        cost = f"{dollars(found.cost)}; {dollars(found.most)} were every call to cost its most"
-    typer.echo(f"{len(inputs.cells)} cells, {found.episodes} episodes; dry run of {found.dry_run}")
-    typer.echo(f"answers  {found.steps}")
-    typer.echo(f"calls    {found.calls} (policies that meet the same situation share an answer)")
+        cost = f"{dollars(found['cost'])}; {dollars(found['most'])} were every call to cost its most"
+    typer.echo(f"{len(inputs.cells)} cells, {found['episodes']} episodes; dry run of {found['dry_run']}")
+    typer.echo(f"answers  {found['steps']}")
+    typer.echo(f"calls    {found['calls']} (policies that meet the same situation share an answer)")
     typer.echo(f"tokens   {tokens}, at {CHARACTERS_A_TOKEN} characters a token; there may be up to 40% more")
     typer.echo(f"cost     {cost}")
     typer.echo(f"time     {minutes:.0f} min at {LATENCY:g} s a call and concurrency {at_once}")

@@ -181,19 +181,11 @@ async def run_model(
     rows: int = 1,
     reports: bool = False,
 ) -> tuple[Trajectory, Tally]:
-    """Run a cell with a language model.
+    """Run a cell with a language model; return the recorded trajectory and what was asked for, [row].
 
-    Args:
-        cell: its profile only says how a table is scored, not how the model errs.
-        seeds: [row].
-        asker: who answers; its errors end the run and are raised as they are.
-        model: which model, and how.
-        live: how many blocks may be under way; several cells may share it.
-        rows: episodes a block; 1 while answers take time, a few hundred where they are at hand.
-        reports: whether the highest score is recorded also where the budget is spent, as logs hold it.
-
-    Returns:
-        The recorded trajectory and what was asked for, [row].
+    The cell's profile only says how a table is scored. At most `live` blocks of `rows` episodes are under
+    way: 1 row while answers take time, a few hundred where they are at hand. With `reports` the highest score
+    is recorded also where the budget is spent, as logs hold it. The asker's errors end the run as they are.
     """
 
     def in_charge_of(episodes: Episodes) -> LanguageModelAgent:
@@ -211,13 +203,9 @@ async def run_model(
 async def run_rows(
     cell: Cell, seeds: Ints, make: Callable[[Episodes], LanguageModelAgent], *, reports: bool = False
 ) -> tuple[Trajectory, Tally]:
-    """Run a block of a cell; a policy that replays another first runs that one, by the same answers.
+    """Run a block of a cell, with an agent that `make` puts in charge of its episodes.
 
-    Args:
-        cell: the cell.
-        seeds: [row].
-        make: puts an agent in charge of episodes that have just begun.
-        reports: as in `run_model`.
+    A policy that replays another first runs that one, by the same answers.
     """
     schedules = None
     if cell.policy.replays is not None:

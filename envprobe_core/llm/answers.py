@@ -132,21 +132,13 @@ def gives_reasons(world: World) -> bool:
 
 @dataclass(frozen=True)
 class Update:
-    """A checked belief update.
+    """A checked belief update."""
 
-    Attributes:
-        entries: (field, value, staleness, confidence), each field at most once.
-        fade: percents by which the confidence of every other field falls.
-        action: the proposed action, or WAIT.
-        risk: 0, 1 or 2.
-        reasons: (field, criticality, used, steps), each field at most once.
-    """
-
-    entries: tuple[Row, ...]
-    fade: int
-    action: int
-    risk: int
-    reasons: tuple[Row, ...]
+    entries: tuple[Row, ...]  # (field, value, staleness, confidence), each field at most once
+    fade: int  # percents by which the confidence of every other field falls
+    action: int  # the proposed action, or WAIT
+    risk: int  # 0, 1 or 2
+    reasons: tuple[Row, ...]  # (field, criticality, used, steps), each field at most once
 
 
 @dataclass(frozen=True)
@@ -303,11 +295,8 @@ def _shown(value: object) -> str:
 def write_update(update: Update, world: World, step: int | None = None) -> str:
     """Write a belief update as the shortest answer that means it.
 
-    Args:
-        update: what is meant.
-        world: the episode's.
-        step: the present one, where rows name the step of the evidence and each ends with a semicolon, and
-            reasons are given only where they are asked for; None for the first prompts' form.
+    At a `step` rows name the step of the evidence and end with a semicolon, and reasons are given only where
+    they are asked for; None is for the first prompts' form.
     """
     rows = [
         f"{field}:{UNKNOWN_SIGN if v == UNKNOWN else v},{s if step is None else step - s},{c}"
@@ -355,12 +344,7 @@ def apply_updates(table: Any, rows: Ints, updates: Sequence[Update], told: Ints)
 
 
 def reported_terms(update: Update, known: Sequence[bool]) -> tuple[Floats, Floats]:
-    """Return the agent's own c and d, [field], from the reasons of an update.
-
-    Args:
-        update: what the model answered.
-        known: [field], whether the value is known after the update; an unknown field reports nothing.
-    """
+    """Return the agent's own c and d, [field], from an update's reasons; an unknown field reports nothing."""
     c, d = np.zeros(len(known)), np.zeros(len(known))
     for field, criticality, used, steps in update.reasons:
         if known[field]:

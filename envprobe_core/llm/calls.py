@@ -214,40 +214,26 @@ class Raw:
 
 @dataclass(frozen=True)
 class Answer:
-    """A model's answer.
+    """A model's answer."""
 
-    Attributes:
-        text: the message's content; empty where the model gave none.
-        used: its tokens, None where the server did not say.
-        fingerprint: the server's own name for what answered, empty where it gave none.
-        finish: why it ended, as `stop`, or `length` where it was cut; empty where the server did not say.
-        key: under which it is stored, in hexadecimal; empty where there is no store.
-    """
-
-    text: str
-    used: Tokens | None = None
-    fingerprint: str = ""
+    text: str  # the message's content; empty where the model gave none
+    used: Tokens | None = None  # its tokens, None where the server did not say
+    fingerprint: str = ""  # the server's own name for what answered, empty where it gave none
+    # why it ended, as `stop`, or `length` where it was cut; empty where the server did not say
     finish: str = ""
-    key: str = ""
+    key: str = ""  # under which it is stored, in hexadecimal; empty where there is no store
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Why there is no answer.
+    """Why there is no answer."""
 
-    Attributes:
-        name: a short word, stored as the call's verdict.
-        detail: the server's own words, shortened.
-        final: whether asking again is of no use.
-        used: its tokens, none where the provider cannot have charged for it; None where that is not known.
-        wait: the seconds that Retry-After asks for, None where it says nothing.
-    """
-
-    name: str
-    detail: str = ""
-    final: bool = False
+    name: str  # a short word, stored as the call's verdict
+    detail: str = ""  # the server's own words, shortened
+    final: bool = False  # whether asking again is of no use
+    # its tokens, none where the provider cannot have charged for it; None where that is not known
     used: Tokens | None = None
-    wait: float | None = None
+    wait: float | None = None  # the seconds that Retry-After asks for, None where it says nothing
 
     def __str__(self) -> str:
         return f"{self.name} ({self.detail})" if self.detail else self.name

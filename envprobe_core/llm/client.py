@@ -40,56 +40,32 @@ LOOK = 0.2  # seconds between two looks for another's answer, for room under the
 
 @dataclass
 class Counts:
-    """What a client has done so far, for the live line.
+    """What a client has done so far, for the live line."""
 
-    Attributes:
-        calls: calls made.
-        replayed: answers taken from the store.
-        faults: calls that brought no answer.
-        unusable: answers that the agent could not use.
-        cut: answers of this client's calls that reached the limit of tokens.
-        prompt_tokens, completion_tokens: of this client's calls.
-        cost: of this client's calls, in dollars; what is not known counts as its most.
-    """
-
-    calls: int = 0
-    replayed: int = 0
-    faults: int = 0
-    unusable: int = 0
-    cut: int = 0
-    prompt_tokens: int = 0
+    calls: int = 0  # calls made
+    replayed: int = 0  # answers taken from the store
+    faults: int = 0  # calls that brought no answer
+    unusable: int = 0  # answers that the agent could not use
+    cut: int = 0  # answers of this client's calls that reached the limit of tokens
+    prompt_tokens: int = 0  # of this client's calls
     completion_tokens: int = 0
-    cost: float = 0.0
+    cost: float = 0.0  # of this client's calls, in dollars; what is not known counts as its most
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a client may do, and its patience with one question.
+    """What a client may do, and its patience with one question."""
 
-    Attributes:
-        concurrency: calls under way at once.
-        cap: dollars that all calls of the store may cost together, None for no cap.
-        attempts: calls to one question before the run stops.
-        deadline: seconds that one call may take from its start to the last byte.
-        first: seconds of the longest wait after the first failure; it doubles with each further one.
-        longest: seconds of the longest wait.
-    """
-
-    concurrency: int = 16
-    cap: float | None = None
-    attempts: int = 6
-    deadline: float = 120.0
+    concurrency: int = 16  # calls under way at once
+    cap: float | None = None  # dollars that all calls of the store may cost together, None for no cap
+    attempts: int = 6  # calls to one question before the run stops
+    deadline: float = 120.0  # seconds that one call may take from its start to the last byte
+    # seconds of the longest wait after the first failure; it doubles with each further one
     first: float = 0.5
-    longest: float = 60.0
+    longest: float = 60.0  # seconds of the longest wait
 
     def wait(self, failures: int, asked: float | None, dice: random.Random) -> float:
-        """Return the seconds to wait: full jitter, and no less than the server asked for.
-
-        Args:
-            failures: how often the call has failed so far, from 1.
-            asked: what Retry-After says, None where it says nothing.
-            dice: the source of the jitter.
-        """
+        """Return the seconds to wait after some failures, from 1: full jitter, no less than was `asked`."""
         jitter = dice.uniform(0.0, min(self.longest, self.first * 2 ** (failures - 1)))
         return min(self.longest, max(jitter, asked or 0.0))
 

@@ -32,29 +32,19 @@ def find_version(text: str) -> str:
 
 @dataclass(frozen=True)
 class ModelAgent:
-    """A language model as the agent of a run.
-
-    Attributes:
-        provider: who answers, as in the keys of answers.
-        prompt_version: of the prompts it is asked with.
-        model: as the server calls it.
-        temperature: 0 in the paper.
-        max_tokens: of a belief update, 512 in the paper.
-        judge_model: the second model of EnvProbe-Judge; None means the same (the paper's choice).
-        judge_max_tokens: of its verdict.
-        reasks: how often an answer that cannot be used is asked for again.
-    """
+    """A language model as the agent of a run."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    provider: str
-    prompt_version: str
-    model: str
-    temperature: float = 0.0
-    max_tokens: int = 512
+    provider: str  # who answers, as in the keys of answers
+    prompt_version: str  # of the prompts it is asked with
+    model: str  # as the server calls it
+    temperature: float = 0.0  # 0 in the paper
+    max_tokens: int = 512  # of a belief update, 512 in the paper
+    # the second model of EnvProbe-Judge; None means the same (the paper's choice)
     judge_model: str | None = None
-    judge_max_tokens: int = 64
-    reasks: int = 2
+    judge_max_tokens: int = 64  # of its verdict
+    reasks: int = 2  # how often an answer that cannot be used is asked for again
 
     def __post_init__(self) -> None:
         """Refuse what cannot be asked for."""

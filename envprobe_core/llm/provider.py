@@ -199,12 +199,7 @@ def first_cause(error: BaseException) -> BaseException:
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Read Retry-After, in seconds or as a date; None where it is missing or makes no sense.
-
-    Args:
-        headers: of the response.
-        now: seconds since the epoch; by default the clock's.
-    """
+    """Read Retry-After, in seconds or as a date from `now`; None where it is missing or makes no sense."""
     text = headers.get("retry-after", "").strip()
     try:
         seconds = float(text)

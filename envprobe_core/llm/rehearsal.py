@@ -57,20 +57,13 @@ CHARACTERS_A_TOKEN = 3.5  # of English, digits and punctuation; a round figure o
 
 @dataclass(frozen=True)
 class Met:
-    """A question that an episode meets.
+    """A question that an episode meets."""
 
-    Attributes:
-        seed, step: of the episode.
-        text: the situation, or the judge's case.
-        said: what the simulated agent answers.
-        candidates: of a case.
-    """
-
-    seed: int
+    seed: int  # of the episode
     step: int
-    text: str
-    said: Update | Verdict
-    candidates: list[int] | None = None
+    text: str  # the situation, or the judge's case
+    said: Update | Verdict  # what the simulated agent answers
+    candidates: list[int] | None = None  # of a case
 
 
 @dataclass(frozen=True)
@@ -83,16 +76,9 @@ class Exchange:
 
 
 def rehearse(cell: Cell, seeds: Ints, version: str, profile: AgentProfile = TYPICAL) -> list[Met]:
-    """Run episodes of a cell, asking a model's questions of the simulated agent.
+    """Run episodes of a cell, asking a model's questions of the simulated agent with a profile's errors.
 
-    Args:
-        cell: the cell.
-        seeds: [row].
-        version: of the prompts, which decides what a situation tells.
-        profile: the simulated agent's errors.
-
-    Returns:
-        The questions in the order of steps.
+    The version of the prompts decides what a situation tells. Returns the questions in the order of steps.
     """
     asked: list[Met] = []
     finish_in_loop(run_rows(cell, seeds, lambda episodes: _Rehearsal(episodes, version, profile, asked)))
@@ -163,19 +149,13 @@ class _Rehearsal(LanguageModelAgent):
 
 
 def answering_setting(world: World, regime: Regime, profile: AgentProfile) -> Any:
-    """Return the engine's setting of a simulated agent that reports what it uses, asked for or not.
-
-    Args:
-        world: its world.
-        regime: whose observations it reads.
-        profile: its errors.
-    """
+    """Return the engine's setting of a simulated agent that reports what it uses, asked for or not."""
     protocol = replace(world.protocol, structure="reported")
     return setting_of(Cell(world.name, POLICIES["no-probe"], regime, protocol, profile), world=world)
 
 
 def simulated_updates(block: Any, seeds: Ints, worked: Ints, world: World, setting: Any) -> list[Update]:
-    """Let the simulated agents of some seeds answer, and write down what each changes.
+    """Let the simulated agents of some seeds, [row], answer, and write down what each changes.
 
     Args:
         block: the episodes, [row], with notes as they were before this step; it is changed.
@@ -220,66 +200,37 @@ def _reasons(own: list[float]) -> tuple[Row, ...]:
 # ---------------------------------------------------------------- what a run would ask and cost
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """What a run would ask.
-
-    Attributes:
-        episodes: of the run.
-        dry_run: of the rehearsal.
-        steps: answers the run would use.
-        calls: questions it would ask, shared ones once.
-        prompt_tokens, completion_tokens: of the calls, roughly.
-        cost: dollars, None without a price.
-        most: dollars, were every call to cost its most.
-    """
-
-    episodes: int
-    dry_run: int
-    steps: int
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None
-    most: float | None
-
-
 def estimate(
     cells: Sequence[Cell], seeds: Sequence[Ints], agent: ModelAgent, prices: Prices, sample: int
-) -> Estimate:
-    """Estimate a run: what some episodes ask, once for all policies that share it, scaled to all seeds.
+) -> dict[str, Any]:
+    """Estimate a run: what a sample of each cell's seeds asks, scaled to all of them.
 
-    Args:
-        cells: its cells.
-        seeds: the seeds of each.
-        agent: which model would be asked, and how.
-        prices: dollars, by model.
-        sample: seeds of each cell to try.
+    Returns:
+        `episodes` of the run and, of them, those of the `dry_run`; `steps`, answers it would use; `calls`,
+        the questions, once for all policies that share them; `prompt_tokens` and `completion_tokens` of
+        these, roughly; in dollars their `cost`, and the `most` it could be, both None without a price.
     """
-    asked: dict[bytes, tuple[Tokens, float, float]] = {}
+    asked: dict[bytes, tuple[int, int, float, float]] = {}
     steps = 0
     for cell, own in zip(cells, seeds, strict=True):
         for one in exchanges(cell, own[:sample], agent):
             steps += 1
             key = key_of(question(agent.provider, one.request, one.identity))
             if key not in asked:
-                prompt = (message["content"] for message in one.request["messages"])
-                tokens = Tokens(_tokens(*prompt), _tokens(one.answer))
+                prompt = sum(len(message["content"]) for message in one.request["messages"])
+                tokens = Tokens(*(math.ceil(n / CHARACTERS_A_TOKEN) for n in (prompt, len(one.answer))))
                 price = find_price(prices, one.request["model"])
                 costs = (price.cost(tokens), price.cost(most_tokens(one.request))) if price else (0.0, 0.0)
-                asked[key] = tokens, *costs
-    tried, episodes = sum(min(sample, len(own)) for own in seeds), sum(map(len, seeds))
-    used, costs, most = zip(*asked.values(), strict=True)
-    counts = steps, len(asked), sum(one.prompt for one in used), sum(one.completion for one in used)
+                asked[key] = tokens.prompt, tokens.completion, *costs
+    episodes, dry_run = sum(map(len, seeds)), sum(min(sample, len(own)) for own in seeds)
+    prompt, completion, cost, most = map(sum, zip(*asked.values(), strict=True))
+    counts = {"steps": steps, "calls": len(asked), "prompt_tokens": prompt, "completion_tokens": completion}
     priced = all(find_price(prices, model) is not None for model in agent.models)
-    return Estimate(
-        episodes,
-        tried,
-        *(math.ceil(count * episodes / tried) for count in counts),
-        sum(costs) * (episodes / tried) if priced else None,
-        sum(most) * (episodes / tried) if priced else None,
+    return (
+        {"episodes": episodes, "dry_run": dry_run}
+        | {name: math.ceil(count * episodes / dry_run) for name, count in counts.items()}
+        | {
+            name: total * (episodes / dry_run) if priced else None
+            for name, total in (("cost", cost), ("most", most))
+        }
     )
-
-
-def _tokens(*texts: str) -> int:
-    return math.ceil(sum(map(len, texts)) / CHARACTERS_A_TOKEN)

@@ -102,15 +102,9 @@ Answers = AnswerStore | ReplayFile
 def write_replay(
     path: Path, inputs: RunInputs, result_hash: str, note: str, store: AnswerStore, keys: Iterable[str]
 ) -> int:
-    """Write the answers of a run on a model; return how many there are.
+    """Write the answers of a run on a model to a file; return how many there are.
 
-    Args:
-        path: the file to write.
-        inputs: the run.
-        result_hash: its result hash.
-        note: where the answers come from, for its readers.
-        store: where they are.
-        keys: the questions, in hexadecimal.
+    The `note` tells readers where they come from; `keys` are the questions, in hexadecimal.
     """
     stated = {name: value for name, value in stated_inputs(inputs).items() if name != "logs"}
     return write_answers(path, Header(note=note, inputs=stated, result_hash=result_hash), store, keys)

@@ -46,23 +46,15 @@ def find_replay(text: str) -> Path:
 
 @dataclass(frozen=True)
 class ReplayedRun:
-    """A replay file, and what came of running it.
+    """A replay file, and what came of running it."""
 
-    Attributes:
-        path: the file.
-        file: its content.
-        label: model and prompt version, as tables name it.
-        fault: why it has no results; empty where it has.
-        frame: a row an episode, `experiments.COLUMNS`; `profile` is the model. None where there is a fault.
-        tally: a row an episode, what was asked for (`agent.COUNTS`); None likewise.
-    """
-
-    path: Path
-    file: ReplayFile
-    label: str
-    fault: str = ""
+    path: Path  # the file
+    file: ReplayFile  # its content
+    label: str  # model and prompt version, as tables name it
+    fault: str = ""  # why it has no results; empty where it has
+    # a row an episode, `experiments.COLUMNS`; `profile` is the model. None where there is a fault
     frame: pd.DataFrame | None = None
-    tally: pd.DataFrame | None = None
+    tally: pd.DataFrame | None = None  # a row an episode, what was asked for (`agent.COUNTS`); None likewise
 
     @property
     def inputs(self) -> RunInputs:
@@ -138,7 +130,7 @@ def join_scoreboard(
         claims: the board's claims.
         regime: of the board.
         protocols: whose columns are wanted.
-        resamples: bootstrap resamples.
+        resamples: of the bootstrap.
 
     Returns:
         The board with further rows, claim by claim; in them `protocol` names protocol, model and prompt

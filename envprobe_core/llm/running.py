@@ -33,24 +33,16 @@ LIVE_PER_CALL = 2  # episodes under way for each call that may be
 
 @dataclass(frozen=True)
 class Service:
-    """Who answers a run.
+    """Who answers a run."""
 
-    Attributes:
-        agent: which model, and how.
-        answers: where answers are kept.
-        secret: the API key; None to replay only.
-        urls: of OpenAI, of a compatible server, or of several servers of one model.
-        limits: what may be done.
-        prices: dollars, by model.
-        weights: what is served on this machine while a run lasts; None where servers run already.
-    """
-
-    agent: ModelAgent
-    answers: Answers
-    secret: Secret | None = None
+    agent: ModelAgent  # which model, and how
+    answers: Answers  # where answers are kept
+    secret: Secret | None = None  # the API key; None to replay only
+    # of OpenAI, of a compatible server, or of several servers of one model
     urls: tuple[str, ...] = (OPENAI_URL,)
-    limits: Limits = field(default_factory=Limits)
-    prices: Prices = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)  # what may be done
+    prices: Prices = field(default_factory=dict)  # dollars, by model
+    # what is served on this machine while a run lasts; None where servers run already
     weights: Path | None = None
 
     @contextmanager
@@ -127,16 +119,9 @@ def run_missing(
     service: Service,
     notice: Callable[[int, Counts], None] = lambda done, counts: None,
 ) -> list[Summary]:
-    """Run the parts that a folder lacks and finish it.
+    """Run the missing parts of an open run folder and finish it; return the summary of each cell.
 
-    Args:
-        folder: an open run folder.
-        missing: its missing parts.
-        service: who answers.
-        notice: told of the number of episodes done and of every call.
-
-    Returns:
-        The summary of each cell.
+    `notice` is told of the number of episodes done and of every call.
 
     Raises:
         RunStoppedError: if an answer cannot be had; what is finished is kept.
@@ -187,15 +172,10 @@ def total_tally(lines: bytes) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Replay:
-    """What came of running a whole run from stored answers.
+    """What came of running a whole run from stored answers."""
 
-    Attributes:
-        cells: what came of each cell; a listener's keys are those of its answers, in order of use.
-        result_hash: as in a run's manifest.
-    """
-
-    cells: list[Asked]
-    result_hash: str
+    cells: list[Asked]  # what came of each cell; a listener's keys are those of its answers, in order of use
+    result_hash: str  # as in a run's manifest
 
     @property
     def keys(self) -> list[list[str]]:
@@ -205,10 +185,6 @@ class Replay:
 
 def replay_run(service: Service, inputs: RunInputs) -> Replay:
     """Run every cell of a run from a store or a replay file.
-
-    Args:
-        service: who answers; without a key.
-        inputs: the run.
 
     Raises:
         MissingAnswerError: if an answer is not there.

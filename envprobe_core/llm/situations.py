@@ -119,13 +119,9 @@ def note_texts(world: World, block: Any) -> list[str]:
 
 
 def table_texts(heads: Sequence[str], counts: Ints, table: Any, ages: Ints) -> list[str]:
-    """Write the beliefs of every table or sight, [row], a line for each field that its instance has.
+    """Write the beliefs of every table or sight, [row], a line for each of the fields that its instance has.
 
-    Args:
-        heads: [field], what a line begins with.
-        counts: [row], how many fields there are.
-        table: whose values and confidences are written.
-        ages: [row, field], staleness, or the steps of evidence.
+    A line begins with the field's head; `ages` are staleness or the steps of evidence, [row, field].
     """
     columns = (counts, table.value, ages, table.confidence)
     rows = zip(*(column.tolist() for column in columns), strict=True)
@@ -160,10 +156,10 @@ class SituationWriter:
     def write(
         self, block: Any, last_worked: Ints, rows: Ints, past: Sequence[Sequence[str]] = ()
     ) -> list[str]:
-        """Write the situations of some episodes.
+        """Write the situations of some rows of a block, whose episodes stand with their notes.
 
         Args:
-            block: all episodes as they stand, with their notes.
+            block: all episodes.
             last_worked: [row], NONE_YET, INVALID or VALID, this step's included.
             rows: which are wanted.
             past: [row], the actions so far, which only the public code's versions tell.
@@ -221,17 +217,11 @@ class SituationWriter:
 
 @dataclass(frozen=True)
 class Case:
-    """What a judge rules on; a verdict that stays unusable lets the decision stand.
+    """What a judge rules on; a verdict that stays unusable lets the decision stand."""
 
-    Attributes:
-        text: what it is shown.
-        candidates: the highest-scored fields, best first.
-        decision: the field that the score alone probes, or NONE.
-    """
-
-    text: str
-    candidates: list[int]
-    decision: int
+    text: str  # what it is shown
+    candidates: list[int]  # the highest-scored fields, best first
+    decision: int  # the field that the score alone probes, or NONE
 
     def ruled(self, verdict: Verdict) -> int:
         """Return the field that is probed, or NONE."""

@@ -202,13 +202,9 @@ class AnswerStore:
             return int(call.lastrowid or 0)
 
     def settle(self, call: int, raw: Raw | None, verdict: str, tokens: Tokens | None) -> None:
-        """Commit what came back from a call, and free its question.
+        """Commit what came back from a call and its verdict, and free its question.
 
-        Args:
-            call: from `claim`.
-            raw: the response, None where there was none.
-            verdict: what it was.
-            tokens: what it used; None where that is not known, and the most stays counted.
+        Where it is not known what the call used, the most stays counted.
         """
         with self._transaction() as connection:
             key, model, *most = connection.execute(
@@ -474,12 +470,7 @@ def _finish(status: int, kind: str, response: bytes) -> str:
 
 
 def cost_of_cells(path: Path, keys: Sequence[Sequence[str]], prices: Prices) -> list[dict[str, float]]:
-    """Say what the answers of a run's cells cost, with every attempt to get them.
-
-    Args:
-        path: the store's file.
-        keys: of the answers that each cell used, in hexadecimal.
-        prices: dollars, by model.
+    """Say what the answers to each cell's keys, in hexadecimal, cost, with every attempt to get them.
 
     Returns:
         Of each cell: its `questions`, their cost `usd`, and of it `shared_usd` for those that other cells

@@ -34,22 +34,14 @@ FIRST_SEED = 1000
 
 @dataclass(frozen=True)
 class Situation:
-    """A situation, as one version of the prompts puts it.
+    """A situation, as one version of the prompts puts it."""
 
-    Attributes:
-        world: whose action names and values an answer may use.
-        version: of the prompts.
-        request: what is asked.
-        seed, step: of the episode.
-        seen: the fields that were shown, and their values.
-    """
-
-    world: World
-    version: str
-    request: ChatRequest
-    seed: int
+    world: World  # whose action names and values an answer may use
+    version: str  # of the prompts
+    request: ChatRequest  # what is asked
+    seed: int  # of the episode
     step: int
-    seen: tuple[tuple[int, int], ...]
+    seen: tuple[tuple[int, int], ...]  # the fields that were shown, and their values
 
     @property
     def identity(self) -> str:
@@ -58,24 +50,16 @@ class Situation:
 
 
 class Trial(BaseModel):
-    """What is asked, as the first line of a trial's file states it.
-
-    Attributes:
-        agent: the model, as manifests state it.
-        worlds, versions: each world is asked about in each version.
-        policy, regime: of the episodes that are met.
-        situations: how many of each world.
-        note: where the answers come from.
-    """
+    """What is asked, as the first line of a trial's file states it."""
 
     format: Literal["envprobe-trial/1"] = "envprobe-trial/1"
-    agent: dict[str, Any]
-    worlds: list[str]
+    agent: dict[str, Any]  # the model, as manifests state it
+    worlds: list[str]  # each world is asked about in each version
     versions: list[str]
-    policy: str
+    policy: str  # of the episodes that are met
     regime: str
-    situations: int
-    note: str = ""
+    situations: int  # how many of each world
+    note: str = ""  # where the answers come from
 
     @property
     def model(self) -> ModelAgent:
