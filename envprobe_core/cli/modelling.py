@@ -317,7 +317,6 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        service.answers.close()
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

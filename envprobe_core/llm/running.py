@@ -7,8 +7,8 @@ A run that was killed is simply run again: what was answered is replayed from th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -47,20 +47,25 @@ class Service:
 
     @contextmanager
     def at_work(self) -> Iterator[Service]:
-        """Give the service with its servers, where it has weights to serve."""
-        if self.weights is None or self.secret is None:
-            yield self
-            return
-        with serving(self.weights, self.limits.concurrency) as urls:
-            yield replace(self, urls=urls)
+        """Give the service with its servers, where it has weights to serve; close it in the end."""
+        with closing(self.answers):
+            if self.weights is None or self.secret is None:
+                yield self
+                return
+            with serving(self.weights, self.limits.concurrency) as urls:
+                yield replace(self, urls=urls)
 
-    def client(self, notice: Callable[[Counts], None] = lambda counts: None) -> Client:
-        """Open a client; inside a running event loop."""
-        limits = self.limits
-        caller = None
+    @asynccontextmanager
+    async def client(self, notice: Callable[[Counts], None] = lambda counts: None) -> AsyncIterator[Client]:
+        """Give a client, and close it when what is under way is stored."""
+        limits, caller = self.limits, None
         if self.secret is not None:
             caller = Caller(self.secret, self.urls, limits.concurrency, limits.deadline)
-        return Client(self.answers, self.agent.provider, caller, limits, self.prices, notice)
+        client = Client(self.answers, self.agent.provider, caller, limits, self.prices, notice)
+        try:
+            yield client
+        finally:
+            await client.close()
 
     @property
     def rows(self) -> int:
@@ -134,11 +139,9 @@ def run_missing(
 async def _run_parts(
     folder: RunFolder, parts: Sequence[Part], service: Service, notice: Callable[[int, Counts], None]
 ) -> None:
-    done = 0
-    client = service.client(lambda counts: notice(done, counts))
-    live = asyncio.Semaphore(service.live)
+    done, live = 0, asyncio.Semaphore(service.live)
 
-    async def run(part: Part) -> None:
+    async def run(client: Client, part: Part) -> None:
         nonlocal done
         piece = Piece(0, part.cell, part.seeds)
         asked = await _ask(client, service, piece, live, reports=part.logged > 0)
@@ -146,10 +149,8 @@ async def _run_parts(
         folder.store(part, {ASKED: _call_lines(part, asked)} | files)
         done += len(part.seeds)
 
-    try:
-        await together([run(part) for part in parts])
-    finally:
-        await client.close()
+    async with service.client(lambda counts: notice(done, counts)) as client:
+        await together([run(client, part) for part in parts])
 
 
 def _call_lines(part: Part, asked: Asked) -> bytes:
@@ -192,12 +193,10 @@ def replay_run(service: Service, inputs: RunInputs) -> Replay:
     find_version(service.agent.prompt_version)
 
     async def replay() -> list[Asked]:
-        client, live = service.client(), asyncio.Semaphore(1)
-        try:
-            pieces = map(Piece, range(len(inputs.cells)), inputs.cells, inputs.seeds_of_cells)
+        pieces = map(Piece, range(len(inputs.cells)), inputs.cells, inputs.seeds_of_cells)
+        live = asyncio.Semaphore(1)
+        async with service.client() as client:
             return [await _ask(client, service, piece, live) for piece in pieces]
-        finally:
-            await client.close()
 
     cells = finish_in_loop(replay())
     return Replay(cells, total_hash(inputs.cells, [result_hash(cell.columns) for cell in cells]))

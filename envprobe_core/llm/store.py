@@ -85,14 +85,13 @@ CREATE TABLE used (                -- the sums of all calls, so that a cap is ch
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};
 """
-READ_ONLY = "it is read-only; copy it to a place that can be written to"
-FULL = "its disk is full or fails ({}); make room and give the command again"
-LOCKED = "another process keeps it locked; give the command again"
-DAMAGED = "it is damaged ({}); keep a copy, and recover it with `sqlite3 FILE .recover`"
 EXPLAINED = {
-    "SQLITE_FULL": FULL, "SQLITE_IOERR": FULL, "SQLITE_READONLY": READ_ONLY, "SQLITE_BUSY": LOCKED,
-    "SQLITE_LOCKED": LOCKED, "SQLITE_CORRUPT": DAMAGED, "SQLITE_NOTADB": DAMAGED,
-}  # fmt: skip
+    ("SQLITE_FULL", "SQLITE_IOERR"): "its disk is full or fails ({}); make room and give the command again",
+    ("SQLITE_READONLY",): "it is read-only; copy it to a place that can be written to",
+    ("SQLITE_BUSY", "SQLITE_LOCKED"): "another process keeps it locked; give the command again",
+    ("SQLITE_CORRUPT", "SQLITE_NOTADB"): "it is damaged ({}); keep a copy, and recover it with "
+    "`sqlite3 FILE .recover`",
+}
 """What SQLite's errors come to, by how their names begin."""
 
 
@@ -398,7 +397,7 @@ def _no_store(path: Path) -> InputError:
 def explain(error: sqlite3.Error) -> str:
     """Put an error of SQLite into words that say what to do."""
     name = getattr(error, "sqlite_errorname", "") or ""
-    return next((words for start, words in EXPLAINED.items() if name.startswith(start)), "{}").format(error)
+    return next((words for starts, words in EXPLAINED.items() if name.startswith(starts)), "{}").format(error)
 
 
 # ---------------------------------------------------------------- what it holds, and whether it still does

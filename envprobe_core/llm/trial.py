@@ -94,14 +94,11 @@ def ask(trial: Trial, service: Service) -> list[str]:
     """
 
     async def work() -> list[str]:
-        client = service.client()
-        listener = Listener(client)
-        try:
+        async with service.client() as client:
+            listener = Listener(client)
             for _, _, asked in trial.groups():
                 await together([listener.ask(one.request, one.identity) for one in asked])
-        finally:
-            await client.close()
-        return list(listener.keys)
+            return list(listener.keys)
 
     return finish_in_loop(work())
 
