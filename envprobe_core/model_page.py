@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -17,20 +16,19 @@ from envprobe_core.comparing import summarize
 from envprobe_core.engine.running import Episodes
 from envprobe_core.experiments import COLUMNS, Names, find_protocols, names, run_frame
 from envprobe_core.llm.agent import LanguageModelAgent, finish_in_loop, run_rows
-from envprobe_core.llm.answers import UNKNOWN_SIGN, Update, parse_update
+from envprobe_core.llm.answers import UNKNOWN_SIGN, Update
 from envprobe_core.llm.calls import Answer, Asker, ChatRequest, Tokens, dollars, read_prices
 from envprobe_core.llm.client import Limits
 from envprobe_core.llm.identity import PROMPT_VERSION, ModelAgent
 from envprobe_core.llm.local import DEADLINE, find_weights, local_agent
 from envprobe_core.llm.provider import PLACEHOLDER, Secret
-from envprobe_core.llm.rehearsal import estimate, exchanges
+from envprobe_core.llm.rehearsal import Exchange, estimate, exchanges
 from envprobe_core.llm.replayed import ReplayedRun
 from envprobe_core.llm.running import Service
 from envprobe_core.llm.situations import DATED_TABLE, NOTHING, action_name
 from envprobe_core.llm.store import AnswerStore
 from envprobe_core.runs.inputs import make_inputs
 from envprobe_core.show.markup import EMPTY, Table, Text, code, listed
-from envprobe_core.worlds import World, make_world
 from envprobe_core.worlds.base import Ints
 
 POLICY = "simple"  # of the episode that is shown
@@ -53,64 +51,34 @@ def quoted(text: str) -> str:
 # ---------------------------------------------------------------- a request and its answer
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A request and its answer."""
-
-    world: World  # the episode's world
-    protocol: str  # name of its protocol
-    seed: int  # its seed
-    step: int  # the decision step
-    request: ChatRequest  # the body of the chat completion
-    answer: str  # the text that came back
-
-    @property
-    def texts(self) -> list[str]:
-        """Return the messages: the rules, worked examples and their answers in turn, and what is the case."""
-        return [message["content"] for message in self.request["messages"]]
-
-    @property
-    def schema(self) -> str:
-        """Return the JSON schema of the answer."""
-        return json.dumps(self.request["response_format"]["json_schema"]["schema"], indent=2)
-
-    @property
-    def update(self) -> Update:
-        """Return the answer, checked."""
-        return parse_update(self.answer, self.world, self.step)
-
-
 def find_exchange(
     worlds: Names, regime: str, protocols: Names, profile: str, seeds: str, model: str
-) -> Shown:
+) -> Exchange:
     """Run one episode of EnvProbe-Simple and pick a situation.
 
     The episode is the first seed in the first world under the first protocol; the situation is the first that
     follows a task action and whose answer, by the simulated agent of the profile, changes at least `WANTED`
     entries, else the last one. `model` is the name that stands in the request.
     """
-    protocol = find_protocols(protocols)[0]
-    cell = make_cell(names(worlds)[0], POLICY, regime, protocol, profile)
-    world, seed = make_world(cell.world, cell.regime, cell.protocol), parse_seeds(seeds)[:1]
-    asked = exchanges(cell, seed, ModelAgent("openai", PROMPT_VERSION, model), find_profile(profile))
-    for step, one in enumerate(asked):
-        shown = Shown(world, protocol.name, int(seed[0]), step, one.request, one.answer)
-        if f"Last step: {NOTHING}" not in shown.texts[-1] and len(shown.update.entries) >= WANTED:
+    cell = make_cell(names(worlds)[0], POLICY, regime, find_protocols(protocols)[0], profile)
+    agent, seed = ModelAgent("openai", PROMPT_VERSION, model), parse_seeds(seeds)[:1]
+    for one in exchanges(cell, seed, agent, find_profile(profile)):
+        if f"Last step: {NOTHING}" not in one.texts[-1] and len(one.update.entries) >= WANTED:
             break
-    return shown
+    return one
 
 
-def tell_exchange(shown: Shown) -> Text:
+def tell_exchange(shown: Exchange) -> Text:
     """Say which situation is shown, and how long its messages are."""
     return Text(
         f"The situation is step {shown.step} of the episode of seed {shown.seed}, in the world "
-        f"`{shown.world.name}` at `{shown.world.regime.name}` under `{shown.protocol}`, with "
+        f"`{shown.world.name}` at `{shown.world.regime.name}` under `{shown.world.protocol.name}`, with "
         f"EnvProbe-Simple. The rules take {len(shown.texts[0]):,} characters and are the same bytes at "
         f"every step of every episode of this world; the situation takes {len(shown.texts[-1]):,}."
     )
 
 
-def show_effect(shown: Shown) -> Table:
+def show_effect(shown: Exchange) -> Table:
     """Show every entry of the belief table that the answer changes by itself, before and after it."""
     world, update = shown.world, shown.update
     lines = shown.texts[-1].partition(f"{DATED_TABLE}\n")[2].split("\n")

@@ -173,7 +173,7 @@ def test_one_question_in_flight_is_one_call(store, requests):
 
 
 def test_calls_under_way_never_exceed_the_concurrency(store, requests):
-    @at(latency=0.05, store=store, concurrency=3)
+    @at(latency=0.5, store=store, concurrency=3)
     async def server(client, server):
         await asyncio.gather(*(client.ask(request, "sample") for request in requests))
 

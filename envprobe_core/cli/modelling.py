@@ -32,15 +32,17 @@ DEFAULT_CONCURRENCY = 16
 
 
 def _option(
-    name: str, about: str, metavar: str | None = None, default: str | bool = True, **more: Any
+    kind: Any, name: str, about: str, metavar: str | None = None, default: str | bool = True, **more: Any
 ) -> Any:
-    """Return an option of the panel; `default` is what help shows in the place of None."""
+    """Return an option of the panel that need not be given; `default` is what help shows then."""
     panel = "Language model as the agent"
-    return typer.Option(
+    option = typer.Option(
         name, help=about, metavar=metavar, show_default=default, rich_help_panel=panel, **more
     )
+    return Annotated[kind, option]
 
 
+Text, Whole, Number, File = str | None, int | None, float | None, Path | None
 Agent = Annotated[
     str,
     typer.Option(
@@ -50,79 +52,59 @@ Agent = Annotated[
         "that runs on this machine without a key (`envprobe model fetch`).",
     ),
 ]
-Model = Annotated[
-    str | None,
-    _option("--model", "Model's name, as in gpt-4o-mini; with --agent local a file, as in M.gguf.", "M"),
-]
-JudgeModel = Annotated[
-    str | None, _option("--judge-model", "Second model of the policy judge.", "M", "the same")
-]
-BaseUrl = Annotated[
-    str | None,
-    _option(
-        "--base-url",
-        "Of a compatible server, as in http://127.0.0.1:8080/v1; one on this machine needs no key and "
-        "is sent a made-up one where OPENAI_API_KEY is not set.",
-        "URL",
-        "OpenAI's",
-    ),
-]
-Prompt = Annotated[
-    str | None, _option("--prompts", "Version of the prompts: 1, 2, public or public-hint.", "V", "2")
-]
-Reasks = Annotated[
-    int | None,
-    _option(
-        "--reasks", "Times that an answer that cannot be used is asked for again.", default="2", min=0, max=9
-    ),
-]
-Concurrency = Annotated[
-    int | None,
-    _option(
-        "--concurrency",
-        "Calls under way at once; with --agent local its servers, of one thread each.",
-        default=f"{DEFAULT_CONCURRENCY}; local: as many as cores",
-        min=1,
-        max=1024,
-    ),
-]
-MaxCost = Annotated[
-    float | None,
-    _option(
-        "--max-cost",
-        "The most that all attempts in the store may cost together; the run stops before a call that "
-        "could exceed it.",
-        "USD",
-        "no cap",
-    ),
-]
-Prices = Annotated[
-    Path | None,
-    _option("--prices", "Prices of models, in the form of data/prices.json.", "FILE", "data/prices.json"),
-]
-Store = Annotated[
-    Path | None,
-    _option("--store", "Where answers are kept; several runs may share it.", "FILE", "DIR.answers.sqlite"),
-]
-ReplayOnly = Annotated[
-    bool, _option("--replay-only", "Take every answer from the store; needs no key and opens no connection.")
-]
-Replay = Annotated[
-    Path | None,
-    _option(
-        "--replay",
-        "Take every answer from a file that `envprobe store export` wrote; it names the model.",
-        "FILE",
-    ),
-]
-Timeout = Annotated[
-    float | None,
-    _option("--timeout", "Seconds that a call may take, to its last byte.", "S", "120; local: 900"),
-]
-Attempts = Annotated[
-    int | None,
-    _option("--attempts", "Times that a call is tried before the run stops.", default="6", min=1, max=100),
-]
+Model = _option(
+    Text, "--model", "Model's name, as in gpt-4o-mini; with --agent local a file, as in M.gguf.", "M"
+)
+JudgeModel = _option(Text, "--judge-model", "Second model of the policy judge.", "M", "the same")
+BaseUrl = _option(
+    Text,
+    "--base-url",
+    "Of a compatible server, as in http://127.0.0.1:8080/v1; one on this machine needs no key and is sent a "
+    "made-up one where OPENAI_API_KEY is not set.",
+    "URL",
+    "OpenAI's",
+)
+Prompt = _option(Text, "--prompts", "Version of the prompts: 1, 2, public or public-hint.", "V", "2")
+Reasks = _option(
+    Whole, "--reasks", "Times that an answer that cannot be used is asked for again.", None, "2", min=0, max=9
+)
+Concurrency = _option(
+    Whole,
+    "--concurrency",
+    "Calls under way at once; with --agent local its servers, of one thread each.",
+    default=f"{DEFAULT_CONCURRENCY}; local: as many as cores",
+    min=1,
+    max=1024,
+)
+MaxCost = _option(
+    Number,
+    "--max-cost",
+    "The most that all attempts in the store may cost together; the run stops before a call that could "
+    "exceed it.",
+    "USD",
+    "no cap",
+)
+Prices = _option(
+    File, "--prices", "Prices of models, in the form of data/prices.json.", "FILE", "data/prices.json"
+)
+Store = _option(
+    File, "--store", "Where answers are kept; several runs may share it.", "FILE", "DIR.answers.sqlite"
+)
+ReplayOnly = _option(
+    bool, "--replay-only", "Take every answer from the store; needs no key and opens no connection."
+)
+Replay = _option(
+    File,
+    "--replay",
+    "Take every answer from a file that `envprobe store export` wrote; it names the model.",
+    "FILE",
+)
+Timeout = _option(
+    Number, "--timeout", "Seconds that a call may take, to its last byte.", "S", "120; local: 900"
+)
+Attempts = _option(
+    Whole, "--attempts", "Times that a call is tried before the run stops.", default="6", min=1, max=100
+)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from envprobe_core.llm.answers import (
     Update,
     Verdict,
     apply_updates,
+    parse_update,
     write_update,
     write_verdict,
 )
@@ -68,11 +69,29 @@ class Met:
 
 @dataclass(frozen=True)
 class Exchange:
-    """What a model would be asked, as whose sample, and the simulated agent's answer."""
+    """What a model would be asked at a step of an episode, and the simulated agent's answer."""
 
+    world: World
+    seed: int
+    step: int
     request: ChatRequest
-    identity: str
+    identity: str  # whose sample the answer is
     answer: str
+
+    @property
+    def texts(self) -> list[str]:
+        """Return the messages: the rules, worked examples and their answers in turn, and what is the case."""
+        return [message["content"] for message in self.request["messages"]]
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON schema of the answer."""
+        return self.request["response_format"]["json_schema"]["schema"]
+
+    @property
+    def update(self) -> Update:
+        """Return the answer to today's prompts, checked."""
+        return parse_update(self.answer, self.world, self.step)
 
 
 def rehearse(cell: Cell, seeds: Ints, version: str, profile: AgentProfile = TYPICAL) -> list[Met]:
@@ -104,7 +123,7 @@ def exchanges(
             else:
                 request = prompts.judge_request(agent, one.text, one.candidates or [], one.seed)
                 role, answer = "judge", write_verdict(one.said)
-            yield Exchange(request, identity_of(role, one.seed), answer)
+            yield Exchange(world, one.seed, one.step, request, identity_of(role, one.seed), answer)
 
 
 class _Nobody:
@@ -217,7 +236,7 @@ def estimate(
             steps += 1
             key = key_of(question(agent.provider, one.request, one.identity))
             if key not in asked:
-                prompt = sum(len(message["content"]) for message in one.request["messages"])
+                prompt = sum(map(len, one.texts))
                 tokens = Tokens(*(math.ceil(n / CHARACTERS_A_TOKEN) for n in (prompt, len(one.answer))))
                 price = find_price(prices, one.request["model"])
                 costs = (price.cost(tokens), price.cost(most_tokens(one.request))) if price else (0.0, 0.0)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -37,47 +37,30 @@ class Header(BaseModel):
     inputs: dict[str, Any]
     result_hash: str
 
-    @cached_property
-    def run(self) -> RunInputs:
-        """Return the run whose answers the file holds."""
-        return inputs_of({"inputs": self.inputs})
-
-    @property
-    def agent(self) -> ModelAgent:
-        """Return which model answered, and how it was asked."""
-        if self.run.agent is None:
-            raise InputError("it names no model")
-        return self.run.agent
-
 
 Count = Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None
 LINE = TypeAdapter(tuple[str, str, Count, Count, str])
 Head = TypeVar("Head", bound=BaseModel)
 
 
+@dataclass(frozen=True)
 class ReplayFile:
-    """A replay file that was read; it answers as a store does and takes nothing.
+    """A replay file that was read; it answers as a store does and takes nothing."""
 
-    Attributes:
-        path: the file.
-        header: what it says of itself.
-        inputs: the run whose answers it holds.
-        agent: which model answered, and how it was asked.
-    """
-
-    def __init__(self, path: Path, header: Header, answers: dict[bytes, Answer]) -> None:
-        self.path, self.header = path, header
-        self.inputs, self.agent = header.run, header.agent
-        self._answers = answers
+    path: Path
+    header: Header  # what it says of itself
+    inputs: RunInputs  # the run whose answers it holds
+    agent: ModelAgent  # which model answered, and how it was asked
+    answers: Mapping[bytes, Answer]  # by key
 
     @property
     def fingerprints(self) -> frozenset[str]:
         """Return the names that the servers gave to what answered."""
-        return frozenset(answer.fingerprint for answer in self._answers.values())
+        return frozenset(answer.fingerprint for answer in self.answers.values())
 
     def find(self, key: bytes) -> Answer | None:
         """Return the answer to a question, None where the file has none."""
-        return self._answers.get(key)
+        return self.answers.get(key)
 
     def lacks(self, what: str) -> str:
         """Say that an answer is not here, and what is."""
@@ -93,7 +76,7 @@ class ReplayFile:
         """Do nothing: the file was read at once."""
 
     def __len__(self) -> int:
-        return len(self._answers)
+        return len(self.answers)
 
 
 Answers = AnswerStore | ReplayFile
@@ -133,11 +116,14 @@ def read_replay(path: Path) -> ReplayFile:
     Raises:
         InputError: if it is none, or damaged, or cut short.
     """
-    found = read_answers(path, Header)
+    header, answers = read_answers(path, Header)
     try:
-        return ReplayFile(path, *found)
+        inputs = inputs_of(header.model_dump())
+        if inputs.agent is None:
+            raise InputError("it names no model")
     except InputError as error:
         raise InputError(f"replay {path}: {error}") from None
+    return ReplayFile(path, header, inputs, inputs.agent, answers)
 
 
 def read_answers(path: Path, kind: type[Head]) -> tuple[Head, dict[bytes, Answer]]:

@@ -175,7 +175,7 @@ class AnswerStore:
             The call, for `settle`; or why it may not begin.
         """
         key, now = key_of(question), time.time()
-        with self._transaction() as connection:
+        with self._transaction(durable=fits is not None) as connection:
             if spoilt is not None:
                 connection.execute(
                     "UPDATE calls SET verdict = ? WHERE key = ? AND verdict = ?", (UNUSABLE, spoilt, ANSWER)
@@ -222,10 +222,11 @@ class AnswerStore:
             )
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Commit what is done inside, all of it or nothing, so that it outlasts a kill and a power cut."""
+    def _transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """Commit what is done inside, all of it or nothing; durable ones outlast a power cut, all a kill."""
         assert self._writing is not None, "this store was opened for reading"
         with self._explained():
+            self._writing.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             self._writing.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writing
@@ -386,8 +387,6 @@ def _recognise(connection: sqlite3.Connection, path: Path, writable: bool) -> No
         connection.execute("PRAGMA query_only=ON")
     elif connection.execute("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
         raise InputError(f"store {path}: this file system takes no write-ahead log; put it on another")
-    else:
-        connection.execute("PRAGMA synchronous=FULL")
 
 
 def _no_store(path: Path) -> InputError:
