@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import orjson
@@ -103,19 +104,16 @@ _SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 _Dollars = Annotated[float, Field(ge=0, le=LARGEST_PRICE, allow_inf_nan=False, strict=True)]
 
 
-@dataclass(frozen=True)
-class Tokens:
+class Tokens(NamedTuple):
     """What a call used, as the server says."""
 
     prompt: int
     completion: int
     cached: int = 0
 
-    def __add__(self, other: Tokens) -> Tokens:
+    def plus(self, other: Tokens) -> Tokens:
         """Add what another call used."""
-        return Tokens(
-            self.prompt + other.prompt, self.completion + other.completion, self.cached + other.cached
-        )
+        return Tokens(*map(operator.add, self, other))
 
 
 NO_TOKENS = Tokens(0, 0)

@@ -15,6 +15,7 @@ Methods that write are called on one thread only (`client` has it); `find` may b
 from __future__ import annotations
 
 import enum
+import operator
 import os
 import platform
 import secrets
@@ -190,13 +191,13 @@ class AnswerStore:
             model = str(orjson.loads(question)["request"].get("model", ""))
             if fits is not None:
                 used = used_by(connection)
-                if not fits(used | {model: used.get(model, NO_TOKENS) + most}):
+                if not fits(used | {model: used.get(model, NO_TOKENS).plus(most)}):
                     return Refusal.OVER_CAP
             _use(connection, model, most)
             call = connection.execute(
                 "INSERT INTO calls (key, model, question, verdict, holder, until, prompt, completion, "
                 "cached, certain) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
-                (key, model, zlib.compress(question, LEVEL), STARTED, HOLDER, now + seconds, *_columns(most)),
+                (key, model, zlib.compress(question, LEVEL), STARTED, HOLDER, now + seconds, *most),
             )
             return int(call.lastrowid or 0)
 
@@ -212,8 +213,8 @@ class AnswerStore:
             late = f"SELECT 1 FROM calls WHERE key = ? AND {GOOD}"
             if verdict == ANSWER and connection.execute(late, (key,)).fetchone():
                 verdict = DUPLICATE
-            ends = tuple(most) if tokens is None else _columns(tokens)
-            _use(connection, model, Tokens(*(end - begin for end, begin in zip(ends, most, strict=True))))
+            ends = most if tokens is None else tokens
+            _use(connection, model, Tokens(*map(operator.sub, ends, most)))
             response = (raw.status, raw.kind, zlib.compress(raw.body, LEVEL)) if raw else (None, None, None)
             connection.execute(
                 "UPDATE calls SET verdict = ?, holder = NULL, until = NULL, status = ?, kind = ?, "
@@ -247,10 +248,6 @@ class AnswerStore:
             ) from None
 
 
-def _columns(tokens: Tokens) -> tuple[int, int, int]:
-    return tokens.prompt, tokens.completion, tokens.cached
-
-
 def used_by(connection: sqlite3.Connection) -> dict[str, Tokens]:
     """Return the stored totals."""
     rows = connection.execute("SELECT model, prompt, completion, cached FROM used")
@@ -261,7 +258,7 @@ def _use(connection: sqlite3.Connection, model: str, tokens: Tokens) -> None:
     connection.execute(
         "INSERT INTO used VALUES (?, ?, ?, ?) ON CONFLICT (model) DO UPDATE SET prompt = prompt + "
         "excluded.prompt, completion = completion + excluded.completion, cached = cached + excluded.cached",
-        (model, *_columns(tokens)),
+        (model, *tokens),
     )
 
 
@@ -441,7 +438,7 @@ def read_stats(path: Path, prices: Prices) -> dict[str, Any]:
     for model, verdict, certain, count, *counts in groups:
         cost = total_cost(prices, {model: Tokens(*counts)})
         attempts[verdict] = attempts.get(verdict, 0) + count
-        known += Tokens(*counts) if certain else NO_TOKENS
+        known = known.plus(Tokens(*counts)) if certain else known
         paid += cost
         wasted += cost * (verdict != ANSWER)
         uncertain += cost * (not certain)
@@ -509,7 +506,7 @@ def check_store(path: Path) -> Iterator[str]:
             )
             for call, key, model, question, verdict, status, kind, response, certain, *counts in rows:
                 used, asked = Tokens(*counts), inflated(question)
-                sums[model] = sums.get(model, NO_TOKENS) + used
+                sums[model] = used.plus(sums.get(model, NO_TOKENS))
                 if asked is None or key_of(asked) != key:
                     yield f"call {call}: its question does not give its key {bytes(key).hex()[:16]}"
                 elif fault := _fault(asked, verdict, (status, kind, response), used, bool(certain)):
