@@ -18,11 +18,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from envprobe_core.llm.calls import read_prices
 from envprobe_core.llm.client import Counts, Limits
-from envprobe_core.llm.hiding import PLACEHOLDER, Secret
-from envprobe_core.llm.identity import ModelAgent, ModelSettings
-from envprobe_core.llm.prices import read_prices
+from envprobe_core.llm.identity import ModelAgent
 from envprobe_core.llm.prompts import PROMPT_VERSION
+from envprobe_core.llm.provider import PLACEHOLDER, Secret
 from envprobe_core.llm.running import Service, run_missing
 from envprobe_core.llm.store import AnswerStore
 from envprobe_core.runs.folder import open_run
@@ -70,7 +70,7 @@ def run(folder: Path, service: Service, episodes: int) -> dict[str, float]:
 
 def measure(latency: float, concurrency: int, episodes: int) -> dict[str, Any]:
     """Take both measurements, on one store."""
-    agent = ModelAgent("local", PROMPT_VERSION, ModelSettings("gpt-4o-mini"))
+    agent = ModelAgent("local", PROMPT_VERSION, "gpt-4o-mini")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         server, url = start_server(latency)

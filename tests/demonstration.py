@@ -15,17 +15,17 @@ from pathlib import Path
 
 from scripted_server import server_process
 
+from envprobe_core.llm.calls import LOCAL
 from envprobe_core.llm.client import Limits
-from envprobe_core.llm.hiding import PLACEHOLDER, Secret
-from envprobe_core.llm.identity import ModelAgent, ModelSettings
-from envprobe_core.llm.keys import LOCAL
+from envprobe_core.llm.identity import ModelAgent
 from envprobe_core.llm.prompts import PROMPT_VERSION
+from envprobe_core.llm.provider import PLACEHOLDER, Secret
 from envprobe_core.llm.replay import write_replay
 from envprobe_core.llm.replayed import FOLDER, SUFFIX
 from envprobe_core.llm.running import Service, replay_run, run_missing
 from envprobe_core.llm.store import AnswerStore
 from envprobe_core.runs.folder import open_run
-from envprobe_core.runs.inputs import RunInputs, make_inputs
+from envprobe_core.runs.inputs import make_inputs
 from envprobe_core.worlds import WORLDS
 
 FILE = "scripted"
@@ -35,13 +35,13 @@ SEEDS = "0:12"
 NOTE = "Made by the project's scripted test server, which is no language model."
 
 
-def demonstrated_run(seeds: str = SEEDS) -> RunInputs:
+def demonstrated_run(seeds=SEEDS):
     """Return the run whose answers the file holds, or the same on other seeds."""
-    agent = ModelAgent(LOCAL, PROMPT_VERSION, ModelSettings(MODEL))
+    agent = ModelAgent(LOCAL, PROMPT_VERSION, MODEL)
     return make_inputs(WORLDS, POLICIES, seeds=seeds, logs="none", agent=agent)
 
 
-def make_replay(out: Path, inputs: RunInputs) -> int:
+def make_replay(out, inputs):
     """Run through the scripted server and write the answers.
 
     Args:
@@ -66,7 +66,7 @@ def make_replay(out: Path, inputs: RunInputs) -> int:
             store.close()
 
 
-def main() -> None:
+def main():
     """Make the file again, or another one beside it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=FOLDER / f"{FILE}{SUFFIX}", help="file to write")

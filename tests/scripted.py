@@ -15,21 +15,29 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_core.agents.profiles import TYPICAL, AgentProfile
+from envprobe_core.agents.profiles import TYPICAL
 from envprobe_core.agents.simulated import UNKNOWN_STALENESS
 from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT
 from envprobe_core.engine.setting import room_for_episodes
 from envprobe_core.errors import InputError
-from envprobe_core.llm.answers import STANDS, WAITING, Verdict, Vocabulary, write_update, write_verdict
-from envprobe_core.llm.asking import DEMAND, Answered, ChatRequest, Tokens
-from envprobe_core.llm.judging import CANDIDATES, CHECK
+from envprobe_core.llm.answers import STANDS, WAITING, Verdict, write_update, write_verdict
+from envprobe_core.llm.calls import DEMAND, Answer, Tokens
 from envprobe_core.llm.prompts import JUDGE_TITLE, headline
 from envprobe_core.llm.rehearsal import answering_setting, simulated_updates
-from envprobe_core.llm.situations import DATED_TABLE, LAST_AT, NO_PLACE, NOTHING, UNKNOWN_SIGN, VALIDITY
+from envprobe_core.llm.situations import (
+    CANDIDATES,
+    CHECK,
+    DATED_TABLE,
+    LAST_AT,
+    NO_PLACE,
+    NOTHING,
+    UNKNOWN_SIGN,
+    VALIDITY,
+)
 from envprobe_core.policies.rules import JUDGE_CONFIDENCE
 from envprobe_core.protocols import Protocol, switch_values
 from envprobe_core.regimes import OBSERVATIONS, Regime
-from envprobe_core.worlds import WORLDS, World, graphnav, make_world, objectstate, tooldag
+from envprobe_core.worlds import WORLDS, graphnav, make_world, objectstate, tooldag
 from envprobe_core.worlds.base import Ints
 
 LONGEST = 40  # more steps than any horizon has
@@ -39,16 +47,16 @@ CHARACTERS_A_TOKEN = 4  # a rough count, for the usage it reports
 class Scripted:
     """Answers in this process; remembers nothing between two requests."""
 
-    def __init__(self, profile: AgentProfile = TYPICAL) -> None:
+    def __init__(self, profile=TYPICAL):
         self.profile = profile
 
-    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+    async def ask(self, request, identity):
         """Answer at once."""
         text = answer(request, self.profile)
-        return Answered(text, tokens=rough_tokens(request, text))
+        return Answer(text, used=rough_tokens(request, text))
 
 
-def answer(request: ChatRequest, profile: AgentProfile = TYPICAL) -> str:
+def answer(request, profile=TYPICAL):
     """Answer as the simulated agent of the request's seed, or the embedded judge, would.
 
     Raises:
@@ -65,10 +73,10 @@ def answer(request: ChatRequest, profile: AgentProfile = TYPICAL) -> str:
     setting = _setting(world, profile, situation.distracted)
     seeds = np.array([int(request["seed"])])
     (update,) = simulated_updates(situation.block, seeds, situation.last_worked, world, setting)
-    return write_update(update, Vocabulary(world), int(situation.block.t[0]))
+    return write_update(update, world, int(situation.block.t[0]))
 
 
-def asked_of(request: ChatRequest) -> str:
+def asked_of(request):
     """Return what is asked: the last user message but for demands to answer again."""
     asked = [message["content"] for message in request["messages"] if message["role"] == "user"]
     asked = [text for text in asked if not text.startswith(DEMAND)]
@@ -77,13 +85,13 @@ def asked_of(request: ChatRequest) -> str:
     return asked[-1]
 
 
-def rough_tokens(request: ChatRequest, text: str) -> Tokens:
+def rough_tokens(request, text):
     """Count tokens roughly: four characters each."""
     asked = sum(len(message["content"]) for message in request["messages"])
     return Tokens(-(-asked // CHARACTERS_A_TOKEN), -(-len(text) // CHARACTERS_A_TOKEN))
 
 
-def embedded_verdict(case: str) -> Verdict:
+def embedded_verdict(case):
     """Rule on a case's text as the embedded judge does: veto d = 0, force a doubted direct blocker."""
     lines = case.partition(CANDIDATES + "\n")[2].split("\n")
     probes = lines.pop().startswith(f"Decision: {CHECK}")
@@ -105,7 +113,7 @@ def embedded_verdict(case: str) -> Verdict:
 
 
 @lru_cache(maxsize=64)
-def world_of(line: str) -> World:
+def world_of(line):
     """Rebuild the world of a system message from its first line."""
     title, _, _ = line.partition(".")
     for world in worlds():
@@ -115,7 +123,7 @@ def world_of(line: str) -> World:
 
 
 @lru_cache(maxsize=1)
-def worlds() -> list[World]:
+def worlds():
     """Build every world an agent can tell apart, and, where it cannot, those with the most locks first."""
     return [
         make_world(
@@ -134,7 +142,7 @@ def worlds() -> list[World]:
 
 
 @lru_cache(maxsize=256)
-def _setting(world: World, profile: AgentProfile, distracted: bool) -> Any:
+def _setting(world, profile, distracted):
     noise = OBSERVATIONS.index("distractor") if distracted else 0
     return answering_setting(world, replace(world.regime, noise=noise), profile)
 
@@ -144,20 +152,14 @@ def _setting(world: World, profile: AgentProfile, distracted: bool) -> Any:
 
 @dataclass(frozen=True)
 class Situation:
-    """One episode's situation, read back from its text.
+    """One episode's situation, read back from its text."""
 
-    Attributes:
-        block: the episode, [1]; its notes as they were before this step, and of the hidden state nothing.
-        last_worked: [1], whether the last task action was valid, this step's included.
-        distracted: whether an item was shown that does not exist.
-    """
-
-    block: Any
-    last_worked: Ints
-    distracted: bool
+    block: Any  # the episode, [1]; its notes as they were before this step, and of the hidden state nothing
+    last_worked: Ints  # [1], whether the last task action was valid, this step's included
+    distracted: bool  # whether an item was shown that does not exist
 
 
-def read_situation(text: str, world: World) -> Situation:
+def read_situation(text, world):
     """Read a situation back; `world` needs the sizes, structure and sight of the one that wrote it."""
     labels = _labels(text)
     block = room_for_episodes(world.name, 1)
@@ -170,20 +172,20 @@ def read_situation(text: str, world: World) -> Situation:
     return Situation(block, np.array([worked]), distracted)
 
 
-def _labels(text: str) -> dict[str, str]:
+def _labels(text):
     found = (line.partition(": ") for line in text.split("\n"))
     return {label.partition(" (")[0]: rest for label, colon, rest in found if colon}
 
 
-def _items(text: str) -> list[str]:
+def _items(text):
     return [] if text == NOTHING else text.split("; ")
 
 
-def _pairs(text: str) -> list[tuple[int, int]]:
+def _pairs(text):
     return [(int(one), int(other)) for one, _, other in (item.partition(": ") for item in _items(text))]
 
 
-def _read_table(text: str, table: Any, step: int) -> int:
+def _read_table(text, table, step):
     """Read the table; return how many fields there are."""
     lines = text.partition(f"{DATED_TABLE}\n")[2].partition("\n\n")[0].split("\n")
     rows = [line.partition(":")[2].replace(UNKNOWN_SIGN, str(UNKNOWN)).split(",") for line in lines]
@@ -194,7 +196,7 @@ def _read_table(text: str, table: Any, step: int) -> int:
     return len(rows)
 
 
-def _read_observation(labels: dict[str, str], world: World, observation: Any) -> bool:
+def _read_observation(labels, world, observation):
     """Read what was seen, and say whether an item is among it that does not exist."""
     actions = {name: index for index, name in enumerate(world.action_names)}
     shown = _items(labels["Seen"])
@@ -211,7 +213,7 @@ def _read_observation(labels: dict[str, str], world: World, observation: Any) ->
     return len(seen) < len(shown)
 
 
-def _read_tools(world: World, labels: dict[str, str], block: Any) -> None:
+def _read_tools(world, labels, block):
     task, mind, last = block.task, block.mind, block.observation
     if world.rules.knows_graph:
         for item in labels["Needs"].split("; "):
@@ -224,7 +226,7 @@ def _read_tools(world: World, labels: dict[str, str], block: Any) -> None:
         mind.failed_at[0, tool] = -calls
 
 
-def _read_rooms(world: World, labels: dict[str, str], block: Any) -> None:
+def _read_rooms(world, labels, block):
     task = block.task
     task.key_of_door[:] = NONE
     task.door_of_key[:] = world.rules.doors  # what opens nothing opens a door that is not there
@@ -233,12 +235,12 @@ def _read_rooms(world: World, labels: dict[str, str], block: Any) -> None:
     _read_places(labels, block.mind)
 
 
-def _read_graph(world: World, labels: dict[str, str], block: Any) -> None:
+def _read_graph(world, labels, block):
     task = block.task
     task.target[:] = int(labels["Target"])
     task.key_of_edge[:] = NONE
     task.edge_of_key[:] = world.rules.edges  # an edge that is not there, until the key's own is met
-    ways: list[list[tuple[int, int]]] = [[] for _ in range(world.rules.nodes)]
+    ways = [[] for _ in range(world.rules.nodes)]
     task.edges[:] = block.fields - 1 - world.rules.keys
     met = 0
     for item in _items(labels["Edges" if world.rules.knows_graph else "Edges met"]):
@@ -258,7 +260,7 @@ def _read_graph(world: World, labels: dict[str, str], block: Any) -> None:
             task.neighbour[0, node, number], task.edge[0, node, number] = other, edge
 
 
-def _read_places(labels: dict[str, str], mind: Any) -> None:
+def _read_places(labels, mind):
     mind.last_seen[:] = graphnav.NEVER
     for place, step in _pairs(labels["Last been there"]):
         mind.last_seen[0, place] = step

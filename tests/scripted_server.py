@@ -2,9 +2,9 @@
 
     python tests/scripted_server.py --port 0 --profile typical --latency .2 --faults mixed --rate .2
 
-It prints its address, answers POST /v1/chat/completions and GET /v1/models, and tells at GET /counts what
-it was asked. It is no language model: it reads a prompt back into a situation and lets the simulated agent
-of the request's seed answer it. Which fault meets which request depends on the request and its attempt alone.
+It prints its address, answers POST /v1/chat/completions, and tells at GET /counts what it was asked. It is no
+language model: it reads a prompt back into a situation and lets the simulated agent of the request's seed
+answer it. Which fault meets which request depends on the request and its attempt alone.
 """
 
 from __future__ import annotations
@@ -19,20 +19,17 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any
 from urllib.request import urlopen
 
 from aiohttp import web
 from scripted import answer, rough_tokens
 
-from envprobe_core.agents.profiles import TYPICAL, AgentProfile
+from envprobe_core.agents.profiles import TYPICAL
 from envprobe_core.cells import find_profile
 from envprobe_core.errors import InputError
-from envprobe_core.llm.asking import DEMAND, ChatRequest
-from envprobe_core.llm.keys import canonical
+from envprobe_core.llm.calls import DEMAND, written
 from envprobe_core.llm.replayed import FINGERPRINT
 
 LARGEST_BODY = 4 * 2**20
@@ -94,26 +91,17 @@ NO_SUCH_FIELD = 999
 
 @dataclass(frozen=True)
 class Plan:
-    """Which faults a server makes.
+    """Which faults a server makes."""
 
-    Attributes:
-        names: the faults to choose from.
-        rate: the share of requests that meet one.
-        most: how many attempts of one request may meet one.
-    """
+    names: tuple[str, ...] = ()  # the faults to choose from
+    rate: float = 0.0  # the share of requests that meet one
+    most: int = MOST_IN_A_ROW  # how many attempts of one request may meet one
 
-    names: tuple[str, ...] = ()
-    rate: float = 0.0
-    most: int = MOST_IN_A_ROW
+    def fault(self, digest, attempt, repeated_question):
+        """Return the fault that an attempt at a request meets, None where it meets none.
 
-    def fault(self, digest: bytes, attempt: int, repeated_question: bool) -> str | None:
-        """Return the fault that an attempt meets, None where it meets none.
-
-        Args:
-            digest: of the request.
-            attempt: how often this request came before.
-            repeated_question: whether it is asked again because an answer could not be used; such a request
-                meets no fault of content, so that an update does not become invalid by the plan.
+        A question that is asked again, because an answer could not be used, meets no fault of content, so
+        that an update does not become invalid by the plan.
         """
         names = [name for name in self.names if not (repeated_question and name in CONTENT)]
         if not names or attempt >= self.most:
@@ -124,7 +112,7 @@ class Plan:
         return names[int.from_bytes(word[8:16]) % len(names)]
 
 
-def parse_plan(names: str, rate: float, most: int | None) -> Plan:
+def parse_plan(names, rate, most):
     """Read the faults of a command line: names with commas between them, or `mixed`, or nothing."""
     listed = tuple(name for name in names.split(",") if name)
     if listed == (MIXED,):
@@ -134,7 +122,7 @@ def parse_plan(names: str, rate: float, most: int | None) -> Plan:
     return Plan(listed, rate, 2**31 if most is None else most)
 
 
-def spoiled_text(text: str, fault: str, key: str) -> str:
+def spoiled_text(text, fault, key):
     """Return an answer's text with a fault of content in it."""
     if fault == "prose":
         return "I believe that tool 3 is loaded now."
@@ -157,37 +145,22 @@ def spoiled_text(text: str, fault: str, key: str) -> str:
 class ScriptedServer:
     """Answers as a model's server would, and counts what it was asked."""
 
-    def __init__(
-        self, profile: AgentProfile, latency: float, plan: Plan, refuses: tuple[str, ...] = ()
-    ) -> None:
-        """Set up.
-
-        Args:
-            profile: the simulated agent's errors.
-            latency: seconds before each answer.
-            plan: the faults to make.
-            refuses: parameters of a request that are not supported.
-        """
+    def __init__(self, profile, latency, plan, refuses=()):
         self._profile, self._latency, self._plan, self._refuses = profile, latency, plan, refuses
-        self.asked: Counter[bytes] = Counter()  # by digest of the request
-        self.last: ChatRequest = {}  # with its names in the order in which they came
-        self._answered: Counter[bytes] = Counter()
-        self._faults: Counter[str] = Counter()
+        self.asked = Counter()  # by digest of the request
+        self.last = {}  # with its names in the order in which they came
+        self._answered = Counter()
+        self._faults = Counter()
         self._under_way, self.most_under_way = 0, 0
 
-    def application(self) -> web.Application:
+    def application(self):
         """Return the routes."""
         application = web.Application(client_max_size=LARGEST_BODY)
         application.router.add_post("/v1/chat/completions", self.complete)
-        application.router.add_get("/v1/models", self.models)
         application.router.add_get("/counts", self.counts)
         return application
 
-    async def models(self, request: web.Request) -> web.Response:
-        """List the one model there is."""
-        return web.json_response({"object": "list", "data": [{"id": "scripted", "object": "model"}]})
-
-    async def counts(self, request: web.Request) -> web.Response:
+    async def counts(self, request):
         """Tell what was asked."""
         asked, answered = self.asked, self._answered
         return web.json_response(
@@ -195,14 +168,11 @@ class ScriptedServer:
                 "requests": asked.total(),
                 "distinct": len(asked),
                 "answered": answered.total(),
-                "answered_again": answered.total() - len(answered),
                 "faults": dict(self._faults),
-                "most_under_way": self.most_under_way,
             }
         )
 
-    async def complete(self, request: web.Request) -> web.StreamResponse:
-        """Answer a chat completion, or make the fault that the plan has for it."""
+    async def complete(self, request):
         self._under_way += 1
         self.most_under_way = max(self.most_under_way, self._under_way)
         try:
@@ -210,11 +180,11 @@ class ScriptedServer:
         finally:
             self._under_way -= 1
 
-    async def _complete(self, request: web.Request) -> web.StreamResponse:
+    async def _complete(self, request):
         key = request.headers.get("Authorization", "").removeprefix("Bearer ")
         try:
-            asked: ChatRequest = json.loads(await request.read())
-            digest = hashlib.sha256(canonical(asked)).digest()
+            asked = json.loads(await request.read())
+            digest = hashlib.sha256(written(asked, in_order_of_names=True)).digest()
             attempt, messages = self.asked[digest], asked["messages"]
             again = messages[-1]["content"].startswith(DEMAND)
         except (ValueError, KeyError, TypeError):
@@ -239,9 +209,7 @@ class ScriptedServer:
         self._answered[digest] += 1
         return web.json_response(_completion(asked, digest, text))
 
-    async def _fail(
-        self, request: web.Request, fault: str, asked: ChatRequest, key: str
-    ) -> web.StreamResponse:
+    async def _fail(self, request, fault, asked, key):
         """Make a fault of the line."""
         if fault.startswith("rate-limit"):
             wait = {
@@ -273,9 +241,7 @@ class ScriptedServer:
         }
         return simple[fault]()
 
-    async def _break_off(
-        self, request: web.Request, asked: ChatRequest, *, slowly: bool
-    ) -> web.StreamResponse:
+    async def _break_off(self, request, asked, *, slowly):
         """Send the beginning of an answer, byte by byte or at once, and never its end."""
         body = json.dumps(_completion(asked, b"", "{}")).encode()
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
@@ -293,7 +259,7 @@ class ScriptedServer:
         return response
 
 
-def _completion(asked: ChatRequest, digest: bytes, text: str) -> dict[str, object]:
+def _completion(asked, digest, text):
     """Return a chat completion; it depends on request and text alone."""
     usage = rough_tokens(asked, text)
     return {
@@ -311,19 +277,13 @@ def _completion(asked: ChatRequest, digest: bytes, text: str) -> dict[str, objec
     }
 
 
-def _error(
-    status: int,
-    message: str,
-    code: str,
-    headers: dict[str, str] | None = None,
-    more: dict[str, object] | None = None,
-) -> web.Response:
+def _error(status, message, code, headers=None, more=None):
     content = {"error": {"message": message, "type": code, "code": code}} | (more or {})
     return web.json_response(content, status=status, headers=headers)
 
 
 @asynccontextmanager
-async def serving(server: ScriptedServer, port: int = 0) -> AsyncIterator[str]:
+async def serving(server, port=0):
     """Serve on loopback in the running loop; gives the address."""
     runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=0.01)
     await runner.setup()
@@ -336,9 +296,7 @@ async def serving(server: ScriptedServer, port: int = 0) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def served(
-    plan: Plan | None = None, latency: float = 0.0, refuses: tuple[str, ...] = ()
-) -> AsyncIterator[tuple[str, ScriptedServer]]:
+async def served(plan=None, latency=0.0, refuses=()):
     """Serve in the running loop; gives the address and the server."""
     server = ScriptedServer(TYPICAL, latency, plan or Plan(), refuses)
     async with serving(server) as url:
@@ -351,14 +309,14 @@ class Served:
 
     url: str
 
-    def counts(self) -> dict[str, Any]:
+    def counts(self):
         """What it was asked so far."""
         with urlopen(f"{self.url.removesuffix('/v1')}/counts", timeout=60) as response:
             return json.load(response)
 
 
 @contextmanager
-def server_process(*arguments: str) -> Iterator[Served]:
+def server_process(*arguments):
     """Start the server as a user would, and end it by its process."""
     with subprocess.Popen(
         [sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True
@@ -370,13 +328,13 @@ def server_process(*arguments: str) -> Iterator[Served]:
             process.terminate()
 
 
-async def _serve(server: ScriptedServer, port: int) -> None:
+async def _serve(server, port):
     async with serving(server, port) as url:
         print(url, flush=True)
         await asyncio.Event().wait()
 
 
-def main() -> None:
+def main():
     """Run the server from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")

@@ -5,7 +5,6 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -17,28 +16,22 @@ from scripted import Scripted, answer, read_situation, world_of, worlds
 from strategies import cells
 
 from envprobe_core.agents.profiles import AgentProfile
-from envprobe_core.cells import Cell, make_cell
-from envprobe_core.engine.recording import Trajectory
+from envprobe_core.cells import make_cell
 from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.engine.setting import setting_of
-from envprobe_core.llm.agent import LanguageModelAgent, Tally, run_model
-from envprobe_core.llm.asking import DEMAND, Answered, Asker, ChatRequest
-from envprobe_core.llm.identity import ModelAgent, ModelSettings
+from envprobe_core.llm.agent import LanguageModelAgent, run_model
+from envprobe_core.llm.calls import DEMAND, Answer
+from envprobe_core.llm.identity import HINTED, PROMPT_VERSION, PUBLIC, VERSIONS, ModelAgent, find_version
 from envprobe_core.llm.notes import remember
 from envprobe_core.llm.prompts import (
-    HINTED,
     HINTS,
     JUDGE_TITLE,
     LONGEST_ECHO,
-    PROMPT_VERSION,
-    PUBLIC,
-    VERSIONS,
-    find_version,
     headline,
     prompts_of,
     update_system,
 )
-from envprobe_core.llm.rehearsal import rehearse
+from envprobe_core.llm.rehearsal import exchanges
 from envprobe_core.llm.situations import UNCHANGED, SituationWriter
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED, parse_protocol
@@ -46,11 +39,9 @@ from envprobe_core.regimes import REGIMES
 from envprobe_core.runs.tables import step_table
 from envprobe_core.sweep import Piece, Task, score_task, simulate
 from envprobe_core.worlds import WORLDS, make_world
-from envprobe_core.worlds.base import Values
 
 GOLDEN = Path(__file__).parent / "golden_prompts"
-SETTINGS = ModelSettings("scripted")
-MODEL = ModelAgent("local", PROMPT_VERSION, SETTINGS)
+MODEL = ModelAgent("local", PROMPT_VERSION, "scripted")
 TURNS = 7  # messages before the situation: the rules, and three worked examples
 GATE_WORDS = ("probe", "budget", "threshold", "policy", "gold")
 REQUEST_KEYS = ["model", "messages", "response_format", "temperature", "max_tokens", "seed"]
@@ -59,35 +50,32 @@ REQUEST_KEYS = ["model", "messages", "response_format", "temperature", "max_toke
 class Recording(Scripted):
     """The scripted brain, with every request it was asked."""
 
-    def __init__(self, cell: Cell) -> None:
+    def __init__(self, cell):
         super().__init__(cell.profile)
-        self.requests: list[ChatRequest] = []
+        self.requests = []
 
-    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+    async def ask(self, request, identity):
         self.requests.append(request)
         return await super().ask(request, identity)
 
     @property
-    def bodies(self) -> list[str]:
+    def bodies(self):
         return [json.dumps(request, sort_keys=True) for request in self.requests]
 
 
-def task_of(cell: Cell, seeds: np.ndarray) -> Task:
+def task_of(cell, seeds):
     return Task((Piece(0, cell, seeds),))
 
 
-def run(
-    cell: Cell, seeds: np.ndarray, asker: Asker, rows: int = 1, live: int = 8, how: ModelAgent = MODEL
-) -> tuple[Trajectory, Tally]:
-    async def running() -> tuple[Trajectory, Tally]:
-        return await run_model(
-            task_of(cell, seeds), asker, how, live=asyncio.Semaphore(live), rows=rows, reports=True
-        )
+def run(cell, seeds, asker, rows=1, live=8, how=MODEL):
+    async def running():
+        live_blocks = asyncio.Semaphore(live)
+        return await run_model(cell, seeds, asker, how, live=live_blocks, rows=rows, reports=True)
 
     return asyncio.run(running())
 
 
-def assert_same(cell: Cell, seeds: np.ndarray, trajectory: Trajectory) -> None:
+def assert_same(cell, seeds, trajectory):
     direct = simulate(task_of(cell, seeds), reports=True)
     expected, found = (score_task(task_of(cell, seeds), one) for one in (direct, trajectory))
     for name, column in expected.items():
@@ -100,7 +88,7 @@ def assert_same(cell: Cell, seeds: np.ndarray, trajectory: Trajectory) -> None:
 
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_run_through_the_scripted_brain_equals_the_simulated_run(world: str, protocol: str) -> None:
+def test_a_run_through_the_scripted_brain_equals_the_simulated_run(world, protocol):
     """All regimes, three profiles, every policy in its turn: all columns, and the bytes of the logs."""
     first = 9 * (3 * list(WORLDS).index(world) + list(PROTOCOLS).index(protocol))
     turns = product(("S1", "S2", "S3"), ("typical", "perfect", "scripted"))
@@ -120,7 +108,7 @@ READERS = cells().filter(lambda cell: not cell.profile.scribe)
 
 @settings(max_examples=20, deadline=None)
 @given(READERS)
-def test_so_does_any_profile_protocol_regime_budget_and_threshold(cell: Cell) -> None:
+def test_so_does_any_profile_protocol_regime_budget_and_threshold(cell):
     seeds = np.array([3, 2**62 + 5])
     trajectory, _ = run(cell, seeds, Scripted(cell.profile), rows=2)
     assert_same(cell, seeds, trajectory)
@@ -128,15 +116,11 @@ def test_so_does_any_profile_protocol_regime_budget_and_threshold(cell: Cell) ->
 
 @settings(max_examples=10, deadline=None)
 @given(READERS)
-def test_a_rehearsal_asks_and_answers_the_same(cell: Cell) -> None:
+def test_a_rehearsal_asks_and_answers_the_same(cell):
     """The agent that answers from the episode, and the one that reads prompts, line by line."""
-    rehearsed: list[tuple[str, str]] = []
-
-    def note(request: ChatRequest, identity: str, text: str) -> None:
-        rehearsed.append((json.dumps(request, sort_keys=True), text))
-
     seeds = np.array([3, 11])
-    rehearse(cell, seeds, MODEL, note, cell.profile)
+    met = exchanges(cell, seeds, MODEL, cell.profile)
+    rehearsed = [(json.dumps(one.request, sort_keys=True), one.answer) for one in met]
     asker = Recording(cell)
     run(cell, seeds, asker, rows=2)
     texts = [answer(request, cell.profile) for request in asker.requests]
@@ -160,7 +144,7 @@ NOTES = {  # what a situation tells: a pattern, what hides it, and a cell in whi
 
 
 @pytest.mark.parametrize("note", NOTES)
-def test_nothing_a_situation_tells_is_idle(note: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_a_situation_tells_is_idle(note, monkeypatch):
     """Hide one note, and the run is another: so the equality above tests each of them."""
     pattern, hidden, world, policy, regime, protocol = NOTES[note]
     cell = replace(make_cell(world, policy, regime, protocol), profile=CARELESS)
@@ -178,13 +162,13 @@ def test_nothing_a_situation_tells_is_idle(note: str, monkeypatch: pytest.Monkey
 # ---------------------------------------------------------------- prompts
 
 
-def requests_of(cell: Cell, seeds: np.ndarray, rows: int = 1) -> Recording:
+def requests_of(cell, seeds, rows=1):
     recording = Recording(cell)
     run(cell, seeds, recording, rows=rows)
     return recording
 
 
-def golden_texts() -> dict[str, str]:
+def golden_texts():
     """Make the golden prompts: one small case a world, and one of the judge."""
     texts = {}
     for name, cell, number in (
@@ -199,23 +183,20 @@ def golden_texts() -> dict[str, str]:
     return texts
 
 
-def test_prompts_are_those_on_file() -> None:
+def test_prompts_are_those_on_file():
     files = {path.stem: path.read_text() for path in GOLDEN.glob("*.txt")}
     assert files == golden_texts()
     assert sum("judge" in text.partition("\n")[0] for text in files.values()) == 1
 
 
 @pytest.mark.parametrize("version", VERSIONS[1:])
-def test_a_new_wording_is_a_new_version(version: str) -> None:
+def test_a_new_wording_is_a_new_version(version):
     """A version ends with the fingerprint of its texts, schemas, examples and situations, of every world."""
     digest = hashlib.sha256()
     for world, regime, protocol in product(WORLDS, ("S1", "S3"), PROTOCOLS.values()):
         cell = make_cell(world, "judge", regime, protocol)
-
-        def note(request: ChatRequest, identity: str, text: str) -> None:
-            digest.update(json.dumps([request, identity, text]).encode())
-
-        rehearse(cell, np.array([0]), replace(MODEL, prompt_version=version), note)
+        for one in exchanges(cell, np.array([0]), replace(MODEL, prompt_version=version)):
+            digest.update(json.dumps([one.request, one.identity, one.answer]).encode())
         again = prompts_of(cell, version).asked_again({"messages": [], "temperature": 0}, "x", "y")
         digest.update(json.dumps(again).encode())
     name = version.rpartition("-")[0]
@@ -223,12 +204,11 @@ def test_a_new_wording_is_a_new_version(version: str) -> None:
     assert find_version(name) == version
 
 
-def test_the_public_codes_way_shows_five_actions_no_table_and_where_wanted_a_hint() -> None:
-    said: dict[str, list[str]] = defaultdict(list)
+def test_the_public_codes_way_shows_five_actions_no_table_and_where_wanted_a_hint():
+    cell, said = make_cell("graphnav", "periodic", "S1"), {}
     for version in (PUBLIC, HINTED):
-        cell = make_cell("graphnav", "periodic", "S1")
-        how = replace(MODEL, prompt_version=version)
-        rehearse(cell, np.array([4]), how, lambda asked, *_, to=said[version]: to.append(asked["messages"]))
+        met = exchanges(cell, np.array([4]), replace(MODEL, prompt_version=version))
+        said[version] = [one.request["messages"] for one in met]
     for step, (plain, hinted) in enumerate(zip(said[PUBLIC], said[HINTED], strict=True)):
         situation = plain[-1]["content"]
         assert "Table" not in situation
@@ -242,10 +222,10 @@ def test_the_public_codes_way_shows_five_actions_no_table_and_where_wanted_a_hin
 
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_no_prompt_tells_the_policy_budget_or_gate(world: str, protocol: str) -> None:
+def test_no_prompt_tells_the_policy_budget_or_gate(world, protocol):
     """Same bytes for the same situation: requests of all policies differ only in what has happened."""
 
-    def told(text: str) -> list[str]:
+    def told(text):
         return [word for word in (*names, *GATE_WORDS) if re.search(rf"\b{word}s?\b", text, re.IGNORECASE)]
 
     seeds, rules = np.arange(1), PROTOCOLS[protocol]
@@ -266,7 +246,7 @@ def test_no_prompt_tells_the_policy_budget_or_gate(world: str, protocol: str) ->
     assert not told(system)
 
 
-def test_the_constant_part_stands_first() -> None:
+def test_the_constant_part_stands_first():
     """The system message is the same for all episodes of a world, the task graph for one episode."""
     requests = requests_of(make_cell("graphnav", "simple"), np.arange(4)).requests
     assert len({json.dumps(request["messages"][:TURNS]) for request in requests}) == 1
@@ -279,7 +259,7 @@ def test_the_constant_part_stands_first() -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(cells(policies=("simple", "random", "placebo")).filter(lambda cell: not cell.profile.scribe))
-def test_a_situation_reads_back_and_holds_nothing_else(cell: Cell) -> None:
+def test_a_situation_reads_back_and_holds_nothing_else(cell):
     """Written again from what was read it is the same text; no history makes it longer than a bound."""
     longest = 0
     for request in requests_of(cell, np.array([11])).requests:
@@ -297,9 +277,7 @@ def test_a_situation_reads_back_and_holds_nothing_else(cell: Cell) -> None:
 @pytest.mark.parametrize("policy", ["random", "judge"])
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_poisoned_gold_reaches_no_prompt(
-    world: str, policy: str, protocol: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_poisoned_gold_reaches_no_prompt(world, policy, protocol, monkeypatch):
     """The model is shown observations and answers only: all else may be wrong, no byte changes."""
     cell, seeds = make_cell(world, policy, "S2", PROTOCOLS[protocol]), np.arange(4)
     clean = requests_of(cell, seeds, rows=4)
@@ -308,24 +286,24 @@ def test_poisoned_gold_reaches_no_prompt(
     assert lies
 
 
-def poison_gold(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def poison_gold(monkeypatch):
     """Let every gold value and the whole hidden state be wrong wherever the agent or its judge is at work."""
-    lies: list[str] = []
+    lies = []
 
-    def lied_to(name: str) -> None:
+    def lied_to(name):
         asked = getattr(LanguageModelAgent, name)
 
-        async def deceived(self: LanguageModelAgent) -> object:
+        async def deceived(self):
             block, domain = self._episodes.block, self._world.domain
-            truth = {part: block[part].copy() for part in ("gold", "state")}
+            truth = block.gold.copy(), block.state.copy()
             block.gold[:, : len(domain)] = (block.gold[:, : len(domain)] + 1) % domain
             for part in block.state.dtype.names:
                 block.state[part][:] ^= 1
-            false = {part: block[part].tobytes() for part in truth}
+            false = block.gold.tobytes(), block.state.tobytes()
             outcome = await asked(self)
-            for part, told in truth.items():
-                assert block[part].tobytes() == false[part] != told.tobytes()
-                block[part] = told
+            assert false == (block.gold.tobytes(), block.state.tobytes())
+            assert all(lie != told.tobytes() for lie, told in zip(false, truth, strict=True))
+            block.gold, block.state = truth
             lies.append(name)
             return outcome
 
@@ -336,7 +314,7 @@ def poison_gold(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return lies
 
 
-def test_every_world_has_a_headline_of_its_own() -> None:
+def test_every_world_has_a_headline_of_its_own():
     lines = [headline("x", world) for world in worlds()]
     graphs = 2 * 9  # only a graph shows its density, and how it was drawn
     assert len(set(lines)) == 8 * (3 + 3 + graphs)  # structure x sight x memory
@@ -348,14 +326,14 @@ def test_every_world_has_a_headline_of_its_own() -> None:
 class Delaying(Recording):
     """Holds back one episode's first answer until the answers of all others are given."""
 
-    def __init__(self, cell: Cell, seeds: np.ndarray) -> None:
+    def __init__(self, cell, seeds):
         super().__init__(cell)
         self.left = (cell.regime.horizon + 1) * (len(seeds) - 1)
         self.others_are_done = asyncio.Event()
-        self.seeds_under_way: set[int] = set()
+        self.seeds_under_way = set()
         self.most = 0
 
-    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+    async def ask(self, request, identity):
         self.seeds_under_way.add(request["seed"])
         self.most = max(self.most, len(self.seeds_under_way))
         if request["seed"] == 0:
@@ -370,7 +348,7 @@ class Delaying(Recording):
         return await super().ask(request, identity)
 
 
-def test_one_slow_answer_holds_up_nobody_and_no_more_are_live_than_allowed() -> None:
+def test_one_slow_answer_holds_up_nobody_and_no_more_are_live_than_allowed():
     cell, seeds = make_cell("tooldag", "simple"), np.arange(9)
     asker = Delaying(cell, seeds)
     trajectory, _ = run(cell, seeds, asker, live=4)
@@ -378,7 +356,7 @@ def test_one_slow_answer_holds_up_nobody_and_no_more_are_live_than_allowed() -> 
     assert_same(cell, seeds, trajectory)
 
 
-def test_blocks_of_any_size_give_the_same_rows_and_requests() -> None:
+def test_blocks_of_any_size_give_the_same_rows_and_requests():
     for protocol in (PAPER, RELEASED):  # under `released` episodes end one after the other
         cell, seeds = make_cell("tooldag", "judge", "S1", protocol), np.arange(7)
         alone, block = Recording(cell), Recording(cell)
@@ -386,15 +364,14 @@ def test_blocks_of_any_size_give_the_same_rows_and_requests() -> None:
         other, counted_block = run(cell, seeds, block, rows=5)
         assert_same(cell, seeds, other)
         assert sorted(alone.bodies) == sorted(block.bodies)
-        for name, column in vars(counted).items():
-            np.testing.assert_array_equal(column, getattr(counted_block, name), name)
+        assert counted.tolist() == counted_block.tolist()
         assert one.belief.shape == other.belief.shape
 
 
 class Failing(Recording):
     """Fails for good after some answers, as a client does that gives up."""
 
-    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+    async def ask(self, request, identity):
         if len(self.requests) >= 20:
             raise ConnectionError("the server is gone")
         await asyncio.sleep(0)
@@ -402,7 +379,7 @@ class Failing(Recording):
 
 
 @pytest.mark.parametrize("rows", [1, 4])
-def test_an_infrastructure_failure_stops_the_run_as_itself(rows: int) -> None:
+def test_an_infrastructure_failure_stops_the_run_as_itself(rows):
     cell = make_cell("tooldag", "simple")
     asker = Failing(cell)
     with pytest.raises(ConnectionError, match="the server is gone"):
@@ -416,19 +393,17 @@ def test_an_infrastructure_failure_stops_the_run_as_itself(rows: int) -> None:
 class Garbling(Recording):
     """Gives an unusable answer wherever `garbles(attempt, request)` says so."""
 
-    def __init__(
-        self, cell: Cell, garbles: Callable[[int, ChatRequest], bool], text: str = "\ud800" * 2000
-    ) -> None:
+    def __init__(self, cell, garbles, text="\ud800" * 2000):
         super().__init__(cell)
         self.garbles, self.text = garbles, text
 
-    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+    async def ask(self, request, identity):
         attempt = sum(message["content"].startswith(DEMAND) for message in request["messages"])
         answered = await super().ask(request, identity)
-        return Answered(self.text, tokens=answered.tokens) if self.garbles(attempt, request) else answered
+        return Answer(self.text, used=answered.used) if self.garbles(attempt, request) else answered
 
 
-def test_an_unusable_answer_is_asked_again_with_its_fault_named() -> None:
+def test_an_unusable_answer_is_asked_again_with_its_fault_named():
     cell, seeds = make_cell("objectstate", "judge"), np.arange(2)
     asker = Garbling(cell, lambda attempt, request: attempt < 2)
     trajectory, tally = run(cell, seeds, asker)
@@ -449,7 +424,7 @@ def test_an_unusable_answer_is_asked_again_with_its_fault_named() -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_what_stays_unusable_is_counted_and_changes_no_belief(protocol: str) -> None:
+def test_what_stays_unusable_is_counted_and_changes_no_belief(protocol):
     """Beliefs stay as they were, or where the table is not kept as they are without an update: unknown."""
     cell, seeds = make_cell("graphnav", "judge", "S1", PROTOCOLS[protocol]), np.arange(3)
     trajectory, tally = run(cell, seeds, Garbling(cell, lambda attempt, request: True, ""))
@@ -462,7 +437,7 @@ def test_what_stays_unusable_is_counted_and_changes_no_belief(protocol: str) -> 
     assert (tally.calls == 3 * (tally.invalid_updates + tally.verdicts)).all()
     assert (trajectory.action == WAIT).all()
     assert not trajectory.success.any()
-    held: Values = start.copy()
+    held = start.copy()
     for t in range(trajectory.belief.shape[1]):
         if t and PROTOCOLS[protocol].memory == "none":
             held[:] = UNKNOWN
@@ -480,17 +455,17 @@ def test_what_stays_unusable_is_counted_and_changes_no_belief(protocol: str) -> 
 class Ruling(Recording):
     """Answers updates as scripted, and every case with one verdict."""
 
-    def __init__(self, cell: Cell, verdict: str) -> None:
+    def __init__(self, cell, verdict):
         super().__init__(cell)
         self.verdict = verdict
 
-    async def ask(self, request: ChatRequest, identity: str) -> Answered:
+    async def ask(self, request, identity):
         answered = await super().ask(request, identity)
         judged = request["messages"][0]["content"].startswith(JUDGE_TITLE)
-        return Answered(self.verdict) if judged else answered
+        return Answer(self.verdict) if judged else answered
 
 
-def test_the_judges_verdict_decides() -> None:
+def test_the_judges_verdict_decides():
     cell, seeds = make_cell("tooldag", "judge"), np.arange(4)
     stands, tally = run(cell, seeds, Ruling(cell, '{"override":false,"field":-1}'))
     assert_same(replace(cell, policy=POLICIES["simple"]), seeds, stands)
@@ -498,19 +473,16 @@ def test_the_judges_verdict_decides() -> None:
     vetoes, _ = run(cell, seeds, Ruling(cell, '{"override":true,"field":-1}'))
     assert (vetoes.probe < 0).all()
     asker = Ruling(cell, '{"override":true,"field":-1}')
-    judged = replace(SETTINGS, judge_model="second", judge_max_tokens=48)
-    run(cell, seeds, asker, how=replace(MODEL, settings=judged))
+    run(cell, seeds, asker, how=replace(MODEL, judge_model="second", judge_max_tokens=48))
     models = {(request["model"], request["max_tokens"]) for request in asker.requests}
     assert models == {("scripted", 512), ("second", 48)}
 
 
-def test_the_judge_may_force_a_candidate_and_is_not_asked_once_the_budget_is_spent() -> None:
+def test_the_judge_may_force_a_candidate_and_is_not_asked_once_the_budget_is_spent():
     cell = make_cell("tooldag", "judge", budget=3, threshold=100.0)
     first = first_candidate(cell, 5)
     asker = Ruling(cell, json.dumps({"override": True, "field": first}))
-    trajectory, tally = run(
-        cell, np.array([5]), asker, how=replace(MODEL, settings=replace(SETTINGS, reasks=0))
-    )
+    trajectory, tally = run(cell, np.array([5]), asker, how=replace(MODEL, reasks=0))
     fired = np.flatnonzero(trajectory.probe[0] >= 0)
     assert trajectory.probe[0, 0] == first
     assert len(fired) <= 3
@@ -518,7 +490,7 @@ def test_the_judge_may_force_a_candidate_and_is_not_asked_once_the_budget_is_spe
     assert len(cases) == tally.verdicts[0] == (fired[-1] + 1 if len(fired) == 3 else 30)
 
 
-def first_candidate(cell: Cell, seed: int) -> int:
+def first_candidate(cell, seed):
     """Return the highest-scored field of an episode's first case."""
     asker = Recording(cell)
     run(cell, np.array([seed]), asker)

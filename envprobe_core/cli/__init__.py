@@ -14,14 +14,12 @@ from envprobe_core.cli import (
     calibrate,
     claims,
     compiling,
-    estimate,
     lab,
     listing,
     model,
     pdf,
     reproduce,
     run,
-    store,
 )
 from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.sources import ROOT
@@ -56,7 +54,7 @@ def _options(
 
 
 app.command("run")(run.run)
-app.command("estimate")(estimate.estimate)
+app.command("estimate")(model.estimate)
 app.command("recompute")(run.recompute)
 app.command("reproduce")(reproduce.reproduce)
 app.command("book")(reproduce.book)
@@ -65,8 +63,8 @@ app.command("calibrate")(calibrate.calibrate)
 app.command("claims")(claims.claims)
 app.command("answers")(reproduce.answers)
 app.command("lab")(lab.lab)
-app.add_typer(store.app, name="store")
-app.add_typer(model.app, name="model")
+app.add_typer(model.store, name="store")
+app.add_typer(model.model, name="model")
 app.command("compile")(compiling.compile_engine)
 app.command("list")(listing.list_names)
 

@@ -1,41 +1,101 @@
-"""``envprobe model``: the weights of a small open model, for ``--agent local``."""
+"""``envprobe estimate``, ``model`` and ``store``: before, beside and after a run on a language model."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from envprobe_core.cli import modelling
+from envprobe_core.cli import modelling, options
 from envprobe_core.errors import InputError
 
-app = typer.Typer(no_args_is_help=True, help="Get the weights of a small open model for `--agent local`.")
+if TYPE_CHECKING:
+    from envprobe_core.llm.store import AnswerStore
+    from envprobe_core.runs.inputs import RunInputs
+
+LATENCY = 1.0  # seconds a call, for the time that is shown
+LISTED = 20  # faults that are spelled out
+OneObject = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Note = Annotated[str, typer.Option("--note", help="Where the answers come from, for readers.")]
+StoreFile = Annotated[Path, typer.Argument(metavar="FILE", help="Store that a run on a model made.")]
+
+model = typer.Typer(no_args_is_help=True, help="Get the weights of a small open model for `--agent local`.")
+store = typer.Typer(
+    no_args_is_help=True, help="Look into a store of answers, check it, or export a run's answers."
+)
 
 
-@app.callback()
-def _options() -> None:
-    """Get the weights of a small open model for `--agent local`."""
+@options.expanded
+def estimate(
+    grid: options.Grid,
+    model: modelling.Model = None,
+    judge_model: modelling.JudgeModel = None,
+    base_url: modelling.BaseUrl = None,
+    concurrency: modelling.Concurrency = None,
+    prices: modelling.Prices = None,
+    sample: Annotated[
+        int, typer.Option("--sample", min=1, max=10_000, help="Seeds of each cell in the dry run.")
+    ] = 5,
+    json: OneObject = False,
+) -> None:
+    """Estimate calls, tokens and money of a run on a model, from a dry run of its prompts.
+
+    Needs no key and opens no connection: the simulated agent answers on a few seeds. A model's episodes
+    differ, so this is no bound; `envprobe run --max-cost` sets one.
+    """
+    from envprobe_core.llm.calls import dollars
+    from envprobe_core.llm.rehearsal import CHARACTERS_A_TOKEN
+    from envprobe_core.llm.rehearsal import estimate as dry_run
+
+    given = modelling.ModelOptions(
+        model=model, judge_model=judge_model, base_url=base_url, concurrency=concurrency, prices=prices
+    )
+    agent = given.agent()
+    inputs = grid.inputs("typical", "none", agent)
+    found = dry_run(inputs.cells, inputs.seeds_of_cells, agent, given.price_table(agent), sample)
+    if json:
+        dollar = {f"{name}_usd": found.pop(name) for name in ("cost", "most")}
+        options.print_json(found | dollar)
+        return
+    at_once = concurrency or modelling.DEFAULT_CONCURRENCY
+    minutes = found["calls"] * LATENCY / at_once / 60
+    tokens = f"{found['prompt_tokens']} + {found['completion_tokens']}"
+    if found["cost"] is None or found["most"] is None:
+        cost = f"not known: no price for {agent.model}; give one with --prices"
+    else:
+        cost = f"{dollars(found['cost'])}; {dollars(found['most'])} were every call to cost its most"
+    typer.echo(f"{len(inputs.cells)} cells, {found['episodes']} episodes; dry run of {found['dry_run']}")
+    typer.echo(f"answers  {found['steps']}")
+    typer.echo(f"calls    {found['calls']} (policies that meet the same situation share an answer)")
+    typer.echo(f"tokens   {tokens}, at {CHARACTERS_A_TOKEN} characters a token; there may be up to 40% more")
+    typer.echo(f"cost     {cost}")
+    typer.echo(f"time     {minutes:.0f} min at {LATENCY:g} s a call and concurrency {at_once}")
 
 
-@app.command("fetch")
+# ---------------------------------------------------------------- a model on this machine
+
+
+@model.command("fetch")
 def fetch() -> None:
     """Fetch the weights (93 MB) once, verify them, and keep them in a cache folder.
 
     The folder is the platform's own for caches, or ENVPROBE_CACHE. An interrupted fetch goes on where it
     stopped. Any other GGUF file is used with `envprobe run --agent local --model FILE.gguf`.
     """
-    from envprobe_core.cli.options import progress_bar
-    from envprobe_core.llm.weights import SMOLLM2, fetch_weights
+    from envprobe_core.llm.local import SMOLLM2, fetch_weights
 
-    with progress_bar("bytes") as show:
-        fetched = fetch_weights(notice=show)
+    with options.progress_bar("bytes") as show:
+        fetched = fetch_weights(notice=show or (lambda there, total: None))
     path = SMOLLM2.path
     typer.echo(f"{SMOLLM2.title}, {SMOLLM2.licence} ({path.with_suffix('.LICENSE').name} beside it)")
     typer.echo(f"{'fetched and verified' if fetched else 'already there'}: {path}, sha256 {SMOLLM2.sha256}")
 
 
-@app.command("trial")
+@model.command("trial")
 def trial(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File to write, as in x.trial.gz.")],
     world: Annotated[list[str], typer.Option("--world", metavar="W", help="World; may be repeated.")],
@@ -47,7 +107,7 @@ def trial(
     model: modelling.Model = None,
     concurrency: modelling.Concurrency = None,
     store: modelling.Store = None,
-    note: Annotated[str, typer.Option("--note", help="Where the answers come from, for readers.")] = "",
+    note: Note = "",
 ) -> None:
     """Ask a local model about the same situations in several versions of the prompts.
 
@@ -55,15 +115,13 @@ def trial(
     were written right, how many rows were copied from an example, and how many actions were distinct.
     Given again after an interruption, the command goes on where it stopped.
     """
-    from envprobe_core.cli.asking import stopped_runs
     from envprobe_core.llm import trial as trials
-    from envprobe_core.llm.prompts import find_version
+    from envprobe_core.llm.identity import find_version
     from envprobe_core.llm.replay import write_answers
 
-    if out.exists():
-        raise InputError(f"{out} is there already; give another name")
-    options = modelling.ModelOptions(model=model, concurrency=concurrency, store=store)
-    agent = options.agent(modelling.LOCAL)
+    _refuse_existing(out)
+    given = modelling.ModelOptions(model=model, concurrency=concurrency, store=store)
+    agent = given.agent(modelling.LOCAL)
     asked = trials.Trial(
         agent=agent.as_dict(),
         worlds=world,
@@ -73,11 +131,144 @@ def trial(
         situations=situations,
         note=note,
     )
-    service = options.service(agent, out)
-    try:
-        with stopped_runs(), service.at_work() as ready:
-            keys = trials.ask(asked, ready)
-        count = write_answers(out, asked, service.answers, keys)
-    finally:
-        service.answers.close()
-    typer.echo(f"{count} answers of {agent.settings.model}, {out.stat().st_size} bytes: {out}")
+    service = given.service(agent, out)
+    with modelling.stopped_runs(), service.at_work() as ready:
+        count = write_answers(out, asked, service.answers, trials.ask(asked, ready))
+    typer.echo(f"{count} answers of {agent.model}, {out.stat().st_size} bytes: {out}")
+
+
+# ---------------------------------------------------------------- a store of answers
+
+
+@store.command("stats")
+def stats(
+    file: StoreFile,
+    json: OneObject = False,
+    prices: modelling.Prices = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", metavar="DIR", help="Say also what each cell of this run cost.")
+    ] = None,
+) -> None:
+    """Count what was asked, answered, wasted and paid.
+
+    An attempt whose usage is not known, such as one that was cut off, counts the most it can have cost.
+    With --run the run is replayed, and each cell has the cost of every attempt to get its answers; what
+    cells share was paid once.
+    """
+    from envprobe_core.llm.calls import dollars, read_prices
+    from envprobe_core.llm.store import cost_of_cells, read_stats
+
+    table = read_prices(prices)
+    found = read_stats(file, table)
+    cells = []
+    if run is not None:
+        with _replayed(file, run) as (_, inputs, _, keys):
+            costs = cost_of_cells(file, keys, table)
+        cells = [cell.key | cost for cell, cost in zip(inputs.cells, costs, strict=True)]
+    if json:
+        options.print_json(found | ({"cells": cells} if run else {}))
+        return
+
+    def listed(name: str) -> str:
+        return ", ".join(f"{what} {count}" for what, count in found[name].items()) or "none"
+
+    unpriced = f" (and {found['unpriced']} attempts without a price)" if found["unpriced"] else ""
+    most = found["uncertain_usd"]
+    uncertain = f", of it up to {dollars(most)} where usage is not known" if most else ""
+    typer.echo(f"asked     {found['questions']} questions ({listed('models')})")
+    typer.echo(f"answered  {found['answered']} ({listed('finished')})")
+    typer.echo(f"attempts  {sum(found['attempts'].values())} ({listed('attempts')})")
+    typer.echo(f"tokens    {found['prompt_tokens']} + {found['completion_tokens']}")
+    typer.echo(f"wasted    {found['wasted_attempts']} attempts, {dollars(found['wasted_usd'])}")
+    typer.echo(f"paid      {dollars(found['paid_usd'])}{unpriced}{uncertain}")
+    for cell in cells:
+        name = " ".join(str(cell[part]) for part in ("world", "policy", "protocol"))
+        shared = f", of it {dollars(cell['shared_usd'])} shared" if cell["shared_usd"] else ""
+        typer.echo(f"cell      {name}: {cell['questions']} questions, {dollars(cell['usd'])}{shared}")
+
+
+@store.command("verify")
+def verify(
+    file: StoreFile,
+    run: Annotated[
+        Path | None,
+        typer.Option("--run", metavar="DIR", help="A finished run whose answers must all be there."),
+    ] = None,
+) -> None:
+    """Recompute every key, verdict and total of a store.
+
+    Exit code 0 if all agree; 1 if some do not, each named; 2 if the file is no store, or gives another run.
+    """
+    from envprobe_core.llm.store import check_store, read_stats
+
+    faults = list(check_store(file))
+    for fault in faults[:LISTED]:
+        typer.echo(f"envprobe: {file}: {fault}", err=True)
+    if faults:
+        typer.echo(f"envprobe: {len(faults)} faults in {file}", err=True)
+        raise typer.Exit(1)
+    found = read_stats(file, {})
+    attempts = sum(found["attempts"].values())
+    typer.echo(
+        f"{found['questions']} questions, {attempts} attempts: every key, response, verdict and total agrees"
+    )
+    if run is not None:
+        with _replayed(file, run) as (_, _, _, keys):
+            typer.echo(f"{len(set(chain(*keys)))} answers give {run} again")
+
+
+@store.command("export")
+def export(
+    file: StoreFile,
+    run: Annotated[Path, typer.Option("--run", metavar="DIR", help="Folder of a finished run on a model.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="REPLAY", help="File to write, as in answers.replay.gz.")
+    ],
+    note: Note = "",
+) -> None:
+    """Write the answers that a run used to a small file, with which anybody can replay it.
+
+    The run is replayed first: its hash must come out again. `envprobe run --replay REPLAY` uses the file.
+    """
+    from envprobe_core.llm.replay import write_replay
+
+    _refuse_existing(out)
+    with _replayed(file, run) as (answers, inputs, result_hash, keys):
+        try:
+            count = write_replay(out, inputs, result_hash, note, answers, chain(*keys))
+        except OSError as error:
+            raise InputError(f"cannot write {out}: {error.strerror or error}") from None
+    typer.echo(f"{count} answers of {inputs.agent.model}, {out.stat().st_size} bytes: {out}")
+
+
+def _refuse_existing(out: Path) -> None:
+    if out.exists():
+        raise InputError(f"{out} is there already; give another name")
+
+
+@contextmanager
+def _replayed(file: Path, run: Path) -> Iterator[tuple[AnswerStore, RunInputs, str, list[list[str]]]]:
+    """Replay a finished run from a store; gives the store, the run, its hash and the keys each cell used.
+
+    Raises:
+        InputError: if there is no such run, or the store gives another.
+    """
+    from envprobe_core.llm.running import Service, replay_run
+    from envprobe_core.llm.store import AnswerStore
+    from envprobe_core.runs.inputs import inputs_of
+    from envprobe_core.runs.manifest import read_manifest
+
+    manifest = read_manifest(run)
+    inputs = inputs_of(manifest)
+    if inputs.agent is None:
+        raise InputError(f"{run} is a run of the simulated agent: no store holds its answers")
+    if not manifest["finished"]:
+        raise InputError(f"{run} holds a run that is not finished; the command that began it completes it")
+    with closing(AnswerStore(file, writable=False)) as answers:
+        with modelling.stopped_runs():
+            replayed = replay_run(Service(inputs.agent, answers), inputs)
+        if replayed.result_hash != manifest["result_hash"]:
+            raise InputError(
+                f"{run} does not come out of {file}: the result hash is another; nothing was written"
+            )
+        yield answers, inputs, replayed.result_hash, replayed.keys

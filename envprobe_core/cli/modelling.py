@@ -1,11 +1,16 @@
-"""The options of a language model as the agent, shared by `run` and `estimate`, and what they stand for."""
+"""The options of a language model as the agent, what they stand for, and a run on one in the terminal."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
@@ -15,24 +20,29 @@ from envprobe_core.cli.options import check_positive
 from envprobe_core.errors import InputError
 
 if TYPE_CHECKING:
+    from envprobe_core.llm.calls import Price
+    from envprobe_core.llm.client import Counts
     from envprobe_core.llm.identity import ModelAgent
-    from envprobe_core.llm.prices import Price
     from envprobe_core.llm.running import Service
+    from envprobe_core.runs.folder import RunFolder
+    from envprobe_core.runs.summary import Summary
 
 SIMULATED, OPENAI, LOCAL = "simulated", "openai", "local"
-PANEL = "Language model as the agent"
 DEFAULT_CONCURRENCY = 16
 
 
 def _option(
-    name: str, about: str, metavar: str | None = None, default: str | bool = True, **more: Any
+    kind: Any, name: str, about: str, metavar: str | None = None, default: str | bool = True, **more: Any
 ) -> Any:
-    """Return an option of the panel; `default` is what help shows in the place of None."""
-    return typer.Option(
-        name, help=about, metavar=metavar, show_default=default, rich_help_panel=PANEL, **more
+    """Return an option of the panel that need not be given; `default` is what help shows then."""
+    panel = "Language model as the agent"
+    option = typer.Option(
+        name, help=about, metavar=metavar, show_default=default, rich_help_panel=panel, **more
     )
+    return Annotated[kind, option]
 
 
+Text, Whole, Number, File = str | None, int | None, float | None, Path | None
 Agent = Annotated[
     str,
     typer.Option(
@@ -42,86 +52,59 @@ Agent = Annotated[
         "that runs on this machine without a key (`envprobe model fetch`).",
     ),
 ]
-Model = Annotated[
-    str | None,
-    _option("--model", "Model's name, as in gpt-4o-mini; with --agent local a file, as in M.gguf.", "M"),
-]
-JudgeModel = Annotated[
-    str | None, _option("--judge-model", "Second model of the policy judge.", "M", "the same")
-]
-BaseUrl = Annotated[
-    str | None,
-    _option(
-        "--base-url",
-        "Of a compatible server, as in http://127.0.0.1:8080/v1; one on this machine needs no key and "
-        "is sent a made-up one where OPENAI_API_KEY is not set.",
-        "URL",
-        "OpenAI's",
-    ),
-]
-Prompt = Annotated[
-    str | None,
-    _option("--prompts", "Version of the prompts: 1, 2, public or public-hint.", "V", "2"),
-]
-Reasks = Annotated[
-    int | None,
-    _option(
-        "--reasks", "Times that an answer that cannot be used is asked for again.", default="2", min=0, max=9
-    ),
-]
-Concurrency = Annotated[
-    int | None,
-    _option(
-        "--concurrency",
-        "Calls under way at once; with --agent local its servers, of one thread each.",
-        default=f"{DEFAULT_CONCURRENCY}; local: as many as cores",
-        min=1,
-        max=1024,
-    ),
-]
-MaxCost = Annotated[
-    float | None,
-    _option(
-        "--max-cost",
-        "The most that all attempts in the store may cost together; the run stops before a call that "
-        "could exceed it.",
-        "USD",
-        "no cap",
-    ),
-]
-Prices = Annotated[
-    Path | None,
-    _option("--prices", "Prices of models, in the form of data/prices.json.", "FILE", "data/prices.json"),
-]
-Store = Annotated[
-    Path | None,
-    _option(
-        "--store",
-        "Where answers are kept; several runs may share it.",
-        "FILE",
-        "DIR.answers.sqlite",
-    ),
-]
-ReplayOnly = Annotated[
-    bool,
-    _option("--replay-only", "Take every answer from the store; needs no key and opens no connection."),
-]
-Replay = Annotated[
-    Path | None,
-    _option(
-        "--replay",
-        "Take every answer from a file that `envprobe store export` wrote; it names the model.",
-        "FILE",
-    ),
-]
-Timeout = Annotated[
-    float | None,
-    _option("--timeout", "Seconds that a call may take, to its last byte.", "S", "120; local: 900"),
-]
-Attempts = Annotated[
-    int | None,
-    _option("--attempts", "Times that a call is tried before the run stops.", default="6", min=1, max=100),
-]
+Model = _option(
+    Text, "--model", "Model's name, as in gpt-4o-mini; with --agent local a file, as in M.gguf.", "M"
+)
+JudgeModel = _option(Text, "--judge-model", "Second model of the policy judge.", "M", "the same")
+BaseUrl = _option(
+    Text,
+    "--base-url",
+    "Of a compatible server, as in http://127.0.0.1:8080/v1; one on this machine needs no key and is sent a "
+    "made-up one where OPENAI_API_KEY is not set.",
+    "URL",
+    "OpenAI's",
+)
+Prompt = _option(Text, "--prompts", "Version of the prompts: 1, 2, public or public-hint.", "V", "2")
+Reasks = _option(
+    Whole, "--reasks", "Times that an answer that cannot be used is asked for again.", None, "2", min=0, max=9
+)
+Concurrency = _option(
+    Whole,
+    "--concurrency",
+    "Calls under way at once; with --agent local its servers, of one thread each.",
+    default=f"{DEFAULT_CONCURRENCY}; local: as many as cores",
+    min=1,
+    max=1024,
+)
+MaxCost = _option(
+    Number,
+    "--max-cost",
+    "The most that all attempts in the store may cost together; the run stops before a call that could "
+    "exceed it.",
+    "USD",
+    "no cap",
+)
+Prices = _option(
+    File, "--prices", "Prices of models, in the form of data/prices.json.", "FILE", "data/prices.json"
+)
+Store = _option(
+    File, "--store", "Where answers are kept; several runs may share it.", "FILE", "DIR.answers.sqlite"
+)
+ReplayOnly = _option(
+    bool, "--replay-only", "Take every answer from the store; needs no key and opens no connection."
+)
+Replay = _option(
+    File,
+    "--replay",
+    "Take every answer from a file that `envprobe store export` wrote; it names the model.",
+    "FILE",
+)
+Timeout = _option(
+    Number, "--timeout", "Seconds that a call may take, to its last byte.", "S", "120; local: 900"
+)
+Attempts = _option(
+    Whole, "--attempts", "Times that a call is tried before the run stops.", default="6", min=1, max=100
+)
 
 
 @dataclass(frozen=True)
@@ -169,9 +152,9 @@ class ModelOptions:
         Raises:
             InputError: if no model is named or found, or an option contradicts another.
         """
-        from envprobe_core.llm.identity import ModelAgent, ModelSettings
-        from envprobe_core.llm.keys import provider_label
-        from envprobe_core.llm.prompts import PROMPT_VERSION, find_version
+        from envprobe_core.llm.calls import provider_label
+        from envprobe_core.llm.identity import PROMPT_VERSION, ModelAgent, find_version
+        from envprobe_core.llm.local import find_weights, local_agent
         from envprobe_core.llm.replay import read_replay
 
         if self.replay is not None:
@@ -179,17 +162,14 @@ class ModelOptions:
             self.refuse(sorted(alone), "cannot stand beside --replay")
             return read_replay(self.replay).agent
         version = find_version(self.prompts or PROMPT_VERSION)
-        reasks = ModelSettings.reasks if self.reasks is None else self.reasks
+        reasks = ModelAgent.reasks if self.reasks is None else self.reasks
         if kind == LOCAL:
-            from envprobe_core.llm.local import local_agent
-            from envprobe_core.llm.weights import find_weights
-
             self.refuse(("judge_model", "base_url"), f"cannot stand beside --agent {LOCAL}")
             return local_agent(find_weights(self.weights), version, reasks)
         if self.model is None:
             raise InputError(f"--agent {OPENAI} needs --model, as in --model gpt-4o-mini")
-        settings = ModelSettings(self.model, judge_model=self.judge_model, reasks=reasks)
-        return ModelAgent(provider_label(self.base_url), version, settings)
+        provider = provider_label(self.base_url)
+        return ModelAgent(provider, version, self.model, judge_model=self.judge_model, reasks=reasks)
 
     @property
     def weights(self) -> Path | None:
@@ -202,11 +182,11 @@ class ModelOptions:
         Raises:
             InputError: if a file cannot be read, or a cap is given and a model has no price.
         """
-        from envprobe_core.llm.prices import read_prices
+        from envprobe_core.llm.calls import read_prices
 
         prices = read_prices(self.prices)
         if self.max_cost is not None:
-            demand_prices(prices, agent.settings.models)
+            _demand_prices(prices, agent.models)
         return prices
 
     def service(self, agent: ModelAgent, out: Path) -> Service:
@@ -220,34 +200,37 @@ class ModelOptions:
             InputError: for a store, key, price or number that cannot be used.
         """
         from envprobe_core.llm import local
-        from envprobe_core.llm.calling import Patience
+        from envprobe_core.llm.calls import OPENAI_URL
         from envprobe_core.llm.client import Limits
-        from envprobe_core.llm.hiding import PLACEHOLDER, Secret, secret_from_environment
-        from envprobe_core.llm.keys import OPENAI_URL
+        from envprobe_core.llm.provider import PLACEHOLDER, Secret, secret_from_environment
         from envprobe_core.llm.replay import read_replay
         from envprobe_core.llm.running import Service
         from envprobe_core.llm.store import AnswerStore
-        from envprobe_core.llm.weights import find_weights
 
         if self.replay is not None:
             return Service(agent, read_replay(self.replay))
         path = self.store or out.with_name(f"{out.name}.answers.sqlite")
         if self.replay_only:
             return Service(agent, AnswerStore(path, writable=False))
-        here = agent.provider == local.PROVIDER
-        prices = self.price_table(agent)
-        secret = Secret(PLACEHOLDER) if here else secret_from_environment(agent.provider)
-        weights = find_weights(self.weights) if here else None
-        if here:
+        prices, weights = self.price_table(agent), None
+        deadline, at_once = Limits.deadline, DEFAULT_CONCURRENCY
+        if agent.provider == local.PROVIDER:
             local.check_installed()
-        deadline = self.timeout or (local.DEADLINE if here else Patience.deadline)
-        at_once = self.concurrency or ((os.cpu_count() or 1) if here else DEFAULT_CONCURRENCY)
-        limits = Limits(at_once, self.max_cost, Patience(self.attempts or Patience.attempts, deadline))
+            weights, secret = local.find_weights(self.weights), Secret(PLACEHOLDER)
+            deadline, at_once = local.DEADLINE, os.cpu_count() or 1
+        else:
+            secret = secret_from_environment(agent.provider)
+        limits = Limits(
+            self.concurrency or at_once,
+            self.max_cost,
+            self.attempts or Limits.attempts,
+            self.timeout or deadline,
+        )
         if self.store is None:
             path.parent.mkdir(parents=True, exist_ok=True)
         store = AnswerStore(path)
         if self.max_cost is not None:
-            demand_prices(prices, store.used())
+            _demand_prices(prices, store.used())
         return Service(agent, store, secret, (self.base_url or OPENAI_URL,), limits, prices, weights)
 
 
@@ -264,13 +247,9 @@ def _is_address(text: str) -> bool:
     return plain and bool(parts.scheme in ("http", "https") and parts.hostname and read.port)
 
 
-def demand_prices(prices: Mapping[str, Price], models: Iterable[str]) -> None:
-    """Refuse a cap where a model that is asked, or that the store holds calls to, has no price.
-
-    Raises:
-        InputError: naming the first.
-    """
-    from envprobe_core.llm.prices import find_price
+def _demand_prices(prices: Mapping[str, Price], models: Iterable[str]) -> None:
+    """Refuse a cap where a model that is asked, or that the store holds calls to, has no price."""
+    from envprobe_core.llm.calls import find_price
 
     for model in models:
         if find_price(prices, model) is None:
@@ -296,3 +275,92 @@ def chosen_agent(kind: str, options: ModelOptions, profile: str) -> ModelAgent |
     if profile != "typical":
         raise InputError(f"--profile {profile} is of the simulated agent; a language model has none")
     return options.agent(kind)
+
+
+# ---------------------------------------------------------------- as the terminal shows it
+
+
+def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
+    """Run what a folder lacks, with a live line on standard error where that is a terminal."""
+    from envprobe_core.llm.running import run_missing
+
+    missing = folder.missing()
+    # a job that a script put into the background ignores interrupts, and asyncio then would end on none
+    orders = {signal.SIGTERM: _interrupt, signal.SIGINT: signal.default_int_handler}
+    before = {number: signal.signal(number, handler) for number, handler in orders.items()}
+    try:
+        total = sum(len(part.seeds) for part in missing)
+        with service.at_work() as ready, _live_line(total, service) as notice:
+            return run_missing(folder, missing, ready, notice)
+    except KeyboardInterrupt:
+        kept = f"all answers are kept in {service.answers.path}: give the command again to go on"
+        typer.echo(f"envprobe: interrupted; nothing was scored, {kept}", err=True)
+        raise typer.Abort from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Treat an order to end as an interrupt from the keyboard: calls under way are stored, and it is said."""
+    signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def _live_line(total: int, service: Service) -> Iterator[Callable[[int, Counts], None]]:
+    """Show episodes, calls, answers from the store, tokens, cost and unusable answers."""
+    if not sys.stderr.isatty():
+        yield lambda done, counts: None
+        return
+    from rich import progress as bars
+    from rich.console import Console
+
+    from envprobe_core.llm.calls import dollars
+
+    columns = (
+        bars.TextColumn("episodes"), bars.BarColumn(10), bars.MofNCompleteColumn(), bars.TimeElapsedColumn(),
+        bars.TextColumn("left"), bars.TimeRemainingColumn(), bars.TextColumn("{task.description}"),
+    )  # fmt: skip
+    started = time.monotonic()
+    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total)
+
+        def notice(done: int, counts: Counts) -> None:
+            cost = f", {dollars(counts.cost)}" if service.prices else ""
+            tokens = counts.prompt_tokens + counts.completion_tokens
+            speed = tokens / max(time.monotonic() - started, 1.0)
+            text = (
+                f"{counts.calls} calls ({counts.faults} failed), {counts.replayed} from the store, "
+                f"{counts.prompt_tokens}+{counts.completion_tokens} tokens, {speed:.0f} a second{cost}, "
+                f"{counts.unusable} unusable, {counts.cut} cut"
+            )
+            progress.update(task, completed=done, description=text)
+
+        yield notice
+
+
+def say_calls(folder: Path) -> str:
+    """Say in one line what a run on a model asked for, and how much of it was invalid."""
+    from envprobe_core.llm.running import total_tally
+    from envprobe_core.runs.folder import CALLS
+
+    total = total_tally((folder / CALLS).read_bytes())
+    verdicts = (
+        f", {total['invalid_verdicts']} of {total['verdicts']} verdicts invalid" if total["verdicts"] else ""
+    )
+    return (
+        f"{total['calls']} answers ({total['reasks']} asked again), {total['invalid_updates']} belief "
+        f"updates invalid{verdicts}, {total['prompt_tokens']} + {total['completion_tokens']} tokens"
+    )
+
+
+@contextmanager
+def stopped_runs() -> Iterator[None]:
+    """Say in one line why a run on a model stopped, and end with exit code 1."""
+    from envprobe_core.llm.calls import RunStoppedError
+
+    try:
+        yield
+    except RunStoppedError as error:
+        typer.echo(f"envprobe: {error}", err=True)
+        raise typer.Exit(1) from None

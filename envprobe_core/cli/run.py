@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from envprobe_core.cli import asking, modelling, options
+from envprobe_core.cli import modelling, options
 from envprobe_core.errors import InputError
 
 LISTED = 20  # disagreements that are spelled out
@@ -91,8 +91,8 @@ def run(
             typer.echo(f"{out}: this run is finished already; nothing was repeated", err=True)
             summaries = folder.read()
         elif asked is not None:
-            with asking.stopped_runs():
-                summaries = asking.run_on_model(folder, model.service(asked, out))
+            with modelling.stopped_runs():
+                summaries = modelling.run_on_model(folder, model.service(asked, out))
         else:
             if scheduler is not None:
                 options.announce(scheduler)
@@ -107,10 +107,10 @@ def run(
         return
     _print_table(rows)
     episodes = sum(own.n for own in summaries)
-    acting = f"profile {inputs.profile}" if asked is None else f"model {asked.settings.model}"
+    acting = f"profile {inputs.profile}" if asked is None else f"model {asked.model}"
     typer.echo(f"{len(rows)} cells, {episodes} episodes, {inputs.regime}, {acting}: {out}")
     if asked is not None:
-        typer.echo(asking.say_calls(out))
+        typer.echo(modelling.say_calls(out))
     _compare(before, result)
 
 

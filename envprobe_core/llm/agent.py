@@ -16,9 +16,10 @@ if the engine had run them: the same scores, columns and logs take it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,72 +38,48 @@ from envprobe_core.llm.answers import (
     parse_verdict,
     reported_terms,
 )
-from envprobe_core.llm.asking import Asker, ChatRequest
-from envprobe_core.llm.identity import ModelAgent
-from envprobe_core.llm.judging import Case, cases_of
+from envprobe_core.llm.calls import Asker, ChatRequest
+from envprobe_core.llm.identity import FIRST, ModelAgent
 from envprobe_core.llm.notes import remember
-from envprobe_core.llm.prompts import FIRST, Prompts, form_of, prompts_of
-from envprobe_core.llm.situations import NONE_YET, SituationWriter, action_name
+from envprobe_core.llm.prompts import Prompts, prompts_of
+from envprobe_core.llm.situations import NONE_YET, Case, SituationWriter, action_name, cases_of
 from envprobe_core.policies import POLICIES
-from envprobe_core.sweep import Seeds, Task
 from envprobe_core.worlds import make_world
 from envprobe_core.worlds.base import Ints
 
-JUDGED = ("judge",)  # policies whose decisions a second model makes
+JUDGED = "judge"  # the policy whose decisions a second model makes
+COUNTS = (
+    "calls", "reasks", "invalid_updates", "verdicts", "invalid_verdicts", "prompt_tokens",
+    "completion_tokens",
+)  # fmt: skip
+"""What is counted of an episode: answers taken, stored or fresh, re-asks and verdicts among them; re-asks;
+belief updates that stayed unusable; verdicts, re-asks aside; those that stayed unusable; tokens as far as the
+server counted them."""
+Tally = Any  # a record array of COUNTS, [row]
+Result = TypeVar("Result")
 
-Answer = TypeVar("Answer")
 
-
-@dataclass(frozen=True)
-class Tally:
-    """What a block of episodes asked for, [row] each.
-
-    Attributes:
-        calls: answers taken, re-asks and verdicts included, whether stored or fresh.
-        reasks: how many of them were asked because an answer could not be used.
-        invalid_updates: belief updates that stayed unusable.
-        verdicts: judge's verdicts asked for, re-asks aside.
-        invalid_verdicts: verdicts that stayed unusable.
-        prompt_tokens, completion_tokens: of all answers, as far as the server counted them.
-    """
-
-    calls: Ints
-    reasks: Ints
-    invalid_updates: Ints
-    verdicts: Ints
-    invalid_verdicts: Ints
-    prompt_tokens: Ints
-    completion_tokens: Ints
-
-    @classmethod
-    def empty(cls, rows: int) -> Tally:
-        """Start at zero."""
-        return cls(*(np.zeros(rows, dtype=np.int64) for _ in fields(cls)))
-
-    @classmethod
-    def joined(cls, parts: Sequence[Tally]) -> Tally:
-        """Put the rows of several tallies one after the other."""
-        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
+def joined(tallies: Sequence[Tally]) -> Tally:
+    """Put the rows of several tallies one after the other."""
+    return np.concatenate(tallies).view(np.recarray)
 
 
 class LanguageModelAgent:
-    """Proposes for a block of episodes by asking a model about each that is not over."""
+    """Proposes for a block of episodes by asking a model about each that is not over.
+
+    Attributes:
+        tally: what was asked for, [row].
+    """
 
     def __init__(self, episodes: Episodes, asker: Asker, model: ModelAgent) -> None:
-        """Take episodes that have just begun.
-
-        Args:
-            episodes: its block; the agent reads what the simulated one may read of it.
-            asker: who answers.
-            model: which model, and how.
-        """
-        cell = episodes.cell
-        self.tally = Tally.empty(len(episodes.seeds))
+        """Take episodes that have just begun; of them it reads what the simulated agent may read."""
+        cell, rows = episodes.cell, len(episodes.seeds)
+        self.tally = np.zeros(rows, [(name, np.int64) for name in COUNTS]).view(np.recarray)
         self._world = make_world(cell.world, cell.regime, cell.protocol)
         self._episodes, self._asker, self._model = episodes, asker, model
         self._seeds: list[int] = episodes.seeds.tolist()
-        self._last_worked = np.full(len(episodes.seeds), NONE_YET)
-        self._situations = SituationWriter(self._world, episodes.block.task, form_of(model.prompt_version))
+        self._last_worked = np.full(rows, NONE_YET)
+        self._situations = SituationWriter(self._world, episodes.block.task, model.prompt_version)
         self._past: list[list[str]] = [[] for _ in self._seeds]  # [row], the actions so far
 
     @property
@@ -124,6 +101,18 @@ class LanguageModelAgent:
         situations = self._situations.write(block, self._last_worked, due, self._past)
         self._write(due, await self._updates(due, situations))
 
+    async def judge(self) -> Ints:
+        """Ask a second model about every episode with budget left; return fields to probe, or NONE, [row]."""
+        episodes, budget = self._episodes, self._episodes.setting.policy.budget
+        embedded = episodes.decide()  # fills in the sights too
+        block = episodes.block
+        asked = np.flatnonzero((block.over == 0) & (block.probes_used < budget))
+        cases = cases_of(self._world, block.sight[asked])
+        verdicts = await self._verdicts(asked, cases, embedded[asked])
+        fields = np.full(len(block), NONE)
+        fields[asked] = [case.ruled(verdict) for case, verdict in zip(cases, verdicts, strict=True)]
+        return fields
+
     def _write(self, due: Ints, updates: Sequence[Update]) -> None:
         """Write updates of some rows into their episodes, as the simulated agent writes its own."""
         block, count = self._episodes.block, self._world.fields
@@ -137,18 +126,6 @@ class LanguageModelAgent:
             for row, update in zip(due.tolist(), updates, strict=True):
                 sight.c[row, :count], sight.d[row, :count] = reported_terms(update, known[row])
 
-    async def judge(self) -> Ints:
-        """Ask a second model about every episode with budget left; return fields to probe, or NONE, [row]."""
-        episodes, budget = self._episodes, self._episodes.setting.policy.budget
-        embedded = episodes.decide()  # fills in the sights too
-        block = episodes.block
-        asked = np.flatnonzero((block.over == 0) & (block.probes_used < budget))
-        cases = cases_of(self._world, block.sight[asked])
-        verdicts = await self._verdicts(asked, cases, embedded[asked])
-        fields = np.full(len(block), NONE)
-        fields[asked] = [case.ruled(verdict) for case, verdict in zip(cases, verdicts, strict=True)]
-        return fields
-
     async def _updates(self, due: Ints, situations: Sequence[str]) -> list[Update]:
         return await together(list(map(self._update, due.tolist(), situations)))
 
@@ -157,39 +134,35 @@ class LanguageModelAgent:
         return await together(list(map(self._verdict, asked.tolist(), cases)))
 
     async def _update(self, row: int, situation: str) -> Update:
-        prompts, step = self._prompts, self._step(row)
-        request = prompts.update_request(self._model.settings, situation, self._seeds[row])
-        update = await self._ask(
-            row, request, "update", lambda text: parse_update(text, prompts.vocabulary, step)
-        )
+        request = self._prompts.update_request(self._model, situation, self._seeds[row])
+        step = self._step(row)
+        update = await self._ask(row, request, "update", lambda text: parse_update(text, self._world, step))
         self.tally.invalid_updates[row] += update is None
-        return NO_UPDATE if update is None else update
+        return update or NO_UPDATE
 
     async def _verdict(self, row: int, case: Case) -> Verdict:
-        request = self._prompts.judge_request(
-            self._model.settings, case.text, case.candidates, self._seeds[row]
-        )
+        request = self._prompts.judge_request(self._model, case.text, case.candidates, self._seeds[row])
         verdict = await self._ask(row, request, "judge", lambda text: parse_verdict(text, case.candidates))
         self.tally.verdicts[row] += 1
         self.tally.invalid_verdicts[row] += verdict is None
-        return STANDS if verdict is None else verdict
+        return verdict or STANDS
 
     async def _ask(
-        self, row: int, request: ChatRequest, role: str, parse: Callable[[str], Answer]
-    ) -> Answer | None:
+        self, row: int, request: ChatRequest, role: str, parse: Callable[[str], Result]
+    ) -> Result | None:
         """Ask until an answer can be used, but not for ever; None where none could."""
-        tally = self.tally
-        for attempt in range(self._model.settings.reasks + 1):
-            answered = await self._asker.ask(request, identity_of(role, self._seeds[row]))
-            tally.calls[row] += 1
-            tally.reasks[row] += attempt > 0
-            if answered.tokens is not None:
-                tally.prompt_tokens[row] += answered.tokens.prompt
-                tally.completion_tokens[row] += answered.tokens.completion
+        tally = self.tally[row]
+        for attempt in range(self._model.reasks + 1):
+            answer = await self._asker.ask(request, identity_of(role, self._seeds[row]))
+            tally.calls += 1
+            tally.reasks += attempt > 0
+            if answer.used is not None:
+                tally.prompt_tokens += answer.used.prompt
+                tally.completion_tokens += answer.used.completion
             try:
-                return parse(answered.text)
+                return parse(answer.text)
             except InvalidAnswer as fault:
-                request = self._prompts.asked_again(request, answered.text, str(fault))
+                request = self._prompts.asked_again(request, answer.text, str(fault))
         return None
 
 
@@ -199,7 +172,8 @@ def identity_of(role: str, seed: int) -> str:
 
 
 async def run_model(
-    task: Task,
+    cell: Cell,
+    seeds: Ints,
     asker: Asker,
     model: ModelAgent,
     *,
@@ -207,47 +181,31 @@ async def run_model(
     rows: int = 1,
     reports: bool = False,
 ) -> tuple[Trajectory, Tally]:
-    """Run a task's rows with a language model.
+    """Run a cell with a language model; return the recorded trajectory and what was asked for, [row].
 
-    Args:
-        task: what to run; its profiles only say how a table is scored, not how the model errs.
-        asker: who answers; its errors end the run and are raised as they are.
-        model: which model, and how.
-        live: how many blocks may be under way; several tasks may share it.
-        rows: episodes a block; 1 while answers take time, a few hundred where they are at hand.
-        reports: whether the highest score is recorded also where the budget is spent, as logs hold it.
-
-    Returns:
-        The recorded trajectory and what was asked for, in the order of the task's rows.
+    The cell's profile only says how a table is scored. At most `live` blocks of `rows` episodes are under
+    way: 1 row while answers take time, a few hundred where they are at hand. With `reports` the highest score
+    is recorded also where the budget is spent, as logs hold it. The asker's errors end the run as they are.
     """
-    chunks = [
-        (piece.cell, piece.seeds[start : start + rows])
-        for piece in task.pieces
-        for start in range(0, len(piece.seeds), rows)
-    ]
 
     def in_charge_of(episodes: Episodes) -> LanguageModelAgent:
         return LanguageModelAgent(episodes, asker, model)
 
-    async def run(cell: Cell, seeds: Seeds) -> tuple[Trajectory, Tally]:
+    async def run(some: Ints) -> tuple[Trajectory, Tally]:
         async with live:
-            return await run_rows(cell, seeds, in_charge_of, reports=reports)
+            return await run_rows(cell, some, in_charge_of, reports=reports)
 
-    done = await together([run(cell, seeds) for cell, seeds in chunks])
-    trajectories, tallies = zip(*done, strict=True)
-    return Trajectory.joined(list(trajectories)), Tally.joined(tallies)
+    blocks = [seeds[start : start + rows] for start in range(0, len(seeds), rows)]
+    trajectories, tallies = zip(*await together([run(some) for some in blocks]), strict=True)
+    return Trajectory.joined(list(trajectories)), joined(tallies)
 
 
 async def run_rows(
-    cell: Cell, seeds: Seeds, make: Callable[[Episodes], LanguageModelAgent], *, reports: bool = False
+    cell: Cell, seeds: Ints, make: Callable[[Episodes], LanguageModelAgent], *, reports: bool = False
 ) -> tuple[Trajectory, Tally]:
-    """Run a block of a cell; a policy that replays another first runs that one, by the same answers.
+    """Run a block of a cell, with an agent that `make` puts in charge of its episodes.
 
-    Args:
-        cell: the cell.
-        seeds: [row].
-        make: puts an agent in charge of episodes that have just begun.
-        reports: as in `run_model`.
+    A policy that replays another first runs that one, by the same answers.
     """
     schedules = None
     if cell.policy.replays is not None:
@@ -260,11 +218,10 @@ async def run_rows(
         await agent.propose()
         if not episodes.settle():
             return episodes.recording(), agent.tally
-        judged = cell.policy.name in JUDGED
-        episodes.advance(await agent.judge() if judged else episodes.decide())
+        episodes.advance(await agent.judge() if cell.policy.name == JUDGED else episodes.decide())
 
 
-async def together(waiting: Sequence[Awaitable[Answer]]) -> list[Answer]:
+async def together(waiting: Sequence[Awaitable[Result]]) -> list[Result]:
     """Wait for all at once; the first failure cancels the others and is raised as it is."""
     if len(waiting) == 1:
         return [await waiting[0]]
@@ -274,3 +231,15 @@ async def together(waiting: Sequence[Awaitable[Answer]]) -> list[Answer]:
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return [task.result() for task in tasks]
+
+
+def finish_in_loop(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine to its end, also where a loop runs already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass  # and no error that follows is told to have followed this one
+    else:
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, work).result()
+    return asyncio.run(work)

@@ -24,20 +24,21 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from envprobe_core.engine.records import CERTAIN, NONE, STALENESS_LIMIT, UNKNOWN, WAIT
-from envprobe_core.llm.keys import written
+from envprobe_core.llm.calls import written
 from envprobe_core.worlds.base import Floats, Ints, World
 
 MOST_REASONS = 8
 HIGHEST_CRITICALITY = 2
 REQUIRED_STEPS = 3.0  # d = .5 used + .5 min(1, steps / 3)
 MOST_STEPS = 999_999  # that are read; beyond REQUIRED_STEPS they make no difference
-WAITING = "wait"
+WAITING, UNKNOWN_SIGN = "wait", "?"
 LONGEST_ANSWER = 4096  # characters; the longest update of the largest world has fewer than 800
 SHOWN = 60  # characters of an answer that a message repeats
 _ROW = re.compile(
@@ -78,35 +79,10 @@ class VerdictAnswer(_Answer):
 
 
 _STEP, _PERCENT = "[1-9]?[0-9]", "(100|[1-9]?[0-9])"
+_TEXT, _WHOLE, _YES_NO = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
 
 
-def update_schema(world: World) -> dict[str, Any]:
-    """Return the schema of a world: its actions, and rows in order of index, each within its bounds."""
-    fields, rows = world.domain.tolist(), []
-    last = len(fields) - 1
-    for field, values in enumerate(fields):
-        known = "|".join(map(str, range(values)))
-        rows.append(f"({field}:({known}|[?]),{_STEP},{_PERCENT};)?")
-    properties = {
-        "set": {"type": "string", "pattern": f"^{''.join(rows)}$"},
-        "fade": {"type": "integer", "minimum": 0, "maximum": CERTAIN},
-        "act": {"type": "string", "enum": [*world.action_names, WAITING]},
-        "risk": {"type": "integer", "enum": [0, 1, 2]},
-    }
-    if world.protocol.structure == "reported":
-        reason = f"({'|'.join(map(str, range(last + 1)))}):[012],[01],{_STEP};"
-        properties["why"] = {"type": "string", "pattern": f"^({reason}){{0,{MOST_REASONS}}}$"}
-    return _strict(properties)
-
-
-def verdict_schema(candidates: Sequence[int]) -> dict[str, Any]:
-    """Return the schema of a verdict on some candidates."""
-    return _strict(
-        {"override": {"type": "boolean"}, "field": {"type": "integer", "enum": [NONE, *candidates]}}
-    )
-
-
-def _strict(properties: dict[str, Any]) -> dict[str, Any]:
+def _strict(**properties: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": properties,
@@ -115,12 +91,40 @@ def _strict(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_TEXT, _WHOLE = {"type": "string"}, {"type": "integer"}
 UPDATE_SCHEMA = _strict(
-    {"set": _TEXT, "fade": _WHOLE, "act": _TEXT, "risk": {"enum": [0, 1, 2], "type": "integer"}, "why": _TEXT}
+    set=_TEXT, fade=_WHOLE, act=_TEXT, risk={"enum": [0, 1, 2], "type": "integer"}, why=_TEXT
 )
-VERDICT_SCHEMA = _strict({"override": {"type": "boolean"}, "field": _WHOLE})
+VERDICT_SCHEMA = _strict(override=_YES_NO, field=_WHOLE)
 """What the first prompts ask for."""
+
+
+def update_schema(world: World) -> dict[str, Any]:
+    """Return the schema of a world: its actions, and rows in order of index, each within its bounds."""
+    domain = world.domain.tolist()
+    rows = [
+        f"({field}:({'|'.join(map(str, range(values)))}|[?]),{_STEP},{_PERCENT};)?"
+        for field, values in enumerate(domain)
+    ]
+    properties = {
+        "set": _TEXT | {"pattern": f"^{''.join(rows)}$"},
+        "fade": _WHOLE | {"minimum": 0, "maximum": CERTAIN},
+        "act": _TEXT | {"enum": [*world.action_names, WAITING]},
+        "risk": _WHOLE | {"enum": [0, 1, 2]},
+    }
+    if gives_reasons(world):
+        reason = f"({'|'.join(map(str, range(len(domain))))}):[012],[01],{_STEP};"
+        properties["why"] = _TEXT | {"pattern": f"^({reason}){{0,{MOST_REASONS}}}$"}
+    return _strict(**properties)
+
+
+def verdict_schema(candidates: Sequence[int]) -> dict[str, Any]:
+    """Return the schema of a verdict on some candidates."""
+    return _strict(override=_YES_NO, field=_WHOLE | {"enum": [NONE, *candidates]})
+
+
+def gives_reasons(world: World) -> bool:
+    """Say whether an update says why: c and d are then the agent's own."""
+    return world.protocol.structure == "reported"
 
 
 # ---------------------------------------------------------------- what it means
@@ -128,21 +132,13 @@ VERDICT_SCHEMA = _strict({"override": {"type": "boolean"}, "field": _WHOLE})
 
 @dataclass(frozen=True)
 class Update:
-    """A checked belief update.
+    """A checked belief update."""
 
-    Attributes:
-        entries: (field, value, staleness, confidence), each field at most once.
-        fade: percents by which the confidence of every other field falls.
-        action: the proposed action, or WAIT.
-        risk: 0, 1 or 2.
-        reasons: (field, criticality, used, steps), each field at most once.
-    """
-
-    entries: tuple[Row, ...]
-    fade: int
-    action: int
-    risk: int
-    reasons: tuple[Row, ...]
+    entries: tuple[Row, ...]  # (field, value, staleness, confidence), each field at most once
+    fade: int  # percents by which the confidence of every other field falls
+    action: int  # the proposed action, or WAIT
+    risk: int  # 0, 1 or 2
+    reasons: tuple[Row, ...]  # (field, criticality, used, steps), each field at most once
 
 
 @dataclass(frozen=True)
@@ -159,16 +155,10 @@ STANDS = Verdict(False, NONE)
 """What lets the score's decision stand."""
 
 
-class Vocabulary:
-    """What an update of one world may name: its fields' values and its actions."""
-
-    def __init__(self, world: World) -> None:
-        """List them once for many answers."""
-        self.domain: list[int] = world.domain.tolist()  # [field], number of values
-        self.names: tuple[str, ...] = world.action_names
-        self.reasons = world.protocol.structure == "reported"  # whether an update says why
-        named = enumerate(self.names)
-        self.actions = {_plain(name): number for number, name in named} | {WAITING: WAIT}
+@lru_cache(maxsize=64)
+def _actions(names: tuple[str, ...]) -> dict[str, int]:
+    """Return the actions of a world by their names, as these are compared."""
+    return {_plain(name): number for number, name in enumerate(names)} | {WAITING: WAIT}
 
 
 def _plain(text: str) -> str:
@@ -176,22 +166,22 @@ def _plain(text: str) -> str:
     return text.replace(" ", "").lower()
 
 
-def parse_update(text: str, vocabulary: Vocabulary, step: int | None = None) -> Update:
+def parse_update(text: str, world: World, step: int | None = None) -> Update:
     """Check a belief update.
 
     Args:
         text: the raw answer, anything at all.
-        vocabulary: of the episode's world.
+        world: the episode's.
         step: the present one, where rows name the step of the evidence; None where they give its age. A
             later step counts as the present one.
 
     Raises:
         InvalidAnswer: with the first fault found.
     """
-    said, domain = _read(UpdateAnswer, text), vocabulary.domain
-    action = vocabulary.actions.get(_plain(said.act))
+    said, domain = _read(UpdateAnswer, text), world.domain.tolist()
+    action = _actions(world.action_names).get(_plain(said.act))
     if action is None:
-        examples = f"{vocabulary.names[0]}, {WAITING}"
+        examples = f"{world.action_names[0]}, {WAITING}"
         raise InvalidAnswer(f"act {_shown(said.act)} is not an action; examples: {examples}")
     entries = _read_rows("set", said.set, len(domain), len(domain))
     if step is not None:
@@ -266,7 +256,7 @@ def _read_rows(key: str, text: str, fields: int, most: int) -> tuple[Row, ...]:
         parts.pop()
     for part in parts:
         match = _ROW.fullmatch(part)
-        if match is None or (key == "why" and match[2] == "?"):
+        if match is None or (key == "why" and match[2] == UNKNOWN_SIGN):
             raise InvalidAnswer(f"{key}: {_shown(part)} is not a row index:a,b,c of whole numbers")
         field = int(match[1])
         if field >= fields:
@@ -277,7 +267,7 @@ def _read_rows(key: str, text: str, fields: int, most: int) -> tuple[Row, ...]:
             raise InvalidAnswer(
                 f"{key}: field {field} has the value {UNKNOWN}; an unknown value is written ?"
             )
-        value = UNKNOWN if match[2] == "?" else int(match[2])
+        value = UNKNOWN if match[2] == UNKNOWN_SIGN else int(match[2])
         rows[field] = field, value, int(match[3]), int(match[4])
     if len(rows) > most:
         raise InvalidAnswer(f"{key}: {len(rows)} rows; at most {most}")
@@ -302,30 +292,29 @@ def _shown(value: object) -> str:
 # ---------------------------------------------------------------- writing and applying
 
 
-def write_update(update: Update, vocabulary: Vocabulary, step: int | None = None) -> str:
+def write_update(update: Update, world: World, step: int | None = None) -> str:
     """Write a belief update as the shortest answer that means it.
 
-    Args:
-        update: what is meant.
-        vocabulary: of the episode's world.
-        step: the present one, where rows name the step of the evidence and each ends with a semicolon, and
-            reasons are given only where they are asked for; None for the first prompts' form.
+    At a `step` rows name the step of the evidence and end with a semicolon, and reasons are given only where
+    they are asked for; None is for the first prompts' form.
     """
-    rows = (
-        f"{field}:{'?' if v == UNKNOWN else v},{s if step is None else step - s},{c}"
+    rows = [
+        f"{field}:{UNKNOWN_SIGN if v == UNKNOWN else v},{s if step is None else step - s},{c}"
         for field, v, s, c in update.entries
-    )
-    reasons = (f"{field}:{c},{used},{steps}" for field, c, used, steps in update.reasons)
+    ]
+    reasons = [f"{field}:{c},{used},{steps}" for field, c, used, steps in update.reasons]
+
+    def joined(rows: list[str]) -> str:
+        return ";".join(rows) if step is None else "".join(f"{row};" for row in rows)
+
     said = {
-        "set": ";".join(rows) if step is None else "".join(f"{row};" for row in rows),
+        "set": joined(rows),
         "fade": update.fade,
-        "act": WAITING if update.action == WAIT else vocabulary.names[update.action],
+        "act": WAITING if update.action == WAIT else world.action_names[update.action],
         "risk": update.risk,
     }
-    if step is None:
-        said["why"] = ";".join(reasons)
-    elif vocabulary.reasons:
-        said["why"] = "".join(f"{reason};" for reason in reasons)
+    if step is None or gives_reasons(world):
+        said["why"] = joined(reasons)
     return written(said).decode()
 
 
@@ -355,12 +344,7 @@ def apply_updates(table: Any, rows: Ints, updates: Sequence[Update], told: Ints)
 
 
 def reported_terms(update: Update, known: Sequence[bool]) -> tuple[Floats, Floats]:
-    """Return the agent's own c and d, [field], from the reasons of an update.
-
-    Args:
-        update: what the model answered.
-        known: [field], whether the value is known after the update; an unknown field reports nothing.
-    """
+    """Return the agent's own c and d, [field], from an update's reasons; an unknown field reports nothing."""
     c, d = np.zeros(len(known)), np.zeros(len(known))
     for field, criticality, used, steps in update.reasons:
         if known[field]:

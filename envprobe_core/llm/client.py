@@ -9,78 +9,74 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from envprobe_core.llm.asking import (
+from envprobe_core.llm.calls import (
     DEMAND,
-    Answered,
+    REFUSED_PARTS,
+    Answer,
     ChatRequest,
+    Fault,
     MissingAnswerError,
+    Prices,
     RunStoppedError,
-    Tokens,
+    dollars,
+    key_of,
+    most_tokens,
+    question,
+    total_cost,
 )
-from envprobe_core.llm.calling import Caller, Patience, Sent, adapted
-from envprobe_core.llm.keys import key_of, question
-from envprobe_core.llm.prices import Price, dollars, most_tokens, total_cost
-from envprobe_core.llm.reading import REFUSED_PARTS, Completion, Fault
+from envprobe_core.llm.provider import Caller, adapted
 from envprobe_core.llm.replay import Answers
-from envprobe_core.llm.store import ANSWER, STARTED, AnswerStore, Refusal
+from envprobe_core.llm.store import ANSWER, STARTED, Refusal
 
 GRACE = 10.0  # seconds that calls under way get to be stored when a run ends early
 MARGIN = 30.0  # seconds that a claim outlasts the deadline of its call, for the store's sake
-LOOK = 0.2  # seconds between two looks for another process's answer, or for the end of a wait
+LOOK = 0.2  # seconds between two looks for another's answer, for room under the cap, or for the run's end
 
 
 @dataclass
 class Counts:
-    """What a client has done so far, for the live line.
+    """What a client has done so far, for the live line."""
 
-    Attributes:
-        calls: calls made.
-        replayed: answers taken from the store.
-        faults: calls that brought no answer.
-        unusable: answers that the agent could not use.
-        cut: answers of this client's calls that reached the limit of tokens.
-        prompt_tokens, completion_tokens: of this client's calls.
-        cost: of this client's calls, in dollars; what is not known counts as its most.
-    """
-
-    calls: int = 0
-    replayed: int = 0
-    faults: int = 0
-    unusable: int = 0
-    cut: int = 0
-    prompt_tokens: int = 0
+    calls: int = 0  # calls made
+    replayed: int = 0  # answers taken from the store
+    faults: int = 0  # calls that brought no answer
+    unusable: int = 0  # answers that the agent could not use
+    cut: int = 0  # answers of this client's calls that reached the limit of tokens
+    prompt_tokens: int = 0  # of this client's calls
     completion_tokens: int = 0
-    cost: float = 0.0
+    cost: float = 0.0  # of this client's calls, in dollars; what is not known counts as its most
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a client may do.
+    """What a client may do, and its patience with one question."""
 
-    Attributes:
-        concurrency: calls under way at once.
-        cap: dollars that all calls of the store may cost together, None for no cap.
-        patience: with one question.
-    """
+    concurrency: int = 16  # calls under way at once
+    cap: float | None = None  # dollars that all calls of the store may cost together, None for no cap
+    attempts: int = 6  # calls to one question before the run stops
+    deadline: float = 120.0  # seconds that one call may take from its start to the last byte
+    # seconds of the longest wait after the first failure; it doubles with each further one
+    first: float = 0.5
+    longest: float = 60.0  # seconds of the longest wait
 
-    concurrency: int = 16
-    cap: float | None = None
-    patience: Patience = field(default_factory=Patience)
+    def wait(self, failures: int, asked: float | None, dice: random.Random) -> float:
+        """Return the seconds to wait after some failures, from 1: full jitter, no less than was `asked`."""
+        jitter = dice.uniform(0.0, min(self.longest, self.first * 2 ** (failures - 1)))
+        return min(self.longest, max(jitter, asked or 0.0))
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """A request to be answered: its question, key and most tokens, and the spoilt answer before it."""
+    """A request to be answered: what is stored of it, and the key of the spoilt answer before it."""
 
     request: ChatRequest
     question: bytes
     key: bytes
-    most: Tokens
     spoilt: bytes | None
 
     @property
@@ -97,13 +93,13 @@ class Client:
         provider: str,
         caller: Caller | None,
         limits: Limits,
-        prices: Mapping[str, Price],
+        prices: Prices,
         notice: Callable[[Counts], None] = lambda counts: None,
     ) -> None:
         """Set up a client.
 
         Args:
-            store: the store.
+            store: where answers are; one that can be written to, where there is a caller.
             provider: its label in keys.
             caller: who calls; None to replay only.
             limits: what it may do.
@@ -111,20 +107,20 @@ class Client:
             notice: told of every call and every answer.
         """
         self.counts = Counts()
-        self._store, self._provider, self._caller = store, provider, caller
-        self._limits, self._prices, self._notice = limits, prices, notice
-        self._refused: dict[str, set[str]] = {}  # by model
-        self._flying: dict[bytes, asyncio.Task[Answered]] = {}
+        self._store: Any = store
+        self._provider, self._caller, self._limits = provider, caller, limits
+        self._prices, self._notice = prices, notice
+        self._refused: dict[str, set[str]] = {}  # parts of requests, by model
+        self._flying: dict[bytes, asyncio.Task[Answer]] = {}
         self._room = asyncio.Semaphore(limits.concurrency)
         self._quiet_until = 0.0
         self._under_way = 0
-        self._ended = asyncio.Condition()
         self._stopped: RunStoppedError | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store")
         self._dice = random.Random()
 
-    async def ask(self, request: ChatRequest, identity: str) -> Answered:
-        """Answer a request; see `asking.Asker`.
+    async def ask(self, request: ChatRequest, identity: str) -> Answer:
+        """Answer a request; see `calls.Asker`.
 
         Raises:
             RunStoppedError: if there is no answer and none can be had.
@@ -137,17 +133,17 @@ class Client:
         if (found := self._store.find(key)) is not None:
             self.counts.replayed += 1
             self._notice(self.counts)
-            return _answered(key, found)
+            return replace(found, key=key.hex())
         if self._caller is None:
             sample = f"{key.hex()[:16]} ({identity}, model {request.get('model')} of {self._provider})"
             raise MissingAnswerError(self._store.lacks(sample))
         if (task := self._flying.get(key)) is None:
             before = question(self._provider, request | {"messages": messages[:-2]}, identity)
             spoilt = key_of(before) if again else None
-            waiting = self._obtain(self._caller, _Asked(request, asked, key, most_tokens(request), spoilt))
-            task = self._flying[key] = asyncio.create_task(waiting)
+            task = asyncio.create_task(self._obtain(_Asked(request, asked, key, spoilt)))
+            self._flying[key] = task
             task.add_done_callback(lambda done: self._landed(key, done))
-        return await asyncio.shield(task)
+        return replace(await asyncio.shield(task), key=key.hex())
 
     async def close(self) -> None:
         """Let calls under way be stored, then close the connection; the store stays open."""
@@ -161,92 +157,90 @@ class Client:
             await self._caller.close()
         self._writer.shutdown()
 
-    def _landed(self, key: bytes, task: asyncio.Task[Answered]) -> None:
+    def _landed(self, key: bytes, task: asyncio.Task[Answer]) -> None:
         del self._flying[key]
         if not task.cancelled():
             task.exception()  # seen by those who waited; nobody may have
 
-    async def _obtain(self, caller: Caller, asked: _Asked) -> Answered:
-        """Call until there is an answer, or wait for another process's."""
+    async def _obtain(self, asked: _Asked) -> Answer:
+        """Call until there is an answer, or until another process has one."""
+        failures, refused = 0, self._refused.setdefault(asked.model, set())
         while True:
             async with self._room:
-                found = await self._call(caller, asked)
-            found = self._store.find(asked.key) or found  # another process may have been faster
-            if found is not None:
-                return _answered(asked.key, found)
-            await asyncio.sleep(LOOK)
+                await self._wait(self._quiet_until)
+                without = frozenset(refused)
+                call = await self._claim(asked)
+                found = None if call is None else await self._call(call, asked, without)
+            if found is None or isinstance(found, Answer):
+                # another process may have been faster
+                if (stored := self._store.find(asked.key) or found) is not None:
+                    return stored
+                await asyncio.sleep(LOOK)
+            elif found.name in REFUSED_PARTS and found.name not in without:
+                refused.add(found.name)
+            else:
+                failures += 1
+                await self._wait(self._patient(found, failures))
 
-    async def _call(self, caller: Caller, asked: _Asked) -> Completion | None:
-        """Call until there is an answer; None where another process has claimed the question."""
-        patience, failures = self._limits.patience, 0
-        while True:
-            await self._wait(self._quiet_until)
-            if (call := await self._claim(asked)) is None:
-                return None
-            without = frozenset(self._refused.setdefault(asked.model, set()))
-            sent = await self._send(caller, adapted(asked.request, without), call)
-            found = sent.found
-            self._count(asked, found)
-            if isinstance(found, Completion):
-                return found
-            if found.name in REFUSED_PARTS and found.name not in without:
-                self._refused[asked.model].add(found.name)
-                continue
-            failures += 1
-            if sent.wait is not None and sent.wait > patience.longest:
-                asks = f"{found.detail}; it asks to wait {sent.wait:.0f} s"
-                found = replace(found, detail=asks, final=True)
-            if found.final or failures >= patience.attempts or self._stopped is not None:
-                raise self._stop(found, failures)
-            now = asyncio.get_running_loop().time()
-            if sent.wait is not None:
-                self._quiet_until = max(self._quiet_until, now + sent.wait)
-            await self._wait(now + patience.wait(failures, sent.wait, self._dice))
+    def _patient(self, fault: Fault, failures: int) -> float:
+        """Return the time of the loop until which to wait after a fault.
+
+        Raises:
+            RunStoppedError: if nothing more is tried.
+        """
+        limits, asked = self._limits, fault.wait
+        if asked is not None and asked > limits.longest:
+            fault = replace(fault, detail=f"{fault.detail}; it asks to wait {asked:.0f} s", final=True)
+        if fault.final or failures >= limits.attempts or self._stopped is not None:
+            tries = "" if fault.final else f" after {failures} attempts"
+            raise self._stop(
+                f"{self._provider} gave no answer{tries}: {fault}; nothing was scored, all answers are kept "
+                f"in {self._store.path}: give the command again to go on"
+            )
+        now = asyncio.get_running_loop().time()
+        if asked is not None:
+            self._quiet_until = max(self._quiet_until, now + asked)
+        return now + limits.wait(failures, asked, self._dice)
 
     async def _claim(self, asked: _Asked) -> int | None:
-        """Claim a question; wait for room under the cap while calls under way may free some."""
-        cap = self._limits.cap
+        """Claim a question, None if another process has it; wait while calls under way may free money."""
+        limits, most = self._limits, most_tokens(asked.request)
+        cap = limits.cap
+        fits = None if cap is None else lambda used: total_cost(self._prices, used) <= cap
+        while self._stopped is None:
+            busy = self._under_way > 0
+            seconds = limits.deadline + MARGIN
+            call = await self._do(self._store.claim, asked.question, most, seconds, fits, asked.spoilt)
+            if call is Refusal.TAKEN:
+                return None
+            if call is not Refusal.OVER_CAP:
+                self._under_way += 1
+                return int(call)
+            if not busy and not self._under_way:
+                spent = dollars(total_cost(self._prices, self._store.used()))
+                worst = dollars(total_cost(self._prices, {asked.model: most}))
+                raise self._stop(
+                    f"the cap of {dollars(cap or 0.0)} is reached: {spent} are spent, and the next call can "
+                    f"cost up to {worst}; all answers are kept in {self._store.path}: raise --max-cost and "
+                    "give the command again to go on"
+                )
+            await asyncio.sleep(LOOK)
+        raise RunStoppedError(str(self._stopped))  # a new error, as each keeps a traceback of its own
 
-        def fits(used: Mapping[str, Tokens]) -> bool:
-            return total_cost(self._prices, used) <= (cap or 0.0)
-
-        seconds = self._limits.patience.deadline + MARGIN
-        async with self._ended:
-            while True:
-                if self._stopped is not None:  # a new error, as each keeps a traceback of its own
-                    raise RunStoppedError(str(self._stopped))
-                claim = self._writable.claim
-                bound = None if cap is None else fits
-                call = await self._do(claim, asked.question, asked.most, seconds, bound, asked.spoilt)
-                if call is Refusal.TAKEN:
-                    return None
-                if call is not Refusal.OVER_CAP:
-                    self._under_way += 1
-                    return int(call)
-                if not self._under_way:
-                    raise self._over_cap(cap or 0.0, asked)
-                await self._ended.wait()
-
-    async def _send(self, caller: Caller, request: ChatRequest, call: int) -> Sent:
+    async def _call(self, call: int, asked: _Asked, without: frozenset[str]) -> Answer | Fault:
         """Make a call and commit what came of it, whatever that is."""
-        sent = Sent(None, Fault(STARTED))
+        assert self._caller is not None
+        raw, found = None, Fault(STARTED)
         try:
-            sent = await caller.send(request)
+            raw, found = await self._caller.send(adapted(asked.request, without))
         finally:
-            found = sent.found
-            verdict = ANSWER if isinstance(found, Completion) else found.name
+            verdict = ANSWER if isinstance(found, Answer) else found.name
             try:
-                await self._do(self._writable.settle, call, sent.raw, verdict, found.used)
+                await self._do(self._store.settle, call, raw, verdict, found.used)
             finally:
-                async with self._ended:
-                    self._under_way -= 1
-                    self._ended.notify_all()
-        return sent
-
-    @property
-    def _writable(self) -> AnswerStore:
-        assert isinstance(self._store, AnswerStore)  # who has a caller has a store
-        return self._store
+                self._under_way -= 1
+        self._count(asked, found)
+        return found
 
     async def _do(self, work: Callable[..., Any], *arguments: object) -> Any:
         """Do something on the one thread that writes, so that no commit holds up the event loop."""
@@ -258,36 +252,20 @@ class Client:
         while (rest := until - loop.time()) > 0 and self._stopped is None:
             await asyncio.sleep(min(rest, LOOK))
 
-    def _over_cap(self, cap: float, asked: _Asked) -> RunStoppedError:
-        spent = total_cost(self._prices, self._writable.used())
-        worst = total_cost(self._prices, {asked.model: asked.most})
-        self._stopped = RunStoppedError(
-            f"the cap of {dollars(cap)} is reached: {dollars(spent)} are spent, and the next call can "
-            f"cost up to {dollars(worst)}; all answers are kept in {self._store.path}: raise --max-cost and "
-            "give the command again to go on"
-        )
+    def _stop(self, why: str) -> RunStoppedError:
+        """End the run; the first reason is everybody's."""
+        self._stopped = self._stopped or RunStoppedError(why)
         return self._stopped
 
-    def _stop(self, fault: Fault, failures: int) -> RunStoppedError:
-        if self._stopped is None:
-            tries = "" if fault.final else f" after {failures} attempts"
-            self._stopped = RunStoppedError(
-                f"{self._provider} gave no answer{tries}: {fault}; nothing was scored, all answers are kept "
-                f"in {self._store.path}: give the command again to go on"
-            )
-        return self._stopped
-
-    def _count(self, asked: _Asked, found: Completion | Fault) -> None:
+    def _count(self, asked: _Asked, found: Answer | Fault) -> None:
         counts, used = self.counts, found.used
         counts.calls += 1
         counts.faults += isinstance(found, Fault)
-        counts.cut += isinstance(found, Completion) and found.finish == "length"
-        counts.cost += total_cost(self._prices, {asked.model: asked.most if used is None else used})
+        counts.cut += isinstance(found, Answer) and found.finish == "length"
+        counts.cost += total_cost(
+            self._prices, {asked.model: most_tokens(asked.request) if used is None else used}
+        )
         if used is not None:
             counts.prompt_tokens += used.prompt
             counts.completion_tokens += used.completion
         self._notice(counts)
-
-
-def _answered(key: bytes, found: Completion) -> Answered:
-    return Answered(found.text, key.hex(), found.used, found.fingerprint)

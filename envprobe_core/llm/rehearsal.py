@@ -1,13 +1,15 @@
 """A rehearsal: the simulated agent in a model's place, which is asked what a model would be asked.
 
 It answers from the episode itself and not from the prompt; that a prompt tells everything it uses is tested
-with a program that reads nothing else.
+with a program that reads nothing else. What a run would ask and cost is counted in a rehearsal of some of its
+episodes; a model's answers differ, and so do its episodes: an estimate is no bound. `--max-cost` is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,44 +22,108 @@ from envprobe_core.engine.loop import PROPOSE
 from envprobe_core.engine.records import NONE
 from envprobe_core.engine.running import Episodes, take
 from envprobe_core.engine.setting import setting_of
-from envprobe_core.llm.agent import LanguageModelAgent, identity_of, run_rows
+from envprobe_core.llm.agent import LanguageModelAgent, finish_in_loop, identity_of, run_rows
 from envprobe_core.llm.answers import (
     NO_UPDATE,
     Row,
     Update,
     Verdict,
     apply_updates,
+    parse_update,
     write_update,
     write_verdict,
 )
-from envprobe_core.llm.asking import ChatRequest, RunStoppedError
-from envprobe_core.llm.identity import ModelAgent, ModelSettings
-from envprobe_core.llm.judging import Case
+from envprobe_core.llm.calls import (
+    ChatRequest,
+    Prices,
+    RunStoppedError,
+    Tokens,
+    find_price,
+    key_of,
+    most_tokens,
+    question,
+)
+from envprobe_core.llm.identity import FIRST, ModelAgent
 from envprobe_core.llm.notes import take_over
-from envprobe_core.llm.running import finish_in_loop
-from envprobe_core.llm.situations import INVALID
+from envprobe_core.llm.prompts import prompts_of
+from envprobe_core.llm.situations import INVALID, Case
 from envprobe_core.policies import POLICIES
 from envprobe_core.regimes import Regime
-from envprobe_core.worlds import World
+from envprobe_core.worlds import World, make_world
 from envprobe_core.worlds.base import Ints
 
-PERFECT = PROFILES["perfect"]
-Entry = tuple[int, int, int]  # value, staleness, confidence
-Note = Callable[[ChatRequest, str, str], None]
-"""Takes a request, whose sample it is, and the answer."""
+AT_ONCE = 250  # episodes that are rehearsed in lockstep
+CHARACTERS_A_TOKEN = 3.5  # of English, digits and punctuation; a round figure on the careful side
 
 
-def rehearse(cell: Cell, seeds: Ints, model: ModelAgent, note: Note, profile: AgentProfile = TYPICAL) -> None:
-    """Run episodes of a cell, asking a model's questions of the simulated agent.
+@dataclass(frozen=True)
+class Met:
+    """A question that an episode meets."""
 
-    Args:
-        cell: the cell.
-        seeds: [row].
-        model: the model that would be asked, and how.
-        note: told of every request and its answer, in the order of steps.
-        profile: the simulated agent's errors.
+    seed: int  # of the episode
+    step: int
+    text: str  # the situation, or the judge's case
+    said: Update | Verdict  # what the simulated agent answers
+    candidates: list[int] | None = None  # of a case
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What a model would be asked at a step of an episode, and the simulated agent's answer."""
+
+    world: World
+    seed: int
+    step: int
+    request: ChatRequest
+    identity: str  # whose sample the answer is
+    answer: str
+
+    @property
+    def texts(self) -> list[str]:
+        """Return the messages: the rules, worked examples and their answers in turn, and what is the case."""
+        return [message["content"] for message in self.request["messages"]]
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON schema of the answer."""
+        return self.request["response_format"]["json_schema"]["schema"]
+
+    @property
+    def update(self) -> Update:
+        """Return the answer to today's prompts, checked."""
+        return parse_update(self.answer, self.world, self.step)
+
+
+def rehearse(cell: Cell, seeds: Ints, version: str, profile: AgentProfile = TYPICAL) -> list[Met]:
+    """Run episodes of a cell, asking a model's questions of the simulated agent with a profile's errors.
+
+    The version of the prompts decides what a situation tells. Returns the questions in the order of steps.
     """
-    finish_in_loop(run_rows(cell, seeds, lambda episodes: _Rehearsal(episodes, model, note, profile)))
+    asked: list[Met] = []
+    finish_in_loop(run_rows(cell, seeds, lambda episodes: _Rehearsal(episodes, version, profile, asked)))
+    return asked
+
+
+def met(cell: Cell, seed: int, version: str) -> list[Met]:
+    """Return what one episode of a simulated agent without errors meets, step by step."""
+    return rehearse(cell, np.array([seed]), version, PROFILES["perfect"])
+
+
+def exchanges(
+    cell: Cell, seeds: Ints, agent: ModelAgent, profile: AgentProfile = TYPICAL
+) -> Iterator[Exchange]:
+    """Yield what a model would be asked in episodes of a cell, with the simulated agent's answers."""
+    prompts = prompts_of(cell, version := agent.prompt_version)
+    world = make_world(cell.world, cell.regime, cell.protocol)
+    for some in np.split(seeds, range(AT_ONCE, len(seeds), AT_ONCE)):
+        for one in rehearse(cell, some, version, profile):
+            if isinstance(one.said, Update):
+                request, role = prompts.update_request(agent, one.text, one.seed), "update"
+                answer = write_update(one.said, world, None if version == FIRST else one.step)
+            else:
+                request = prompts.judge_request(agent, one.text, one.candidates or [], one.seed)
+                role, answer = "judge", write_verdict(one.said)
+            yield Exchange(world, one.seed, one.step, request, identity_of(role, one.seed), answer)
 
 
 class _Nobody:
@@ -66,9 +132,11 @@ class _Nobody:
 
 
 class _Rehearsal(LanguageModelAgent):
-    def __init__(self, episodes: Episodes, model: ModelAgent, note: Note, profile: AgentProfile) -> None:
-        super().__init__(episodes, _Nobody(), model)
-        self._note = note
+    """Answers from the episode, and notes what it is asked."""
+
+    def __init__(self, episodes: Episodes, version: str, profile: AgentProfile, asked: list[Met]) -> None:
+        super().__init__(episodes, _Nobody(), ModelAgent("nobody", version, "none"))
+        self._asked = asked
         self._setting = answering_setting(self._world, episodes.cell.regime, profile)
         self._before = episodes.block.copy()
 
@@ -77,71 +145,36 @@ class _Rehearsal(LanguageModelAgent):
         await super().propose()
 
     async def _updates(self, due: Ints, situations: Sequence[str]) -> list[Update]:
-        seeds, worked = self._episodes.seeds[due], self._last_worked[due]
         before = self._before[due]
         before.table[:] = self._episodes.block.table[due]  # lost by now where the table is not kept
+        seeds, worked = self._episodes.seeds[due], self._last_worked[due]
         updates = simulated_updates(before, seeds, worked, self._world, self._setting)
-        for row, situation, update in zip(due.tolist(), situations, updates, strict=True):
-            self._tell(row, situation, update)
+        self._note(due, situations, updates, [None] * len(updates))
         return updates
 
-    def _tell(self, row: int, situation: str, update: Update) -> None:
-        seed, prompts = self._seeds[row], self._prompts
-        request = prompts.update_request(self._model.settings, situation, seed)
-        self._note(
-            request, identity_of("update", seed), write_update(update, prompts.vocabulary, self._step(row))
-        )
-
     async def _verdicts(self, asked: Ints, cases: Sequence[Case], embedded: Ints) -> list[Verdict]:
-        verdicts = []
-        for row, case, field in zip(asked.tolist(), cases, embedded.tolist(), strict=True):
-            override = field != case.decision
-            verdicts.append(Verdict(override, field if override else NONE))
-            request = self._prompts.judge_request(
-                self._model.settings, case.text, case.candidates, self._seeds[row]
-            )
-            self._note(request, identity_of("judge", self._seeds[row]), write_verdict(verdicts[-1]))
+        pairs = zip(cases, embedded.tolist(), strict=True)
+        verdicts = [
+            Verdict(field != case.decision, field if field != case.decision else NONE)
+            for case, field in pairs
+        ]
+        self._note(asked, [case.text for case in cases], verdicts, [case.candidates for case in cases])
         return verdicts
 
-
-class _Meeting(_Rehearsal):
-    """Keeps what is met and done; nothing is asked."""
-
-    def __init__(self, episodes: Episodes, model: ModelAgent) -> None:
-        super().__init__(episodes, model, lambda *asked: None, PERFECT)
-        self.met: list[tuple[int, str, Update]] = []
-
-    def _tell(self, row: int, situation: str, update: Update) -> None:
-        self.met.append((int(self._episodes.block.t[row]), situation, update))
-
-
-def met(cell: Cell, seed: int, version: str) -> list[tuple[int, str, Update]]:
-    """Return the step, the situation and the simulated agent's update, step by step of an episode."""
-    met: list[tuple[int, str, Update]] = []
-
-    def make(episodes: Episodes) -> LanguageModelAgent:
-        agent = _Meeting(episodes, ModelAgent("nobody", version, ModelSettings("none")))
-        agent.met = met
-        return agent
-
-    finish_in_loop(run_rows(cell, np.array([seed]), make))
-    return met
+    def _note(self, rows: Ints, *columns: Sequence[Any]) -> None:
+        steps = self._episodes.block.t
+        for row, text, said, candidates in zip(rows.tolist(), *columns, strict=True):
+            self._asked.append(Met(self._seeds[row], int(steps[row]), text, said, candidates))
 
 
 def answering_setting(world: World, regime: Regime, profile: AgentProfile) -> Any:
-    """Return the engine's setting of a simulated agent that reports what it uses, asked for or not.
-
-    Args:
-        world: its world.
-        regime: whose observations it reads.
-        profile: its errors.
-    """
+    """Return the engine's setting of a simulated agent that reports what it uses, asked for or not."""
     protocol = replace(world.protocol, structure="reported")
     return setting_of(Cell(world.name, POLICIES["no-probe"], regime, protocol, profile), world=world)
 
 
 def simulated_updates(block: Any, seeds: Ints, worked: Ints, world: World, setting: Any) -> list[Update]:
-    """Let the simulated agents of some seeds answer, and write down what each changes.
+    """Let the simulated agents of some seeds, [row], answer, and write down what each changes.
 
     Args:
         block: the episodes, [row], with notes as they were before this step; it is changed.
@@ -158,9 +191,11 @@ def simulated_updates(block: Any, seeds: Ints, worked: Ints, world: World, setti
         block.risk[:] = np.where(worked == INVALID, RISK_MEDIUM, RISK_LOW)
         take(PROPOSE, setting, block)
     own = block.sight.c if world.protocol.structure == "reported" else block.used
+    was, now = _entries(world, before), _entries(world, block.table)
+    changed = [np.flatnonzero(fields).tolist() for fields in (was != now).any(axis=2)]
     return [
         Update(
-            _changes(_entries(world, before[row]), _entries(world, block.table[row])),
+            tuple((field, *now[row, field].tolist()) for field in changed[row]),
             fades[row],
             int(block.action[row]),
             int(block.risk[row]),
@@ -170,17 +205,51 @@ def simulated_updates(block: Any, seeds: Ints, worked: Ints, world: World, setti
     ]
 
 
-def _entries(world: World, table: Any) -> Iterator[Entry]:
-    """Go through the entries of one table."""
-    columns = (table[name][: world.fields].tolist() for name in ("value", "staleness", "confidence"))
-    return zip(*columns, strict=True)
-
-
-def _changes(was: Iterable[Entry], now: Iterable[Entry]) -> tuple[Row, ...]:
-    pairs = enumerate(zip(was, now, strict=True))
-    return tuple((field, *after) for field, (before, after) in pairs if after != before)
+def _entries(world: World, table: Any) -> Ints:
+    """Return tables as numbers, [row, field, value or staleness or confidence]."""
+    columns = [table[name][:, : world.fields] for name in ("value", "staleness", "confidence")]
+    return np.stack(columns, axis=2).astype(np.int64)
 
 
 def _reasons(own: list[float]) -> tuple[Row, ...]:
     """Turn the agent's own c, [field], into reasons; where the graph gives c, name what the action uses."""
     return tuple((field, int(2 * c), int(c == 1), int(c == 1)) for field, c in enumerate(own) if c)
+
+
+# ---------------------------------------------------------------- what a run would ask and cost
+
+
+def estimate(
+    cells: Sequence[Cell], seeds: Sequence[Ints], agent: ModelAgent, prices: Prices, sample: int
+) -> dict[str, Any]:
+    """Estimate a run: what a sample of each cell's seeds asks, scaled to all of them.
+
+    Returns:
+        `episodes` of the run and, of them, those of the `dry_run`; `steps`, answers it would use; `calls`,
+        the questions, once for all policies that share them; `prompt_tokens` and `completion_tokens` of
+        these, roughly; in dollars their `cost`, and the `most` it could be, both None without a price.
+    """
+    asked: dict[bytes, tuple[int, int, float, float]] = {}
+    steps = 0
+    for cell, own in zip(cells, seeds, strict=True):
+        for one in exchanges(cell, own[:sample], agent):
+            steps += 1
+            key = key_of(question(agent.provider, one.request, one.identity))
+            if key not in asked:
+                prompt = sum(map(len, one.texts))
+                tokens = Tokens(*(math.ceil(n / CHARACTERS_A_TOKEN) for n in (prompt, len(one.answer))))
+                price = find_price(prices, one.request["model"])
+                costs = (price.cost(tokens), price.cost(most_tokens(one.request))) if price else (0.0, 0.0)
+                asked[key] = tokens.prompt, tokens.completion, *costs
+    episodes, dry_run = sum(map(len, seeds)), sum(min(sample, len(own)) for own in seeds)
+    prompt, completion, cost, most = map(sum, zip(*asked.values(), strict=True))
+    counts = {"steps": steps, "calls": len(asked), "prompt_tokens": prompt, "completion_tokens": completion}
+    priced = all(find_price(prices, model) is not None for model in agent.models)
+    return (
+        {"episodes": episodes, "dry_run": dry_run}
+        | {name: math.ceil(count * episodes / dry_run) for name, count in counts.items()}
+        | {
+            name: total * (episodes / dry_run) if priced else None
+            for name, total in (("cost", cost), ("most", most))
+        }
+    )

@@ -11,7 +11,8 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -20,9 +21,8 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from envprobe_core.errors import InputError, first_fault
 from envprobe_core.files import read_whole, replacing
-from envprobe_core.llm.asking import Tokens
+from envprobe_core.llm.calls import MOST_TOKENS, Answer, Tokens
 from envprobe_core.llm.identity import ModelAgent
-from envprobe_core.llm.reading import MOST_TOKENS, Completion
 from envprobe_core.llm.store import AnswerStore
 from envprobe_core.runs.inputs import RunInputs, inputs_of, stated_inputs
 
@@ -39,38 +39,28 @@ class Header(BaseModel):
 
 
 Count = Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None
-Line = tuple[str, str, Count, Count, str]
-LINE = TypeAdapter(Line)
+LINE = TypeAdapter(tuple[str, str, Count, Count, str])
+Head = TypeVar("Head", bound=BaseModel)
 
 
+@dataclass(frozen=True)
 class ReplayFile:
-    """A replay file that was read; it answers as a store does and takes nothing.
+    """A replay file that was read; it answers as a store does and takes nothing."""
 
-    Attributes:
-        path: the file.
-        inputs: the run whose answers it holds.
-        agent: which model answered, and how it was asked.
-        result_hash: of that run.
-        note: what the file says of its origin.
-    """
-
-    def __init__(self, path: Path, header: Header, answers: dict[bytes, Completion]) -> None:
-        """Take what was read."""
-        self.path, self.result_hash, self.note = path, header.result_hash, header.note
-        self.inputs: RunInputs = inputs_of(header.model_dump())
-        if self.inputs.agent is None:
-            raise InputError("it names no model")
-        self.agent: ModelAgent = self.inputs.agent
-        self._answers = answers
+    path: Path
+    header: Header  # what it says of itself
+    inputs: RunInputs  # the run whose answers it holds
+    agent: ModelAgent  # which model answered, and how it was asked
+    answers: Mapping[bytes, Answer]  # by key
 
     @property
     def fingerprints(self) -> frozenset[str]:
         """Return the names that the servers gave to what answered."""
-        return frozenset(answer.fingerprint for answer in self._answers.values())
+        return frozenset(answer.fingerprint for answer in self.answers.values())
 
-    def find(self, key: bytes) -> Completion | None:
+    def find(self, key: bytes) -> Answer | None:
         """Return the answer to a question, None where the file has none."""
-        return self._answers.get(key)
+        return self.answers.get(key)
 
     def lacks(self, what: str) -> str:
         """Say that an answer is not here, and what is."""
@@ -86,7 +76,7 @@ class ReplayFile:
         """Do nothing: the file was read at once."""
 
     def __len__(self) -> int:
-        return len(self._answers)
+        return len(self.answers)
 
 
 Answers = AnswerStore | ReplayFile
@@ -95,22 +85,12 @@ Answers = AnswerStore | ReplayFile
 def write_replay(
     path: Path, inputs: RunInputs, result_hash: str, note: str, store: AnswerStore, keys: Iterable[str]
 ) -> int:
-    """Write the answers of a run on a model.
+    """Write the answers of a run on a model to a file; return how many there are.
 
-    Args:
-        path: the file to write.
-        inputs: the run.
-        result_hash: its result hash.
-        note: where the answers come from, for its readers.
-        store: where they are.
-        keys: the questions, in hexadecimal.
-
-    Returns:
-        How many there are.
+    The `note` tells readers where they come from; `keys` are the questions, in hexadecimal.
     """
     stated = {name: value for name, value in stated_inputs(inputs).items() if name != "logs"}
-    header = Header(note=note, inputs=stated, result_hash=result_hash)
-    return write_answers(path, header, store, keys)
+    return write_answers(path, Header(note=note, inputs=stated, result_hash=result_hash), store, keys)
 
 
 def write_answers(path: Path, header: BaseModel, store: AnswerStore, keys: Iterable[str]) -> int:
@@ -136,17 +116,17 @@ def read_replay(path: Path) -> ReplayFile:
     Raises:
         InputError: if it is none, or damaged, or cut short.
     """
-    found = read_answers(path, Header)
+    header, answers = read_answers(path, Header)
     try:
-        return ReplayFile(path, *found)
+        inputs = inputs_of(header.model_dump())
+        if inputs.agent is None:
+            raise InputError("it names no model")
     except InputError as error:
         raise InputError(f"replay {path}: {error}") from None
+    return ReplayFile(path, header, inputs, inputs.agent, answers)
 
 
-Head = TypeVar("Head", bound=BaseModel)
-
-
-def read_answers(path: Path, kind: type[Head]) -> tuple[Head, dict[bytes, Completion]]:
+def read_answers(path: Path, kind: type[Head]) -> tuple[Head, dict[bytes, Answer]]:
     """Read a header of some kind, and the answers by key.
 
     Raises:
@@ -157,7 +137,11 @@ def read_answers(path: Path, kind: type[Head]) -> tuple[Head, dict[bytes, Comple
         found = kind.model_validate_json(head)
         lines, _, foot = rest.rstrip(b"\n").rpartition(b"\n")
         count = {"answers": lines.count(b"\n") + bool(lines)}
-        answers = dict(_answer(LINE.validate_json(line)) for line in io.BytesIO(lines))
+        answers = {}
+        for line in io.BytesIO(lines):
+            key, text, prompt, completion, fingerprint = LINE.validate_json(line)
+            used = None if prompt is None or completion is None else Tokens(prompt, completion)
+            answers[bytes.fromhex(key)] = Answer(text, used, fingerprint)
         if not orjson.loads(foot) == count == {"answers": len(answers)}:
             raise ValueError("it does not count its own lines")
         return found, answers
@@ -166,9 +150,3 @@ def read_answers(path: Path, kind: type[Head]) -> tuple[Head, dict[bytes, Comple
     except (ValueError, EOFError, zlib.error) as error:
         why = first_fault(error) if isinstance(error, ValidationError) else error
         raise InputError(f"{path} is no replay file, or a damaged one ({why})") from None
-
-
-def _answer(line: Line) -> tuple[bytes, Completion]:
-    key, text, prompt, completion, fingerprint = line
-    used = None if prompt is None or completion is None else Tokens(prompt, completion)
-    return bytes.fromhex(key), Completion(text, used, fingerprint)

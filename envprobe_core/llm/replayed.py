@@ -1,59 +1,60 @@
-"""Replayed runs: the replay files of `data/replays/`, run again, and joined to what the book shows.
-
-A replay file says what was run and which result hash came out. It is run again here, without network or key;
-where its prompts are of another version, an answer is missing or another hash comes out, it has no
-results and says why.
-"""
+"""Replayed runs: the replay files of `data/replays/`, run again, and joined to what the book shows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from envprobe_core.claims import Claim
-from envprobe_core.claims.judge import judge as evaluate_all
+from envprobe_core.claims.judge import judge
 from envprobe_core.errors import InputError
 from envprobe_core.experiments import Names, episode_frame, find_protocols
 from envprobe_core.llm import running
-from envprobe_core.llm.agent import Tally
-from envprobe_core.llm.asking import RunStoppedError
-from envprobe_core.llm.prompts import VERSIONS
+from envprobe_core.llm.calls import RunStoppedError
+from envprobe_core.llm.identity import VERSIONS
 from envprobe_core.llm.replay import ReplayFile, read_replay
 from envprobe_core.runs.inputs import RunInputs
 from envprobe_core.sources import DATA, ROOT
 from envprobe_core.statistics import RESAMPLES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FOLDER = DATA / "replays"
 SUFFIX = ".replay.gz"
 FINGERPRINT = "scripted-1"  # of answers by the scripted test server: no language model gave them
 
 
+def replay_paths(folder: Path = FOLDER) -> list[Path]:
+    """Return the replay files of a folder, by name."""
+    return sorted(folder.glob(f"*{SUFFIX}"))
+
+
+def find_replay(text: str) -> Path:
+    """Return the replay file of a name in `data/replays/`, or of a path, absolute or from the checkout.
+
+    Raises:
+        InputError: if there is none.
+    """
+    for path in (FOLDER / f"{text}{SUFFIX}", FOLDER / text, ROOT / text):
+        if path.is_file():
+            return path
+    known = [path.name.removesuffix(SUFFIX) for path in replay_paths()]
+    raise InputError(f"no replay {text!r}; accepted: {', '.join(known)}, or the path of a file")
+
+
 @dataclass(frozen=True)
 class ReplayedRun:
-    """A replay file, and what came of running it.
+    """A replay file, and what came of running it."""
 
-    Attributes:
-        path: the file.
-        file: its content.
-        label: model and prompt version, as tables name it.
-        fault: why it has no results; empty where it has.
-        frame: a row an episode, `experiments.COLUMNS`; `profile` is the model. None where there is a fault.
-        tally: a row an episode, what was asked for (`llm.agent.Tally`); None likewise.
-    """
-
-    path: Path
-    file: ReplayFile
-    label: str
-    fault: str = ""
+    path: Path  # the file
+    file: ReplayFile  # its content
+    label: str  # model and prompt version, as tables name it
+    fault: str = ""  # why it has no results; empty where it has
+    # a row an episode, `experiments.COLUMNS`; `profile` is the model. None where there is a fault
     frame: pd.DataFrame | None = None
-    tally: pd.DataFrame | None = None
+    tally: pd.DataFrame | None = None  # a row an episode, what was asked for (`agent.COUNTS`); None likewise
 
     @property
     def inputs(self) -> RunInputs:
@@ -71,47 +72,30 @@ class ReplayedRun:
         return min(map(len, self.inputs.seeds_of_cells))
 
 
-def find_replay(text: str) -> Path:
-    """Return the replay file of a name in `data/replays/`, or of a path, absolute or from the checkout.
-
-    Raises:
-        InputError: if there is none.
-    """
-    for path in (FOLDER / f"{text}{SUFFIX}", FOLDER / text, ROOT / text):
-        if path.is_file():
-            return path
-    known = [path.name.removesuffix(SUFFIX) for path in replay_paths()]
-    raise InputError(f"no replay {text!r}; accepted: {', '.join(known)}, or the path of a file")
-
-
-def replay_paths(folder: Path = FOLDER) -> list[Path]:
-    """Return the replay files of a folder, by name."""
-    return sorted(folder.glob(f"*{SUFFIX}"))
-
-
 def replay_run(path: Path) -> ReplayedRun:
-    """Run a replay file again.
+    """Run a replay file again, without network or key.
+
+    Where its prompts are of another version, an answer is missing or another hash comes out, it has no
+    results and says why.
 
     Raises:
         InputError: if it is none, or a damaged one.
     """
-    import pandas as pd
-
     file = read_replay(path)
-    agent, inputs = file.agent, file.inputs
-    name = agent.settings.model.replace("`", "'")
-    run = ReplayedRun(path, file, f"{name}, prompts {agent.prompt_version}")
+    agent = file.agent
+    run = ReplayedRun(path, file, f"{agent.model.replace('`', chr(39))}, prompts {agent.prompt_version}")
     if agent.prompt_version not in VERSIONS:
         return replace(run, fault=f"its prompts are of none of the versions {', '.join(VERSIONS)}")
     try:
-        again = running.replay_run(running.Service(agent, file), inputs)
+        again = running.replay_run(running.Service(agent, file), file.inputs)
     except RunStoppedError:
         return replace(run, fault="an answer is missing: this engine asks something else")
-    if again.result_hash != file.result_hash:
+    if again.result_hash != file.header.result_hash:
         return replace(run, fault="other episodes come out with this engine")
-    columns = {name: np.concatenate([part[name] for part in again.columns]) for name in again.columns[0]}
-    tally = pd.DataFrame(asdict(Tally.joined(again.tallies)))
-    return replace(run, frame=episode_frame(inputs.cells, columns), tally=tally)
+    parts = [cell.columns for cell in again.cells]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    tally = pd.DataFrame(np.concatenate([cell.tally for cell in again.cells]))
+    return replace(run, frame=episode_frame(file.inputs.cells, columns), tally=tally)
 
 
 def load_replays(folder: Path = FOLDER) -> list[ReplayedRun]:
@@ -130,17 +114,6 @@ def load_replays(folder: Path = FOLDER) -> list[ReplayedRun]:
     ]
 
 
-def joinable(runs: Iterable[ReplayedRun], regime: str) -> list[ReplayedRun]:
-    """Return the runs with results in a regime."""
-    return [run for run in runs if run.frame is not None and run.inputs.regime == regime]
-
-
-def rows_of(run: ReplayedRun, protocols: Names) -> list[tuple[str, str]]:
-    """Return the protocols of a run that are among those asked for, with the label of each in tables."""
-    wanted = [protocol.name for protocol in find_protocols(protocols)]
-    return [(name, f"{name}: {run.label}") for name in wanted if name in run.inputs.protocols]
-
-
 def join_scoreboard(
     board: pd.DataFrame,
     runs: Sequence[ReplayedRun],
@@ -153,24 +126,25 @@ def join_scoreboard(
 
     Args:
         board: from `scoreboard.load_scoreboard`.
-        runs: replayed runs; those of another regime are left out.
+        runs: replayed runs; those without results, or of another regime, are left out.
         claims: the board's claims.
         regime: of the board.
         protocols: whose columns are wanted.
-        resamples: bootstrap resamples.
+        resamples: of the bootstrap.
 
     Returns:
         The board with further rows, claim by claim; in them `protocol` names protocol, model and prompt
         version, `profile` is the model, and `replayed` is true.
     """
-    import pandas as pd
-
     parts = [board.assign(replayed=False)]
-    for run in joinable(runs, regime):
+    for run in runs:
+        if run.frame is None or run.inputs.regime != regime:
+            continue
         model = run.inputs.cells[0].profile.name
-        for protocol, label in rows_of(run, protocols):
-            found = evaluate_all(run.frame, claims, protocols=[protocol], profile=model, resamples=resamples)
-            parts.append(found.assign(protocol=label, replayed=True))
+        for protocol in (each.name for each in find_protocols(protocols)):
+            if protocol in run.inputs.protocols:
+                found = judge(run.frame, claims, protocols=[protocol], profile=model, resamples=resamples)
+                parts.append(found.assign(protocol=f"{protocol}: {run.label}", replayed=True))
     joined = pd.concat(parts, ignore_index=True)
     place = joined["claim"].map({name: at for at, name in enumerate(dict.fromkeys(board["claim"]))})
     return joined.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)

@@ -15,23 +15,37 @@ Methods that write are called on one thread only (`client` has it); `find` may b
 from __future__ import annotations
 
 import enum
+import operator
 import os
 import platform
 import secrets
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from envprobe_core.errors import InputError
 from envprobe_core.files import LARGEST
-from envprobe_core.llm.asking import NO_TOKENS, RunStoppedError, Tokens
-from envprobe_core.llm.keys import key_of
-from envprobe_core.llm.reading import Completion, Raw, read_response
+from envprobe_core.llm.calls import (
+    NO_TOKENS,
+    Answer,
+    Prices,
+    Raw,
+    RunStoppedError,
+    Tokens,
+    find_price,
+    key_of,
+    most_tokens,
+    read_response,
+    total_cost,
+)
 
 APPLICATION_ID, VERSION = 0x45505241, 2
 SMALLEST_FILE = 512  # bytes of the smallest SQLite database; a shorter file would pass for an empty one
@@ -72,6 +86,14 @@ CREATE TABLE used (                -- the sums of all calls, so that a cap is ch
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};
 """
+EXPLAINED = {
+    ("SQLITE_FULL", "SQLITE_IOERR"): "its disk is full or fails ({}); make room and give the command again",
+    ("SQLITE_READONLY",): "it is read-only; copy it to a place that can be written to",
+    ("SQLITE_BUSY", "SQLITE_LOCKED"): "another process keeps it locked; give the command again",
+    ("SQLITE_CORRUPT", "SQLITE_NOTADB"): "it is damaged ({}); keep a copy, and recover it with "
+    "`sqlite3 FILE .recover`",
+}
+"""What SQLite's errors come to, by how their names begin."""
 
 
 class Refusal(enum.Enum):
@@ -90,17 +112,17 @@ class AnswerStore:
         Raises:
             InputError: if the file is no store, damaged, of another version, missing, or read-only.
         """
-        self.path, self.writable = path, writable
+        self.path = path
         self._reading = connect(path, writable=writable)
         self._writing = connect(path, writable=True) if writable else None
 
     def close(self) -> None:
         """Close the file."""
-        for connection in (self._reading, self._writing):
-            if connection is not None:
-                connection.close()
+        self._reading.close()
+        if self._writing is not None:
+            self._writing.close()
 
-    def find(self, key: bytes) -> Completion | None:
+    def find(self, key: bytes) -> Answer | None:
         """Return the answer to a question, None where there is none yet.
 
         Raises:
@@ -114,7 +136,7 @@ class AnswerStore:
         call, status, kind, response = row
         body = inflated(response)
         found = None if body is None else read_response(Raw(status, kind, body))
-        if not isinstance(found, Completion):
+        if not isinstance(found, Answer):
             raise RunStoppedError(
                 f"store {self.path} is damaged: call {call} cannot be read; `envprobe store verify` lists "
                 "what is; nothing was changed"
@@ -144,7 +166,7 @@ class AnswerStore:
         """Note that a call begins, at the most it can use; nobody else begins one to the same question.
 
         Args:
-            question: canonical, from `keys.question`.
+            question: canonical, from `calls.question`.
             most: tokens.
             seconds: after which the claim holds no longer.
             fits: whether a cap leaves room for the tokens, by model, that would be used; None for no cap.
@@ -169,24 +191,20 @@ class AnswerStore:
             model = str(orjson.loads(question)["request"].get("model", ""))
             if fits is not None:
                 used = used_by(connection)
-                if not fits(used | {model: used.get(model, NO_TOKENS) + most}):
+                if not fits(used | {model: used.get(model, NO_TOKENS).plus(most)}):
                     return Refusal.OVER_CAP
             _use(connection, model, most)
             call = connection.execute(
                 "INSERT INTO calls (key, model, question, verdict, holder, until, prompt, completion, "
                 "cached, certain) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
-                (key, model, zlib.compress(question, LEVEL), STARTED, HOLDER, now + seconds, *_columns(most)),
+                (key, model, zlib.compress(question, LEVEL), STARTED, HOLDER, now + seconds, *most),
             )
             return int(call.lastrowid or 0)
 
     def settle(self, call: int, raw: Raw | None, verdict: str, tokens: Tokens | None) -> None:
-        """Commit what came back from a call, and free its question.
+        """Commit what came back from a call and its verdict, and free its question.
 
-        Args:
-            call: from `claim`.
-            raw: the response, None where there was none.
-            verdict: what it was.
-            tokens: what it used; None where that is not known, and the most stays counted.
+        Where it is not known what the call used, the most stays counted.
         """
         with self._transaction() as connection:
             key, model, *most = connection.execute(
@@ -195,8 +213,8 @@ class AnswerStore:
             late = f"SELECT 1 FROM calls WHERE key = ? AND {GOOD}"
             if verdict == ANSWER and connection.execute(late, (key,)).fetchone():
                 verdict = DUPLICATE
-            ends = tuple(most) if tokens is None else _columns(tokens)
-            _use(connection, model, Tokens(*(end - begin for end, begin in zip(ends, most, strict=True))))
+            ends = most if tokens is None else tokens
+            _use(connection, model, Tokens(*map(operator.sub, ends, most)))
             response = (raw.status, raw.kind, zlib.compress(raw.body, LEVEL)) if raw else (None, None, None)
             connection.execute(
                 "UPDATE calls SET verdict = ?, holder = NULL, until = NULL, status = ?, kind = ?, "
@@ -207,18 +225,16 @@ class AnswerStore:
     @contextmanager
     def _transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
         """Commit what is done inside, all of it or nothing; durable ones outlast a power cut, all a kill."""
-        connection = self._writing
-        if connection is None:
-            raise RuntimeError("this store was opened for reading")
+        assert self._writing is not None, "this store was opened for reading"
         with self._explained():
-            connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-            connection.execute("BEGIN IMMEDIATE")
+            self._writing.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+            self._writing.execute("BEGIN IMMEDIATE")
             try:
-                yield connection
-                connection.execute("COMMIT")
+                yield self._writing
+                self._writing.execute("COMMIT")
             except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                if self._writing.in_transaction:
+                    self._writing.execute("ROLLBACK")
                 raise
 
     @contextmanager
@@ -230,6 +246,33 @@ class AnswerStore:
             raise RunStoppedError(
                 f"store {self.path} cannot be used: {explain(error)}; what was stored is still there"
             ) from None
+
+
+def used_by(connection: sqlite3.Connection) -> dict[str, Tokens]:
+    """Return the stored totals."""
+    rows = connection.execute("SELECT model, prompt, completion, cached FROM used")
+    return {model: Tokens(*counts) for model, *counts in rows}
+
+
+def _use(connection: sqlite3.Connection, model: str, tokens: Tokens) -> None:
+    connection.execute(
+        "INSERT INTO used VALUES (?, ?, ?, ?) ON CONFLICT (model) DO UPDATE SET prompt = prompt + "
+        "excluded.prompt, completion = completion + excluded.completion, cached = cached + excluded.cached",
+        (model, *tokens),
+    )
+
+
+def inflated(content: bytes) -> bytes | None:
+    """Return what was compressed, None where it is damaged, or more than can be."""
+    try:
+        unpacking = zlib.decompressobj()
+        unpacked = unpacking.decompress(content, LARGEST)
+        return unpacked if unpacking.eof else None
+    except (zlib.error, TypeError):
+        return None
+
+
+# ---------------------------------------------------------------- who holds a claim
 
 
 def _machine() -> str:
@@ -259,32 +302,7 @@ def _is_gone(holder: str) -> bool:
     return int(number) == os.getpid()  # our own number, given a second time
 
 
-def _columns(tokens: Tokens) -> tuple[int, int, int]:
-    return tokens.prompt, tokens.completion, tokens.cached
-
-
-def used_by(connection: sqlite3.Connection) -> dict[str, Tokens]:
-    """Return the stored totals."""
-    rows = connection.execute("SELECT model, prompt, completion, cached FROM used")
-    return {model: Tokens(*counts) for model, *counts in rows}
-
-
-def _use(connection: sqlite3.Connection, model: str, tokens: Tokens) -> None:
-    connection.execute(
-        "INSERT INTO used VALUES (?, ?, ?, ?) ON CONFLICT (model) DO UPDATE SET prompt = prompt + "
-        "excluded.prompt, completion = completion + excluded.completion, cached = cached + excluded.cached",
-        (model, *_columns(tokens)),
-    )
-
-
-def inflated(content: bytes) -> bytes | None:
-    """Return what was compressed, None where it is damaged, or more than can be."""
-    try:
-        unpacking = zlib.decompressobj()
-        unpacked = unpacking.decompress(content, LARGEST)
-        return unpacked if unpacking.eof else None
-    except (zlib.error, TypeError):
-        return None
+# ---------------------------------------------------------------- opening the file
 
 
 def connect(path: Path, *, writable: bool) -> sqlite3.Connection:
@@ -294,13 +312,9 @@ def connect(path: Path, *, writable: bool) -> sqlite3.Connection:
         InputError: if it is no store, damaged, of another version, missing, or read-only.
     """
     try:
-        _look(path, writable)
+        address = f"{path.resolve().as_uri()}?{_mode(path, writable)}"
         connection = sqlite3.connect(
-            f"{path.resolve().as_uri()}?{_mode(path, writable)}",
-            uri=True,
-            timeout=PATIENCE,
-            isolation_level=None,
-            check_same_thread=False,
+            address, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False
         )
         try:
             _recognise(connection, path, writable)
@@ -316,8 +330,8 @@ def connect(path: Path, *, writable: bool) -> sqlite3.Connection:
     return connection
 
 
-def _look(path: Path, writable: bool) -> None:
-    """Refuse what the file system tells without opening anything."""
+def _mode(path: Path, writable: bool) -> str:
+    """Return how SQLite is to open a file; refuse what the file system tells without opening anything."""
     if path.is_dir():
         raise InputError(f"store {path} is a folder; give a file")
     if not path.exists():
@@ -325,19 +339,14 @@ def _look(path: Path, writable: bool) -> None:
             raise InputError(f"store {path} does not exist")
         if not path.parent.is_dir():
             raise InputError(f"store {path}: there is no folder {path.parent}")
-        return
+        return "mode=rwc"
     size = path.stat().st_size
     if size < SMALLEST_FILE and not (writable and size == 0):  # empty: its maker was ended at its first step
         raise _no_store(path)
     if writable and not os.access(path, os.W_OK):
         raise InputError(f"store {path} is read-only; copy it, or give --replay-only")
-
-
-def _mode(path: Path, writable: bool) -> str:
-    if writable:
-        return "mode=rwc"
-    if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
-        return "mode=rw"  # so that the last to leave takes the write-ahead log away
+    if writable or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        return "mode=rw"  # for a reader too, so that the last to leave takes the write-ahead log away
     log = path.with_name(path.name + "-wal")
     if log.exists() and log.stat().st_size:
         return "mode=ro"
@@ -346,12 +355,10 @@ def _mode(path: Path, writable: bool) -> str:
 
 def _recognise(connection: sqlite3.Connection, path: Path, writable: bool) -> None:
     """Refuse a database that is none of ours before anything of it is changed; set up an empty one."""
-    connection.execute("BEGIN")
-    application, version, tables = (
-        connection.execute(query).fetchone()[0]
-        for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
-    )
-    connection.execute("COMMIT")
+    application, version, tables = connection.execute(
+        "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
+        "FROM pragma_application_id, pragma_user_version"
+    ).fetchone()
     if writable and not (application or version or tables):
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("BEGIN EXCLUSIVE")
@@ -375,8 +382,7 @@ def _recognise(connection: sqlite3.Connection, path: Path, writable: bool) -> No
         )
     if not writable:
         connection.execute("PRAGMA query_only=ON")
-        return
-    if connection.execute("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
+    elif connection.execute("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
         raise InputError(f"store {path}: this file system takes no write-ahead log; put it on another")
 
 
@@ -387,12 +393,145 @@ def _no_store(path: Path) -> InputError:
 def explain(error: sqlite3.Error) -> str:
     """Put an error of SQLite into words that say what to do."""
     name = getattr(error, "sqlite_errorname", "") or ""
-    if name == "SQLITE_FULL" or name.startswith("SQLITE_IOERR"):
-        return f"its disk is full or fails ({error}); make room and give the command again"
-    if name.startswith("SQLITE_READONLY"):
-        return "it is read-only; copy it to a place that can be written to"
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return "another process keeps it locked; give the command again"
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-        return f"it is damaged ({error}); keep a copy, and recover it with `sqlite3 FILE .recover`"
-    return str(error)
+    return next((words for starts, words in EXPLAINED.items() if name.startswith(starts)), "{}").format(error)
+
+
+# ---------------------------------------------------------------- what it holds, and whether it still does
+
+
+@contextmanager
+def at_one_moment(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a store for reading; all that is read is of one moment, whoever writes.
+
+    Raises:
+        InputError: if it is no store or cannot be read.
+    """
+    with closing(connect(path, writable=False)) as connection:
+        connection.execute("BEGIN")
+        yield connection
+
+
+def read_stats(path: Path, prices: Prices) -> dict[str, Any]:
+    """Count what a store holds, and what it cost.
+
+    Returns:
+        `questions`, the distinct ones, and of them the `answered`; `attempts`, the calls by verdict;
+        `prompt_tokens` and `completion_tokens` of all calls that said so; `wasted_attempts`, calls that gave
+        no answer anybody uses; in dollars `paid_usd`, where what is not known counts as its most, and of it
+        `wasted_usd`, and `uncertain_usd` for calls whose usage is not known; `unpriced`, calls to models
+        without a price; `models`, the questions to each; and why answers `finished`, as the server says.
+
+    Raises:
+        InputError: if it is no store or cannot be read.
+    """
+    with at_one_moment(path) as connection:
+        models = "SELECT model, count(DISTINCT key) FROM calls GROUP BY 1 ORDER BY 1"
+        asked = dict(connection.execute(models).fetchall())
+        groups = connection.execute(
+            "SELECT model, verdict, certain, count(*), sum(prompt), sum(completion), sum(cached) FROM calls "
+            "GROUP BY 1, 2, 3 ORDER BY 4 DESC, 2"
+        ).fetchall()
+        answers = connection.execute(f"SELECT status, kind, response FROM calls WHERE {GOOD}")
+        finished = Counter(_finish(*row) for row in answers)
+    attempts: dict[str, int] = {}
+    known, paid, wasted, uncertain, unpriced = NO_TOKENS, 0.0, 0.0, 0.0, 0
+    for model, verdict, certain, count, *counts in groups:
+        cost = total_cost(prices, {model: Tokens(*counts)})
+        attempts[verdict] = attempts.get(verdict, 0) + count
+        known = known.plus(Tokens(*counts)) if certain else known
+        paid += cost
+        wasted += cost * (verdict != ANSWER)
+        uncertain += cost * (not certain)
+        unpriced += count * (find_price(prices, model) is None)
+    return {
+        "questions": sum(asked.values()),
+        "answered": attempts.get(ANSWER, 0) + attempts.get(UNUSABLE, 0),
+        "attempts": attempts,
+        "prompt_tokens": known.prompt,
+        "completion_tokens": known.completion,
+        "wasted_attempts": sum(attempts.values()) - attempts.get(ANSWER, 0),
+        "paid_usd": paid,
+        "wasted_usd": wasted,
+        "uncertain_usd": uncertain,
+        "unpriced": unpriced,
+        "models": asked,
+        "finished": dict(finished.most_common()),
+    }
+
+
+def _finish(status: int, kind: str, response: bytes) -> str:
+    found = read_response(Raw(status, kind, inflated(response) or b""))
+    return found.finish or "not said" if isinstance(found, Answer) else "damaged"
+
+
+def cost_of_cells(path: Path, keys: Sequence[Sequence[str]], prices: Prices) -> list[dict[str, float]]:
+    """Say what the answers to each cell's keys, in hexadecimal, cost, with every attempt to get them.
+
+    Returns:
+        Of each cell: its `questions`, their cost `usd`, and of it `shared_usd` for those that other cells
+        ask too, which are paid once.
+    """
+    costs: Counter[str] = Counter()
+    with at_one_moment(path) as connection:
+        for key, model, *counts in connection.execute(
+            "SELECT key, model, prompt, completion, cached FROM calls"
+        ):
+            costs[key.hex()] += total_cost(prices, {model: Tokens(*counts)})
+    asked = Counter(chain.from_iterable(keys))
+    return [
+        {
+            "questions": len(own),
+            "usd": sum(costs[key] for key in own),
+            "shared_usd": sum(costs[key] for key in own if asked[key] > 1),
+        }
+        for own in keys
+    ]
+
+
+def check_store(path: Path) -> Iterator[str]:
+    """Go through a store and yield what is wrong with it, a text each; nothing where all is well.
+
+    Raises:
+        InputError: if it is no store or cannot be opened.
+    """
+    with at_one_moment(path) as connection:
+        try:
+            for (line,) in connection.execute("PRAGMA integrity_check(20)"):
+                if line != "ok":
+                    yield f"file: {line}"
+            sums: dict[str, Tokens] = {}
+            rows = connection.execute(
+                "SELECT id, key, model, question, verdict, status, kind, response, certain, prompt, "
+                "completion, cached FROM calls"
+            )
+            for call, key, model, question, verdict, status, kind, response, certain, *counts in rows:
+                used, asked = Tokens(*counts), inflated(question)
+                sums[model] = used.plus(sums.get(model, NO_TOKENS))
+                if asked is None or key_of(asked) != key:
+                    yield f"call {call}: its question does not give its key {bytes(key).hex()[:16]}"
+                elif fault := _fault(asked, verdict, (status, kind, response), used, bool(certain)):
+                    yield f"call {call}: {fault}"
+            if sums != used_by(connection):
+                yield f"tokens: the calls add up to {sums}, the totals say {used_by(connection)}"
+        except sqlite3.Error as error:
+            yield f"file: {explain(error)}"
+
+
+def _fault(
+    question: bytes, verdict: str, came: tuple[int, str, bytes | None], tokens: Tokens, certain: bool
+) -> str | None:
+    """Say what is wrong with a call, None where verdict and tokens are what its response gives."""
+    status, kind, response = came
+    if response is None:
+        return "it is said to be answered and has no response" if verdict in (ANSWER, UNUSABLE) else None
+    if (body := inflated(response)) is None:
+        return "its response cannot be read"
+    found = read_response(Raw(status, kind, body))
+    said = ANSWER if verdict in (UNUSABLE, DUPLICATE) else verdict
+    reads = ANSWER if isinstance(found, Answer) else found.name
+    if said != reads:
+        return f"its verdict is {verdict}, its response reads as {reads}"
+    gives = found.used or most_tokens(orjson.loads(question)["request"])
+    if gives != tokens or certain != (found.used is not None):
+        return f"its tokens are {tokens}, its response says {gives}"
+    return None

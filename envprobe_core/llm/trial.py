@@ -8,6 +8,7 @@ computed again.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,17 +17,15 @@ import pandas as pd
 from pydantic import BaseModel
 
 from envprobe_core.cells import make_cell
-from envprobe_core.llm.agent import together
-from envprobe_core.llm.answers import InvalidAnswer, parse_update
-from envprobe_core.llm.asking import ChatRequest, MissingAnswerError
-from envprobe_core.llm.identity import ModelAgent
-from envprobe_core.llm.keys import key_of, question
-from envprobe_core.llm.prompts import FIRST, SECOND, Prompts, prompts_of, seen_rows
-from envprobe_core.llm.reading import Completion
+from envprobe_core.llm.agent import finish_in_loop, together
+from envprobe_core.llm.answers import UNKNOWN_SIGN, InvalidAnswer, parse_update
+from envprobe_core.llm.calls import Answer, ChatRequest, MissingAnswerError, key_of, question
+from envprobe_core.llm.identity import FIRST, SECOND, ModelAgent
+from envprobe_core.llm.prompts import prompts_of, seen_rows
 from envprobe_core.llm.rehearsal import met
 from envprobe_core.llm.replay import read_answers
-from envprobe_core.llm.running import Listener, Service, finish_in_loop
-from envprobe_core.llm.situations import UNKNOWN_SIGN
+from envprobe_core.llm.running import Listener, Service
+from envprobe_core.worlds import World, make_world
 
 EXAMPLE = r'"set":"([^"]*)"'  # the rows of a worked answer
 EVERY = 3  # steps between two situations of an episode, so that a few seeds give different ones
@@ -35,64 +34,56 @@ FIRST_SEED = 1000
 
 @dataclass(frozen=True)
 class Situation:
-    """A situation, as one version of the prompts puts it.
+    """A situation, as one version of the prompts puts it."""
 
-    Attributes:
-        prompts: the version's.
-        request: what is asked.
-        seed, step: of the episode.
-        seen: the fields that were shown, and their values.
-    """
-
-    prompts: Prompts
-    request: ChatRequest
-    seed: int
+    world: World  # whose action names and values an answer may use
+    version: str  # of the prompts
+    request: ChatRequest  # what is asked
+    seed: int  # of the episode
     step: int
-    seen: tuple[tuple[int, int], ...]
+    seen: tuple[tuple[int, int], ...]  # the fields that were shown, and their values
+
+    @property
+    def identity(self) -> str:
+        """Name whose sample an answer is."""
+        return f"trial on episode {self.seed}"
 
 
 class Trial(BaseModel):
-    """What is asked, as the first line of a trial's file states it.
-
-    Attributes:
-        agent: the model, as manifests state it.
-        worlds, versions: each world is asked about in each version.
-        policy, regime: of the episodes that are met.
-        situations: how many of each world.
-        note: where the answers come from.
-    """
+    """What is asked, as the first line of a trial's file states it."""
 
     format: Literal["envprobe-trial/1"] = "envprobe-trial/1"
-    agent: dict[str, Any]
-    worlds: list[str]
+    agent: dict[str, Any]  # the model, as manifests state it
+    worlds: list[str]  # each world is asked about in each version
     versions: list[str]
-    policy: str
+    policy: str  # of the episodes that are met
     regime: str
-    situations: int
-    note: str = ""
-
-    def met(self, world: str, version: str) -> list[Situation]:
-        """Return the situations of a world in a version; the same ones in every version."""
-        cell, agent = make_cell(world, self.policy, self.regime), self.model
-        prompts, found, seed = prompts_of(cell, version), [], FIRST_SEED
-        while len(found) < self.situations:
-            asked = met(cell, seed, version)[::EVERY]
-            shown = met(cell, seed, SECOND)[::EVERY]
-            for (step, text, _), (_, known, _) in zip(asked, shown, strict=True):
-                request = prompts.update_request(agent.settings, text, seed)
-                found.append(Situation(prompts, request, seed, step, tuple(seen_rows(known))))
-            seed += 1
-        return found[: self.situations]
+    situations: int  # how many of each world
+    note: str = ""  # where the answers come from
 
     @property
     def model(self) -> ModelAgent:
         """Return which model is asked."""
         return ModelAgent.from_dict(self.agent)
 
+    def met(self, world: str, version: str) -> list[Situation]:
+        """Return the situations of a world in a version; the same ones in every version."""
+        cell, agent = make_cell(world, self.policy, self.regime), self.model
+        prompts, built = prompts_of(cell, version), make_world(cell.world, cell.regime, cell.protocol)
+        found, seed = [], FIRST_SEED
+        while len(found) < self.situations:
+            shown = met(cell, seed, SECOND)[::EVERY]
+            for one, known in zip(met(cell, seed, version)[::EVERY], shown, strict=True):
+                request = prompts.update_request(agent, one.text, seed)
+                found.append(Situation(built, version, request, seed, one.step, tuple(seen_rows(known.text))))
+            seed += 1
+        return found[: self.situations]
 
-def identity(situation: Situation) -> str:
-    """Name whose sample an answer is."""
-    return f"trial on episode {situation.seed}"
+    def groups(self) -> Iterator[tuple[str, str, list[Situation]]]:
+        """Go through version and world, with the situations of each."""
+        for version in self.versions:
+            for world in self.worlds:
+                yield world, version, self.met(world, version)
 
 
 def ask(trial: Trial, service: Service) -> list[str]:
@@ -103,25 +94,17 @@ def ask(trial: Trial, service: Service) -> list[str]:
     """
 
     async def work() -> list[str]:
-        client = service.client()
-        listener = Listener(client)
-        try:
-            for version in trial.versions:
-                for world in trial.worlds:
-                    asked = trial.met(world, version)
-                    await together([listener.ask(one.request, identity(one)) for one in asked])
-        finally:
-            await client.close()
-        return list(listener.keys)
+        async with service.client() as client:
+            listener = Listener(client)
+            for _, _, asked in trial.groups():
+                await together([listener.ask(one.request, one.identity) for one in asked])
+            return list(listener.keys)
 
     return finish_in_loop(work())
 
 
 def read_trial(path: Path) -> tuple[Trial, pd.DataFrame]:
     """Read a trial and judge its answers.
-
-    Args:
-        path: the file.
 
     Returns:
         The trial, and a row an answer: `world`, `version`, `step`, `valid` (whether it could be used as it
@@ -135,15 +118,12 @@ def read_trial(path: Path) -> tuple[Trial, pd.DataFrame]:
     """
     trial, answers = read_answers(path, Trial)
     rows = []
-    for version in trial.versions:
-        for world in trial.worlds:
-            for one in trial.met(world, version):
-                key = key_of(question(trial.model.provider, one.request, identity(one)))
-                if key not in answers:
-                    raise MissingAnswerError(f"trial {path} has no answer to step {one.step} of {world}")
-                rows.append(
-                    {"world": world, "version": version, "step": one.step} | judged(one, answers[key])
-                )
+    for world, version, asked in trial.groups():
+        for one in asked:
+            key = key_of(question(trial.model.provider, one.request, one.identity))
+            if key not in answers:
+                raise MissingAnswerError(f"trial {path} has no answer to step {one.step} of {world}")
+            rows.append({"world": world, "version": version, "step": one.step} | judged(one, answers[key]))
     return trial, pd.DataFrame(rows)
 
 
@@ -153,23 +133,25 @@ def read_trials(folder: Path) -> pd.DataFrame:
     return pd.concat(answers).sort_values(["world", "version"], kind="stable", ignore_index=True)
 
 
-def judged(asked: Situation, answer: Completion) -> dict[str, object]:
+def judged(asked: Situation, answer: Answer) -> dict[str, object]:
     """Return what `read_trial` tells of an answer."""
-    version = asked.prompts.version
     said = {"valid": False, "seen": len(asked.seen), "right": 0, "rows": 0, "copied": 0, "action": ""}
     try:
-        update = parse_update(answer.text, asked.prompts.vocabulary, None if version == FIRST else asked.step)
+        update = parse_update(answer.text, asked.world, None if asked.version == FIRST else asked.step)
     except InvalidAnswer:
         return said
     shown = "".join(message["content"] for message in asked.request["messages"][:-1])
     worked = {entry.partition(",")[0] for rows in re.findall(EXAMPLE, shown) for entry in rows.split(";")}
-    written = [
-        (field, value, f"{field}:{UNKNOWN_SIGN if value < 0 else value}")
-        for field, value, *_ in update.entries
-    ]
-    copied = sum(entry in worked and (field, value) not in asked.seen for field, value, entry in written)
     believed = {field: value for field, value, _, _ in update.entries}
-    right = sum(believed.get(field) == value for field, value in asked.seen)
+    copied = [
+        (field, value)
+        for field, value in believed.items()
+        if f"{field}:{UNKNOWN_SIGN if value < 0 else value}" in worked and (field, value) not in asked.seen
+    ]
     return said | {
-        "valid": True, "right": right, "rows": len(written), "copied": copied, "action": update.action,
-    }  # fmt: skip
+        "valid": True,
+        "right": sum(believed.get(field) == value for field, value in asked.seen),
+        "rows": len(believed),
+        "copied": len(copied),
+        "action": update.action,
+    }
