@@ -162,7 +162,7 @@ def cells(run: ReplayedRun, simulated: pd.DataFrame, resamples: int) -> pd.DataF
 
     Returns:
         A row a cell: `protocol`, `world`, `policy`, `episodes`; of `accuracy`, `success`, `useful` (useful
-        probes among all) and the same with `simulated_` before it the means, accuracies with `_low` and
+        probes among all, NaN without any) and the same with `simulated_` before it the means, accuracies with `_low` and
         `_high`; `probes` an episode; `updates`, and of these the share that was `usable` at once and the
         number that stayed `invalid`; `same`, the episodes that equal the simulated agent's.
     """
@@ -177,7 +177,7 @@ def cells(run: ReplayedRun, simulated: pd.DataFrame, resamples: int) -> pd.DataF
             for end, at in (("", "mean"), ("_low", "low"), ("_high", "high")):
                 row[f"{name}accuracy{end}"] = told[at]
             row[f"{name}success"] = frame["success"].mean()
-            row[f"{name}useful"] = frame["useful"].sum() / max(frame["probes"].sum(), 1)
+            row[f"{name}useful"] = frame["useful"].sum() / (frame["probes"].sum() or np.nan)
         updates = int(own["calls"].sum() - own["reasks"].sum() - own["verdicts"].sum())
         row |= {
             "probes": own["probes"].mean(), "updates": updates, "usable": 1 - own["reasks"].sum() / updates,
