@@ -80,6 +80,6 @@ lock: $(READY) ## pin every dependency of pyproject.toml again, with hashes
 	$(PIN) --extra notebooks --extra llm --constraints requirements.txt --output-file binder/requirements.txt
 
 clean: ## everything that was made, .venv included; lab/ stays, for it may hold a reader's work
-	rm -rf .venv book/_build book/executed build *.egg-info mutants .mutmut-cache
+	rm -rf .venv book/_build book/executed build *.egg-info
 	rm -rf _build .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -162,9 +162,9 @@ def cells(run: ReplayedRun, simulated: pd.DataFrame, resamples: int) -> pd.DataF
 
     Returns:
         A row a cell: `protocol`, `world`, `policy`, `episodes`; of `accuracy`, `success`, `useful` (useful
-        probes among all, NaN without any) and the same with `simulated_` before it the means, accuracies with `_low` and
-        `_high`; `probes` an episode; `updates`, and of these the share that was `usable` at once and the
-        number that stayed `invalid`; `same`, the episodes that equal the simulated agent's.
+        probes among all; NaN without any) and the same with `simulated_` before it the means, accuracies
+        with `_low` and `_high`; `probes` an episode; `updates`, and of these the share that was `usable` at
+        once and the number that stayed `invalid`; `same`, the episodes that equal the simulated agent's.
     """
     if run.frame is None or run.tally is None:
         return pd.DataFrame()

@@ -1,5 +1,6 @@
 """What several test modules share: the system's browser, a small book, and notebooks made on the spot."""
 
+import functools
 import os
 import shutil
 import signal
@@ -7,6 +8,7 @@ from functools import partialmethod
 
 import nbformat
 import pytest
+import typer.main
 from built_book import html, server, small_book  # noqa: F401  (fixtures)
 from watching import watch
 
@@ -25,6 +27,8 @@ if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 ):  # as in a shell's background jobs; tests interrupt what they start
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+typer.main.get_command = functools.cache(typer.main.get_command)  # it makes all commands anew at each call
 
 EACH_PAGE = "test_everyone_can_use_the_page"
 TURNS = ("test_golden_book", "test_live", "test_cli_run", "test_lab", "test_llm_run")

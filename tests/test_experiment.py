@@ -1,4 +1,4 @@
-"""The experiment as a whole: figures that something else produced, and room above and below."""
+"""The experiment as a whole: room above and below, and nothing lost by a perfect agent."""
 
 import pytest
 

@@ -58,25 +58,25 @@ def cell_of(own, key, b, k):
 
 @pytest.mark.parametrize(
     ("world", "protocol", "regime", "seeds"),
-    [(world, protocol, "S2", [0, 101, 219]) for world in WORLDS for protocol in (PAPER, RELEASED)]
+    [(world, protocol, "S2", [0, 219]) for world in WORLDS for protocol in (PAPER, RELEASED)]
     + [("tooldag", RELEASED, "S3", [1000]), ("objectstate", OBSERVED, "S1", [1000, 1017])],
 )
 def test_reused_trajectories_are_those_of_real_runs(world, protocol, regime, seeds):
     """Every setting of every policy on some seeds, columns and probes: all are run here."""
     level, seeds = REGIMES[regime], np.array(seeds)
-    block = grid.Block(world, level, protocol, TYPICAL, seeds, tuple(range(level.horizon // 2 + 1)))
+    block = grid.Block(world, level, protocol, TYPICAL, seeds, (0, 1, 2, 5, level.horizon // 2))
     _, episodes, rows, simulated = grid.run_block(block)
     cells, shared = [], []
     for name, at in rows.items():
         for b, k in np.ndindex(at.shape[:2]):
             threshold = block.thresholds[k] if POLICIES[name].has_threshold else None
-            cells.append(block.cell(POLICIES[name], b, threshold))
+            cells.append(block.cell(POLICIES[name], block.budgets[b], threshold))
             shared.append(at[b, k])
     real = join([measure(record(cell, seeds, scores_all=False), cell) for cell in cells])
     shared = episodes.rows(np.concatenate(shared))
     for field in fields(Episodes):
         np.testing.assert_array_equal(getattr(shared, field.name), getattr(real, field.name), field.name)
-    assert simulated < len(cells) * len(seeds) / 3
+    assert simulated < len(cells) * len(seeds) / 2
 
 
 # --- readings ---------------------------------------------------------------------------------

@@ -209,7 +209,7 @@ def test_no_damage_of_a_manifest_goes_unnoticed(run_folder, tmp_path, kind, data
     assert said or after == before, {key: after.get(key) for key in before if after.get(key) != before[key]}
 
 
-@settings(FUZZ, max_examples=200 * TIMES)
+@settings(FUZZ, max_examples=300 * TIMES)
 @given(data=st.data())
 def test_a_damaged_notebook_is_told_of(checkout, write_notebook, data):
     path = write_notebook("demo", COUNT, "print(n)")
@@ -309,7 +309,7 @@ def test_no_address_or_number_of_a_model_gives_a_traceback(small, capsys, option
     assert not list((small / "work").iterdir())
 
 
-@settings(FUZZ, max_examples=150 * TIMES)
+@settings(FUZZ, max_examples=50 * TIMES)
 @given(data=st.data())
 def test_a_manifest_of_odd_types_is_refused_or_run_again(small, run_folder, capsys, data):
     folder = small / "odd"

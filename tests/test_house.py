@@ -32,7 +32,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
 }
 WHOLE = (31_250, 13_500)
 FILES = (164, 85)
-TESTS = (16_800, 9_000)
+TESTS = (17_100, 9_000)
 PAGES = ("analyses", "cli", "lab", "model_page", "reproduce", "scoreboard_page", "show", "widgets")
 
 

@@ -1,5 +1,6 @@
 """The measures of arrays on hand-worked episodes, and against plain loops on random ones."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -115,6 +116,34 @@ def test_audit_counts_fit_together(cell, own):
         assert (found[part] <= found[whole]).all(), "what is shown as a share is one"
     inside = own % measures.SAMPLE == 0
     np.testing.assert_array_equal(found["sample_wrong"], np.where(inside, found["confident_wrong"], 0))
+
+
+@settings(max_examples=25, deadline=None)
+@given(cells(), seeds, st.sampled_from([0, 60, 70, 90, 100]))
+def test_confident_counts_by_naive_loops(cell, own, threshold):
+    """Every belief with gold of its own time, or of the next; of fields that the instance has."""
+    cell = replace(cell, protocol=replace(cell.protocol, name="x", confident="field"))
+    made = simulate(Task((Piece(0, cell, own),)), reports=True)
+    found = measures.confident_counts(made, cell, threshold)
+    later = int(cell.protocol.pairing == "lagged")
+    for row, steps in enumerate(made.steps.tolist()):
+        wrong, confident = [], []
+        for t in range(steps + 1 - later):
+            for field, true in enumerate(made.gold[row, t + later].tolist()):
+                if true >= 0:
+                    believed = made.belief[row, t, field]
+                    wrong.append(believed != true)
+                    confident.append(believed >= 0 and made.confidence[row, t, field] >= threshold)
+        both = [one and other for one, other in zip(wrong, confident, strict=True)]
+        expected = {
+            "confident": confident,
+            "confident_wrong": both,
+            "wrong": wrong,
+            "total": [1] * len(wrong),
+        }
+        assert {name: column[row] for name, column in found.items()} == {
+            name: sum(counted) for name, counted in expected.items()
+        }
 
 
 def test_the_self_check_is_the_last_own_action():

@@ -277,13 +277,13 @@ def test_waits_are_skipped_unless_the_reader_wants_them(opened):
 @pytest.mark.browser
 def test_a_link_restores_episode_and_step(opened):
     page = opened(Player(pairs()), viewport={"width": 800, "height": 500})
-    page.get_by_label("Episode").select_option("2")
+    page.get_by_label("Episode", exact=True).select_option("2")
     page.get_by_role("slider", name="Step").fill("4")
     page.wait_for_function("location.hash.endsWith('step=4')")
     link = page.url
     assert pairs()[2]["key"] in link
     page.evaluate("document.body.style.paddingTop = '3000px'")
-    page.get_by_label("Episode").select_option("0")
+    page.get_by_label("Episode", exact=True).select_option("0")
     page.wait_for_function("location.hash.endsWith('step=0')")
     page.evaluate("(hash) => { scrollTo(0, 0); location.hash = hash; }", link.partition("#")[2])
     page.get_by_text(pairs()[2]["about"], exact=True).wait_for()
@@ -303,10 +303,10 @@ def test_the_page_shows_what_was_recorded_and_fits_a_phone(opened):
     """At several steps: the table of all fields, the bars and the marks of the drawing."""
     page = opened(Player(pairs()), viewport={"width": 320, "height": 800})
     for place, pair in enumerate(pairs()):
-        page.get_by_label("Episode").select_option(str(place))
-        for summary in page.get_by_text("All fields as a table").all():
-            if place == 0:
-                summary.click()
+        page.get_by_label("Episode", exact=True).select_option(str(place))
+        for number, summary in enumerate(page.get_by_text("All fields as a table").all()):
+            summary.click()
+            page.locator(".player-table").nth(number).wait_for()  # it is filled once it is open
         longest = max(run["steps"] for run in pair["runs"])
         for t in (3, longest):
             page.get_by_role("slider", name="Step").fill(str(t))
@@ -381,7 +381,7 @@ def test_nothing_serious_for_axe(opened, theme):
     for summary in page.get_by_text("All fields as a table").all():
         summary.click()
     for place in (1, 3, 6):
-        page.get_by_label("Episode").select_option(str(place))
+        page.get_by_label("Episode", exact=True).select_option(str(place))
         page.get_by_role("button", name="Next step").click()
         found = [v for v in Axe().run(page).response["violations"] if v["impact"] in ("serious", "critical")]
         assert not found, [(v["id"], [node["html"][:200] for node in v["nodes"][:4]]) for v in found]

@@ -96,12 +96,7 @@ def test_every_policy_regime_and_switch_agrees(world, tmp_path, recompute):
     protocols = ["paper", "observed", "released", f"paper:{turned}"]
     run = make_run(tmp_path / "run", "3,5:8", worlds=[world], policies=list(EVERY), protocols=protocols)
     assert recompute(run)[::2] == (0, "")
-    for regime, profile in (
-        ("S1", "scripted"),
-        ("S3", "perfect"),
-        ("R6", "scripted-true-open"),
-        ("R2", "scribe"),
-    ):
+    for regime, profile in (("S1", "scripted"), ("R2", "scribe")):
         path = tmp_path / regime
         make_run(path, "0:3", worlds=[world], regime=regime, profile=profile, protocols=["released"])
         assert recompute(path)[::2] == (0, "")

@@ -49,24 +49,29 @@ def start(mark, temporary, program, *given):
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux's /proc")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
-def test_nothing_outlives_a_killed_reproduce(checkout, write_notebook, tmp_path_factory, number):
+def test_nothing_outlives_a_killed_reproduce(checkout, write_notebook, tmp_path_factory):
     for name in ("a", "b", "c", "d"):
-        write_notebook(name, COUNT, SLOW, "time.sleep(3)")
-    temporary, mark = tmp_path_factory.mktemp("tmp"), f"killed-{checkout.name}-{number}"
+        write_notebook(name, COUNT, SLOW, "time.sleep(2)")
+    temporary, mark = tmp_path_factory.mktemp("tmp"), f"killed-{checkout.name}"
     ran = checkout / "book" / "executed"
-    process = start(mark, temporary, REPRODUCE, checkout, "reproduce", "--jobs", "2")
-    try:
-        wait_for(lambda: list(temporary.iterdir()) or process.poll() is not None)
-        time.sleep(random.uniform(0, 3))
-        assert process.poll() is None
-        process.send_signal(number)
-        _, told = process.communicate(timeout=PATIENCE)
-    finally:
-        process.kill()
-    assert process.returncode == {signal.SIGTERM: 143, signal.SIGKILL: -9, signal.SIGINT: 130}[number]
-    assert "Traceback" not in told
-    wait_for(lambda: not processes_of(mark))
+    for number, code in ((signal.SIGTERM, 143), (signal.SIGKILL, -9), (signal.SIGINT, 130)):
+        left = set(temporary.iterdir())
+        process = start(mark, temporary, REPRODUCE, checkout, "reproduce", "--jobs", "2")
+        try:
+            wait_for(
+                lambda left=left, process=process: (
+                    set(temporary.iterdir()) - left or process.poll() is not None
+                )
+            )
+            time.sleep(random.uniform(0, 1.5))
+            assert process.poll() is None
+            process.send_signal(number)
+            _, told = process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()
+        assert process.returncode == code
+        assert "Traceback" not in told
+        wait_for(lambda: not processes_of(mark))
     again = start(mark, temporary, REPRODUCE, checkout, "reproduce", "--jobs", "2")
     printed, told = again.communicate(timeout=PATIENCE)
     assert (again.returncode, told) == (0, "")
