@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
+from envprobe_core.analyses.calibration import TARGETS, predict
 from envprobe_core.atlas import deciding, design, fitting, questions, running, sharing
 from envprobe_core.atlas.testing import CODES, NO, UNTESTED, Cube, judge
-from envprobe_core.calibration import TARGETS, predict
 from envprobe_core.cells import Cell
 from envprobe_core.claims import load_claims
 from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, NO_EFFECT, OTHER_SIZE, REVERSES, comparisons

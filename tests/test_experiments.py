@@ -4,21 +4,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from envprobe_core import environments, experiments, run
+from envprobe_core import cells, instances, run
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.analyses import environments as worlds_described
-from envprobe_core.cells import Cell, make_cell
+from envprobe_core.cells import PAPER_POLICIES, Cell, make_cell
 from envprobe_core.claims import load_claims
 from envprobe_core.claims.judge import NOT_TESTED, judge
 from envprobe_core.engine.noise import Stream
+from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
-from envprobe_core.experiments import COLUMNS, PAPER_POLICIES, load_grid, record, run_frame
-from envprobe_core.instances import instances
+from envprobe_core.facts import accuracy_track
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
 from envprobe_core.statistics import MIN_RUNNING, mean_track
-from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS, make_world
 
 FEW = "0:14"
@@ -59,69 +58,25 @@ def curves(idle):
     ],
 )
 def test_names(given, expected):
-    assert experiments.names(given) == expected
+    assert cells.names(given) == expected
 
 
 def test_seeds_are_given_or_the_cells_own():
-    assert experiments.read_seeds("default") is None
-    assert experiments.read_seeds("3:6").tolist() == [3, 4, 5]
-    assert experiments.first_seed("7:9", "S2") == 7
-    assert experiments.first_seed("default", "S3") == 1000
-    own = load_grid("tooldag", "no-probe", protocols="paper released")
+    assert cells.read_seeds("default") is None
+    assert cells.read_seeds("3:6").tolist() == [3, 4, 5]
+    assert cells.first_seed("7:9", "S2") == 7
+    assert cells.first_seed("default", "S3") == 1000
+    own = run("tooldag", "no-probe", protocols="paper released")
     seeds = own.groupby("protocol")["seed"].agg(["min", "max", "size"])
     assert seeds.loc["paper"].tolist() == [0, 219, 220]
     assert seeds.loc["released"].tolist() == [42, 261, 220]
     with pytest.raises(InputError, match="accepted"):
-        load_grid("moon", seeds=FEW)
-
-
-def test_a_grid_has_the_columns_and_numbers_of_its_cells():
-    frame = load_grid("tooldag graphnav", "no-probe simple", protocols="paper", seeds=FEW, budget=3)
-    assert tuple(frame.columns) == COLUMNS
-    assert len(frame) == 2 * 2 * 14
-    cells = [
-        make_cell(world, policy, budget=3)
-        for world in ("tooldag", "graphnav")
-        for policy in ("no-probe", "simple")
-    ]
-    direct = run_cells(cells, np.arange(14))
-    for name in ("seed", "accuracy", "probes", "collapse_onset", "n_fields"):
-        np.testing.assert_array_equal(frame[name], direct[name])
-    assert frame["world"].tolist() == ["tooldag"] * 28 + ["graphnav"] * 28
-    assert frame.loc[frame["policy"] == "simple", "threshold"].eq(1.5).all()
-    assert frame.loc[frame["policy"] == "no-probe", "threshold"].isna().all()
-    assert frame["budget"].eq(3).all()
-    assert frame["probes"].max() <= 3
-
-
-def test_a_threshold_reaches_only_the_policies_that_have_one():
-    frame = load_grid("tooldag", "periodic simple", protocols="paper", seeds=FEW, threshold=9.0)
-    assert frame.groupby("policy")["probes"].max().to_dict() == {"periodic": 7, "simple": 0}
-
-
-def test_a_grid_does_not_depend_on_what_stands_beside_it():
-    alone = load_grid("graphnav", "simple", protocols="released", seeds=FEW)
-    among = load_grid(seeds=FEW)
-    same = among[
-        (among["world"] == "graphnav") & (among["policy"] == "simple") & (among["protocol"] == "released")
-    ]
-    pd.testing.assert_frame_equal(alone, same.reset_index(drop=True))
-    assert among.groupby(["world", "policy", "protocol"]).size().eq(14).all()
-    assert set(among["policy"]) == set(POLICIES)
-
-
-def test_recordings_are_those_of_the_grid():
-    cells = [make_cell("tooldag", name) for name in ("no-probe", "periodic")]
-    frame = run_frame(cells, np.arange(14))
-    parts = {cell.policy.name: part for cell, _, part in record(cells, [np.arange(14)] * 2)}
-    for name, part in parts.items():
-        fired = frame.loc[frame["policy"] == name, "probes"]
-        np.testing.assert_array_equal((part.probe >= 0).sum(axis=1), fired)
+        run("moon", seeds=FEW)
 
 
 @pytest.mark.parametrize("protocol", [PAPER, RELEASED], ids=["paper", "released"])
 def test_periodic_probes_at_its_steps(protocol):
-    ((_, _, part),) = record([make_cell("tooldag", "periodic", protocol=protocol)], [np.arange(12)])
+    part = record(make_cell("tooldag", "periodic", protocol=protocol), np.arange(12))
     for fired, steps in zip(part.probe >= 0, part.steps, strict=True):
         # at K - 1, 2 K - 1, ..., counted from 0, where K is floor(30 / 7), while the episode lasts
         assert np.flatnonzero(fired).tolist() == [step for step in range(3, 28, 4) if step < steps]
@@ -170,7 +125,7 @@ def test_the_start(episodes):
 )
 def test_mutable_fields(world, protocol, regime, count):
     built = make_world(world, REGIMES[regime], protocol)
-    mutable = environments.mutable_fields(built, instances(built, np.arange(5)))
+    mutable = instances.mutable_fields(built, instances.instances(built, np.arange(5)))
     assert mutable.shape == (5, built.fields)
     assert (mutable.sum(axis=1) == count).all()
 
@@ -196,8 +151,8 @@ def plain_word(seed, world, stream, clock, field):
 def test_drawn_mutation_against_a_plain_count(name, protocol):
     world = make_world(name, REGIMES["S1" if name == "tooldag" else "S2"], protocol)
     seeds = np.array([3, 11])
-    mutable = environments.mutable_fields(world, instances(world, seeds))
-    rates = environments.drawn_mutation(world, seeds)
+    mutable = instances.mutable_fields(world, instances.instances(world, seeds))
+    rates = instances.drawn_mutation(world, seeds)
     for row, seed in enumerate(seeds.tolist()):
         events = chances = 0
         for tick in range(world.regime.horizon):
@@ -212,7 +167,7 @@ def test_drawn_mutation_against_a_plain_count(name, protocol):
 def test_drawn_mutation_has_the_nominal_rate():
     for name in WORLDS:
         world = make_world(name, REGIMES["S2"], PAPER)
-        assert environments.drawn_mutation(world, np.arange(2000)).mean() == pytest.approx(0.10, abs=0.002)
+        assert instances.drawn_mutation(world, np.arange(2000)).mean() == pytest.approx(0.10, abs=0.002)
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -221,10 +176,10 @@ def test_effective_mutation_of_an_agent_that_does_nothing(name):
     idler = AgentProfile("idler", quit=1.0)
     cell = Cell(name, POLICIES["no-probe"], profile=idler)
     seeds = np.arange(12)
-    ((_, _, recording),) = record([cell], [seeds])
+    recording = record(cell, seeds)
     world = make_world(name, cell.regime, cell.protocol)
-    mutable = environments.mutable_fields(world, instances(world, seeds))
-    changed, everywhere = environments.effective_mutation(world, seeds, recording)
+    mutable = instances.mutable_fields(world, instances.instances(world, seeds))
+    changed, everywhere = instances.effective_mutation(world, seeds, recording)
     moved = recording.gold[:, 2:] != recording.gold[:, 1:-1]  # it acts at step 0 alone
     for share, counted, size in (
         (changed, moved & mutable[:, None], mutable.sum(axis=1)),
@@ -244,13 +199,6 @@ def test_effective_mutation_leaves_out_what_the_agent_did(episodes):
     assert still["valid_actions"].sum() > 0
     moving = episodes[(episodes["protocol"] == "paper") & (episodes["policy"] == "no-probe")]
     assert (moving["changed"] <= moving["mutation_rate"] + 1e-12).all()  # an event, or no change
-
-
-def test_half_life():
-    assert worlds_described.half_life(0.1) == pytest.approx(6.5788, abs=1e-4)
-    assert worlds_described.half_life(0.5) == 1
-    assert worlds_described.half_life(0.0) == np.inf
-    assert worlds_described.half_life(1.0) == 1
 
 
 def test_worlds_are_described_as_they_are():
@@ -281,7 +229,7 @@ def test_summaries_are_means_of_their_episodes(episodes, idle, curves):
 
 
 def test_curves_end_where_episodes_do(curves):
-    grid = load_grid(policies="no-probe", protocols="paper", seeds="0:30")
+    grid = run(policies="no-probe", protocols="paper", seeds="0:30")
     text = curves[curves["protocol"] == "paper"]
     for world, rows in text.groupby("world"):
         assert rows["t"].tolist() == list(range(31))
@@ -297,8 +245,8 @@ def test_curves_end_where_episodes_do(curves):
 
 
 def test_accuracy_track_is_the_share_of_right_fields():
-    ((_, _, recording),) = record([make_cell("graphnav", "no-probe", protocol=OBSERVED)], [np.arange(3)])
-    track = environments.accuracy_track(recording)
+    recording = record(make_cell("graphnav", "no-probe", protocol=OBSERVED), np.arange(3))
+    track = accuracy_track(recording)
     for row, time in ((0, 0), (1, 7), (2, 30)):
         right = (recording.belief[row, time] == recording.gold[row, time]).mean()
         assert track[row, time] == right

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envprobe_core import run
 from envprobe_core.analyses import audit
 from envprobe_core.claims import find_claim
 from envprobe_core.claims.judge import judge as evaluate_all
 from envprobe_core.claims.places import PLACES
-from envprobe_core.experiments import load_grid
 from envprobe_core.protocols import PROTOCOLS, SWITCHES, parse_protocol, switch_values
 from envprobe_core.statistics import paired_bootstrap
 
@@ -66,7 +66,7 @@ def test_shared_rollouts_give_what_plain_runs_give(episodes):
         "released:pairing=same-step",
         "paper:end=success",
     ):
-        plain = load_grid(policies="simple cd", regime="S1", protocols=[name], seeds=SEEDS)
+        plain = run(policies="simple cd", regimes="S1", protocols=[name], seeds=SEEDS)
         own = episodes[(episodes["protocol"] == name) & episodes["policy"].isin(["simple", "cd"])]
         key = ["world", "policy", "seed"]
         first, second = (frame.sort_values(key, ignore_index=True) for frame in (plain, own))
@@ -142,7 +142,7 @@ def test_the_way_leads_from_one_protocol_to_the_other():
 
 def test_shares_of_the_way_add_up_to_the_difference():
     path = audit.split_way("paper released", "S1", seeds="0:6", resamples=RESAMPLES)
-    grid = load_grid(policies="simple periodic", regime="S1", protocols="paper released", seeds="0:6")
+    grid = run(policies="simple periodic", regimes="S1", protocols="paper released", seeds="0:6")
     means = grid.groupby(["protocol", "world", "policy"])["accuracy"].mean()
     for stratum, part in path.groupby("stratum"):
         rows = part["share"].to_numpy()

@@ -11,11 +11,10 @@ from envprobe_core import judge, play, run
 from envprobe_core.analyses.confidence import calibration, confidence_bins, pooled_rate
 from envprobe_core.analyses.printed_p import as_printed, implied_p, p_sides, printed_floors
 from envprobe_core.analyses.useful_probes import raw_rates
-from envprobe_core.cells import make_cell
+from envprobe_core.cells import PAPER_POLICIES, make_cell
 from envprobe_core.claims import STRATA, paper_value
 from envprobe_core.claims.printed import inconsistencies
 from envprobe_core.engine.records import UNKNOWN
-from envprobe_core.experiments import PAPER_POLICIES
 from envprobe_core.facts import FIRED, FOUND, PATTERN, SURE
 from envprobe_core.facts.patterns import Matches, match
 from envprobe_core.facts.witness import witness

@@ -24,10 +24,9 @@ from envprobe_core.bound.optimum import (
 )
 from envprobe_core.bound.small import MUTATIONS, SMALL_TOOLS, SOLVED, Setting, can_be_solved
 from envprobe_core.bound.states import ACT, HIDDEN, InformationTree, grow
-from envprobe_core.cells import find_profile, find_regime, parse_seeds
+from envprobe_core.cells import Names, find_profile, find_protocols, find_regime, parse_seeds
 from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.errors import InputError
-from envprobe_core.experiments import Names, find_protocols
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy
 from envprobe_core.worlds import WORLDS
 

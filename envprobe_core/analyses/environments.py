@@ -9,8 +9,7 @@ import pandas as pd
 
 from envprobe_core.comparing import summarize
 from envprobe_core.engine.scoring import COLLAPSE
-from envprobe_core.environments import mutable_fields
-from envprobe_core.instances import instances
+from envprobe_core.instances import instances, mutable_fields
 from envprobe_core.protocols import Protocol, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.statistics import RESAMPLES

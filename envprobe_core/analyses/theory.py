@@ -16,7 +16,7 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 
-from envprobe_core.experiments import Names, names
+from envprobe_core.cells import Names, names
 from envprobe_core.show.figures import WORLD_TITLES
 from envprobe_core.statistics import mean_interval, wilson
 from envprobe_core.theory.forks import Past, Setting, look, seeds_in

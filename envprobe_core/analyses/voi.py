@@ -5,13 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from envprobe_core.cells import Cell, find_profile, find_regime, make_cell
+from envprobe_core.cells import (
+    Cell,
+    Names,
+    find_profile,
+    find_protocols,
+    find_regime,
+    make_cell,
+    names,
+    parse_seeds,
+)
 from envprobe_core.engine.running import Episodes, walk
 from envprobe_core.errors import InputError
-from envprobe_core.experiments import Names, find_protocols, names
 from envprobe_core.policies import POLICIES, Policy, find_policy, value_policy
 from envprobe_core.statistics import RESAMPLES, bootstrap_means, percentile_interval
-from envprobe_core.sweep import parse_seeds, run_cells
+from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS, make_world
 from envprobe_core.worlds.base import Floats, Ints
 

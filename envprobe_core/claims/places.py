@@ -8,137 +8,15 @@ each other.
 
 from __future__ import annotations
 
-import csv
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from envprobe_core.claims.printed import PAPER_FOLDER, inconsistencies
+import pandas as pd
+
+from envprobe_core.claims.printed import PAPER_FOLDER, inconsistencies, read_rows
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-PLACES = {
-    "abstract": "Abstract",
-    "sec:intro": "Section 1",
-    "fig:intuition": "Figure 1",
-    "def:probe_api": "Definition 3.1",
-    "def:taxonomy": "Definition 3.2",
-    "sec:prelim": "Section 3",
-    "sec:method:score": "Section 4.1",
-    "alg:simple": "Algorithm 1",
-    "sec:method:algo": "Section 4.2",
-    "def:gamma": "Definition 5.2",
-    "lem:belief_bound": "Lemma 5.3",
-    "lem:decomp_rev": "Lemma 5.4",
-    "lem:fano": "Proposition 5.5",
-    "lem:nwf": "Proposition 5.6",
-    "lem:displacement": "Lemma 5.7",
-    "thm:tradeoff": "Theorem 5.8",
-    "sec:setup": "Section 6.1",
-    "tab:main": "Table 1",
-    "sec:results:g1": "Section 6.2.1",
-    "sec:results:tradeoff": "Section 6.2.1, trade-off",
-    "fig:pareto_proc": "Figure 3",
-    "tab:ordering": "Table 2",
-    "sec:results:g5": "Section 6.2.2",
-    "sec:results:secondary": "Section 6.2.3",
-    "fig:collapse_curves": "Figure 4",
-    "fig:drift_appendix": "Figure 5",
-    "sec:results:ablation": "Section 6.2.3, ablation",
-    "tab:ablation": "Table 3",
-    "tab:ablation caption": "Table 3, caption",
-    "fig:ablation": "Figure 6",
-    "sec:disc:tradeoff": "Section 7, trade-off",
-    "sec:disc:spatial": "Section 7, asymmetry",
-    "fig:pareto_spatial": "Figure 7",
-    "sec:disc:prop1": "Section 7, components",
-    "sec:conclusion": "Section 8",
-    "sec:broader_impact": "Broader impact",
-    "app:impl": "Appendix B",
-    "tab:hparams_appendix": "Table 4",
-    "app:datasets": "Appendix C",
-    "app:failures": "Appendix D",
-    "app:broader_impact": "Appendix E",
-    "app:additional_exp": "Appendix F",
-    "tab:g4_main": "Table 5",
-    "tab:g4_norm": "Table 6",
-    "tab:pcw_audit": "Table 7",
-    "tab:pcw_audit caption": "Table 7, caption",
-    "app:discussion_extended": "Appendix G",
-    "timing": "Appendix G, timing table",
-}
-
-
-def place(source: str) -> str:
-    """Return the printed name of a place.
-
-    Raises:
-        InputError: for a place that the paper does not have.
-    """
-    if source not in PLACES:
-        raise InputError(f"no place {source!r} in the paper; accepted: {', '.join(PLACES)}")
-    return PLACES[source]
-
-
-def order(source: str) -> int:
-    """Return the position of a place in the paper; refused as in `place`."""
-    place(source)
-    return list(PLACES).index(source)
-
-
-CONTRADICTIONS = {  # of `consistency`, in words
-    "difference": "the difference does not follow from its cells",
-    "two values": "one quantity, two values",
-    "pool": "the pooled figure is not the mean of its parts",
-    "count": "the count is none of those announced",
-    "bound": "a row breaks a bound stated for all rows",
-    "p side": "the p-value is one-sided where others are two-sided",
-    "mirrored": "two comparisons print the same figure with opposite signs",
-    "lower bound": "the lower bound is further off than its sample allows",
-}
-_MINUS = re.compile(r"(?<![\w.])-(?=[ \d])")
-_PAIR = re.compile(r"([a-z-]+) vs ([a-z-]+)")
-_LABEL = re.compile("|".join(sorted(map(re.escape, PLACES), key=len, reverse=True)))
-
-
-def in_words(text: str) -> str:
-    """Return a text with what readers see in place of LaTeX labels and policies, and true minus signs."""
-
-    def titled(found: re.Match[str]) -> str:
-        return " vs ".join(POLICIES[name].title if name in POLICIES else name for name in found.groups())
-
-    return _MINUS.sub("−", _LABEL.sub(lambda found: PLACES[found[0]], _PAIR.sub(titled, text)))
-
-
-def load_findings() -> pd.DataFrame:
-    """Find printed numbers that contradict each other: `where row what printed follows how`, in words."""
-    import pandas as pd
-
-    found = inconsistencies()
-    return pd.DataFrame(
-        {
-            "where": found["source"].map(place),
-            "row": found["row"].map(in_words),
-            "what": found["kind"].map(CONTRADICTIONS),
-            "printed": found["printed"].str.replace("-", "−"),
-            "follows": found["expected"].str.replace("-", "−"),
-            "how": found["why"].map(in_words),
-        }
-    )
-
-
-def load_tensions() -> pd.DataFrame:
-    """Read what reading alone finds: `id places statement` as in the file, `number` and `where` in words."""
-    import pandas as pd
-
-    frame = pd.read_csv(PAPER_FOLDER / "tensions.csv")
-    where = frame["places"].map(lambda text: "; ".join(map(place, text.split())))
-    return frame.assign(where=where, number=range(1, len(frame) + 1))
-
 
 KINDS = (
     "section", "table", "figure", "algorithm", "definition", "assumption", "lemma", "proposition", "theorem",
@@ -192,6 +70,92 @@ def _link(target: str) -> str:
 @lru_cache(maxsize=1)
 def load_items() -> tuple[Item, ...]:
     """Read every item, in the paper's order."""
-    with (PAPER_FOLDER / "items.csv").open(newline="", encoding="utf-8") as file:
-        rows = [row | {"targets": tuple(row["targets"].split())} for row in csv.DictReader(file)]
-    return tuple(Item(**row) for row in rows)
+    return tuple(Item(**row | {"targets": tuple(row["targets"].split())}) for row in read_rows("items.csv"))
+
+
+LATER = {  # sections whose text is read after an item that stands in them
+    "sec:prelim": "def:taxonomy",
+    "sec:method:algo": "alg:simple",
+    "sec:results:g1": "tab:main",
+    "sec:results:g5": "tab:ordering",
+}
+
+
+def _read_places() -> dict[str, str]:
+    """Return what readers know each place as, by its label, in the order in which the paper is read."""
+    names = {item.label: item.name for item in load_items()}
+    labels = [label for label in names if label not in LATER]
+    for section, item in LATER.items():
+        labels.insert(labels.index(item) + 1, section)
+    found = {}
+    for label in labels:
+        found[label] = names[label]
+        if label.startswith("tab:"):
+            found[f"{label} caption"] = f"{names[label]}, caption"
+    return found
+
+
+PLACES = _read_places()
+
+
+def place(source: str) -> str:
+    """Return the printed name of a place.
+
+    Raises:
+        InputError: for a place that the paper does not have.
+    """
+    if source not in PLACES:
+        raise InputError(f"no place {source!r} in the paper; accepted: {', '.join(PLACES)}")
+    return PLACES[source]
+
+
+def order(source: str) -> int:
+    """Return the position of a place in the paper; refused as in `place`."""
+    place(source)
+    return list(PLACES).index(source)
+
+
+CONTRADICTIONS = {  # of `consistency`, in words
+    "difference": "the difference does not follow from its cells",
+    "two values": "one quantity, two values",
+    "pool": "the pooled figure is not the mean of its parts",
+    "count": "the count is none of those announced",
+    "bound": "a row breaks a bound stated for all rows",
+    "p side": "the p-value is one-sided where others are two-sided",
+    "mirrored": "two comparisons print the same figure with opposite signs",
+    "lower bound": "the lower bound is further off than its sample allows",
+}
+_MINUS = re.compile(r"(?<![\w.])-(?=[ \d])")
+_PAIR = re.compile(r"([a-z-]+) vs ([a-z-]+)")
+_LABEL = re.compile("|".join(sorted(map(re.escape, PLACES), key=len, reverse=True)))
+
+
+def in_words(text: str) -> str:
+    """Return a text with what readers see in place of LaTeX labels and policies, and true minus signs."""
+
+    def titled(found: re.Match[str]) -> str:
+        return " vs ".join(POLICIES[name].title if name in POLICIES else name for name in found.groups())
+
+    return _MINUS.sub("−", _LABEL.sub(lambda found: PLACES[found[0]], _PAIR.sub(titled, text)))
+
+
+def load_findings() -> pd.DataFrame:
+    """Find printed numbers that contradict each other: `where row what printed follows how`, in words."""
+    found = inconsistencies()
+    return pd.DataFrame(
+        {
+            "where": found["source"].map(place),
+            "row": found["row"].map(in_words),
+            "what": found["kind"].map(CONTRADICTIONS),
+            "printed": found["printed"].str.replace("-", "−"),
+            "follows": found["expected"].str.replace("-", "−"),
+            "how": found["why"].map(in_words),
+        }
+    )
+
+
+def load_tensions() -> pd.DataFrame:
+    """Read what reading alone finds: `id places statement` as in the file, `number` and `where` in words."""
+    frame = pd.read_csv(PAPER_FOLDER / "tensions.csv")
+    where = frame["places"].map(lambda text: "; ".join(map(place, text.split())))
+    return frame.assign(where=where, number=range(1, len(frame) + 1))

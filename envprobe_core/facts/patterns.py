@@ -76,14 +76,6 @@ class Matches:
         np.add.at(counts, self.row, self.stage)
         return counts
 
-    def first(self) -> tuple[int, int, int, int] | None:
-        """Return row, step, field and missed field of the first full match: lowest row, then step."""
-        found = np.flatnonzero(self.full)
-        if not len(found):
-            return None
-        at = found[0]
-        return int(self.row[at]), int(self.step[at]), int(self.field[at]), int(self.missed[at])
-
 
 def match(seen: Witnessed) -> Matches:
     """Follow the pattern of a world through witnessed episodes."""

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from envprobe_core.cells import Names, find_protocols
 from envprobe_core.claims import Claim
 from envprobe_core.claims.judge import judge as evaluate_all
 from envprobe_core.errors import InputError
-from envprobe_core.experiments import Names, episode_frame, find_protocols
+from envprobe_core.grid import episode_frame
 from envprobe_core.llm import running
 from envprobe_core.llm.agent import Tally
 from envprobe_core.llm.asking import RunStoppedError
@@ -44,7 +45,7 @@ class ReplayedRun:
         file: its content.
         label: model and prompt version, as tables name it.
         fault: why it has no results; empty where it has.
-        frame: a row an episode, `experiments.COLUMNS`; `profile` is the model. None where there is a fault.
+        frame: a row an episode, `grid.COLUMNS`; `profile` is the model. None where there is a fault.
         tally: a row an episode, what was asked for (`llm.agent.Tally`); None likewise.
     """
 

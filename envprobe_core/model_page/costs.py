@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from envprobe_core.experiments import Names, find_protocols, names
+from envprobe_core.cells import Names, find_protocols, names
 from envprobe_core.llm.asking import Tokens
 from envprobe_core.llm.estimate import estimate
 from envprobe_core.llm.identity import ModelAgent, ModelSettings

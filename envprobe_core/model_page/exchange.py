@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from envprobe_core.cells import find_profile, make_cell, parse_seeds
+from envprobe_core.cells import Names, find_profile, find_protocols, make_cell, names, parse_seeds
 from envprobe_core.engine.records import UNKNOWN
-from envprobe_core.experiments import Names, find_protocols, names
 from envprobe_core.llm.answers import Update, Vocabulary, parse_update
 from envprobe_core.llm.asking import ChatRequest
 from envprobe_core.llm.identity import ModelAgent, ModelSettings

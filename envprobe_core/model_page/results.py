@@ -10,7 +10,7 @@ import pandas as pd
 
 from envprobe_core.cells import find_profile
 from envprobe_core.comparing import summarize
-from envprobe_core.experiments import COLUMNS, run_frame
+from envprobe_core.grid import COLUMNS, run_frame
 from envprobe_core.llm.replayed import ReplayedRun
 from envprobe_core.show.markup import EMPTY, Table, Text, code, listed
 
