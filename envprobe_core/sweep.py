@@ -10,11 +10,10 @@ from typing import TypeVar
 import numpy as np
 
 from envprobe_core.cells import Cell, Seeds
-from envprobe_core.cluster import scheduler_in_force
 from envprobe_core.engine.recording import Columns, Trajectory, score
 from envprobe_core.engine.running import measure, record
 from envprobe_core.engine.setting import setting_of
-from envprobe_core.pool import spread
+from envprobe_core.pool import scheduler_in_force, spread
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
 from envprobe_core.worlds import make_world

@@ -16,7 +16,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from envprobe_core import cluster
+from envprobe_core import pool
 from envprobe_core.cli import main, reproduce
 from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.files import LARGEST
@@ -226,7 +226,7 @@ def test_a_damaged_scheduler_file_is_refused(tmp_path, content):
     path = tmp_path / "scheduler.json"
     path.write_bytes(content)
     with pytest.raises(InputError, match="states no address"):
-        cluster.read_scheduler_file(path)
+        pool.read_scheduler_file(path)
 
 
 GIVEN = [*RUN[:4], "--out=made"]
@@ -340,5 +340,5 @@ def test_deep_files_are_refused(tmp_path, run_folder, text):
     path = tmp_path / MANIFEST
     path.write_text(text)
     with pytest.raises(InputError, match="states no address"):
-        cluster.read_scheduler_file(path)
+        pool.read_scheduler_file(path)
     assert "is no manifest" in outcome(tmp_path)

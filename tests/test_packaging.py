@@ -17,7 +17,7 @@ from envprobe_core.sources import DATA, PACKAGE, ROOT
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = {
     "envprobe_core/reproduce": ["book", "notebooks"],
-    "envprobe_core/cluster.py": ["dask"],
+    "envprobe_core/pool.py": ["dask"],
     "envprobe_core/llm/live.py": ["llm", "notebooks"],  # shows an episode in a notebook
     "envprobe_core/llm": ["llm", "local"],
     "envprobe_core": ["book", "notebooks"],

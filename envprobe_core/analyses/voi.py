@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from envprobe_core.analyses.frontier import beaten_by
 from envprobe_core.cells import (
     Cell,
     Names,
@@ -227,5 +228,4 @@ def dominance(points: pd.DataFrame) -> pd.DataFrame:
 
 def beaten(points: pd.DataFrame, others: pd.DataFrame) -> np.ndarray:
     """Say which points some other point matches or exceeds in all columns and exceeds in one, [point]."""
-    mine, other = points.to_numpy()[:, None], others.to_numpy()[None]
-    return ((other >= mine).all(axis=2) & (other > mine).any(axis=2)).any(axis=1)
+    return beaten_by(points, others).any(axis=1)

@@ -22,7 +22,6 @@ from envprobe_core.atlas.questions import FRAME, REGIME, REPORTS, atlas_claims, 
 from envprobe_core.atlas.testing import Cube, Judgement, judge
 from envprobe_core.cells import Cell, Seeds, find_protocols
 from envprobe_core.claims import Claim
-from envprobe_core.cluster import scheduler_in_force
 from envprobe_core.engine import recording
 from envprobe_core.engine.loop import WHOLE
 from envprobe_core.engine.recording import Columns, Ints, Trajectory
@@ -31,6 +30,7 @@ from envprobe_core.engine.running import NO_SCHEDULE, take
 from envprobe_core.engine.setting import room_for_episodes, room_for_logs, setting_of
 from envprobe_core.measures import confident_counts
 from envprobe_core.policies import OF_THE_PAPER
+from envprobe_core.pool import scheduler_in_force
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sweep import run_tasks

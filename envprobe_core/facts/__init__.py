@@ -89,10 +89,9 @@ def what_probes_found(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[s
     fired = recording.probe >= 0
     steps, count = np.arange(fired.shape[1]), fired.sum(axis=1)
     unknown = fired & (field_at_probes(recording, recording.belief[:, :-1]) == UNKNOWN)
+    total = (fired * steps).sum(axis=1)
     return {
-        "probe_step": np.divide(
-            (fired * steps).sum(axis=1), count, out=np.full(len(count), np.nan), where=count > 0
-        ),
+        "probe_step": np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0),
         "early_probes": (fired & (steps < cell.budget_in_force)).sum(axis=1),
         "unknown_probes": unknown.sum(axis=1),
         "wrong_probes": corrects(recording).sum(axis=1),
@@ -141,12 +140,8 @@ def accuracy_track(recording: Trajectory) -> np.ndarray:
 def what_changed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
     """Measure A_0, and the share of mutable, and of all, fields that mutation changed in a tick."""
     world = make_world(cell.world, cell.regime, cell.protocol)
-    changed, changed_all = effective_mutation(world, seeds, recording)
-    return {
-        "initial_accuracy": accuracy_track(recording)[:, 0],
-        "changed": changed,
-        "changed_all": changed_all,
-    }
+    columns = (accuracy_track(recording)[:, 0], *effective_mutation(world, seeds, recording))
+    return dict(zip(("initial_accuracy", "changed", "changed_all"), columns, strict=True))
 
 
 @fact("changes", "noticed")
@@ -223,10 +218,9 @@ def what_failed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np
     stages = np.full((len(seeds), 5), np.nan)
     stages[:, : counts.shape[1]] = counts
     first = np.full((len(seeds), 3), -1)
-    full = np.flatnonzero(found.full)[::-1]  # the earliest is written last
+    full = np.flatnonzero(found.stage[:, -1])[::-1]  # the earliest is written last
     first[found.row[full]] = np.stack([found.step[full], found.field[full], found.missed[full]], axis=1)
-    columns = np.column_stack([stages, counts[:, -1], first])
-    return dict(zip(PATTERN, columns.T, strict=True))
+    return dict(zip(PATTERN, np.column_stack([stages, counts[:, -1], first]).T, strict=True))
 
 
 @fact("helped_step")
