@@ -2,8 +2,8 @@
 
 Workers of a cluster need this package and no shared folder: what to do travels to them, what came of it
 travels back and is stored by whoever asked. Work that a lost worker held is done again by another. The
-scheduler needs neither package nor data: it passes on bytes. A worker with another engine, other data or other
-versions of what results depend on is refused, also one that joins later.
+scheduler needs neither package nor data: it passes on bytes. A worker with another engine, other data or
+other versions of what results depend on is refused, also one that joins later.
 
 The address of the scheduler stands in the environment variable `ENVPROBE_SCHEDULER`, so that the kernels of
 notebooks use it as well.

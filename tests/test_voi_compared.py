@@ -71,11 +71,6 @@ def test_under_a_protocol_without_answers_voi_stands_still():
     assert idle.to_numpy().tolist() == [[False, False], [True, True]]  # observed, released
 
 
-def test_a_policy_of_ones_own_runs_beside_the_books():
-    told = run("graphnav", [voi.GIVEN, "voi"], "S1", "observed", seeds="0:12")
-    assert told["policy"].unique().tolist() == ["voi-given", "voi"]
-
-
 def test_learned_rates_come_nearer_to_the_truth():
     learned = voi.learned_rates("S3", "paper", seeds="0:40")
     assert (learned[learned["step"] == 0]["rate"] == 0.1).all()

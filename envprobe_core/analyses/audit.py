@@ -327,13 +327,6 @@ def run_unanswered(
     The scripted ones never err and read nothing from a probe. The protocol is the first named that withholds
     answers, else `released`.
 
-    Args:
-        protocols: names.
-        regime: name of a regime.
-        profile: name of an agent profile.
-        how: as in `run_protocols`, from the seeds on.
-        setting: as in `run_protocols`.
-
     Returns:
         A row an episode of No-Probe, Periodic, Simple and Placebo for each profile.
     """

@@ -52,19 +52,20 @@ class Item:
         return ", ".join(map(_link, self.targets))
 
 
+ROLES = (  # of a target, by how it begins: the role that leads to it
+    (TERM, "{{term}}`{}`"),
+    (FLOATS, "{{numref}}`{}`"),
+    (EQUATION, "equation {{eq}}`{}`"),
+    (ALGORITHM, "{{prf:ref}}`the algorithm <{}>`"),  # it has no number
+    (STATEMENTS, "{{prf:ref}}`{}`"),
+    ("", "{{doc}}`/{}`"),
+)
+
+
 def _link(target: str) -> str:
     """Write the role that leads to a target."""
-    if target.startswith(TERM):
-        return f"{{term}}`{target.removeprefix(TERM)}`"
-    if target.startswith(FLOATS):
-        return f"{{numref}}`{target}`"
-    if target.startswith(EQUATION):
-        return f"equation {{eq}}`{target}`"
-    if target.startswith(ALGORITHM):  # it has no number
-        return f"{{prf:ref}}`the algorithm <{target}>`"
-    if target.startswith(STATEMENTS):
-        return f"{{prf:ref}}`{target}`"
-    return f"{{doc}}`/{target}`"
+    role = next(role for start, role in ROLES if target.startswith(start))
+    return role.format(target.removeprefix(TERM))
 
 
 @lru_cache(maxsize=1)
