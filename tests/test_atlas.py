@@ -1,6 +1,5 @@
 """The atlas: an even sample, verdicts equal to the reference, and nothing left out that is not a copy."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +7,7 @@ import pandas as pd
 import pytest
 
 from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
-from envprobe_core.analyses.calibration import TARGETS, predict
+from envprobe_core.analyses.calibration import predict
 from envprobe_core.atlas import deciding, design, questions, running, sharing
 from envprobe_core.atlas.testing import CODES, NO, UNTESTED, Cube, judge
 from envprobe_core.cells import Cell
@@ -20,7 +19,6 @@ from envprobe_core.measures import confident_counts
 from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED, Protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.show import agents
 from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS
 
@@ -180,16 +178,6 @@ def test_targets_are_what_the_calibration_predicts(atlas: running.Atlas) -> None
     )
 
 
-def test_the_nearest_agents_stand_in_where_none_fits(atlas: running.Atlas) -> None:
-    subset = sharing.fitted_subset(atlas)
-    assert subset is not None
-    met = np.abs(subset.values - [target.value for target in TARGETS]) <= sharing.TOLERANCE
-    assert subset.fits == met.all(axis=1).sum()
-    assert subset.nearest == (subset.fits < sharing.FEWEST)
-    assert subset.distance[subset.members].max() <= np.sort(subset.distance)[len(subset.members) - 1]
-    assert sharing.fitted_subset(replace(atlas, protocols=("paper", "observed", "other"))) is None
-
-
 def test_shares_add_up_and_leave_out_what_cannot_be_tested(atlas: running.Atlas) -> None:
     found = sharing.shares(atlas)
     known = found["holds"].notna()
@@ -247,23 +235,3 @@ def test_the_share_between_slices_is_the_adjusted_correlation_ratio() -> None:
     within = sum(((support[cut == k] - support[cut == k].mean()) ** 2).sum() for k in range(5))
     whole = ((support - grand) ** 2).sum()
     assert one[0, 0] == pytest.approx(1 - (within / 85) / (whole / 89), abs=1e-12)
-
-
-def test_every_claim_and_agent_is_listed(atlas: running.Atlas) -> None:
-    subset, found = sharing.fitted_subset(atlas), deciding.sensitivity(atlas)
-    assert subset is not None
-    box = sharing.shares(atlas)
-    assert list(box["claim"].unique()) == [claim.id for claim in atlas.claims]
-    assert len(sharing.describe_box()) == len(design.BOX)
-    nearest = sharing.list_nearest(atlas, subset)
-    assert len(nearest) == 7
-    assert nearest["objective"].iloc[-1] == f"all: {subset.fits}"
-    deciders = sharing.list_deciders(atlas, found, questions.HEADLINES)
-    assert len(deciders) == len(questions.HEADLINES) * len(atlas.protocols)
-    for drawing in (
-        agents.draw_shares(box, sharing.shares(atlas, subset.members), subset.title),
-        agents.draw_shares(box[box["protocol"] == "paper"]),
-        agents.draw_deciding(atlas, found),
-    ):
-        assert "<svg" in drawing.svg()
-        assert not re.search(r"\bnan\b", drawing.alt)

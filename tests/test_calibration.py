@@ -288,28 +288,11 @@ def test_the_command_replaces_no_file(tmp_path, capsys):
 # the page
 
 
-def test_the_page_measures_the_committed_fit():
-    fit = fitted.load_fit()
-    objectives = fitted.objectives(fitted.measure_targets(fit, "typical"))
-    assert list(objectives.index) == ["calibrated", "typical"]
-    assert objectives["calibrated"] == pytest.approx(fit.fit["objective"]["value"])
-    assert objectives["calibrated"] < objectives["typical"]
-    assert len(fitted.list_left_out(fit)) == len(KINDS) * (len(TARGETS) + len(FREE))
-
-
 def test_no_input_is_counted_as_outside_the_fit():
     claims = list(map(find_claim, fitted.judge_outside("typical", "paper", "0:4", "S2", 100)["claim"]))
     assert len(claims) > 50
     assert not any(claim.inputs for claim in claims)
     assert not any("accuracy" in one.measures and "periodic" in one.arms + one.references for one in claims)
-
-
-def test_pulls_leave_the_way_to_the_paper():
-    fit = fitted.load_fit()
-    pulls = fitted.pull(fit)
-    assert len(pulls) == len(FREE) + 3  # two habits, and what is left
-    left = pulls.iloc[-1][[target.symbol for target in TARGETS]].to_numpy(float)
-    np.testing.assert_allclose(predict([fit.profile])[0] + left, target_values())
 
 
 def verdicts(**by_agent):

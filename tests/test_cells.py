@@ -6,8 +6,9 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from envprobe_core import run
 from envprobe_core.agents.profiles import AgentProfile
-from envprobe_core.cells import make_cell, parse_seeds
+from envprobe_core.cells import first_seed, make_cell, names, parse_seeds, read_seeds
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import (
     OBSERVED,
@@ -146,3 +147,29 @@ def test_a_protocol_value_is_checked_in_code_too() -> None:
 def test_bad_profiles(bad: dict[str, object]) -> None:
     with pytest.raises(InputError, match="profile"):
         AgentProfile("x", **bad)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("paper released", ("paper", "released")),
+        ("paper, released", ("paper", "released")),
+        ("released paper:clock=stands,end=success", ("released", "paper:clock=stands,end=success")),
+        (("simple", "cd"), ("simple", "cd")),
+    ],
+)
+def test_names(given, expected):
+    assert names(given) == expected
+
+
+def test_seeds_are_given_or_the_cells_own():
+    assert read_seeds("default") is None
+    assert read_seeds("3:6").tolist() == [3, 4, 5]
+    assert first_seed("7:9", "S2") == 7
+    assert first_seed("default", "S3") == 1000
+    own = run("tooldag", "no-probe", protocols="paper released")
+    seeds = own.groupby("protocol")["seed"].agg(["min", "max", "size"])
+    assert seeds.loc["paper"].tolist() == [0, 219, 220]
+    assert seeds.loc["released"].tolist() == [42, 261, 220]
+    with pytest.raises(InputError, match="accepted"):
+        run("moon", seeds="0:3")

@@ -85,20 +85,6 @@ def test_a_change_of_a_mean_is_the_paired_bootstrap():
     np.testing.assert_allclose(found, (wanted.mean, wanted.low, wanted.high), atol=1e-9)
 
 
-def test_a_change_of_a_ratio_by_hand():
-    worlds = np.zeros(2, dtype=int)
-    before = sample(np.array([1.0, 2.0]), np.array([2.0, 4.0]), worlds)
-    after = sample(np.array([3.0, 3.0]), np.array([4.0, 4.0]), worlds)
-    assert audit.change(before, after, 50) == (0.25, 0.25, 0.25)
-    assert np.isnan(audit.change(None, after, 50)).all()
-
-
-def test_printed_numbers_come_from_the_paper():
-    assert audit.GAINS[0].printed == 11.76
-    assert audit.LEVELS[0].printed == pytest.approx(43.1)
-    assert all(headline.printed is not None for headline in audit.HEADLINES)
-
-
 # --- the way between two protocols ------------------------------------------------------------
 
 

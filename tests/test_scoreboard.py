@@ -17,7 +17,7 @@ from envprobe_core import run
 from envprobe_core.analyses import scoreboard
 from envprobe_core.analyses.scoreboard import as_records, choose_claims, load_scoreboard, needs, run_claims
 from envprobe_core.cells import make_cell
-from envprobe_core.claims import load_claims, parse_claim, places, policy_and_budget
+from envprobe_core.claims import load_claims, parse_claim, places
 from envprobe_core.claims.judge import NOT_TESTED, VERDICTS, judge
 from envprobe_core.claims.printed import paper_values, read_rows
 from envprobe_core.errors import InputError
@@ -93,21 +93,6 @@ def test_processes_and_protocol_sets_move_nothing():
     alone = run_claims(claims, "released", seeds="0:12")
     part = one[one["protocol"] == "released"].reset_index(drop=True)
     pd.testing.assert_frame_equal(part, alone)
-
-
-def test_an_arm_may_carry_its_budget():
-    assert policy_and_budget("cd@3") == ("cd", 3)
-    assert policy_and_budget("cd") == ("cd", None)
-    with pytest.raises(InputError, match="arm 'cd@x' cannot be read"):
-        policy_and_budget("cd@x")
-    frame = run_claims(choose_claims(["budget"]), "paper", seeds="0:30")
-    spent = frame.groupby("policy")[["budget", "probes"]].max()
-    assert spent.loc["cd@0"].tolist() == [0, 0]
-    assert spent.loc["cd@3", "budget"] == spent.loc["cd@3", "probes"] == 3
-    assert spent.loc["cd", "budget"] == 7
-    idle, none = (frame[frame["policy"] == name] for name in ("no-probe", "cd@0"))
-    tools = idle[idle["world"] == "tooldag"]
-    assert none["accuracy"].tolist() == tools["accuracy"].tolist()
 
 
 def test_claims_about_the_primary_regime_move_and_settings_stay():
@@ -245,16 +230,6 @@ def test_every_claim_leads_to_a_section_that_exists():
     assert None not in pages.values(), pages
     shown = scoreboard.show_scoreboard(board(), "executed/").html
     assert set(re.findall(r'href="executed/([a-z-]+)\.html"', shown)) <= set(find_sections())
-
-
-def test_counts_add_up():
-    table = board()
-    shown = scoreboard.show_legend(table).html
-    counts = [int(x) for x in re.findall(r'scoreboard-count">(\d+)<', shown)]
-    assert len(counts) == 3 * len(VERDICTS)
-    for column in range(3):
-        assert sum(counts[column::3]) == len(load_claims())
-    assert set(table["about"]) == {"comparison", "level", "setting"}
 
 
 # --- the command ------------------------------------------------------------------------------

@@ -69,16 +69,6 @@ def test_every_order_with_quality_gamma_keeps_the_repair_bound(seed, items, data
     assert realized >= repair_bound(gamma, values, size) - SLACK
 
 
-def test_the_repair_bound_needs_submodularity():
-    pair = np.array([0.0, 0.0, 0.0, 1.0])  # two repairs that only help together
-    assert is_monotone(pair)
-    assert not is_submodular(pair)
-    padded = np.array([pair[mask & 3] for mask in range(16)])  # two fields more that do nothing
-    gamma = quality(padded, [2, 3])
-    assert gamma == 1.0  # no single field gains, so nothing is asked
-    assert padded[0b1100] < repair_bound(gamma, padded, 2)
-
-
 @given(rng_seeds, st.integers(1, 4))
 def test_differences_agree_with_the_definition(seed, items):
     """Naive twin: all pairs of nested sets and all items outside the larger."""
@@ -202,12 +192,6 @@ def test_nothing_wrong_leaves_nothing_to_test():
 
 
 # facts of episodes
-
-
-def test_counted_beliefs_keep_the_ceiling_on_recall():
-    facts = "step_wrong step_confident_wrong step_reached"
-    found = run(WORLDS, "self-uncertainty", "R1", PROTOCOLS, seeds="0:30", facts=facts)
-    assert (found["step_reached"] <= found["step_wrong"] - found["step_confident_wrong"]).all()
 
 
 def test_no_fact_is_measured_twice():

@@ -30,21 +30,6 @@ def test_differences_are_paired_and_in_points(compared):
         assert row[f"{measure}_low"] <= row[measure] <= row[f"{measure}_high"]
 
 
-def test_a_comparison_passes_if_it_is_no_worse_and_somewhere_better(compared):
-    lows = compared[["accuracy_low", "success_low"]]
-    assert compared["passes"].tolist() == ((lows.min(axis=1) >= -1) & (lows.max(axis=1) > 0)).tolist()
-    assert len(compared) == 3 * len(voi.RIVALS) * len(voi.VARIANTS)
-
-
-def test_margins_are_those_of_no_probe_and_of_the_most_accurate_rival(compared):
-    found = voi.margins(compared)
-    assert (found["variant"] == "voi").all()
-    for _, part in found.groupby("world"):
-        assert part["rival"].iloc[0] == "no-probe"
-        mine = compared[(compared["world"] == part["world"].iloc[0]) & (compared["variant"] == "voi")]
-        assert mine["accuracy"].min() == part["accuracy"].min()
-
-
 def test_dominance_by_hand():
     points = pd.DataFrame(
         [

@@ -13,7 +13,7 @@ from envprobe_core.analyses.confidence import calibration, confidence_bins, pool
 from envprobe_core.cells import PAPER_POLICIES, make_cell
 from envprobe_core.claims import STRATA
 from envprobe_core.engine.records import UNKNOWN
-from envprobe_core.facts import FIRED, FOUND, PATTERN, SURE
+from envprobe_core.facts import FOUND, PATTERN, SURE
 from envprobe_core.facts.patterns import match
 from envprobe_core.facts.witness import witness
 from envprobe_core.measures import REPORTING
@@ -173,17 +173,6 @@ def test_the_facts_of_a_pattern_are_its_first_match(episodes):
 
 
 # --- one episode ------------------------------------------------------------------------------
-
-
-def test_what_probes_were_fired_for():
-    frame = run("graphnav", "simple", protocols="paper", seeds="0:25", facts=FIRED)
-    seen = witness(make_cell("graphnav", "simple"), np.arange(25))
-    row, step = np.nonzero(seen.trajectory.probe >= 0)
-    terms = seen.terms[row, step, seen.trajectory.probe[row, step]]
-    sums = frame[list(FIRED)].sum()
-    np.testing.assert_allclose(sums[[f"fired_{term}" for term in TERMS]], terms.sum(axis=0))
-    assert sums["structure_probes"] == (terms[:, 0] + terms[:, 3] >= 1.5).sum()
-    assert sums["soon_probes"] == (step < 14).sum()
 
 
 def test_a_helping_probe_corrects_a_belief_and_the_next_action_works():

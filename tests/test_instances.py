@@ -1,22 +1,19 @@
-"""Frames behind the sections: what they hold, what the environments measure, how means are made."""
+"""Worlds without an agent: what can mutate, what the draws give, and what mutation changed."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from envprobe_core import cells, instances, run
+from envprobe_core import instances, run
 from envprobe_core.agents.profiles import AgentProfile
-from envprobe_core.analyses import environments as worlds_described
 from envprobe_core.cells import PAPER_POLICIES, Cell, make_cell
 from envprobe_core.claims import load_claims
 from envprobe_core.claims.judge import NOT_TESTED, judge
 from envprobe_core.engine.noise import Stream
 from envprobe_core.engine.running import record
-from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
-from envprobe_core.statistics import MIN_RUNNING, mean_track
 from envprobe_core.worlds import WORLDS, make_world
 
 FEW = "0:14"
@@ -28,49 +25,6 @@ def episodes():
     """No-Probe in the three regimes, the paper's other policies in S2."""
     idle = run(policies="no-probe", regimes="S1 S2 S3", seeds=FEW, facts=FACTS)
     return pd.concat([idle, run(policies=PAPER_POLICIES[1:], seeds=FEW)], ignore_index=True)
-
-
-@pytest.fixture(scope="module")
-def idle():
-    return run(policies="no-probe", protocols="paper released", seeds="0:30", facts=FACTS)
-
-
-@pytest.fixture(scope="module")
-def curves(idle):
-    groups = idle.groupby(["world", "protocol"], sort=False)
-    tracks = {key: mean_track(np.stack(rows["right_track"]), 200) for key, rows in groups}
-    return pd.concat(
-        [pd.DataFrame(found).assign(world=key[0], protocol=key[1]) for key, found in tracks.items()]
-    )
-
-
-# --- grids ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("paper released", ("paper", "released")),
-        ("paper, released", ("paper", "released")),
-        ("released paper:clock=stands,end=success", ("released", "paper:clock=stands,end=success")),
-        (("simple", "cd"), ("simple", "cd")),
-    ],
-)
-def test_names(given, expected):
-    assert cells.names(given) == expected
-
-
-def test_seeds_are_given_or_the_cells_own():
-    assert cells.read_seeds("default") is None
-    assert cells.read_seeds("3:6").tolist() == [3, 4, 5]
-    assert cells.first_seed("7:9", "S2") == 7
-    assert cells.first_seed("default", "S3") == 1000
-    own = run("tooldag", "no-probe", protocols="paper released")
-    seeds = own.groupby("protocol")["seed"].agg(["min", "max", "size"])
-    assert seeds.loc["paper"].tolist() == [0, 219, 220]
-    assert seeds.loc["released"].tolist() == [42, 261, 220]
-    with pytest.raises(InputError, match="accepted"):
-        run("moon", seeds=FEW)
 
 
 @pytest.mark.parametrize("protocol", [PAPER, RELEASED], ids=["paper", "released"])
@@ -178,44 +132,4 @@ def test_effective_mutation_of_an_agent_that_does_nothing(name):
         assert (first <= size).all()
 
 
-def test_worlds_are_described_as_they_are():
-    facts = worlds_described.describe_worlds(["S2"], PAPER).set_index("world")
-    assert facts.loc["tooldag", ["fields", "procedural", "spatial", "actions"]].tolist() == [27, 27, 0, 9]
-    assert facts.loc["objectstate", ["fields", "procedural", "spatial"]].tolist() == [23, 7, 16]
-    assert facts.loc["graphnav", "sizes"] == "12 nodes, 17 edges, 3 keys, 3 locked edges"
-    small = worlds_described.describe_worlds(["S1"], PAPER).set_index("world")
-    assert small.loc["objectstate", "sizes"] == "5 rooms, 2 keys, 1 box, 1 goal, 1 locked door"
-    released = worlds_described.describe_worlds(["S1"], RELEASED)
-    assert released["rate"].isna().all()
-
-
-def test_summaries_are_means_of_their_episodes(episodes, idle, curves):
-    mutation = worlds_described.summarise_mutation(episodes, "S2", 200).set_index(["protocol", "world"])
-    for key, rows in worlds_described.idle(episodes, "S2").groupby(["protocol", "world"]):
-        assert mutation.loc[key, "drawn"] == pytest.approx(rows["mutation_rate"].mean())
-        assert mutation.loc[key, "changed_all"] == pytest.approx(rows["changed_all"].mean())
-    assert mutation.loc[("released", "objectstate"), "rate"] == 0.15
-    drift = worlds_described.summarise_drift(idle, curves, "S2", 200).set_index(["protocol", "world"])
-    assert drift.loc["paper", "below"].eq(0).all()
-    assert drift.loc["released", "below"].eq(1).all()
-    assert drift.loc["paper", "running"].eq(30).all()
-    assert (drift["top"] >= drift["last"]).all()
-
-
 # --- curves and means -------------------------------------------------------------------------
-
-
-def test_curves_end_where_episodes_do(curves):
-    grid = run(policies="no-probe", protocols="paper", seeds="0:30")
-    text = curves[curves["protocol"] == "paper"]
-    for world, rows in text.groupby("world"):
-        assert rows["t"].tolist() == list(range(31))
-        assert rows["accuracy"].iloc[0] == 1
-        final = grid.loc[grid["world"] == world, "accuracy"].mean()
-        assert rows["accuracy"].iloc[-1] == pytest.approx(final)
-        assert (rows["low"] <= rows["accuracy"]).all()
-        assert (rows["accuracy"] <= rows["high"]).all()
-    stopped = curves[(curves["protocol"] == "released") & (curves["world"] == "graphnav")]
-    assert stopped["running"].is_monotonic_decreasing
-    assert stopped.loc[stopped["running"] < MIN_RUNNING, "accuracy"].isna().all()
-    assert stopped.loc[stopped["running"] >= MIN_RUNNING, "accuracy"].notna().all()
