@@ -316,4 +316,3 @@ def test_the_rest_of_the_paper_is_counted():
     gaps = fitted.measure_gaps(frame).set_index(["profile", "unit"])
     assert gaps.loc[("typical", "points"), ["n", "median", "within"]].tolist() == [4, 1.0, 1.0]
     assert gaps.loc[("typical", "steps"), "n"] == 0
-    assert fitted.count_turned(frame).to_dict() == {"both": 3, "differ": 3, "opposite": 2}

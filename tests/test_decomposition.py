@@ -28,12 +28,11 @@ from envprobe_core.analyses.decomposition import (
     run_factorial,
     split_episodes,
     split_gains,
-    value_answers,
 )
 from envprobe_core.analyses.shapley import interactions, pairs, restrict, shapley_values
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.policies import POLICIES, hybrid
-from envprobe_core.protocols import PROTOCOLS, parse_protocol
+from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
 
 SEEDS = "0:14"
@@ -185,13 +184,3 @@ def test_a_case_with_known_numbers():
     """v = 6, 10, 7, 8: information (4 + 1) / 2, timing (1 - 2) / 2; the pair adds -3 together."""
     assert shapley_values([6, 10, 7, 8]).tolist() == [2.5, -0.5]
     assert interactions([6, 10, 7, 8]).tolist() == [-3.0]
-
-
-def test_answers_alone_and_the_choices_they_change_make_the_placebo(runs):
-    valued = value_answers(runs, 200).pivot(index=["protocol", "world"], columns="part", values="value")
-    parts = valued["answers alone"] + valued["choices they change"]
-    np.testing.assert_allclose(parts, valued["together"], atol=1e-10)
-    seeds = np.arange(14)
-    cells = [make_cell("graphnav", name, "S1", parse_protocol("paper")) for name in ("simple", "placebo")]
-    accuracy = 100 * run_cells(cells, seeds)["accuracy"].reshape(2, -1).mean(axis=1)
-    assert valued.loc[("paper", "graphnav"), "together"] == pytest.approx(accuracy[0] - accuracy[1])

@@ -117,21 +117,6 @@ def test_shares_of_the_way_add_up_to_the_difference():
                 assert rows[end] == pytest.approx(gain)
 
 
-# --- a gain without answers -------------------------------------------------------------------
-
-
-def test_scripted_agents_gain_without_any_answer():
-    """The public code's own run: a gain and a later collapse, and no field more right at the end."""
-    episodes = audit.run_unanswered("paper released", seeds="42:82")
-    found = audit.summarize_unanswered(episodes, RESAMPLES).set_index("profile")
-    assert (found["differ"] == 0).all()
-    scripted = found.loc[list(audit.SCRIPTED)]
-    assert (scripted["gain_low"] > 0).all()
-    assert (scripted["terminal"] == 0).all()
-    assert (scripted["onset_simple"] > scripted["onset_periodic"]).all()
-    assert (scripted["success_simple"] == scripted["success_periodic"]).all()
-
-
 # --- departures -------------------------------------------------------------------------------
 
 

@@ -50,7 +50,6 @@ GROUPS = {  # in the order of the way from one protocol to the other
     "the answer": ("answer",),
     "scoring": (*SCORED, "useful"),
 }
-UNANSWERED = ("no-probe", "periodic", "simple", "placebo")
 SCRIPTED = ("scripted", "scripted-open", "scripted-true", "scripted-true-open")
 
 
@@ -314,62 +313,6 @@ def split_way(protocols: Names, *how: object, resamples: int = RESAMPLES, **sett
         ]
     columns = "stratum part switches share share_low share_high reached"
     return pd.DataFrame(rows, columns=columns.split())
-
-
-# --- a gain without answers ---------------------------------------------------------------------------
-
-
-def run_unanswered(
-    protocols: Names, regime: str = "S2", profile: str = "typical", *how: object, **setting: object
-) -> pd.DataFrame:
-    """Run agents on tools where no probe is answered: the page's own, and four that follow a script.
-
-    The scripted ones never err and read nothing from a probe. The protocol is the first named that withholds
-    answers, else `released`.
-
-    Returns:
-        A row an episode of No-Probe, Periodic, Simple and Placebo for each profile.
-    """
-    asked = [turn(name) for name in names(protocols)]
-    asked = [name for name in asked if parse_protocol(name).answer == "withheld"] or ["released"]
-    agents = dict.fromkeys((profile, *SCRIPTED))
-    parts = [
-        run_protocols(asked[:1], UNANSWERED, regime, agent, *how, worlds=("tooldag",), **setting)  # type: ignore[arg-type]
-        for agent in agents
-    ]
-    return pd.concat(parts, ignore_index=True)
-
-
-def summarize_unanswered(frame: pd.DataFrame, resamples: int = RESAMPLES) -> pd.DataFrame:
-    """Put together what each agent shows without any answer.
-
-    Returns:
-        A row a profile: `profile protocol n idle periodic simple` (accuracy in percent), `gain` (Simple minus
-        Periodic, points) and `terminal` (the same by the share of fields right at the end), each with `_low`
-        and `_high`, `differ` (episodes in which Simple and its Placebo are not the same),
-        `success_periodic success_simple` in percent and `onset_periodic onset_simple`.
-    """
-    rows = []
-    for profile, part in frame.groupby("profile", sort=False):
-        wide = part.pivot(index="seed", columns="policy")
-        gaps = {
-            "gain": 100 * (wide["accuracy", "simple"] - wide["accuracy", "periodic"]),
-            "terminal": 100 * (wide["accuracy_terminal", "simple"] - wide["accuracy_terminal", "periodic"]),
-        }
-        ends = zip(*mean_intervals(pd.DataFrame(gaps).to_numpy(), resamples=resamples), strict=True)
-        names = ("accuracy", "success", "steps", "useful")
-        differ = [wide[name, "simple"] != wide[name, "placebo"] for name in names]
-        means = {"idle": "no-probe", "periodic": "periodic", "simple": "simple"}
-        row = {"profile": profile, "protocol": part["protocol"].iloc[0], "n": len(wide)}
-        row |= {name: 100 * wide["accuracy", policy].mean() for name, policy in means.items()}
-        for name, own in zip(gaps, ends, strict=True):
-            row |= zip((name, f"{name}_low", f"{name}_high"), own, strict=True)
-        row["differ"] = int(np.logical_or.reduce(differ).sum())
-        for policy in ("periodic", "simple"):
-            row[f"success_{policy}"] = 100 * wide["success", policy].mean()
-            row[f"onset_{policy}"] = wide["collapse_onset", policy].mean()
-        rows.append(row)
-    return pd.DataFrame(rows)
 
 
 # --- where text and code differ -----------------------------------------------------------------------

@@ -122,8 +122,6 @@ class Factorial:
         probes: (protocol, world, policy) -> [coalition], mean number of probes of an arm.
         fired: (protocol, world, policy) -> share of the episodes in which the policy, under the protocol as
             it is, probes at all.
-        placebo: (protocol, world, name) -> [episode], accuracy of Simple (`simple`), of its Placebo and
-            of its Yoked Placebo in the protocol's own measure and clock, answers delivered to Simple.
     """
 
     protocols: tuple[str, ...]
@@ -133,7 +131,6 @@ class Factorial:
     idle: dict[tuple[str, str], Floats]
     probes: dict[Key, Floats]
     fired: dict[Key, float]
-    placebo: dict[Key, Floats]
 
 
 def run_factorial(
@@ -177,8 +174,6 @@ def run_factorial(
     every = range(ALL + 1)
     arms = {(*key, name): [add(*key, arm(name, k), k) for k in every] for key in where for name in split}
     idle = {key: [add(*key, POLICIES[IDLE], k) for k in (0, MEMORY)] for key in where}
-    told = ("simple", "placebo", "yoked")
-    placebo = {(*key, name): add(*key, POLICIES[name], own_level(key[0])) for key in where for name in told}
     columns = run_cells(cells, chosen)
     found = {
         name: columns[name].reshape(len(cells), len(chosen))
@@ -201,7 +196,6 @@ def run_factorial(
         },
         probes={key: found["probes"][own].mean(axis=1) for key, own in arms.items()},
         fired={key: float((found["probes"][own[own_level(key[0])]] > 0).mean()) for key, own in arms.items()},
-        placebo={key: measured(key[0], cell, own_level(key[0]) & METRIC) for key, cell in placebo.items()},
     )  # fmt: skip
 
 
@@ -297,24 +291,6 @@ def cross(
         keys += [(protocol, world, title) for title in titles]
         columns += list(interactions(gains(runs, protocol, world, policy, reference)).T)
     return _intervals(keys, columns, resamples, "protocol world pair")
-
-
-def value_answers(runs: Factorial, resamples: int = RESAMPLES) -> pd.DataFrame:
-    """Value Simple's answers twice: against its Placebo, which decides anew, and its Yoked Placebo.
-
-    The yoked one repeats Simple's times and fields, so that nothing differs but the answers; the Placebo's
-    own gate and fields react to what it was not told. Answers reach Simple here whatever the protocol says.
-
-    Returns:
-        A row a protocol, world and part, in points: `answers alone` (Simple minus the yoked one),
-        `choices they change` (the yoked one minus the Placebo) and `together`.
-    """
-    keys, columns = [], []
-    for key in product(runs.protocols, runs.worlds):
-        simple, placebo, yoked = (runs.placebo[*key, name] for name in ("simple", "placebo", "yoked"))
-        columns += [simple - yoked, yoked - placebo, simple - placebo]
-        keys += [(*key, part) for part in ("answers alone", "choices they change", "together")]
-    return _intervals(keys, columns, resamples, "protocol world part")
 
 
 def _intervals(

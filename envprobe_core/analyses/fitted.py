@@ -13,9 +13,7 @@ import pandas as pd
 
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.analyses.calibration import (
-    BASE,
     FREE,
-    PROTOCOL,
     TARGETS,
     Search,
     Settings,
@@ -28,10 +26,10 @@ from envprobe_core.analyses.calibration import (
 )
 from envprobe_core.analyses.scoreboard import choose_claims, run_claims
 from envprobe_core.cells import DEFAULT_SEEDS, Names, find_profile, find_protocols, names
-from envprobe_core.claims.judge import AGREES, INPUT, NOT_TESTED, REVERSES, VERDICTS, judge
+from envprobe_core.claims.judge import AGREES, INPUT, NOT_TESTED, VERDICTS, judge
 from envprobe_core.claims.places import PLACES
 from envprobe_core.claims.printed import paper_value
-from envprobe_core.protocols import PAPER, PROTOCOLS, parse_protocol
+from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.show.markup import EMPTY, listed, number
 from envprobe_core.statistics import RESAMPLES
 
@@ -40,7 +38,6 @@ OTHERS = "typical careful overconfident"  # settled before the fit
 SHORT = Settings(population=16, generations=8)  # what a page may spend on a fit of its own
 LEFT = "*left to the paper's number*"
 STEP = 0.1  # how far a rate is moved, as a share of its range
-SWITCHES = ("answer", "memory", "clock", "end", "accuracy", "pairing")  # what a spent step can mean
 POINTS = {"points": 1.0, "share": 100.0}  # to percentage points
 NEAR = {"points": 3.0, "steps": 1.0}
 
@@ -81,16 +78,6 @@ def list_targets() -> pd.DataFrame:
         where = PLACES[target.place[0]], listed(again) if again else EMPTY
         rows.append((target.name, str(target.printed), *where, counts))
     return pd.DataFrame(rows, columns=["target", "printed", "where", "again", "counts"])
-
-
-def list_rates(fitted: Fitted) -> pd.DataFrame:
-    """List the rates that the fit may choose: `rate range base fitted why`."""
-    values = [(getattr(BASE, one.name), getattr(fitted.profile, one.name)) for one in FREE]
-    rows = [
-        (one.name, f"{one.low:g} to {one.high:g}", *pair, one.why)
-        for one, pair in zip(FREE, values, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=["rate", "range", "base", "fitted", "why"])
 
 
 def measure_targets(fitted: Fitted, others: Names = OTHERS) -> pd.DataFrame:
@@ -152,23 +139,6 @@ def list_left_out(fitted: Fitted) -> pd.DataFrame:
             rows.append((target.name, str(target.printed), kind, entry["ours"][target.name], left))
         rows += [(f"`{one.name}`", "", kind, entry["rates"][one.name], False) for one in FREE]
     return pd.DataFrame(rows, columns=["what", "printed", "kind", "value", "left"])
-
-
-def turn_switches(fitted: Fitted) -> pd.DataFrame:
-    """Turn single switches of the targets' protocol back to the text, and see what a difference becomes.
-
-    Returns:
-        A row a protocol: `protocol switch`, and No-Probe minus Periodic on the spatial worlds in points for
-        the `fitted` agent and for the `typical` one.
-    """
-    symbols = [target.symbol for target in TARGETS]
-    one, other = symbols.index("No-Probe (spatial)"), symbols.index("Periodic (spatial)")
-    rows = []
-    for switch in ("", *SWITCHES):
-        turned = f"{PROTOCOL.name}:{switch}={getattr(PAPER, switch)}" if switch else PROTOCOL.name
-        ours = predict([fitted.profile, find_profile("typical")], protocol=parse_protocol(turned))
-        rows.append((turned, switch, *(100 * (ours[:, one] - ours[:, other])).tolist()))
-    return pd.DataFrame(rows, columns=["protocol", "switch", "fitted", "typical"])
 
 
 # --- the rest of the paper ----------------------------------------------------------------------------
@@ -234,13 +204,3 @@ def measure_gaps(outside: pd.DataFrame) -> pd.DataFrame:
     order = [outside["protocol"].unique(), outside["profile"].unique(), list(NEAR)]
     found = found.reindex(pd.MultiIndex.from_product(order, names=found.index.names))
     return found.assign(n=found["n"].fillna(0).astype(int)).reset_index()
-
-
-def count_turned(outside: pd.DataFrame) -> pd.Series:
-    """Count verdicts that differ between the first agent and the last: `both differ opposite`."""
-    wide = outside.pivot(index=["claim", "protocol"], columns="profile", values="verdict")
-    wide = wide[(wide != NOT_TESTED).all(axis=1)]
-    agents = outside["profile"].unique()
-    first, last = wide[agents[0]], wide[agents[-1]]
-    opposite = (first.isin(AGREES) & (last == REVERSES)) | ((first == REVERSES) & last.isin(AGREES))
-    return pd.Series({"both": len(wide), "differ": (first != last).sum(), "opposite": opposite.sum()})
