@@ -161,7 +161,7 @@ def test_the_order_of_rows_moves_no_bit(random):
 
 
 def test_means_have_bootstrap_intervals_and_success_has_wilsons():
-    frame = grid(policies=POLICIES[:2])
+    frame = grid(policies=tuple(POLICIES)[:2])
     found = summarize(frame, ("accuracy", "success", "collapse_onset"), ("world", "policy"), resamples=200)
     assert found.columns.tolist() == ["world", "policy", "measure", "mean", "low", "high", "n"]
     assert len(found) == 3 * len(WORLDS) * 2

@@ -17,7 +17,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "engine": (("agents", "engine", "policies", "worlds"), 4_850, 3_000),
     "facts": (("facts",), 550, 330),
     "claims": (("claims",), 1_150, 680),
-    "analyses": (ANALYSES, 5_550, 2_970),
+    "analyses": (ANALYSES, 5_400, 2_970),
     "show": (("show",), 2_400, 1_060),
     "widgets": (("widgets",), 1_700, 1_180),
     "lab": (("lab",), 1_400, 330),
@@ -26,7 +26,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 1_500, 510),
     "cli": (("cli",), 2_060, 400),
 }
-WHOLE = (30_850, 13_500)
+WHOLE = (30_700, 13_500)
 FILES = (169, 85)
 PAGES = ("analyses", "cli", "lab", "model_page", "reproduce", "show", "widgets")
 
