@@ -102,9 +102,10 @@ def what_probes_found(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[s
 def what_was_spent(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
     """Count the probes whose answer stands in the table a step later, and all steps that are no wait."""
     stands = field_at_probes(recording, recording.belief[:, 1:]) == recording.answer
+    probes, actions = (recording.measures[name].astype(np.int64) for name in ("probes", "actions"))
     return {
         "answered": (stands & (recording.probe >= 0)).sum(axis=1),
-        "spent": recording.measures["probes"] + recording.measures["actions"],
+        "spent": probes + actions,
         "failed": (~recording.success).astype(np.int64),
     }
 
