@@ -1,10 +1,10 @@
-"""Cells: one setting of the experiment each, and the seeds it runs on."""
+"""Cells: one setting of the experiment each, the seeds it runs on, and how a text names both."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -19,6 +19,11 @@ from envprobe_core.protocols import PAPER, Protocol, parse_protocol
 from envprobe_core.regimes import REGIMES, Regime
 from envprobe_core.worlds import WORLDS
 
+Names = str | Iterable[str]
+Seeds = npt.NDArray[np.int64]
+
+PAPER_POLICIES = ("no-probe", "random", "periodic", "self-uncertainty", "simple", "judge", "oracle")
+DEFAULT_SEEDS = "default"
 RELEASED_SEEDS = (42, 262)
 LARGEST_SEED = 2**63 - 1
 MOST_SEEDS = 10_000_000
@@ -85,7 +90,7 @@ class Cell:
             "threshold": self.base_threshold,
         }
 
-    def default_seeds(self) -> npt.NDArray[np.int64]:
+    def default_seeds(self) -> Seeds:
         """Return the seeds of the regime, or those of the public code's main run under its protocol."""
         first, last = self.regime.seeds
         if self.protocol.seeds == "released" and self.regime.name == "S2":
@@ -113,6 +118,17 @@ def find_profile(name: str) -> AgentProfile:
     if name not in PROFILES:
         raise InputError(f"unknown profile {name!r}; accepted: {', '.join(PROFILES)}")
     return PROFILES[name]
+
+
+def names(given: Names) -> tuple[str, ...]:
+    """Split a text of names at blanks and commas, or take a sequence as it is.
+
+    A protocol with switches turned (`paper:clock=stands,end=success`) has commas of its own: where a
+    colon occurs, blanks alone separate.
+    """
+    if not isinstance(given, str):
+        return tuple(given)
+    return tuple(given.split() if ":" in given else given.replace(",", " ").split())
 
 
 def find_protocol(text: str) -> Protocol:
@@ -145,7 +161,12 @@ def _first(seeds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return seeds[: max(FEWEST, round(_share.get() * len(seeds)))]
 
 
-def parse_seeds(text: str) -> npt.NDArray[np.int64]:
+def find_protocols(given: Names) -> tuple[Protocol, ...]:
+    """Return the protocols of a text or a sequence of names, switches included."""
+    return tuple(find_protocol(name) for name in names(given))
+
+
+def parse_seeds(text: str) -> Seeds:
     """Read seeds: `FIRST:PAST` (0:220 is 0..219), a single seed, or several of these with commas.
 
     Raises:
@@ -173,6 +194,17 @@ def parse_seeds(text: str) -> npt.NDArray[np.int64]:
     return _first(seeds)
 
 
+def read_seeds(text: str) -> Seeds | None:
+    """Read seeds: a range as in `0:220`, or `default` (None): those of the regime and protocol."""
+    return None if text == DEFAULT_SEEDS else parse_seeds(text)
+
+
+def first_seed(seeds: str, regime: str) -> int:
+    """Return the first of the seeds of a text, or the regime's own first one."""
+    chosen = read_seeds(seeds)
+    return find_regime(regime).seeds[0] if chosen is None else int(chosen[0])
+
+
 def make_cell(
     world: str,
     policy: str,
@@ -184,11 +216,5 @@ def make_cell(
 ) -> Cell:
     """Make a cell from names; see `Cell` for what is refused."""
     return Cell(
-        world,
-        find_policy(policy),
-        find_regime(regime),
-        protocol,
-        find_profile(profile),
-        budget,
-        threshold,
+        world, find_policy(policy), find_regime(regime), protocol, find_profile(profile), budget, threshold
     )

@@ -18,8 +18,7 @@ from envprobe_core.bound.small import Setting as SmallSetting
 from envprobe_core.bound.states import grow
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import Episodes, measure, record, walk
-from envprobe_core.environments import drawn_mutation
-from envprobe_core.instances import after_actions, informative, instances, succeeded
+from envprobe_core.instances import after_actions, drawn_mutation, informative, instances, succeeded
 from envprobe_core.llm import notes
 from envprobe_core.plans import chain_length
 from envprobe_core.policies import POLICIES

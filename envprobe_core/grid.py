@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -12,16 +12,30 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from envprobe_core.cells import Cell, find_profile, find_regime, make_cell
+from envprobe_core.cells import (
+    Cell,
+    Names,
+    Seeds,
+    find_profile,
+    find_protocols,
+    find_regime,
+    make_cell,
+    names,
+    read_seeds,
+)
 from envprobe_core.engine.recording import Columns
-from envprobe_core.experiments import COLUMNS, Names, find_protocols, names, read_seeds
 from envprobe_core.facts import FACTS
 from envprobe_core.facts.witness import witness
 from envprobe_core.policies import POLICIES, TERMS, Policy, find_policy
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.sweep import Seeds, Task, run_cells, run_task, score_task, seeds_of_cells, simulate
+from envprobe_core.sweep import Task, run_cells, run_task, score_task, seeds_of_cells, simulate
 from envprobe_core.worlds import WORLDS
 
+COLUMNS = (
+    "world", "policy", "regime", "protocol", "profile", "budget", "threshold", "seed", "n_fields",
+    "horizon", "steps", "accuracy", "accuracy_terminal", "accuracy_slot", "success", "probes", "useful",
+    "collapse_onset", "actions", "valid_actions", "action_onset", "repeated_probes",
+)  # fmt: skip
 TABLES = ("belief", "gold", "staleness", "confidence")
 OWN = -1  # as a budget: the regime's; as a threshold: 1.5
 
@@ -62,7 +76,7 @@ def run(
         jobs: processes.
 
     Returns:
-        The columns `experiments.COLUMNS` and those of `facts`, in the order of what is given and of seeds;
+        The columns `COLUMNS` and those of `facts`, in the order of what is given and of seeds;
         an onset that never comes is NaN.
 
     Raises:
@@ -99,10 +113,17 @@ def run_frame(
         table = kept.run(
             cells, seeds_of_cells(cells, seeds), wanted, partial(run_cells, jobs=jobs, work=work)
         )
+    return episode_frame(cells, table, wanted)
+
+
+def episode_frame(
+    cells: Sequence[Cell], table: Mapping[str, np.ndarray], facts: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Return a table of `sweep.run_cells`, whose column `cell` is a place in `cells`, as `run`'s frame."""
     keys = pd.DataFrame([cell.key for cell in cells]).astype({"budget": np.int64, "threshold": np.float64})
     measures = pd.DataFrame({name: column for name, column in table.items() if name not in keys})
     frame = pd.concat([keys.iloc[table["cell"]].reset_index(drop=True), measures], axis=1)
-    return frame[[*COLUMNS, *wanted]]
+    return frame[[*COLUMNS, *facts]]
 
 
 class KeptCells:
@@ -193,9 +214,7 @@ def play(
             "t": t,
             "field": built.field_names,
             "kind": built.field_kinds,
-            **{
-                name: getattr(recording, name)[0, t] for name in ("belief", "gold", "staleness", "confidence")
-            },
+            **{name: getattr(recording, name)[0, t] for name in TABLES},
             **{term: seen.term(term)[0, t] for term in TERMS},
             "action": built.action_names[action] if action >= 0 else "wait",
             "probe": np.arange(built.fields) == probe,

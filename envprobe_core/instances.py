@@ -1,4 +1,4 @@
-"""Instances of a world without an agent: their task graphs, and states in which actions are tried.
+"""Instances of a world without an agent: their task graphs, states in which actions are tried, what mutates.
 
 The world is held still: nothing mutates while an action is tried.
 """
@@ -14,11 +14,11 @@ from envprobe_core import worlds
 from envprobe_core.agents import simulated as agent
 from envprobe_core.engine import loop
 from envprobe_core.engine.compiling import entry
-from envprobe_core.engine.noise import INSTANCE, STREAMS, stream_keys
+from envprobe_core.engine.noise import INSTANCE, MUTATION, STREAMS, draw, happens, stream_keys
 from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.records import NO_ACTION, NONE, Word, filled, new, record
 from envprobe_core.worlds import MODULES, RULES
-from envprobe_core.worlds.base import Ints, Mask, Values, World
+from envprobe_core.worlds.base import Floats, Ints, Mask, Values, World
 
 INSTANCES = {name: record(("task", module.TASK), ("state", module.STATE)) for name, module in MODULES.items()}
 
@@ -97,6 +97,56 @@ def after_actions(world: World, instance: Any, recording: Trajectory) -> Values:
     return gold_of(world, instance, act(world, instance, before, action)[0])
 
 
+def exogenous(world: World, instance: Any, recording: Trajectory) -> Mask:
+    """Say which fields mutation changed between t and t + 1, [row, step, field]; False after the end."""
+    running = np.arange(recording.acted.shape[1])[None, :] < recording.steps[:, None]
+    return (after_actions(world, instance, recording) != recording.gold[:, 1:]) & running[:, :, None]
+
+
+def mutable_fields(world: World, instance: Any) -> Mask:
+    """Say which fields can mutate by themselves, [row, field].
+
+    Doors and edges without a lock never do; a tool that is not loaded and an object that is held are
+    mutable, though at that moment nothing can happen to them.
+    """
+    mutable = np.tile(world.rates > 0, (len(instance), 1))
+    if world.name == "objectstate":
+        first, locks = world.rules.objects, instance.task.key_of_door[:, : world.rules.doors]
+    elif world.name == "graphnav":
+        first, locks = 1 + world.rules.keys, instance.task.key_of_edge[:, : world.rules.edges]
+    else:
+        return mutable
+    mutable[:, first : first + locks.shape[1]] &= locks != NONE
+    return mutable
+
+
+def drawn_mutation(world: World, seeds: npt.ArrayLike) -> Floats:
+    """Measure how often the draws of a seed let a mutable field mutate, [seed].
+
+    The share of pairs (mutable field, world tick) with a mutation event, over the ticks 0..H-1 that an
+    episode may pass; 0 where no field can mutate. An event need not change anything: the tool may not be
+    loaded, the object may be held or land where it lay.
+    """
+    mutable = mutable_fields(world, instances(world, seeds))
+    hits = np.zeros(len(mutable), dtype=np.int64)
+    _count_events(rules_of(world), np.asarray(seeds, np.int64), mutable, world.regime.horizon, hits)
+    return hits / np.maximum(mutable.sum(axis=1) * world.regime.horizon, 1)
+
+
+def effective_mutation(world: World, seeds: npt.ArrayLike, recording: Trajectory) -> tuple[Floats, Floats]:
+    """Measure what mutation changed in recorded episodes in which the clock ran at every step, [row] each.
+
+    Returns:
+        The share of mutable fields that changed in a tick (0 where none can), and the share of all fields
+        (fields that follow from others, as *dependency satisfied*, count here).
+    """
+    instance = instances(world, seeds)
+    mutable, moved = mutable_fields(world, instance), exogenous(world, instance, recording)
+    changed, everywhere = (moved & mutable[:, None, :]).sum(axis=(1, 2)), moved.sum(axis=(1, 2))
+    ticks = np.maximum(recording.steps, 1)
+    return changed / np.maximum(mutable.sum(axis=1) * ticks, 1), everywhere / (world.fields * ticks)
+
+
 def informative(setting: Any, instance: Any, seeds: Ints, recording: Trajectory) -> Mask:
     """Say which probes the public code calls useful, [row, step].
 
@@ -165,3 +215,15 @@ def _succeeded(world, instance, states, reached):
     for row in range(len(states)):
         for i in range(states.shape[1]):
             reached[row, i] = worlds.succeeded(world, instance[row].task, states[row, i])
+
+
+@entry
+def _count_events(world, seeds, mutable, ticks, hits):
+    """Count the mutation events of a seed's mutable fields over the first ticks, [row]."""
+    keys = np.zeros(STREAMS, Word)
+    for row in range(len(seeds)):
+        stream_keys(seeds[row], world.code, keys)
+        for tick in range(ticks):
+            for field in range(world.fields):
+                if mutable[row, field] and happens(draw(keys[MUTATION], tick, field), world.mutation):
+                    hits[row] += 1

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from IPython.display import display
 
-from envprobe_core.cells import find_profile, make_cell, parse_seeds
+from envprobe_core.cells import Names, find_profile, find_protocols, make_cell, names, parse_seeds
 from envprobe_core.comparing import summarize
 from envprobe_core.engine.running import Episodes
-from envprobe_core.experiments import COLUMNS, Names, find_protocols, names, run_frame
+from envprobe_core.grid import COLUMNS, run_frame
 from envprobe_core.llm.agent import LanguageModelAgent, finish_in_loop, run_rows
 from envprobe_core.llm.answers import UNKNOWN_SIGN, Update
 from envprobe_core.llm.calls import Answer, Asker, ChatRequest, Tokens, dollars, read_prices

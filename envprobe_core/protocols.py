@@ -101,11 +101,11 @@ def parse_protocol(text: str) -> Protocol:
     Raises:
         InputError: if the name, a switch or a value is unknown; the message names what is accepted.
     """
-    name, _, turned = text.partition(":")
+    name, _, switches = text.partition(":")
     if name not in PROTOCOLS:
         raise InputError(f"unknown protocol {name!r}; accepted: {', '.join(PROTOCOLS)}")
     changes: dict[str, str] = {}
-    for item in filter(None, turned.split(",")):
+    for item in filter(None, switches.split(",")):
         switch, equals, value = item.partition("=")
         if not equals:
             raise InputError(f"protocol {text!r}: {item!r} is not SWITCH=VALUE")
@@ -116,13 +116,15 @@ def parse_protocol(text: str) -> Protocol:
                 f"protocol {text!r}: switch {switch} accepts {' or '.join(_CHOICES[switch])}, not {value!r}"
             )
         changes[switch] = value
-    base = PROTOCOLS[name]
-    changes = {
-        switch: changes[switch]
+    return turned(PROTOCOLS[name], **changes)
+
+
+def turned(protocol: Protocol, **values: str) -> Protocol:
+    """Return a protocol with switches set, named after its base and all in which it differs from that."""
+    base, whole = PROTOCOLS[protocol.name.partition(":")[0]], replace(protocol, **values)
+    changes = [
+        f"{switch}={getattr(whole, switch)}"
         for switch in SWITCHES
-        if switch in changes and changes[switch] != getattr(base, switch)
-    }
-    if not changes:
-        return base
-    label = ",".join(f"{switch}={value}" for switch, value in changes.items())
-    return replace(base, name=f"{name}:{label}", **changes)
+        if getattr(whole, switch) != getattr(base, switch)
+    ]
+    return replace(whole, name=f"{base.name}:{','.join(changes)}") if changes else base

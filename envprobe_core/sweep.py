@@ -8,31 +8,17 @@ from itertools import groupby
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from envprobe_core.cells import Cell, parse_seeds
-from envprobe_core.cluster import scheduler_in_force
+from envprobe_core.cells import Cell, Seeds
 from envprobe_core.engine.recording import Columns, Trajectory, score
 from envprobe_core.engine.running import measure, record
 from envprobe_core.engine.setting import setting_of
-from envprobe_core.pool import spread
+from envprobe_core.pool import scheduler_in_force, spread
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
 from envprobe_core.worlds import make_world
 
-__all__ = [
-    "BATCH_SIZE",
-    "Piece",
-    "Task",
-    "parse_seeds",
-    "plan_tasks",
-    "run_cells",
-    "run_task",
-    "stream_cells",
-]
-
 BATCH_SIZE = 4000
-Seeds = npt.NDArray[np.int64]
 Result = TypeVar("Result")
 
 

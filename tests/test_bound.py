@@ -20,7 +20,7 @@ from envprobe_core.bound.small import AGENT, Setting, act, lose
 from envprobe_core.bound.states import ACT, SMALL_FIELDS, grow, signature_of
 from envprobe_core.cells import Cell
 from envprobe_core.engine.compiling import entry
-from envprobe_core.engine.noise import MUTATION, draw, happens
+from envprobe_core.engine.noise import MUTATION
 from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.running import Episodes
 from envprobe_core.errors import InputError
@@ -28,7 +28,6 @@ from envprobe_core.policies import POLICIES, custom_policy
 from envprobe_core.protocols import OBSERVED, PAPER, RELEASED
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sweep import run_cells
-from envprobe_core.worlds import WORLDS
 
 WEIGHTS = (0.0, 0.3, 0.5, 0.9, 1.0)
 DRAWN = tuple(name for name in POLICIES if name not in ("random", "yoked"))
@@ -159,17 +158,6 @@ def test_the_engine_reaches_the_optimum(setting: Setting) -> None:
         assert means == pytest.approx((corner.accuracy, corner.success), abs=1e-10)
 
 
-@entry
-def draw_script(setting, block, script):
-    """Fill in which tools the hash unloads at each tick if they are loaded, as sets [row, tick]."""
-    for row in range(len(block)):
-        for tick in range(script.shape[1]):
-            script[row, tick] = 0
-            for tool in range(setting.world.tools - 1):
-                word = draw(block[row].keys[MUTATION], tick, tool)
-                script[row, tick] |= happens(word, setting.world.mutation) << tool
-
-
 def run_scripted(setting: Setting, name: str, script: np.ndarray) -> Trajectory:
     """Run a policy on scripts: sets of tools, [row, tick]."""
     episodes = setting.episodes(POLICIES[name], np.zeros(len(script)))
@@ -179,18 +167,6 @@ def run_scripted(setting: Setting, name: str, script: np.ndarray) -> Trajectory:
             return episodes.recording()
         act(episodes.setting, episodes.block, episodes.decide(), episodes.logs)
         lose(episodes.setting, episodes.block, script[:, episodes.block.t[0]])
-
-
-def test_scripts_are_what_the_hash_draws() -> None:
-    setting, some = Setting(1, 2, 8, 2, OBSERVED), np.arange(50)
-    begun, script = setting.episodes(POLICIES["simple"], some), np.zeros((50, 8), dtype=np.int64)
-    draw_script(begun.setting, begun.block, script)
-    assert set(np.unique(script)) == {0, 1, 2, 3}
-    for name in ("simple", "voi"):
-        own, same = run(setting, POLICIES[name], some), run_scripted(setting, name, script)
-        np.testing.assert_array_equal(own.belief, same.belief)
-        np.testing.assert_array_equal(own.gold, same.gold)
-        np.testing.assert_array_equal(own.probe, same.probe)
 
 
 @pytest.mark.parametrize("name", ["simple", "voi", "oracle-tw"])
@@ -253,37 +229,9 @@ def test_no_policy_of_the_book_beats_its_bound(setting: Setting, threshold: floa
             assert worth(weight, point) <= bounds[name.startswith("oracle")] + 1e-9, name
 
 
-def test_without_budget_the_optimum_is_no_probe() -> None:
-    setting = Setting(1, 2, 6, 0, OBSERVED)
-    best = solve(grow(setting), 0.5)
-    idle = leaves(setting, POLICIES["no-probe"]).means(setting.rate)
-    assert (best.accuracy, best.success) == pytest.approx(idle)
-
-
-def test_corners_are_best_for_their_weight_and_no_other_is_better() -> None:
-    tree = grow(Setting(0, 2, 6, 2, OBSERVED))
-    corners = frontier(tree)
-    assert len(corners) > 3
-    for weight in np.linspace(0, 1, 21):
-        among = max(worth(weight, (corner.accuracy, corner.success)) for corner in corners)
-        assert solve(tree, weight).worth == pytest.approx(among, abs=1e-9)
-
-
 @pytest.fixture(scope="module")
 def boards() -> list[bound.Board]:
     return bound.load_boards("paper observed released", 8, 2)
-
-
-def test_a_decision_worked_out(boards) -> None:
-    for board in boards:
-        worked = bound.work_out(board, 0.5)
-        for row in worked.choices.itertuples():
-            chance, right = np.array(row.branches).T
-            assert chance.sum() == pytest.approx(1)
-            assert chance @ right == pytest.approx(row.accuracy)
-            assert row.worth <= worked.choices["worth"].iloc[0]
-        probing = bool((board.corner(0.5).choices[worked.step] != ACT).any())
-        assert worked.choices["choice"].iloc[0].startswith("probe") is probing or worked.left == 0
 
 
 def test_the_engines_own_draws_agree(boards) -> None:
@@ -376,16 +324,6 @@ def test_the_ceiling_of_accuracy_by_hand() -> None:
     assert set(np.round((1 - found) * 23, 9)) <= {round(loose + doors * 0.1, 9) for doors in (1, 2)}
     tools = ceilings.accuracy_ceiling("tooldag", REGIMES["S2"], PAPER, TYPICAL, np.arange(2))
     assert tools == pytest.approx([1 - 0.2 * 0.5 / 27] * 2)
-
-
-@pytest.mark.parametrize("world", WORLDS)
-def test_no_policy_is_more_accurate_than_its_ceiling(world: str) -> None:
-    some = np.arange(400)
-    for name in ("oracle-tw", "voi-accuracy"):
-        cell = Cell(world, POLICIES[name], REGIMES["S1"], PAPER, TYPICAL, budget=20)
-        own = run_cells([cell], some)["accuracy"]
-        kept = ceilings.accuracy_ceiling(world, cell.regime, PAPER, TYPICAL, some)
-        assert (own - kept).mean() < 3 * (own - kept).std() / 20
 
 
 def test_protocols_without_a_ceiling_are_left_out() -> None:

@@ -5,13 +5,11 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from envprobe_core.agents.profiles import PROFILES, AgentProfile
-from envprobe_core.cells import Cell, make_cell, parse_seeds
+from envprobe_core import run
+from envprobe_core.agents.profiles import AgentProfile
+from envprobe_core.cells import first_seed, make_cell, names, parse_seeds, read_seeds
 from envprobe_core.errors import InputError
-from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import (
     OBSERVED,
     PAPER,
@@ -21,7 +19,6 @@ from envprobe_core.protocols import (
     parse_protocol,
     switch_values,
 )
-from envprobe_core.regimes import REGIMES
 
 
 def test_seeds() -> None:
@@ -50,11 +47,6 @@ def test_bad_seeds(text: str, says: str) -> None:
     with pytest.raises(InputError, match=re.escape(says)) as refused:
         parse_seeds(text)
     assert repr(text) in str(refused.value)
-
-
-@given(st.integers(0, 10**6), st.integers(1, 50))
-def test_a_range_holds_first_and_not_past(first: int, count: int) -> None:
-    assert parse_seeds(f"{first}:{first + count}").tolist() == list(range(first, first + count))
 
 
 def test_cells_know_their_defaults() -> None:
@@ -157,24 +149,27 @@ def test_bad_profiles(bad: dict[str, object]) -> None:
         AgentProfile("x", **bad)
 
 
-def test_named_profiles_state_their_assumption() -> None:
-    assert list(PROFILES)[:2] == ["typical", "perfect"]
-    for name, profile in PROFILES.items():
-        assert profile.name == name
-        assert len(profile.assumption) > 20
-        assert profile.as_dict()["name"] == name
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("paper released", ("paper", "released")),
+        ("paper, released", ("paper", "released")),
+        ("released paper:clock=stands,end=success", ("released", "paper:clock=stands,end=success")),
+        (("simple", "cd"), ("simple", "cd")),
+    ],
+)
+def test_names(given, expected):
+    assert names(given) == expected
 
 
-def test_budget_is_a_quarter_of_the_horizon() -> None:
-    assert {name: (r.horizon, r.budget) for name, r in REGIMES.items()} == {
-        "S1": (20, 5),
-        "S2": (30, 7),
-        "S3": (40, 10),
-        **{f"R{k}": (30, 7) for k in range(1, 7)},
-    }
-
-
-def test_cells_can_be_compared_and_hashed() -> None:
-    assert len({make_cell("tooldag", name) for name in POLICIES} | {Cell("tooldag", POLICIES["cd"])}) == len(
-        POLICIES
-    )
+def test_seeds_are_given_or_the_cells_own():
+    assert read_seeds("default") is None
+    assert read_seeds("3:6").tolist() == [3, 4, 5]
+    assert first_seed("7:9", "S2") == 7
+    assert first_seed("default", "S3") == 1000
+    own = run("tooldag", "no-probe", protocols="paper released")
+    seeds = own.groupby("protocol")["seed"].agg(["min", "max", "size"])
+    assert seeds.loc["paper"].tolist() == [0, 219, 220]
+    assert seeds.loc["released"].tolist() == [42, 261, 220]
+    with pytest.raises(InputError, match="accepted"):
+        run("moon", seeds="0:3")

@@ -18,7 +18,7 @@ import pytest
 from cloudpickle import dumps
 from distributed import Client
 
-from envprobe_core import cluster
+from envprobe_core import pool
 from envprobe_core.atlas.running import load_atlas
 from envprobe_core.cells import make_cell
 from envprobe_core.cli.options import Cluster as Options
@@ -61,7 +61,7 @@ class Cluster:
     def wait_for(self, workers: int) -> None:
         def joined() -> bool:
             with contextlib.suppress(InputError):
-                return cluster.check_cluster(self.address)[0] == workers
+                return pool.check_cluster(self.address)[0] == workers
             return False
 
         wait_for(self.file.exists)
@@ -75,7 +75,7 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        return cluster.read_scheduler_file(self.file)
+        return pool.read_scheduler_file(self.file)
 
     def stop(self) -> None:
         for process in self.processes:
@@ -162,7 +162,7 @@ def test_a_grid_has_the_same_episodes_on_a_cluster(
 ) -> None:
     cells = [make_cell(world, "yoked") for world in ("tooldag", "objectstate")]
     here = run_cells(cells, np.arange(90), batch_size=20, work=marking())
-    monkeypatch.setenv(cluster.ENVIRONMENT, two_workers.address)
+    monkeypatch.setenv(pool.ENVIRONMENT, two_workers.address)
     there = run_cells(cells, np.arange(90), batch_size=20, jobs=2, work=marking())
     one_block = run_cells(cells[:1], np.arange(9), work=marking())
     assert set(here.pop("process")) == set(one_block["process"]) == {os.getpid()}
@@ -177,7 +177,7 @@ def test_the_atlas_has_the_same_verdicts_on_a_cluster(
 ) -> None:
     small = {"profiles": 2, "seeds_each": 2, "protocol": "observed released", "resamples": 100}
     here = load_atlas(**small, jobs=1)
-    monkeypatch.setenv(cluster.ENVIRONMENT, two_workers.address)
+    monkeypatch.setenv(pool.ENVIRONMENT, two_workers.address)
     there = load_atlas(**small, jobs=1)
     for name in ("verdict", "estimate", "support"):
         np.testing.assert_array_equal(getattr(here, name), getattr(there, name))
@@ -208,14 +208,14 @@ def test_the_kernels_of_sections_use_the_cluster(
     printed = (checkout / "book" / "executed" / "demo.ipynb").read_text()
     processes = sorted(worker.pid for worker in two_workers.workers)
     assert " ".join(map(str, processes)) in printed
-    assert cluster.ENVIRONMENT not in os.environ
+    assert pool.ENVIRONMENT not in os.environ
 
 
 def test_a_fault_of_the_work_is_told_as_it_is(two_workers: Cluster) -> None:
     with pytest.raises(ZeroDivisionError, match="modulo by zero"):
-        list(cluster.hand_out(lambda number: 1 // number, range(3), two_workers.address))
+        list(pool.hand_out(lambda number: 1 // number, range(3), two_workers.address))
     with pytest.raises(FileNotFoundError, match="absent"):
-        list(cluster.hand_out(lambda name: Path(name).read_text(), ["absent"], two_workers.address))
+        list(pool.hand_out(lambda name: Path(name).read_text(), ["absent"], two_workers.address))
 
 
 def test_workers_that_would_compute_something_else_are_refused(two_workers: Cluster, tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_workers_that_would_compute_something_else_are_refused(two_workers: Clus
 
         def say_no(refused: list[str] = refused) -> bool:
             try:
-                cluster.check_cluster(two_workers.address)
+                pool.check_cluster(two_workers.address)
             except InputError as error:
                 refused.append(str(error))
             return bool(refused)
@@ -253,9 +253,9 @@ def test_workers_that_would_compute_something_else_are_refused(two_workers: Clus
 
 def test_a_worker_that_joins_later_is_refused_too() -> None:
     payload = dumps((len, "four"))
-    assert cluster.answer(cluster.identity(), payload) == 4
+    assert pool.answer(pool.identity(), payload) == 4
     with pytest.raises(InputError, match=r"has numpy .*, here it is 0; install the same everywhere"):
-        cluster.answer(cluster.identity() | {"numpy": "0"}, payload)
+        pool.answer(pool.identity() | {"numpy": "0"}, payload)
 
 
 def test_a_killed_worker_loses_nothing(two_workers: Cluster, tmp_path: Path, local: dict[str, bytes]) -> None:
@@ -302,9 +302,9 @@ def test_a_killed_scheduler_is_told_and_the_same_command_completes(
 
 
 def test_an_address_where_nobody_answers_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
-    with ThreadPoolExecutor(2) as pool:
-        for text in pool.map(refusal, ["tcp://127.0.0.1:9", "nonsense://here"]):
+    monkeypatch.setattr(pool, "CONNECT_SECONDS", 0.5)
+    with ThreadPoolExecutor(2) as threads:
+        for text in threads.map(refusal, ["tcp://127.0.0.1:9", "nonsense://here"]):
             assert text.startswith("no Dask scheduler answers at '")
             assert text.endswith("as in tcp://HOST:8786")
             assert "\n" not in text
@@ -321,7 +321,7 @@ def test_an_address_where_nobody_answers_is_refused(tmp_path: Path, monkeypatch:
 
 def refusal(address: str) -> str:
     with pytest.raises(InputError) as refused:
-        cluster.check_cluster(address)
+        pool.check_cluster(address)
     return str(refused.value)
 
 

@@ -28,15 +28,11 @@ from envprobe_core.analyses.decomposition import (
     run_factorial,
     split_episodes,
     split_gains,
-    value_answers,
 )
 from envprobe_core.analyses.shapley import interactions, pairs, restrict, shapley_values
 from envprobe_core.cells import Cell, make_cell
-from envprobe_core.engine.records import NONE
-from envprobe_core.engine.running import Episodes, walk
-from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES, hybrid
-from envprobe_core.protocols import PROTOCOLS, parse_protocol
+from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.sweep import Piece, Task, run_cells, simulate
 
 SEEDS = "0:14"
@@ -48,13 +44,6 @@ def runs():
 
 
 # --- Shapley values ---------------------------------------------------------------------------
-
-
-def test_additive_game_gives_every_player_its_own_worth():
-    worth = np.array([3.0, -1.0, 0.0, 0.5])
-    game = np.array([sum(worth[i] for i in range(4) if k >> i & 1) for k in range(16)])
-    np.testing.assert_allclose(shapley_values(game), worth, atol=1e-12)
-    np.testing.assert_allclose(interactions(game), 0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("carrier", [0b1, 0b110, 0b1011, 0b1111])
@@ -102,23 +91,6 @@ def test_interaction_is_the_change_of_one_share_by_the_other_player(game):
         assert found[first, second] == pytest.approx(with_j - without_j, abs=1e-9)
 
 
-def test_games_of_many_episodes_are_split_one_by_one():
-    games = np.random.default_rng(1).normal(size=(3, 2, 8))
-    np.testing.assert_array_equal(shapley_values(games)[1, 0], shapley_values(games[1, 0]))
-    np.testing.assert_array_equal(restrict(games, (2, 0))[..., 1], games[..., 4])
-
-
-@pytest.mark.parametrize("game", [1.0, [1.0], [1.0, 2.0, 3.0], np.zeros(2**13)])
-def test_what_is_no_game_is_refused(game):
-    with pytest.raises(InputError, match="coalitions"):
-        shapley_values(game)
-
-
-def test_a_pair_needs_two_players():
-    with pytest.raises(InputError, match="1 player"):
-        interactions([0.0, 1.0])
-
-
 # --- hybrids ----------------------------------------------------------------------------------
 
 
@@ -130,39 +102,6 @@ def test_a_policy_crossed_with_itself_is_the_policy(name, protocol):
     cells = [Cell("objectstate", policy, protocol=PROTOCOLS[protocol]) for policy in (own, hybrid(own, own))]
     digests = run_cells(cells, seeds)["digest"].reshape(2, -1)
     np.testing.assert_array_equal(digests[0], digests[1])
-
-
-def test_gate_says_when_and_selector_says_which():
-    """At every step, also where the selector itself would never probe."""
-    gate, selector, seeds = POLICIES["periodic"], POLICIES["simple"], np.arange(6)
-    mixed, opened, chosen = (
-        Episodes(cell, seeds)
-        for cell in (
-            Cell("tooldag", hybrid(gate, selector)),
-            Cell("tooldag", gate),
-            Cell("tooldag", selector, threshold=99.0),
-        )
-    )
-    fired = []
-
-    def decide():
-        opened.block, chosen.block = mixed.block.copy(), mixed.block.copy()
-        fields, when, never = mixed.decide(), opened.decide() >= 0, chosen.decide()
-        assert (never == NONE).all()
-        assert fields.tolist() == np.where(when, chosen.block.sight.first, NONE).tolist()
-        fired.append(when)
-        return fields
-
-    walk(mixed, decide)
-    assert 0 < np.mean(fired) < 1
-
-
-def test_a_hybrid_keeps_its_gates_threshold_and_oracles_their_sight():
-    mixed = hybrid(POLICIES["minus-u"], POLICIES["oracle"], answered=False)
-    assert mixed.terms == POLICIES["minus-u"].terms
-    assert mixed.sees_gold
-    assert not mixed.answered
-    assert mixed.name not in POLICIES
 
 
 def test_arms_of_a_hybrid_probe_at_the_gates_times():
@@ -234,18 +173,6 @@ def test_parts_add_up_to_the_gain(runs):
                 np.testing.assert_allclose(made, parts["gain"], atol=1e-10)
 
 
-@pytest.mark.parametrize(
-    ("reference", "whole"), [("periodic", False), ("no-probe", False), ("periodic", True)]
-)
-def test_a_row_of_the_split_adds_up(runs, reference, whole):
-    split = split_gains(runs, reference, whole=whole, resamples=200)
-    wide = split.pivot(index=["protocol", "world", "policy"], columns="part", values="value").fillna(0.0)
-    np.testing.assert_allclose(wide.drop(columns="gain").sum(axis=1), wide["gain"], atol=1e-10)
-    assert (split["value_low"] <= split["value"] + 1e-9).all()
-    assert (split["value"] <= split["value_high"] + 1e-9).all()
-    assert set(split["policy"]) == set(runs.policies) - {reference}
-
-
 def test_periodic_has_nothing_to_select_or_to_time(runs):
     own = split_gains(runs, "no-probe", "periodic", resamples=200)
     own = own[own["part"].isin(["selection", "timing"])]
@@ -253,24 +180,7 @@ def test_periodic_has_nothing_to_select_or_to_time(runs):
     assert (own[["value", "value_low", "value_high"]] == 0).all().all()
 
 
-def test_over_periodic_nothing_is_there_before_times_or_fields_are_the_policys_own(runs):
-    game = gains(runs, "paper", "tooldag", "simple", "periodic")
-    for coalition in range(ALL + 1):
-        if not coalition & (SELECTION | TIMING):
-            assert (game[:, coalition] == 0).all()
-
-
 def test_a_case_with_known_numbers():
     """v = 6, 10, 7, 8: information (4 + 1) / 2, timing (1 - 2) / 2; the pair adds -3 together."""
     assert shapley_values([6, 10, 7, 8]).tolist() == [2.5, -0.5]
     assert interactions([6, 10, 7, 8]).tolist() == [-3.0]
-
-
-def test_answers_alone_and_the_choices_they_change_make_the_placebo(runs):
-    valued = value_answers(runs, 200).pivot(index=["protocol", "world"], columns="part", values="value")
-    parts = valued["answers alone"] + valued["choices they change"]
-    np.testing.assert_allclose(parts, valued["together"], atol=1e-10)
-    seeds = np.arange(14)
-    cells = [make_cell("graphnav", name, "S1", parse_protocol("paper")) for name in ("simple", "placebo")]
-    accuracy = 100 * run_cells(cells, seeds)["accuracy"].reshape(2, -1).mean(axis=1)
-    assert valued.loc[("paper", "graphnav"), "together"] == pytest.approx(accuracy[0] - accuracy[1])

@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from envprobe_core import run as load_frame
 from envprobe_core.agents.profiles import TYPICAL
 from envprobe_core.cells import Cell, make_cell, parse_seeds
 from envprobe_core.engine.running import record
-from envprobe_core.experiments import load_grid as load_frame
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
@@ -85,7 +85,7 @@ def test_reused_trajectories_are_those_of_real_runs(world, protocol, regime, see
 @pytest.mark.parametrize("protocol", ["paper", "released"])
 def test_a_reading_says_what_the_book_says(protocol):
     """The same episodes through the functions of the other sections."""
-    frame = load_frame("graphnav", "simple", "S2", protocol, seeds="0:60", budget=5, threshold=2.0)
+    frame = load_frame("graphnav", "simple", "S2", protocol, seeds="0:60", budgets=5, thresholds=2.0)
     cell = make_cell("graphnav", "simple", protocol=PROTOCOLS[protocol], budget=5, threshold=2.0)
     reading = take_readings([cell], seeds := parse_seeds("0:60"), resamples=500)[0]
     for column in ("accuracy", "success"):
@@ -104,7 +104,7 @@ def test_a_reading_says_what_the_book_says(protocol):
 
 def test_the_pool_resamples_within_each_world():
     cell, seeds = make_cell("tooldag", "judge", budget=4), parse_seeds("0:50")
-    frame = load_frame(tuple(WORLDS), "judge", "S2", "paper", seeds="0:50", budget=4)
+    frame = load_frame(tuple(WORLDS), "judge", "S2", "paper", seeds="0:50", budgets=4)
     reading = take_readings([pooled(cell)], seeds, resamples=400)[0]
     codes = frame["world"].map(list(WORLDS).index)
     order = np.argsort(codes, kind="stable")

@@ -16,7 +16,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 
-from envprobe_core import cluster
+from envprobe_core import pool
 from envprobe_core.cli import main, reproduce
 from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.files import LARGEST
@@ -228,7 +228,7 @@ def test_a_damaged_scheduler_file_is_refused(tmp_path, content):
     path = tmp_path / "scheduler.json"
     path.write_bytes(content)
     with pytest.raises(InputError, match="states no address"):
-        cluster.read_scheduler_file(path)
+        pool.read_scheduler_file(path)
 
 
 GIVEN = [*RUN[:4], "--out=made"]

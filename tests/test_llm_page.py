@@ -11,10 +11,11 @@ import pytest
 from demonstration import demonstrated_run, make_replay
 
 from envprobe_core import model_page as page
+from envprobe_core import run as run_grid
+from envprobe_core.analyses.scoreboard import as_csv, show_scoreboard
 from envprobe_core.claims.judge import judge as evaluate_all
 from envprobe_core.claims.records import load_claims
 from envprobe_core.errors import InputError
-from envprobe_core.experiments import load_grid
 from envprobe_core.llm import replayed
 from envprobe_core.llm.agent import finish_in_loop
 from envprobe_core.llm.calls import read_prices
@@ -22,7 +23,6 @@ from envprobe_core.llm.identity import FIRST, PROMPT_VERSION
 from envprobe_core.llm.replayed import join_scoreboard, replay_run
 from envprobe_core.protocols import in_words
 from envprobe_core.reproduce.parameters import VOCABULARIES
-from envprobe_core.scoreboard_page import as_csv, show_scoreboard
 
 COMMITTED = Path(__file__).parent / "replays" / f"first-prompts{replayed.SUFFIX}"
 EVERY = "tooldag objectstate graphnav"
@@ -122,7 +122,7 @@ def test_a_file_that_is_none_is_named(tmp_path):
 
 
 def test_a_replay_is_one_more_column_of_the_scoreboard(run):
-    grid = load_grid(policies=run.inputs.policies, protocols="paper observed", seeds="0:12")
+    grid = run_grid(policies=run.inputs.policies, protocols="paper observed", seeds="0:12")
     claims, label = load_claims(section="main"), f"paper: {run.label}"
     board = evaluate_all(grid, claims, protocols=["paper", "observed"], resamples=100)
     board = join_scoreboard(board, [run], claims, protocols="paper observed", resamples=100)

@@ -17,7 +17,7 @@ from envprobe_core.sources import DATA, ROOT
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = {
     "envprobe_core/reproduce": ["book", "notebooks"],
-    "envprobe_core/cluster.py": ["dask"],
+    "envprobe_core/pool.py": ["dask"],
     "envprobe_core/llm": ["llm", "local"],
     "envprobe_core": ["book", "notebooks"],
     "book/_ext": ["book", "notebooks"],

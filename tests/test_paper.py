@@ -8,11 +8,9 @@ import pandas as pd
 import pytest
 
 from envprobe_core.claims.printed import (
-    COLUMNS,
     PAPER_FOLDER,
     PaperValue,
     inconsistencies,
-    load_tables,
     paper_value,
     paper_values,
 )
@@ -53,16 +51,6 @@ def test_every_table_has_all_its_numbers():
     assert {source: counts[source] for source in NUMBERS} == NUMBERS
 
 
-def test_intervals_surround_their_values_and_p_values_are_probabilities():
-    for v in paper_values():
-        if v.low is not None:
-            assert v.low < v.value < v.high, v
-        if v.column.endswith("_p"):
-            assert 0 < v.value < 1, v
-        if v.column.endswith("accuracy") or "useful" in v.column.removesuffix("_pct"):
-            assert abs(v.value) <= (100 if v.column.endswith("_pct") else 1), v
-
-
 def test_one_number_is_read_by_its_names():
     gain = paper_value("tab:main", "procedural: simple vs periodic", "accuracy_difference_pct")
     assert (gain.low, gain.high, gain.n) == (10.77, 12.75, 220)
@@ -88,23 +76,9 @@ def test_an_unknown_name_is_refused_with_the_known(asked, parts):
     assert all(part in str(error.value) for part in parts)
 
 
-def test_the_frame_has_one_typed_row_a_number():
-    frame = load_tables()
-    assert list(frame.columns) == [*COLUMNS, "decimals"]
-    assert len(frame) == len(paper_values())
-    assert frame["value"].dtype == float
-    assert str(frame["n"].dtype) == "Int64"
-    main = frame[(frame["source"] == "tab:main") & (frame["column"] == "accuracy_difference_pct")]
-    assert main["n"].tolist() == [220, 660, 440, 220, 220]
-    assert main["ci_low"].notna().all()
-    assert frame[frame["source"] == "abstract"]["n"].isna().all()
-    frame.loc[0, "value"] = 0.0
-    assert load_tables().loc[0, "value"] != 0.0
-
-
 def test_the_file_is_well_formed():
     table = pd.read_csv(PAPER_FOLDER / "tables.csv", dtype=str, keep_default_na=False)
-    assert tuple(table.columns) == COLUMNS
+    assert " ".join(table) == "source row column relation value ci_low ci_high n"
     assert not table.duplicated(["source", "row", "column"]).any()
     assert set(table["relation"]) == {"=", "<", ">"}
     assert np.isfinite(table["value"].astype(float)).all()
@@ -131,8 +105,8 @@ def test_what_the_paper_contradicts():
         ("lower bound", "tab:g4_main", "spatial: simple vs random"),
     }
     judge = found[(found["row"] == "spatial: judge vs simple")].iloc[0]
-    assert judge["printed"] == "2.39"
-    assert judge["expected"] == "-0.20"
+    assert (judge["printed"], judge["expected"]) == ("2.39", "-0.20")
+    assert judge["why"] == "0.339 - 0.341 = -0.20, not +2.39"
     canonical = found[found["row"] == "canonical"].iloc[0]
     assert "'high-confidence scan'" in canonical["why"]
 
@@ -215,14 +189,3 @@ def test_bounds_p_values_mirrors_and_lower_bounds():
     rate = value("r", "m", "0.5", n=100)  # Hoeffding's bound, adjusted for six, is .334
     assert kinds(rate, value("r", "m_lcb", "0.34", n=100)) == []
     assert kinds(rate, value("r", "m_lcb", "0.32", n=100)) == ["lower bound"]
-
-
-def test_the_finding_names_its_numbers():
-    found = inconsistencies(
-        (value("s: a vs b", "method_x", "0.5"), value("s: a vs b", "reference_x", "0.3"),
-         value("s: a vs b", "x_difference", "0.9")),
-    )  # fmt: skip
-    assert isinstance(found, pd.DataFrame)
-    row = found.iloc[0]
-    assert (row["printed"], row["expected"]) == ("0.9", "+0.2")
-    assert row["why"] == "0.5 - 0.3 = +0.2, not +0.9"

@@ -1,6 +1,5 @@
 """The scoreboard: what it runs, what it says, its command, and the paper against itself."""
 
-import csv
 import functools
 import io
 import json
@@ -14,26 +13,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envprobe_core import scoreboard_page
+from envprobe_core import run
+from envprobe_core.analyses import scoreboard
+from envprobe_core.analyses.scoreboard import as_records, choose_claims, load_scoreboard, needs, run_claims
 from envprobe_core.cells import make_cell
-from envprobe_core.claims import load_claims, parse_claim, places, policy_and_budget
+from envprobe_core.claims import load_claims, parse_claim, places
 from envprobe_core.claims.judge import NOT_TESTED, VERDICTS, judge
-from envprobe_core.claims.printed import paper_values
-from envprobe_core.claims.records import COLUMNS as CLAIM_COLUMNS
+from envprobe_core.claims.printed import paper_values, read_rows
 from envprobe_core.errors import InputError
-from envprobe_core.experiments import COLUMNS, load_grid
+from envprobe_core.facts import FACTS, NOTICING
+from envprobe_core.grid import COLUMNS
+from envprobe_core.instances import exogenous, instances
+from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.reproduce.sections import find_sections
-from envprobe_core.scoreboard import (
-    KEYS,
-    as_records,
-    choose_claims,
-    load_scoreboard,
-    load_scoreboard_frame,
-    needs,
-)
-from envprobe_core.scoreboard_facts import FACTS, NOTICING, measure_facts
 from envprobe_core.statistics import median_bootstrap, percentile_interval, resample_counts
-from envprobe_core.sweep import Piece, Task, score_task, simulate
+from envprobe_core.sweep import Piece, Task, simulate
+from envprobe_core.worlds import make_world
 
 SEEDS = "0:60"
 
@@ -67,7 +62,7 @@ def test_claims_stand_in_the_papers_order_and_all_places_exist():
 def test_nothing_is_run_that_no_claim_asks_for():
     claims = choose_claims(["ablation"])
     wanted = needs(claims)
-    frame = load_scoreboard_frame(claims, ["paper"], seeds="0:3")
+    frame = run_claims(claims, ["paper"], seeds="0:3")
     assert list(frame.columns) == list(COLUMNS)
     cells = set(frame[["regime", "world", "policy"]].itertuples(index=False, name=None))
     assert cells == set(wanted)
@@ -77,9 +72,12 @@ def test_nothing_is_run_that_no_claim_asks_for():
 
 def test_the_frame_holds_what_the_grid_holds():
     """The same episodes come out when cells run together with others and their facts."""
-    frame = load_scoreboard_frame(protocols=["observed"], seeds="5:17")
+    claims = choose_claims()
+    asked = set().union(*needs(claims).values())
+    assert asked <= FACTS.keys() | set(COLUMNS)
+    frame = run_claims(claims, ["observed"], seeds="5:17")
     frame = frame[(frame["regime"] == "S2") & ~frame["policy"].str.contains("@")]
-    grid = load_grid(protocols=["observed"], seeds="5:17")
+    grid = run(protocols=["observed"], seeds="5:17")
     key = ["world", "policy", "seed"]
     both = frame[list(COLUMNS)].merge(grid, on=key, suffixes=("", "_grid"), validate="one_to_one")
     assert len(both) == len(frame) > 0
@@ -89,27 +87,12 @@ def test_the_frame_holds_what_the_grid_holds():
 
 def test_processes_and_protocol_sets_move_nothing():
     claims = choose_claims(["budget", "set-up"])
-    one = load_scoreboard_frame(claims, "paper released", seeds="0:12")
-    two = load_scoreboard_frame(claims, "paper released", seeds="0:12", jobs=2)
+    one = run_claims(claims, "paper released", seeds="0:12")
+    two = run_claims(claims, "paper released", seeds="0:12", jobs=2)
     pd.testing.assert_frame_equal(one, two)
-    alone = load_scoreboard_frame(claims, "released", seeds="0:12")
+    alone = run_claims(claims, "released", seeds="0:12")
     part = one[one["protocol"] == "released"].reset_index(drop=True)
     pd.testing.assert_frame_equal(part, alone)
-
-
-def test_an_arm_may_carry_its_budget():
-    assert policy_and_budget("cd@3") == ("cd", 3)
-    assert policy_and_budget("cd") == ("cd", None)
-    with pytest.raises(InputError, match="arm 'cd@x' cannot be read"):
-        policy_and_budget("cd@x")
-    frame = load_scoreboard_frame(choose_claims(["budget"]), "paper", seeds="0:30")
-    spent = frame.groupby("policy")[["budget", "probes"]].max()
-    assert spent.loc["cd@0"].tolist() == [0, 0]
-    assert spent.loc["cd@3", "budget"] == spent.loc["cd@3", "probes"] == 3
-    assert spent.loc["cd", "budget"] == 7
-    idle, none = (frame[frame["policy"] == name] for name in ("no-probe", "cd@0"))
-    tools = idle[idle["world"] == "tooldag"]
-    assert none["accuracy"].tolist() == tools["accuracy"].tolist()
 
 
 def test_claims_about_the_primary_regime_move_and_settings_stay():
@@ -128,29 +111,18 @@ def test_claims_about_the_primary_regime_move_and_settings_stay():
         load_scoreboard("main", "paper paper", seeds="0:12")
 
 
-def test_every_supplier_of_facts_is_asked_for():
-    asked = set().union(*needs(choose_claims()).values())
-    assert set(FACTS) <= asked
-    assert asked <= set(FACTS) | set(COLUMNS) | {"reproduced"}
-
-
 # --- the facts, recomputed plainly ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("world", ["tooldag", "objectstate", "graphnav"])
 @pytest.mark.parametrize("protocol", ["paper", "released"])
 def test_answers_and_traces_against_plain_loops(world, protocol):
-    from envprobe_core.protocols import PROTOCOLS
-
     for policy in ("no-probe", "simple"):
-        cell = make_cell(world, policy, protocol=PROTOCOLS[protocol])
-        seeds = np.arange(7)
-        task = Task((Piece(0, cell, seeds),))
-        recording = simulate(task, reports=True)
-        scored = score_task(task, recording)
-        found = measure_facts(
-            frozenset({"answered", "noticed", "changes", "spent"}), cell, seeds, recording, scored
-        )
+        cell, seeds = make_cell(world, policy, protocol=PROTOCOLS[protocol]), np.arange(7)
+        recording = simulate(Task((Piece(0, cell, seeds),)))
+        found = {
+            name: FACTS[name](cell, seeds, recording)[name] for name in ("answered", "noticed", "changes")
+        }
         for row in range(len(seeds)):
             answered = sum(
                 recording.belief[row, t + 1, field] == recording.answer[row, t]
@@ -158,40 +130,18 @@ def test_answers_and_traces_against_plain_loops(world, protocol):
                 if field >= 0
             )
             assert found["answered"][row] == answered
-            assert found["spent"][row] == scored["probes"][row] + scored["actions"][row]
-        assert (found["noticed"] <= found["changes"]).all()
-        if (world, policy) == ("tooldag", "no-probe"):
-            check_tool_traces(recording, found)
-
-
-def check_tool_traces(recording, found):
-    """On tools the world unloads and nothing else: every loss of a loaded tool is its doing."""
-    tools = recording.gold.shape[2] // 3
-    for row in range(len(recording.steps)):
-        changes = noticed = 0
-        for t in range(int(recording.steps[row]) - NOTICING):
-            for field in range(2 * tools):
-                gold, belief = recording.gold[row, :, field], recording.belief[row, :, field]
-                if gold[t] == 1 and gold[t + 1] == 0 and belief[t] == 1:
-                    changes += 1
-                    for later in range(t + 1, t + 2 + NOTICING):
-                        if gold[later] != 0:
-                            break
-                        if belief[later] == 0:
-                            noticed += 1
-                            break
-        assert found["changes"][row] >= changes
-        assert found["noticed"][row] >= noticed
-        if not recording.acted[row].any():
-            assert (found["changes"][row], found["noticed"][row]) == (changes, noticed)
-
-
-def test_settings_that_can_be_counted_by_hand():
-    frame = load_scoreboard_frame(choose_claims("set-up"), "paper", seeds="0:6")
-    assert set(frame.loc[frame["world"] == "tooldag", "procedural"].dropna()) == {27}
-    assert (frame["procedural"] + frame["spatial"] == frame["n_fields"])[frame["spatial"].notna()].all()
-    assert set(frame["reproduced"].dropna()) == {1.0}
-    assert (frame["spent"].dropna() <= frame.loc[frame["spent"].notna(), "horizon"]).all()
+        built = make_world(world, cell.regime, cell.protocol)
+        moved, right = (
+            exogenous(built, instances(built, seeds), recording),
+            recording.belief == recording.gold,
+        )
+        counts = np.zeros((2, len(seeds)), dtype=int)
+        for row, t, field in np.argwhere(moved & right[:, :-1]):
+            if t + 1 + NOTICING <= recording.steps[row]:
+                gold, held = recording.gold[row, t + 1 :, field], right[row, t + 1 :, field]
+                seen = any(held[k] and (gold[: k + 1] == gold[0]).all() for k in range(NOTICING + 1))
+                counts[:, row] += 1, seen
+        np.testing.assert_array_equal(counts, [found["changes"], found["noticed"]])
 
 
 # --- medians ----------------------------------------------------------------------------------
@@ -219,7 +169,7 @@ def test_medians_equal_numpys_on_every_resample(rows):
 
 
 def test_a_median_is_judged_by_its_margin():
-    row = dict.fromkeys(CLAIM_COLUMNS, "") | {
+    row = dict.fromkeys(read_rows("claims.csv")[0], "") | {
         "id": "m", "kind": "median", "measure": "steps", "worlds": "tooldag", "arm": "simple periodic",
         "direction": "equal", "value": "3", "margin": "1", "unit": "steps", "family": "6", "regime": "S2",
     }  # fmt: skip
@@ -246,23 +196,29 @@ def test_a_median_is_judged_by_its_margin():
 def test_records_are_plain_and_complete():
     records = as_records(board())
     assert json.loads(json.dumps(records, allow_nan=False)) == records
-    assert all(tuple(record) == KEYS for record in records)
+    assert all(tuple(record) == tuple(scoreboard.RECORDED) for record in records)
     about = {claim.id: (claim.about, claim.family) for claim in load_claims()}
     assert all((r["kind"], r["family"]) == about[r["id"]] for r in records)
     main = {r["protocol"]: r for r in records if r["id"] == "main-procedural"}
     assert {r["paper"] for r in main.values()} == {11.76}
     assert all(r["interval"][0] <= r["ours"] <= r["interval"][1] for r in main.values())
     assert all((r["interval"] is None) == (r["verdict"] == NOT_TESTED) for r in records)
+    rows = pd.read_csv(io.StringIO(scoreboard.as_csv(board())))
+    assert rows["ours"].notna().tolist() == [r["ours"] is not None for r in records]
+    assert rows[["id", "verdict"]].to_dict("records") == [
+        {name: r[name] for name in ("id", "verdict")} for r in records
+    ]
+    assert rows["reason"].notna().all()
 
 
 def test_the_table_shows_every_claim_with_a_sign_and_a_word():
-    shown = scoreboard_page.show_scoreboard(board()).html
+    shown = scoreboard.show_scoreboard(board()).html
     claims = load_claims()
     assert shown.count('<th scope="row">') == len(claims)
     marks = re.findall(r'class="verdict verdict-([a-z-]+)">(.)&nbsp;([a-z, ]+)<', shown)
     assert len(marks) == 3 * len(claims)
-    assert {word: sign for _, sign, word in marks}.items() <= scoreboard_page.SIGNS.items()
-    assert len(set(scoreboard_page.SIGNS.values())) == len(VERDICTS)
+    assert {word: sign for _, sign, word in marks}.items() <= scoreboard.SIGNS.items()
+    assert len(set(scoreboard.SIGNS.values())) == len(VERDICTS)
     assert "+11.76 points <small>[10.77, 12.75]</small>" in shown
     heads = re.findall(r'class="scoreboard-place">.*?<span>(.*?)</span>', shown)
     assert heads == list(dict.fromkeys(heads))
@@ -270,34 +226,10 @@ def test_the_table_shows_every_claim_with_a_sign_and_a_word():
 
 
 def test_every_claim_leads_to_a_section_that_exists():
-    pages = {claim.section: scoreboard_page.page_of(claim.section) for claim in load_claims()}
+    pages = {claim.section: scoreboard.page_of(claim.section) for claim in load_claims()}
     assert None not in pages.values(), pages
-    shown = scoreboard_page.show_scoreboard(board(), "executed/").html
+    shown = scoreboard.show_scoreboard(board(), "executed/").html
     assert set(re.findall(r'href="executed/([a-z-]+)\.html"', shown)) <= set(find_sections())
-
-
-def test_counts_add_up():
-    table = board()
-    shown = scoreboard_page.show_legend(table).html
-    counts = [int(x) for x in re.findall(r'scoreboard-count">(\d+)<', shown)]
-    assert len(counts) == 3 * len(VERDICTS)
-    for column in range(3):
-        assert sum(counts[column::3]) == len(load_claims())
-    assert set(table["about"]) == {"comparison", "level", "setting"}
-
-
-def test_one_protocol_alone_has_one_column():
-    table = load_scoreboard("ablation", "observed", seeds=SEEDS, resamples=100)
-    assert scoreboard_page.show_scoreboard(table).html.count("<td") == 2 * table["claim"].nunique()
-
-
-def test_the_file_to_take_along_holds_the_same():
-    text = scoreboard_page.as_csv(board())
-    rows = list(csv.DictReader(io.StringIO(text)))
-    assert [(r["id"], r["protocol"], r["verdict"]) for r in rows] == [
-        (r["id"], r["protocol"], r["verdict"]) for r in as_records(board())
-    ]
-    assert all(row["reason"] for row in rows)
 
 
 # --- the command ------------------------------------------------------------------------------
@@ -332,7 +264,6 @@ def test_the_command_prints_a_table_a_section():
         (["--profile", "nobody"], "unknown profile 'nobody'; accepted: typical"),
         (["--section", "nope"], "unknown section 'nope'; accepted: environments"),
         (["--protocol", "text"], "unknown protocol 'text'; accepted: paper"),
-        (["--seeds", "9:2"], "the range 9:2 is empty"),
         (["--regime", "S9"], "unknown regime 'S9'; accepted: S1"),
         (["--resamples", "5"], "greater than or equal to 100"),
     ],
@@ -349,18 +280,10 @@ def test_bad_input_is_one_line_and_exit_code_two(arguments, words):
 # --- the paper against itself -----------------------------------------------------------------
 
 
-def test_what_only_reading_finds_names_its_places():
-    tensions = places.load_tensions()
+def test_what_contradicts_itself_is_told_in_words():
+    tensions, findings = places.load_tensions(), places.load_findings()
     assert tensions["id"].is_unique
-    assert {"start", "loop", "tau-c", "diagonal", "weighted", "ordering", "canonical", "guardrail"} <= {
-        *tensions["id"]
-    }
-    assert (tensions[["places", "statement", "where"]] != "").all().all()
-
-
-def test_findings_are_told_without_labels_of_latex():
-    findings = places.load_findings()
-    assert len(findings)
+    assert tensions[["places", "statement", "where"]].ne("").all(axis=None)
     assert findings["what"].notna().all()
     text = " ".join(findings.astype(str).to_numpy().ravel())
     assert not re.search(r"\b(tab|sec|fig|app):", text)

@@ -1,6 +1,5 @@
 """The theory: its mathematics on random instances, forks against the engine, what is measured on them."""
 
-import itertools
 import math
 
 import hypothesis.strategies as st
@@ -60,14 +59,6 @@ def repair_bound(gamma, values, size):
 # the mathematics
 
 
-@given(rng_seeds, st.integers(1, 5))
-def test_coverage_functions_are_monotone_and_submodular(seed, items):
-    values = random_coverage(seed, items)
-    assert values[0] == 0
-    assert is_monotone(values)
-    assert is_submodular(values)
-
-
 @given(rng_seeds, st.integers(1, 5), st.data())
 def test_every_order_with_quality_gamma_keeps_the_repair_bound(seed, items, data):
     values = random_coverage(seed, items)
@@ -76,31 +67,6 @@ def test_every_order_with_quality_gamma_keeps_the_repair_bound(seed, items, data
     gamma = quality(values, order[:size])
     realized = values[sum(1 << item for item in order[:size])]
     assert realized >= repair_bound(gamma, values, size) - SLACK
-
-
-@given(rng_seeds, st.integers(2, 5), st.floats(0, 1))
-def test_a_random_selector_keeps_the_bound_in_expectation(seed, items, gamma):
-    """With probability gamma the best field, else a useless one: E[G] by exact recursion."""
-    values = random_coverage(seed, items)
-
-    def expected(mask, left):
-        free = [i for i in range(items) if not mask >> i & 1]
-        if not left or not free:
-            return values[mask]
-        best = max(free, key=lambda i: values[mask | 1 << i])
-        return gamma * expected(mask | 1 << best, left - 1) + (1 - gamma) * expected(mask, left - 1)
-
-    assert expected(0, items) >= repair_bound(gamma, values, items) - SLACK
-
-
-def test_the_repair_bound_needs_submodularity():
-    pair = np.array([0.0, 0.0, 0.0, 1.0])  # two repairs that only help together
-    assert is_monotone(pair)
-    assert not is_submodular(pair)
-    padded = np.array([pair[mask & 3] for mask in range(16)])  # two fields more that do nothing
-    gamma = quality(padded, [2, 3])
-    assert gamma == 1.0  # no single field gains, so nothing is asked
-    assert padded[0b1100] < repair_bound(gamma, padded, 2)
 
 
 @given(rng_seeds, st.integers(1, 4))
@@ -116,32 +82,6 @@ def test_differences_agree_with_the_definition(seed, items):
         for i in range(items)
         if not r >> i & 1
     )
-
-
-@given(rng_seeds)
-def test_the_self_report_bound_holds_with_half_the_constant_where_fields_speak_for_themselves(seed):
-    """Two fields whose gains depend on their own h and z alone, both drawn apart from the other field's."""
-    generator = np.random.default_rng(seed)
-    gain = generator.normal(size=(2, 2, 2))  # [field, h, z]
-    law = generator.dirichlet(np.ones(4), size=2).reshape(2, 2, 2)
-    by_h = (law * gain).sum(axis=2) / law.sum(axis=2)  # m0(h)
-    epsilon = np.abs(gain - by_h[:, :, None]).max()
-    seeing_both = seeing_h = 0.0
-    for (h0, z0), (h1, z1) in itertools.product(itertools.product((0, 1), repeat=2), repeat=2):
-        chance = law[0, h0, z0] * law[1, h1, z1]
-        seeing_both += chance * max(gain[0, h0, z0], gain[1, h1, z1])
-        seeing_h += chance * max(by_h[0, h0], by_h[1, h1])
-    assert -SLACK <= seeing_both - seeing_h <= epsilon + SLACK
-
-
-@given(rng_seeds, st.integers(1, 6), st.integers(1, 8))
-def test_displacement_keeps_its_bound_where_eta_holds_given_n(seed, kinds, needed):
-    generator = np.random.default_rng(seed)
-    chance, slots = generator.dirichlet(np.ones(kinds)), generator.integers(1, 30, size=kinds)
-    effective = generator.integers(0, slots + 1)
-    success = chance[effective >= needed].sum()
-    for eta in (effective / slots, (effective / slots).max()):
-        assert success <= chance @ np.minimum(1, eta * slots / needed) + SLACK
 
 
 # forks
@@ -191,14 +131,6 @@ def test_forks_do_not_depend_on_the_block():
         part = slice(row, row + 1)
         alone = forks.play(setting, seeds[part], later[part], repaired[part]).right
         np.testing.assert_array_equal(alone, together[part])
-
-
-def test_repairing_everything_at_the_last_step_leaves_only_the_last_mutation():
-    setting = forks.Setting.of("tooldag", "S2", "observed", "perfect", share=29.5 / 30)
-    seeds = np.arange(20, dtype=np.int64)
-    everything = np.ones((20, setting.world.fields), dtype=bool)
-    plain = forks.play(setting, seeds, seeds, ~everything).right.mean()
-    assert forks.play(setting, seeds, seeds, everything).right.mean() > plain
 
 
 # what is measured
@@ -260,12 +192,6 @@ def test_nothing_wrong_leaves_nothing_to_test():
 
 
 # facts of episodes
-
-
-def test_counted_beliefs_keep_the_ceiling_on_recall():
-    facts = "step_wrong step_confident_wrong step_reached"
-    found = run(WORLDS, "self-uncertainty", "R1", PROTOCOLS, seeds="0:30", facts=facts)
-    assert (found["step_reached"] <= found["step_wrong"] - found["step_confident_wrong"]).all()
 
 
 def test_no_fact_is_measured_twice():

@@ -8,16 +8,13 @@ from hypothesis import given, settings
 from strategies import cells, seeds
 
 from envprobe_core import judge, play, run
+from envprobe_core.analyses.beside import raw_rates
 from envprobe_core.analyses.confidence import calibration, confidence_bins, pooled_rate
-from envprobe_core.analyses.printed_p import as_printed, implied_p, p_sides, printed_floors
-from envprobe_core.analyses.useful_probes import raw_rates
-from envprobe_core.cells import make_cell
-from envprobe_core.claims import STRATA, paper_value
-from envprobe_core.claims.printed import inconsistencies
+from envprobe_core.cells import PAPER_POLICIES, make_cell
+from envprobe_core.claims import STRATA
 from envprobe_core.engine.records import UNKNOWN
-from envprobe_core.experiments import PAPER_POLICIES
-from envprobe_core.facts import FIRED, FOUND, PATTERN, SURE
-from envprobe_core.facts.patterns import Matches, match
+from envprobe_core.facts import FOUND, PATTERN, SURE
+from envprobe_core.facts.patterns import match
 from envprobe_core.facts.witness import witness
 from envprobe_core.measures import REPORTING
 from envprobe_core.policies import TERMS
@@ -63,36 +60,6 @@ def test_what_was_asked_for_is_told_in_the_papers_words():
         .all()
     )
     assert (sums[1] != parts[1]["useful"]).any(), "the public code counts by rules of its own"
-
-
-@pytest.mark.parametrize(("sign", "greater"), [(1, 0.025), (-1, 0.975)])
-def test_an_interval_implies_both_p_values(sign, greater):
-    half = 1.959963984540054
-    one, two = implied_p(sign * half, min(0, 2 * sign * half), max(0, 2 * sign * half))
-    assert (one, two) == pytest.approx((greater, 0.05), abs=1e-12)
-
-
-def test_the_paper_mixes_sides():
-    assert p_sides()["side"].tolist() == ["both", "one-sided", "one-sided", "two-sided"]
-
-
-def test_the_printed_lower_bound_is_held_against_the_loosest_of_the_bounds_shown():
-    found = inconsistencies()
-    why = found.loc[found["kind"] == "lower bound", "why"].iloc[0]
-    assert why.endswith(f"is {min(printed_floors().values()):.3f}")
-
-
-@pytest.mark.parametrize(
-    ("place", "written"),
-    [
-        (("tab:ablation", "procedural: minus-d vs simple", "accuracy_difference_pct"), "−12.08"),
-        (("tab:g4_main", "procedural: simple vs random", "useful_probe_rate_p"), "> .99"),
-        (("tab:ordering", "procedural: simple vs periodic", "accuracy_difference_pct"), "+11.76"),
-    ],
-)
-def test_printed_numbers_keep_their_digits_and_relation(place, written):
-    assert as_printed(paper_value(*place), sign=place[2].endswith("pct")) == written
-    assert as_printed(None) == "–"
 
 
 # --- confidence -------------------------------------------------------------------------------
@@ -189,13 +156,6 @@ def test_patterns_equal_their_definitions(cell, own):
         np.testing.assert_array_equal(stage, naive(seen, int(row), int(step)))
 
 
-def test_matches_count_by_episode_and_find_the_first():
-    stage = np.array([[True, True], [True, False], [True, True]])
-    found = Matches(*(np.array(x) for x in ([0, 2, 2], [4, 1, 3], [5, 6, 7], [1, 2, 3])), stage)
-    np.testing.assert_array_equal(found.episodes(3), [[1, 1], [0, 0], [2, 1]])
-    assert found.first() == (0, 4, 5, 1)
-
-
 def test_the_facts_of_a_pattern_are_its_first_match(episodes):
     hits = episodes[episodes["pattern"] > 0]
     assert set(hits["world"]) == {"tooldag", "objectstate", "graphnav"}
@@ -213,17 +173,6 @@ def test_the_facts_of_a_pattern_are_its_first_match(episodes):
 
 
 # --- one episode ------------------------------------------------------------------------------
-
-
-def test_what_probes_were_fired_for():
-    frame = run("graphnav", "simple", protocols="paper", seeds="0:25", facts=FIRED)
-    seen = witness(make_cell("graphnav", "simple"), np.arange(25))
-    row, step = np.nonzero(seen.trajectory.probe >= 0)
-    terms = seen.terms[row, step, seen.trajectory.probe[row, step]]
-    sums = frame[list(FIRED)].sum()
-    np.testing.assert_allclose(sums[[f"fired_{term}" for term in TERMS]], terms.sum(axis=0))
-    assert sums["structure_probes"] == (terms[:, 0] + terms[:, 3] >= 1.5).sum()
-    assert sums["soon_probes"] == (step < 14).sum()
 
 
 def test_a_helping_probe_corrects_a_belief_and_the_next_action_works():

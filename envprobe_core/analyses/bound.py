@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,16 +26,17 @@ from envprobe_core.bound.optimum import (
 )
 from envprobe_core.bound.small import MUTATIONS, SMALL_TOOLS, SOLVED, Setting, can_be_solved
 from envprobe_core.bound.states import ACT, HIDDEN, InformationTree, grow
-from envprobe_core.cells import find_profile, find_regime, parse_seeds
+from envprobe_core.cells import Names, find_profile, find_protocols, find_regime, parse_seeds
 from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.errors import InputError
-from envprobe_core.experiments import Names, find_protocols
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy
 from envprobe_core.worlds import WORLDS
 
 SHAPES = ("chain", "two prerequisites")  # what the tools of a small world need
 SHOWN = (*RIVALS, "placebo", *ORACLES, *VARIANTS)
 LEAST = 1e-6  # a distance below which there is nothing to close
+LOADED = np.arange(HIDDEN)[:, None] >> np.arange(SMALL_TOOLS) & 1
+"""Which tools are loaded in each hidden state, [hidden, tool]."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +106,8 @@ class Board:
 
     def loaded_at_end(self, weight: float) -> float:
         """Return the expected number of loaded tools at the end under the optimum for a weight."""
-        hidden = np.arange(HIDDEN)
-        loaded = sum(hidden >> tool & 1 for tool in range(SMALL_TOOLS))
         reached = reached_under(self.tree, self.corner(weight))[-1]
-        return float(reached @ (self.tree.layers[-1].posterior @ loaded))
+        return float(reached @ (self.tree.layers[-1].posterior @ LOADED.sum(axis=1)))
 
 
 def policies() -> dict[str, Policy]:
@@ -128,14 +129,13 @@ def load_boards(protocols: Names, horizon: int, budget: int, threshold: float = 
     if not solvable:
         raise InputError(f"protocols {protocols!r}: none of them can be solved exactly; {SOLVED}")
     boards = []
-    for protocol in solvable:
-        for density in range(len(SHAPES)):
-            setting = Setting(density, MUTATIONS[-1], horizon, budget, protocol)
-            found = {
-                name: _leaves(setting, policy, threshold if policy.has_threshold else THRESHOLD)
-                for name, policy in policies().items()
-            }
-            boards += [Board(replace(setting, mutation=level), threshold, found) for level in MUTATIONS]
+    for protocol, density in product(solvable, range(len(SHAPES))):
+        setting = Setting(density, MUTATIONS[-1], horizon, budget, protocol)
+        found = {
+            name: _leaves(setting, policy, threshold if policy.has_threshold else THRESHOLD)
+            for name, policy in policies().items()
+        }
+        boards += [Board(replace(setting, mutation=level), threshold, found) for level in MUTATIONS]
     return boards
 
 
@@ -181,14 +181,10 @@ def check_sampling(board: Board, seeds: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["policy", "measure", "exact", "sample", "score"])
 
 
-@dataclass(frozen=True)
-class Worked:
+class Worked(NamedTuple):
     """One decision worked out.
 
     Attributes:
-        step: t.
-        reached: the chance to meet the state under the best policy.
-        left: probes left.
         action: the agent's proposal.
         tools: `tool loaded believed`: the chance that it is loaded given all that was shown, and what the
             agent's table says.
@@ -196,9 +192,6 @@ class Worked:
             what may be shown and the accuracy then expected.
     """
 
-    step: int
-    reached: float
-    left: int
     action: str
     tools: pd.DataFrame
     choices: pd.DataFrame
@@ -223,19 +216,14 @@ def work_out(board: Board, weight: float) -> Worked:
         point = float(chance @ accuracy_then[child]), float(chance @ success_then[child])
         rows.append((title, branches, *point, worth(weight, point)))
     rows.sort(key=lambda row: -row[-1])
-    hidden = np.arange(HIDDEN)
     held = layer.value[state, :SMALL_TOOLS]
-    return Worked(
-        t, float(reached[state]), board.setting.budget - int(layer.used[state]), proposal,
-        pd.DataFrame(
-            {
-                "tool": np.arange(SMALL_TOOLS),
-                "loaded": [layer.posterior[state] @ (hidden >> tool & 1) for tool in range(SMALL_TOOLS)],
-                "believed": np.select([held == UNKNOWN, held == 1], ["unknown", "loaded"], "not loaded"),
-            }
-        ),
-        pd.DataFrame(rows, columns=["choice", "branches", "accuracy", "success", "worth"]),
-    )  # fmt: skip
+    tools = {
+        "tool": np.arange(SMALL_TOOLS),
+        "loaded": layer.posterior[state] @ LOADED,
+        "believed": np.select([held == UNKNOWN, held == 1], ["unknown", "loaded"], "not loaded"),
+    }
+    columns = ["choice", "branches", "accuracy", "success", "worth"]
+    return Worked(proposal, pd.DataFrame(tools), pd.DataFrame(rows, columns=columns))
 
 
 def load_ceilings(regime: str, protocols: Names, profile: str, seeds: str) -> pd.DataFrame:
@@ -246,14 +234,9 @@ def load_ceilings(regime: str, protocols: Names, profile: str, seeds: str) -> pd
         the task) and `most` (the greatest expected A_H left to any policy).
     """
     chosen, level, agent = parse_seeds(seeds), find_regime(regime), find_profile(profile)
-
-    def parts() -> Iterator[pd.DataFrame]:
-        for protocol in filter(has_ceiling, find_protocols(protocols)):
-            for world in WORLDS:
-                common = (world, level, protocol, agent, chosen)
-                yield pd.DataFrame(
-                    {"protocol": protocol.name, "world": world, "seed": chosen}
-                    | {"possible": success_ceiling(*common), "most": accuracy_ceiling(*common)}
-                )
-
-    return pd.concat(parts(), ignore_index=True)
+    parts = []
+    for protocol, world in product(filter(has_ceiling, find_protocols(protocols)), WORLDS):
+        common = (world, level, protocol, agent, chosen)
+        ceilings = {"possible": success_ceiling(*common), "most": accuracy_ceiling(*common)}
+        parts.append(pd.DataFrame({"protocol": protocol.name, "world": world, "seed": chosen} | ceilings))
+    return pd.concat(parts, ignore_index=True)

@@ -16,10 +16,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from envprobe_core.analyses.shapley import interactions, pairs, restrict, shapley_values
-from envprobe_core.cells import Cell, find_profile, find_regime, parse_seeds
-from envprobe_core.experiments import PROTOCOLS, Names, names
+from envprobe_core.cells import Cell, Names, find_profile, find_regime, names, parse_seeds
 from envprobe_core.policies import POLICIES, Policy, hybrid
-from envprobe_core.protocols import Protocol, parse_protocol
+from envprobe_core.protocols import PROTOCOLS, Protocol, parse_protocol, turned
 from envprobe_core.show.markup import code
 from envprobe_core.statistics import RESAMPLES, mean_intervals
 from envprobe_core.sweep import run_cells
@@ -38,30 +37,18 @@ SPLIT = (  # the policies that are taken apart, in the order of tables and figur
 # --- the factors --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Factor:
-    """One of the six factors, with its two levels in words."""
-
-    name: str
-    lower: str
-    upper: str
-
-
-FACTORS = (
-    Factor("information", "a probe's answer is withheld", "the answer replaces the belief"),
-    Factor("memory", "the table is written anew from each observation", "the table is kept"),
-    Factor("time", "the world moves on during a probe", "the world stands still during a probe"),
-    Factor("selection", "the field that Periodic would probe", "the field that the policy ranks first"),
-    Factor(
-        "timing", "probes at Periodic's times K - 1, 2K - 1, ...", "probes when the policy's own gate opens"
-    ),
-    Factor(
-        "metric",
+FACTORS = {  # by name: the lower and the upper level
+    "information": ("a probe's answer is withheld", "the answer replaces the belief"),
+    "memory": ("the table is written anew from each observation", "the table is kept"),
+    "time": ("the world moves on during a probe", "the world stands still during a probe"),
+    "selection": ("the field that Periodic would probe", "the field that the policy ranks first"),
+    "timing": ("probes at Periodic's times K - 1, 2K - 1, ...", "probes when the policy's own gate opens"),
+    "metric": (
         "share of fields right at the end, belief and world of the same step",
         "mean slot overlap over the executed steps, paired and encoded as the protocol says",
     ),
-)
-FACTOR_NAMES = tuple(factor.name for factor in FACTORS)
+}
+FACTOR_NAMES = tuple(FACTORS)
 INFORMATION, MEMORY, TIME, SELECTION, TIMING, METRIC = (1 << k for k in range(len(FACTORS)))
 ALL = (1 << len(FACTORS)) - 1
 PARTS = ("gain", "start", *FACTOR_NAMES)
@@ -88,10 +75,11 @@ def members(coalition: int) -> tuple[int, ...]:
 def describe_factors(protocols: Names) -> pd.DataFrame:
     """List the factors: `name lower upper`, and `whose`, who has the upper level without being turned."""
     rows = []
-    for place, factor in enumerate(FACTORS):
-        on = [name for name in names(protocols) if own_level(name) >> place & 1]
-        whose = "every policy but Periodic" if factor.name in ("selection", "timing") else code(on)
-        rows.append((factor.name, factor.lower, factor.upper, whose))
+    for place, (name, levels) in enumerate(FACTORS.items()):
+        on = [protocol for protocol in names(protocols) if own_level(protocol) >> place & 1]
+        rows.append(
+            (name, *levels, "every policy but Periodic" if name in ("selection", "timing") else code(on))
+        )
     return pd.DataFrame(rows, columns=["name", "lower", "upper", "whose"])
 
 
@@ -116,10 +104,8 @@ def arm(policy: str, coalition: int) -> Policy:
 
 def context(protocol: str, coalition: int) -> Protocol:
     """Return the protocol of an arm: answers delivered (the arm decides), clock and memory as it says."""
-    clock = "stands" if coalition & TIME else "runs"
-    memory = "kept" if coalition & MEMORY else "none"
-    turned = f"answer=delivered,clock={clock},memory={memory}"
-    return parse_protocol(protocol + ("," if ":" in protocol else ":") + turned)
+    clock, memory = "stands" if coalition & TIME else "runs", "kept" if coalition & MEMORY else "none"
+    return turned(parse_protocol(protocol), answer="delivered", clock=clock, memory=memory)
 
 
 # --- the runs -----------------------------------------------------------------------------------------
@@ -136,8 +122,6 @@ class Factorial:
         probes: (protocol, world, policy) -> [coalition], mean number of probes of an arm.
         fired: (protocol, world, policy) -> share of the episodes in which the policy, under the protocol as
             it is, probes at all.
-        placebo: (protocol, world, name) -> [episode], accuracy of Simple (`simple`), of its Placebo and
-            of its Yoked Placebo in the protocol's own measure and clock, answers delivered to Simple.
     """
 
     protocols: tuple[str, ...]
@@ -147,11 +131,10 @@ class Factorial:
     idle: dict[tuple[str, str], Floats]
     probes: dict[Key, Floats]
     fired: dict[Key, float]
-    placebo: dict[Key, Floats]
 
 
 def run_factorial(
-    protocols: Names = PROTOCOLS,
+    protocols: Names = tuple(PROTOCOLS),
     regime: str = "S2",
     profile: str = "typical",
     seeds: str = "0:220",
@@ -174,6 +157,7 @@ def run_factorial(
         policies: names of the policies to take apart.
     """
     chosen, asked, split = parse_seeds(seeds), names(protocols), names(policies)
+    level, agent, spend = find_regime(regime), find_profile(profile), None if budget == -1 else budget
     place: dict[tuple[str, str, str, str], int] = {}
     cells: list[Cell] = []
 
@@ -183,39 +167,27 @@ def run_factorial(
         if key not in place:
             place[key] = len(cells)
             gate = threshold if threshold != -1 and policy.has_threshold else None
-            spend = None if budget == -1 else budget
-            cells.append(Cell(world, policy, find_regime(regime), own, find_profile(profile), spend, gate))
+            cells.append(Cell(world, policy, level, own, agent, spend, gate))
         return place[key]
 
-    arms: dict[Key, list[int]] = {}
-    idle: dict[tuple[str, str], list[int]] = {}
-    placebo: dict[Key, int] = {}
-    for protocol in asked:
-        for world in WORLDS:
-            none = POLICIES[IDLE]
-            idle[protocol, world] = [add(protocol, world, none, level) for level in (0, MEMORY)]
-            for policy in split:
-                arms[protocol, world, policy] = [
-                    add(protocol, world, arm(policy, coalition), coalition) for coalition in range(ALL + 1)
-                ]
-            for policy in ("simple", "placebo", "yoked"):
-                placebo[protocol, world, policy] = add(protocol, world, POLICIES[policy], own_level(protocol))
+    where = list(product(asked, WORLDS))
+    every = range(ALL + 1)
+    arms = {(*key, name): [add(*key, arm(name, k), k) for k in every] for key in where for name in split}
+    idle = {key: [add(*key, POLICIES[IDLE], k) for k in (0, MEMORY)] for key in where}
     columns = run_cells(cells, chosen)
     found = {
         name: columns[name].reshape(len(cells), len(chosen))
         for name in ("accuracy", "accuracy_terminal", "accuracy_slot", "probes")
     }
 
-    def measured(protocol: str, cell: int, metric: bool) -> Floats:
+    def measured(protocol: str, cell: int, metric: int) -> Floats:
         lower = "accuracy" if parse_protocol(protocol).accuracy == "terminal" else "accuracy_terminal"
         return 100 * found["accuracy_slot" if metric else lower][cell]
 
     return Factorial(
-        protocols=asked,
-        worlds=tuple(WORLDS),
-        policies=split,
+        asked, tuple(WORLDS), split,
         outcome={
-            key: np.stack([measured(key[0], cell, bool(k & METRIC)) for k, cell in enumerate(own)], axis=1)
+            key: np.stack([measured(key[0], cell, k & METRIC) for k, cell in enumerate(own)], axis=1)
             for key, own in arms.items()
         },
         idle={
@@ -224,10 +196,7 @@ def run_factorial(
         },
         probes={key: found["probes"][own].mean(axis=1) for key, own in arms.items()},
         fired={key: float((found["probes"][own[own_level(key[0])]] > 0).mean()) for key, own in arms.items()},
-        placebo={
-            key: measured(key[0], cell, bool(own_level(key[0]) & METRIC)) for key, cell in placebo.items()
-        },
-    )
+    )  # fmt: skip
 
 
 def gains(runs: Factorial, protocol: str, world: str, policy: str, reference: str) -> Floats:
@@ -295,14 +264,13 @@ def split_gains(
         `PARTS`, in this order.
     """
     keys, columns = [], []
-    for protocol in runs.protocols:
-        for world in runs.worlds:
-            for policy in runs.policies if policies is None else names(policies):
-                if policy != reference:
-                    game = gains(runs, protocol, world, policy, reference)
-                    parts = split_episodes(game, ALL if whole else own_level(protocol))
-                    keys += [(protocol, world, policy, part) for part in parts]
-                    columns += parts.values()
+    chosen = runs.policies if policies is None else names(policies)
+    for protocol, world, policy in product(runs.protocols, runs.worlds, chosen):
+        if policy != reference:
+            game = gains(runs, protocol, world, policy, reference)
+            parts = split_episodes(game, ALL if whole else own_level(protocol))
+            keys += [(protocol, world, policy, part) for part in parts]
+            columns += parts.values()
     frame = _intervals(keys, columns, resamples, "protocol world policy part")
     if reference == BLIND:
         frame = frame[frame["part"] != "start"]
@@ -319,37 +287,10 @@ def cross(
     """
     titles = [f"{FACTOR_NAMES[first]} × {FACTOR_NAMES[second]}" for first, second in pairs(len(FACTORS))]
     keys, columns = [], []
-    for protocol in runs.protocols:
-        for world in runs.worlds:
-            keys += [(protocol, world, title) for title in titles]
-            columns += list(interactions(gains(runs, protocol, world, policy, reference)).T)
+    for protocol, world in product(runs.protocols, runs.worlds):
+        keys += [(protocol, world, title) for title in titles]
+        columns += list(interactions(gains(runs, protocol, world, policy, reference)).T)
     return _intervals(keys, columns, resamples, "protocol world pair")
-
-
-def value_answers(runs: Factorial, resamples: int = RESAMPLES) -> pd.DataFrame:
-    """Value Simple's answers twice: against its Placebo, which decides anew, and its Yoked Placebo.
-
-    The yoked one repeats Simple's times and fields, so that nothing differs but the answers; the Placebo's
-    own gate and fields react to what it was not told. Answers reach Simple here whatever the protocol says.
-
-    Returns:
-        A row a protocol, world and part, in points: `answers alone` (Simple minus the yoked one),
-        `choices they change` (the yoked one minus the Placebo) and `together`.
-    """
-    keys, columns = [], []
-    for protocol in runs.protocols:
-        for world in runs.worlds:
-            simple, placebo, yoked = (
-                runs.placebo[protocol, world, name] for name in ("simple", "placebo", "yoked")
-            )
-            parts = {
-                "answers alone": simple - yoked,
-                "choices they change": yoked - placebo,
-                "together": simple - placebo,
-            }
-            keys += [(protocol, world, part) for part in parts]
-            columns += parts.values()
-    return _intervals(keys, columns, resamples, "protocol world part")
 
 
 def _intervals(
@@ -370,6 +311,12 @@ def list_arms(runs: Factorial, world: str = "tooldag", policy: str = "simple") -
         A row an arm: `protocol metric memory clock answer probes mean own`; `probes` says whose times and
         fields, `own` whether the arm is the policy under the protocol as it is.
     """
+    sides = {  # how the table calls the two levels of each factor
+        METRIC: ("terminal", "slots"),
+        MEMORY: ("none", "kept"),
+        TIME: ("moves", "stands"),
+        INFORMATION: ("withheld", "returned"),
+    }
     whose = {
         "Periodic's times and fields": 0,
         "Periodic's times, own fields": SELECTION,
@@ -379,17 +326,10 @@ def list_arms(runs: Factorial, world: str = "tooldag", policy: str = "simple") -
     rows = []
     for protocol in runs.protocols:
         means = runs.outcome[protocol, world, policy].mean(axis=0)
-        factors = (METRIC, MEMORY, TIME, INFORMATION)
-        for metric, memory, time, answer in product(*((0, factor) for factor in factors)):
-            levels = (
-                "slots" if metric else "terminal",
-                "kept" if memory else "none",
-                "stands" if time else "moves",
-                "returned" if answer else "withheld",
-            )
-            for title, probes in whose.items():
-                coalition = metric | memory | time | answer | probes
-                rows.append((protocol, *levels, title, means[coalition], coalition == own_level(protocol)))
+        for *turned_on, title in product(*((0, factor) for factor in sides), whose):
+            coalition = sum(turned_on) | whose[title]
+            levels = (words[own > 0] for words, own in zip(sides.values(), turned_on, strict=True))
+            rows.append((protocol, *levels, title, means[coalition], coalition == own_level(protocol)))
     columns = ["protocol", "metric", "memory", "clock", "answer", "probes", "mean", "own"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -403,14 +343,11 @@ def count_probes(runs: Factorial) -> pd.DataFrame:
         `blind`.
     """
     rows = []
-    for protocol in runs.protocols:
+    for protocol, policy in product(runs.protocols, runs.policies):
         own = own_level(protocol)
-        arms = (own, own & ~SELECTION, own & ~TIMING, own & ~(SELECTION | TIMING))
-        for policy in runs.policies:
-            fired = sum(runs.fired[protocol, world, policy] for world in runs.worlds) / len(runs.worlds)
-            counts = [
-                sum(runs.probes[protocol, world, policy][arm] for world in runs.worlds) / len(runs.worlds)
-                for arm in arms
-            ]
-            rows.append((protocol, policy, fired, *counts))
+        arms = [own, own & ~SELECTION, own & ~TIMING, own & ~(SELECTION | TIMING)]
+        keys = [(protocol, world, policy) for world in runs.worlds]
+        fired = sum(runs.fired[key] for key in keys) / len(keys)
+        counts = sum(runs.probes[key][arms] for key in keys) / len(keys)
+        rows.append((protocol, policy, fired, *counts))
     return pd.DataFrame(rows, columns=["protocol", "policy", "fired", "own", "times", "fields", "blind"])

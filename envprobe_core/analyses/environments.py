@@ -9,39 +9,27 @@ import pandas as pd
 
 from envprobe_core.comparing import summarize
 from envprobe_core.engine.scoring import COLLAPSE
-from envprobe_core.environments import mutable_fields
-from envprobe_core.instances import instances
+from envprobe_core.instances import instances, mutable_fields
 from envprobe_core.protocols import Protocol, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.statistics import RESAMPLES
 from envprobe_core.worlds import WORLDS, make_world
 from envprobe_core.worlds.base import PROCEDURAL, World
 
-SIZES = {  # what the levels of complexity and density set, by world: attribute, one, many
-    "tooldag": (
-        ("tools", "tool", "tools"),
-        ("prerequisites", "prerequisite each", "prerequisites each"),
-    ),
-    "objectstate": (
-        ("rooms", "room", "rooms"),
-        ("keys", "key", "keys"),
-        ("boxes", "box", "boxes"),
-        ("goals", "goal", "goals"),
-        ("locks", "locked door", "locked doors"),
-    ),
-    "graphnav": (
-        ("nodes", "node", "nodes"),
-        ("edges", "edge", "edges"),
-        ("keys", "key", "keys"),
-        ("locks", "locked edge", "locked edges"),
-    ),
-}
+SIZES = {  # what the levels of complexity and density set, by world: attribute, one (many take an s)
+    "tooldag": {"tools": "tool", "prerequisites": "prerequisite each"},
+    "objectstate": {
+        "rooms": "room", "keys": "key", "boxes": "box", "goals": "goal", "locks": "locked door",
+    },
+    "graphnav": {"nodes": "node", "edges": "edge", "keys": "key", "locks": "locked edge"},
+}  # fmt: skip
+MANY = {"box": "boxes", "prerequisite each": "prerequisites each"}
 
 
 def sizes(world: World) -> str:
     """Name the numbers that complexity and density set: `10 rooms, 3 keys, ...`."""
-    counts = ((getattr(world.rules, name), one, many) for name, one, many in SIZES[world.name])
-    return ", ".join(f"{count} {one if count == 1 else many}" for count, one, many in counts)
+    counts = [(getattr(world.rules, name), one) for name, one in SIZES[world.name].items()]
+    return ", ".join(f"{count} {one if count == 1 else MANY.get(one, f'{one}s')}" for count, one in counts)
 
 
 def describe_worlds(regimes: Sequence[str], protocol: Protocol) -> pd.DataFrame:
@@ -90,20 +78,14 @@ def half_life(rate: float) -> float:
     return 1.0 if rate >= 1 else float(np.log(0.5) / np.log1p(-rate))
 
 
-def idle(frame: pd.DataFrame, regime: str) -> pd.DataFrame:
-    """Return the No-Probe episodes of a regime."""
-    return frame[(frame["policy"] == "no-probe") & (frame["regime"] == regime)]
-
-
 def _means(rows: pd.DataFrame, columns: dict[str, str], resamples: int) -> pd.DataFrame:
     """Average columns by protocol and world; each new name gets `_low` and `_high` beside it."""
     found = summarize(rows, columns, ("protocol", "world"), resamples=resamples)
-    table = found.drop_duplicates(["protocol", "world"])[["protocol", "world", "n"]].reset_index(drop=True)
+    parts = [found.drop_duplicates(["protocol", "world"]).set_index(["protocol", "world"])[["n"]]]
     for column, name in columns.items():
-        own = found[found["measure"] == column]
-        for part, end in (("mean", ""), ("low", "_low"), ("high", "_high")):
-            table[name + end] = own[part].to_numpy()
-    return table
+        own = found[found["measure"] == column].set_index(["protocol", "world"])[["mean", "low", "high"]]
+        parts.append(own.set_axis([name, f"{name}_low", f"{name}_high"], axis=1))
+    return pd.concat(parts, axis=1).reset_index()
 
 
 def summarise_mutation(frame: pd.DataFrame, regime: str, resamples: int = RESAMPLES) -> pd.DataFrame:
@@ -120,18 +102,13 @@ def summarise_mutation(frame: pd.DataFrame, regime: str, resamples: int = RESAMP
         field of any kind and tick), `mutable`, `fields`, and `half_life` in ticks.
     """
     names = {"mutation_rate": "drawn", "changed": "changed", "changed_all": "changed_all"}
-    table = _means(idle(frame, regime), names, resamples)
-    facts = {
-        (protocol, row.world): row
-        for protocol in dict.fromkeys(table["protocol"])
-        for row in describe_worlds([regime], parse_protocol(protocol)).itertuples()
-    }
-    about = [facts[key] for key in zip(table["protocol"], table["world"], strict=True)]
-    table["rate"] = np.nan_to_num([row.rate for row in about])
-    table["mutable"] = [row.mutable for row in about]
-    table["fields"] = [row.fields for row in about]
-    table["half_life"] = [half_life(rate) for rate in table["rate"]]
-    return table
+    idle = frame[(frame["policy"] == "no-probe") & (frame["regime"] == regime)]
+    about = pd.concat(
+        describe_worlds([regime], parse_protocol(name)).assign(protocol=name)
+        for name in idle["protocol"].unique()
+    )[["protocol", "world", "rate", "mutable", "fields"]]
+    table = _means(idle, names, resamples).merge(about, on=["protocol", "world"]).fillna({"rate": 0.0})
+    return table.assign(half_life=table["rate"].map(half_life))
 
 
 def summarise_drift(
@@ -152,7 +129,7 @@ def summarise_drift(
         `top_step`, the highest mean A_t; `last` and `running`, the mean A_t at the last step that is drawn,
         and how many of the `n` episodes run on to it.
     """
-    rows = idle(frame, regime)
+    rows = frame[(frame["policy"] == "no-probe") & (frame["regime"] == regime)]
     rows = rows.assign(below=rows["initial_accuracy"] < COLLAPSE, early=rows["collapse_onset"] < 2)
     names = {"initial_accuracy": "start", "accuracy_terminal": "end", "below": "below", "early": "early"}
     table = _means(rows, names, resamples)

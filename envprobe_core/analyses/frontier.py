@@ -19,19 +19,23 @@ OBJECTIVES = ("success", "accuracy")
 DRAWS_AT_ONCE = 2_000
 
 
-def nondominated(points: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Say which points no other point dominates, [..., point].
-
-    A point dominates another that it matches or exceeds in every coordinate and exceeds in one; of equal
-    points none dominates the other.
+def beaten_by(points: npt.ArrayLike, others: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Say which others match or exceed each point in every coordinate and exceed it in one.
 
     Args:
         points: [..., point, coordinate], more is better.
+        others: [..., other, coordinate].
+
+    Returns:
+        [..., point, other].
     """
-    values = np.asarray(points, dtype=np.float64)
-    mine, other = values[..., :, None, :], values[..., None, :, :]
-    beaten = (other >= mine).all(axis=-1) & (other > mine).any(axis=-1)
-    return ~beaten.any(axis=-1)
+    mine, other = np.asarray(points)[..., :, None, :], np.asarray(others)[..., None, :, :]
+    return (other >= mine).all(axis=-1) & (other > mine).any(axis=-1)
+
+
+def nondominated(points: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Say which points no other point dominates, [..., point]; of equal points none dominates the other."""
+    return ~beaten_by(points, points).any(axis=-1)
 
 
 def find_frontiers(
@@ -68,8 +72,8 @@ def find_frontiers(
     for (protocol, stratum), own in points[points["competing"]].groupby(by[:2], sort=False):
         values = own[list(OBJECTIVES)].to_numpy()
         episodes = frame[(frame["protocol"] == protocol) & frame["world"].isin(strata[stratum])]
-        better = (values[None] >= values[:, None]).all(axis=2) & (values[None] > values[:, None]).any(axis=2)
-        points.loc[own.index, "nondominated"] = nondominated(values)
+        better = beaten_by(values, values)
+        points.loc[own.index, "nondominated"] = ~better.any(axis=1)
         points.loc[own.index, "stability"] = _stability(episodes, list(own["policy"]), resamples)
         points.loc[own.index, "beaten_by"] = [" ".join(own["policy"][others]) for others in better]
     return points

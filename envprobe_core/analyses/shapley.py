@@ -13,52 +13,35 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.errors import InputError
-
 Floats = npt.NDArray[np.float64]
-MOST_PLAYERS = 12
 
 
-def count_players(games: npt.ArrayLike) -> int:
-    """Return n for games [..., 2**n].
+def players_of(games: Floats) -> int:
+    """Return n for games [..., 2**n]."""
+    return games.shape[-1].bit_length() - 1
 
-    Raises:
-        InputError: if the last axis is no power of two from 2**1 to 2**12.
+
+def without(players: int, left_out: int) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Return the coalitions that hold none of the players of a bit mask, and the weight of each.
+
+    Of n players left, a coalition S weighs |S|! (n - |S|)! / (n + 1)!, as in the mean over all orders.
     """
-    size = np.shape(games)[-1] if np.ndim(games) else 0
-    players = size.bit_length() - 1
-    if size != 1 << max(players, 0) or not 1 <= players <= MOST_PLAYERS:
-        raise InputError(
-            f"a game has {size} coalitions; a power of two from 2 to {1 << MOST_PLAYERS} is accepted"
-        )
-    return players
-
-
-def without(players: int, left_out: int) -> npt.NDArray[np.int64]:
-    """Return the coalitions that hold none of the players of a bit mask, in ascending order."""
     coalitions = np.arange(1 << players)
-    return coalitions[coalitions & left_out == 0]
-
-
-def size_weights(players: int) -> Floats:
-    """Return |S|! (n - |S| - 1)! / n! for each size |S| of a coalition without one player, [size]."""
-    return np.array([1 / (players * comb(players - 1, size)) for size in range(players)])
+    coalitions = coalitions[coalitions & left_out == 0]
+    most = players - left_out.bit_count() + 1
+    weights = np.array([1 / (most * comb(most - 1, size)) for size in range(most)])
+    return coalitions, weights[np.bitwise_count(coalitions)]
 
 
 def shapley_values(games: npt.ArrayLike) -> Floats:
-    """Split each game among its players, [..., player]; the shares sum to v(all) - v(none).
+    """Split each game [..., 2**n] among its players, [..., player]; the shares sum to v(all) - v(none).
 
     A player's share is the mean of what it adds over all orders in which the players may come; one that
     never adds anything gets exactly 0.
-
-    Args:
-        games: [..., 2**n].
     """
-    players, value = count_players(games), np.asarray(games, dtype=np.float64)
-    shares = []
-    for player in range(players):
-        rest = without(players, 1 << player)
-        weights = size_weights(players)[np.bitwise_count(rest)]
+    value, shares = np.asarray(games, dtype=np.float64), []
+    for player in range(players_of(value)):
+        rest, weights = without(players_of(value), 1 << player)
         shares.append(((value[..., rest | 1 << player] - value[..., rest]) * weights).sum(axis=-1))
     return np.stack(shares, axis=-1)
 
@@ -72,21 +55,11 @@ def interactions(games: npt.ArrayLike) -> Floats:
     """Return how much more each pair adds together than one by one, [..., pair], in the order of `pairs`.
 
     The Shapley interaction index: positive where one factor makes the other worth more.
-
-    Args:
-        games: [..., 2**n] with n of 2 or more.
-
-    Raises:
-        InputError: for a game of one player.
     """
-    players, value = count_players(games), np.asarray(games, dtype=np.float64)
-    if players < 2:
-        raise InputError("a game of 1 player has no pair; 2 players or more are accepted")
-    found = []
-    for first, second in pairs(players):
+    value, found = np.asarray(games, dtype=np.float64), []
+    for first, second in pairs(players_of(value)):
         one, other = 1 << first, 1 << second
-        rest = without(players, one | other)
-        weights = size_weights(players - 1)[np.bitwise_count(rest)]
+        rest, weights = without(players_of(value), one | other)
         alone = value[..., rest | one] - value[..., rest]
         joined = value[..., rest | one | other] - value[..., rest | other]
         found.append(((joined - alone) * weights).sum(axis=-1))
@@ -101,7 +74,6 @@ def restrict(games: npt.ArrayLike, players: Sequence[int], others: int = 0) -> F
         players: who still plays, in their new order.
         others: bit mask of the rest that is turned on throughout.
     """
-    count_players(games)
     chosen = [
         others | sum(1 << player for bit, player in enumerate(players) if coalition >> bit & 1)
         for coalition in range(1 << len(players))

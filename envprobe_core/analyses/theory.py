@@ -9,14 +9,14 @@ numbers is taken, it is chosen on one half of the futures or pasts and valued on
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
 
-from envprobe_core.experiments import Names, names
+from envprobe_core.cells import Names, names
 from envprobe_core.show.figures import WORLD_TITLES
 from envprobe_core.statistics import mean_interval, wilson
 from envprobe_core.theory.forks import Past, Setting, look, seeds_in
@@ -53,6 +53,11 @@ TITLES = {
 def place_of(setting: Setting, kind: str) -> str:
     """Return how tables call a belief type of a world."""
     return f"{WORLD_TITLES[setting.world.name]}, {kind}"
+
+
+def ends(name: str, found: Sequence[float]) -> dict[str, float]:
+    """Return a value with its interval as the columns `name name_low name_high`."""
+    return dict(zip((name, f"{name}_low", f"{name}_high"), found[:3], strict=True))
 
 
 def settings_of(worlds: Names, regime: str, protocol: str, profile: str, share: float) -> list[Setting]:
@@ -176,6 +181,11 @@ class Lattices:
     past: Past
     lattices: list[Lattice]
 
+    @property
+    def place(self) -> str:
+        """Return how tables call it."""
+        return place_of(self.setting, self.kind)
+
 
 def play_subsets(
     setting: Setting, past: Past, kind: str, rows: Ints, futures: int, first: int = 0
@@ -185,12 +195,10 @@ def play_subsets(
     wrong = [np.flatnonzero(past.wrong[row] & own) for row in rows]
     if not wrong:
         return []
-    repaired = np.zeros((sum(1 << len(fields) for fields in wrong), setting.world.fields), dtype=bool)
-    start = 0
-    for fields in wrong:
-        repaired[start : start + (1 << len(fields)), fields] = subsets(len(fields))
-        start += 1 << len(fields)
     counts = [1 << len(fields) for fields in wrong]
+    repaired = np.zeros((sum(counts), setting.world.fields), dtype=bool)
+    for start, fields in zip(np.cumsum([0, *counts[:-1]]), wrong, strict=True):
+        repaired[start : start + (1 << len(fields)), fields] = subsets(len(fields))
     accuracy = accuracies(setting, past, np.repeat(rows, counts), repaired, futures, first)[0][kind]
     parts = np.split(accuracy, np.cumsum(counts)[:-1])
     return [Lattice(int(row), fields, part.T) for row, fields, part in zip(rows, wrong, parts, strict=True)]
@@ -226,29 +234,28 @@ def check_assumption(played: Sequence[Lattices], fresh: int = 4_000) -> tuple[pd
         takes when the item is repaired too.
     """
     counted, violations = [], []
-    for own in played:
-        for name in ("monotone", "submodular"):
-            parts = [_differences(lattice, name) for lattice in own.lattices]
-            scores = [_z_scores(values) for _, values in parts]
-            compared = sum(values.shape[1] for _, values in parts)
-            cut = -NormalDist().inv_cdf(1 - 0.025 / max(1, compared))
-            failing = sum(bool((z < cut).any()) for z in scores)
-            share = wilson(failing, len(parts))[:3] if parts else (np.nan,) * 3
-            place = {"place": place_of(own.setting, own.kind), "kind": own.kind, "property": name}
-            counted.append(
-                place | {
-                    "pasts": len(parts), "compared": compared,
-                    "negative": int(sum((values.mean(axis=0) < -TOLERANCE).sum() for _, values in parts)),
-                    "clear": int(sum((z < cut).sum() for z in scores)),
-                } | dict(zip(("share", "share_low", "share_high"), (POINTS * s for s in share), strict=True))
-            )  # fmt: skip
-            lowest = [z.min(initial=0.0) for z in scores]
-            if lowest and min(lowest) < 0:
-                at = int(np.argmin(lowest))
-                where = int(np.argmin(scores[at]))
-                sets = tuple(int(column[where]) for column in parts[at][0])
-                found = POINTS * float(parts[at][1][:, where].mean())
-                violations.append(place | _try_again(own, own.lattices[at], sets, fresh) | {"found": found})
+    for own, name in itertools.product(played, ("monotone", "submodular")):
+        parts = [_differences(lattice, name) for lattice in own.lattices]
+        scores = [_z_scores(values) for _, values in parts]
+        compared = sum(values.shape[1] for _, values in parts)
+        cut = -NormalDist().inv_cdf(1 - 0.025 / max(1, compared))
+        failing = sum(bool((z < cut).any()) for z in scores)
+        share = wilson(failing, len(parts))[:3] if parts else (np.nan,) * 3
+        place = {"place": own.place, "kind": own.kind, "property": name}
+        counted.append(
+            place | {
+                "pasts": len(parts), "compared": compared,
+                "negative": sum(int((values.mean(axis=0) < -TOLERANCE).sum()) for _, values in parts),
+                "clear": sum(int((z < cut).sum()) for z in scores),
+            } | ends("share", [POINTS * part for part in share])
+        )  # fmt: skip
+        lowest = [z.min(initial=0.0) for z in scores]
+        if lowest and min(lowest) < 0:
+            at = int(np.argmin(lowest))
+            where = int(np.argmin(scores[at]))
+            sets = tuple(int(column[where]) for column in parts[at][0])
+            found = POINTS * float(parts[at][1][:, where].mean())
+            violations.append(place | _try_again(own, own.lattices[at], sets, fresh) | {"found": found})
     columns = ["place", "kind", "property", "seed", "smaller", "added", "item", "found", "value", "value_low",
                "value_high", "stands", "actions"]  # fmt: skip
     return pd.DataFrame(counted), pd.DataFrame(violations, columns=columns)
@@ -287,10 +294,10 @@ def _try_again(own: Lattices, lattice: Lattice, sets: tuple[int, ...], fresh: in
         "smaller": ", ".join(fields[every[smaller]]) or "∅",
         "added": ", ".join(fields[every[larger & ~smaller]]) or None,
         "item": fields[item],
-        "value": mean, "value_low": mean - half, "value_high": mean + half,
         "stands": "yes" if mean + half < 0 else "no",
         "actions": float((actions[3] - actions[2]).mean()),
-    }  # fmt: skip
+        **ends("value", (mean, mean - half, mean + half)),
+    }
 
 
 def greedy_repair(played: Sequence[Lattices], size: int, resamples: int) -> pd.DataFrame:
@@ -318,14 +325,9 @@ def greedy_repair(played: Sequence[Lattices], size: int, resamples: int) -> pd.D
                 gained, most = (np.stack(column) for column in zip(*steps, strict=True))
                 gamma = float(np.clip(np.nan_to_num(least_ratio(gained, most, resamples).value), 0.0, 1.0))
                 realized = gained.sum(axis=1)
-            mean = mean_interval(realized, resamples=resamples)
-            rows.append(
-                {
-                    "place": place_of(own.setting, own.kind), "score": score, "gamma": gamma,
-                    "realized": POINTS * mean.value, "realized_low": POINTS * mean.low,
-                    "realized_high": POINTS * mean.high, "best": POINTS * best,
-                }
-            )  # fmt: skip
+            mean = [POINTS * end for end in mean_interval(realized, resamples=resamples)[:3]]
+            row = {"place": own.place, "score": score, "gamma": gamma, "best": POINTS * best}
+            rows.append(row | ends("realized", mean))
     columns = ["place", "score", "gamma", "realized", "realized_low", "realized_high", "best"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -424,17 +426,12 @@ def measure_quality(
     for setting in settings_of(worlds, regime, protocol, profile, share):
         for kind in setting.types:
             run = play_quality(setting, kind, chosen, futures)
+            place = {"place": place_of(setting, kind), "world": setting.world.name, "kind": kind}
             for score in SCORES:
                 gamma = least_ratio(run.realized[score], run.best[score], resamples)
                 proxy = ratio_interval(run.total[score], run.total["oracle-tw"], resamples)
-                rows.append(
-                    {
-                        "place": place_of(setting, kind), "world": setting.world.name, "kind": kind,
-                        "score": score, "gamma": gamma.value, "gamma_low": gamma.low,
-                        "gamma_high": gamma.high, "proxy": proxy.value, "proxy_low": proxy.low,
-                        "proxy_high": proxy.high, "pasts": gamma.n,
-                    }
-                )  # fmt: skip
+                row = place | {"score": score} | ends("gamma", gamma) | ends("proxy", proxy)
+                rows.append(row | {"pasts": gamma.n})
     return pd.DataFrame(rows)
 
 
@@ -479,27 +476,30 @@ def load_singles(
     worlds: Names, regime: str, protocol: str, profile: str, seeds: str, share: float = 0.5, futures: int = 8
 ) -> list[SingleGains]:
     """Repair every field alone in every world."""
-    chosen = seeds_in(seeds, regime, protocol)
-    return [
-        play_singles(setting, chosen, futures)
-        for setting in settings_of(worlds, regime, protocol, profile, share)
-    ]
+    chosen, settings = (
+        seeds_in(seeds, regime, protocol),
+        settings_of(worlds, regime, protocol, profile, share),
+    )
+    return [play_singles(setting, chosen, futures) for setting in settings]
+
+
+def by_type(runs: Sequence[SingleGains]) -> Iterator[tuple[str, SingleGains, str, Ints]]:
+    """Yield each world and belief type: how tables call it, the run, the type and its fields."""
+    for run in runs:
+        for kind in run.setting.types:
+            yield place_of(run.setting, kind), run, kind, np.flatnonzero(run.setting.of_type(kind))
 
 
 def mean_gains(runs: Sequence[SingleGains], resamples: int) -> pd.DataFrame:
     """Return q_i of every field with its interval, in points: `place field q q_low q_high`, largest first."""
     rows = []
-    for run in runs:
-        for kind in run.setting.types:
-            for field in np.flatnonzero(run.setting.of_type(kind)):
-                q = mean_interval(POINTS * run.gain[:, field], resamples=resamples)
-                rows.append((place_of(run.setting, kind), run.setting.world.field_names[field], *q[:3]))
-    frame = pd.DataFrame(rows, columns=["place", "field", "q", "q_low", "q_high"])
-    parts = [
-        part.sort_values("q", ascending=False, kind="stable")
-        for _, part in frame.groupby("place", sort=False)
-    ]
-    return pd.concat(parts, ignore_index=True)
+    for place, run, _, own in by_type(runs):
+        for field in own:
+            q = mean_interval(POINTS * run.gain[:, field], resamples=resamples)
+            rows.append({"place": place, "field": run.setting.world.field_names[field]} | ends("q", q))
+    frame = pd.DataFrame(rows)
+    order = frame["place"].map({place: at for at, place in enumerate(frame["place"].unique())})
+    return frame.iloc[np.lexsort([-frame["q"], order])].reset_index(drop=True)
 
 
 def compare_uniform(runs: Sequence[SingleGains], resamples: int) -> pd.DataFrame:
@@ -510,21 +510,15 @@ def compare_uniform(runs: Sequence[SingleGains], resamples: int) -> pd.DataFrame
         points, `efficiency` with `_low _high`, `best_field` (None if all gains are equal).
     """
     rows = []
-    for run in runs:
-        for kind in run.setting.types:
-            own = np.flatnonzero(run.setting.of_type(kind))
-            gain, best = run.gain[:, own], np.zeros(len(run.gain))
-            for half in (0, 1):
-                best[1 - half :: 2] = gain[1 - half :: 2, int(np.argmax(gain[half::2].mean(axis=0)))]
-            share, q = ratio_interval(gain.mean(axis=1), best, resamples), gain.mean(axis=0)
-            first = run.setting.world.field_names[own[int(np.argmax(q))]]
-            rows.append(
-                {
-                    "place": place_of(run.setting, kind), "uniform": POINTS * q.mean(),
-                    "targeted": POINTS * best.mean(), "efficiency": share.value, "efficiency_low": share.low,
-                    "efficiency_high": share.high, "best_field": first if np.ptp(q) else None,
-                }
-            )  # fmt: skip
+    for place, run, _, own in by_type(runs):
+        gain, best = run.gain[:, own], np.zeros(len(run.gain))
+        for half in (0, 1):
+            best[1 - half :: 2] = gain[1 - half :: 2, int(np.argmax(gain[half::2].mean(axis=0)))]
+        q = gain.mean(axis=0)
+        first = run.setting.world.field_names[own[int(np.argmax(q))]]
+        row = {"place": place, "uniform": POINTS * q.mean(), "targeted": POINTS * best.mean()}
+        row |= ends("efficiency", ratio_interval(gain.mean(axis=1), best, resamples))
+        rows.append(row | {"best_field": first if np.ptp(q) else None})
     return pd.DataFrame(rows)
 
 
@@ -535,12 +529,10 @@ def leaks(runs: Sequence[SingleGains], resamples: int) -> pd.DataFrame:
         `place leak leak_low leak_high`; worlds with one type are left out.
     """
     rows = []
-    for run in runs:
-        for kind in run.setting.types if len(run.setting.types) > 1 else ():
-            other = run.other[:, run.setting.of_type(kind)].sum(axis=1)
-            rows.append(
-                (place_of(run.setting, kind), *mean_interval(POINTS * other, resamples=resamples)[:3])
-            )
+    for place, run, _, own in by_type(runs):
+        if len(run.setting.types) > 1:
+            other = POINTS * run.other[:, own].sum(axis=1)
+            rows.append({"place": place} | ends("leak", mean_interval(other, resamples=resamples)))
     return pd.DataFrame(rows, columns=["place", "leak", "leak_low", "leak_high"])
 
 
@@ -553,18 +545,19 @@ def compare_reports(runs: Sequence[SingleGains], resamples: int) -> pd.DataFrame
         valued on the other; the mean gain of the best rule of h (`structural`) and of both, fitted
         on one half and valued on the other, and the `advantage` of both with `_low _high`. In points.
     """
-    return pd.DataFrame([_report(run, kind, resamples) for run in runs for kind in run.setting.types])
+    return pd.DataFrame(
+        {"place": place, "kind": kind} | _report(run, own, resamples)
+        for place, run, kind, own in by_type(runs)
+    )
 
 
-def _report(run: SingleGains, kind: str, resamples: int) -> dict[str, object]:
-    own = run.setting.of_type(kind)
+def _report(run: SingleGains, own: Ints, resamples: int) -> dict[str, object]:
     gain = POINTS * run.gain[:, own]
     h, hz = feature_codes(run.past, own)
 
     def deviations(rows: slice, least: int) -> Floats:
-        return bin_means(hz[rows], gain[rows], least) - np.repeat(
-            bin_means(h[rows], gain[rows], least)[:9], 9
-        )
+        alone = bin_means(h[rows], gain[rows], least)[:9]
+        return bin_means(hz[rows], gain[rows], least) - np.repeat(alone, 9)
 
     whole = deviations(slice(None), FEWEST_IN_BIN)
     halves = [deviations(slice(half, None, 2), FEWEST_IN_BIN // 2) for half in (0, 1)]
@@ -580,17 +573,18 @@ def _report(run: SingleGains, kind: str, resamples: int) -> dict[str, object]:
             promise = np.nan_to_num(bin_means(codes[fit], gain[fit], 1))
             picked = np.argmax(promise[codes[test]], axis=1)
             value[test] = gain[test][np.arange(len(picked)), picked]
-    advantage = mean_interval(by_both - by_h, resamples=resamples)
+    known = whole[~np.isnan(whole)]
     return {
-        "place": place_of(run.setting, kind), "kind": kind, "bins": int((~np.isnan(whole)).sum()),
-        "epsilon": np.abs(whole[~np.isnan(whole)]).max(initial=0.0) if not np.isnan(whole).all() else np.nan,
+        "bins": len(known),
+        "epsilon": np.abs(known).max() if len(known) else np.nan,
         "epsilon_split": float(np.mean(split)) if split else np.nan,
-        "structural": by_h.mean(), "both": by_both.mean(), "advantage": advantage.value,
-        "advantage_low": advantage.low, "advantage_high": advantage.high,
-    }  # fmt: skip
+        "structural": by_h.mean(),
+        "both": by_both.mean(),
+        **ends("advantage", mean_interval(by_both - by_h, resamples=resamples)),
+    }
 
 
-def feature_codes(past: Past, own: Mask) -> tuple[Ints, Ints]:
+def feature_codes(past: Past, own: Ints) -> tuple[Ints, Ints]:
     """Code h = (c, d) and (h, z) with z = (s, u) by bins, [row, own field] each."""
     terms = {name: value[:, own] for name, value in terms_of(past).items()}
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from envprobe_core.cells import Cell, find_profile, find_regime, make_cell
+from envprobe_core.analyses.frontier import beaten_by
+from envprobe_core.cells import (
+    Cell,
+    Names,
+    find_profile,
+    find_protocols,
+    find_regime,
+    make_cell,
+    names,
+    parse_seeds,
+)
 from envprobe_core.engine.running import Episodes, walk
 from envprobe_core.errors import InputError
-from envprobe_core.experiments import Names, find_protocols, names
 from envprobe_core.policies import POLICIES, Policy, find_policy, value_policy
 from envprobe_core.statistics import RESAMPLES, bootstrap_means, percentile_interval
-from envprobe_core.sweep import parse_seeds, run_cells
+from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS, make_world
 from envprobe_core.worlds.base import Floats, Ints
 
@@ -219,5 +228,4 @@ def dominance(points: pd.DataFrame) -> pd.DataFrame:
 
 def beaten(points: pd.DataFrame, others: pd.DataFrame) -> np.ndarray:
     """Say which points some other point matches or exceeds in all columns and exceeds in one, [point]."""
-    mine, other = points.to_numpy()[:, None], others.to_numpy()[None]
-    return ((other >= mine).all(axis=2) & (other > mine).any(axis=2)).any(axis=1)
+    return beaten_by(points, others).any(axis=1)

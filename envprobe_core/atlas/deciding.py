@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import rankdata
 
-from envprobe_core.atlas.design import NAMES, values_of
+from envprobe_core.atlas.design import values_of
 from envprobe_core.atlas.running import Atlas
 from envprobe_core.statistics import resample_counts
 
@@ -44,13 +45,6 @@ class Sensitivity:
     first: npt.NDArray[np.int64]
     sure: Floats
     rank: Floats
-
-    def decides(self, protocol: int, claim: int) -> str | None:
-        """Return the behaviour that decides a claim, or None where none does by itself."""
-        axis = self.first[protocol, claim]
-        if axis < 0 or self.share[protocol, claim, axis] < DECIDES:
-            return None
-        return NAMES[axis]
 
 
 def slices(values: Floats, count: int = SLICES) -> npt.NDArray[np.int64]:
@@ -88,71 +82,43 @@ def between(member: Floats, size: npt.NDArray[np.int64], known: Floats, support:
     return 1 - (1 - ratio) * (n - 1) / np.maximum(n - filled, 1)
 
 
-def _cut(values: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Cut every behaviour [profile, axis] into slices: membership [slice, profile], slices [axis]."""
-    count = int(np.clip(len(values) // LEAST_PER_SLICE, 2, SLICES))
-    cut = [slices(column, count) for column in values.T]
-    size = np.array([own.max() + 1 for own in cut])
-    return np.concatenate([np.eye(k)[own].T for own, k in zip(cut, size, strict=True)]), size
-
-
-def entanglement(atlas: Atlas) -> float:
-    """Return the most that slices of one behaviour explain of another in the sample itself.
-
-    Near 0 the behaviours vary independently; near 1 two of them cannot be told apart.
-    """
-    values = np.array([values_of(profile) for profile in atlas.profiles])
-    member, size = _cut(values)
-    centred = values - values.mean(axis=0)
-    share = between(member, size, np.ones_like(values), centred)
-    np.fill_diagonal(share, -np.inf)
-    return float(np.nanmax(share))
-
-
 def sensitivity(atlas: Atlas, resamples: int = RESAMPLES) -> Sensitivity:
     """Measure every behaviour's share in every claim under every protocol."""
-    from scipy.stats import rankdata
-
     values = np.array([values_of(profile) for profile in atlas.profiles])
-    agents = len(values)
-    member, size = _cut(values)
-    protocols, _, claims = atlas.support.shape
+    agents, (protocols, _, claims) = len(values), atlas.support.shape
+    count = int(np.clip(agents // LEAST_PER_SLICE, 2, SLICES))
+    cut = [slices(column, count) for column in values.T]
+    size = np.array([own.max() + 1 for own in cut])
+    member = np.concatenate([np.eye(k)[own].T for own, k in zip(cut, size, strict=True)])
+
     support = atlas.support.transpose(1, 0, 2).reshape(agents, -1)
     known = (~np.isnan(support)).astype(np.float64)
     held = np.where(known > 0, support, 0.0)
     centred = np.where(known > 0, held - held.sum(axis=0) / np.maximum(known.sum(axis=0), 1), 0.0)
     share = between(member, size, known, centred)
-    draws = np.array(
-        [between(member * weight, size, known, centred) for weight in resample_counts(agents, resamples)]
-    )
+    weights = resample_counts(agents, resamples)
+    draws = np.array([between(member * weight, size, known, centred) for weight in weights])
     filled = np.where(np.isnan(share), -np.inf, share)
     first = np.where(np.isfinite(filled).any(axis=0), np.argmax(filled, axis=0), -1)
     leads = np.argmax(np.where(np.isnan(draws), -np.inf, draws), axis=1) == first
-    ends = np.quantile(np.nan_to_num(draws), [0.025, 0.975], axis=0)
-    ranks = np.array([rankdata(column) for column in values.T])
-    rank = np.array(
-        [_spearman(ranks, rankdata, column, own > 0) for column, own in zip(held.T, known.T, strict=True)]
-    )
-
-    def shaped(table: Floats) -> Floats:
-        return table.T.reshape(protocols, claims, -1)
-
+    low, high = np.quantile(np.nan_to_num(draws), [0.025, 0.975], axis=0)
+    ranks = rankdata(values, axis=0).T
+    rank = [_spearman(ranks, column, own > 0) for column, own in zip(held.T, known.T, strict=True)]
+    each, all_axes = (protocols, claims), (protocols, claims, -1)
     return Sensitivity(
-        shaped(share),
-        shaped(ends[0]),
-        shaped(ends[1]),
-        first.reshape(protocols, claims),
-        leads.mean(axis=0).reshape(protocols, claims),
-        rank.reshape(protocols, claims, -1),
-    )
+        *(table.T.reshape(all_axes) for table in (share, low, high)),
+        first.reshape(each), leads.mean(axis=0).reshape(each), np.array(rank).reshape(all_axes),
+    )  # fmt: skip
 
 
-def _spearman(ranks: Floats, rankdata: object, column: Floats, known: npt.NDArray[np.bool_]) -> Floats:
-    """Correlate ranks of each behaviour with ranks of one support, where it is known, [axis]."""
-    if known.sum() < 2 or np.ptp(column[known]) == 0:
+def _spearman(ranks: Floats, support: Floats, known: npt.NDArray[np.bool_]) -> Floats:
+    """Correlate ranks of each behaviour with ranks of one support, where it is known, [axis].
+
+    Behaviours [axis, profile] keep their ranks among all agents; a support that does not vary gives NaN.
+    """
+    if known.sum() < 2 or np.ptp(support[known]) == 0:
         return np.full(len(ranks), np.nan)
-    own = rankdata(column[known])  # type: ignore[operator]
-    theirs = ranks[:, known] - ranks[:, known].mean(axis=1, keepdims=True)
-    own = own - own.mean()
+    own, theirs = rankdata(support[known]), ranks[:, known]
+    theirs, own = theirs - theirs.mean(axis=1, keepdims=True), own - own.mean()
     scale = np.sqrt((theirs**2).sum(axis=1) * (own**2).sum())
-    return np.divide(theirs @ own, scale, out=np.zeros(len(ranks)), where=scale > 0)
+    return np.divide(theirs @ own, scale, out=np.zeros(len(theirs)), where=scale > 0)

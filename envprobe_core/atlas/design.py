@@ -48,10 +48,6 @@ class Axis:
             return float(np.floor(self.low + unit * (self.high - self.low + 1)))
         return self.low + unit * unit * (self.high - self.low)
 
-    def holds(self, value: float) -> bool:
-        """Say whether a value lies in the box."""
-        return self.low <= value <= self.high
-
 
 BOX: tuple[Axis, ...] = (
     Axis("omit", 0.0, 1.0, "from writing all its news to writing none"),
@@ -91,22 +87,16 @@ def coordinates(count: int) -> npt.NDArray[np.float64]:
 
 def profile_of(values: npt.NDArray[np.float64], name: str) -> AgentProfile:
     """Make an agent of one value an axis, [axis] in the order of `BOX`."""
-    taken: dict[str, float | int | bool | str] = {}
-    for axis, value in zip(BOX, values.tolist(), strict=True):
-        kinds = {"share": float, "whole": int, "habit": bool}
-        taken[axis.name] = kinds[axis.kind](value)
+    kinds = {"share": float, "whole": int, "habit": bool}
+    taken = {axis.name: kinds[axis.kind](value) for axis, value in zip(BOX, values.tolist(), strict=True)}
     taken["writes"] = "true" if taken["writes"] else "number"
-    return AgentProfile(name, assumption="A point of the atlas.", **taken)  # type: ignore[arg-type]
+    return AgentProfile(name, assumption="A point of the atlas.", **taken)
 
 
 def values_of(profile: AgentProfile) -> npt.NDArray[np.float64]:
     """Return a profile's behaviours as numbers, [axis] in the order of `BOX`."""
-    return np.array(
-        [
-            float(profile.writes == "true") if a.name == "writes" else float(getattr(profile, a.name))
-            for a in BOX
-        ]
-    )
+    given = {**vars(profile), "writes": profile.writes == "true"}
+    return np.array([float(given[name]) for name in NAMES])
 
 
 def sample_profiles(count: int) -> tuple[AgentProfile, ...]:

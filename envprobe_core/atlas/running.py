@@ -16,33 +16,31 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.agents.profiles import AgentProfile
+from envprobe_core.analyses.calibration import TARGET_POLICIES
 from envprobe_core.atlas.design import sample_profiles
 from envprobe_core.atlas.questions import FRAME, REGIME, REPORTS, atlas_claims, columns_of
-from envprobe_core.atlas.testing import Cube, judge
-from envprobe_core.calibration import TARGET_POLICIES
-from envprobe_core.cells import Cell
+from envprobe_core.atlas.testing import Cube, Judgement, judge
+from envprobe_core.cells import Cell, Seeds, find_protocols
 from envprobe_core.claims import Claim
-from envprobe_core.cluster import scheduler_in_force
 from envprobe_core.engine import recording
 from envprobe_core.engine.loop import WHOLE
 from envprobe_core.engine.recording import Columns, Ints, Trajectory
 from envprobe_core.engine.records import MEASURES, new
 from envprobe_core.engine.running import NO_SCHEDULE, take
 from envprobe_core.engine.setting import room_for_episodes, room_for_logs, setting_of
-from envprobe_core.experiments import find_protocols
 from envprobe_core.measures import confident_counts
 from envprobe_core.policies import OF_THE_PAPER
+from envprobe_core.pool import scheduler_in_force
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sweep import run_tasks
 from envprobe_core.worlds import WORLDS, make_world
 
 Floats = npt.NDArray[np.float64]
-Seeds = npt.NDArray[np.int64]
 
 PROFILES_AT_ONCE = 64
 COPIES = {"placebo": "simple", "yoked": "simple", "oracle-tw": "oracle"}
-LEVELS = ("accuracy", "success", "probes", *REPORTS)
+LEVELS = ("accuracy", "success", "probes")
 COLUMNS = (*FRAME, *REPORTS)
 REPORTING = {
     *TARGET_POLICIES,
@@ -65,47 +63,18 @@ class AtlasTask:
 
 @dataclass(frozen=True)
 class AtlasPart:
-    """What came of a task; `seconds` is processor time.
-
-    Attributes:
-        task: what was asked, without its profiles' results.
-        verdict: [profile, claim], positions in `testing.CODES`.
-        estimate, support: [profile, claim], as in `testing.Judgement`.
-        levels: measure -> [world, policy, profile], means over episodes (of counts: sums).
-        simulated: episodes that were run; the others are copies.
-        seconds: processor time.
-    """
+    """What came of a task: its claims' verdicts, and `levels` as in `Atlas` for one protocol."""
 
     task: AtlasTask
-    verdict: npt.NDArray[np.int8]
-    estimate: Floats
-    support: Floats
-    levels: dict[str, Floats]
-    simulated: int
-    seconds: float
+    judgement: Judgement
+    levels: dict[str, Floats]  # measure -> [world, policy, profile]
+    simulated: int  # episodes that were run; the others are copies
+    seconds: float  # processor time
 
 
 def copies(protocol: Protocol) -> dict[str, str]:
     """Return the policies that are bit-for-bit copies under a protocol, and of which."""
     return COPIES if protocol.answer == "withheld" else {}
-
-
-def run_policies(
-    world: str, protocol: Protocol, profiles: Sequence[AgentProfile], seeds: Seeds
-) -> dict[str, Columns]:
-    """Run every policy in one world, each on every profile and seed.
-
-    Returns:
-        policy -> column -> [profile, seed], the columns of `COLUMNS`; copies share their original's arrays.
-    """
-    same = copies(protocol)
-    found: dict[str, Columns] = {}
-    probes: dict[str, list[Ints]] = {}
-    for name, policy in OF_THE_PAPER.items():
-        if name not in same:
-            cell = Cell(world, policy, REGIMES[REGIME], protocol)
-            found[name], probes[name] = run_profiles(cell, profiles, seeds, probes.get(policy.replays or ""))
-    return {name: found[same.get(name, name)] for name in OF_THE_PAPER}
 
 
 def run_profiles(
@@ -143,16 +112,20 @@ def run_profiles(
 
 
 def run_cube(profiles: Sequence[AgentProfile], protocol: Protocol, seeds: Seeds) -> Cube:
-    """Run every policy in every world: columns [world, policy, profile, seed]."""
-    worlds = [run_policies(name, protocol, profiles, seeds) for name in WORLDS]
-    return Cube(
-        {
-            column: np.array(
-                [[found[policy][column] for policy in OF_THE_PAPER] for found in worlds], dtype=np.float64
-            )
-            for column in COLUMNS
-        }
-    )
+    """Run every policy in every world; copies take their original's columns."""
+    same, worlds = copies(protocol), []
+    for world in WORLDS:
+        found: dict[str, Columns] = {}
+        probes: dict[str, list[Ints]] = {}
+        for name, policy in OF_THE_PAPER.items():
+            if name not in same:
+                cell = Cell(world, policy, REGIMES[REGIME], protocol)
+                found[name], probes[name] = run_profiles(
+                    cell, profiles, seeds, probes.get(policy.replays or "")
+                )
+        worlds.append([found[same.get(name, name)] for name in OF_THE_PAPER])
+    tables = {column: [[own[column] for own in found] for found in worlds] for column in COLUMNS}
+    return Cube({name: np.array(table, dtype=np.float64) for name, table in tables.items()})
 
 
 def run_part(task: AtlasTask) -> AtlasPart:
@@ -160,16 +133,11 @@ def run_part(task: AtlasTask) -> AtlasPart:
     begun = time.process_time()
     cube = run_cube(task.profiles, task.protocol, task.seeds)
     judgement = judge(task.claims, cube, task.resamples)
-    levels = {
-        name: cube.columns[name].sum(axis=3) if name in REPORTS else cube.columns[name].mean(axis=3)
-        for name in LEVELS
-    }
+    levels = {name: cube.columns[name].mean(axis=3) for name in LEVELS}
+    levels |= {name: cube.columns[name].sum(axis=3) for name in REPORTS}
     policies = len(OF_THE_PAPER) - len(copies(task.protocol))
     episodes = policies * len(WORLDS) * len(task.profiles) * len(task.seeds)
-    seconds = time.process_time() - begun
-    return AtlasPart(
-        task, judgement.verdict, judgement.estimate, judgement.support, levels, episodes, seconds
-    )
+    return AtlasPart(task, judgement, levels, episodes, time.process_time() - begun)
 
 
 @dataclass(frozen=True)
@@ -183,8 +151,8 @@ class Atlas:
         seeds_each: episodes of each profile, world and policy.
         resamples: of each interval.
         verdict: [protocol, profile, claim], positions in `testing.CODES`.
-        estimate, support: [protocol, profile, claim].
-        levels: measure -> [protocol, world, policy, profile].
+        estimate, support: [protocol, profile, claim], as in `testing.Judgement`.
+        levels: measure -> [protocol, world, policy, profile], means over episodes (of counts: sums).
         episodes: the episodes that the verdicts rest on.
         simulated: those that had to be run.
         seconds: wall-clock time.
@@ -220,48 +188,35 @@ def load_atlas(
     Args:
         profiles: agents in the sample.
         seeds_each: episodes of each agent, world and policy: the first of the protocol's default seeds.
-        protocol: names of protocols, as `experiments.names` splits them.
+        protocol: names of protocols, as `cells.names` splits them.
         resamples: bootstrap resamples of each interval.
         jobs: processes; changes nothing but the time.
     """
     begun = time.perf_counter()
-    agents, claims = sample_profiles(profiles), atlas_claims()
-    protocols = find_protocols(protocol)
-    chunks = [slice(first, first + PROFILES_AT_ONCE) for first in range(0, profiles, PROFILES_AT_ONCE)]
-    tasks = [
-        AtlasTask(chunk, agents[chunk], one, _seeds(one, seeds_each), claims, resamples)
-        for one in protocols
-        for chunk in chunks
-    ]
-    empty = np.full((len(protocols), profiles, len(claims)), np.nan)
-    verdict, estimate, support = np.zeros(empty.shape, dtype=np.int8), empty.copy(), empty.copy()
+    agents, claims, protocols = sample_profiles(profiles), atlas_claims(), find_protocols(protocol)
+    tasks = []
+    for one in protocols:
+        cell = Cell("tooldag", OF_THE_PAPER["no-probe"], REGIMES[REGIME], one)
+        for first in range(0, profiles, PROFILES_AT_ONCE):
+            numbers = slice(first, min(first + PROFILES_AT_ONCE, profiles))
+            seeds = cell.default_seeds()[:seeds_each]
+            tasks.append(AtlasTask(numbers, agents[numbers], one, seeds, claims, resamples))
+    shape = (len(protocols), profiles, len(claims))
+    verdict, estimate, support = np.zeros(shape, np.int8), np.full(shape, np.nan), np.full(shape, np.nan)
     shape = (len(protocols), len(WORLDS), len(OF_THE_PAPER), profiles)
-    levels = {name: np.full(shape, np.nan) for name in LEVELS}
+    levels = {name: np.full(shape, np.nan) for name in (*LEVELS, *REPORTS)}
     simulated, processor_seconds = 0, 0.0
     for part in run_tasks(run_part, tasks, jobs):
         row, own = protocols.index(part.task.protocol), part.task.numbers
-        verdict[row, own], estimate[row, own], support[row, own] = part.verdict, part.estimate, part.support
-        for name in LEVELS:
+        for table, name in ((verdict, "verdict"), (estimate, "estimate"), (support, "support")):
+            table[row, own] = getattr(part.judgement, name)
+        for name in levels:
             levels[name][row][:, :, own] = part.levels[name]
         simulated += part.simulated
         processor_seconds += part.seconds
     return Atlas(
-        agents,
-        claims,
-        tuple(one.name for one in protocols),
-        seeds_each,
-        resamples,
-        verdict,
-        estimate,
-        support,
-        levels,
-        len(protocols) * len(OF_THE_PAPER) * len(WORLDS) * profiles * seeds_each,
-        simulated,
-        time.perf_counter() - begun,
-        processor_seconds,
-        jobs if scheduler_in_force() is None else 0,
-    )
-
-
-def _seeds(protocol: Protocol, count: int) -> Seeds:
-    return Cell("tooldag", OF_THE_PAPER["no-probe"], REGIMES[REGIME], protocol).default_seeds()[:count]
+        agents, claims, tuple(one.name for one in protocols), seeds_each, resamples,
+        verdict, estimate, support, levels,
+        len(protocols) * len(OF_THE_PAPER) * len(WORLDS) * profiles * seeds_each, simulated,
+        time.perf_counter() - begun, processor_seconds, jobs if scheduler_in_force() is None else 0,
+    )  # fmt: skip

@@ -1,32 +1,37 @@
-"""How many agents share a verdict, and what one of them sees: the frames behind the page of the atlas."""
+"""How many agents share a verdict, what one of them sees, and which come close to the paper's own figures.
+
+Closeness is that of the calibration (`calibration.TARGETS`, counted in the same way), under `released` alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from envprobe_core.agents.profiles import TYPICAL
+from envprobe_core.analyses.calibration import PROTOCOL, TARGET_POLICIES, TARGETS, loss, pool, target_values
 from envprobe_core.atlas.deciding import DECIDES, Sensitivity
 from envprobe_core.atlas.design import BOX, NAMES, values_of
-from envprobe_core.atlas.fitting import TOLERANCE, Subset
 from envprobe_core.atlas.questions import OURS, REGIME
 from envprobe_core.atlas.running import Atlas
 from envprobe_core.atlas.testing import NO, OPEN, UNTESTED, YES
-from envprobe_core.calibration import TARGETS
-from envprobe_core.cells import Cell
-from envprobe_core.claims import Claim
-from envprobe_core.experiments import Names, names
+from envprobe_core.cells import Cell, Names, names
 from envprobe_core.grid import run_frame
-from envprobe_core.policies import find_policy
+from envprobe_core.policies import OF_THE_PAPER, find_policy
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.show.markup import EMPTY, number, percent
 
+Floats = npt.NDArray[np.float64]
 OUTCOMES = (YES, OPEN, NO)
 TESTED = 0.5  # a claim that fewer agents can be tested on is not spoken of
+TOLERANCE = 0.05  # a target is met within five points, stated before the atlas was run
+NEAREST_SHARE = 1 / 16  # of the sample, where too few fit
+FEWEST = 8
 
 
 def run_agent(atlas: Atlas, agent: int, worlds: Names, policies: Names) -> pd.DataFrame:
@@ -40,11 +45,6 @@ def run_agent(atlas: Atlas, agent: int, worlds: Names, policies: Names) -> pd.Da
     return run_frame(cells, [cell.default_seeds()[: atlas.seeds_each] for cell in cells])
 
 
-def is_level(claim: Claim) -> bool:
-    """Say whether a claim is that a number comes out as printed, rather than a comparison."""
-    return claim.directions == ("equal",)
-
-
 def shares(atlas: Atlas, members: npt.NDArray[np.int64] | None = None) -> pd.DataFrame:
     """Share out the verdicts on every claim.
 
@@ -55,29 +55,72 @@ def shares(atlas: Atlas, members: npt.NDArray[np.int64] | None = None) -> pd.Dat
     Returns:
         A row a claim and protocol: `section claim statement level protocol holds inconclusive reverses` in
         percent of the agents under which the claim could be tested; NaN where it could not under most of
-        them, as when hardly any accuracy ever collapses. Questions of ours have the section `ours`.
+        them, as when hardly any accuracy ever collapses. Questions of ours have the section `ours`; `level`
+        says whether a claim is that a number comes out as printed, rather than a comparison.
     """
     verdict = atlas.verdict if members is None else atlas.verdict[:, members]
     tested = (verdict != UNTESTED).sum(axis=1)
     counts = np.stack([(verdict == outcome).sum(axis=1) for outcome in OUTCOMES], axis=2)
     enough = tested > TESTED * verdict.shape[1]
     parts = np.where(enough[..., None], 100 * counts / np.maximum(tested, 1)[..., None], np.nan)
-    rows = [
-        (
-            "ours" if claim.source == OURS else claim.section,
-            claim.id,
-            claim.statement,
-            is_level(claim),
-            protocol,
-            *parts[row, at],
-        )
-        for at, claim in enumerate(atlas.claims)
-        for row, protocol in enumerate(atlas.protocols)
-    ]
-    return pd.DataFrame(
-        rows,
-        columns=["section", "claim", "statement", "level", "protocol", "holds", "inconclusive", "reverses"],
-    )
+    rows = []
+    for at, claim in enumerate(atlas.claims):
+        section = "ours" if claim.source == OURS else claim.section
+        about = (section, claim.id, claim.statement, claim.directions == ("equal",))
+        rows += [(*about, protocol, *parts[row, at]) for row, protocol in enumerate(atlas.protocols)]
+    columns = ["section", "claim", "statement", "level", "protocol", "holds", "inconclusive", "reverses"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+@dataclass(frozen=True)
+class Subset:
+    """The agents that fit, or, if they are too few to speak of, the nearest ones.
+
+    Attributes:
+        members: positions in the sample, nearest first.
+        fits: how many agents meet every target.
+        meets: [target], how many agents meet each target.
+        values: [profile, target], what each agent gives.
+        distance: [profile], the calibration's objective.
+    """
+
+    members: npt.NDArray[np.int64]
+    fits: int
+    meets: npt.NDArray[np.int64]
+    values: Floats
+    distance: Floats
+
+    @property
+    def nearest(self) -> bool:
+        """Say whether the members are merely the nearest."""
+        return self.fits < FEWEST
+
+    @property
+    def title(self) -> str:
+        """Return what to call the members."""
+        return f"nearest {len(self.members)}" if self.nearest else f"the {len(self.members)} that fit"
+
+
+def target_measures(atlas: Atlas) -> Floats:
+    """Return what each agent gives for each calibration target, [profile, target]."""
+    protocol, policies = atlas.protocols.index(PROTOCOL.name), list(OF_THE_PAPER)
+    rows = list(map(policies.index, TARGET_POLICIES))
+    levels = (atlas.levels[name][protocol][:, rows] for name in ("accuracy", "confident", "confident_wrong"))
+    return pool(*levels)
+
+
+def fitted_subset(atlas: Atlas) -> Subset | None:
+    """Find the agents that fit; None where the protocol of the targets was not run."""
+    if PROTOCOL.name not in atlas.protocols:
+        return None
+    values = target_measures(atlas)
+    met = np.abs(values - target_values()) <= TOLERANCE
+    distance, fitting = loss(values, target_values()), met.all(axis=1)
+    order = np.argsort(distance, kind="stable")
+    kept = order[fitting[order]]
+    if len(kept) < FEWEST:
+        kept = order[: max(2, round(len(order) * NEAREST_SHARE))]
+    return Subset(kept, int(fitting.sum()), met.sum(axis=0), values, distance)
 
 
 def describe_box() -> pd.DataFrame:

@@ -29,8 +29,8 @@ from envprobe_core.claims.judge import (
     sample_of,
     verdicts,
 )
-from envprobe_core.claims.records import WORLDS
 from envprobe_core.policies import OF_THE_PAPER
+from envprobe_core.worlds import WORLDS
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int8]

@@ -31,20 +31,26 @@ def _by_row(values: tuple[PaperValue, ...]) -> dict[tuple[str, str], dict[str, P
     return rows
 
 
-def _differences(values: tuple[PaperValue, ...]) -> Iterator[Finding]:
-    """A difference must be method minus reference within the rounding of the three numbers."""
+def _comparisons(values: tuple[PaperValue, ...]) -> Iterator[tuple[dict[str, PaperValue], str, PaperValue]]:
+    """Yield each printed difference with its row and the name of what is compared."""
     for cells in _by_row(values).values():
         for column, v in cells.items():
-            measure, sign, unit = column.partition("_difference")
-            method, reference = cells.get(f"method_{measure}"), cells.get(f"reference_{measure}")
-            if not sign or method is None or reference is None:
-                continue
-            scale = 100 if unit == "_pct" else 1
-            expected = scale * (method.value - reference.value)
-            slack = scale * (method.half_unit + reference.half_unit) + v.half_unit
-            if abs(v.value - expected) > slack + 1e-9:
-                why = f"{method} - {reference} = {expected:+.{v.decimals}f}, not {v.value:+g}"
-                yield "difference", v, f"{expected:+.{v.decimals}f}", why
+            measure, sign, _ = column.partition("_difference")
+            if sign:
+                yield cells, measure, v
+
+
+def _differences(values: tuple[PaperValue, ...]) -> Iterator[Finding]:
+    """A difference must be method minus reference within the rounding of the three numbers."""
+    for cells, measure, v in _comparisons(values):
+        method, reference = cells.get(f"method_{measure}"), cells.get(f"reference_{measure}")
+        if method is None or reference is None:
+            continue
+        scale = 100 if v.column.endswith("_pct") else 1
+        expected = scale * (method.value - reference.value)
+        if abs(v.value - expected) > scale * (method.half_unit + reference.half_unit) + v.half_unit + 1e-9:
+            why = f"{method} - {reference} = {expected:+.{v.decimals}f}, not {v.value:+g}"
+            yield "difference", v, f"{expected:+.{v.decimals}f}", why
 
 
 def _quantity(v: PaperValue) -> tuple[str, str]:
@@ -135,38 +141,29 @@ def _bounds(values: tuple[PaperValue, ...]) -> Iterator[Finding]:
 
 def _p_values(values: tuple[PaperValue, ...]) -> Iterator[Finding]:
     """A p-value must fit its difference and interval as a two-sided test (normal reading)."""
-    for cells in _by_row(values).values():
-        for column, v in cells.items():
-            measure, sign, _ = column.partition("_difference")
-            p = cells.get(f"{measure}_p")
-            if not sign or p is None or v.low is None or v.high is None:
-                continue
-            z = v.value / ((v.high - v.low) / (2 * NORMAL.inv_cdf(0.975)))
-            sides = {
-                "two-sided": 2 * NORMAL.cdf(-abs(z)),
-                "one-sided (greater)": NORMAL.cdf(-z),
-                "one-sided (less)": NORMAL.cdf(z),
-            }
-            if p.relation == "=":
-                nearest = min(sides, key=lambda k: abs(math.log(max(sides[k], 1e-12) / p.value)))
-            else:
-                nearest = next((k for k in sides if _allows(p, sides[k])), "no")
-            if nearest != "two-sided":
-                two = sides["two-sided"]
-                implied = "below 0.001" if two < 0.001 else f"about {two:.2f}"
-                why = f"{v} [{v.low}, {v.high}] implies a two-sided p {implied}; p {p.relation} "
-                why += f"{p.value} is its {nearest} p"
-                yield "p side", p, implied, why
+    for cells, measure, v in _comparisons(values):
+        p = cells.get(f"{measure}_p")
+        if p is None or v.low is None or v.high is None:
+            continue
+        z = v.value / ((v.high - v.low) / (2 * NORMAL.inv_cdf(0.975)))
+        two = 2 * NORMAL.cdf(-abs(z))
+        sides = {"two-sided": two, "one-sided (greater)": NORMAL.cdf(-z), "one-sided (less)": NORMAL.cdf(z)}
+        if p.relation == "=":
+            nearest = min(sides, key=lambda side: abs(math.log(max(sides[side], 1e-12) / p.value)))
+        else:
+            nearest = next((side for side in sides if _allows(p, sides[side])), "no")
+        if nearest != "two-sided":
+            implied = "below 0.001" if two < 0.001 else f"about {two:.2f}"
+            why = f"{v} [{v.low}, {v.high}] implies a two-sided p {implied}; p {p.relation} "
+            yield "p side", p, implied, why + f"{p.value} is its {nearest} p"
 
 
 def _mirrored(values: tuple[PaperValue, ...]) -> Iterator[Finding]:
     """Two comparisons of one table with the same difference but for its sign."""
     seen: dict[tuple[str, str, float], PaperValue] = {}
-    for v in values:
-        if "_difference" not in v.column or v.value == 0:
-            continue
+    for _, _, v in _comparisons(values):
         other = seen.get((v.source, v.column, -v.value))
-        if other is not None:
+        if v.value and other is not None:
             why = f"{other.value:+g} for {other.row!r} and {v.value:+g} for {v.row!r}"
             yield "mirrored", v, "two numbers", why
         seen[v.source, v.column, v.value] = v
@@ -179,10 +176,9 @@ def _lower_bounds(values: tuple[PaperValue, ...]) -> Iterator[Finding]:
             rate = cells.get(column.removesuffix("_lcb"))
             if not column.endswith("_lcb") or rate is None or v.n is None:
                 continue
-            spread = math.sqrt(rate.value * (1 - rate.value) / v.n)
             furthest = rate.value - math.sqrt(math.log(6 / 0.025) / (2 * v.n))
             if v.value + v.half_unit < furthest:
-                away = (rate.value - v.value) / spread
+                away = (rate.value - v.value) / math.sqrt(rate.value * (1 - rate.value) / v.n)
                 why = f"{v} lies {away:.1f} binomial standard errors below {rate} (n = {v.n}); "
                 why += f"even Hoeffding's 95% bound, adjusted for six comparisons, is {furthest:.3f}"
                 yield "lower bound", v, f">= {furthest:.3f}", why

@@ -8,69 +8,95 @@ each other.
 
 from __future__ import annotations
 
-import csv
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from envprobe_core.claims.printed import PAPER_FOLDER, inconsistencies
+import pandas as pd
+
+from envprobe_core.claims.printed import PAPER_FOLDER, inconsistencies, read_rows
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES
 
-if TYPE_CHECKING:
-    import pandas as pd
+KINDS = (
+    "section", "table", "figure", "algorithm", "definition", "assumption", "lemma", "proposition", "theorem",
+    "equation",
+)  # fmt: skip
+TERM = "term:"
+ALGORITHM = "alg-"
+STATEMENTS = (ALGORITHM, "ass-", "def-", "lem-", "pro-", "thm-")
+FLOATS = ("fig-", "tab-")
+EQUATION = "eq-"
 
-PLACES = {
-    "abstract": "Abstract",
-    "sec:intro": "Section 1",
-    "fig:intuition": "Figure 1",
-    "def:probe_api": "Definition 3.1",
-    "def:taxonomy": "Definition 3.2",
-    "sec:prelim": "Section 3",
-    "sec:method:score": "Section 4.1",
-    "alg:simple": "Algorithm 1",
-    "sec:method:algo": "Section 4.2",
-    "def:gamma": "Definition 5.2",
-    "lem:belief_bound": "Lemma 5.3",
-    "lem:decomp_rev": "Lemma 5.4",
-    "lem:fano": "Proposition 5.5",
-    "lem:nwf": "Proposition 5.6",
-    "lem:displacement": "Lemma 5.7",
-    "thm:tradeoff": "Theorem 5.8",
-    "sec:setup": "Section 6.1",
-    "tab:main": "Table 1",
-    "sec:results:g1": "Section 6.2.1",
-    "sec:results:tradeoff": "Section 6.2.1, trade-off",
-    "fig:pareto_proc": "Figure 3",
-    "tab:ordering": "Table 2",
-    "sec:results:g5": "Section 6.2.2",
-    "sec:results:secondary": "Section 6.2.3",
-    "fig:collapse_curves": "Figure 4",
-    "fig:drift_appendix": "Figure 5",
-    "sec:results:ablation": "Section 6.2.3, ablation",
-    "tab:ablation": "Table 3",
-    "tab:ablation caption": "Table 3, caption",
-    "fig:ablation": "Figure 6",
-    "sec:disc:tradeoff": "Section 7, trade-off",
-    "sec:disc:spatial": "Section 7, asymmetry",
-    "fig:pareto_spatial": "Figure 7",
-    "sec:disc:prop1": "Section 7, components",
-    "sec:conclusion": "Section 8",
-    "sec:broader_impact": "Broader impact",
-    "app:impl": "Appendix B",
-    "tab:hparams_appendix": "Table 4",
-    "app:datasets": "Appendix C",
-    "app:failures": "Appendix D",
-    "app:broader_impact": "Appendix E",
-    "app:additional_exp": "Appendix F",
-    "tab:g4_main": "Table 5",
-    "tab:g4_norm": "Table 6",
-    "tab:pcw_audit": "Table 7",
-    "tab:pcw_audit caption": "Table 7, caption",
-    "app:discussion_extended": "Appendix G",
-    "timing": "Appendix G, timing table",
+
+@dataclass(frozen=True)
+class Item:
+    """One item of the paper.
+
+    Attributes:
+        label: its LaTeX label; our own where it has none.
+        kind: one of `KINDS`.
+        name: as the paper prints it.
+        statement: what it is about, in our words.
+        targets: labels or documents of the book; `term:` and a word is an entry of the glossary.
+    """
+
+    label: str
+    kind: str
+    name: str
+    statement: str
+    targets: tuple[str, ...]
+
+    def links(self) -> str:
+        """Return its places in the book as MyST text."""
+        return ", ".join(map(_link, self.targets))
+
+
+ROLES = (  # of a target, by how it begins: the role that leads to it
+    (TERM, "{{term}}`{}`"),
+    (FLOATS, "{{numref}}`{}`"),
+    (EQUATION, "equation {{eq}}`{}`"),
+    (ALGORITHM, "{{prf:ref}}`the algorithm <{}>`"),  # it has no number
+    (STATEMENTS, "{{prf:ref}}`{}`"),
+    ("", "{{doc}}`/{}`"),
+)
+
+
+def _link(target: str) -> str:
+    """Write the role that leads to a target."""
+    role = next(role for start, role in ROLES if target.startswith(start))
+    return role.format(target.removeprefix(TERM))
+
+
+@lru_cache(maxsize=1)
+def load_items() -> tuple[Item, ...]:
+    """Read every item, in the paper's order."""
+    return tuple(Item(**row | {"targets": tuple(row["targets"].split())}) for row in read_rows("items.csv"))
+
+
+LATER = {  # sections whose text is read after an item that stands in them
+    "sec:prelim": "def:taxonomy",
+    "sec:method:algo": "alg:simple",
+    "sec:results:g1": "tab:main",
+    "sec:results:g5": "tab:ordering",
 }
+
+
+def _read_places() -> dict[str, str]:
+    """Return what readers know each place as, by its label, in the order in which the paper is read."""
+    names = {item.label: item.name for item in load_items()}
+    labels = [label for label in names if label not in LATER]
+    for section, item in LATER.items():
+        labels.insert(labels.index(item) + 1, section)
+    found = {}
+    for label in labels:
+        found[label] = names[label]
+        if label.startswith("tab:"):
+            found[f"{label} caption"] = f"{names[label]}, caption"
+    return found
+
+
+PLACES = _read_places()
 
 
 def place(source: str) -> str:
@@ -116,8 +142,6 @@ def in_words(text: str) -> str:
 
 def load_findings() -> pd.DataFrame:
     """Find printed numbers that contradict each other: `where row what printed follows how`, in words."""
-    import pandas as pd
-
     found = inconsistencies()
     return pd.DataFrame(
         {
@@ -133,65 +157,6 @@ def load_findings() -> pd.DataFrame:
 
 def load_tensions() -> pd.DataFrame:
     """Read what reading alone finds: `id places statement` as in the file, `number` and `where` in words."""
-    import pandas as pd
-
     frame = pd.read_csv(PAPER_FOLDER / "tensions.csv")
     where = frame["places"].map(lambda text: "; ".join(map(place, text.split())))
     return frame.assign(where=where, number=range(1, len(frame) + 1))
-
-
-KINDS = (
-    "section", "table", "figure", "algorithm", "definition", "assumption", "lemma", "proposition", "theorem",
-    "equation",
-)  # fmt: skip
-TERM = "term:"
-ALGORITHM = "alg-"
-STATEMENTS = (ALGORITHM, "ass-", "def-", "lem-", "pro-", "thm-")
-FLOATS = ("fig-", "tab-")
-EQUATION = "eq-"
-
-
-@dataclass(frozen=True)
-class Item:
-    """One item of the paper.
-
-    Attributes:
-        label: its LaTeX label; our own where it has none.
-        kind: one of `KINDS`.
-        name: as the paper prints it.
-        statement: what it is about, in our words.
-        targets: labels or documents of the book; `term:` and a word is an entry of the glossary.
-    """
-
-    label: str
-    kind: str
-    name: str
-    statement: str
-    targets: tuple[str, ...]
-
-    def links(self) -> str:
-        """Return its places in the book as MyST text."""
-        return ", ".join(map(_link, self.targets))
-
-
-def _link(target: str) -> str:
-    """Write the role that leads to a target."""
-    if target.startswith(TERM):
-        return f"{{term}}`{target.removeprefix(TERM)}`"
-    if target.startswith(FLOATS):
-        return f"{{numref}}`{target}`"
-    if target.startswith(EQUATION):
-        return f"equation {{eq}}`{target}`"
-    if target.startswith(ALGORITHM):  # it has no number
-        return f"{{prf:ref}}`the algorithm <{target}>`"
-    if target.startswith(STATEMENTS):
-        return f"{{prf:ref}}`{target}`"
-    return f"{{doc}}`/{target}`"
-
-
-@lru_cache(maxsize=1)
-def load_items() -> tuple[Item, ...]:
-    """Read every item, in the paper's order."""
-    with (PAPER_FOLDER / "items.csv").open(newline="", encoding="utf-8") as file:
-        rows = [row | {"targets": tuple(row["targets"].split())} for row in csv.DictReader(file)]
-    return tuple(Item(**row) for row in rows)

@@ -8,18 +8,15 @@ where the printed numbers contradict each other.
 from __future__ import annotations
 
 import csv
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from envprobe_core.errors import InputError
 from envprobe_core.sources import DATA
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 PAPER_FOLDER = DATA / "paper"
-COLUMNS = ("source", "row", "column", "relation", "value", "ci_low", "ci_high", "n")
 STRATA: dict[str, tuple[str, ...]] = {  # how the paper pools worlds
     "procedural": ("tooldag",),
     "spatial": ("objectstate", "graphnav"),
@@ -59,28 +56,28 @@ class PaperValue:
         return f"{relation}{self.value:.{self.decimals}f}"
 
 
+def read_rows(name: str) -> list[dict[str, str]]:
+    """Return the rows of a file of `data/paper/` as texts."""
+    with (PAPER_FOLDER / name).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def half_unit(printed: str) -> float:
+    """Return half a unit of a number's last printed digit: the rounding that it carries."""
+    return 0.5 * 10.0 ** -len(printed.partition(".")[2])
+
+
 def _read(row: dict[str, str]) -> PaperValue:
-    ends = (float(row[end]) if row[end] else None for end in ("ci_low", "ci_high"))
-    n = int(row["n"]) if row["n"] else None
-    decimals = len(row["value"].partition(".")[2])
+    low, high = (float(row[end]) if row[end] else None for end in ("ci_low", "ci_high"))
     place = (row[name] for name in ("source", "row", "column", "relation"))
-    return PaperValue(*place, float(row["value"]), *ends, n, decimals)
+    n, decimals = int(row["n"]) if row["n"] else None, len(row["value"].partition(".")[2])
+    return PaperValue(*place, float(row["value"]), low, high, n, decimals)
 
 
 @lru_cache(maxsize=1)
 def paper_values() -> tuple[PaperValue, ...]:
     """Return every number of `tables.csv` in its order."""
-    with (PAPER_FOLDER / "tables.csv").open(newline="", encoding="utf-8") as file:
-        return tuple(map(_read, csv.DictReader(file)))
-
-
-def load_tables() -> pd.DataFrame:
-    """Return the paper's numbers as a frame: the columns of `tables.csv` and `decimals`, one row each."""
-    import pandas as pd
-
-    kinds = {"value": float, "ci_low": float, "ci_high": float, "n": "Int64", "decimals": int}
-    frame = pd.DataFrame([astuple(value) for value in paper_values()], columns=[*COLUMNS, "decimals"])
-    return frame.astype(kinds)
+    return tuple(map(_read, read_rows("tables.csv")))
 
 
 def paper_value(source: str, row: str, column: str) -> PaperValue:
@@ -120,8 +117,6 @@ def inconsistencies(values: tuple[PaperValue, ...] | None = None) -> pd.DataFram
     Columns: `kind source row column printed expected why`. Rounding is allowed for: a number at
     odds is further off than the rounding of all numbers that enter the check.
     """
-    import pandas as pd
-
     from envprobe_core.claims.consistency import CHECKS
 
     values = paper_values() if values is None else values

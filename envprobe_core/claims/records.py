@@ -1,45 +1,21 @@
 """The paper's testable claims: one record each, read from `data/paper/claims.csv`.
 
 A claim says what is measured, on which worlds and policies, in which direction, and what the paper
-printed. `data/paper/README.md` explains every column; `verdicts` tests a claim on a frame.
+printed. `data/paper/README.md` explains every column; `judge` tests a claim on a frame.
 """
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from envprobe_core.claims.printed import PAPER_FOLDER
+from envprobe_core.claims.printed import half_unit, read_rows
 from envprobe_core.errors import InputError
 
-WORLDS = ("tooldag", "objectstate", "graphnav")
-POLICIES = (
-    "no-probe", "random", "periodic", "self-uncertainty", "simple", "minus-c", "minus-s", "minus-u",
-    "minus-d", "cd", "judge", "oracle", "oracle-tw", "placebo", "yoked",
-)  # fmt: skip
-REGIMES = ("S1", "S2", "S3", "R1", "R2", "R3", "R4", "R6")
-KINDS = {  # kind: the directions it accepts
-    "paired": ("greater", "less"),
-    "mcnemar": ("greater", "less", "either"),
-    "equivalence": ("none",),
-    "level": ("greater", "less", "equal"),
-    "median": ("greater", "less", "equal"),
-    "rate": ("greater", "less", "equal"),
-    "contrast": ("greater", "less"),
-    "ordering": ("greater", "less"),
-    "dominance": ("greater", "less"),
-}
 UNITS = {"points": 100.0, "share": 1.0, "steps": 1.0, "count": 1.0}
-COLUMNS = (
-    "id", "source", "section", "statement", "kind", "measure", "worlds", "against", "arm",
-    "reference", "direction", "bound", "margin", "unit", "value", "ci_low", "ci_high", "n",
-    "family", "primary", "regime", "input",
-)  # fmt: skip
-SETTING, TABLE = "setting", "table"  # what `family` says: nothing is compared, or all that its source has
+SETTING = "setting"  # what `family` says where nothing is compared
 LEVELS = ("level", "median", "rate")  # kinds that compare with a number and take no reference
 MEASURE = re.compile(r"([a-z_]+)(?:([/<>-])([a-z_]+|\d+(?:\.\d+)?))?")
 
@@ -121,85 +97,28 @@ def policy_and_budget(arm: str) -> tuple[str, int | None]:
     return policy, int(budget)
 
 
-def _optional(text: str, name: str) -> float | None:
-    try:
-        return float(text) if text else None
-    except ValueError:
-        raise InputError(f"{name} {text!r} is not a number; a decimal number is accepted") from None
-
-
-def _among(name: str, given: Iterable[str], accepted: Iterable[str]) -> None:
-    for item in given:
-        if item not in accepted:
-            raise InputError(f"unknown {name} {item!r}; accepted: {', '.join(accepted)}")
-
-
 def parse_claim(row: dict[str, str]) -> Claim:
-    """Return the claim of one row of `claims.csv`; what cannot be tested as it stands is refused."""
-    names = {name: tuple(row[name].split()) for name in ("measure", "arm", "reference", "direction")}
-    worlds, against = (tuple(row[name].split("+")) if row[name] else () for name in ("worlds", "against"))
-    numbers = {name: _optional(row[name], name) for name in ("bound", "margin", "value", "ci_low", "ci_high")}
-    about = {name: row[name] for name in ("id", "source", "section", "statement", "kind", "unit", "regime")}
-    claim = Claim(
-        **about,
-        measures=names["measure"],
-        worlds=worlds,
-        against=against,
-        arms=names["arm"],
-        references=names["reference"],
-        directions=names["direction"],
-        bound=numbers["bound"],
-        margin=numbers["margin"],
-        value=numbers["value"],
-        low=numbers["ci_low"],
-        high=numbers["ci_high"],
-        half_unit=0.5 * 10.0 ** -len(row["value"].partition(".")[2]),
+    """Return the claim of one row of `claims.csv`; `tests/test_claims.py` holds the rules of the file."""
+    text = ("id", "source", "section", "statement", "kind", "unit", "regime")
+    several = {"measures": "measure", "arms": "arm", "references": "reference", "directions": "direction"}
+    numbers = {"bound": "bound", "margin": "margin", "value": "value", "low": "ci_low", "high": "ci_high"}
+    return Claim(
+        **{name: row[name] for name in text},
+        **{name: tuple(row[column].split()) for name, column in several.items()},
+        **{name: tuple(filter(None, row[name].split("+"))) for name in ("worlds", "against")},
+        **{name: float(row[column]) if row[column] else None for name, column in numbers.items()},
+        half_unit=half_unit(row["value"]),
         n=int(row["n"]) if row["n"] else None,
         family=int(row["family"]) if row["family"].isdecimal() else 1,
         setting=row["family"] == SETTING,
         primary=row["primary"] == "yes",
         inputs=tuple(item.strip() for item in row["input"].split(";") if item.strip()),
     )
-    _check(claim)
-    return claim
-
-
-def _check(claim: Claim) -> None:
-    _among("kind", [claim.kind], KINDS)
-    _among("unit", [claim.unit], UNITS)
-    _among("world", claim.worlds + claim.against, WORLDS)
-    _among("policy", [policy_and_budget(arm)[0] for arm in claim.arms + claim.references], POLICIES)
-    _among("regime", [claim.regime], REGIMES)
-    _among("direction", claim.directions, KINDS[claim.kind])
-    for measure in claim.measures:
-        measure_parts(measure)
-    several = claim.kind in ("ordering", "dominance")
-    compares = claim.kind in ("paired", "mcnemar", "equivalence", "dominance")
-    equal = claim.directions == ("equal",)
-    for wrong, why in (
-        (len(claim.directions) != len(claim.measures), "needs one direction a measure"),
-        (not several and len(claim.measures) != 1, "needs one measure"),
-        (not claim.arms, "needs an arm"),
-        (compares and not claim.references, "needs a reference"),
-        (claim.kind in (*LEVELS, "ordering") and claim.references, "takes no reference"),
-        (compares and not several and len(claim.arms + claim.references) != 2, "needs two arms"),
-        (claim.kind == "ordering" and len(claim.arms) < 2, "needs two or more arms"),
-        ((claim.kind == "contrast") != bool(claim.against), "contrast alone needs `against`"),
-        (bool(set(claim.worlds) & set(claim.against)), "has a world in both groups"),
-        ((equal or claim.kind == "equivalence") != (claim.margin is not None), "misuses `margin`"),
-        (equal and claim.bound is None and claim.value is None, "needs a bound or a value"),
-        (claim.kind in LEVELS and not equal and claim.bound is None, "needs a bound"),
-        (claim.kind == "rate" and "/" not in claim.measures[0], "needs a measure a/b"),
-        ((claim.low is None) != (claim.high is None), "needs both ends of an interval"),
-    ):
-        if wrong:
-            raise InputError(f"claim {claim.id!r} ({claim.kind}) {why}")
 
 
 @lru_cache(maxsize=1)
 def _claims() -> dict[str, Claim]:
-    with (PAPER_FOLDER / "claims.csv").open(newline="", encoding="utf-8") as file:
-        claims = {row["id"]: parse_claim(row) for row in csv.DictReader(file)}
+    claims = {row["id"]: parse_claim(row) for row in read_rows("claims.csv")}
     families = Counter((claim.source, claim.about) for claim in claims.values() if not claim.setting)
     return {
         name: replace(claim, family=families.get((claim.source, claim.about), 1))
@@ -212,11 +131,15 @@ def load_claims(*, section: str | None = None) -> tuple[Claim, ...]:
     claims = tuple(_claims().values())
     if section is None:
         return claims
-    _among("section", [section], dict.fromkeys(claim.section for claim in claims))
-    return tuple(claim for claim in claims if claim.section == section)
+    found = tuple(claim for claim in claims if claim.section == section)
+    if not found:
+        known = dict.fromkeys(claim.section for claim in claims)
+        raise InputError(f"unknown section {section!r}; accepted: {', '.join(known)}")
+    return found
 
 
 def find_claim(name: str) -> Claim:
     """Return the claim with this id; an unknown one is refused with the known."""
-    _among("claim", [name], _claims())
+    if name not in _claims():
+        raise InputError(f"unknown claim {name!r}; accepted: {', '.join(_claims())}")
     return _claims()[name]

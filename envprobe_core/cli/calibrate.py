@@ -13,7 +13,7 @@ from envprobe_core.cli import options
 from envprobe_core.files import refuse_existing, replacing
 
 if TYPE_CHECKING:
-    from envprobe_core.calibration_search import Fit
+    from envprobe_core.analyses.calibration import Fit
 
 Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="New file for the fitted profile.")]
 
@@ -26,8 +26,8 @@ def calibrate(jobs: options.Jobs = None, out: Out = None) -> None:
     """
     if out is not None:
         refuse_existing("--out", out)
-    from envprobe_core.calibration_search import Search, fit_record, write_record
-    from envprobe_core.calibration_search import calibrate as fit
+    from envprobe_core.analyses.calibration import Search, fit_record, write_record
+    from envprobe_core.analyses.calibration import calibrate as fit
 
     start = time.monotonic()
     shown = sys.stderr.isatty()
@@ -45,7 +45,7 @@ def calibrate(jobs: options.Jobs = None, out: Out = None) -> None:
 
 def _show(fitted: Fit, others: list[Fit]) -> None:
     """Print targets, fitted rates and residuals, and the fits with a kind of target left out."""
-    from envprobe_core.calibration import FREE, TARGETS
+    from envprobe_core.analyses.calibration import FREE, TARGETS
 
     fits = [fitted, *others]
     titles = ["fit", *(f"without {other.left_out}" for other in others)]

@@ -67,14 +67,14 @@ def claims(
     profile, interval, verdict and section. Numbers are in the claim's own unit; `interval` is the adjusted
     one that decides; what there is none of is null. Exit code 2 if a name or value is not accepted.
     """
-    from envprobe_core.experiments import PROTOCOLS
-    from envprobe_core.scoreboard import as_records, load_scoreboard
+    from envprobe_core.analyses.scoreboard import as_records, load_scoreboard
+    from envprobe_core.protocols import PROTOCOLS
 
     def report(text: str) -> None:
         if not as_json and sys.stderr.isatty():
             print(f"{text} ...", file=sys.stderr)
 
-    chosen = tuple(section or ()), tuple(protocol or PROTOCOLS.split())
+    chosen = tuple(section or ()), tuple(protocol or PROTOCOLS)
     workers = min(jobs or 1, options.CORES)
     board = load_scoreboard(*chosen, profile, seeds, regime, resamples, workers, report=report)
     if as_json:
@@ -102,7 +102,7 @@ def _table(section: str, part: DataFrame) -> Table:
 
 
 def _marked(verdict: str) -> str:
-    from envprobe_core.scoreboard_page import SIGNS
+    from envprobe_core.analyses.scoreboard import SIGNS
 
     return f"[{STYLES[verdict]}]{SIGNS[verdict]} {verdict}[/]"
 

@@ -182,7 +182,7 @@ class Cluster:
         Raises:
             InputError: if both are given, or the file states no address.
         """
-        from envprobe_core.cluster import read_scheduler_file, scheduler_in_force
+        from envprobe_core.pool import read_scheduler_file, scheduler_in_force
 
         if self.scheduler is not None and self.scheduler_file is not None:
             raise InputError("--scheduler cannot stand beside --scheduler-file; one names the cluster")
@@ -197,7 +197,7 @@ def announce(address: str) -> None:
     Raises:
         InputError: if no scheduler answers, or a worker is refused.
     """
-    from envprobe_core.cluster import check_cluster
+    from envprobe_core.pool import check_cluster
 
     workers, threads = check_cluster(address)
     who = f"workers: {workers}, threads: {threads}" if workers else "no worker yet: waiting for the first"
@@ -211,7 +211,7 @@ def handing_out(address: str | None) -> Iterator[None]:
     Raises:
         InputError: if no scheduler answers, or a worker is refused.
     """
-    from envprobe_core.cluster import ENVIRONMENT
+    from envprobe_core.pool import ENVIRONMENT
 
     before = os.environ.get(ENVIRONMENT)
     if address is not None:
@@ -230,7 +230,7 @@ def told_losses() -> Iterator[None]:
     """Say in one line that a process or a cluster was lost, and end with exit code 1."""
     from concurrent.futures.process import BrokenProcessPool
 
-    from envprobe_core.cluster import ClusterLostError
+    from envprobe_core.pool import ClusterLostError
 
     try:
         yield

@@ -6,21 +6,30 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from envprobe_core import environments
-from envprobe_core.cells import Cell
+from envprobe_core.cells import Cell, Seeds
 from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.records import NO_ACTION, UNKNOWN
+from envprobe_core.engine.running import measure
 from envprobe_core.facts.patterns import match
 from envprobe_core.facts.witness import witness
-from envprobe_core.instances import act, instances, states_of, succeeded
-from envprobe_core.measures import audit_counts, confidence_histogram
+from envprobe_core.instances import (
+    act,
+    drawn_mutation,
+    effective_mutation,
+    exogenous,
+    instances,
+    states_of,
+    succeeded,
+)
+from envprobe_core.measures import audit_counts, confidence_histogram, count_true, right_fields
 from envprobe_core.plans import chain_length, plan_length
 from envprobe_core.policies import TERMS
 from envprobe_core.policies.rules import SELF_UNCERTAINTY_ALPHA
-from envprobe_core.sweep import Seeds
 from envprobe_core.worlds import make_world
+from envprobe_core.worlds.base import PROCEDURAL
 
 Fact = Callable[[Cell, Seeds, Trajectory], Mapping[str, np.ndarray]]
+NOTICING = 5  # steps within which a change counts as noticed (ours)
 FACTS: dict[str, Fact] = {}
 """What measures a column that `run` can add, by the column's name."""
 
@@ -31,11 +40,11 @@ def fact(*columns: str) -> Callable[[Fact], Fact]:
     It gets the cell, its seeds [row] and the recording, and returns the columns by name.
     """
 
-    def keep(measure: Fact) -> Fact:
+    def keep(function: Fact) -> Fact:
         if taken := FACTS.keys() & set(columns):
             raise ValueError(f"measured already: {', '.join(sorted(taken))}")
-        FACTS.update(dict.fromkeys(columns, measure))
-        return measure
+        FACTS.update(dict.fromkeys(columns, function))
+        return function
 
     return keep
 
@@ -57,15 +66,15 @@ def when_probed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np
 FOUND = ("probe_step", "early_probes", "unknown_probes", "wrong_probes")
 
 
-def held_at_probes(recording: Trajectory) -> np.ndarray:
-    """Return what was believed of the probed field, [row, step]; of field 0 where nothing was probed."""
+def field_at_probes(recording: Trajectory, table: np.ndarray) -> np.ndarray:
+    """Return a table's value [row, step, field] of the probed field, [row, step]; of field 0 without one."""
     field = np.maximum(recording.probe, 0)[..., None].astype(np.int64)
-    return np.take_along_axis(recording.belief[:, :-1], field, axis=2)[..., 0]
+    return np.take_along_axis(table, field, axis=2)[..., 0]
 
 
 def corrects(recording: Trajectory) -> np.ndarray:
     """Say which probes tell that a known value is wrong, [row, step], whatever the protocol calls useful."""
-    held = held_at_probes(recording)
+    held = field_at_probes(recording, recording.belief[:, :-1])
     return (recording.probe >= 0) & (held != UNKNOWN) & (held != recording.answer)
 
 
@@ -79,37 +88,81 @@ def what_probes_found(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[s
     """
     fired = recording.probe >= 0
     steps, count = np.arange(fired.shape[1]), fired.sum(axis=1)
-    unknown = fired & (held_at_probes(recording) == UNKNOWN)
+    unknown = fired & (field_at_probes(recording, recording.belief[:, :-1]) == UNKNOWN)
+    total = (fired * steps).sum(axis=1)
     return {
-        "probe_step": np.divide(
-            (fired * steps).sum(axis=1), count, out=np.full(len(count), np.nan), where=count > 0
-        ),
+        "probe_step": np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0),
         "early_probes": (fired & (steps < cell.budget_in_force)).sum(axis=1),
         "unknown_probes": unknown.sum(axis=1),
         "wrong_probes": corrects(recording).sum(axis=1),
     }
 
 
-@fact("chain_length", "mutation_rate")
+@fact("answered", "spent", "failed")
+def what_was_spent(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Count the probes whose answer stands in the table a step later, and all steps that are no wait."""
+    stands = field_at_probes(recording, recording.belief[:, 1:]) == recording.answer
+    probes, actions = (recording.measures[name].astype(np.int64) for name in ("probes", "actions"))
+    return {
+        "answered": (stands & (recording.probe >= 0)).sum(axis=1),
+        "spent": probes + actions,
+        "failed": (~recording.success).astype(np.int64),
+    }
+
+
+@fact("reproduced")
+def what_comes_out_again(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Run the cell once more, its seeds in the opposite order, and say which episodes are the same."""
+    again = measure(cell, seeds[::-1])["digest"][::-1]
+    return {"reproduced": (again == recording.measures["digest"]).astype(np.float64)}
+
+
+@fact("chain_length", "mutation_rate", "procedural", "spatial")
 def what_the_seed_holds(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Measure K, the shortest plan at the start, and events a mutable field and tick, from the draws."""
+    """Measure K, the shortest plan at the start, events a mutable field and tick, and fields by type."""
     world = make_world(cell.world, cell.regime, cell.protocol)
+    procedural = world.field_kinds.count(PROCEDURAL)
     return {
         "chain_length": chain_length(world, seeds),
-        "mutation_rate": environments.drawn_mutation(world, seeds),
+        "mutation_rate": drawn_mutation(world, seeds),
+        "procedural": np.full(len(seeds), procedural),
+        "spatial": np.full(len(seeds), world.fields - procedural),
     }
+
+
+def accuracy_track(recording: Trajectory) -> np.ndarray:
+    """Return A_t, the share of fields believed right at each time, [row, time]; NaN after the end."""
+    fields = count_true(recording.gold != UNKNOWN)  # that the instance has
+    share = right_fields(recording.belief, recording.gold) / fields
+    return np.where(np.arange(share.shape[1])[None, :] > recording.steps[:, None], np.nan, share)
 
 
 @fact("initial_accuracy", "changed", "changed_all")
 def what_changed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
     """Measure A_0, and the share of mutable, and of all, fields that mutation changed in a tick."""
     world = make_world(cell.world, cell.regime, cell.protocol)
-    changed, changed_all = environments.effective_mutation(world, seeds, recording)
-    return {
-        "initial_accuracy": environments.accuracy_track(recording)[:, 0],
-        "changed": changed,
-        "changed_all": changed_all,
-    }
+    columns = (accuracy_track(recording)[:, 0], *effective_mutation(world, seeds, recording))
+    return dict(zip(("initial_accuracy", "changed", "changed_all"), columns, strict=True))
+
+
+@fact("changes", "noticed")
+def what_was_noticed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+    """Count changes of the world to fields believed right, and those noticed within `NOTICING` steps.
+
+    A change is noticed where the table holds the new value before it changes once more. Changes too close
+    to the episode's end are not counted.
+    """
+    world = make_world(cell.world, cell.regime, cell.protocol)
+    right, moved = recording.belief == recording.gold, exogenous(world, instances(world, seeds), recording)
+    last = recording.gold.shape[1] - 1 - NOTICING
+    change = moved[:, :last] & right[:, :last]
+    change &= (np.arange(last)[None, :] + 1 + NOTICING <= recording.steps[:, None])[..., None]
+    noticed, lasting = np.zeros_like(change), np.ones_like(change)
+    new = recording.gold[:, 1 : last + 1]
+    for later in range(1, NOTICING + 2):
+        lasting &= recording.gold[:, later : later + last] == new
+        noticed |= lasting & right[:, later : later + last]
+    return {"changes": change.sum(axis=(1, 2)), "noticed": (change & noticed).sum(axis=(1, 2))}
 
 
 def arrays(rows: np.ndarray) -> np.ndarray:
@@ -126,7 +179,7 @@ def accuracy_over_time(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[
 @fact("right_track")
 def what_was_right(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
     """Follow A_t, the share of fields believed right: an array [time] an episode, NaN after its end."""
-    return {"right_track": arrays(environments.accuracy_track(recording))}
+    return {"right_track": arrays(accuracy_track(recording))}
 
 
 SURE = (
@@ -166,10 +219,9 @@ def what_failed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np
     stages = np.full((len(seeds), 5), np.nan)
     stages[:, : counts.shape[1]] = counts
     first = np.full((len(seeds), 3), -1)
-    full = np.flatnonzero(found.full)[::-1]  # the earliest is written last
+    full = np.flatnonzero(found.stage[:, -1])[::-1]  # the earliest is written last
     first[found.row[full]] = np.stack([found.step[full], found.field[full], found.missed[full]], axis=1)
-    columns = np.column_stack([stages, counts[:, -1], first])
-    return dict(zip(PATTERN, columns.T, strict=True))
+    return dict(zip(PATTERN, np.column_stack([stages, counts[:, -1], first]).T, strict=True))
 
 
 @fact("helped_step")

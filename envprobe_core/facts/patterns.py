@@ -65,65 +65,44 @@ class Matches:
     missed: Ints
     stage: Mask
 
-    @property
-    def full(self) -> Mask:
-        """Say which probes match the whole pattern, [probe]."""
-        return self.stage[:, -1]
-
     def episodes(self, rows: int) -> Ints:
         """Count for each stage the probes of every episode that reach it, [row, stage]."""
         counts = np.zeros((rows, self.stage.shape[1]), dtype=np.int64)
         np.add.at(counts, self.row, self.stage)
         return counts
 
-    def first(self) -> tuple[int, int, int, int] | None:
-        """Return row, step, field and missed field of the first full match: lowest row, then step."""
-        found = np.flatnonzero(self.full)
-        if not len(found):
-            return None
-        at = found[0]
-        return int(self.row[at]), int(self.step[at]), int(self.field[at]), int(self.missed[at])
-
 
 def match(seen: Witnessed) -> Matches:
-    """Follow the pattern of a world through witnessed episodes."""
-    return _procedural(seen) if seen.world.name == "tooldag" else _spatial(seen)
-
-
-def _probes(seen: Witnessed) -> tuple[Ints, Ints, Ints]:
-    """List all probes by row, then step: row, step, field, [probe] each."""
+    """Follow the pattern of a world through the probes of witnessed episodes, by row, then step."""
     row, step = np.nonzero(seen.trajectory.probe >= 0)
-    return row, step, seen.trajectory.probe[row, step].astype(np.int64)
+    field = seen.trajectory.probe[row, step].astype(np.int64)
+    follow = _procedural if seen.world.name == "tooldag" else _spatial
+    missed, conditions = follow(seen, row, step, field)
+    stage = np.logical_and.accumulate(np.stack(conditions, axis=1), axis=1)
+    return Matches(row, step, field, missed, stage)
 
 
-def _chain(*conditions: Mask | np.bool_) -> Mask:
-    """Put conditions [probe] side by side, each together with all before it."""
-    return np.logical_and.accumulate(np.stack(conditions, axis=1), axis=1)
-
-
-def _procedural(seen: Witnessed) -> Matches:
+def _procedural(seen: Witnessed, row: Ints, step: Ints, field: Ints) -> tuple[Ints, list[Mask]]:
+    """Return the field that should have been asked for, and each condition of the pattern, [probe]."""
     recording, tools = seen.trajectory, seen.world.rules.tools
-    row, step, field = _probes(seen)
-    doubted = seen.term("u")[row, step, field] >= DOUBT
-    minor = seen.term("c")[row, step, field] < MINOR
     standing = _blockers(seen, row, step)
     inside = field < tools
     standing[inside, field[inside]] = False  # the probed field itself is not overlooked
-    later = _next_action(recording.acted, row, step)
-    exists = later >= 0
-    at = np.where(exists, later, 0)
-    failed = exists & ~recording.valid[row, at]
+    steps = recording.acted.shape[1]
+    acted = np.where(recording.acted, np.arange(steps), steps)
+    following = np.minimum.accumulate(acted[:, ::-1], axis=1)[:, ::-1]  # the first task action from here on
+    later = np.pad(following, ((0, 0), (0, 1)), constant_values=steps)[row, step + 1]
+    at = np.where(later < steps, later, 0)
+    failed = (later < steps) & ~recording.valid[row, at]
     blocking = standing & _blockers(seen, row, at) & failed[:, None]
-    reached = seen.goal_reached()[row, step]
-    stage = _chain(
-        doubted & minor,
+    missed = np.where(blocking.any(axis=1), np.argmax(blocking, axis=1), -1)
+    return missed, [
+        (seen.term("u")[row, step, field] >= DOUBT) & (seen.term("c")[row, step, field] < MINOR),
         standing.any(axis=1),
         blocking.any(axis=1),
         recording.useful[row, step],
-        ~reached & ~recording.success[row],
-    )
-    missed = np.where(blocking.any(axis=1), np.argmax(blocking, axis=1), -1)
-    return Matches(row, step, field, missed, stage)
+        ~seen.goal_reached()[row, step] & ~recording.success[row],
+    ]
 
 
 def _blockers(seen: Witnessed, row: Ints, step: Ints) -> Mask:
@@ -136,57 +115,36 @@ def _blockers(seen: Witnessed, row: Ints, step: Ints) -> Mask:
     return needed & absent & (recording.belief[row, step, :tools] != 0)
 
 
-def _next_action(acted: Mask, row: Ints, step: Ints) -> Ints:
-    """Return the first step after the given one with an executed task action, -1 if none, [probe]."""
-    steps = acted.shape[1]
-    following = np.full((len(acted), steps + 1), steps, dtype=np.int64)
-    for t in range(steps - 1, -1, -1):
-        following[:, t] = np.where(acted[:, t], t, following[:, t + 1])
-    found = following[row, step + 1]
-    return np.where(found < steps, found, -1)
-
-
-def _spatial(seen: Witnessed) -> Matches:
-    recording = seen.trajectory
-    row, step, field = _probes(seen)
+def _spatial(seen: Witnessed, row: Ints, step: Ints, field: Ints) -> tuple[Ints, list[Mask]]:
+    """Return the field that should have been asked for, and each condition of the pattern, [probe]."""
+    recording, last = seen.trajectory, _last_change(seen.trajectory.gold)
     reported = recording.staleness[row, step, field].astype(np.int64)
-    still = _unchanged_for(recording.gold, row, step, field) >= np.minimum(reported, step)
-    stale = _stale_locations(seen, row, step)
+    stale = _stale_locations(seen, last)[row, step] & (recording.belief != recording.gold)[row, step + 1]
     stale[np.arange(len(row)), field] = False
-    stage = _chain(
-        seen.term("s")[row, step, field] >= STALE,
-        still,
-        ~recording.useful[row, step],
-        stale.any(axis=1),
-    )
     critical = np.where(stale, seen.term("c")[row, step], -1.0)
     missed = np.where(stale.any(axis=1), np.argmax(critical, axis=1), -1)
-    return Matches(row, step, field, missed, stage)
+    return missed, [
+        seen.term("s")[row, step, field] >= STALE,
+        step - last[row, step, field] >= np.minimum(reported, step),
+        ~recording.useful[row, step],
+        stale.any(axis=1),
+    ]
 
 
-def _unchanged_for(gold: np.ndarray, row: Ints, step: Ints, field: Ints) -> Ints:
-    """Count the steps for which a field's true value has been what it is, at most `step`, [probe]."""
-    age = np.zeros(gold.shape, dtype=np.int64)
-    for t in range(1, gold.shape[1]):
-        age[:, t] = np.where(gold[:, t] == gold[:, t - 1], age[:, t - 1] + 1, 0)
-    return age[row, step, field]
+def _last_change(gold: np.ndarray) -> Ints:
+    """Return when each field last changed, [row, time, field]; 0 where it never did."""
+    changed = np.zeros(gold.shape, dtype=bool)
+    changed[:, 1:] = gold[:, 1:] != gold[:, :-1]
+    times = np.arange(gold.shape[1])[None, :, None]
+    return np.maximum.accumulate(np.where(changed, times, 0), axis=1)
 
 
-def _stale_locations(seen: Witnessed, row: Ints, step: Ints) -> Mask:
-    """Say which locations the world changed last and are believed as they were before, [probe, field].
-
-    They are wrong at this step and the next, and the belief is a value that the field had earlier.
-    """
-    recording, world = seen.trajectory, seen.world
-    belief, gold = recording.belief, recording.gold
-    location = np.array([name.startswith("location") for name in world.field_names])
-    moved = seen.exogenous()
-    drifted = np.zeros(gold.shape, dtype=bool)  # the last change was the world's
+def _stale_locations(seen: Witnessed, last: Ints) -> Mask:
+    """Say which locations the world changed last and are believed as they once were, [row, time, field]."""
+    belief, gold = seen.trajectory.belief, seen.trajectory.gold
+    location = np.array([name.startswith("location") for name in seen.world.field_names])
+    moved = np.take_along_axis(seen.exogenous(), np.maximum(last - 1, 0), axis=1) & (last > 0)
     former = np.zeros(gold.shape, dtype=bool)  # the belief is a value that gold had
     for t in range(1, gold.shape[1]):
-        changed = gold[:, t] != gold[:, t - 1]
-        drifted[:, t] = np.where(changed, moved[:, t - 1], drifted[:, t - 1])
         former[:, t] = (belief[:, t : t + 1] == gold[:, :t]).any(axis=1)
-    held = belief != UNKNOWN
-    wrong = held & (belief != gold) & drifted & former & location
-    return wrong[row, step] & (belief != gold)[row, step + 1]
+    return (belief != UNKNOWN) & (belief != gold) & moved & former & location

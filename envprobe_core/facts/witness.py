@@ -12,17 +12,14 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from envprobe_core.cells import Cell
+from envprobe_core.cells import Cell, Seeds
 from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.running import Episodes, record
-from envprobe_core.instances import after_actions, instances, states_of, succeeded
+from envprobe_core.instances import after_actions, exogenous, instances, states_of, succeeded
 from envprobe_core.policies import TERMS
 from envprobe_core.worlds import make_world
 from envprobe_core.worlds.base import Floats, Mask, Values, World
-
-Seeds = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -30,9 +27,8 @@ class Witnessed:
     """Episodes of one cell with their score terms.
 
     Attributes:
-        cell: the cell.
+        cell: the cell, and its `world`.
         seeds: [row].
-        world: its world.
         instance: [row], task graphs and first states.
         trajectory: the recording.
         terms: [row, step, field, term] in the order c, s, u, d; NaN after an episode's end.
@@ -60,7 +56,7 @@ class Witnessed:
 
     def exogenous(self) -> Mask:
         """Say which fields mutation changed between t and t + 1, [row, step, field]."""
-        return (self.after_action() != self.trajectory.gold[:, 1:]) & self.running[:, :, None]
+        return exogenous(self.world, self.instance, self.trajectory)
 
     def rho(self) -> Floats:
         """Return the policy's own score, [row, step, field]: its kept terms in the order ((c + s) + u) + d.
@@ -78,19 +74,9 @@ class Witnessed:
         lived = np.arange(reached.shape[1])[None, :] <= recording.steps[:, None]
         return np.logical_or.accumulate(reached & lived, axis=1)
 
-    @property
-    def running(self) -> Mask:
-        """Say which decision steps were executed, [row, step]."""
-        return np.arange(self.terms.shape[1])[None, :] < self.trajectory.steps[:, None]
-
 
 def witness(cell: Cell, seeds: Seeds) -> Witnessed:
-    """Run one cell and keep what its policy saw; decisions are those of any other run of the cell.
-
-    Args:
-        cell: the cell.
-        seeds: [row].
-    """
+    """Run a cell on seeds [row] and keep what its policy saw; decisions are those of any other run of it."""
     world, recording = make_world(cell.world, cell.regime, cell.protocol), record(cell, seeds)
     episodes = Episodes(cell, seeds)
     terms = np.full((len(seeds), cell.regime.horizon, world.fields, len(TERMS)), np.nan)

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from envprobe_core.cells import Cell, find_profile, find_regime, parse_seeds
+from envprobe_core.cells import Cell, Names, find_profile, find_protocols, find_regime, names, parse_seeds
 from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
-from envprobe_core.experiments import Names, find_protocols, names, run_frame
+from envprobe_core.grid import run_frame
 from envprobe_core.lab.guard import READABLE, GuardedScore, known_keywords
 from envprobe_core.measures import useful_probe_rate
 from envprobe_core.policies import POLICIES, Policy, find_policy
@@ -37,7 +37,7 @@ class Contest:
     """Episodes of several policies on the same seeds.
 
     Attributes:
-        frame: one row an episode, columns as in `experiments.load_grid`, and `set`: design or held-out.
+        frame: one row an episode, columns as in `grid.run`, and `set`: design or held-out.
         own: names of the reader's policies, in order.
         looks: how often the held-out seeds have been run in this session, this time included.
         silent: (protocol, policy) -> why a policy of the reader fired no probe.

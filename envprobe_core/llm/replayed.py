@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from envprobe_core.cells import Names, find_protocols
 from envprobe_core.claims import Claim
 from envprobe_core.claims.judge import judge
 from envprobe_core.errors import InputError
-from envprobe_core.experiments import Names, episode_frame, find_protocols
+from envprobe_core.grid import episode_frame
 from envprobe_core.llm import running
 from envprobe_core.llm.calls import RunStoppedError
 from envprobe_core.llm.identity import VERSIONS
@@ -52,7 +53,7 @@ class ReplayedRun:
     file: ReplayFile  # its content
     label: str  # model and prompt version, as tables name it
     fault: str = ""  # why it has no results; empty where it has
-    # a row an episode, `experiments.COLUMNS`; `profile` is the model. None where there is a fault
+    # a row an episode, `grid.COLUMNS`; `profile` is the model. None where there is a fault
     frame: pd.DataFrame | None = None
     tally: pd.DataFrame | None = None  # a row an episode, what was asked for (`agent.COUNTS`); None likewise
 

@@ -30,7 +30,7 @@ PRELOADED = (
     "matplotlib.figure",  # and not pyplot, whose backend has to find the kernel's shell
     "pandas",
     "envprobe_core.analyses.beside",
-    "envprobe_core.experiments",
+    "envprobe_core.grid",
     "envprobe_core.show.figures",
     "envprobe_core.claims.judge",
 )

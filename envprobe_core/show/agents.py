@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from envprobe_core.analyses.calibration import TARGETS
 from envprobe_core.atlas.deciding import DECIDES, Sensitivity, slices
 from envprobe_core.atlas.design import BOX, NAMES, values_of
 from envprobe_core.atlas.questions import HEADLINES
 from envprobe_core.atlas.running import Atlas
-from envprobe_core.calibration import TARGETS
 from envprobe_core.protocols import in_words
 from envprobe_core.show.figures import (
     AMBER,

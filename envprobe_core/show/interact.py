@@ -16,9 +16,8 @@ from urllib.parse import quote
 
 import ipywidgets
 
-from envprobe_core.cells import find_regime, first_seeds
+from envprobe_core.cells import Names, find_regime, first_seeds, names
 from envprobe_core.errors import InputError, in_one_line
-from envprobe_core.experiments import Names, names
 from envprobe_core.grid import KeptCells, keeping_cells
 from envprobe_core.policies import THRESHOLD, find_policy
 from envprobe_core.show import in_jupyterlab

@@ -15,12 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.agents.profiles import AgentProfile
-from envprobe_core.cells import Cell, find_profile, find_regime, make_cell
+from envprobe_core.cells import Cell, find_profile, find_regime, make_cell, read_seeds
 from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.noise import stream_keys
 from envprobe_core.engine.records import CERTAIN, NONE
 from envprobe_core.engine.running import Episodes
-from envprobe_core.experiments import read_seeds
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import Protocol, parse_protocol
 from envprobe_core.worlds import make_world

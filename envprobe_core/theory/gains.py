@@ -6,10 +6,7 @@ the wrong beliefs: only subsets of E are played. All sets share their futures, s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-import numpy.typing as npt
 
 from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.loop import S, U
@@ -17,12 +14,8 @@ from envprobe_core.engine.noise import PROBE, STREAMS, draw, stream_keys
 from envprobe_core.engine.records import Word
 from envprobe_core.statistics import Interval, bootstrap_means, percentile_interval
 from envprobe_core.theory.forks import Past, Setting, future_seeds, play, type_accuracy
-from envprobe_core.worlds.base import Floats, Mask
+from envprobe_core.worlds.base import Floats, Ints, Mask
 
-if TYPE_CHECKING:
-    pass
-
-Ints = npt.NDArray[np.int64]
 TERM_SCORES: dict[str, tuple[str, ...]] = {
     "full": ("c", "s", "u", "d"),
     "c+d": ("c", "d"),
@@ -63,12 +56,7 @@ def accuracies(
 
 def terms_of(past: Past) -> dict[str, Floats]:
     """Return the four terms of the probe score at the moment, [row, field] each."""
-    return {
-        "c": past.c,
-        "s": S[past.staleness],
-        "u": U[past.confidence],
-        "d": past.d,
-    }
+    return {"c": past.c, "s": S[past.staleness], "u": U[past.confidence], "d": past.d}
 
 
 def rank_values(setting: Setting, past: Past, score: str) -> Floats:

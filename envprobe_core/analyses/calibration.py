@@ -1,0 +1,495 @@
+"""Calibration: what an agent profile is fitted to, how far a profile is from the paper, and the search.
+
+Targets are the accuracies that the paper prints for Periodic and its canonical confident-wrong rate p_cw,
+and nothing else; they are measured under `released`, with the public code's estimators. Simple and Oracle
+run for p_cw alone, which that code counts in their cells; no other figure of theirs is read, nor is success,
+and there are more targets than free parameters. The accuracy of No-Probe is measured and does not count: what
+the paper prints of it contradicts itself.
+
+The search is differential evolution over a grid of thousandths; every generation is one call of the engine
+over all its candidates. The best point is one that was evaluated, so that the committed profile is, to the
+last bit, what the search found.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from envprobe_core import __version__
+from envprobe_core.agents.profiles import PROFILE_FOLDER, SCRIBE, AgentProfile, as_record, read_record
+from envprobe_core.cells import RELEASED_SEEDS, Cell, Seeds
+from envprobe_core.claims.printed import PaperValue, paper_value
+from envprobe_core.engine.recording import Columns
+from envprobe_core.engine.running import measure, record
+from envprobe_core.errors import InputError
+from envprobe_core.measures import REPORTING, confident_counts
+from envprobe_core.policies import POLICIES
+from envprobe_core.protocols import RELEASED, Protocol
+from envprobe_core.regimes import REGIMES
+from envprobe_core.sweep import Task, named, run_cells
+from envprobe_core.worlds import WORLDS
+
+PROTOCOL, REGIME = RELEASED, REGIMES["S2"]
+TARGET_POLICIES = ("no-probe", "periodic", *REPORTING)
+SCALE = 0.03  # the margin that claims.csv allows a level, stated before the fit
+Floats = npt.NDArray[np.float64]
+Place = tuple[str, str, str]  # source, row and column of tables.csv
+
+
+@dataclass(frozen=True)
+class Target:
+    """One number of the paper that the fit may use.
+
+    Attributes:
+        name: ours.
+        symbol: as figures write it.
+        policy: the policy whose accuracy it is; None for p_cw, which is over those that are counted.
+        worlds: the worlds pooled, each episode counting once.
+        kind: as the column `input` of claims.csv calls it.
+        place: where tables.csv has it.
+        repeats: further places that print the same quantity, with whatever value.
+        follows: whether it follows from other targets by arithmetic.
+        dropped: why it does not count, empty where it does.
+    """
+
+    name: str
+    symbol: str
+    policy: str | None
+    worlds: tuple[str, ...]
+    kind: str
+    place: Place
+    repeats: tuple[Place, ...] = ()
+    follows: bool = False
+    dropped: str = ""
+
+    @property
+    def printed(self) -> PaperValue:
+        """Return the paper's number."""
+        return paper_value(*self.place)
+
+    @property
+    def value(self) -> float:
+        """Return the paper's number as a share."""
+        return self.printed.value
+
+
+_SPATIAL = ("objectstate", "graphnav")
+_PERIODIC, _NO_PROBE, _PCW = "periodic accuracy", "no-probe accuracy", "canonical p_cw"
+TARGETS: tuple[Target, ...] = (
+    Target(
+        "No-Probe accuracy, spatial", "No-Probe (spatial)", "no-probe", _SPATIAL, _NO_PROBE,
+        ("tab:ordering", "spatial: self-uncertainty vs no-probe", "reference_accuracy"),
+        dropped="its row gives two differences for the same two levels",
+    ),
+    Target(
+        "Periodic accuracy, procedural", "Periodic (procedural)", "periodic", ("tooldag",), _PERIODIC,
+        ("tab:main", "procedural: simple vs periodic", "reference_accuracy"),
+        (("tab:ordering", "procedural: simple vs periodic", "reference_accuracy"),),
+    ),
+    Target(
+        "Periodic accuracy, spatial", "Periodic (spatial)", "periodic", _SPATIAL, _PERIODIC,
+        ("tab:main", "spatial: simple vs periodic", "reference_accuracy"),
+        (("tab:ordering", "spatial: periodic vs self-uncertainty", "method_accuracy"),),
+    ),
+    Target(
+        "Periodic accuracy, combined", "Periodic (combined)", "periodic", ("tooldag", *_SPATIAL), _PERIODIC,
+        ("tab:main", "combined: simple vs periodic", "reference_accuracy"), follows=True,
+    ),
+    Target(
+        "confident-wrong rate $p_{cw}$, canonical", "confident-wrong rate", None, ("tooldag", *_SPATIAL),
+        _PCW,
+        ("tab:pcw_audit", "canonical", "confident_wrong"),
+        (
+            ("sec:results:secondary", "canonical", "confident_wrong"),
+            ("sec:results:secondary", "supplementary audit", "confident_wrong"),
+        ),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Free:
+    """A rate that the fit may choose, its range, and why this one."""
+
+    name: str
+    low: float
+    high: float
+    why: str
+
+
+BASE = SCRIBE  # every behaviour that is not free stays as it is here
+FREE: tuple[Free, ...] = (
+    Free("lost", 0.0, 1.0, "a stray call names a tool that is not ready, and a stray move leaves the way"),
+    Free("loop", 0.0, 1.0, "a repeated action is mostly not valid, so that less gets done"),
+)
+ASSUMPTION = (
+    "The scribe, with its two rates ({rates}) fitted to the accuracies which the paper prints for Periodic "
+    "and to its confident-wrong rate, under `released`. An account of those figures, not a likely agent."
+)
+COUNTED = np.array([not target.dropped for target in TARGETS])
+KINDS = tuple(dict.fromkeys(target.kind for target in TARGETS if not target.dropped))
+
+
+def target_values() -> Floats:
+    """Return the paper's numbers, [target]."""
+    return np.array([target.value for target in TARGETS])
+
+
+def calibration_cells(profiles: Sequence[AgentProfile], protocol: Protocol = PROTOCOL) -> list[Cell]:
+    """Return the cells that the targets are measured on, in the order [world, policy, profile]."""
+    return [
+        Cell(world, POLICIES[policy], REGIME, protocol, profile)
+        for world in WORLDS
+        for policy in TARGET_POLICIES
+        for profile in profiles
+    ]
+
+
+def measure_with_confidence(task: Task) -> Columns:
+    """Run a task and score its episodes, with the counts of `measures.confident_counts` where they count."""
+    parts = []
+    for piece in task.pieces:
+        if piece.cell.policy.name in REPORTING:
+            recording = record(piece.cell, piece.seeds, scores_all=False)
+            parts.append(recording.measures | confident_counts(recording, piece.cell))
+        else:
+            nothing = dict.fromkeys(("confident", "confident_wrong"), np.zeros(len(piece.seeds), np.int64))
+            parts.append(measure(piece.cell, piece.seeds) | nothing)
+    names = ["accuracy", "confident", "confident_wrong"]
+    return named(task, {name: np.concatenate([part[name] for part in parts]) for name in names})
+
+
+def predict(
+    profiles: Sequence[AgentProfile],
+    seeds: Seeds | None = None,
+    *,
+    protocol: Protocol = PROTOCOL,
+    jobs: int = 1,
+) -> Floats:
+    """Measure the targets for many profiles on common random numbers, in one call of the engine.
+
+    Args:
+        profiles: the agents.
+        seeds: by default those of the released main run, 42..261.
+        protocol: another than the targets', to ask what it does to them; a fit never sees one.
+        jobs: processes; changes nothing but speed.
+
+    Returns:
+        [profile, target], shares; p_cw is 0 for an agent that is never confident.
+    """
+    cells = calibration_cells(profiles, protocol)
+    if seeds is None:
+        seeds = calibration_cells(profiles[:1])[0].default_seeds()
+    table = run_cells(cells, seeds, jobs=jobs, work=measure_with_confidence)
+    shape = (len(WORLDS), len(TARGET_POLICIES), len(profiles), -1)
+    accuracy = table["accuracy"].reshape(shape).mean(axis=-1)
+    counts = (table[name].reshape(shape).sum(axis=-1) for name in ("confident", "confident_wrong"))
+    return pool(accuracy, *counts)
+
+
+def pool(accuracy: Floats, confident: Floats, confident_wrong: Floats) -> Floats:
+    """Return the targets, [profile, target], from figures of `TARGET_POLICIES`, [world, policy, profile]."""
+    rate = confident_wrong.sum(axis=(0, 1)) / np.maximum(confident.sum(axis=(0, 1)), 1)
+    worlds = list(WORLDS)
+
+    def value(target: Target) -> Floats:
+        if target.policy is None:
+            return rate
+        own = accuracy[:, TARGET_POLICIES.index(target.policy)]
+        return own[list(map(worlds.index, target.worlds))].mean(axis=0)
+
+    return np.stack(list(map(value, TARGETS)), axis=-1)
+
+
+def loss(predicted: Floats, paper: Floats, counted: npt.NDArray[np.bool_] | None = None) -> Floats:
+    """Return the objective 2 sum(sqrt(1 + z^2) - 1) with z = (ours - paper's) / SCALE, [...].
+
+    It is quadratic for a target that is met within the scale and linear beyond ("soft L1"), so that a target
+    out of reach pulls steadily and cannot buy its distance by spoiling all the others.
+
+    Args:
+        predicted: [..., target].
+        paper: [target].
+        counted: [target], the targets that count; by default those that are not dropped.
+    """
+    z = (predicted - paper) / SCALE
+    terms = 2.0 * (np.sqrt(1.0 + z * z) - 1.0)
+    return np.where(COUNTED if counted is None else counted, terms, 0.0).sum(axis=-1)
+
+
+def candidate(
+    thousandths: Sequence[int], free: Sequence[Free] = FREE, base: AgentProfile = BASE
+) -> AgentProfile:
+    """Return the base profile with the free rates set, given in thousandths."""
+    rates = {item.name: int(whole) / 1000 for item, whole in zip(free, thousandths, strict=True)}
+    return replace(base, name="calibrated", **rates, assumption=ASSUMPTION.format(rates=", ".join(rates)))
+
+
+def compare_targets(
+    profiles: Sequence[AgentProfile], seeds: Seeds | None = None, *, jobs: int = 1
+) -> pd.DataFrame:
+    """Set what profiles give beside what the paper prints.
+
+    Args:
+        profiles: the agents; their names tell them apart.
+        seeds: as in `predict`.
+        jobs: processes; changes nothing but speed.
+
+    Returns:
+        One row a profile and target: `profile target symbol kind paper ours residual`; the residual is ours
+        minus the paper's.
+    """
+    ours = predict(profiles, seeds, jobs=jobs)
+    rows = []
+    for profile, values in zip(profiles, ours, strict=True):
+        for target, value in zip(TARGETS, values.tolist(), strict=True):
+            about = (profile.name, target.name, target.symbol, target.kind, target.value)
+            rows.append((*about, value, value - target.value))
+    names = ["profile", "target", "symbol", "kind", "paper", "ours", "residual"]
+    return pd.DataFrame(rows, columns=names)
+
+
+# --- the search -----------------------------------------------------------------------------------------
+
+COMMAND = "envprobe calibrate --out calibrated.json"
+THOUSANDTHS = 1000
+Point = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long and from where the search runs; the defaults made the committed profile."""
+
+    population: int = 32  # a power of two: the first generation is a scrambled Sobol sequence
+    generations: int = 24
+    left_out_generations: int = 8
+    seed: int = 20_250_101
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings by name, with the method's own."""
+        return {
+            "method": "scipy.optimize.differential_evolution",
+            "strategy": "best1bin",
+            "grid": 1 / THOUSANDTHS,
+            "population": self.population,
+            "generations": self.generations,
+            "left_out_generations": self.left_out_generations,
+            "seed": self.seed,
+        }
+
+
+DEFAULT = Settings()
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a search found.
+
+    Attributes:
+        profile: the fitted agent.
+        predicted: [target], what it gives.
+        loss: the objective over the targets that counted.
+        evaluations: distinct candidates that had been evaluated by then.
+        left_out: the kind of target that did not count, empty if all did.
+        first_loss: the best of the first generation.
+    """
+
+    profile: AgentProfile
+    predicted: Floats
+    loss: float
+    evaluations: int
+    left_out: str = ""
+    first_loss: float = float("nan")
+
+    @property
+    def residuals(self) -> Floats:
+        """Return ours minus the paper's, [target]."""
+        return self.predicted - target_values()
+
+
+@dataclass
+class Search:
+    """Candidates and what they give; each is simulated once, whatever it is judged by.
+
+    Attributes:
+        free: the rates that may vary.
+        base: the profile that holds all others.
+        seeds: by default those of the released main run.
+        jobs: processes; changes nothing but speed.
+        tell: called after every generation with the number of candidates evaluated so far.
+        seen: what is known, by point in thousandths.
+    """
+
+    free: Sequence[Free] = FREE
+    base: AgentProfile = BASE
+    seeds: Seeds | None = None
+    jobs: int = 1
+    tell: Callable[[int], None] | None = None
+    seen: dict[Point, Floats] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse a fit with as many free rates as independent targets."""
+        targets = sum(not target.follows and not target.dropped for target in TARGETS)
+        if len(self.free) >= targets:
+            raise InputError(
+                f"{len(self.free)} free rates for {targets} independent targets; fewer rates are accepted"
+            )
+
+    def evaluate(self, points: Sequence[Point]) -> Floats:
+        """Return what candidates give, [point, target]; the new ones are one call of the engine."""
+        new = [point for point in dict.fromkeys(points) if point not in self.seen]
+        if new:
+            ours = predict([candidate(p, self.free, self.base) for p in new], self.seeds, jobs=self.jobs)
+            self.seen.update(zip(new, ours, strict=True))
+            if self.tell is not None:
+                self.tell(len(self.seen))
+        return np.array([self.seen[point] for point in points])
+
+    def best(self, counted: npt.NDArray[np.bool_], count: int = 1) -> list[Point]:
+        """Return the best points seen so far, best first; the earlier wins a tie."""
+        points = list(self.seen)
+        order = np.argsort(loss(np.array(list(self.seen.values())), target_values(), counted), kind="stable")
+        return [points[place] for place in order[:count]]
+
+    def run(self, left_out: str = "", settings: Settings = DEFAULT) -> Fit:
+        """Minimise the objective.
+
+        Args:
+            left_out: a kind of target that shall not count; the search then starts from the best points
+                known.
+            settings: how long it runs.
+
+        Raises:
+            InputError: if no target is of that kind.
+        """
+        from scipy.optimize import differential_evolution
+
+        if left_out and left_out not in KINDS:
+            raise InputError(f"no target is of kind {left_out!r}; accepted: {', '.join(KINDS)}")
+        paper = target_values()
+        counted = COUNTED & np.array([target.kind != left_out for target in TARGETS])
+        firsts: list[float] = []
+
+        def objective(grid: npt.NDArray[np.float64]) -> Floats:
+            points = [tuple(round(value) for value in point) for point in np.atleast_2d(grid.T)]
+            losses = loss(self.evaluate(points), paper, counted)
+            firsts.append(float(losses.min()))
+            return losses
+
+        warm = bool(left_out) and len(self.seen) >= settings.population
+        differential_evolution(
+            objective,
+            [(item.low * THOUSANDTHS, item.high * THOUSANDTHS) for item in self.free],
+            strategy="best1bin",
+            init=np.array(self.best(counted, settings.population), dtype=float) if warm else "sobol",
+            popsize=max(settings.population // len(self.free), 1),  # rounded up to a power of two
+            maxiter=settings.left_out_generations if left_out else settings.generations,
+            integrality=[True] * len(self.free),
+            vectorized=True,
+            updating="deferred",
+            polish=False,
+            tol=0.0,
+            rng=np.random.default_rng(settings.seed),
+        )
+        point = self.best(counted)[0]
+        predicted = self.seen[point]
+        profile, reached = candidate(point, self.free, self.base), float(loss(predicted, paper, counted))
+        return Fit(profile, predicted, reached, len(self.seen), left_out, firsts[0])
+
+
+def calibrate(search: Search, settings: Settings = DEFAULT) -> tuple[Fit, list[Fit]]:
+    """Fit to all targets, and again with each kind of target left out, to see which pulls where.
+
+    Returns:
+        The fit, and one fit for each kind left out.
+    """
+    return search.run(settings=settings), [search.run(kind, settings) for kind in KINDS]
+
+
+def fit_record(
+    fitted: Fit, others: Sequence[Fit], search: Search, settings: Settings = DEFAULT
+) -> dict[str, Any]:
+    """Return the file of a fitted profile: the profile, and all that made it.
+
+    Args:
+        fitted: the fit to all targets.
+        others: the fits with a kind of target left out.
+        search: what was searched.
+        settings: how.
+    """
+    titles, (first, past) = [target.name for target in TARGETS], RELEASED_SEEDS
+    seeds = f"{first}:{past}" if search.seeds is None else ",".join(map(str, search.seeds.tolist()))
+    return as_record(fitted.profile, "fitted") | {
+        "fit": {
+            "command": COMMAND,
+            "engine_version": __version__,
+            "protocol": PROTOCOL.name,
+            "regime": REGIME.name,
+            "seeds": seeds,
+            "policies": list(TARGET_POLICIES),
+            "base": search.base.name,
+            "free": [asdict(item) for item in search.free],
+            "optimizer": settings.as_dict(),
+            "objective": {
+                "loss": "soft-l1",
+                "scale": SCALE,
+                "value": fitted.loss,
+                "first_generation": fitted.first_loss,
+            },
+            "evaluations": fitted.evaluations,
+            "targets": _target_records(fitted),
+            "left_out": [
+                {
+                    "kind": other.left_out,
+                    "value": other.loss,
+                    "rates": {item.name: getattr(other.profile, item.name) for item in search.free},
+                    "ours": dict(zip(titles, other.predicted.tolist(), strict=True)),
+                }
+                for other in others
+            ],
+        }
+    }
+
+
+def _target_records(fitted: Fit) -> list[dict[str, Any]]:
+    def place(key: Place) -> dict[str, str]:
+        return dict(zip(("source", "row", "column"), key, strict=True))
+
+    return [
+        {
+            "name": target.name,
+            **place(target.place),
+            "also": [place(key) for key in target.repeats],
+            "follows": target.follows,
+            "dropped": target.dropped,
+            "paper": target.value,
+            "ours": float(ours),
+            "residual": float(ours - target.value),
+        }
+        for target, ours in zip(TARGETS, fitted.predicted, strict=True)
+    ]
+
+
+def write_record(path: Path, record: dict[str, Any]) -> None:
+    """Write a profile's file; the same record gives the same bytes."""
+    path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_fit(name: str = "calibrated", folder: Path = PROFILE_FOLDER) -> dict[str, Any]:
+    """Return what a committed profile's file says of its fit.
+
+    Raises:
+        InputError: if there is no such file, it is damaged, or the profile was not fitted.
+    """
+    record = read_record(folder / f"{name}.json")
+    if record["kind"] != "fitted":
+        raise InputError(f"profile {name!r} was not fitted; it is {record['kind']}")
+    return record["fit"]

@@ -1,0 +1,135 @@
+"""Worlds without an agent: what can mutate, what the draws give, and what mutation changed."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from envprobe_core import instances, run
+from envprobe_core.agents.profiles import AgentProfile
+from envprobe_core.cells import PAPER_POLICIES, Cell, make_cell
+from envprobe_core.claims import load_claims
+from envprobe_core.claims.judge import NOT_TESTED, judge
+from envprobe_core.engine.noise import Stream
+from envprobe_core.engine.running import record
+from envprobe_core.policies import POLICIES
+from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED
+from envprobe_core.regimes import REGIMES
+from envprobe_core.worlds import WORLDS, make_world
+
+FEW = "0:14"
+FACTS = ("chain_length", "mutation_rate", "initial_accuracy", "changed", "changed_all", "right_track")
+
+
+@pytest.fixture(scope="module")
+def episodes():
+    """No-Probe in the three regimes, the paper's other policies in S2."""
+    idle = run(policies="no-probe", regimes="S1 S2 S3", seeds=FEW, facts=FACTS)
+    return pd.concat([idle, run(policies=PAPER_POLICIES[1:], seeds=FEW)], ignore_index=True)
+
+
+@pytest.mark.parametrize("protocol", [PAPER, RELEASED], ids=["paper", "released"])
+def test_periodic_probes_at_its_steps(protocol):
+    part = record(make_cell("tooldag", "periodic", protocol=protocol), np.arange(12))
+    for fired, steps in zip(part.probe >= 0, part.steps, strict=True):
+        # at K - 1, 2 K - 1, ..., counted from 0, where K is floor(30 / 7), while the episode lasts
+        assert np.flatnonzero(fired).tolist() == [step for step in range(3, 28, 4) if step < steps]
+
+
+# --- what the environments measure ------------------------------------------------------------
+
+
+def test_environments_have_what_their_claims_need(episodes):
+    assert set(episodes["regime"]) == {"S1", "S2", "S3"}
+    idle = episodes[episodes["policy"] == "no-probe"]
+    assert len(idle) == 3 * 3 * 3 * 14
+    assert idle[["mutation_rate", "initial_accuracy"]].notna().all().all()
+    drawn = (idle["world"] == "graphnav") & (idle["protocol"] == "released")
+    assert idle.loc[~drawn, "chain_length"].notna().all()
+    stuck = idle.loc[drawn, "chain_length"].isna()  # the public code draws graphs that cannot be solved
+    assert 0 < stuck.mean() < 0.5
+    verdicts = judge(episodes, load_claims(section="environments"), resamples=200)
+    assert (verdicts["verdict"] != NOT_TESTED).all()
+    told = verdicts[verdicts["claim"] == "chain-spatial"].set_index("protocol")
+    assert f"{stuck[idle['regime'] == 'S2'].sum()} left out" in told.loc["released", "reason"]
+    assert told["n"].to_dict() == {
+        "paper": 28,
+        "observed": 28,
+        "released": 28 - stuck[idle["regime"] == "S2"].sum(),
+    }
+
+
+@pytest.mark.parametrize(
+    ("world", "protocol", "regime", "count"),
+    [
+        ("tooldag", PAPER, "S2", 8),  # every tool but the target
+        ("objectstate", PAPER, "S2", 7 + 3),  # objects and lockable doors
+        ("objectstate", RELEASED, "S2", 3),  # keys alone drift
+        ("graphnav", PAPER, "S2", 3 + 3),  # keys and lockable edges
+        ("graphnav", PAPER, "S3", 5 + 5),
+        ("graphnav", RELEASED, "S1", 0),
+    ],
+)
+def test_mutable_fields(world, protocol, regime, count):
+    built = make_world(world, REGIMES[regime], protocol)
+    mutable = instances.mutable_fields(built, instances.instances(built, np.arange(5)))
+    assert mutable.shape == (5, built.fields)
+    assert (mutable.sum(axis=1) == count).all()
+
+
+GOLDEN, WRAP = 0x9E3779B97F4A7C15, (1 << 64) - 1
+
+
+def split_mix(word):
+    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & WRAP
+    word = (word ^ word >> 27) * 0x94D049BB133111EB & WRAP
+    return word ^ word >> 31
+
+
+def plain_word(seed, world, stream, clock, field):
+    """The word of a draw, in whole numbers of any size."""
+    salt = split_mix(((world << 32) + stream) * GOLDEN & WRAP)
+    key = split_mix(split_mix(seed + GOLDEN & WRAP) ^ salt)
+    return split_mix(key + (clock * 64 + field + 1) * GOLDEN & WRAP)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+@pytest.mark.parametrize("name", WORLDS)
+def test_drawn_mutation_against_a_plain_count(name, protocol):
+    world = make_world(name, REGIMES["S1" if name == "tooldag" else "S2"], protocol)
+    seeds = np.array([3, 11])
+    mutable = instances.mutable_fields(world, instances.instances(world, seeds))
+    rates = instances.drawn_mutation(world, seeds)
+    for row, seed in enumerate(seeds.tolist()):
+        events = chances = 0
+        for tick in range(world.regime.horizon):
+            for field in range(world.fields):
+                if mutable[row, field]:
+                    word = plain_word(seed, world.rules.code, Stream.MUTATION, tick, field)
+                    events += (word & 0xFFFFFFFF) < int(world.rates[field] * 2**32 + 0.5)
+                    chances += 1
+        assert rates[row] == (events / chances if chances else 0)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_effective_mutation_of_an_agent_that_does_nothing(name):
+    """What changes in the world of an agent that waits, mutation changed."""
+    idler = AgentProfile("idler", quit=1.0)
+    cell = Cell(name, POLICIES["no-probe"], profile=idler)
+    seeds = np.arange(12)
+    recording = record(cell, seeds)
+    world = make_world(name, cell.regime, cell.protocol)
+    mutable = instances.mutable_fields(world, instances.instances(world, seeds))
+    changed, everywhere = instances.effective_mutation(world, seeds, recording)
+    moved = recording.gold[:, 2:] != recording.gold[:, 1:-1]  # it acts at step 0 alone
+    for share, counted, size in (
+        (changed, moved & mutable[:, None], mutable.sum(axis=1)),
+        (everywhere, moved, world.fields),
+    ):
+        found = np.rint(share * size * 30)
+        np.testing.assert_allclose(share * size * 30, found)
+        first = found - counted.sum(axis=(1, 2))  # what mutation did at step 0
+        assert (first >= 0).all()
+        assert (first <= size).all()
+
+
+# --- curves and means -------------------------------------------------------------------------
