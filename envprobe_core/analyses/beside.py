@@ -10,6 +10,7 @@ import pandas as pd
 from envprobe_core.claims import STRATA, PaperValue, find_claim, paper_values
 from envprobe_core.claims.judge import judge
 from envprobe_core.claims.printed import stratum_of
+from envprobe_core.protocols import in_words
 from envprobe_core.show.markup import EMPTY, MINUS, number, p_value
 from envprobe_core.statistics import RESAMPLES, clustered_rate, mean_of_ratios, wilson
 
@@ -67,7 +68,7 @@ def beside_paper(
             tested = ledger.loc[(name, protocol)]
             found.append(
                 about
-                | {"source": f"`{protocol}`", "printed": False, "protocol": protocol}
+                | {"source": in_words(protocol), "printed": False, "protocol": protocol}
                 | {"method": scale * pairs[arm].mean(), "base": scale * pairs[base].mean()}
                 | {key: tested[key] for key in ("estimate", "low", "high", "p", "difference", "verdict", "n")}
                 | {"adjusted_low": tested["low_adjusted"], "adjusted_high": tested["high_adjusted"]}
