@@ -171,6 +171,32 @@ def test_each_slider_redraws_while_it_is_dragged(opened, scheme):
 
 
 @pytest.mark.browser
+def test_everything_works_from_the_keyboard(opened):
+    page = opened()
+    before = shown(page)
+    page.locator(".ew input").first.focus()
+    page.keyboard.press("ArrowRight")  # the next world
+    assert page.get_by_role("radio", name="ObjectStateWorld").is_checked()
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    assert page.get_by_role("radio", name="partial start").is_checked()
+    page.keyboard.press("Tab")
+    page.keyboard.press("End")
+    assert slider(page, "Probe budget B").get_attribute("aria-valuetext") == "15 of 30 steps"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Home")
+    assert slider(page, "Base threshold ρ⋆").get_attribute("aria-valuetext") == "0.00"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")  # the first policy
+    chosen = [name for name in COMPARED if name != "no-probe"]
+    assert shown(page)[1] == expected_rows("objectstate", "observed", chosen, 15, 0.0) != before[1]
+    page.wait_for_function("location.hash.includes('budget=15')")
+    said = page.locator(".ew-sentence")
+    assert said.get_attribute("aria-live") == "polite"
+    page.wait_for_function("document.querySelector('.ew-sentence').textContent.includes('budget 15')")
+
+
+@pytest.mark.browser
 def test_the_page_is_light_and_its_link_can_be_copied(opened, html):
     """Under 2 MB over the wire with everything it loads, the grid under 700 KB of it."""
     urls = set()

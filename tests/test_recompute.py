@@ -240,3 +240,34 @@ def test_runs_without_logs_or_end_cannot_be_checked(tmp_path, recompute):
         pass
     code, _, err = recompute(tmp_path / "other")
     assert (code, "is not finished" in err) == (2, True)
+
+
+def test_an_episode_that_ends_early_is_named(run, recompute):
+    table = pq.read_table(run / LOG)
+    pq.write_table(table.take([row for row in range(len(table)) if not 20 <= row < 30]), run / LOG)
+    alter(run / LOG, "t", 20, 20)
+    code, _, err = recompute(run)
+    assert code == 1
+    assert f"{LOG}, seed 0, t 20, t: the episode ends before its time" in err
+    assert f"{LOG}, seed 0, steps: the log gives 20, episodes.parquet says 30" in err
+
+
+def test_damaged_and_missing_logs_give_one_line(run, recompute):
+    for policy in ("simple", "random", "yoked"):
+        path = run / "logs" / f"tooldag_S2_paper_{policy}.parquet"
+        path.write_bytes(path.read_bytes()[:-200])
+    code, out, err = recompute(run)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"{LOG}: cannot be read as Parquet" in err
+    assert "2 more logs are damaged" in err
+    (run / LOG).unlink()
+    assert f"{LOG}: cannot be read" in recompute(run)[2]
+
+
+def test_long_lists_of_disagreements_are_cut(run, recompute):
+    table = pq.read_table(run / TABLE)
+    column = pa.array([7] * table.num_rows, type=pa.int64())
+    pq.write_table(table.set_column(table.column_names.index("actions"), "actions", column), run / TABLE)
+    code, _, err = recompute(run)
+    assert (code, err.count("\n")) == (1, 21)
+    assert " disagreements in " in err.splitlines()[-1]
