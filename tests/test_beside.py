@@ -26,7 +26,7 @@ def test_pairs_are_joined_by_seed_and_judged_as_the_claim(episodes):
     assert found.equals(again)
     spatial = episodes[(episodes["world"] != "tooldag") & (episodes["protocol"] == "paper")]
     means = spatial.groupby("policy")["accuracy"].mean()
-    own = found.loc["`paper`"]
+    own = found.loc["as written"]
     assert own["method"] == pytest.approx(means["judge"], rel=1e-12)
     assert own["estimate"] == pytest.approx(100 * (means["judge"] - means["simple"]), rel=1e-9, abs=1e-9)
     assert (own["n"], own["left_out"]) == (28, 0)

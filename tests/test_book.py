@@ -19,6 +19,12 @@ from envprobe_core.reproduce.sections import ROOT, find_sections, plan, stored_r
 
 # --- the pages --------------------------------------------------------------------------------
 
+STATED = {
+    "profile": "Agent profile", "protocol": "Protocol", "seeds": "Seeds", "regime": "Regime",
+    "resamples": "Bootstrap resamples",
+}  # fmt: skip
+"""What the foot of a page states, by parameter."""
+
 
 def test_sections_were_really_executed(small_book):
     """Jupyter Book executes nothing, so nothing but this would show a page of stale results."""
@@ -47,9 +53,10 @@ def test_every_page_says_how_its_numbers_were_made(html):
             assert not alt.endswith((".png", ".svg", ".jpg")), (name, alt)
         text = " ".join(page.find("aside", "provenance").get_text(" ").split())
         assert "The embedded agent is a simulation." in text, name
-        for label in ("Agent profile", "Protocol", "Seeds", "Regime", "Bootstrap resamples", "Song and Cai"):
-            assert label in text, (name, label)
         section = sections.get(Path(name).stem) if name.startswith("executed/") else None
+        for parameter, label in STATED.items():
+            assert (label in text) == (section is None or parameter in section.parameters), (name, label)
+        assert "Song and Cai" in text, name
         if section is None:
             assert "0:12" in text, name
             continue

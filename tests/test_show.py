@@ -53,5 +53,5 @@ def test_onsets_above_the_diagonal_are_counted():
         }
     )
     alt = draw_onsets(frame).alt
-    assert "paper, spatial worlds: 0 of 1 episodes above" in alt
-    assert "paper, tool world: 1 of 2 episodes above" in alt
+    assert "as written, spatial worlds: 0 of 1 episodes above" in alt
+    assert "as written, tool world: 1 of 2 episodes above" in alt

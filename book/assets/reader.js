@@ -225,8 +225,9 @@
 // A link to a definition opens what is folded there.
 (() => {
   function open() {
-    const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    const section = place?.closest("section");
+    let name = "";
+    try { name = decodeURIComponent(location.hash.slice(1)); } catch { /* no name of a place */ }
+    const section = document.getElementById(name)?.closest("section");
     section?.querySelector(":scope > details")?.setAttribute("open", "");
   }
   addEventListener("hashchange", open);
