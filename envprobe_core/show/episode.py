@@ -70,14 +70,8 @@ def _bars(axes: Axes, seen: Witnessed, steps: int) -> int:
     times, base = np.arange(steps), np.zeros(steps)
     for term in kept:
         height = seen.term(term)[0, times, shown]
-        axes.bar(
-            times,
-            height,
-            bottom=base,
-            width=0.8,
-            color=TERM_COLOURS[term],
-            label=f"{term}: {TERM_NAMES[term]}",
-        )
+        name = f"{term}: {TERM_NAMES[term]}"
+        axes.bar(times, height, bottom=base, width=0.8, color=TERM_COLOURS[term], label=name)
         base = base + height
     axes.plot(times[probe >= 0], base[probe >= 0] + 0.15, "v", color=INK, markersize=5, label="probe")
     if seen.cell.policy.has_threshold:

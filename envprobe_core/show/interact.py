@@ -28,6 +28,7 @@ HIGHEST, STEP = 4.0, 0.05  # of the threshold's slider: a score is the sum of fo
 KNOBS = ("budget", "threshold")
 DRAFT = 500  # bootstrap resamples of a figure that is moved, where its function takes a number
 ANSWER = 0.25  # seconds within which a moved figure answers; one that takes longer shows a draft first
+PAYS = 2.0  # how many times faster a draft must be than the whole figure
 REST = 0.3  # seconds that the sliders rest before the whole figure follows a draft
 LINK = "Move the budget and the threshold in the explorer"
 _SHOWN = 200  # characters of a value in an error
@@ -53,7 +54,7 @@ class Interaction:
         self._waiting: asyncio.TimerHandle | None = None  # the whole figure that follows a draft
         began = time.perf_counter()
         self.drawing = self._draw(own)
-        self._took = time.perf_counter() - began  # seconds, of the last whole figure
+        self._took, self._draft_took = time.perf_counter() - began, 0.0  # seconds, of the last ones
         self.sliders: dict[str, Any] = {}
         if in_jupyterlab():
             self._go_live(find_regime(regime).horizon)
@@ -104,11 +105,14 @@ class Interaction:
         if self._waiting is not None:
             self._waiting.cancel()
         loop = _running_loop()
-        if loop is None or self._took <= ANSWER or tuple(self._asked().values()) in self._known:
+        quick = self._took <= max(ANSWER, PAYS * self._draft_took)
+        if loop is None or quick or tuple(self._asked().values()) in self._known:
             self._settle()
             return
+        began = time.perf_counter()
         with first_seeds(ANSWER / self._took / 2):  # the other half is for what does not grow with the seeds
             self._show(self._moved, " From the first seeds alone; all follow once the slider rests.")
+        self._draft_took = time.perf_counter() - began
         self._waiting = loop.call_later(REST, self._settle)
 
     def _settle(self) -> None:
