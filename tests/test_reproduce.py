@@ -84,6 +84,7 @@ def test_vocabularies(rule, good, bad):
         ("n = 3  # how many; accepts 1..9", "line 1 .* is not of the form"),
         ("n: int = 3", r"line 1 .*\(n\) is not of the form"),
         ("n: int = 3  # how many; accepts anything", "no rule 'anything'"),
+        ("n: int = 3  # how many; accepts 1..00", r"^notebook \w+: parameter n: 3 given; accepted: 1\.\.00"),
         ("n: int = 3.0  # how many; accepts 1..9", "default 3.0 is not a whole number"),
         ("import os", "is not of the form"),
     ],

@@ -141,7 +141,10 @@ def _read_line(node: ast.stmt, comment: str, where: str) -> Parameter:
     if type(default) is not TYPES[kind]:
         raise InputError(f"{fault} ({name}): the default {default!r} is not {_ARTICLE[kind]}")
     parameter = Parameter(name, kind, default, match["description"], accepts)
-    parameter.check(default)
+    try:
+        parameter.check(default)
+    except InputError as error:
+        raise InputError(f"notebook {where}: {error}") from None
     return parameter
 
 
