@@ -157,7 +157,7 @@ def first_seeds(share: float) -> Iterator[None]:
         _share.reset(token)
 
 
-def _first(seeds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _first(seeds: Seeds) -> Seeds:
     return seeds[: max(FEWEST, round(_share.get() * len(seeds)))]
 
 

@@ -146,22 +146,35 @@
   results.before(box);
 })();
 
-// A long table shows its first rows; a button shows all of them. Without scripts, and in print, all are there.
+// Rows that a button shows and hides; without scripts, and in print, all are there.
+// `turn(open)` is called at once, with false, and at each click. Returns what opens or closes them from elsewhere.
+function folding(button, turn) {
+  const set = (open) => {
+    button.setAttribute("aria-expanded", String(open));
+    turn(open);
+  };
+  button.type = "button";
+  button.addEventListener("click", () => set(button.getAttribute("aria-expanded") === "false"));
+  set(false);
+  return set;
+}
+
+function hideRows(rows, hidden) {
+  for (const row of rows) row.classList.toggle("later-row", hidden);
+}
+
+// A long table shows its first rows; a button shows all of them.
 (() => {
   const SHOWN = 12;
 
   function fold(table) {
     const later = [...table.tBodies[0].rows].slice(SHOWN);
     const button = document.createElement("button");
-    button.type = "button";
     button.className = "all-rows";
-    const set = (open) => {
-      for (const row of later) row.classList.toggle("later-row", !open);
-      button.setAttribute("aria-expanded", String(open));
+    folding(button, (open) => {
+      hideRows(later, !open);
       button.textContent = open ? `first ${SHOWN} rows` : `all ${SHOWN + later.length} rows`;
-    };
-    button.addEventListener("click", () => set(button.getAttribute("aria-expanded") === "false"));
-    set(false);
+    });
     const box = table.parentElement;
     (box.dataset.scrolls || /auto|scroll/.test(getComputedStyle(box).overflowX) ? box : table).after(button);
   }
@@ -188,16 +201,9 @@
     place.colSpan = 2;
     for (let column = 2; column < rows[0].cells.length; column++) head.insertCell().textContent = tally(rows, column);
     const button = document.createElement("button");
-    button.type = "button";
     button.append(...place.childNodes, ` · ${rows.length} ${rows.length === 1 ? "claim" : "claims"}`);
     place.append(button);
-    const set = (open) => {
-      button.setAttribute("aria-expanded", String(open));
-      for (const row of rows) row.classList.toggle("later-row", !open);
-    };
-    button.addEventListener("click", () => set(button.getAttribute("aria-expanded") === "false"));
-    set(false);
-    return set;
+    return folding(button, (open) => hideRows(rows, !open));
   }
 
   for (const board of document.querySelectorAll(".bd-article .scoreboard")) {
@@ -208,13 +214,8 @@
     }
     const folded = places.map(([head, rows]) => fold(head, rows));
     const all = document.createElement("button");
-    all.type = "button";
     all.className = "all-rows";
-    all.setAttribute("aria-expanded", "false");
-    all.textContent = "open every place";
-    all.addEventListener("click", () => {
-      const open = all.getAttribute("aria-expanded") === "false";
-      all.setAttribute("aria-expanded", String(open));
+    folding(all, (open) => {
       all.textContent = open ? "close every place" : "open every place";
       folded.forEach((set) => set(open));
     });

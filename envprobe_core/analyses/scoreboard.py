@@ -361,11 +361,3 @@ def show_download(board: pd.DataFrame) -> Html:
     return Html(
         f'<p class="scoreboard-download">{link} ({len(board)} rows: a claim and a protocol each).</p>', name
     )
-
-
-def publish(board: pd.DataFrame, name: str) -> None:
-    """Keep table, legend and file in the notebook for the book's first page, which shows them as `name`."""
-    from myst_nb import glue
-
-    table, legend, file = show_scoreboard(board, FOLDER), show_legend(board), show_download(board)
-    glue(name, Html(f"{table.html}{legend.html}{file.html}", table.text), display=False)

@@ -111,11 +111,7 @@ def show_ledger(verdicts: pd.DataFrame, label: str, caption: str) -> Table:
     def amounts(name: str) -> list[str]:
         """Write a column's values, a difference in points with its sign."""
         return [
-            number(value, 3)
-            if unit == "share"
-            else signed(value, 2)
-            if unit == "points"
-            else number(value, 2)
+            signed(value, 2) if unit == "points" else number(value, 3 if unit == "share" else 2)
             for value, unit in zip(shown[name].astype(float), shown["unit"], strict=True)
         ]
 
