@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from built_book import SMALL
+from playwright.sync_api import expect
 
 from envprobe_core.cells import make_cell, parse_seeds
 from envprobe_core.policies import POLICIES, custom_policy
@@ -19,6 +20,10 @@ from envprobe_core.widgets.readings import pooled, take_readings
 SEEDS, RESAMPLES = parse_seeds(SMALL["seeds"]), int(SMALL["resamples"])
 PAGE = "executed/explorer.html"
 WIDGET = "#explorer[data-ready=yes]"
+FOLLOWED = """(hash) => new Promise((followed) => {
+  window.addEventListener("hashchange", () => setTimeout(followed), { once: true });
+  location.hash = hash;
+})"""
 HOSTILE = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 
 
@@ -142,15 +147,15 @@ def test_malformed_links_change_nothing_and_those_of_the_page_set_the_figure(ope
         "#%E0%A4%A",
         "#budget=1e1",
     ):
-        page.evaluate("(hash) => { location.hash = hash; }", fragment)
+        page.evaluate(FOLLOWED, fragment)
         assert shown(page) == before, fragment
     links = page.locator('.bd-article a[href^="#world="]')
     assert links.count() >= 6
     for place in (0, links.count() - 1):
         links.nth(place).click()
         asked = dict(pair.split("=") for pair in links.nth(place).get_attribute("href")[1:].split("&"))
-        budget = slider(page, "Probe budget B").get_attribute("aria-valuetext")
-        assert budget == f"{asked['budget']} of 30 steps"
+        budget = slider(page, "Probe budget B")
+        expect(budget).to_have_attribute("aria-valuetext", f"{asked['budget']} of 30 steps")
         assert len(shown(page)[1]) == len(asked["policies"].split(","))
 
 
