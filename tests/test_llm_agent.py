@@ -225,11 +225,9 @@ def test_the_public_codes_way_shows_five_actions_no_table_and_where_wanted_a_hin
 def test_no_prompt_tells_the_policy_budget_or_gate(world, protocol):
     """Same bytes for the same situation: requests of all policies differ only in what has happened."""
 
-    def told(text):
-        return [word for word in (*names, *GATE_WORDS) if re.search(rf"\b{word}s?\b", text, re.IGNORECASE)]
-
     seeds, rules = np.arange(1), PROTOCOLS[protocol]
     names = [name for name in POLICIES if name not in ("judge", "yoked")]
+    told = re.compile(rf"\b(?:{'|'.join((*names, *GATE_WORDS))})s?\b", re.IGNORECASE).search
     said = defaultdict(set)
     for turn, name in enumerate(names):
         cell = make_cell(world, name, "S1", rules, budget=None if turn % 2 else 2)

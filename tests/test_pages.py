@@ -153,7 +153,19 @@ def faults(tab, html):
 FORMULA = r'<(?:span|div) class="math[^"]*"[^>]*>(.*?)</(?:span|div)>'
 LEAVE_OUT = "(what) => document.querySelectorAll(what).forEach((node) => node.remove())"
 INSIDE = f"svg.{FIGURE_CLASS} > *"  # a drawing is one image, with a text of its own
-ALIKE = "tr:nth-child(n+6), .ep-step:nth-of-type(n+6), mjx-math > *"
+LEAVE_OUT_ALIKE = """() => {
+  const seen = {};
+  const named = (node) => `${node.tagName} ${node.className} ${node.style?.cssText}`;
+  const leaves = [...document.querySelectorAll(".bd-article :is(td, pre, li, p, dt, dd, mjx-math) *")].filter(
+    (node) => !node.firstElementChild && !node.closest("button, summary, select, a")
+  );
+  for (const node of leaves) {
+    const kind = [node, node.parentElement, node.parentElement.parentElement].map(named).join();
+    seen[kind] = (seen[kind] ?? 0) + 1;
+    if (seen[kind] > 5) node.remove();
+  }
+}"""
+"""What looks like five others in places like theirs has their colours and their faults."""
 CONTRAST = "color-contrast"
 
 
@@ -181,7 +193,7 @@ def test_every_page_is_looked_at(html):
 @pytest.mark.parametrize("name", [*PAGES, "genindex.html", "search.html", "prf-prf.html"])
 def test_everyone_can_use_the_page(tab, faults, html, name):
     """Opened from a folder: no request leaves it, nothing fails, formulas are set, and axe-core finds no
-    serious fault, light and wide, dark and narrow; whatever scrolls takes the focus."""
+    serious fault, dark or light; wide and narrow, text can be read, and whatever scrolls takes the focus."""
     faults.clear()
     tab.set_viewport_size({"width": 1280, "height": 900})
     tab.goto(f"{html.as_uri()}/{name}", wait_until="load")
@@ -190,8 +202,6 @@ def test_everyone_can_use_the_page(tab, faults, html, name):
     for drawing in tab.locator(f"svg.{FIGURE_CLASS}").all():
         assert drawing.get_attribute("role") == "img"
         assert drawing.get_attribute("aria-label")
-    tab.evaluate(LEAVE_OUT, INSIDE)
-    assert serious(tab, rules={CONTRAST: {"enabled": False}}) == []
     assert tab.evaluate(ILLEGIBLE) == []
     tab.evaluate("document.documentElement.dataset.theme = 'dark'")
     tab.evaluate(OPEN_ALL)
@@ -200,7 +210,10 @@ def test_everyone_can_use_the_page(tab, faults, html, name):
     assert tab.evaluate(WIDER) <= 0
     assert tab.evaluate(UNREACHABLE) == []
     assert tab.evaluate(ILLEGIBLE) == []
-    tab.evaluate(LEAVE_OUT, ALIKE)  # axe-core's own look at contrast takes its time for each row
+    tab.evaluate(LEAVE_OUT, INSIDE)
+    tab.evaluate(LEAVE_OUT_ALIKE)
+    assert serious(tab) == []
+    tab.evaluate("document.documentElement.dataset.theme = 'light'")
     assert serious(tab, runOnly={"type": "rule", "values": [CONTRAST]}) == []
     assert not faults
 
