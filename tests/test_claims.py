@@ -110,7 +110,7 @@ def test_a_record_holds_the_statistics_and_the_reason():
     assert (result.paper_value, result.paper_low, result.paper_high) == (11.76, 10.77, 12.75)
     assert (result.paper_n, result.same_n) == (220, False)
     assert result.difference == pytest.approx(result.estimate - 11.76)
-    for part in ("simple - periodic", "points", "n = 20", "lies above 0 as claimed", "is 220"):
+    for part in ("EnvProbe-Simple minus Periodic", "points", "n = 20", "lies above 0 as claimed", "is 220"):
         assert part in result.reason
     same = judged(claim(n=N), two(arm))
     assert same.same_n
@@ -245,7 +245,7 @@ def test_orderings_need_every_step():
     undecided = judged(a_claim, ranked(0.4, 0.5, 0.5))
     assert undecided.verdict == "inconclusive"
     assert undecided.reason.startswith("1 of 2 comparisons hold, 0 reverse; the weakest: ")
-    assert "simple - periodic" in undecided.reason
+    assert "EnvProbe-Simple minus Periodic" in undecided.reason
     against = judged(a_claim, ranked(0.4, 0.6, 0.5))
     assert against.verdict == "reverses"
     assert against.estimate == pytest.approx(-10)

@@ -42,7 +42,7 @@ from envprobe_core.claims.judge import (
     VERDICTS,
     judge,
 )
-from envprobe_core.claims.records import measure_columns
+from envprobe_core.claims.records import LEVELS, measure_columns
 from envprobe_core.errors import InputError
 from envprobe_core.facts import FACTS
 from envprobe_core.grid import run_frame
@@ -233,7 +233,6 @@ PAGES = {  # the notebook that shows a section's claims, where its name is anoth
     "confident-wrong": "what-probes-find",
     "failures": "what-probes-find",
 }
-DIFFERENCES = ("paired", "mcnemar", "equivalence", "contrast", "ordering", "dominance")
 SEVERAL = ("ordering", "dominance")
 DIGITS = {"points": 2, "share": 3, "steps": 2, "count": 2}
 FOLDER = "executed/"
@@ -265,7 +264,7 @@ def _printed(row: Any) -> str:
     word = "" if unit in ("share", "count") else f" {unit}"
     if claim.value is None:
         return f'<span class="scoreboard-none">no figure{f" ({unit})" if word else ""}</span>'
-    text = _amount(claim.value, unit, claim.kind in DIFFERENCES) + word
+    text = _amount(claim.value, unit, claim.kind not in LEVELS) + word
     return text if claim.low is None else f"{text} {_ends(claim.low, claim.high, unit)}"
 
 
@@ -283,7 +282,7 @@ def _ours(row: Any) -> str:
     if row.verdict == NOT_TESTED:
         return f'<td>{mark(row.verdict)}<br><span class="scoreboard-why">{reason}</span></td>'
     text = "weakest " if row.kind in SEVERAL else ""
-    text += _amount(row.estimate, row.unit, row.kind in DIFFERENCES)
+    text += _amount(row.estimate, row.unit, row.kind not in LEVELS)
     ends = _ends(row.low_adjusted, row.high_adjusted, row.unit)
     return f'<td title="{reason}">{mark(row.verdict)}<br>{text} {ends}</td>'
 

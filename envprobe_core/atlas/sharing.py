@@ -153,23 +153,22 @@ def list_deciders(atlas: Atlas, found: Sensitivity, claims: Iterable[str]) -> pd
     """List which behaviour decides each of some claims.
 
     Returns:
-        A row a claim and protocol: `claim protocol behaviour explains low high sure rank`, shares of variance
-        in percent; `behaviour` says so where none decides alone, or nothing varies.
+        A row a claim and protocol: `statement protocol behaviour explains low high sure rank`, shares of
+        variance in percent; `behaviour` says so where none decides alone, or nothing varies.
     """
-    known = [claim.id for claim in atlas.claims]
+    known = {claim.id: (at, claim.statement) for at, claim in enumerate(atlas.claims)}
     rows = []
-    for name in claims:
-        at = known.index(name)
+    for at, told in map(known.__getitem__, claims):
         for row, protocol in enumerate(atlas.protocols):
             axis = found.first[row, at]
             if axis < 0:
-                rows.append((name, protocol, "never varies, or not testable", *[np.nan] * 5))
+                rows.append((told, protocol, "never varies, or not testable", *[np.nan] * 5))
                 continue
             part, low, high = (100 * own[row, at, axis] for own in (found.share, found.low, found.high))
             decides = f"`{NAMES[axis]}`" if part >= 100 * DECIDES else f"none alone (`{NAMES[axis]}`)"
             rows.append(
-                (name, protocol, decides, part, low, high, found.sure[row, at], found.rank[row, at, axis])
+                (told, protocol, decides, part, low, high, found.sure[row, at], found.rank[row, at, axis])
             )
     return pd.DataFrame(
-        rows, columns=["claim", "protocol", "behaviour", "explains", "low", "high", "sure", "rank"]
+        rows, columns=["statement", "protocol", "behaviour", "explains", "low", "high", "sure", "rank"]
     )

@@ -181,7 +181,7 @@ def _lower_bounds(values: tuple[PaperValue, ...]) -> Iterator[Finding]:
                 away = (rate.value - v.value) / math.sqrt(rate.value * (1 - rate.value) / v.n)
                 why = f"{v} lies {away:.1f} binomial standard errors below {rate} (n = {v.n}); "
                 why += f"even Hoeffding's 95% bound, adjusted for six comparisons, is {furthest:.3f}"
-                yield "lower bound", v, f">= {furthest:.3f}", why
+                yield "lower bound", v, f"≥ {furthest:.3f}", why
 
 
 CHECKS = (

@@ -25,8 +25,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from envprobe_core.claims.episodes import MIN_UNITS, Episodes, NotTestable, Sample, draw_sample, require
-from envprobe_core.claims.records import LEVELS, Claim, find_claim, load_claims
+from envprobe_core.claims.records import LEVELS, Claim, find_claim, load_claims, policy_and_budget
 from envprobe_core.errors import InputError
+from envprobe_core.policies import POLICIES
 from envprobe_core.statistics import (
     LEVEL,
     RESAMPLES,
@@ -175,6 +176,12 @@ def _interval(low: float, high: float) -> str:
     return f"[{_number(low)}, {_number(high)}]"
 
 
+def _title(*arms: str) -> str:
+    """Name policies as tables do, with the budget of those that have another than the regime's."""
+    named = [(POLICIES[policy].title, budget) for policy, budget in map(policy_and_budget, arms)]
+    return ", ".join(title if budget is None else f"{title} ({budget} probes)" for title, budget in named)
+
+
 def _reason(claim: Claim, direction: str, verdict: str, sample: Sample, link: dict[str, Any]) -> str:
     """Say why a comparison has its verdict."""
     told = f"the adjusted interval {_interval(link['low_adjusted'], link['high_adjusted'])} lies "
@@ -219,7 +226,7 @@ def _test(claim: Claim, one: Comparison, episodes: Episodes, resamples: int) -> 
         reason += f"; {left_out} left out (censored, or without an event)"
     low, high = link["low_adjusted"], link["high_adjusted"]
     support = (low if one.direction == "greater" else -high) / max(high - low, EDGE)
-    arms = "" if one.reference is None else f", {' '.join(one.arms)} - {one.reference}"
+    arms = "" if one.reference is None else f", {_title(*one.arms)} minus {_title(one.reference)}"
     return link | {"verdict": verdict, "label": one.measure + arms, "reason": reason, "support": support}
 
 

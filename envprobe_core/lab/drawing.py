@@ -142,9 +142,9 @@ def _points(
     if len(mine) > len(OWN_STYLES):
         return
     for place, row in enumerate(mine.sort_values(x).to_dict("records")):
-        left, above = place < len(mine) // 2, place % 2
-        shift = (-6 if left else 6, 7 if above else -15)  # points
-        look = {"textcoords": "offset points", "fontsize": 8.5, "ha": "right" if left else "left"}
+        shift, side = ((12, -22), "left") if place % 3 else ((-12, 16), "right")  # points, off the diagonal
+        line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.7, "shrinkB": 5}
+        look = {"textcoords": "offset points", "fontsize": 8.5, "ha": side, "arrowprops": line}
         axes.annotate(row["policy"], (row[x], row[y]), shift, **look)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from envprobe_core.show.figures import (
 )
 from envprobe_core.show.markup import number, percent
 
-ROW = 0.165  # inches
+ROW = 0.145  # inches
 MARK: dict[str, Any] = {"linestyle": "none", "color": INK, "markersize": 5, "markeredgewidth": 1.6}
 PAPER_STYLE = {"marker": "d", "color": INK, "markerfacecolor": GROUND, "linestyle": "none", "markersize": 8}
 STYLES = {
@@ -44,7 +45,7 @@ UNITS = {"points": "points", "share": "share", "steps": "steps", "count": "probe
 
 @styled
 def draw_shares(box: pd.DataFrame, near: pd.DataFrame | None = None, title: str = "") -> Drawing:
-    """Draw each comparison's shares of agents: holds from the left, reverses from the right.
+    """Draw each comparison's shares of agents by section: holds from the left, reverses from the right.
 
     Args:
         box: from `atlas.sharing.shares`; claims that a number comes out as printed are left out.
@@ -74,12 +75,13 @@ def draw_shares(box: pd.DataFrame, near: pd.DataFrame | None = None, title: str 
         axes.set_title(in_words(protocol), fontsize=9)
         axes.set_xlim(-2, 102)
         axes.set_xticks([0, 50, 100])
-        axes.tick_params(axis="y", length=0, labelsize=6.5)
+        axes.tick_params(axis="y", length=0, labelsize=8)
         told.append(
             f"under {protocol}, {np.mean(own['holds'] > 50):.0%} of them hold and "
             f"{np.mean(own['reverses'] > 50):.0%} reverse for most agents"
         )
-    panels[0, 0].set_yticks(y, names)
+    sections = pd.Series(y).groupby(order["section"].to_numpy(), sort=False).mean()
+    panels[0, 0].set_yticks(sections, [name.replace("-", " ") for name in sections.index])
     panels[0, 0].set_ylim(len(names) - 0.5, -0.5)
     figure.supxlabel("agents [percent]", fontsize=9)
     handles, labels = panels[0, 0].get_legend_handles_labels()
@@ -97,7 +99,7 @@ def draw_deciding(atlas: Atlas, found: Sensitivity, claims: tuple[str, ...] = HE
     values = np.array([values_of(profile) for profile in atlas.profiles])
     told = []
     for row, name in enumerate(claims):
-        at = next(place for place, claim in enumerate(atlas.claims) if claim.id == name)
+        at, claim = next((place, one) for place, one in enumerate(atlas.claims) if one.id == name)
         for column, protocol in enumerate(atlas.protocols):
             axes, axis = panels[row, column], max(int(found.first[column, at]), 0)
             axes.set_title(in_words(protocol) if row == 0 else "", fontsize=9.5)
@@ -114,7 +116,8 @@ def draw_deciding(atlas: Atlas, found: Sensitivity, claims: tuple[str, ...] = HE
                 axes.set_xticks([0, 1], ["no", "yes"])
             if share >= DECIDES:
                 told.append(f"{name} under {protocol} by {NAMES[axis]}")
-        panels[row, 0].set_ylabel(f"{name}\n[{UNITS[atlas.claims[at].unit]}]", fontsize=8)
+        named = f"{claim.statement} [{UNITS[claim.unit]}]"
+        panels[row, 0].set_ylabel(fill(named, 30, break_on_hyphens=False), fontsize=8)
     alt = (
         "Support of claims along the behaviour that explains most of it, zero is the border between support "
         f"and refutation. Decided: {'; '.join(told) or 'none by a single behaviour'}."

@@ -17,6 +17,7 @@ from envprobe_core.claims.judge import (
     OTHER_SIZE,
     REVERSES,
 )
+from envprobe_core.claims.records import LEVELS
 from envprobe_core.protocols import TITLES
 from envprobe_core.show.figures import STRATUM_TITLES, WORLD_TITLES, policy_title
 from envprobe_core.show.markup import EMPTY, Table, bracket, chunked, number, p_value, percent, signed
@@ -109,10 +110,10 @@ def show_ledger(verdicts: pd.DataFrame, label: str, caption: str) -> Table:
     shown = verdicts[~verdicts["claim"].str.startswith("level-")]
 
     def amounts(name: str) -> list[str]:
-        """Write a column's values, a difference in points with its sign."""
+        """Write a column's values, a difference with its sign."""
         return [
-            signed(value, 2) if unit == "points" else number(value, 3 if unit == "share" else 2)
-            for value, unit in zip(shown[name].astype(float), shown["unit"], strict=True)
+            (number if kind in LEVELS else signed)(value, 3 if unit == "share" else 2)
+            for value, kind, unit in zip(shown[name].astype(float), shown["kind"], shown["unit"], strict=True)
         ]
 
     printed = [
