@@ -272,7 +272,7 @@ def test_dominance_needs_every_reference_and_measure():
     assert judged(claim(**changes), against(0.5, True)).verdict == "inconclusive"
     lost = judged(claim(**changes), against(0.7, False))
     assert lost.verdict == "reverses"
-    assert "accuracy, simple - random" in lost.reason
+    assert "accuracy, EnvProbe-Simple minus Random" in lost.reason
     traded = claim(**changes | {"direction": "greater less"})
     assert judged(traded, against(0.5, False)).verdict == "reverses"
     weaker = claim(**changes | {"measure": "accuracy", "direction": "greater"})

@@ -72,12 +72,9 @@ def _two_values(values: tuple[PaperValue, ...]) -> Iterator[Finding]:
         else:
             agree = _allows(v, other.value) or _allows(other, v.value)
         if not agree:
-            twins = [
-                w for w in values if w.column == other.column and w.value == other.value != v.value
-                and w.row != other.row
-            ]  # fmt: skip
+            twins = (w for w in values if w.column == other.column and w.value == other.value != v.value)
             why = f"{other.source} prints {other}, {v.source} prints {v}"
-            why += "".join(f"; {w.source} prints {w} for {w.row!r}" for w in twins)
+            why += "".join(f"; {w.source} prints {w} for {w.row!r}" for w in twins if w.row != other.row)
             yield "two values", v, str(other), why
 
 
@@ -119,14 +116,12 @@ def _counts(values: tuple[PaperValue, ...]) -> Iterator[Finding]:
             why = f"n = {v.n}; the paper announces {', '.join(map(str, announced))} pairs"
             yield "count", v, " or ".join(map(str, announced)), why
     for cells in _by_row(values).values():
-        if {"first", "last"} <= cells.keys() and (n := cells["last"].n) is not None:
-            seeds = int(cells["last"].value - cells["first"].value) + 1
-            if seeds != n:
-                yield "count", cells["last"], str(n), f"{seeds} seeds for n = {n}"
-        if {"horizon", "budget"} <= cells.keys():
-            expected = int(cells["horizon"].value) // 4
-            if expected != cells["budget"].value:
-                yield "count", cells["budget"], str(expected), f"floor(H / 4) = {expected}"
+        first, last = cells.get("first"), cells.get("last")
+        if first and last and last.n is not None and (seeds := int(last.value - first.value) + 1) != last.n:
+            yield "count", last, str(last.n), f"{seeds} seeds for n = {last.n}"
+        horizon, budget = cells.get("horizon"), cells.get("budget")
+        if horizon and budget and (due := int(horizon.value) // 4) != budget.value:
+            yield "count", budget, str(due), f"floor(H / 4) = {due}"
 
 
 def _bounds(values: tuple[PaperValue, ...]) -> Iterator[Finding]:

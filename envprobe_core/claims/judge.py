@@ -176,10 +176,9 @@ def _interval(low: float, high: float) -> str:
     return f"[{_number(low)}, {_number(high)}]"
 
 
-def _title(*arms: str) -> str:
-    """Name policies as tables do, with the budget of those that have another than the regime's."""
-    named = [(POLICIES[policy].title, budget) for policy, budget in map(policy_and_budget, arms)]
-    return ", ".join(title if budget is None else f"{title} ({budget} probes)" for title, budget in named)
+def _title(arm: str) -> str:
+    policy, budget = policy_and_budget(arm)
+    return POLICIES[policy].title + ("" if budget is None else f" ({budget} probes)")
 
 
 def _reason(claim: Claim, direction: str, verdict: str, sample: Sample, link: dict[str, Any]) -> str:
@@ -226,7 +225,9 @@ def _test(claim: Claim, one: Comparison, episodes: Episodes, resamples: int) -> 
         reason += f"; {left_out} left out (censored, or without an event)"
     low, high = link["low_adjusted"], link["high_adjusted"]
     support = (low if one.direction == "greater" else -high) / max(high - low, EDGE)
-    arms = "" if one.reference is None else f", {_title(*one.arms)} minus {_title(one.reference)}"
+    arms = (
+        "" if one.reference is None else f", {', '.join(map(_title, one.arms))} minus {_title(one.reference)}"
+    )
     return link | {"verdict": verdict, "label": one.measure + arms, "reason": reason, "support": support}
 
 
@@ -250,10 +251,9 @@ def _judge(claim: Claim, episodes: Episodes, profile: str, resamples: int) -> di
         verdict = NO_EFFECT if alike else HOLDS if held == len(links) else INCONCLUSIVE
         verdict = REVERSES if against else verdict
         count = f"{held} of {len(links)} comparisons hold, {against} reverse; the weakest: "
-    mean, n, unit = weakest["mean"], weakest["n"], claim.unit if claim.unit in ("points", "steps") else ""
-    reason = (
-        f"{count}{weakest['label']}: {_number(mean)} {unit}".rstrip() + f" (n = {n}); {weakest['reason']}"
-    )
+    mean, n = weakest["mean"], weakest["n"]
+    unit = f" {claim.unit}" if claim.unit in ("points", "steps") else ""
+    reason = f"{count}{weakest['label']}: {_number(mean)}{unit} (n = {n}); {weakest['reason']}"
     same_n = claim.n in (None, n)
     if not same_n:
         reason += f"; the paper's n is {claim.n}"
