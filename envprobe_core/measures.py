@@ -59,33 +59,6 @@ def step_accuracy(recording: Trajectory, protocol: Protocol) -> Floats:
     return recording.accuracy[:, 1:] if protocol.pairing == "lagged" else recording.accuracy
 
 
-def at_end(track: npt.NDArray[np.generic], steps: Ints) -> npt.NDArray[np.generic]:
-    """Return each row's entry at its last time, [row], from [row, time]."""
-    return track[np.arange(len(steps)), steps]
-
-
-def mean_over_steps(track: Floats, steps: Ints) -> Floats:
-    """Return the mean over a row's executed steps, [row], from [row, step]; 0 where there are none.
-
-    The sum runs from left to right, so that its bits depend neither on block size nor on memory layout.
-    """
-    sums = np.cumsum(track, axis=1)
-    total = np.where(steps > 0, at_end(sums, np.maximum(steps, 1) - 1), 0.0)
-    return total / np.maximum(steps, 1)
-
-
-def repeated_probes(probe: npt.NDArray[np.integer], fields: int) -> Ints:
-    """Count probes of a field that the same episode had probed before, [row], from `probe` [row, step].
-
-    -1 stands for no probe.
-    """
-    fired = probe >= 0
-    distinct = np.zeros((len(probe), fields), dtype=bool)
-    rows, steps = np.nonzero(fired)
-    distinct[rows, probe[rows, steps]] = True
-    return fired.sum(axis=1) - distinct.sum(axis=1)
-
-
 def useful_probe_rate(useful: Ints, probes: Ints) -> Floats:
     """Return each episode's share of useful probes (raw UPR), [row]; NaN where none was fired."""
     return np.divide(useful, probes, out=np.full(len(probes), np.nan), where=probes > 0)

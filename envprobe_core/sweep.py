@@ -109,7 +109,6 @@ def run_cells(
     *,
     batch_size: int = BATCH_SIZE,
     jobs: int = 1,
-    progress: Callable[[int], None] | None = None,
     work: Callable[[Task], Columns] = run_task,
 ) -> Columns:
     """Run a grid and return its episode table, in the order of cells and of each cell's seeds.
@@ -119,43 +118,16 @@ def run_cells(
         seeds: the seeds of all cells, or one array a cell; by default each cell's own.
         batch_size: rows a block; changes nothing but speed and memory.
         jobs: processes; changes nothing but speed.
-        progress: called with the number of episodes that have just finished.
         work: what runs and measures a task; a function of a module, with the columns of `run_task` and more.
     """
     of_cell = seeds_of_cells(cells, seeds)
-    parts = []
-    for part in stream_cells(cells, of_cell, batch_size=batch_size, jobs=jobs, work=work):
-        parts.append(part)
-        if progress is not None:
-            progress(len(part["seed"]))
+    parts = list(run_tasks(work, plan_tasks(cells, of_cell, batch_size), jobs))
     table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     asked_cells = np.repeat(np.arange(len(cells)), [len(own) for own in of_cell])
     # the k-th in (cell, seed) order of what was asked for is the k-th of what was run
     order = np.empty(len(asked_cells), dtype=np.int64)
     order[np.lexsort((np.concatenate(of_cell), asked_cells))] = np.lexsort((table["seed"], table["cell"]))
     return {name: column[order] for name, column in table.items()}
-
-
-def stream_cells(
-    cells: Sequence[Cell],
-    seeds: Seeds | Sequence[Seeds] | None = None,
-    *,
-    batch_size: int = BATCH_SIZE,
-    jobs: int = 1,
-    work: Callable[[Task], Columns] = run_task,
-) -> Iterator[Columns]:
-    """Run a grid and yield its episode table block by block, as blocks finish: for any number of episodes.
-
-    No more blocks are in memory than are under way. `runs.summary.exact_sum` adds them up in one pass.
-
-    Args:
-        cells: the settings; the column `cell` holds their positions.
-        seeds: the seeds of all cells, or one array a cell; by default each cell's own.
-        batch_size: rows a block.
-        jobs: processes.
-        work: what runs and measures a task, as in `run_cells`.
-    """
-    return run_tasks(work, plan_tasks(cells, seeds_of_cells(cells, seeds), batch_size), jobs)
 
 
 def seeds_of_cells(cells: Sequence[Cell], seeds: Seeds | Sequence[Seeds] | None) -> list[Seeds]:

@@ -203,7 +203,7 @@ def planted(support: np.ndarray, count: int) -> running.Atlas:
     table = support[None, :, None]
     nothing = np.zeros(table.shape, dtype=np.int8)
     agents = design.sample_profiles(count)
-    return running.Atlas(agents, claims, ("paper",), 1, 1, nothing, table, table, {}, 0, 0, 0.0, 0.0, 1)
+    return running.Atlas(agents, claims, ("paper",), 1, nothing, table, table, {}, 0, 0)
 
 
 def test_a_planted_behaviour_is_found_even_where_it_only_humps() -> None:

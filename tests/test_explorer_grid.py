@@ -72,7 +72,7 @@ def test_reused_trajectories_are_those_of_real_runs(world, protocol, regime, see
             threshold = block.thresholds[k] if POLICIES[name].has_threshold else None
             cells.append(block.cell(POLICIES[name], block.budgets[b], threshold))
             shared.append(at[b, k])
-    real = join([measure(record(cell, seeds, scores_all=False), cell) for cell in cells])
+    real = join([measure(record(cell, seeds, scores_all=False)) for cell in cells])
     shared = episodes.rows(np.concatenate(shared))
     for field in fields(Episodes):
         np.testing.assert_array_equal(getattr(shared, field.name), getattr(real, field.name), field.name)

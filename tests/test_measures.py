@@ -23,18 +23,6 @@ def test_count_true(members):
     assert measures.count_true(members).tolist() == members.sum(axis=-1).tolist()
 
 
-def test_at_end_and_mean_over_steps():
-    track = np.array([[1.0, 2.0, 4.0], [5.0, 7.0, 11.0]])
-    assert measures.at_end(track, np.array([2, 0])).tolist() == [4.0, 5.0]
-    assert measures.mean_over_steps(track, np.array([3, 2])).tolist() == [7 / 3, 6.0]
-    assert measures.mean_over_steps(track, np.array([1, 0])).tolist() == [1.0, 0.0]
-
-
-def test_repeated_probes():
-    probe = np.array([[2, -1, 2, 2, 0], [-1, -1, -1, -1, -1], [3, 0, 1, 2, -1]])
-    assert measures.repeated_probes(probe, 4).tolist() == [2, 0, 0]
-
-
 def test_useful_probe_rate():
     useful, probes = np.array([2, 0, 0]), np.array([4, 0, 3])
     np.testing.assert_array_equal(measures.useful_probe_rate(useful, probes), [0.5, np.nan, 0.0])

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from envprobe_core.atlas.questions import columns_of
 from envprobe_core.cells import (
     DEFAULT_SEEDS,
     Names,
@@ -42,7 +43,7 @@ from envprobe_core.claims.judge import (
     VERDICTS,
     judge,
 )
-from envprobe_core.claims.records import LEVELS, measure_columns
+from envprobe_core.claims.records import LEVELS
 from envprobe_core.errors import InputError
 from envprobe_core.facts import FACTS
 from envprobe_core.grid import run_frame
@@ -88,10 +89,9 @@ def needs(claims: Sequence[Claim]) -> dict[tuple[str, str, str], set[str]]:
     """Return what claims ask for: for each (regime, world, arm) the columns their measures name."""
     wanted: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for claim in claims:
-        columns = {name for measure in claim.measures for name in measure_columns(measure)}
         for world in claim.worlds + claim.against:
             for arm in claim.arms + claim.references:
-                wanted[claim.regime, world, arm] |= columns
+                wanted[claim.regime, world, arm] |= columns_of(claim)
     return dict(wanted)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from envprobe_core.analyses.frontier import beaten_by
+from envprobe_core.analyses.frontier import COMPETING, beaten_by
 from envprobe_core.cells import (
     Cell,
     Names,
@@ -24,11 +24,7 @@ from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS, make_world
 from envprobe_core.worlds.base import Floats, Ints
 
-RIVALS = (
-    "no-probe", "random", "periodic", "self-uncertainty", "simple", "judge",
-    "minus-c", "minus-d", "minus-s", "minus-u", "cd",
-)  # fmt: skip
-"""The deployable policies of the paper and its ablations."""
+RIVALS = COMPETING
 ORACLES = ("oracle", "oracle-tw")  # they see gold: shown, never part of a frontier
 VARIANTS = ("voi-success", "voi", "voi-accuracy")
 WEIGHTED: dict[float, Policy] = {

@@ -8,7 +8,6 @@ proves each identity.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -30,7 +29,6 @@ from envprobe_core.engine.running import NO_SCHEDULE, take
 from envprobe_core.engine.setting import room_for_episodes, room_for_logs, setting_of
 from envprobe_core.measures import confident_counts
 from envprobe_core.policies import OF_THE_PAPER
-from envprobe_core.pool import scheduler_in_force
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sweep import run_tasks
@@ -69,7 +67,6 @@ class AtlasPart:
     judgement: Judgement
     levels: dict[str, Floats]  # measure -> [world, policy, profile]
     simulated: int  # episodes that were run; the others are copies
-    seconds: float  # processor time
 
 
 def copies(protocol: Protocol) -> dict[str, str]:
@@ -130,14 +127,13 @@ def run_cube(profiles: Sequence[AgentProfile], protocol: Protocol, seeds: Seeds)
 
 def run_part(task: AtlasTask) -> AtlasPart:
     """Run one task and test every claim on each of its profiles."""
-    begun = time.process_time()
     cube = run_cube(task.profiles, task.protocol, task.seeds)
     judgement = judge(task.claims, cube, task.resamples)
     levels = {name: cube.columns[name].mean(axis=3) for name in LEVELS}
     levels |= {name: cube.columns[name].sum(axis=3) for name in REPORTS}
     policies = len(OF_THE_PAPER) - len(copies(task.protocol))
     episodes = policies * len(WORLDS) * len(task.profiles) * len(task.seeds)
-    return AtlasPart(task, judgement, levels, episodes, time.process_time() - begun)
+    return AtlasPart(task, judgement, levels, episodes)
 
 
 @dataclass(frozen=True)
@@ -149,31 +145,23 @@ class Atlas:
         claims: the questions.
         protocols: names, in the order asked.
         seeds_each: episodes of each profile, world and policy.
-        resamples: of each interval.
         verdict: [protocol, profile, claim], positions in `testing.CODES`.
         estimate, support: [protocol, profile, claim], as in `testing.Judgement`.
         levels: measure -> [protocol, world, policy, profile], means over episodes (of counts: sums).
         episodes: the episodes that the verdicts rest on.
         simulated: those that had to be run.
-        seconds: wall-clock time.
-        processor_seconds: summed over the processes.
-        jobs: processes; 0 for a cluster's.
     """
 
     profiles: tuple[AgentProfile, ...]
     claims: tuple[Claim, ...]
     protocols: tuple[str, ...]
     seeds_each: int
-    resamples: int
     verdict: npt.NDArray[np.int8]
     estimate: Floats
     support: Floats
     levels: dict[str, Floats]
     episodes: int
     simulated: int
-    seconds: float
-    processor_seconds: float
-    jobs: int
 
 
 def load_atlas(
@@ -192,7 +180,6 @@ def load_atlas(
         resamples: bootstrap resamples of each interval.
         jobs: processes; changes nothing but the time.
     """
-    begun = time.perf_counter()
     agents, claims, protocols = sample_profiles(profiles), atlas_claims(), find_protocols(protocol)
     tasks = []
     for one in protocols:
@@ -205,7 +192,7 @@ def load_atlas(
     verdict, estimate, support = np.zeros(shape, np.int8), np.full(shape, np.nan), np.full(shape, np.nan)
     shape = (len(protocols), len(WORLDS), len(OF_THE_PAPER), profiles)
     levels = {name: np.full(shape, np.nan) for name in (*LEVELS, *REPORTS)}
-    simulated, processor_seconds = 0, 0.0
+    simulated = 0
     for part in run_tasks(run_part, tasks, jobs):
         row, own = protocols.index(part.task.protocol), part.task.numbers
         for table, name in ((verdict, "verdict"), (estimate, "estimate"), (support, "support")):
@@ -213,10 +200,7 @@ def load_atlas(
         for name in levels:
             levels[name][row][:, :, own] = part.levels[name]
         simulated += part.simulated
-        processor_seconds += part.seconds
     return Atlas(
-        agents, claims, tuple(one.name for one in protocols), seeds_each, resamples,
-        verdict, estimate, support, levels,
+        agents, claims, tuple(one.name for one in protocols), seeds_each, verdict, estimate, support, levels,
         len(protocols) * len(OF_THE_PAPER) * len(WORLDS) * profiles * seeds_each, simulated,
-        time.perf_counter() - begun, processor_seconds, jobs if scheduler_in_force() is None else 0,
     )  # fmt: skip

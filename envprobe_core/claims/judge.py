@@ -28,6 +28,7 @@ from envprobe_core.claims.episodes import MIN_UNITS, Episodes, NotTestable, Samp
 from envprobe_core.claims.records import LEVELS, Claim, find_claim, load_claims, policy_and_budget
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES
+from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.statistics import (
     LEVEL,
     RESAMPLES,
@@ -51,7 +52,6 @@ VERDICTS = (
 )  # fmt: skip
 CALIBRATED = ("calibrated", "scribe", "scribe-hesitant")
 """Profiles fitted to the paper's targets, or chosen after a look at them: their targets are inputs."""
-PROTOCOLS = ("paper", "observed", "released")
 ABOUT = ("source", "section", "statement", "kind", "about", "family", "regime", "primary")
 COLUMNS = (
     "claim", "verdict", "protocol", "profile", "unit", "estimate", "low", "high", "low_adjusted",

@@ -20,6 +20,7 @@ from envprobe_core.grid import run_frame
 from envprobe_core.lab.guard import READABLE, GuardedScore, known_keywords
 from envprobe_core.measures import useful_probe_rate
 from envprobe_core.policies import POLICIES, Policy, find_policy
+from envprobe_core.show.figures import policy_title
 from envprobe_core.show.markup import EMPTY, Table
 from envprobe_core.show.table import table
 from envprobe_core.statistics import RESAMPLES, mean_intervals, wilson
@@ -142,11 +143,6 @@ def _silent(
 # --- the leaderboard ---------------------------------------------------------------------------
 
 
-def title_of(policy: str) -> str:
-    """Return how tables call a policy, a reader's own included."""
-    return POLICIES[policy].title if policy in POLICIES else policy
-
-
 @known_keywords
 def leaderboard(contest: Contest, resamples: int = RESAMPLES) -> pd.DataFrame:
     """Summarise a contest.
@@ -238,7 +234,7 @@ def show_differences(board: pd.DataFrame, looks: int = 0, label: str = "tab-diff
             "may have been chosen with them in view, and then they are held out no longer."
         )
     measures = {
-        f"against {title_of(other)}": f"{name}@:+2}} {{{name}@:[1]" for name, other in REFERENCES.items()
+        f"against {policy_title(other)}": f"{name}@:+2}} {{{name}@:[1]" for name, other in REFERENCES.items()
     }
     return _beside(board, label, caption, {"policy": "{title}"}, measures)
 
@@ -265,7 +261,7 @@ def _beside(
     columns |= last or {}
     rows = board[board["set"] == DESIGN].merge(held, on=key, how="left", suffixes=("", "_held"))
     ends = {f"{name}_{end}_held": f"{name}_held_{end}" for name in REFERENCES for end in ("low", "high")}
-    titles = [title_of(name) for name in rows["policy"]]
+    titles = [policy_title(name) for name in rows["policy"]]
     rows = rows.rename(columns=ends).assign(
         place=[str(rank or EMPTY) for rank in rows["rank"]],
         title=[f"**{title}**" if own else title for title, own in zip(titles, rows["own"], strict=True)],

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from envprobe_core.analyses.frontier import nondominated
-from envprobe_core.lab.contest import DESIGN, HELD_OUT, title_of
+from envprobe_core.lab.contest import DESIGN, HELD_OUT
 from envprobe_core.lab.guard import known_keywords
 from envprobe_core.protocols import in_words
 from envprobe_core.show.figures import (
@@ -23,6 +23,7 @@ from envprobe_core.show.figures import (
     Drawing,
     Style,
     canvas,
+    policy_title,
     styled,
 )
 
@@ -157,7 +158,7 @@ def _legend(axes: Axes, policies: list[str], own: list[str]) -> None:
     for policy in (*named, *(p for p in policies if p not in own)):
         style = style_of(policy, own)
         marks.append(
-            Line2D([], [], ls="none", marker=style.marker, color=style.colour, label=title_of(policy))
+            Line2D([], [], ls="none", marker=style.marker, color=style.colour, label=policy_title(policy))
         )
     if len(own) > len(named):
         label = f"{len(own)} policies of your own"

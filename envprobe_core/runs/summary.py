@@ -157,23 +157,6 @@ def exact_sum(values: Sequence[float]) -> list[float]:
     return parts
 
 
-def summarise(cells: Sequence[Cell], parts: Sequence[Columns]) -> list[Row]:
-    """Make the summary table from episodes in memory.
-
-    Args:
-        cells: the cells.
-        parts: the columns of each cell's episodes, in any order.
-
-    Returns:
-        As `summary_rows`.
-    """
-    summaries = []
-    for part in parts:
-        summaries.append(Summary())
-        summaries[-1].add(_in_order(part))
-    return summary_rows(cells, summaries)
-
-
 def summary_rows(cells: Sequence[Cell], summaries: Sequence[Summary]) -> list[Row]:
     """Make the summary table.
 

@@ -138,8 +138,8 @@ STRATUM_TITLES = {"procedural": "tool world", "spatial": "spatial worlds", "comb
 
 
 def policy_title(name: str) -> str:
-    """Return how tables and figures call a policy."""
-    return POLICIES[name].title
+    """Return how tables and figures call a policy; a reader's own by its name."""
+    return POLICIES[name].title if name in POLICIES else name
 
 
 @dataclass(frozen=True)
@@ -332,14 +332,10 @@ def canvas(height: float, *, rows: int = 1, columns: int = 1, **settings: Any) -
     return figure, figure.subplots(rows, columns, squeeze=False, **settings)
 
 
-def strip(axes: Axes, *, keep: tuple[str, ...] = ()) -> None:
-    """Take spines and ticks from a panel, but for those to keep."""
-    for side, spine in axes.spines.items():
-        spine.set_visible(side in keep)
-    if "bottom" not in keep:
-        axes.set_xticks([])
-    if "left" not in keep:
-        axes.set_yticks([])
+def strip(axes: Axes) -> None:
+    """Take spines and ticks from a panel."""
+    axes.spines[:].set_visible(False)
+    axes.set(xticks=[], yticks=[])
 
 
 def _embedded(svg: str, name: str, alt: str) -> str:

@@ -14,10 +14,9 @@ import pandas as pd
 from envprobe_core import measures
 from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.facts.witness import Witnessed
-from envprobe_core.policies import POLICIES, TERMS
+from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.show.figures import policy_title
 from envprobe_core.worlds import make_world
 from envprobe_core.worlds.base import World
 
@@ -51,12 +50,8 @@ def action_name(world: World, action: int) -> str:
     return "wait" if action == WAIT else world.action_names[action]
 
 
-def record_run(seen: Witnessed, row: int = 0) -> dict[str, Any]:
-    """Return one policy's episode, ready for JSON.
-
-    Args:
-        seen: witnessed episodes.
-        row: which of them.
+def record_run(seen: Witnessed) -> dict[str, Any]:
+    """Return the first of the episodes that were witnessed, ready for JSON.
 
     Returns:
         `name title threshold terms own_score budget steps success`; tables [time, field] over t = 0..steps:
@@ -69,17 +64,17 @@ def record_run(seen: Witnessed, row: int = 0) -> dict[str, Any]:
         `wrote` (what the agent changed in its table, and whether that is true).
     """
     recording, cell, world = seen.trajectory, seen.cell, seen.world
-    steps = int(recording.steps[row])
+    steps = int(recording.steps[0])
     lived, decided = slice(steps + 1), slice(steps)
-    belief, gold = recording.belief[row, lived], recording.gold[row, lived]
-    probe, fired = recording.probe[row, decided], recording.probe[row, decided] >= 0
-    score, counts = seen.rho()[row], (belief == gold).sum(axis=1)
-    acted, held = seen.after_action()[row], belief[decided].copy()
+    belief, gold = recording.belief[0, lived], recording.gold[0, lived]
+    probe, fired = recording.probe[0, decided], recording.probe[0, decided] >= 0
+    score, counts = seen.rho()[0], (belief == gold).sum(axis=1)
+    acted, held = seen.after_action()[0], belief[decided].copy()
     if cell.policy.answered and cell.protocol.answer == "delivered":  # the answer is in the table at once
-        held[fired, probe[fired]] = recording.answer[row, decided][fired]
+        held[fired, probe[fired]] = recording.answer[0, decided][fired]
     used = np.concatenate([[0], np.cumsum(fired)]).tolist()
-    goal = seen.goal_reached()[row]
-    accuracies = measures.step_accuracy(recording, cell.protocol)[row, lived]
+    goal = seen.goal_reached()[0]
+    accuracies = measures.step_accuracy(recording, cell.protocol)[0, lived]
     own_track = cell.protocol.accuracy != "terminal" or cell.protocol.pairing != "same-step"
     track = [None if np.isnan(x) else round(x, 4) for x in accuracies]
 
@@ -91,38 +86,38 @@ def record_run(seen: Witnessed, row: int = 0) -> dict[str, Any]:
 
     run: dict[str, Any] = {
         "name": cell.policy.name,
-        "title": title_of(seen),
+        "title": seen.cell.policy.title,
         "threshold": cell.threshold_in_force if cell.policy.has_threshold else None,
         "terms": list(seen.kept_terms or TERMS),
         "own_score": has_own_score(seen),
         "budget": cell.budget_in_force,
         "steps": steps,
-        "success": bool(recording.success[row]),
+        "success": bool(recording.success[0]),
         "belief": belief.tolist(),
         "gold": gold.tolist(),
-        "confidence": recording.confidence[row, lived].tolist(),
-        "staleness": recording.staleness[row, lived].tolist(),
-        **{name: seen.term(name)[row, decided].tolist() for name in TERMS},
-        "place": recording.place[row, lived].tolist(),
+        "confidence": recording.confidence[0, lived].tolist(),
+        "staleness": recording.staleness[0, lived].tolist(),
+        **{name: seen.term(name)[0, decided].tolist() for name in TERMS},
+        "place": recording.place[0, lived].tolist(),
         "right": counts.tolist(),
         "accuracy": (counts / world.fields).tolist(),
         "used": used,
         "track": track if own_track else None,
         "probe": probe.tolist(),
-        "useful": recording.useful[row, decided].tolist(),
-        "action": recording.action[row, decided].tolist(),
-        "outcome": [_outcome(seen, row, t, used[t]) for t in range(steps)],
+        "useful": recording.useful[0, decided].tolist(),
+        "action": recording.action[0, decided].tolist(),
+        "outcome": [_outcome(seen, t, used[t]) for t in range(steps)],
         "top": [_top(score[t], int(probe[t])) for t in range(steps)],
-        "moved": [np.flatnonzero(line).tolist() for line in seen.exogenous()[row, decided]],
-        "gate": [_gate(seen, row, t, used[t]) for t in range(steps)],
-        "deed": [_deed(seen, row, t) for t in range(steps)],
-        "reply": [_reply(seen, row, t) for t in range(steps)],
+        "moved": [np.flatnonzero(line).tolist() for line in seen.exogenous()[0, decided]],
+        "gate": [_gate(seen, t, used[t]) for t in range(steps)],
+        "deed": [_deed(seen, t) for t in range(steps)],
+        "reply": [_reply(seen, t) for t in range(steps)],
         "world": [[said for _, said in changes(acted[t], gold[t + 1])] for t in range(steps)],
         "wrote": [
             [(said, bool(belief[t + 1, i] == gold[t + 1, i])) for i, said in changes(held[t], belief[t + 1])]
             for t in range(steps)
         ],
-        "brief": [_brief(seen, row, t) for t in range(steps)],
+        "brief": [_brief(seen, t) for t in range(steps)],
         "sentence": [],
     }
     for t in range(steps):
@@ -135,12 +130,6 @@ def record_run(seen: Witnessed, row: int = 0) -> dict[str, Any]:
     run["brief"].append(end)
     run["sentence"].append(f"{counts[-1]} of {world.fields} beliefs are right; {end}.")
     return run
-
-
-def title_of(seen: Witnessed) -> str:
-    """Return how tables call the cell's policy; a reader's own policy brings its own title."""
-    policy = seen.cell.policy
-    return policy_title(policy.name) if policy.name in POLICIES else policy.title
 
 
 def has_own_score(seen: Witnessed) -> bool:
@@ -157,32 +146,30 @@ def _top(score: np.ndarray, probe: int) -> list[int]:
     return order if probe < 0 or probe in order else [*order, probe]
 
 
-def _outcome(seen: Witnessed, row: int, t: int, used: int) -> str:
+def _outcome(seen: Witnessed, t: int, used: int) -> str:
     recording, cell = seen.trajectory, seen.cell
-    if recording.probe[row, t] >= 0:
+    if recording.probe[0, t] >= 0:
         return "probe"
     if not cell.policy.has_threshold or cell.policy.replays:
         return "spent" if 0 < cell.budget_in_force <= used else "act"
-    if recording.score[row, t] < cell.threshold_in_force:
+    if recording.score[0, t] < cell.threshold_in_force:
         return "below"
     return "spent" if used >= cell.budget_in_force else "veto"
 
 
-def _gate(seen: Witnessed, row: int, t: int, used: int) -> str:
+def _gate(seen: Witnessed, t: int, used: int) -> str:
     """Say line 11 of Algorithm 1 in words; where a reader's own score decides, with that score."""
     policy, budget, names = seen.cell.policy, seen.cell.budget_in_force, seen.world.field_names
-    threshold, probe = seen.cell.threshold_in_force, int(seen.trajectory.probe[row, t])
+    threshold, probe = seen.cell.threshold_in_force, int(seen.trajectory.probe[0, t])
     count, verdict = f"{used} of {budget} probes used", "probe" if probe >= 0 else "act"
     if has_own_score(seen):
-        top = float(seen.trajectory.score[row, t])
-        return (
-            f"{title_of(seen)} compares its own score, {top:.2f}, with {threshold:.2f} ({count}): {verdict}"
-        )
+        top = float(seen.trajectory.score[0, t])
+        return f"{policy.title} compares its own score, {top:.2f}, with {threshold:.2f} ({count}): {verdict}"
     if not policy.has_threshold or policy.replays:
         verdict = f"probes {names[probe]}" if probe >= 0 else "does not probe"
         return f"{policy.title} compares no score with a threshold; it {verdict} ({count})"
-    best = int(np.argmax(seen.rho()[row, t]))
-    top = float(seen.rho()[row, t, best])
+    best = int(np.argmax(seen.rho()[0, t]))
+    top = float(seen.rho()[0, t, best])
     reached, left = top >= threshold, used < budget
     text = f"max ρ = {top:.2f} {'≥' if reached else '<'} {threshold:.2f}"
     text += f" and {used} {'<' if left else '='} {budget}"
@@ -192,41 +179,41 @@ def _gate(seen: Witnessed, row: int, t: int, used: int) -> str:
     return f"{text}, but the {'judge' if policy.name == 'judge' else 'rule'} {override}"
 
 
-def _deed(seen: Witnessed, row: int, t: int) -> str:
+def _deed(seen: Witnessed, t: int) -> str:
     recording = seen.trajectory
-    name = action_name(seen.world, int(recording.action[row, t]))
-    if recording.probe[row, t] >= 0:
+    name = action_name(seen.world, int(recording.action[0, t]))
+    if recording.probe[0, t] >= 0:
         return f"{name}, put off: the step goes to the probe"
-    if recording.action[row, t] == WAIT:
+    if recording.action[0, t] == WAIT:
         return "wait: the agent takes its task for done, or sees nothing to do"
-    return f"{name}: {'valid' if recording.valid[row, t] else 'invalid, nothing happens'}"
+    return f"{name}: {'valid' if recording.valid[0, t] else 'invalid, nothing happens'}"
 
 
-def _reply(seen: Witnessed, row: int, t: int) -> str:
+def _reply(seen: Witnessed, t: int) -> str:
     recording, world = seen.trajectory, seen.world
-    field = int(recording.probe[row, t])
+    field = int(recording.probe[0, t])
     if field < 0:
         return ""
-    held = word(world, field, int(recording.belief[row, t, field]))
-    told = word(world, field, int(recording.answer[row, t]))
+    held = word(world, field, int(recording.belief[0, t, field]))
+    told = word(world, field, int(recording.answer[0, t]))
     asked = f"{world.field_names[field]}: the world says {told}"
     if not seen.cell.policy.answered:
         return f"{asked}, but the answer is withheld; the table keeps {held}"
     if seen.cell.protocol.answer != "delivered":
         return f"{asked}, but the answer is only logged; the table keeps {held}"
-    if recording.useful[row, t]:
+    if recording.useful[0, t]:
         return f"{asked}, which corrects the belief ({held})"
     return f"{asked}, which confirms the belief"
 
 
-def _brief(seen: Witnessed, row: int, t: int) -> str:
+def _brief(seen: Witnessed, t: int) -> str:
     recording, world = seen.trajectory, seen.world
-    field, name = int(recording.probe[row, t]), action_name(world, int(recording.action[row, t]))
+    field, name = int(recording.probe[0, t]), action_name(world, int(recording.action[0, t]))
     if field >= 0:
         return f"probes {world.field_names[field]}"
     if name == "wait":
         return "waits"
-    return f"does {name}{'' if recording.valid[row, t] else ' in vain'}"
+    return f"does {name}{'' if recording.valid[0, t] else ' in vain'}"
 
 
 # --- a table of steps ---------------------------------------------------------------------------

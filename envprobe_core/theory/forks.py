@@ -79,7 +79,6 @@ class Past:
         belief, gold: [row, field].
         staleness, confidence: [row, field], as reported.
         c, d, weights: [row, field].
-        left_out: episodes that had ended before.
     """
 
     seeds: Ints
@@ -90,7 +89,6 @@ class Past:
     c: Floats
     d: Floats
     weights: Floats
-    left_out: int
 
     @property
     def wrong(self) -> Mask:
@@ -130,7 +128,7 @@ def look(setting: Setting, seeds: Ints) -> Past:
         table.value.astype(np.int8), rows.gold.astype(np.int8), table.staleness.astype(np.uint8),
         table.confidence.astype(np.uint8), sight.c, sight.d, rows.weight,
     )  # fmt: skip
-    return Past(seeds[~ended], *(column[:, :width] for column in columns), left_out=int(ended.sum()))
+    return Past(seeds[~ended], *(column[:, :width] for column in columns))
 
 
 def play(setting: Setting, seeds: Ints, futures: Ints, repaired: Mask) -> Futures:

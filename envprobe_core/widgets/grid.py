@@ -152,7 +152,7 @@ def run_policy(block: Block, policy: Policy) -> Runs:
                 if capped(policy):
                     fired = unspent & (recording.score >= cell.threshold_in_force)
                     upto[at] = np.where(fired, recording.score, np.inf).min(axis=1)
-                parts.append(measure(recording, cell))
+                parts.append(measure(recording))
                 probes.append(recording.probe.astype(np.int8))
                 positions.append(at)
                 total += len(at)
@@ -247,7 +247,7 @@ def _replayed(block: Block, answered: Mask, at: Ints, probe: Sequences) -> Itera
                 WHOLE, setting, room_for_episodes(cell.world, 1), seeds=block.seeds[at[rows]],
                 logs=logs, schedules=probe[rows].astype(np.int64), measures=measures,
             )  # fmt: skip
-            parts.append(measure(Trajectory.of(setting, logs, columns_of(measures)), cell))
+            parts.append(measure(Trajectory.of(setting, logs, columns_of(measures))))
     if parts:
         yield join(parts).rows(np.argsort(order))
 

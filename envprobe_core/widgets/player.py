@@ -84,19 +84,16 @@ class Setting:
 
 
 def record_pair(setting: Setting) -> dict[str, Any]:
-    """Run a setting and return what the player shows of it, as of `pair_of`."""
-    return pair_of(*(witness(cell, np.array([setting.seed], dtype=np.int64)) for cell in setting.cells()))
-
-
-def pair_of(*seen: Witnessed) -> dict[str, Any]:
-    """Return what the player shows of the first rows of one recording or of two on one seed.
+    """Run a setting and return what the player shows of its one or two episodes.
 
     Returns:
         `key` (for links), `scene` (see `scenes.make_scene`), `runs` (see `timeline.record_run`), `parts` (the
         first step at which they differ, or None), `parting` (the same in words), `title`, `about`, `world
         seed regime protocol profile`.
     """
-    cell, seed, runs = seen[0].cell, int(seen[0].seeds[0]), [record_run(one) for one in seen]
+    seed = setting.seed
+    seen = [witness(cell, np.array([seed], dtype=np.int64)) for cell in setting.cells()]
+    cell, runs = seen[0].cell, [record_run(one) for one in seen]
     step = parting_step(*seen) if len(seen) > 1 else None
     title = f"{WORLD_TITLES[cell.world]}, seed {seed}"
     return {
@@ -218,21 +215,19 @@ class Player(Widget):
         start: int = 0,
         live: bool = False,
         policies: Sequence[Policy] = (),
-        setting: Setting | None = None,
         identity: str = "player",
     ) -> None:
         """Show recorded episodes, and in JupyterLab any other.
 
         Args:
-            pairs: from `record_pair` or `pair_of`; more than one need a `group` and a `label` for the menu.
+            pairs: from `record_pair`; more than one need a `group` and a `label` for the menu.
             start: the step that is shown at first.
             live: whether Python answers: the reader then chooses any setting.
             policies: a reader's own, to choose from beside the companion's.
-            setting: what is recorded at first where no pairs are given.
             identity: an id that no other widget of the page has.
         """
         self._own = {policy.name: policy for policy in policies}
-        first = setting or Setting(own=self._own)
+        first = Setting(own=self._own)
         shown = list(pairs) or [record_pair(first)]
         state = {
             "pairs": shown,

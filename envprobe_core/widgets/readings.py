@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core import measures as metrics
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.running import record
 from envprobe_core.statistics import FIXED_POINT_BITS, RESAMPLES, percentile_interval, resample_counts
-from envprobe_core.worlds import WORLDS, make_world
+from envprobe_core.worlds import WORLDS
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -69,22 +68,13 @@ def join(parts: Sequence[Any]) -> Any:
     return kind(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(kind)))
 
 
-def measure(recording: Trajectory, cell: Cell) -> Episodes:
-    """Take from a recording what is read of it; `cell` has its world, regime, protocol and profile."""
-    track = recording.accuracy
-    if cell.protocol.accuracy == "slots":
-        accuracy = metrics.mean_over_steps(track[:, 1:], recording.steps)
-    else:
-        accuracy = metrics.at_end(track, recording.steps)
-    fields_of_world = make_world(cell.world, cell.regime, cell.protocol).fields
-    return Episodes(
-        accuracy,
-        recording.success,
-        recording.useful.sum(axis=1),
-        metrics.repeated_probes(recording.probe, fields_of_world),
-        track,
-        recording.probe >= 0,
+def measure(recording: Trajectory) -> Episodes:
+    """Take from a recording what is read of it."""
+    accuracy, useful, repeated = (
+        recording.measures[name] for name in ("accuracy", "useful", "repeated_probes")
     )
+    fired = recording.probe >= 0
+    return Episodes(accuracy, recording.success, useful, repeated, recording.accuracy, fired)
 
 
 @dataclass(frozen=True)
@@ -159,7 +149,7 @@ def take_readings(settings: Sequence[Setting], seeds: Ints, *, resamples: int = 
     """
     groups = [(setting,) if isinstance(setting, Cell) else setting for setting in settings]
     cells = list(dict.fromkeys(cell for group in groups for cell in group))
-    episodes = join([measure(record(cell, seeds, scores_all=False), cell) for cell in cells])
+    episodes = join([measure(record(cell, seeds, scores_all=False)) for cell in cells])
     rows = {cell: len(seeds) * place + np.arange(len(seeds)) for place, cell in enumerate(cells)}
     sums, found = ResampledSums(resamples), []
     for group in groups:

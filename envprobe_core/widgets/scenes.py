@@ -18,8 +18,8 @@ from envprobe_core.show.timeline import word
 from envprobe_core.worlds.base import World
 
 
-def make_scene(seen: Witnessed, row: int = 0) -> dict[str, Any]:
-    """Return what is drawn of one row's instance, with the names and values of its fields.
+def make_scene(seen: Witnessed) -> dict[str, Any]:
+    """Return what is drawn of the first row's instance, with the names and values of its fields.
 
     Returns:
         `kind` (tools, rooms or graph) and its parts; `aims`, for every action what it aims at (a kind of part
@@ -28,7 +28,7 @@ def make_scene(seen: Witnessed, row: int = 0) -> dict[str, Any]:
     """
     make = {"tooldag": _tools, "objectstate": _rooms, "graphnav": _graph}[seen.world.name]
     return {
-        **make(seen, row),
+        **make(seen),
         "fields": list(seen.world.field_names),
         "actions": list(seen.world.action_names),
         **_vocabulary(seen.world),
@@ -44,8 +44,8 @@ def _vocabulary(world: World) -> dict[str, Any]:
     return {"words": [list(words) for words in distinct], "word_of": [distinct.index(w) for w in lists]}
 
 
-def _tools(seen: Witnessed, row: int) -> dict[str, Any]:
-    tools, task = seen.world.rules.tools, seen.instance[row].task
+def _tools(seen: Witnessed) -> dict[str, Any]:
+    tools, task = seen.world.rules.tools, seen.instance[0].task
     needed = members(task.ancestors[tools - 1] | 1 << tools - 1, tools)
     return {
         "kind": "tools",
@@ -63,8 +63,8 @@ def _tools(seen: Witnessed, row: int) -> dict[str, Any]:
     }
 
 
-def _rooms(seen: Witnessed, row: int) -> dict[str, Any]:
-    world, rules, task = seen.world, seen.world.rules, seen.instance[row].task
+def _rooms(seen: Witnessed) -> dict[str, Any]:
+    world, rules, task = seen.world, seen.world.rules, seen.instance[0].task
     labels = [name[len("location(") : -1] for name in world.field_names[: rules.objects]]
     first_lock, first_held = rules.objects, rules.objects + rules.doors
     return {
@@ -92,8 +92,8 @@ def _rooms(seen: Witnessed, row: int) -> dict[str, Any]:
     }
 
 
-def _graph(seen: Witnessed, row: int) -> dict[str, Any]:
-    rules, task = seen.world.rules, seen.instance[row].task
+def _graph(seen: Witnessed) -> dict[str, Any]:
+    rules, task = seen.world.rules, seen.instance[0].task
     spots = layered(rules.nodes, task.ends[: rules.edges], int(task.start))
     return {
         "kind": "graph",
