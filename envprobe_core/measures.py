@@ -20,6 +20,7 @@ from envprobe_core.engine.scoring import COLLAPSE as COLLAPSE
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import Protocol
 from envprobe_core.worlds import make_world
+from envprobe_core.worlds.base import Floats, Ints, Mask, Values
 
 CONFIDENT = 70  # percent, Table "p_cw estimator audit"
 SCAN = 0.5  # accuracy below which the high-confidence scan looks
@@ -27,11 +28,6 @@ SAMPLE = 5  # the smaller sample: seeds that this divides
 REPORTING = ("simple", "oracle")  # the cells in which the public code compares reports with gold
 LEVELS = 101  # reported confidence is a whole percent
 BINS = 10
-
-Values = npt.NDArray[np.int8]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 # tracks and probes

@@ -79,8 +79,7 @@ def test_targets_have_the_papers_values_and_outnumber_the_free_rates():
         for place in target.repeats:
             if target.policy is not None:
                 assert paper_value(*place).value == target.value
-    with pytest.raises(InputError, match="3 free rates for 3 independent targets"):
-        Search(free=(*FREE, replace(FREE[0], name="slip")))
+    assert len(FREE) < sum(not target.follows and not target.dropped for target in TARGETS)
     with pytest.raises(InputError, match="no target is of kind 'success'; accepted: periodic accuracy"):
         Search(seeds=SEEDS).run("success", SMALL)
     for item in FREE:

@@ -36,11 +36,11 @@ from envprobe_core.protocols import RELEASED, Protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sweep import Task, named, run_cells
 from envprobe_core.worlds import WORLDS
+from envprobe_core.worlds.base import Floats
 
 PROTOCOL, REGIME = RELEASED, REGIMES["S2"]
 TARGET_POLICIES = ("no-probe", "periodic", *REPORTING)
 SCALE = 0.03  # the margin that claims.csv allows a level, stated before the fit
-Floats = npt.NDArray[np.float64]
 Place = tuple[str, str, str]  # source, row and column of tables.csv
 
 
@@ -225,12 +225,10 @@ def loss(predicted: Floats, paper: Floats, counted: npt.NDArray[np.bool_] | None
     return np.where(COUNTED if counted is None else counted, terms, 0.0).sum(axis=-1)
 
 
-def candidate(
-    thousandths: Sequence[int], free: Sequence[Free] = FREE, base: AgentProfile = BASE
-) -> AgentProfile:
+def candidate(thousandths: Sequence[int]) -> AgentProfile:
     """Return the base profile with the free rates set, given in thousandths."""
-    rates = {item.name: int(whole) / 1000 for item, whole in zip(free, thousandths, strict=True)}
-    return replace(base, name="calibrated", **rates, assumption=ASSUMPTION.format(rates=", ".join(rates)))
+    rates = {item.name: int(whole) / 1000 for item, whole in zip(FREE, thousandths, strict=True)}
+    return replace(BASE, name="calibrated", **rates, assumption=ASSUMPTION.format(rates=", ".join(rates)))
 
 
 def compare_targets(
@@ -320,34 +318,22 @@ class Search:
     """Candidates and what they give; each is simulated once, whatever it is judged by.
 
     Attributes:
-        free: the rates that may vary.
-        base: the profile that holds all others.
         seeds: by default those of the released main run.
         jobs: processes; changes nothing but speed.
         tell: called after every generation with the number of candidates evaluated so far.
         seen: what is known, by point in thousandths.
     """
 
-    free: Sequence[Free] = FREE
-    base: AgentProfile = BASE
     seeds: Seeds | None = None
     jobs: int = 1
     tell: Callable[[int], None] | None = None
     seen: dict[Point, Floats] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        """Refuse a fit with as many free rates as independent targets."""
-        targets = sum(not target.follows and not target.dropped for target in TARGETS)
-        if len(self.free) >= targets:
-            raise InputError(
-                f"{len(self.free)} free rates for {targets} independent targets; fewer rates are accepted"
-            )
-
     def evaluate(self, points: Sequence[Point]) -> Floats:
         """Return what candidates give, [point, target]; the new ones are one call of the engine."""
         new = [point for point in dict.fromkeys(points) if point not in self.seen]
         if new:
-            ours = predict([candidate(p, self.free, self.base) for p in new], self.seeds, jobs=self.jobs)
+            ours = predict([candidate(p) for p in new], self.seeds, jobs=self.jobs)
             self.seen.update(zip(new, ours, strict=True))
             if self.tell is not None:
                 self.tell(len(self.seen))
@@ -387,12 +373,12 @@ class Search:
         warm = bool(left_out) and len(self.seen) >= settings.population
         differential_evolution(
             objective,
-            [(item.low * THOUSANDTHS, item.high * THOUSANDTHS) for item in self.free],
+            [(item.low * THOUSANDTHS, item.high * THOUSANDTHS) for item in FREE],
             strategy="best1bin",
             init=np.array(self.best(counted, settings.population), dtype=float) if warm else "sobol",
-            popsize=max(settings.population // len(self.free), 1),  # rounded up to a power of two
+            popsize=max(settings.population // len(FREE), 1),  # rounded up to a power of two
             maxiter=settings.left_out_generations if left_out else settings.generations,
-            integrality=[True] * len(self.free),
+            integrality=[True] * len(FREE),
             vectorized=True,
             updating="deferred",
             polish=False,
@@ -401,7 +387,7 @@ class Search:
         )
         point = self.best(counted)[0]
         predicted = self.seen[point]
-        profile, reached = candidate(point, self.free, self.base), float(loss(predicted, paper, counted))
+        profile, reached = candidate(point), float(loss(predicted, paper, counted))
         return Fit(profile, predicted, reached, len(self.seen), left_out, firsts[0])
 
 
@@ -435,8 +421,8 @@ def fit_record(
             "regime": REGIME.name,
             "seeds": seeds,
             "policies": list(TARGET_POLICIES),
-            "base": search.base.name,
-            "free": [asdict(item) for item in search.free],
+            "base": BASE.name,
+            "free": [asdict(item) for item in FREE],
             "optimizer": settings.as_dict(),
             "objective": {
                 "loss": "soft-l1",
@@ -450,7 +436,7 @@ def fit_record(
                 {
                     "kind": other.left_out,
                     "value": other.loss,
-                    "rates": {item.name: getattr(other.profile, item.name) for item in search.free},
+                    "rates": {item.name: getattr(other.profile, item.name) for item in FREE},
                     "ours": dict(zip(titles, other.predicted.tolist(), strict=True)),
                 }
                 for other in others

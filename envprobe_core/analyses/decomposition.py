@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from envprobe_core.analyses.shapley import interactions, pairs, restrict, shapley_values
@@ -23,8 +22,8 @@ from envprobe_core.show.markup import code
 from envprobe_core.statistics import RESAMPLES, mean_intervals
 from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS
+from envprobe_core.worlds.base import Floats
 
-Floats = npt.NDArray[np.float64]
 Key = tuple[str, str, str]  # protocol, world, policy
 BLIND = "periodic"  # whose times and fields are the lower levels of timing and selection
 IDLE = "no-probe"

@@ -7,7 +7,6 @@ because it groups rows, scrolls in both directions by itself and keeps its head 
 
 from __future__ import annotations
 
-import base64
 import html
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -48,7 +47,7 @@ from envprobe_core.errors import InputError
 from envprobe_core.facts import FACTS
 from envprobe_core.grid import run_frame
 from envprobe_core.protocols import PROTOCOLS, in_words
-from envprobe_core.show.markup import EMPTY, Html, number, signed
+from envprobe_core.show.markup import EMPTY, Html, download, number, signed
 from envprobe_core.sources import ROOT
 from envprobe_core.statistics import RESAMPLES
 
@@ -355,8 +354,7 @@ def show_legend(board: pd.DataFrame) -> Html:
 def show_download(board: pd.DataFrame) -> Html:
     """Offer the scoreboard as a CSV file that lies inside the page."""
     name = f"scoreboard-{board['profile'].iloc[0]}.csv"
-    data = base64.b64encode(as_csv(board).encode()).decode()
-    link = f'<a download="{name}" href="data:text/csv;charset=utf-8;base64,{data}">Download as CSV</a>'
+    link = download(name, "Download as CSV", as_csv(board), "text/csv;charset=utf-8")
     return Html(
         f'<p class="scoreboard-download">{link} ({len(board)} rows: a claim and a protocol each).</p>', name
     )

@@ -13,7 +13,7 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from envprobe_core.worlds.base import Floats
 
 
 def players_of(games: Floats) -> int:

@@ -18,8 +18,8 @@ from scipy.stats import rankdata
 from envprobe_core.atlas.design import values_of
 from envprobe_core.atlas.running import Atlas
 from envprobe_core.statistics import resample_counts
+from envprobe_core.worlds.base import Floats
 
-Floats = npt.NDArray[np.float64]
 SLICES = 8
 LEAST_PER_SLICE = 8
 RESAMPLES = 200

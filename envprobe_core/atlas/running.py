@@ -33,8 +33,7 @@ from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sweep import run_tasks
 from envprobe_core.worlds import WORLDS, make_world
-
-Floats = npt.NDArray[np.float64]
+from envprobe_core.worlds.base import Floats
 
 PROFILES_AT_ONCE = 64
 COPIES = {"placebo": "simple", "yoked": "simple", "oracle-tw": "oracle"}

@@ -25,8 +25,8 @@ from envprobe_core.policies import OF_THE_PAPER, find_policy
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.show.markup import EMPTY, number, percent
+from envprobe_core.worlds.base import Floats
 
-Floats = npt.NDArray[np.float64]
 OUTCOMES = (YES, OPEN, NO)
 TESTED = 0.5  # a claim that fewer agents can be tested on is not spoken of
 TOLERANCE = 0.05  # a target is met within five points, stated before the atlas was run

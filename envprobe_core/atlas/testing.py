@@ -31,8 +31,8 @@ from envprobe_core.claims.judge import (
 )
 from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.worlds import WORLDS
+from envprobe_core.worlds.base import Floats
 
-Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int8]
 
 CODES = (HOLDS, INCONCLUSIVE, REVERSES, NOT_TESTED)

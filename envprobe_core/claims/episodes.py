@@ -12,12 +12,11 @@ import pandas as pd
 
 from envprobe_core.claims.records import measure_columns, measure_parts
 from envprobe_core.errors import InputError
+from envprobe_core.worlds.base import Floats
 
 KEY = ("regime", "policy", "world", "seed")
 NULLABLE = ("collapse_onset", "action_onset", "chain_length")  # never: censored, or no way there is
 MIN_UNITS = 10  # fewer episodes carry no bootstrap worth a verdict
-
-Floats = npt.NDArray[np.float64]
 
 
 class NotTestable(Exception):

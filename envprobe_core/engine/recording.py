@@ -11,11 +11,8 @@ import numpy.typing as npt
 
 from envprobe_core.engine import records, scoring
 from envprobe_core.engine.records import NONE, WAIT
+from envprobe_core.worlds.base import Floats, Ints, Mask, Values
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Values = npt.NDArray[np.int8]
-Mask = npt.NDArray[np.bool_]
 Reports = npt.NDArray[np.uint8]
 Columns = dict[str, npt.NDArray[np.generic]]
 

@@ -7,7 +7,6 @@ cell of it, tagged `self-check`, goes to the students.
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 
 from envprobe_core.errors import InputError
 from envprobe_core.reproduce.sections import ROOT, cell_source
+from envprobe_core.show.markup import Html, download
 
 NAME = "exercises"
 CHECK = "self-check"  # tag of a solution's last cell
@@ -193,24 +193,8 @@ def _outputs(cell: Cell, label: str) -> list[str]:
     return lines
 
 
-@dataclass(frozen=True)
-class Download:
-    """A link that saves a file which it carries itself, so that it works without a network or a server."""
-
-    name: str
-    text: str
-    content: str
-    kind: str = "application/x-ipynb+json"
-
-    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        packed = base64.b64encode(self.content.encode()).decode()
-        link = f'<a download="{self.name}" href="data:{self.kind};base64,{packed}">{self.text}</a>'
-        return {"text/html": f"<p>{link}</p>", "text/plain": f"{self.text}: {self.name}"}
-
-
-def student_download() -> Download:
+def student_download() -> Html:
     """Return a link to the exercises without solutions, as a notebook."""
     content = json.dumps(student_copy(exercises_notebook()), ensure_ascii=False, indent=1)
-    return Download(
-        "envprobe-exercises.ipynb", "Download the exercises without solutions (a notebook)", content
-    )
+    name, words = "envprobe-exercises.ipynb", "Download the exercises without solutions (a notebook)"
+    return Html(f"<p>{download(name, words, content, 'application/x-ipynb+json')}</p>", f"{words}: {name}")

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Columns, Trajectory
@@ -37,11 +36,10 @@ from envprobe_core.runs.tables import (
     sha256,
 )
 from envprobe_core.worlds import make_world
+from envprobe_core.worlds.base import Ints
 
 PROCESS_PAYS = 6000  # episodes that outweigh starting a process
 COMPARED = ("profile", "protocols", "cells", "sha256", "result_hash")
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from envprobe_core.files import check_plain, replacing
 from envprobe_core.instances import gold_of, instances
 from envprobe_core.runs.inputs import seed_ranges
 from envprobe_core.worlds import World, make_world
+from envprobe_core.worlds.base import Ints
 
 GROUP_ROWS = 50_000  # of a file; what is in memory at once while it is written or read
 FORM: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
@@ -49,8 +50,6 @@ MEASURES = {
 }  # fmt: skip
 NULLABLE = ("threshold", "collapse_onset", "action_onset")
 SCHEMA = pa.schema([pa.field(name, kind) for name, kind in (KEYS | MEASURES).items()])
-
-Ints = npt.NDArray[np.int64]
 
 
 class DamagedFileError(InputError):

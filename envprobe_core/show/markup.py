@@ -6,6 +6,7 @@ to refer to), as plain HTML in JupyterLab. The same input gives the same bytes.
 
 from __future__ import annotations
 
+import base64
 import html
 import math
 import re
@@ -43,6 +44,12 @@ class Html:
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return {"text/html": self.html, "text/plain": self.text}
+
+
+def download(name: str, words: str, content: str, kind: str) -> str:
+    """Return a link that saves a file which it carries itself, so that it works without a server."""
+    packed = base64.b64encode(content.encode()).decode()
+    return f'<a download="{name}" href="data:{kind};base64,{packed}">{words}</a>'
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,8 @@ from envprobe_core.engine.running import Episodes
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import Protocol, parse_protocol
 from envprobe_core.worlds import make_world
-from envprobe_core.worlds.base import PROCEDURAL, SPATIAL, Floats, Mask, Values, World
+from envprobe_core.worlds.base import PROCEDURAL, SPATIAL, Floats, Ints, Mask, Values, World
 
-Ints = npt.NDArray[np.int64]
 FUTURES = 1 << 40  # seeds of futures start here, far from those of episodes
 FUTURES_OF_ONE = 100_000
 BATCH_ROWS = 1_000

@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
@@ -37,6 +36,7 @@ from envprobe_core.engine.loop import WHOLE
 from envprobe_core.engine.recording import Trajectory, columns_of
 from envprobe_core.engine.running import record, take
 from envprobe_core.engine.setting import room_for_episodes, room_for_logs, setting_of
+from envprobe_core.files import replacing
 from envprobe_core.policies import POLICIES, Policy
 from envprobe_core.policies.rules import (
     JUDGE,
@@ -416,14 +416,10 @@ def load_grid(
         if not compute:
             return None
         text = json.dumps(run_grid(regime, protocols, profile, seeds, resamples, jobs).record())
-    partial = path.with_name(f".{path.stem}.{os.getpid()}.part")
-    try:
+    with contextlib.suppress(OSError):  # a reader may have no room for it
         folder.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)  # put in place in one step
+        with replacing(path) as partial:
+            partial.write_text(text, encoding="utf-8")
         for old in sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-KEPT]:
             old.unlink(missing_ok=True)
-    except OSError:
-        with contextlib.suppress(OSError):
-            partial.unlink()
     return json.loads(text)

@@ -13,17 +13,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.running import record
 from envprobe_core.statistics import FIXED_POINT_BITS, RESAMPLES, percentile_interval, resample_counts
 from envprobe_core.worlds import WORLDS
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from envprobe_core.worlds.base import Floats, Ints, Mask
 
 SHARE_UNITS = 10_000  # shares and their intervals are given to four decimals
 CURVE_UNITS = 1_000  # curves to three
