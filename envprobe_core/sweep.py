@@ -69,7 +69,6 @@ def simulate(task: Task, *, reports: bool = False) -> Trajectory:
     """Run a task's rows with the simulated agent and keep all that happens.
 
     Args:
-        task: what to run.
         reports: whether the highest score is recorded also where the budget is spent, as logs hold it.
     """
     return Trajectory.joined([record(piece.cell, piece.seeds, scores_all=reports) for piece in task.pieces])
@@ -115,7 +114,6 @@ def run_cells(
     """Run a grid and return its episode table, in the order of cells and of each cell's seeds.
 
     Args:
-        cells: the settings.
         seeds: the seeds of all cells, or one array a cell; by default each cell's own.
         batch_size: rows a block; changes nothing but speed and memory.
         jobs: processes; changes nothing but speed.
@@ -144,16 +142,10 @@ def stream_cells(
     jobs: int = 1,
     work: Callable[[Task], Columns] = run_task,
 ) -> Iterator[Columns]:
-    """Run a grid and yield its episode table block by block, as blocks finish: for any number of episodes.
+    """Run a grid as `run_cells` does and yield its episode table block by block, as blocks finish.
 
-    No more blocks are in memory than are under way. `runs.summary.exact_sum` adds them up in one pass.
-
-    Args:
-        cells: the settings; the column `cell` holds their positions.
-        seeds: the seeds of all cells, or one array a cell; by default each cell's own.
-        batch_size: rows a block.
-        jobs: processes.
-        work: what runs and measures a task, as in `run_cells`.
+    No more blocks are in memory than are under way, so that there may be any number of episodes;
+    `runs.summary.exact_sum` adds them up in one pass. The column `cell` holds the positions of cells.
     """
     return run_tasks(work, plan_tasks(cells, seeds_of_cells(cells, seeds), batch_size), jobs)
 

@@ -149,11 +149,7 @@ def _random(setting: Setting) -> Point:
 
 
 def distances(boards: Sequence[Board], weights: Sequence[float]) -> pd.DataFrame:
-    """Return how far below the optimum every policy is, in points of U.
-
-    Returns:
-        One row a board, weight and policy: `tools protocol rate weight policy distance`.
-    """
+    """Return distances below the optimum, in points of U: `tools protocol rate weight policy distance`."""
     return pd.DataFrame(
         board.key | {"weight": weight, "policy": name, "distance": 100 * board.distance(name, weight)}
         for board in boards

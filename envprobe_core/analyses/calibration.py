@@ -177,10 +177,8 @@ def predict(
     """Measure the targets for many profiles on common random numbers, in one call of the engine.
 
     Args:
-        profiles: the agents.
         seeds: by default those of the released main run, 42..261.
         protocol: another than the targets', to ask what it does to them; a fit never sees one.
-        jobs: processes; changes nothing but speed.
 
     Returns:
         [profile, target], shares; p_cw is 0 for an agent that is never confident.
@@ -236,12 +234,7 @@ def candidate(
 def compare_targets(
     profiles: Sequence[AgentProfile], seeds: Seeds | None = None, *, jobs: int = 1
 ) -> pd.DataFrame:
-    """Set what profiles give beside what the paper prints.
-
-    Args:
-        profiles: the agents; their names tell them apart.
-        seeds: as in `predict`.
-        jobs: processes; changes nothing but speed.
+    """Set what profiles, told apart by their names, give beside what the paper prints.
 
     Returns:
         One row a profile and target: `profile target symbol kind paper ours residual`; the residual is ours
@@ -365,7 +358,6 @@ class Search:
         Args:
             left_out: a kind of target that shall not count; the search then starts from the best points
                 known.
-            settings: how long it runs.
 
         Raises:
             InputError: if no target is of that kind.
@@ -406,25 +398,14 @@ class Search:
 
 
 def calibrate(search: Search, settings: Settings = DEFAULT) -> tuple[Fit, list[Fit]]:
-    """Fit to all targets, and again with each kind of target left out, to see which pulls where.
-
-    Returns:
-        The fit, and one fit for each kind left out.
-    """
+    """Fit to all targets, and again with each kind of target left out, to see which pulls where."""
     return search.run(settings=settings), [search.run(kind, settings) for kind in KINDS]
 
 
 def fit_record(
     fitted: Fit, others: Sequence[Fit], search: Search, settings: Settings = DEFAULT
 ) -> dict[str, Any]:
-    """Return the file of a fitted profile: the profile, and all that made it.
-
-    Args:
-        fitted: the fit to all targets.
-        others: the fits with a kind of target left out.
-        search: what was searched.
-        settings: how.
-    """
+    """Return the file of a fitted profile and of all that made it; `others` left a kind of target out."""
     titles, (first, past) = [target.name for target in TARGETS], RELEASED_SEEDS
     seeds = f"{first}:{past}" if search.seeds is None else ",".join(map(str, search.seeds.tolist()))
     return as_record(fitted.profile, "fitted") | {

@@ -81,11 +81,7 @@ def list_targets() -> pd.DataFrame:
 
 
 def measure_targets(fitted: Fitted, others: Names = OTHERS) -> pd.DataFrame:
-    """Measure the targets for the fitted agent and for others.
-
-    Returns:
-        The rows of `calibration.compare_targets` with `printed`, the number as the paper has it.
-    """
+    """Measure the fitted agent's targets and others', as `calibration.compare_targets`, and as `printed`."""
     profiles = [find_profile(name) for name in dict.fromkeys(names(others)) if name != COMMITTED]
     found = compare_targets([fitted.profile, *profiles])
     return found.assign(printed=found["target"].map({one.name: str(one.printed) for one in TARGETS}))
@@ -155,10 +151,8 @@ def judge_outside(
 
     Args:
         profiles: names; one that is named twice runs once.
-        protocols: names.
         seeds: as in `scoreboard.run_claims`.
         regime: where claims about the paper's primary regime are asked.
-        resamples: bootstrap resamples.
 
     Returns:
         A row a profile, claim and protocol, as `judge` gives it.

@@ -363,7 +363,6 @@ def play_quality(setting: Setting, kind: str, seeds: Ints, futures: int = 16, de
     """Play every greedy step of every score.
 
     Args:
-        setting: where the forks start.
         kind: the belief type T.
         seeds: [past]; taken in order until `MOST_FORKS` futures are asked for.
         futures: futures a past, even: one half chooses, the other values.

@@ -73,10 +73,8 @@ NO_TABLE = (
 def coordinates(count: int) -> npt.NDArray[np.float64]:
     """Return the first points of a scrambled Sobol sequence, [profile, axis] in [0, 1).
 
-    The scramble's seed is fixed, so a larger sample only adds points to a smaller one.
-
-    Args:
-        count: how many; a power of two fills the box most evenly.
+    The scramble's seed is fixed, so a larger sample only adds points to a smaller one; a power of
+    two fills the box most evenly.
     """
     from scipy.stats import qmc
 

@@ -83,9 +83,6 @@ def run_profiles(
     """Run a cell with every profile in turn.
 
     Args:
-        cell: the world, policy and protocol.
-        profiles: [profile].
-        seeds: [seed].
         replayed: the probes that the policy repeats, [profile] of [seed, step]; None where it repeats none.
 
     Returns:
@@ -186,11 +183,8 @@ def load_atlas(
     """Draw the sample, run it and test every claim; the same arguments give the same verdicts.
 
     Args:
-        profiles: agents in the sample.
         seeds_each: episodes of each agent, world and policy: the first of the protocol's default seeds.
         protocol: names of protocols, as `cells.names` splits them.
-        resamples: bootstrap resamples of each interval.
-        jobs: processes; changes nothing but the time.
     """
     begun = time.perf_counter()
     agents, claims, protocols = sample_profiles(profiles), atlas_claims(), find_protocols(protocol)

@@ -46,11 +46,7 @@ def run_agent(atlas: Atlas, agent: int, worlds: Names, policies: Names) -> pd.Da
 
 
 def shares(atlas: Atlas, members: npt.NDArray[np.int64] | None = None) -> pd.DataFrame:
-    """Share out the verdicts on every claim.
-
-    Args:
-        atlas: the atlas.
-        members: positions of some agents; by default all.
+    """Share out the verdicts on every claim among all agents, or those at some positions.
 
     Returns:
         A row a claim and protocol: `section claim statement level protocol holds inconclusive reverses` in

@@ -53,9 +53,7 @@ def leaves(setting: Setting, policy: Policy, threshold: float = THRESHOLD) -> Le
     """Run a policy on every script; the setting's own rate does not matter.
 
     Args:
-        setting: the small world.
         policy: any policy that draws nothing; Random does, see `optimum.random_policy`.
-        threshold: its threshold, where it has one.
     """
     episodes = setting.episodes(policy, np.zeros(1), threshold)
     return leaves_of(episodes, lambda _, memory: (episodes.decide(), memory))

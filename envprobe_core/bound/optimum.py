@@ -101,7 +101,6 @@ def mixed(tree: InformationTree, share: Callable[[int, Options], Floats]) -> Poi
     """Return the exact means of a policy that draws its choice in every state.
 
     Args:
-        tree: the information states.
         share: from the step and its options to the chance of each option, [option].
     """
     both = [tree.accuracy, tree.success]

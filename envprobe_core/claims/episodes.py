@@ -161,10 +161,6 @@ def draw_sample(
     Args:
         episodes: a frame's, or the atlas's cube: what has their method `values`.
         measure: as in `measured`.
-        regime: of the episodes.
-        worlds: names; pooled.
-        arms: policies.
-        reference: a policy.
         pooled_events: whether the measure a/b gives sums of a over sums of b; else each episode's own value
             counts once.
 

@@ -68,10 +68,6 @@ def compete(
         own: one policy or several, made with `@policy`.
         seeds: the design seeds, `FIRST:PAST`; look at them as often as you like.
         held_out: other seeds, to be run last; None to leave them shut.
-        worlds: names.
-        regime: name of a regime.
-        protocols: names.
-        profile: name of the agent profile.
         rivals: names of the companion's policies; EnvProbe-Simple and No-Probe always take part.
         budget: probes an episode may spend; by default the regime's.
 
@@ -149,11 +145,7 @@ def title_of(policy: str) -> str:
 
 @known_keywords
 def leaderboard(contest: Contest, resamples: int = RESAMPLES) -> pd.DataFrame:
-    """Summarise a contest.
-
-    Args:
-        contest: from `compete`.
-        resamples: bootstrap resamples of the episodes, within each world.
+    """Summarise a contest; intervals resample its episodes within each world.
 
     Returns:
         One row a protocol, set and policy, by accuracy: `protocol set policy own deployable rank n accuracy
@@ -224,7 +216,6 @@ def show_differences(board: pd.DataFrame, looks: int = 0, label: str = "tab-diff
     Args:
         board: from `leaderboard`.
         looks: how often the held-out seeds have been run (`Contest.looks`).
-        label: the table's label.
     """
     caption = (
         f"Paired differences in accuracy on the same seeds{_where(board)}, in points, with 95% percentile "

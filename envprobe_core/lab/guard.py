@@ -266,12 +266,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def why_called(score: GuardedScore, why: Exception | None) -> str:
-    """Say that a policy is not compiled, and why.
-
-    Args:
-        score: of the policy.
-        why: the compiler's error, or None where compiled scores are not Python's.
-    """
+    """Say that a policy is not compiled, and why (None: its compiled scores are not Python's)."""
     if isinstance(score.function, partial) and has_while(score.function.func):
         reason = "it has a `while` loop, and compiled code could not be stopped in one that never ends"
     elif not isinstance(score.function, FunctionType):

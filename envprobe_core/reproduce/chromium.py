@@ -54,11 +54,7 @@ def needed() -> str:
 
 
 def print_pdf(page: str, out: Path) -> None:
-    """Print a page with its headings as the PDF's outline.
-
-    Args:
-        page: HTML whose addresses are absolute.
-        out: the file to write.
+    """Print a page of HTML, its addresses absolute, with its headings as the PDF's outline.
 
     Raises:
         InputError: if there is no Chromium, or it prints nothing.

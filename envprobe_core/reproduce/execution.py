@@ -75,8 +75,6 @@ def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) ->
     importing papermill once a worker would take longer than most sections do.
 
     Args:
-        jobs: what to run.
-        workers: how many at a time.
         cell_timeout: seconds that a cell may take; None for any time.
     """
     if not jobs:
@@ -124,16 +122,7 @@ def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) ->
 
 
 def run_one(job: Job, folder: Path, cell_timeout: float | None = None) -> Outcome:
-    """Execute one section and put its result in place.
-
-    Args:
-        job: the section and its values.
-        folder: where papermill may keep the notebook while it runs.
-        cell_timeout: seconds that a cell may take; None for any time.
-
-    Returns:
-        The outcome; a fault of any kind is in it and not raised.
-    """
+    """Execute one section, kept in `folder` while it runs, and put its result in place."""
     import nbformat
     import papermill
 
@@ -168,13 +157,7 @@ def run_one(job: Job, folder: Path, cell_timeout: float | None = None) -> Outcom
 
 
 def describe_failure(job: Job, error: BaseException, progress: Path) -> str:
-    """The block of lines that a reader sees for a section that failed.
-
-    Args:
-        job: the section.
-        error: what papermill raised.
-        progress: the notebook as far as papermill came; it need not exist.
-    """
+    """The lines that a reader sees for a section that failed; `progress`, how far it came, may be missing."""
     from papermill.exceptions import PapermillExecutionError
 
     kind, text = type(error).__name__, str(error)

@@ -190,12 +190,7 @@ def refuse_foreign(path: Path) -> None:
 
 
 def make(document: str, out: Path, root: Path = ROOT) -> None:
-    """Print a document.
-
-    Args:
-        document: one of `DOCUMENTS`.
-        out: the PDF to write; one of ours is replaced.
-        root: the folder that holds ``_config.yml`` and ``book/``, the book in it built.
+    """Print one of `DOCUMENTS`; a PDF of ours at `out` is replaced.
 
     Raises:
         InputError: if the book is not built or lacks a piece, there is no Chromium, or `out` is another's.

@@ -97,18 +97,10 @@ def make_inputs(
     logs: str = "full",
     agent: ModelAgent | Mapping[str, object] | None = None,
 ) -> RunInputs:
-    """Check what a run is asked for and bring it into one form.
+    """Check what a run is asked for and bring it into one form; a name that comes twice counts once.
 
     Args:
-        worlds: names; one named twice counts once, here and below.
-        policies: names.
-        regime: its name.
-        protocols: names; each may carry switches.
-        profile: its name.
-        budget: the probe budget, None for the regime's.
-        threshold: the gate's threshold, None for the paper's.
         seeds: as `cells.parse_seeds` reads them, None for each cell's own.
-        logs: `full`, `none` or `sample:N`.
         agent: the language model, also as a manifest states it; None for the simulated agent.
 
     Raises:

@@ -83,7 +83,6 @@ def check_run(path: Path, progress: Callable[[int, int], None] | None = None) ->
     """Compute a run's measures again from its logs and compare.
 
     Args:
-        path: the folder of a finished run.
         progress: called with the number of logs done and to do.
 
     Raises:

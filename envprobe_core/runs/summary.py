@@ -61,14 +61,11 @@ Row = dict[str, object]
 
 
 def result_hash(columns: Columns) -> str:
-    """Condense a cell's integer outcomes into SHA-256, in hexadecimal.
+    """Condense a cell's integer outcomes, its episodes in any order, into SHA-256, in hexadecimal.
 
     For each episode, in order of seed, the measures named in `HASHED` as 64-bit little-endian
     whole numbers; an onset that never comes is -1. `digest` stands for the right-field counts at
     each time and the probes at each step (see `scoring.outcome_digest`).
-
-    Args:
-        columns: the cell's episodes, in any order.
     """
     return hashlib.sha256(_outcomes(_in_order(columns))).hexdigest()
 
@@ -158,15 +155,7 @@ def exact_sum(values: Sequence[float]) -> list[float]:
 
 
 def summarise(cells: Sequence[Cell], parts: Sequence[Columns]) -> list[Row]:
-    """Make the summary table from episodes in memory.
-
-    Args:
-        cells: the cells.
-        parts: the columns of each cell's episodes, in any order.
-
-    Returns:
-        As `summary_rows`.
-    """
+    """Make the summary table, `summary_rows`, from each cell's episodes in memory, in any order."""
     summaries = []
     for part in parts:
         summaries.append(Summary())
@@ -180,10 +169,6 @@ def summary_rows(cells: Sequence[Cell], summaries: Sequence[Summary]) -> list[Ro
     Accuracies have percentile intervals of the bootstrapped mean (normal ones above `LARGE` episodes),
     success has Wilson's. Probes are a mean over episodes; the useful-probe rate is the mean of useful / fired
     over episodes that fired; the onset is the mean over episodes that collapse.
-
-    Args:
-        cells: the cells.
-        summaries: of each.
 
     Returns:
         One row a cell with the keys `ROW_KEYS`; a mean without events, or the interval of a

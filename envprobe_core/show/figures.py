@@ -319,8 +319,6 @@ def canvas(height: float, *, rows: int = 1, columns: int = 1, **settings: Any) -
 
     Args:
         height: in inches; every figure is `WIDTH` wide.
-        rows: panels above each other.
-        columns: panels beside each other.
         settings: as `Figure.subplots` takes them (`sharex`, `width_ratios` and so on).
 
     Returns:

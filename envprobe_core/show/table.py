@@ -100,13 +100,7 @@ def table(
 
 
 def show_ledger(verdicts: pd.DataFrame, label: str, caption: str) -> Table:
-    """Show the verdict on every claim that is not about a level, with what was measured.
-
-    Args:
-        verdicts: from `judge`.
-        label: the table's label.
-        caption: what the claims are about.
-    """
+    """Show the verdict of `judge` on every claim that is not about a level, with what was measured."""
     shown = verdicts[~verdicts["claim"].str.startswith("level-")]
 
     def amounts(name: str) -> list[str]:

@@ -54,10 +54,6 @@ def action_name(world: World, action: int) -> str:
 def record_run(seen: Witnessed, row: int = 0) -> dict[str, Any]:
     """Return one policy's episode, ready for JSON.
 
-    Args:
-        seen: witnessed episodes.
-        row: which of them.
-
     Returns:
         `name title threshold terms own_score budget steps success`; tables [time, field] over t = 0..steps:
         `belief gold confidence staleness`; [step, field]: `c s u d`. Lists over t = 0..steps: `place`,
@@ -237,13 +233,9 @@ WAITS = "waits"
 def describe_steps(
     episode: pd.DataFrame, world: str, regime: str = "S2", protocol: str = "paper", *, fold: bool = True
 ) -> pd.DataFrame:
-    """Say what happened at each step of an episode.
+    """Say what happened at each step of an episode from `play`.
 
     Args:
-        episode: from `play`.
-        world: whose episode it is.
-        regime: of the episode.
-        protocol: of the episode.
         fold: whether steps in a row on which the agent only waits become one row.
 
     Returns:

@@ -311,12 +311,8 @@ def run_grid(
     """Run and read every setting: budgets 0..H/2, base thresholds 0..4 in steps of .25, every policy.
 
     Args:
-        regime: name of the regime.
         protocols: names of protocols, with or without switches turned.
-        profile: name of the agent's profile.
         seeds: as `cells.parse_seeds` reads them; the same under every protocol.
-        resamples: bootstrap resamples of the intervals.
-        jobs: processes; changes nothing but the time.
     """
     level = find_regime(regime)
     budgets = tuple(range(level.horizon // 2 + 1))
@@ -391,12 +387,6 @@ def load_grid(
     cannot be written to is done without.
 
     Args:
-        regime: as of `run_grid`, like the next five.
-        protocols: likewise.
-        profile: likewise.
-        seeds: likewise.
-        resamples: likewise.
-        jobs: likewise.
         compute: whether a grid that is not there is computed, which takes about a minute; else it is None.
         folder: where grids are kept.
     """

@@ -155,13 +155,10 @@ def parting_words(step: int | None, runs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def choose(gaps: pd.DataFrame) -> pd.DataFrame:
-    """Pick seeds by rule, of equals the lowest; return their rows with the `rule`.
+    """Pick rows of `protocol world seed difference` by rule, of equals the lowest seed, and add the `rule`.
 
     In every world under the first protocol `best`, the largest difference, `median` (the lower) and `worst`,
     the smallest; under the others the median.
-
-    Args:
-        gaps: a row a seed: `protocol world seed difference`.
     """
     import pandas as pd
 
@@ -182,8 +179,6 @@ def record_choices(
 
     Args:
         choices: from `choose`, with `regime profile` and the two policies, `policy other`.
-        budget: of all of them; None for the regime's.
-        threshold: of all of them; None for 1.5.
     """
     pairs = []
     for row in choices.itertuples():
@@ -225,11 +220,8 @@ class Player(Widget):
 
         Args:
             pairs: from `record_pair` or `pair_of`; more than one need a `group` and a `label` for the menu.
-            start: the step that is shown at first.
             live: whether Python answers: the reader then chooses any setting.
-            policies: a reader's own, to choose from beside the companion's.
             setting: what is recorded at first where no pairs are given.
-            identity: an id that no other widget of the page has.
         """
         self._own = {policy.name: policy for policy in policies}
         first = setting or Setting(own=self._own)
@@ -256,7 +248,6 @@ def read_setting(given: Mapping[str, str], own: Mapping[str, Policy]) -> Setting
 
     Args:
         given: texts by name: `world first second protocol regime profile seed budget threshold`.
-        own: a reader's own policies by name.
 
     Raises:
         InputError: if a number is none, or a seed is not one seed.

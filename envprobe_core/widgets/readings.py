@@ -150,8 +150,6 @@ def take_readings(settings: Sequence[Setting], seeds: Ints, *, resamples: int = 
 
     Args:
         settings: each the cells that are read together, one or `pooled`.
-        seeds: of every cell.
-        resamples: bootstrap resamples of the intervals.
 
     Returns:
         One reading a setting, as `Readings.record` gives it. The interval of a mean is the 95% percentile
@@ -230,7 +228,6 @@ def read_episodes(episodes: Episodes, rows: Ints, worlds: int, sums: ResampledSu
     Args:
         episodes: those of all settings; settings may share some.
         rows: [setting, unit], the episodes of each setting, as many from each world, in order.
-        worlds: how many worlds.
         sums: resampled sums, those of other settings included.
     """
     starts = range(0, len(rows), SETTINGS_AT_ONCE)
