@@ -150,17 +150,11 @@ def run_turned(protocols: Names, *how: object, **setting: object) -> pd.DataFram
 
 @dataclass(frozen=True)
 class Headline:
-    """One figure that the paper puts forward.
+    """One figure that the paper puts forward."""
 
-    Attributes:
-        claim: its name in claims.csv, which gives worlds, policies, measure and the printed number.
-        title: as tables and figures call it.
-        unit: of what is shown: `points` (shares and rates in percent) or `steps`.
-    """
-
-    claim: str
-    title: str
-    unit: str
+    claim: str  # its name in claims.csv, which gives worlds, policies, measure and the printed number
+    title: str  # as tables and figures call it
+    unit: str  # of what is shown: `points` (shares and rates in percent) or `steps`
 
     @property
     def printed(self) -> float | None:

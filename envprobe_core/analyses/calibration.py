@@ -46,29 +46,17 @@ Place = tuple[str, str, str]  # source, row and column of tables.csv
 
 @dataclass(frozen=True)
 class Target:
-    """One number of the paper that the fit may use.
+    """One number of the paper that the fit may use."""
 
-    Attributes:
-        name: ours.
-        symbol: as figures write it.
-        policy: the policy whose accuracy it is; None for p_cw, which is over those that are counted.
-        worlds: the worlds pooled, each episode counting once.
-        kind: as the column `input` of claims.csv calls it.
-        place: where tables.csv has it.
-        repeats: further places that print the same quantity, with whatever value.
-        follows: whether it follows from other targets by arithmetic.
-        dropped: why it does not count, empty where it does.
-    """
-
-    name: str
-    symbol: str
-    policy: str | None
-    worlds: tuple[str, ...]
-    kind: str
-    place: Place
-    repeats: tuple[Place, ...] = ()
-    follows: bool = False
-    dropped: str = ""
+    name: str  # ours
+    symbol: str  # as figures write it
+    policy: str | None  # the policy whose accuracy it is; None for p_cw, which is over those that are counted
+    worlds: tuple[str, ...]  # the worlds pooled, each episode counting once
+    kind: str  # as the column `input` of claims.csv calls it
+    place: Place  # where tables.csv has it
+    repeats: tuple[Place, ...] = ()  # further places that print the same quantity, with whatever value
+    follows: bool = False  # whether it follows from other targets by arithmetic
+    dropped: str = ""  # why it does not count, empty where it does
 
     @property
     def printed(self) -> PaperValue:
@@ -284,23 +272,14 @@ DEFAULT = Settings()
 
 @dataclass(frozen=True)
 class Fit:
-    """What a search found.
-
-    Attributes:
-        profile: the fitted agent.
-        predicted: [target], what it gives.
-        loss: the objective over the targets that counted.
-        evaluations: distinct candidates that had been evaluated by then.
-        left_out: the kind of target that did not count, empty if all did.
-        first_loss: the best of the first generation.
-    """
+    """What a search found."""
 
     profile: AgentProfile
-    predicted: Floats
-    loss: float
-    evaluations: int
-    left_out: str = ""
-    first_loss: float = float("nan")
+    predicted: Floats  # [target], what it gives
+    loss: float  # the objective over the targets that counted
+    evaluations: int  # distinct candidates that had been evaluated by then
+    left_out: str = ""  # the kind of target that did not count, empty if all did
+    first_loss: float = float("nan")  # the best of the first generation
 
     @property
     def residuals(self) -> Floats:
@@ -310,23 +289,14 @@ class Fit:
 
 @dataclass
 class Search:
-    """Candidates and what they give; each is simulated once, whatever it is judged by.
+    """Candidates and what they give; each is simulated once, whatever it is judged by."""
 
-    Attributes:
-        free: the rates that may vary.
-        base: the profile that holds all others.
-        seeds: by default those of the released main run.
-        jobs: processes; changes nothing but speed.
-        tell: called after every generation with the number of candidates evaluated so far.
-        seen: what is known, by point in thousandths.
-    """
-
-    free: Sequence[Free] = FREE
-    base: AgentProfile = BASE
-    seeds: Seeds | None = None
-    jobs: int = 1
-    tell: Callable[[int], None] | None = None
-    seen: dict[Point, Floats] = field(default_factory=dict)
+    free: Sequence[Free] = FREE  # the rates that may vary
+    base: AgentProfile = BASE  # the profile that holds all others
+    seeds: Seeds | None = None  # by default those of the released main run
+    jobs: int = 1  # processes; changes nothing but speed
+    tell: Callable[[int], None] | None = None  # called after every generation with the candidates evaluated
+    seen: dict[Point, Floats] = field(default_factory=dict)  # what is known, by point in thousandths
 
     def __post_init__(self) -> None:
         """Refuse a fit with as many free rates as independent targets."""

@@ -109,24 +109,15 @@ def context(protocol: str, coalition: int) -> Protocol:
 
 @dataclass(frozen=True)
 class Factorial:
-    """Outcomes in points, paired by seed.
+    """Outcomes in points, paired by seed; a key is (protocol, world, policy)."""
 
-    Attributes:
-        protocols, worlds, policies: names, in order.
-        outcome: (protocol, world, policy) -> [episode, coalition], accuracy in points.
-        idle: (protocol, world) -> [episode, 4], No-Probe by the metric's levels and, within, memory's.
-        probes: (protocol, world, policy) -> [coalition], mean number of probes of an arm.
-        fired: (protocol, world, policy) -> share of the episodes in which the policy, under the protocol as
-            it is, probes at all.
-    """
-
-    protocols: tuple[str, ...]
+    protocols: tuple[str, ...]  # names, in order, here and below
     worlds: tuple[str, ...]
     policies: tuple[str, ...]
-    outcome: dict[Key, Floats]
-    idle: dict[tuple[str, str], Floats]
-    probes: dict[Key, Floats]
-    fired: dict[Key, float]
+    outcome: dict[Key, Floats]  # -> [episode, coalition], accuracy in points
+    idle: dict[tuple[str, str], Floats]  # -> [episode, 4], No-Probe by metric's and, within, memory's levels
+    probes: dict[Key, Floats]  # -> [coalition], mean number of probes of an arm
+    fired: dict[Key, float]  # -> share of episodes in which it probes, under the protocol as it is
 
 
 def run_factorial(

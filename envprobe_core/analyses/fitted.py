@@ -47,17 +47,11 @@ NEAR = {"points": 3.0, "steps": 1.0}
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted agent.
-
-    Attributes:
-        profile: the agent.
-        fit: what its file says of the fit, or the same of a fit made just now.
-        fresh: whether it was made just now.
-    """
+    """A fitted agent."""
 
     profile: AgentProfile
-    fit: dict[str, Any]
-    fresh: bool
+    fit: dict[str, Any]  # what its file says of the fit, or the same of a fit made just now
+    fresh: bool  # whether it was made just now
 
 
 def load_fit(refit: bool = False) -> Fitted:

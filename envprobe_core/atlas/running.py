@@ -139,38 +139,22 @@ def run_part(task: AtlasTask) -> AtlasPart:
 
 @dataclass(frozen=True)
 class Atlas:
-    """The whole atlas.
-
-    Attributes:
-        profiles: the agents.
-        claims: the questions.
-        protocols: names, in the order asked.
-        seeds_each: episodes of each profile, world and policy.
-        resamples: of each interval.
-        verdict: [protocol, profile, claim], positions in `testing.CODES`.
-        estimate, support: [protocol, profile, claim], as in `testing.Judgement`.
-        levels: measure -> [protocol, world, policy, profile], means over episodes (of counts: sums).
-        episodes: the episodes that the verdicts rest on.
-        simulated: those that had to be run.
-        seconds: wall-clock time.
-        processor_seconds: summed over the processes.
-        jobs: processes; 0 for a cluster's.
-    """
+    """The whole atlas."""
 
     profiles: tuple[AgentProfile, ...]
     claims: tuple[Claim, ...]
-    protocols: tuple[str, ...]
-    seeds_each: int
-    resamples: int
-    verdict: npt.NDArray[np.int8]
-    estimate: Floats
-    support: Floats
-    levels: dict[str, Floats]
-    episodes: int
-    simulated: int
-    seconds: float
-    processor_seconds: float
-    jobs: int
+    protocols: tuple[str, ...]  # names, in the order asked
+    seeds_each: int  # episodes of each profile, world and policy
+    resamples: int  # of each interval
+    verdict: npt.NDArray[np.int8]  # [protocol, profile, claim], positions in `testing.CODES`
+    estimate: Floats  # [protocol, profile, claim], as in `testing.Judgement`
+    support: Floats  # likewise
+    levels: dict[str, Floats]  # measure -> [protocol, world, policy, profile], means (of counts: sums)
+    episodes: int  # the episodes that the verdicts rest on
+    simulated: int  # those that had to be run
+    seconds: float  # wall-clock time
+    processor_seconds: float  # summed over the processes
+    jobs: int  # processes; 0 for a cluster's
 
 
 def load_atlas(

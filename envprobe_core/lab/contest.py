@@ -34,19 +34,12 @@ _looks: Counter[str] = Counter()  # how often this session has run its own polic
 
 @dataclass(frozen=True)
 class Contest:
-    """Episodes of several policies on the same seeds.
+    """Episodes of several policies on the same seeds."""
 
-    Attributes:
-        frame: one row an episode, columns as in `grid.run`, and `set`: design or held-out.
-        own: names of the reader's policies, in order.
-        looks: how often the held-out seeds have been run in this session, this time included.
-        silent: (protocol, policy) -> why a policy of the reader fired no probe.
-    """
-
-    frame: pd.DataFrame
-    own: tuple[str, ...]
-    looks: int
-    silent: dict[tuple[str, str], str]
+    frame: pd.DataFrame  # one row an episode, columns as in `grid.run`, and `set`: design or held-out
+    own: tuple[str, ...]  # names of the reader's policies, in order
+    looks: int  # how often the held-out seeds have been run in this session, this time included
+    silent: dict[tuple[str, str], str]  # (protocol, policy) -> why a policy of the reader fired no probe
 
 
 @known_keywords

@@ -153,14 +153,9 @@ def limited() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class GuardedScore(Guarded):
-    """A reader's score function that the engine may call.
+    """A reader's score function, from a view to scores [field], that the engine may call."""
 
-    Attributes:
-        function: from a view to scores [field].
-        name: of the policy, for messages.
-    """
-
-    name: str
+    name: str  # of the policy, for messages
 
     def __call__(self, view: View) -> Floats:
         """Return the scores, [field].

@@ -55,17 +55,11 @@ _EXCERPT = 2
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one section went.
+    """How one section went."""
 
-    Attributes:
-        name: the section.
-        seconds: wall-clock time.
-        error: nothing, or a block of lines that names the cell, shows it, and gives its error.
-    """
-
-    name: str
-    seconds: float
-    error: str | None = None
+    name: str  # the section's
+    seconds: float  # wall-clock time
+    error: str | None = None  # a block of lines that names the cell, shows it, and gives its error
 
 
 def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) -> Iterator[Outcome]:

@@ -27,21 +27,13 @@ TYPES: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a section.
+    """One parameter of a section."""
 
-    Attributes:
-        name: its name in the notebook and after ``-p``.
-        kind: ``bool``, ``int``, ``float`` or ``str``.
-        default: the value the book is built with.
-        description: what it does, in words.
-        accepts: the rule of the values accepted (see the module).
-    """
-
-    name: str
-    kind: str
-    default: Value
-    description: str
-    accepts: str
+    name: str  # its name in the notebook and after ``-p``
+    kind: str  # ``bool``, ``int``, ``float`` or ``str``
+    default: Value  # the value the book is built with
+    description: str  # what it does, in words
+    accepts: str  # the rule of the values accepted (see the module)
 
     def parse(self, text: str) -> Value:
         """The typed value that a reader wrote as text after ``NAME=``.

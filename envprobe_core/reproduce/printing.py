@@ -48,15 +48,10 @@ window.addEventListener("load", () => MathJax.startup.promise.then(fit));
 
 @dataclass
 class Pages:
-    """The pages of a built book, by name: ``index``, ``executed/voi``.
+    """The pages of a built book, by name: ``index``, ``executed/voi``."""
 
-    Attributes:
-        folder: of the built pages.
-        read: those that were read.
-    """
-
-    folder: Path
-    read: dict[str, BeautifulSoup] = field(default_factory=dict)
+    folder: Path  # of the built pages
+    read: dict[str, BeautifulSoup] = field(default_factory=dict)  # those that were read
 
     def page(self, name: str) -> BeautifulSoup:
         """Read a page.

@@ -34,40 +34,24 @@ VOLATILE_METADATA = ("papermill", "execution", "ExecuteTime")
 
 @dataclass(frozen=True)
 class Section:
-    """One notebook, as its author wrote it.
+    """One notebook, as its author wrote it."""
 
-    Attributes:
-        name: the file's name without its ending; what ``envprobe reproduce`` takes.
-        title: its first heading.
-        path: the file.
-        parameters: what its ``parameters`` cell declares, by name.
-        cells: the raw cells of the notebook's JSON.
-    """
-
-    name: str
-    title: str
-    path: Path
-    parameters: Mapping[str, Parameter]
-    cells: Sequence[Mapping[str, Any]]
+    name: str  # the file's name without its ending; what ``envprobe reproduce`` takes
+    title: str  # its first heading
+    path: Path  # the file
+    parameters: Mapping[str, Parameter]  # what its ``parameters`` cell declares, by name
+    cells: Sequence[Mapping[str, Any]]  # the raw cells of the notebook's JSON
 
 
 @dataclass(frozen=True)
 class Job:
-    """One section with the values it is to run with.
-
-    Attributes:
-        section: what to run.
-        values: every parameter's value.
-        digest: SHA-256 of all that the result depends on.
-        output: where the executed notebook belongs.
-        fresh: whether the notebook there has this digest already.
-    """
+    """One section with the values it is to run with."""
 
     section: Section
-    values: Mapping[str, Value]
-    digest: str
-    output: Path
-    fresh: bool
+    values: Mapping[str, Value]  # every parameter's value
+    digest: str  # SHA-256 of all that the result depends on
+    output: Path  # where the executed notebook belongs
+    fresh: bool  # whether the notebook there has this digest already
 
     @property
     def changed(self) -> dict[str, Value]:

@@ -64,19 +64,12 @@ LOGGED_COST = 3
 
 @dataclass(frozen=True)
 class Part:
-    """Neighbouring episodes of one cell: the unit that is written once and never run again.
-
-    Attributes:
-        cell: the cell.
-        stem: the name of the part's files, without their endings.
-        seeds: the part's seeds, ascending.
-        logged: how many of them, from the first, are logged.
-    """
+    """Neighbouring episodes of one cell: the unit that is written once and never run again."""
 
     cell: Cell
-    stem: str
-    seeds: npt.NDArray[np.int64]
-    logged: int
+    stem: str  # the name of the part's files, without their endings
+    seeds: npt.NDArray[np.int64]  # the part's seeds, ascending
+    logged: int  # how many of them, from the first, are logged
 
 
 def part_files(part: Part, measures: Columns, trajectory: Trajectory | None) -> dict[str, bytes]:

@@ -24,28 +24,18 @@ Seeds = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class RunInputs:
-    """What the user asked for, checked.
+    """What the user asked for, checked."""
 
-    Attributes:
-        worlds, policies, protocols: names, in the order asked for.
-        regime, profile: names.
-        budget: the probe budget, or None for the regime's.
-        threshold: the gate's threshold, or None for the paper's.
-        seeds: ranges in ascending order, or None for each cell's own.
-        logs: `full`, `none` or `sample:N`.
-        agent: the language model, None for the simulated agent.
-    """
-
-    worlds: tuple[str, ...]
+    worlds: tuple[str, ...]  # names, in the order asked for, here and below
     policies: tuple[str, ...]
     regime: str
     protocols: tuple[str, ...]
     profile: str
-    budget: int | None
-    threshold: float | None
-    seeds: str | None
-    logs: str
-    agent: ModelAgent | None = None
+    budget: int | None  # the probe budget, or None for the regime's
+    threshold: float | None  # the gate's threshold, or None for the paper's
+    seeds: str | None  # ranges in ascending order, or None for each cell's own
+    logs: str  # `full`, `none` or `sample:N`
+    agent: ModelAgent | None = None  # the language model, None for the simulated agent
 
     @cached_property
     def cells(self) -> list[Cell]:

@@ -46,15 +46,10 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Report:
-    """What a recomputation found.
+    """What a recomputation found."""
 
-    Attributes:
-        disagreements: a text each, with file, seed, step and column.
-        text: what was checked, in words.
-    """
-
-    disagreements: list[str]
-    text: str
+    disagreements: list[str]  # a text each, with file, seed, step and column
+    text: str  # what was checked, in words
 
 
 @dataclass(frozen=True)

@@ -36,26 +36,17 @@ BEST, MEDIAN, WORST = "best", "median", "worst"
 
 @dataclass(frozen=True)
 class Setting:
-    """What is watched: one policy or two on one seed.
-
-    Attributes:
-        world, regime, protocol, profile: their names; a protocol may have switches turned.
-        policies: one name or two.
-        seed: the episode.
-        budget: probes allowed; None for the regime's own.
-        threshold: of policies that have one; None for 1.5.
-        own: a reader's own policies by name, beside those of the companion.
-    """
+    """What is watched: one policy or two on one seed."""
 
     world: str = "tooldag"
-    policies: tuple[str, ...] = ("simple", "periodic")
-    seed: int = 0
+    policies: tuple[str, ...] = ("simple", "periodic")  # one name or two
+    seed: int = 0  # the episode
     regime: str = "S2"
-    protocol: str = "paper"
+    protocol: str = "paper"  # may have switches turned
     profile: str = "typical"
-    budget: int | None = None
-    threshold: float | None = None
-    own: Mapping[str, Policy] = field(default_factory=dict)
+    budget: int | None = None  # probes allowed; None for the regime's own
+    threshold: float | None = None  # of policies that have one; None for 1.5
+    own: Mapping[str, Policy] = field(default_factory=dict)  # a reader's own policies by name
 
     def cells(self) -> list[Cell]:
         """Return the cell of each policy.
