@@ -102,14 +102,7 @@ class Setting:
 def can_be_solved(protocol: Protocol) -> bool:
     """Say whether the small world's optimum is computed under a protocol."""
     needed = {
-        "answer": "delivered",
-        "clock": "runs",
-        "rates": "mean",
-        "instances": "ancestors",
-        "sight": "local",
-        "structure": "graph",
-        "end": "horizon",
-        "accuracy": "terminal",
-        "pairing": "same-step",
-    }
+        "answer": "delivered", "clock": "runs", "rates": "mean", "instances": "ancestors", "sight": "local",
+        "structure": "graph", "end": "horizon", "accuracy": "terminal", "pairing": "same-step",
+    }  # fmt: skip
     return all(getattr(protocol, switch) == value for switch, value in needed.items())

@@ -22,17 +22,12 @@ from envprobe_core.pool import PARENT_DEATH_SIGNAL
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 LONGEST = 600.0  # seconds that a print may take
 _ALONE = (
-    "--headless",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-quic",
+    "--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-quic",
     "--host-resolver-rules=MAP * ~NOTFOUND",  # nobody is asked for anything
-    "--allow-file-access-from-files",
-    "--hide-scrollbars",
+    "--allow-file-access-from-files", "--hide-scrollbars",
     "--virtual-time-budget=20000",  # what a page does with its formulas is waited for
-)
+)  # fmt: skip
 _END_WITH_PARENT = (
     functools.partial(ctypes.CDLL(None).prctl, PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if sys.platform == "linux"

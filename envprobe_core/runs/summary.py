@@ -14,48 +14,16 @@ from envprobe_core.engine.recording import Columns
 from envprobe_core.statistics import LARGE, mean_intervals, normal_half_width, wilson
 
 ROW_KEYS = (
-    "world",
-    "policy",
-    "regime",
-    "protocol",
-    "profile",
-    "n",
-    "accuracy",
-    "accuracy_low",
-    "accuracy_high",
-    "accuracy_terminal",
-    "accuracy_slot",
-    "task_success",
-    "task_success_low",
-    "task_success_high",
-    "probes",
-    "useful_probe_rate",
-    "collapse_onset",
-    "onset_censored",
-    "result_hash",
-)
+    "world", "policy", "regime", "protocol", "profile", "n", "accuracy", "accuracy_low", "accuracy_high",
+    "accuracy_terminal", "accuracy_slot", "task_success", "task_success_low", "task_success_high", "probes",
+    "useful_probe_rate", "collapse_onset", "onset_censored", "result_hash",
+)  # fmt: skip
 HASHED = (
-    "seed",
-    "steps",
-    "success",
-    "probes",
-    "useful",
-    "repeated_probes",
-    "actions",
-    "valid_actions",
-    "collapse_onset",
-    "action_onset",
-    "digest",
-)
+    "seed", "steps", "success", "probes", "useful", "repeated_probes", "actions", "valid_actions",
+    "collapse_onset", "action_onset", "digest",
+)  # fmt: skip
 CENSORED = -1
-AVERAGED = (
-    "accuracy",
-    "accuracy_terminal",
-    "accuracy_slot",
-    "probes",
-    "useful_probe_rate",
-    "collapse_onset",
-)
+AVERAGED = ("accuracy", "accuracy_terminal", "accuracy_slot", "probes", "useful_probe_rate", "collapse_onset")
 
 Row = dict[str, object]
 
