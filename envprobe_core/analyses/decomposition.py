@@ -92,9 +92,7 @@ def arm(policy: str, coalition: int) -> Policy:
     own, blind = POLICIES[policy], POLICIES[BLIND]
     chosen = coalition & (SELECTION if coalition & INFORMATION else TIMING)
     return hybrid(
-        own if coalition & TIMING else blind,
-        own if chosen else blind,
-        answered=bool(coalition & INFORMATION),
+        own if coalition & TIMING else blind, own if chosen else blind, answered=bool(coalition & INFORMATION)
     )
 
 

@@ -10,17 +10,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from envprobe_core import __version__
-from envprobe_core.cli import (
-    calibrate,
-    claims,
-    compiling,
-    lab,
-    listing,
-    model,
-    pdf,
-    reproduce,
-    run,
-)
+from envprobe_core.cli import calibrate, claims, compiling, lab, listing, model, pdf, reproduce, run
 from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.sources import ROOT
 

@@ -194,11 +194,7 @@ def clean(notebook: "NotebookNode", record: dict[str, Any], root: Path) -> None:
     """
     notebook.metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": {
-            "name": "python",
-            "pygments_lexer": "ipython3",
-            "file_extension": ".py",
-        },
+        "language_info": {"name": "python", "pygments_lexer": "ipython3", "file_extension": ".py"},
         METADATA_KEY: record,
     }
     notebook.nbformat_minor = 5

@@ -42,13 +42,7 @@ class RunInputs:
         """Return the cells: for each protocol and world, every policy."""
         cells = [
             make_cell(
-                world,
-                policy,
-                self.regime,
-                find_protocol(protocol),
-                self.profile,
-                self.budget,
-                self.threshold,
+                world, policy, self.regime, find_protocol(protocol), self.profile, self.budget, self.threshold
             )
             for protocol in self.protocols
             for world in self.worlds
