@@ -47,10 +47,7 @@ def claim(out: Path) -> Path:
 
 
 def stage(out: Path, root: Path = ROOT) -> Path:
-    """Copy the book's own pages elsewhere, so that a second book can be built beside the first.
-
-    Returns:
-        The folder, laid out as the checkout is: ``_config.yml`` and ``book/``.
+    """Copy the book's own pages into a folder, laid out as the checkout, for a second book beside the first.
 
     Raises:
         InputError: as `claim`.

@@ -63,13 +63,10 @@ class Outcome:
 
 
 def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) -> Iterator[Outcome]:
-    """Execute sections, and tell of each as it ends.
+    """Execute sections, and tell of each as it ends; a cell may take `cell_timeout` seconds, or any time.
 
     Each section has a kernel, a process of its own; what waits for it is a thread, because
     importing papermill once a worker would take longer than most sections do.
-
-    Args:
-        cell_timeout: seconds that a cell may take; None for any time.
     """
     if not jobs:
         return
