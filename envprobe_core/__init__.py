@@ -23,18 +23,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "compare",
-    "conclude",
-    "draw",
-    "guess",
-    "interact",
-    "judge",
-    "play",
-    "run",
-    "summarize",
-    "table",
+    "compare", "conclude", "draw", "guess", "interact", "judge", "play", "run", "summarize", "table",
     "take_away",
-]
+]  # fmt: skip
 
 _HOMES = {
     "run": "grid",

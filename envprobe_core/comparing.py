@@ -45,13 +45,10 @@ def compare(
 
     Args:
         frame: one row an episode, of one regime unless `by` names it.
-        arm: a policy.
-        reference: the policy that is subtracted.
         measure: a column, or two joined by one of / - < >.
         by: columns; each combination of their values is compared by itself.
         strata: names and the worlds that each pools.
         family: comparisons that the adjusted interval and p allow for.
-        resamples: bootstrap resamples.
 
     Returns:
         One row a combination and stratum: `by`, `stratum arm reference`; `gain` with its 95% interval
@@ -116,7 +113,6 @@ def summarize(
         measures: columns, or two joined by one of / - < >.
         by: columns that name the groups.
         strata: names and the worlds that each pools; by default all worlds of a group.
-        resamples: bootstrap resamples.
 
     Returns:
         One row a group, stratum and measure, groups in order of first appearance: `by`, `stratum` (where

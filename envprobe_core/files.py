@@ -50,11 +50,7 @@ def read_whole(path: Path, *, packed: bool = False, most: int = LARGEST) -> byte
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a name to write to, and put what was written in place at once when it is whole.
-
-    Args:
-        path: the file that appears, or is replaced, in one step.
-    """
+    """Give a name to write to, and put what was written in place at once when it is whole."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
     try:
         yield temporary
@@ -109,7 +105,6 @@ def held(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[No
     """Hold a folder, as one process can at a time; it lets go however it ends.
 
     Args:
-        folder: one that is there.
         waiting: called before a wait for another process; without it, nobody waits.
 
     Raises:

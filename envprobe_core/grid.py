@@ -97,11 +97,7 @@ def run(
 
 
 def run_frame(
-    cells: Sequence[Cell],
-    seeds: Seeds | Sequence[Seeds] | None = None,
-    facts: Names = (),
-    *,
-    jobs: int = 1,
+    cells: Sequence[Cell], seeds: Seeds | Sequence[Seeds] | None = None, facts: Names = (), *, jobs: int = 1
 ) -> pd.DataFrame:
     """Run cells, each on the seeds given or on its own; the frame of `run`."""
     wanted = names(facts)

@@ -37,15 +37,11 @@ def instances(world: World, seeds: npt.ArrayLike) -> Any:
 
 
 def states_of(world: World, gold: Values, place: npt.NDArray[np.integer]) -> Any:
-    """Rebuild states from the true values of all fields and the agent's place.
+    """Rebuild states, [...] as an instance's `state`, from all fields' true values and the agent's place.
 
     Args:
-        world: the world.
         gold: [..., field], as recorded.
         place: [...], the agent's true room or node (ignored on tools).
-
-    Returns:
-        [...], records as the `state` of an instance.
     """
     rules, states = world.rules, new(MODULES[world.name].STATE, *gold.shape[:-1])
     if world.name == "tooldag":
@@ -77,7 +73,6 @@ def act(world: World, instance: Any, states: Any, action: Ints) -> tuple[Any, Ma
     """Carry out an action in every state; return the states that follow, and which actions were valid.
 
     Args:
-        world: the world.
         instance: [row].
         states: [row, state].
         action: [row, state]; negative: none.
@@ -148,14 +143,7 @@ def effective_mutation(world: World, seeds: npt.ArrayLike, recording: Trajectory
 
 
 def informative(setting: Any, instance: Any, seeds: Ints, recording: Trajectory) -> Mask:
-    """Say which probes the public code calls useful, [row, step].
-
-    Args:
-        setting: the engine's, of the recorded cell.
-        instance: [row].
-        seeds: [row].
-        recording: of its episodes.
-    """
+    """Say which probes of the engine's recorded episodes the public code calls useful, [row, step]."""
     useful = np.zeros(recording.probe.shape, np.bool_)
     _inform(setting, instance, seeds, recording.belief, recording.gold, recording.probe, useful)
     return useful

@@ -32,12 +32,7 @@ UNREACHABLE = np.inf
 
 
 def plan_length(world: World, instance: Any, states: Any) -> Floats:
-    """Count the task actions of the shortest plan from each state to the goal, in a still world.
-
-    Args:
-        world: the world the instances belong to.
-        instance: [row].
-        states: [row, state].
+    """Count the task actions of the shortest plan to the goal from each state, [row, state], the world still.
 
     Returns:
         [row, state], whole numbers; 0 where the goal is reached, infinity where no plan leads there.
@@ -48,12 +43,7 @@ def plan_length(world: World, instance: Any, states: Any) -> Floats:
 
 
 def chain_length(world: World, seeds: npt.ArrayLike) -> Floats:
-    """Return K, the length of the shortest plan at step 0, [seed]; NaN for a graph that cannot be solved.
-
-    Args:
-        world: the world.
-        seeds: [seed].
-    """
+    """Return K, the length of the shortest plan at step 0, [seed]; NaN for a graph that cannot be solved."""
     instance = instances(world, seeds)
     length = plan_length(world, instance, instance.state[:, None])[:, 0]
     return np.where(np.isinf(length), np.nan, length)

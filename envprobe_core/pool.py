@@ -181,13 +181,7 @@ def read_scheduler_file(path: Path) -> str:
 
 
 def check_cluster(address: str) -> tuple[int, int]:
-    """Check that a scheduler answers and that its workers can do this work.
-
-    Args:
-        address: of the scheduler.
-
-    Returns:
-        How many workers there are, and how many threads they have.
+    """Check that a scheduler answers and its workers can do this work; return how many workers and threads.
 
     Raises:
         InputError: if no scheduler answers, or a worker is refused.
@@ -201,11 +195,6 @@ def hand_out(work: Callable[[Item], Result], items: Iterable[Item], address: str
     """Do the work on all items on a cluster; results come as they finish.
 
     No more tasks are under way than keep the cluster busy, so that memory does not grow with the items.
-
-    Args:
-        work: a function; it need not be of a module.
-        items: what to do it on.
-        address: of the scheduler.
 
     Raises:
         InputError: if no scheduler answers, or a worker is refused.
@@ -254,11 +243,7 @@ def identity() -> dict[str, str]:
 
 
 def answer(expected: dict[str, str], payload: bytes) -> Any:
-    """Do a task that was handed out; on a worker.
-
-    Args:
-        expected: the `identity` of the one who asks.
-        payload: the pickled work and what to do it on.
+    """Do a task that was handed out; on a worker, which must have the `identity` of the one who asks.
 
     Raises:
         InputError: if something else computes here.

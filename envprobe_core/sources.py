@@ -45,11 +45,7 @@ def imports_of(text: str) -> dict[Import, str]:
 
 
 class Sources:
-    """The package's files as they stand, each read once.
-
-    Attributes:
-        root: the checkout.
-    """
+    """The package's files as they stand, each read once."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self.root = root

@@ -172,11 +172,7 @@ def _resampled_sums(columns: Floats, resamples: int, seed: int) -> Floats:
 
 
 def bootstrap_means(
-    values: npt.ArrayLike,
-    strata: npt.ArrayLike | None = None,
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    values: npt.ArrayLike, strata: npt.ArrayLike | None = None, *, resamples: int = RESAMPLES, seed: int = 0
 ) -> Floats:
     """Return resampled means, [resample] or [resample, column], of `values` [unit] or [unit, column].
 

@@ -69,7 +69,6 @@ def simulate(task: Task, *, reports: bool = False) -> Trajectory:
     """Run a task's rows with the simulated agent and keep all that happens.
 
     Args:
-        task: what to run.
         reports: whether the highest score is recorded also where the budget is spent, as logs hold it.
     """
     return Trajectory.joined([record(piece.cell, piece.seeds, scores_all=reports) for piece in task.pieces])
@@ -114,7 +113,6 @@ def run_cells(
     """Run a grid and return its episode table, in the order of cells and of each cell's seeds.
 
     Args:
-        cells: the settings.
         seeds: the seeds of all cells, or one array a cell; by default each cell's own.
         batch_size: rows a block; changes nothing but speed and memory.
         jobs: processes; changes nothing but speed.

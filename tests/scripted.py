@@ -266,8 +266,4 @@ def _read_places(labels, mind):
         mind.last_seen[0, place] = step
 
 
-_READERS = {
-    tooldag.NAME: _read_tools,
-    objectstate.NAME: _read_rooms,
-    graphnav.NAME: _read_graph,
-}
+_READERS = {tooldag.NAME: _read_tools, objectstate.NAME: _read_rooms, graphnav.NAME: _read_graph}

@@ -130,8 +130,7 @@ def test_worlds_are_pooled_and_resampled_within():
     rng = np.random.default_rng(1)
     values = {world: rng.normal(0.6, 0.1, N) for world in ("graphnav", "objectstate")}
     result = judged(
-        claim(worlds="objectstate+graphnav"),
-        frame(*(two(values[world], world=world) for world in values)),
+        claim(worlds="objectstate+graphnav"), frame(*(two(values[world], world=world) for world in values))
     )
     stacked = 100 * (np.concatenate([values["objectstate"], values["graphnav"]]) - 0.5)
     draws = bootstrap_means(stacked, np.repeat([0, 1], N), resamples=400)

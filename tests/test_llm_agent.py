@@ -23,14 +23,7 @@ from envprobe_core.llm.agent import LanguageModelAgent, run_model
 from envprobe_core.llm.calls import DEMAND, Answer
 from envprobe_core.llm.identity import HINTED, PROMPT_VERSION, PUBLIC, VERSIONS, ModelAgent, find_version
 from envprobe_core.llm.notes import remember
-from envprobe_core.llm.prompts import (
-    HINTS,
-    JUDGE_TITLE,
-    LONGEST_ECHO,
-    headline,
-    prompts_of,
-    update_system,
-)
+from envprobe_core.llm.prompts import HINTS, JUDGE_TITLE, LONGEST_ECHO, headline, prompts_of, update_system
 from envprobe_core.llm.rehearsal import exchanges
 from envprobe_core.llm.situations import UNCHANGED, SituationWriter
 from envprobe_core.policies import POLICIES

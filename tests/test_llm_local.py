@@ -23,14 +23,7 @@ from envprobe_core.llm import local as weighing
 from envprobe_core.llm import trial as trials
 from envprobe_core.llm.calls import Answer
 from envprobe_core.llm.identity import FIRST, PUBLIC, SECOND, ModelAgent
-from envprobe_core.llm.local import (
-    PROVIDER,
-    SMOLLM2,
-    fetch_weights,
-    find_weights,
-    local_agent,
-    serving,
-)
+from envprobe_core.llm.local import PROVIDER, SMOLLM2, fetch_weights, find_weights, local_agent, serving
 from envprobe_core.llm.prompts import seen_rows
 from envprobe_core.model_page import prompts_compared
 

@@ -140,10 +140,7 @@ def test_a_replay_is_one_more_column_of_the_scoreboard(run):
 def test_what_a_file_says_stays_text(tmp_path):
     path = spoiled(call_it_hostile, tmp_path)
     other = replay_run(path)
-    texts = [
-        page.tell_origin(other).markdown,
-        page.show_replays([other]).markdown(),
-    ]
+    texts = [page.tell_origin(other).markdown, page.show_replays([other]).markdown()]
     for text in texts:
         assert HOSTILE not in text
         pieces = text.replace("\\|", "|").split("`")

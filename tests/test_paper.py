@@ -7,13 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from envprobe_core.claims.printed import (
-    PAPER_FOLDER,
-    PaperValue,
-    inconsistencies,
-    paper_value,
-    paper_values,
-)
+from envprobe_core.claims.printed import PAPER_FOLDER, PaperValue, inconsistencies, paper_value, paper_values
 from envprobe_core.errors import InputError
 
 # printed numbers a source: values, ends of intervals and, once a row, n; counted in the LaTeX

@@ -24,14 +24,7 @@ from envprobe_core.protocols import PROTOCOLS, RELEASED
 from envprobe_core.runs import summary, tables
 from envprobe_core.runs.folder import EPISODES, open_run
 from envprobe_core.runs.inputs import make_inputs
-from envprobe_core.runs.summary import (
-    HASHED,
-    ROW_KEYS,
-    Summary,
-    exact_sum,
-    result_hash,
-    summary_rows,
-)
+from envprobe_core.runs.summary import HASHED, ROW_KEYS, Summary, exact_sum, result_hash, summary_rows
 from envprobe_core.statistics import mean_interval, wilson
 from envprobe_core.sweep import run_cells
 

@@ -8,7 +8,7 @@ import envprobe_core
 
 CORRECTIONS = {
     # docutils: a list whose children are no list items
-    '<div role="list" class="citation-list">': '<div class="citation-list">',
+    '<div role="list" class="citation-list">': '<div class="citation-list">'
 }
 """What is written instead of what."""
 
@@ -23,8 +23,4 @@ def correct(app: Sphinx, pagename: str, templatename: str, context: dict[str, An
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.connect("html-page-context", correct)
-    return {
-        "version": envprobe_core.__version__,
-        "parallel_read_safe": True,
-        "parallel_write_safe": True,
-    }
+    return {"version": envprobe_core.__version__, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -48,11 +48,7 @@ class ProvenanceTable(SphinxDirective):
         rows = []
         for docname, record in records(self.env).items():
             link = make_refnode(
-                self.env.app.builder,
-                self.env.docname,
-                docname,
-                "",
-                nodes.literal(text=record["section"]),
+                self.env.app.builder, self.env.docname, docname, "", nodes.literal(text=record["section"])
             )
             values = [
                 f"{name} = {value}" + ("" if value == record["defaults"][name] else " (changed)")
@@ -201,8 +197,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("html-page-context", add_provenance)
     app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", drop_font_preloads)
-    return {
-        "version": envprobe_core.__version__,
-        "parallel_read_safe": True,
-        "parallel_write_safe": True,
-    }
+    return {"version": envprobe_core.__version__, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -106,8 +106,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.connect("builder-inited", clear)
     app.connect("doctree-resolved", offer, priority=900)
-    return {
-        "version": envprobe_core.__version__,
-        "parallel_read_safe": True,
-        "parallel_write_safe": True,
-    }
+    return {"version": envprobe_core.__version__, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -102,8 +102,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("inline-figure", InlineFigure)
     app.connect("env-updated", collect)
     app.connect("html-page-context", add_items)
-    return {
-        "version": envprobe_core.__version__,
-        "parallel_read_safe": True,
-        "parallel_write_safe": True,
-    }
+    return {"version": envprobe_core.__version__, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -167,8 +167,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", explain)
     app.connect("html-page-context", describe)
     app.connect("build-finished", write_words)
-    return {
-        "version": envprobe_core.__version__,
-        "parallel_read_safe": True,
-        "parallel_write_safe": True,
-    }
+    return {"version": envprobe_core.__version__, "parallel_read_safe": True, "parallel_write_safe": True}

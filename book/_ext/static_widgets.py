@@ -34,8 +34,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     # a changed front end is a reason to write the pages again
     app.add_config_value("widget_modules", file_digest(FOLDER, ["*.js"]), "html")
     app.connect("html-page-context", add_modules)
-    return {
-        "version": envprobe_core.__version__,
-        "parallel_read_safe": True,
-        "parallel_write_safe": True,
-    }
+    return {"version": envprobe_core.__version__, "parallel_read_safe": True, "parallel_write_safe": True}

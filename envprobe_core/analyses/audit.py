@@ -109,13 +109,9 @@ def run_protocols(
 
     Args:
         protocols: names, with or without switches turned; the others are as in `grid.run`.
-        policies: names.
-        regime: name of a regime.
-        profile: name of an agent profile.
         seeds: as `cells.parse_seeds` reads them; the same for every protocol, so that all are paired.
         budget: probes an episode may spend; -1 is the regime's own.
         threshold: of the policies that have one; -1 is 1.5.
-        worlds: names.
 
     Returns:
         A row an episode and protocol: the columns of `grid.run`, and `confident` and `confident_wrong`, the
@@ -144,13 +140,7 @@ def run_protocols(
 
 
 def run_turned(protocols: Names, *how: object, **setting: object) -> pd.DataFrame:
-    """Run the two ends of some protocols, each as it is and with every switch turned alone.
-
-    Args:
-        protocols: as `ends_of` reads them.
-        how: as in `run_protocols`.
-        setting: as in `run_protocols`.
-    """
+    """Run the two ends of some protocols (`ends_of`), each as it is and with every switch turned alone."""
     every = [turn(end, own) for end in ends_of(protocols) for own in ((), *([one] for one in TURNED))]
     return run_protocols(every, *how, **setting)  # type: ignore[arg-type]
 
@@ -160,17 +150,11 @@ def run_turned(protocols: Names, *how: object, **setting: object) -> pd.DataFram
 
 @dataclass(frozen=True)
 class Headline:
-    """One figure that the paper puts forward.
+    """One figure that the paper puts forward."""
 
-    Attributes:
-        claim: its name in claims.csv, which gives worlds, policies, measure and the printed number.
-        title: as tables and figures call it.
-        unit: of what is shown: `points` (shares and rates in percent) or `steps`.
-    """
-
-    claim: str
-    title: str
-    unit: str
+    claim: str  # its name in claims.csv, which gives worlds, policies, measure and the printed number
+    title: str  # as tables and figures call it
+    unit: str  # of what is shown: `points` (shares and rates in percent) or `steps`
 
     @property
     def printed(self) -> float | None:
@@ -248,8 +232,6 @@ def turned_alone(
 
     Args:
         episodes: from `run_turned`.
-        protocols: as given there.
-        resamples: bootstrap resamples.
         headlines: those to compare; the episodes hold the worlds and policies that they speak of.
 
     Returns:
@@ -284,8 +266,6 @@ def split_way(protocols: Names, *how: object, resamples: int = RESAMPLES, **sett
     Args:
         protocols: as `ends_of` reads them.
         how: as in `run_protocols`, from the regime on.
-        resamples: bootstrap resamples.
-        setting: as in `run_protocols`.
 
     Returns:
         A row a stratum and part, in points: `stratum part switches share share_low share_high reached`.

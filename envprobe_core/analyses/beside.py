@@ -35,9 +35,6 @@ def beside_paper(
         rows: claims, and the row of `data/paper/tables.csv` that prints each.
         sources: tables of the paper; a number is taken from the first that prints it.
         columns: where the paper prints method, reference, difference and p.
-        regime: the regime of the episodes.
-        profile: their agent profile.
-        resamples: bootstrap resamples.
 
     Returns:
         For each claim a row of the paper and one a protocol: `claim stratum arm base_policy source printed`;
@@ -104,8 +101,6 @@ def raw_rates(frame: pd.DataFrame, profile: str = "typical", resamples: int = RE
 
     Args:
         frame: one row an episode, of one regime and profile.
-        profile: of the episodes.
-        resamples: bootstrap resamples.
 
     Returns:
         One row a stratum and source, the paper's own row (`printed`) first: `stratum source n simple random

@@ -41,17 +41,11 @@ LOADED = np.arange(HIDDEN)[:, None] >> np.arange(SMALL_TOOLS) & 1
 
 @dataclass(frozen=True)
 class Board:
-    """One small world with everything known about it.
-
-    Attributes:
-        setting: the small world.
-        threshold: of the policies that have one.
-        leaves: of every policy but Random, by name.
-    """
+    """One small world with everything known about it."""
 
     setting: Setting
-    threshold: float
-    leaves: dict[str, Leaves]
+    threshold: float  # of the policies that have one
+    leaves: dict[str, Leaves]  # of every policy but Random, by name
 
     @property
     def shape(self) -> str:
@@ -149,11 +143,7 @@ def _random(setting: Setting) -> Point:
 
 
 def distances(boards: Sequence[Board], weights: Sequence[float]) -> pd.DataFrame:
-    """Return how far below the optimum every policy is, in points of U.
-
-    Returns:
-        One row a board, weight and policy: `tools protocol rate weight policy distance`.
-    """
+    """Return distances below the optimum, in points of U: `tools protocol rate weight policy distance`."""
     return pd.DataFrame(
         board.key | {"weight": weight, "policy": name, "distance": 100 * board.distance(name, weight)}
         for board in boards
@@ -182,19 +172,11 @@ def check_sampling(board: Board, seeds: str) -> pd.DataFrame:
 
 
 class Worked(NamedTuple):
-    """One decision worked out.
+    """One decision worked out; branches are pairs of the chance of what is shown and the accuracy then."""
 
-    Attributes:
-        action: the agent's proposal.
-        tools: `tool loaded believed`: the chance that it is loaded given all that was shown, and what the
-            agent's table says.
-        choices: `choice branches accuracy success worth`, the best first; branches are pairs of the chance of
-            what may be shown and the accuracy then expected.
-    """
-
-    action: str
-    tools: pd.DataFrame
-    choices: pd.DataFrame
+    action: str  # the agent's proposal
+    tools: pd.DataFrame  # `tool loaded believed`: its chance given all that was shown, and the agent's table
+    choices: pd.DataFrame  # `choice branches accuracy success worth`, best first
 
 
 def work_out(board: Board, weight: float) -> Worked:

@@ -46,29 +46,17 @@ Place = tuple[str, str, str]  # source, row and column of tables.csv
 
 @dataclass(frozen=True)
 class Target:
-    """One number of the paper that the fit may use.
+    """One number of the paper that the fit may use."""
 
-    Attributes:
-        name: ours.
-        symbol: as figures write it.
-        policy: the policy whose accuracy it is; None for p_cw, which is over those that are counted.
-        worlds: the worlds pooled, each episode counting once.
-        kind: as the column `input` of claims.csv calls it.
-        place: where tables.csv has it.
-        repeats: further places that print the same quantity, with whatever value.
-        follows: whether it follows from other targets by arithmetic.
-        dropped: why it does not count, empty where it does.
-    """
-
-    name: str
-    symbol: str
-    policy: str | None
-    worlds: tuple[str, ...]
-    kind: str
-    place: Place
-    repeats: tuple[Place, ...] = ()
-    follows: bool = False
-    dropped: str = ""
+    name: str  # ours
+    symbol: str  # as figures write it
+    policy: str | None  # the policy whose accuracy it is; None for p_cw, which is over those that are counted
+    worlds: tuple[str, ...]  # the worlds pooled, each episode counting once
+    kind: str  # as the column `input` of claims.csv calls it
+    place: Place  # where tables.csv has it
+    repeats: tuple[Place, ...] = ()  # further places that print the same quantity, with whatever value
+    follows: bool = False  # whether it follows from other targets by arithmetic
+    dropped: str = ""  # why it does not count, empty where it does
 
     @property
     def printed(self) -> PaperValue:
@@ -177,10 +165,8 @@ def predict(
     """Measure the targets for many profiles on common random numbers, in one call of the engine.
 
     Args:
-        profiles: the agents.
         seeds: by default those of the released main run, 42..261.
         protocol: another than the targets', to ask what it does to them; a fit never sees one.
-        jobs: processes; changes nothing but speed.
 
     Returns:
         [profile, target], shares; p_cw is 0 for an agent that is never confident.
@@ -234,12 +220,7 @@ def candidate(thousandths: Sequence[int]) -> AgentProfile:
 def compare_targets(
     profiles: Sequence[AgentProfile], seeds: Seeds | None = None, *, jobs: int = 1
 ) -> pd.DataFrame:
-    """Set what profiles give beside what the paper prints.
-
-    Args:
-        profiles: the agents; their names tell them apart.
-        seeds: as in `predict`.
-        jobs: processes; changes nothing but speed.
+    """Set what profiles, told apart by their names, give beside what the paper prints.
 
     Returns:
         One row a profile and target: `profile target symbol kind paper ours residual`; the residual is ours
@@ -289,23 +270,14 @@ DEFAULT = Settings()
 
 @dataclass(frozen=True)
 class Fit:
-    """What a search found.
-
-    Attributes:
-        profile: the fitted agent.
-        predicted: [target], what it gives.
-        loss: the objective over the targets that counted.
-        evaluations: distinct candidates that had been evaluated by then.
-        left_out: the kind of target that did not count, empty if all did.
-        first_loss: the best of the first generation.
-    """
+    """What a search found."""
 
     profile: AgentProfile
-    predicted: Floats
-    loss: float
-    evaluations: int
-    left_out: str = ""
-    first_loss: float = float("nan")
+    predicted: Floats  # [target], what it gives
+    loss: float  # the objective over the targets that counted
+    evaluations: int  # distinct candidates that had been evaluated by then
+    left_out: str = ""  # the kind of target that did not count, empty if all did
+    first_loss: float = float("nan")  # the best of the first generation
 
     @property
     def residuals(self) -> Floats:
@@ -315,19 +287,12 @@ class Fit:
 
 @dataclass
 class Search:
-    """Candidates and what they give; each is simulated once, whatever it is judged by.
+    """Candidates and what they give; each is simulated once, whatever it is judged by."""
 
-    Attributes:
-        seeds: by default those of the released main run.
-        jobs: processes; changes nothing but speed.
-        tell: called after every generation with the number of candidates evaluated so far.
-        seen: what is known, by point in thousandths.
-    """
-
-    seeds: Seeds | None = None
-    jobs: int = 1
-    tell: Callable[[int], None] | None = None
-    seen: dict[Point, Floats] = field(default_factory=dict)
+    seeds: Seeds | None = None  # by default those of the released main run
+    jobs: int = 1  # processes; changes nothing but speed
+    tell: Callable[[int], None] | None = None  # called after every generation with the candidates evaluated
+    seen: dict[Point, Floats] = field(default_factory=dict)  # what is known, by point in thousandths
 
     def evaluate(self, points: Sequence[Point]) -> Floats:
         """Return what candidates give, [point, target]; the new ones are one call of the engine."""
@@ -351,7 +316,6 @@ class Search:
         Args:
             left_out: a kind of target that shall not count; the search then starts from the best points
                 known.
-            settings: how long it runs.
 
         Raises:
             InputError: if no target is of that kind.
@@ -392,25 +356,14 @@ class Search:
 
 
 def calibrate(search: Search, settings: Settings = DEFAULT) -> tuple[Fit, list[Fit]]:
-    """Fit to all targets, and again with each kind of target left out, to see which pulls where.
-
-    Returns:
-        The fit, and one fit for each kind left out.
-    """
+    """Fit to all targets, and again with each kind of target left out, to see which pulls where."""
     return search.run(settings=settings), [search.run(kind, settings) for kind in KINDS]
 
 
 def fit_record(
     fitted: Fit, others: Sequence[Fit], search: Search, settings: Settings = DEFAULT
 ) -> dict[str, Any]:
-    """Return the file of a fitted profile: the profile, and all that made it.
-
-    Args:
-        fitted: the fit to all targets.
-        others: the fits with a kind of target left out.
-        search: what was searched.
-        settings: how.
-    """
+    """Return the file of a fitted profile and of all that made it; `others` left a kind of target out."""
     titles, (first, past) = [target.name for target in TARGETS], RELEASED_SEEDS
     seeds = f"{first}:{past}" if search.seeds is None else ",".join(map(str, search.seeds.tolist()))
     return as_record(fitted.profile, "fitted") | {

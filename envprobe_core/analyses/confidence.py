@@ -16,13 +16,7 @@ UNIT = ["world", "seed"]
 
 
 def pooled_rate(frame: pd.DataFrame, top: str, bottom: str, resamples: int = RESAMPLES) -> pd.DataFrame:
-    """Divide the sum of one column by that of another, resampled by seed within its world.
-
-    Args:
-        frame: one row an episode.
-        top: the column of the numerator.
-        bottom: the column of the denominator.
-        resamples: bootstrap resamples.
+    """Divide the sum of column `top` by that of `bottom` over episodes, resampled by seed within its world.
 
     Returns:
         One row a protocol: `protocol rate rate_low rate_high`; NaN without an event.
@@ -40,10 +34,7 @@ def pooled_rate(frame: pd.DataFrame, top: str, bottom: str, resamples: int = RES
 
 
 def confidence_bins(frame: pd.DataFrame) -> pd.DataFrame:
-    """Sort known beliefs into ten bins of reported confidence.
-
-    Args:
-        frame: one row an episode, with the facts `sure_right sure_wrong`.
+    """Sort known beliefs, the facts `sure_right sure_wrong`, into ten bins of reported confidence.
 
     Returns:
         One row a protocol and bin that holds a belief: `protocol confidence accuracy beliefs`: mean
@@ -58,11 +49,7 @@ def confidence_bins(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def calibration(frame: pd.DataFrame, resamples: int = RESAMPLES) -> pd.DataFrame:
-    """Measure calibration (ECE) and ranking (AUC) of reported confidence.
-
-    Args:
-        frame: one row an episode, with the facts `sure_right sure_wrong`.
-        resamples: bootstrap resamples.
+    """Measure calibration (ECE) and ranking (AUC) of reported confidence from `sure_right sure_wrong`.
 
     Returns:
         One row a measure and protocol: `measure protocol rate rate_low rate_high`.

@@ -83,21 +83,15 @@ def describe_factors(protocols: Names) -> pd.DataFrame:
 
 
 def arm(policy: str, coalition: int) -> Policy:
-    """Return the policy of an arm of the factorial: its times, its fields, answered or not.
+    """Return the policy of an arm: its times, its fields, answered or not, as the coalition has them.
 
     A probe that is not answered leaves no trace of its field, so that arms without answers are the same
     whatever selects the field, and are run once.
-
-    Args:
-        policy: the name of the policy that is taken apart.
-        coalition: which factors stand at their upper level.
     """
     own, blind = POLICIES[policy], POLICIES[BLIND]
     chosen = coalition & (SELECTION if coalition & INFORMATION else TIMING)
     return hybrid(
-        own if coalition & TIMING else blind,
-        own if chosen else blind,
-        answered=bool(coalition & INFORMATION),
+        own if coalition & TIMING else blind, own if chosen else blind, answered=bool(coalition & INFORMATION)
     )
 
 
@@ -112,24 +106,15 @@ def context(protocol: str, coalition: int) -> Protocol:
 
 @dataclass(frozen=True)
 class Factorial:
-    """Outcomes in points, paired by seed.
+    """Outcomes in points, paired by seed; a key is (protocol, world, policy)."""
 
-    Attributes:
-        protocols, worlds, policies: names, in order.
-        outcome: (protocol, world, policy) -> [episode, coalition], accuracy in points.
-        idle: (protocol, world) -> [episode, 4], No-Probe by the metric's levels and, within, memory's.
-        probes: (protocol, world, policy) -> [coalition], mean number of probes of an arm.
-        fired: (protocol, world, policy) -> share of the episodes in which the policy, under the protocol as
-            it is, probes at all.
-    """
-
-    protocols: tuple[str, ...]
+    protocols: tuple[str, ...]  # names, in order, here and below
     worlds: tuple[str, ...]
     policies: tuple[str, ...]
-    outcome: dict[Key, Floats]
-    idle: dict[tuple[str, str], Floats]
-    probes: dict[Key, Floats]
-    fired: dict[Key, float]
+    outcome: dict[Key, Floats]  # -> [episode, coalition], accuracy in points
+    idle: dict[tuple[str, str], Floats]  # -> [episode, 4], No-Probe by metric's and, within, memory's levels
+    probes: dict[Key, Floats]  # -> [coalition], mean number of probes of an arm
+    fired: dict[Key, float]  # -> share of episodes in which it probes, under the protocol as it is
 
 
 def run_factorial(
@@ -148,12 +133,9 @@ def run_factorial(
 
     Args:
         protocols: names, with or without switches turned.
-        regime: name of a regime.
-        profile: name of an agent profile.
         seeds: as `cells.parse_seeds` reads them.
         budget: probes an episode may spend; -1 is the regime's own.
         threshold: of the policies that have one; -1 is 1.5.
-        policies: names of the policies to take apart.
     """
     chosen, asked, split = parse_seeds(seeds), names(protocols), names(policies)
     level, agent, spend = find_regime(regime), find_profile(profile), None if budget == -1 else budget
@@ -202,10 +184,6 @@ def gains(runs: Factorial, protocol: str, world: str, policy: str, reference: st
     """Return the game of a gain, [episode, coalition] in points.
 
     Args:
-        runs: the factorial.
-        protocol: its context.
-        world: its world.
-        policy: whose gain.
         reference: `no-probe`: every arm minus the episode without probes, in the arm's metric. `periodic`:
             every arm minus the arm with Periodic's times and fields at the same levels of all else.
     """
@@ -251,7 +229,6 @@ def split_gains(
     """Split the gains of some policies in every world and under every protocol.
 
     Args:
-        runs: the factorial.
         reference: `no-probe` or `periodic`; over the latter nothing is there before a factor is turned, so
             that there is no `start`.
         policies: whose gains; by default all.

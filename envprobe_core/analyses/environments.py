@@ -33,11 +33,7 @@ def sizes(world: World) -> str:
 
 
 def describe_worlds(regimes: Sequence[str], protocol: Protocol) -> pd.DataFrame:
-    """Describe every world in every regime, one row each.
-
-    Args:
-        regimes: names of regimes.
-        protocol: whose instances and mutation table apply.
+    """Describe every world in every regime, one row each, by a protocol's instances and mutation table.
 
     Returns:
         Columns `regime world sizes fields procedural spatial actions horizon budget mutable rate
@@ -93,8 +89,6 @@ def summarise_mutation(frame: pd.DataFrame, regime: str, resamples: int = RESAMP
 
     Args:
         frame: episodes with the facts `mutation_rate changed changed_all`, No-Probe's among them.
-        regime: which of its regimes.
-        resamples: bootstrap resamples.
 
     Returns:
         One row a protocol and world: `rate` (nominal, 0 where nothing mutates), `drawn` (events a mutable
@@ -119,8 +113,6 @@ def summarise_drift(
     Args:
         frame: episodes with the fact `initial_accuracy`, No-Probe's among them.
         drift: a row a protocol, world and time: `t accuracy running`, as `statistics.mean_track` gives.
-        regime: which of the frame's regimes.
-        resamples: bootstrap resamples.
 
     Returns:
         One row a protocol and world: `start` (A_0) and `end` (the plain share of right fields when the

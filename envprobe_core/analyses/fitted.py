@@ -47,17 +47,11 @@ NEAR = {"points": 3.0, "steps": 1.0}
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted agent.
-
-    Attributes:
-        profile: the agent.
-        fit: what its file says of the fit, or the same of a fit made just now.
-        fresh: whether it was made just now.
-    """
+    """A fitted agent."""
 
     profile: AgentProfile
-    fit: dict[str, Any]
-    fresh: bool
+    fit: dict[str, Any]  # what its file says of the fit, or the same of a fit made just now
+    fresh: bool  # whether it was made just now
 
 
 def load_fit(refit: bool = False) -> Fitted:
@@ -81,11 +75,7 @@ def list_targets() -> pd.DataFrame:
 
 
 def measure_targets(fitted: Fitted, others: Names = OTHERS) -> pd.DataFrame:
-    """Measure the targets for the fitted agent and for others.
-
-    Returns:
-        The rows of `calibration.compare_targets` with `printed`, the number as the paper has it.
-    """
+    """Measure the fitted agent's targets and others', as `calibration.compare_targets`, and as `printed`."""
     profiles = [find_profile(name) for name in dict.fromkeys(names(others)) if name != COMMITTED]
     found = compare_targets([fitted.profile, *profiles])
     return found.assign(printed=found["target"].map({one.name: str(one.printed) for one in TARGETS}))
@@ -155,10 +145,8 @@ def judge_outside(
 
     Args:
         profiles: names; one that is named twice runs once.
-        protocols: names.
         seeds: as in `scoreboard.run_claims`.
         regime: where claims about the paper's primary regime are asked.
-        resamples: bootstrap resamples.
 
     Returns:
         A row a profile, claim and protocol, as `judge` gives it.

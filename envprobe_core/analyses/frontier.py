@@ -20,14 +20,11 @@ DRAWS_AT_ONCE = 2_000
 
 
 def beaten_by(points: npt.ArrayLike, others: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Say which others match or exceed each point in every coordinate and exceed it in one.
+    """Say which others match or exceed a point in all coordinates and exceed it in one, [..., point, other].
 
     Args:
         points: [..., point, coordinate], more is better.
         others: [..., other, coordinate].
-
-    Returns:
-        [..., point, other].
     """
     mine, other = np.asarray(points)[..., :, None, :], np.asarray(others)[..., None, :, :]
     return (other >= mine).all(axis=-1) & (other > mine).any(axis=-1)
@@ -51,7 +48,6 @@ def find_frontiers(
         frame: a row an episode.
         competing: policies that a frontier is made of; the others are shown and take no part.
         strata: worlds that are pooled, by name.
-        resamples: bootstrap resamples.
 
     Returns:
         A row a protocol, stratum and policy, in the order of the frame: `protocol stratum policy`, `success`

@@ -66,7 +66,6 @@ def choose_claims(sections: Names = (), regime: str = PRIMARY_REGIME) -> tuple[C
     """Return the claims of some sections (default: all), in the paper's order.
 
     Args:
-        sections: names of sections of the book, as text or a sequence.
         regime: where claims about the paper's primary regime S2 are asked instead. Claims that state a
             setting of a regime, as its horizon, stay where they are.
 
@@ -105,12 +104,9 @@ def run_claims(
     """Run what claims ask for.
 
     Args:
-        claims: what is to be tested.
         protocols: names, with or without switches turned.
-        profile: name of the agent profile.
         seeds: as in `grid.run`, for cells of `regime`; other regimes run on their own.
         regime: the regime that `seeds` are for.
-        jobs: processes.
 
     Returns:
         One row an episode: the columns of `grid.run` and every fact that a claim names, NaN where none asks
@@ -152,16 +148,9 @@ def load_scoreboard(
     *,
     report: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
-    """Run and judge the claims.
+    """Run and judge the claims; arguments are those of `choose_claims` and `run_claims`.
 
     Args:
-        sections: as in `choose_claims`.
-        protocols: as in `run_claims`, and so `profile`, `seeds` and `jobs`.
-        profile: name of the agent profile.
-        seeds: of the regime.
-        regime: as in `choose_claims`.
-        resamples: bootstrap resamples.
-        jobs: processes.
         report: called with a sentence on what is being done.
 
     Returns:

@@ -154,17 +154,11 @@ def in_halves(accuracy: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Lattice:
-    """The accuracy A_H^T after each subset of the wrong fields of one past was repaired.
+    """The accuracy A_H^T after each subset of the wrong fields of one past was repaired."""
 
-    Attributes:
-        row: the past's row.
-        wrong: [item], the wrong fields of the type.
-        accuracy: [future, 2**item].
-    """
-
-    row: int
-    wrong: Ints
-    accuracy: Floats
+    row: int  # the past's row
+    wrong: Ints  # [item], the wrong fields of the type
+    accuracy: Floats  # [future, 2**item]
 
     @property
     def repairs(self) -> Repairs:
@@ -343,27 +337,19 @@ def _best_set(repairs: Repairs, size: int) -> float:
 
 @dataclass(frozen=True)
 class Quality:
-    """Greedy steps of every score on every past, for one belief type.
-
-    Attributes:
-        setting, kind: what was run.
-        realized: by score, [row, step], mean gain of the field that the score takes at the step.
-        best: by score, [row, step], gain of the best field left.
-        total: by score, [row], G_T of the set taken in all steps.
-    """
+    """Greedy steps of every score on every past, for one belief type; arrays by score."""
 
     setting: Setting
     kind: str
-    realized: dict[str, Floats]
-    best: dict[str, Floats]
-    total: dict[str, Floats]
+    realized: dict[str, Floats]  # [row, step], mean gain of the field that the score takes at the step
+    best: dict[str, Floats]  # [row, step], gain of the best field left
+    total: dict[str, Floats]  # [row], G_T of the set taken in all steps
 
 
 def play_quality(setting: Setting, kind: str, seeds: Ints, futures: int = 16, depth: int = DEPTH) -> Quality:
     """Play every greedy step of every score.
 
     Args:
-        setting: where the forks start.
         kind: the belief type T.
         seeds: [past]; taken in order until `MOST_FORKS` futures are asked for.
         futures: futures a past, even: one half chooses, the other values.
@@ -440,18 +426,12 @@ def measure_quality(
 
 @dataclass(frozen=True)
 class SingleGains:
-    """Gain of repairing each field alone.
-
-    Attributes:
-        setting, past: what was played.
-        gain: [row, field], change of A_H^T of the field's own type, mean over futures.
-        other: [row, field], change of A_H^T of the other type (0 in a world of one type).
-    """
+    """Gain of repairing each field alone."""
 
     setting: Setting
     past: Past
-    gain: Floats
-    other: Floats
+    gain: Floats  # [row, field], change of A_H^T of the field's own type, mean over futures
+    other: Floats  # [row, field], change of A_H^T of the other type (0 in a world of one type)
 
 
 def play_singles(setting: Setting, seeds: Ints, futures: int = 8) -> SingleGains:

@@ -119,13 +119,9 @@ def load_heldout(
     """Run VoI and its rivals on held-out seeds and compare them in every pair of world and regime.
 
     Args:
-        regimes: names of regimes.
-        protocols: names of protocols.
-        profile: name of the agent profile.
         seeds: none of them among the design seeds.
         resamples: of each interval; all arms share the resampled seeds, so that pairs stay pairs.
         budget: probes an episode may spend; -1 is the regime's own.
-        threshold: of the policies that have one.
 
     Returns:
         One row a protocol, regime, world, rival and variant: these, `n`, the paired differences in points
@@ -180,11 +176,7 @@ def _gains(values: Floats) -> Floats:
 
 
 def margins(compared: pd.DataFrame) -> pd.DataFrame:
-    """Return VoI's differences from No-Probe and from the most accurate rival in every pair, a row each.
-
-    Args:
-        compared: from `load_heldout`.
-    """
+    """Return VoI's differences from No-Probe and the most accurate rival in every pair of `load_heldout`."""
     mine = compared[compared["variant"] == "voi"]
     nearest = mine.groupby(["protocol", "regime", "world"])["accuracy"].idxmin()
     return mine[(mine["rival"] == "no-probe") | mine.index.isin(nearest)]

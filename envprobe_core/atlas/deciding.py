@@ -29,22 +29,14 @@ TESTED = 0.5  # a claim needs a support for so many of the agents
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How much each behaviour alone explains of each claim's support.
+    """How much each behaviour alone explains of each claim's support."""
 
-    Attributes:
-        share: [protocol, claim, axis], of the variance, from about 0 to 1; NaN where support never varies.
-        low, high: [protocol, claim, axis], ends of the 95% interval over resampled agents.
-        first: [protocol, claim], the axis that explains most, -1 where support never varies.
-        sure: [protocol, claim], share of resamples in which the same axis comes first.
-        rank: [protocol, claim, axis], Spearman's correlation of support with the behaviour.
-    """
-
-    share: Floats
-    low: Floats
-    high: Floats
-    first: npt.NDArray[np.int64]
-    sure: Floats
-    rank: Floats
+    share: Floats  # [protocol, claim, axis], of the variance, from about 0 to 1; NaN: support never varies
+    low: Floats  # [protocol, claim, axis], ends of the 95% interval over resampled agents
+    high: Floats  # likewise
+    first: npt.NDArray[np.int64]  # [protocol, claim], the axis that explains most, -1: support never varies
+    sure: Floats  # [protocol, claim], share of resamples in which the same axis comes first
+    rank: Floats  # [protocol, claim, axis], Spearman's correlation of support with the behaviour
 
 
 def slices(values: Floats, count: int = SLICES) -> npt.NDArray[np.int64]:

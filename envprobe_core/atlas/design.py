@@ -23,22 +23,14 @@ SOBOL_BITS = 30
 
 @dataclass(frozen=True)
 class Axis:
-    """One behaviour and the values it takes in the box.
+    """One behaviour and the values it takes in the box."""
 
-    Attributes:
-        name: the field of `AgentProfile`.
-        low, high: the ends, both included; of a yes-or-no behaviour 0 and 1.
-        why: the reason for the range, one clause.
-        kind: `share` (a probability, on a square scale), `whole` (a whole number) or `habit` (yes or no).
-        share: of a habit, the part of the sample that has it.
-    """
-
-    name: str
-    low: float
+    name: str  # the field of `AgentProfile`
+    low: float  # the ends, both included; of a yes-or-no behaviour 0 and 1
     high: float
-    why: str
-    kind: str = "share"
-    share: float = 0.5
+    why: str  # the reason for the range, one clause
+    kind: str = "share"  # `share` (a probability, on a square scale), `whole` or `habit` (yes or no)
+    share: float = 0.5  # of a habit, the part of the sample that has it
 
     def value(self, unit: float) -> float:
         """Return the axis' value for a coordinate in [0, 1)."""
@@ -73,10 +65,8 @@ NO_TABLE = (
 def coordinates(count: int) -> npt.NDArray[np.float64]:
     """Return the first points of a scrambled Sobol sequence, [profile, axis] in [0, 1).
 
-    The scramble's seed is fixed, so a larger sample only adds points to a smaller one.
-
-    Args:
-        count: how many; a power of two fills the box most evenly.
+    The scramble's seed is fixed, so a larger sample only adds points to a smaller one; a power of
+    two fills the box most evenly.
     """
     from scipy.stats import qmc
 

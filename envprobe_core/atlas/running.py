@@ -79,9 +79,6 @@ def run_profiles(
     """Run a cell with every profile in turn.
 
     Args:
-        cell: the world, policy and protocol.
-        profiles: [profile].
-        seeds: [seed].
         replayed: the probes that the policy repeats, [profile] of [seed, step]; None where it repeats none.
 
     Returns:
@@ -137,30 +134,18 @@ def run_part(task: AtlasTask) -> AtlasPart:
 
 @dataclass(frozen=True)
 class Atlas:
-    """The whole atlas.
-
-    Attributes:
-        profiles: the agents.
-        claims: the questions.
-        protocols: names, in the order asked.
-        seeds_each: episodes of each profile, world and policy.
-        verdict: [protocol, profile, claim], positions in `testing.CODES`.
-        estimate, support: [protocol, profile, claim], as in `testing.Judgement`.
-        levels: measure -> [protocol, world, policy, profile], means over episodes (of counts: sums).
-        episodes: the episodes that the verdicts rest on.
-        simulated: those that had to be run.
-    """
+    """The whole atlas."""
 
     profiles: tuple[AgentProfile, ...]
     claims: tuple[Claim, ...]
-    protocols: tuple[str, ...]
-    seeds_each: int
-    verdict: npt.NDArray[np.int8]
-    estimate: Floats
-    support: Floats
-    levels: dict[str, Floats]
-    episodes: int
-    simulated: int
+    protocols: tuple[str, ...]  # names, in the order asked
+    seeds_each: int  # episodes of each profile, world and policy
+    verdict: npt.NDArray[np.int8]  # [protocol, profile, claim], positions in `testing.CODES`
+    estimate: Floats  # [protocol, profile, claim], as in `testing.Judgement`
+    support: Floats  # likewise
+    levels: dict[str, Floats]  # measure -> [protocol, world, policy, profile], means (of counts: sums)
+    episodes: int  # the episodes that the verdicts rest on
+    simulated: int  # those that had to be run
 
 
 def load_atlas(
@@ -173,11 +158,8 @@ def load_atlas(
     """Draw the sample, run it and test every claim; the same arguments give the same verdicts.
 
     Args:
-        profiles: agents in the sample.
         seeds_each: episodes of each agent, world and policy: the first of the protocol's default seeds.
         protocol: names of protocols, as `cells.names` splits them.
-        resamples: bootstrap resamples of each interval.
-        jobs: processes; changes nothing but the time.
     """
     agents, claims, protocols = sample_profiles(profiles), atlas_claims(), find_protocols(protocol)
     tasks = []

@@ -46,11 +46,7 @@ def run_agent(atlas: Atlas, agent: int, worlds: Names, policies: Names) -> pd.Da
 
 
 def shares(atlas: Atlas, members: npt.NDArray[np.int64] | None = None) -> pd.DataFrame:
-    """Share out the verdicts on every claim.
-
-    Args:
-        atlas: the atlas.
-        members: positions of some agents; by default all.
+    """Share out the verdicts on every claim among all agents, or those at some positions.
 
     Returns:
         A row a claim and protocol: `section claim statement level protocol holds inconclusive reverses` in
@@ -74,21 +70,13 @@ def shares(atlas: Atlas, members: npt.NDArray[np.int64] | None = None) -> pd.Dat
 
 @dataclass(frozen=True)
 class Subset:
-    """The agents that fit, or, if they are too few to speak of, the nearest ones.
+    """The agents that fit, or, if they are too few to speak of, the nearest ones."""
 
-    Attributes:
-        members: positions in the sample, nearest first.
-        fits: how many agents meet every target.
-        meets: [target], how many agents meet each target.
-        values: [profile, target], what each agent gives.
-        distance: [profile], the calibration's objective.
-    """
-
-    members: npt.NDArray[np.int64]
-    fits: int
-    meets: npt.NDArray[np.int64]
-    values: Floats
-    distance: Floats
+    members: npt.NDArray[np.int64]  # positions in the sample, nearest first
+    fits: int  # how many agents meet every target
+    meets: npt.NDArray[np.int64]  # [target], how many agents meet each target
+    values: Floats  # [profile, target], what each agent gives
+    distance: Floats  # [profile], the calibration's objective
 
     @property
     def nearest(self) -> bool:

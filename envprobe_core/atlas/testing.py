@@ -59,19 +59,11 @@ class Cube:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Verdicts and sizes, [profile, claim].
+    """Verdicts and sizes, [profile, claim]."""
 
-    Attributes:
-        verdict: positions in `CODES`.
-        estimate: the estimate in the claim's unit; of a claim of several comparisons the least supported.
-        support: how far the estimate lies on the claimed side (of a claim of no difference, or of a level:
-            how far inside its margin), in the claim's unit; of several comparisons the least. NaN where the
-            claim was not tested.
-    """
-
-    verdict: Codes
-    estimate: Floats
-    support: Floats
+    verdict: Codes  # positions in `CODES`
+    estimate: Floats  # in the claim's unit; of a claim of several comparisons the least supported
+    support: Floats  # how far it is on the claimed side or in its margin; of several the least; NaN: untested
 
 
 def judge(claims: Sequence[Claim], cube: Cube, resamples: int) -> Judgement:

@@ -43,11 +43,8 @@ def success_ceiling(
     """Say on which seeds any policy at all could complete the task, [seed].
 
     Args:
-        world_name: one of the three worlds.
-        regime: its regime.
-        protocol: its protocol, one that `has_ceiling`.
+        protocol: one that `has_ceiling`.
         profile: the agent, for its slips and its quitting.
-        seeds: [seed].
     """
     episodes = Episodes(Cell(world_name, POLICIES["no-probe"], regime, protocol, profile), seeds)
     rules, done = episodes.setting.world, np.zeros(len(seeds), dtype=np.int8)
@@ -94,7 +91,6 @@ def tools_within_reach(setting, block, slipped, acts, reached, done):
     """Follow every set of loaded tools that some sequence of calls leads to.
 
     Args:
-        setting: the record of the cell.
         block: episodes that have just begun, [row].
         slipped: as `impulses` returns it, [row, step].
         acts: as `impulses` returns it, [row, step].

@@ -26,18 +26,12 @@ remembered now; [row] whole numbers each."""
 
 @dataclass(frozen=True)
 class Leaves:
-    """The episodes that a policy can have, one a leaf of its chance tree.
+    """The episodes that a policy can have, one a leaf of its chance tree."""
 
-    Attributes:
-        right: [leaf], share of fields right at the end.
-        success: [leaf].
-        lost, kept: [leaf], how often a loaded tool unloaded, and how often it did not.
-    """
-
-    right: Floats
-    success: Mask
-    lost: Ints
-    kept: Ints
+    right: Floats  # [leaf], share of fields right at the end
+    success: Mask  # [leaf]
+    lost: Ints  # [leaf], how often a loaded tool unloaded
+    kept: Ints  # [leaf], and how often it did not
 
     def chances(self, rate: float) -> Floats:
         """Return each leaf's chance at a mutation rate."""
@@ -53,9 +47,7 @@ def leaves(setting: Setting, policy: Policy, threshold: float = THRESHOLD) -> Le
     """Run a policy on every script; the setting's own rate does not matter.
 
     Args:
-        setting: the small world.
         policy: any policy that draws nothing; Random does, see `optimum.random_policy`.
-        threshold: its threshold, where it has one.
     """
     episodes = setting.episodes(policy, np.zeros(1), threshold)
     return leaves_of(episodes, lambda _, memory: (episodes.decide(), memory))

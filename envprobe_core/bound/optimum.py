@@ -21,18 +21,12 @@ Point = tuple[float, float]  # accuracy and success
 
 @dataclass(frozen=True)
 class Solution:
-    """The best policy for one weight.
+    """The best policy for one weight."""
 
-    Attributes:
-        weight: lambda.
-        accuracy, success: its exact means.
-        choices: [step] of [state], ACT or the field to probe.
-    """
-
-    weight: float
-    accuracy: float
-    success: float
-    choices: list[Ints]
+    weight: float  # lambda
+    accuracy: float  # exact mean
+    success: float  # exact mean
+    choices: list[Ints]  # [step] of [state], ACT or the field to probe
 
     @property
     def worth(self) -> float:
@@ -101,7 +95,6 @@ def mixed(tree: InformationTree, share: Callable[[int, Options], Floats]) -> Poi
     """Return the exact means of a policy that draws its choice in every state.
 
     Args:
-        tree: the information states.
         share: from the step and its options to the chance of each option, [option].
     """
     both = [tree.accuracy, tree.success]

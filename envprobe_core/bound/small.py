@@ -52,20 +52,12 @@ def lose(setting, block, lost):
 
 @dataclass(frozen=True)
 class Setting:
-    """One small world.
+    """One small world."""
 
-    Attributes:
-        density: 0: a chain, every tool needs the one before it; 1: a tool needs both earlier ones.
-        mutation: the regimes' level, 0, 1 or 2, for a rate of .02, .10 or .30.
-        horizon: H.
-        budget: B.
-        protocol: the protocol in force.
-    """
-
-    density: int = 0
-    mutation: int = 2
-    horizon: int = 8
-    budget: int = 2
+    density: int = 0  # 0: a chain, every tool needs the one before it; 1: a tool needs both earlier ones
+    mutation: int = 2  # the regimes' level, 0, 1 or 2, for a rate of .02, .10 or .30
+    horizon: int = 8  # H
+    budget: int = 2  # B
     protocol: Protocol = PAPER
 
     def __post_init__(self) -> None:
@@ -110,14 +102,7 @@ class Setting:
 def can_be_solved(protocol: Protocol) -> bool:
     """Say whether the small world's optimum is computed under a protocol."""
     needed = {
-        "answer": "delivered",
-        "clock": "runs",
-        "rates": "mean",
-        "instances": "ancestors",
-        "sight": "local",
-        "structure": "graph",
-        "end": "horizon",
-        "accuracy": "terminal",
-        "pairing": "same-step",
-    }
+        "answer": "delivered", "clock": "runs", "rates": "mean", "instances": "ancestors", "sight": "local",
+        "structure": "graph", "end": "horizon", "accuracy": "terminal", "pairing": "same-step",
+    }  # fmt: skip
     return all(getattr(protocol, switch) == value for switch, value in needed.items())

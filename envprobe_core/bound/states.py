@@ -43,19 +43,12 @@ whether the action worked, and what is seen of each field.
 
 @dataclass(frozen=True)
 class Layer:
-    """The information states before the decision at one step.
+    """The information states before the decision at one step."""
 
-    Attributes:
-        value: [state, field], the agent's table.
-        action: [state], its proposal.
-        used: [state], probes fired.
-        posterior: [state, hidden], chances of the gold states.
-    """
-
-    value: Values
-    action: Ints
-    used: Ints
-    posterior: Floats
+    value: Values  # [state, field], the agent's table
+    action: Ints  # [state], its proposal
+    used: Ints  # [state], probes fired
+    posterior: Floats  # [state, hidden], chances of the gold states
 
     def __len__(self) -> int:
         """Return the number of states."""
@@ -64,41 +57,25 @@ class Layer:
 
 @dataclass(frozen=True)
 class Steps:
-    """What may follow the decisions at one step, one entry an outcome, ordered by state and choice.
+    """What may follow the decisions at one step, one entry an outcome, ordered by state and choice."""
 
-    Attributes:
-        signature: [outcome], ascending: the state, the choice and what is shown, as one number.
-        state: [outcome], index into this layer.
-        choice: [outcome], ACT or the probed field.
-        chance: [outcome], given state and choice.
-        child: [outcome], index into the next layer.
-    """
-
-    signature: Ints
-    state: Ints
-    choice: Ints
-    chance: Floats
-    child: Ints
+    signature: Ints  # [outcome], ascending: the state, the choice and what is shown, as one number
+    state: Ints  # [outcome], index into this layer
+    choice: Ints  # [outcome], ACT or the probed field
+    chance: Floats  # [outcome], given state and choice
+    child: Ints  # [outcome], index into the next layer
 
 
 @dataclass(frozen=True)
 class InformationTree:
-    """All information states of a setting, layer by layer (t = 0..H), and the steps between them.
-
-    Attributes:
-        setting: the small world.
-        sees_gold: whether the policy is shown the gold state, as no deployable policy is.
-        layers: [time].
-        steps: [step].
-        accuracy, success: [state of the last layer], expected share of right fields, chance of success.
-    """
+    """All information states of a setting, layer by layer (t = 0..H), and the steps between them."""
 
     setting: Setting
-    sees_gold: bool
-    layers: list[Layer]
-    steps: list[Steps]
-    accuracy: Floats
-    success: Floats
+    sees_gold: bool  # whether the policy is shown the gold state, as no deployable policy is
+    layers: list[Layer]  # [time]
+    steps: list[Steps]  # [step]
+    accuracy: Floats  # [state of the last layer], expected share of right fields
+    success: Floats  # [state of the last layer], chance of success
 
 
 def grow(setting: Setting, *, sees_gold: bool = False) -> InformationTree:

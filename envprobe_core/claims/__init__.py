@@ -15,15 +15,6 @@ from envprobe_core.claims.records import (
 )
 
 __all__ = [
-    "PAPER_FOLDER",
-    "STRATA",
-    "Claim",
-    "PaperValue",
-    "find_claim",
-    "load_claims",
-    "measure_parts",
-    "paper_value",
-    "paper_values",
-    "parse_claim",
-    "policy_and_budget",
-]
+    "PAPER_FOLDER", "STRATA", "Claim", "PaperValue", "find_claim", "load_claims", "measure_parts",
+    "paper_value", "paper_values", "parse_claim", "policy_and_budget",
+]  # fmt: skip

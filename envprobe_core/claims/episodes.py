@@ -131,18 +131,12 @@ class Episodes:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a statistic is made of.
+    """What a statistic is made of."""
 
-    Attributes:
-        top, bottom: [unit, column], numerators and denominators.
-        worlds: [unit], each unit's world by its position.
-        each: [arm, unit, column], every value by itself, NaN where undefined; None for events pooled.
-    """
-
-    top: Floats
-    bottom: Floats
-    worlds: npt.NDArray[np.int64]
-    each: Floats | None = None
+    top: Floats  # [unit, column], numerators
+    bottom: Floats  # [unit, column], denominators
+    worlds: npt.NDArray[np.int64]  # [unit], each unit's world by its position
+    each: Floats | None = None  # [arm, unit, column], every value, NaN: undefined; None for events pooled
 
 
 def draw_sample(
@@ -160,10 +154,6 @@ def draw_sample(
     Args:
         episodes: a frame's, or the atlas's cube: what has their method `values`.
         measure: as in `measured`.
-        regime: of the episodes.
-        worlds: names; pooled.
-        arms: policies.
-        reference: a policy.
         pooled_events: whether the measure a/b gives sums of a over sums of b; else each episode's own value
             counts once.
 

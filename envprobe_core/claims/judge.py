@@ -283,8 +283,6 @@ def judge(
         section: a section of the book, instead of `claims`.
         regime: where the claims are asked instead of the regime that they name.
         protocols: names; by default those of the frame.
-        profile: whose episodes are tested.
-        resamples: bootstrap resamples.
 
     Returns:
         One row a claim and protocol, claims in their order, columns `COLUMNS`. Numbers are in the claim's

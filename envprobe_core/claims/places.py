@@ -31,21 +31,13 @@ EQUATION = "eq-"
 
 @dataclass(frozen=True)
 class Item:
-    """One item of the paper.
+    """One item of the paper."""
 
-    Attributes:
-        label: its LaTeX label; our own where it has none.
-        kind: one of `KINDS`.
-        name: as the paper prints it.
-        statement: what it is about, in our words.
-        targets: labels or documents of the book; `term:` and a word is an entry of the glossary.
-    """
-
-    label: str
-    kind: str
-    name: str
-    statement: str
-    targets: tuple[str, ...]
+    label: str  # its LaTeX label; our own where it has none
+    kind: str  # one of `KINDS`
+    name: str  # as the paper prints it
+    statement: str  # what it is about, in our words
+    targets: tuple[str, ...]  # labels or documents of the book; `term:` and a word: an entry of the glossary
 
     def links(self) -> str:
         """Return its places in the book as MyST text."""

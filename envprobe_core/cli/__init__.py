@@ -10,17 +10,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from envprobe_core import __version__
-from envprobe_core.cli import (
-    calibrate,
-    claims,
-    compiling,
-    lab,
-    listing,
-    model,
-    pdf,
-    reproduce,
-    run,
-)
+from envprobe_core.cli import calibrate, claims, compiling, lab, listing, model, pdf, reproduce, run
 from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.sources import ROOT
 
@@ -70,14 +60,11 @@ app.command("list")(listing.list_names)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and leave with its exit code.
+    """Run the command line, by default the process's own, and leave with its exit code.
 
     Bad input of any kind, be it an option or a value, is one line on standard error and exit
     code 2; an interrupt ends with 130, a termination with 143, each said in a line, and nothing goes on
     behind it.
-
-    Args:
-        arguments: what follows the command's name; by default the process's own.
     """
     given = sys.argv[1:] if arguments is None else arguments
     if arguments is None:

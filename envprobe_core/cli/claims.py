@@ -32,10 +32,7 @@ WIDTH = 180  # of the table where standard output is no terminal
 Protocols = Annotated[
     list[str] | None,
     typer.Option(
-        "--protocol",
-        metavar="P",
-        help="Protocol; may be repeated.",
-        show_default="paper observed released",
+        "--protocol", metavar="P", help="Protocol; may be repeated.", show_default="paper observed released"
     ),
 ]
 Seeds = Annotated[

@@ -190,11 +190,7 @@ class ModelOptions:
         return prices
 
     def service(self, agent: ModelAgent, out: Path) -> Service:
-        """Open the store, or the replay file, and say who answers.
-
-        Args:
-            agent: which model is asked.
-            out: the run's folder, beside which answers are kept by default.
+        """Open the store, by default beside the run's folder, or the replay file, and say who answers.
 
         Raises:
             InputError: for a store, key, price or number that cannot be used.

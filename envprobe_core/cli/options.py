@@ -66,11 +66,7 @@ Profile = Annotated[str, typer.Option("--profile", metavar="NAME", help="Profile
 Jobs = Annotated[
     int | None,
     typer.Option(
-        "--jobs",
-        min=1,
-        max=256,
-        help="Processes; changes nothing but speed.",
-        show_default="as many as pay",
+        "--jobs", min=1, max=256, help="Processes; changes nothing but speed.", show_default="as many as pay"
     ),
 ]
 Assignments = Annotated[

@@ -50,20 +50,13 @@ SPATIAL_STAGES = (
 
 @dataclass(frozen=True)
 class Matches:
-    """The probes of a block of episodes, and how far each follows its world's pattern.
+    """The probes of a block of episodes, and how far each follows its world's pattern."""
 
-    Attributes:
-        row, step, field: [probe], which probe.
-        missed: [probe], the field that should have been asked for (of several the first, or the most
-            critical), or -1 where no stage names one.
-        stage: [probe, stage], whether this and all earlier conditions hold.
-    """
-
-    row: Ints
+    row: Ints  # [probe], which probe
     step: Ints
     field: Ints
-    missed: Ints
-    stage: Mask
+    missed: Ints  # [probe], the field to ask for (of several the first or most critical), -1: none is named
+    stage: Mask  # [probe, stage], whether this and all earlier conditions hold
 
     def episodes(self, rows: int) -> Ints:
         """Count for each stage the probes of every episode that reach it, [row, stage]."""

@@ -24,22 +24,14 @@ from envprobe_core.worlds.base import Floats, Mask, Values, World
 
 @dataclass(frozen=True)
 class Witnessed:
-    """Episodes of one cell with their score terms.
-
-    Attributes:
-        cell: the cell, and its `world`.
-        seeds: [row].
-        instance: [row], task graphs and first states.
-        trajectory: the recording.
-        terms: [row, step, field, term] in the order c, s, u, d; NaN after an episode's end.
-    """
+    """Episodes of one cell with their score terms."""
 
     cell: Cell
-    seeds: Seeds
+    seeds: Seeds  # [row]
     world: World
-    instance: Any
+    instance: Any  # [row], task graphs and first states
     trajectory: Trajectory
-    terms: Floats
+    terms: Floats  # [row, step, field, term], c, s, u, d in order; NaN after an episode's end
 
     def term(self, name: str) -> Floats:
         """Return one term, [row, step, field]."""

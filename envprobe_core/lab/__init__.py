@@ -13,16 +13,6 @@ from envprobe_core.lab.drawing import plot_plane, plot_transfer
 from envprobe_core.lab.guard import PolicyError, diagnose, policy
 
 __all__ = [
-    "Contest",
-    "PolicyError",
-    "compete",
-    "diagnose",
-    "leaderboard",
-    "plot_plane",
-    "plot_transfer",
-    "policy",
-    "self_check",
-    "show_differences",
-    "show_leaderboard",
-    "show_view",
-]
+    "Contest", "PolicyError", "compete", "diagnose", "leaderboard", "plot_plane", "plot_transfer", "policy",
+    "self_check", "show_differences", "show_leaderboard", "show_view",
+]  # fmt: skip

@@ -35,19 +35,12 @@ _looks: Counter[str] = Counter()  # how often this session has run its own polic
 
 @dataclass(frozen=True)
 class Contest:
-    """Episodes of several policies on the same seeds.
+    """Episodes of several policies on the same seeds."""
 
-    Attributes:
-        frame: one row an episode, columns as in `grid.run`, and `set`: design or held-out.
-        own: names of the reader's policies, in order.
-        looks: how often the held-out seeds have been run in this session, this time included.
-        silent: (protocol, policy) -> why a policy of the reader fired no probe.
-    """
-
-    frame: pd.DataFrame
-    own: tuple[str, ...]
-    looks: int
-    silent: dict[tuple[str, str], str]
+    frame: pd.DataFrame  # one row an episode, columns as in `grid.run`, and `set`: design or held-out
+    own: tuple[str, ...]  # names of the reader's policies, in order
+    looks: int  # how often the held-out seeds have been run in this session, this time included
+    silent: dict[tuple[str, str], str]  # (protocol, policy) -> why a policy of the reader fired no probe
 
 
 @known_keywords
@@ -69,10 +62,6 @@ def compete(
         own: one policy or several, made with `@policy`.
         seeds: the design seeds, `FIRST:PAST`; look at them as often as you like.
         held_out: other seeds, to be run last; None to leave them shut.
-        worlds: names.
-        regime: name of a regime.
-        protocols: names.
-        profile: name of the agent profile.
         rivals: names of the companion's policies; EnvProbe-Simple and No-Probe always take part.
         budget: probes an episode may spend; by default the regime's.
 
@@ -145,11 +134,7 @@ def _silent(
 
 @known_keywords
 def leaderboard(contest: Contest, resamples: int = RESAMPLES) -> pd.DataFrame:
-    """Summarise a contest.
-
-    Args:
-        contest: from `compete`.
-        resamples: bootstrap resamples of the episodes, within each world.
+    """Summarise a contest; intervals resample its episodes within each world.
 
     Returns:
         One row a protocol, set and policy, by accuracy: `protocol set policy own deployable rank n accuracy
@@ -220,7 +205,6 @@ def show_differences(board: pd.DataFrame, looks: int = 0, label: str = "tab-diff
     Args:
         board: from `leaderboard`.
         looks: how often the held-out seeds have been run (`Contest.looks`).
-        label: the table's label.
     """
     caption = (
         f"Paired differences in accuracy on the same seeds{_where(board)}, in points, with 95% percentile "

@@ -81,10 +81,7 @@ lab.show_leaderboard(lab.leaderboard(contest, resamples=1_000))"""
 
 
 def lay_out(folder: Path) -> list[str]:
-    """Put START, the exercises without solutions, the notebooks and the pages into a folder.
-
-    Args:
-        folder: made if it is not there.
+    """Put START, exercises without solutions, notebooks and pages into a folder, made if it is not there.
 
     Returns:
         The files that were left as their reader has changed them.

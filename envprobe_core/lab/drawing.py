@@ -46,12 +46,7 @@ def style_of(policy: str, own: list[str]) -> Style:
 @styled
 @known_keywords
 def plot_plane(board: pd.DataFrame, name: str = "lab-plane") -> Drawing:
-    """Draw accuracy against success: a row of panels a protocol, design and held-out below each other.
-
-    Args:
-        board: from `contest.leaderboard`.
-        name: of the figure; one of its own on each page.
-    """
+    """Draw a leaderboard's accuracy against success: panels in a row a protocol, design above held-out."""
     groups = list(board.groupby(["protocol", "set"], sort=False))
     own = _own(board)
     figure, panels = canvas(2.8 * len(groups) + 0.9, rows=len(groups), sharex=True)
@@ -80,12 +75,7 @@ def plot_plane(board: pd.DataFrame, name: str = "lab-plane") -> Drawing:
 @styled
 @known_keywords
 def plot_transfer(board: pd.DataFrame, name: str = "lab-transfer") -> Drawing:
-    """Draw each policy's gain over Simple on the design seeds against that on the held-out seeds.
-
-    Args:
-        board: from `contest.leaderboard`, of a contest with held-out seeds.
-        name: of the figure; one of its own on each page.
-    """
+    """Draw each policy's gain over Simple on the design seeds against that on the held-out seeds."""
     own = _own(board)
     protocols = list(dict.fromkeys(board["protocol"]))
     figure, panels = canvas(3.3 * len(protocols) + 0.9, rows=len(protocols))

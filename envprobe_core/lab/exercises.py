@@ -59,10 +59,7 @@ def exercises_notebook() -> dict[str, Any]:
 
 
 def read_exercises(cells: Sequence[Cell]) -> list[Exercise]:
-    """Read every exercise of a notebook, in order.
-
-    Args:
-        cells: of a notebook's JSON, executed or not.
+    """Read every exercise of a notebook, executed or not, in order.
 
     Raises:
         InputError: if an exercise is not of the module's form or has no solution.

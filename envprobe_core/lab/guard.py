@@ -153,14 +153,9 @@ def limited() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class GuardedScore(Guarded):
-    """A reader's score function that the engine may call.
+    """A reader's score function, from a view to scores [field], that the engine may call."""
 
-    Attributes:
-        function: from a view to scores [field].
-        name: of the policy, for messages.
-    """
-
-    name: str
+    name: str  # of the policy, for messages
 
     def __call__(self, view: View) -> Floats:
         """Return the scores, [field].
@@ -266,12 +261,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def why_called(score: GuardedScore, why: Exception | None) -> str:
-    """Say that a policy is not compiled, and why.
-
-    Args:
-        score: of the policy.
-        why: the compiler's error, or None where compiled scores are not Python's.
-    """
+    """Say that a policy is not compiled, and why (None: its compiled scores are not Python's)."""
     if isinstance(score.function, partial) and has_while(score.function.func):
         reason = "it has a `while` loop, and compiled code could not be stopped in one that never ends"
     elif not isinstance(score.function, FunctionType):

@@ -170,8 +170,6 @@ def parse_update(text: str, world: World, step: int | None = None) -> Update:
     """Check a belief update.
 
     Args:
-        text: the raw answer, anything at all.
-        world: the episode's.
         step: the present one, where rows name the step of the evidence; None where they give its age. A
             later step counts as the present one.
 
@@ -329,7 +327,6 @@ def apply_updates(table: Any, rows: Ints, updates: Sequence[Update], told: Ints)
     Args:
         table: `records.TABLE`, [row].
         rows: [update], whose beliefs they are.
-        updates: what the model answered.
         told: [update], the field a delivered probe has just repaired, or NONE; its confidence does not fade.
     """
     confidence = table.confidence[rows]

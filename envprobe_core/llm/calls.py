@@ -52,7 +52,6 @@ class Asker(Protocol):
         """Answer a request, which is left as it is.
 
         Args:
-            request: the body of a chat completion.
             identity: whose sample it is (an episode's seed and the role that asks): with the request, the
                 whole key of an answer. Two policies that meet one situation share request and identity.
 

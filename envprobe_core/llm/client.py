@@ -102,7 +102,6 @@ class Client:
             store: where answers are; one that can be written to, where there is a caller.
             provider: its label in keys.
             caller: who calls; None to replay only.
-            limits: what it may do.
             prices: dollars, by model.
             notice: told of every call and every answer.
         """

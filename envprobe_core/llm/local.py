@@ -114,10 +114,7 @@ def local_agent(weights: Path, version: str = PROMPT_VERSION, reasks: int = Mode
 
 
 def fetch_weights(weights: Weights = SMOLLM2, notice: Notice = lambda there, total: None) -> bool:
-    """Fetch weights and check them; what an interrupted fetch has got is kept and gone on from.
-
-    Returns:
-        Whether anything was fetched: False where the right file is there already.
+    """Fetch and check weights, going on from an interrupted fetch; False: the right file is there already.
 
     Raises:
         InputError: if the registry cannot be reached, or what comes is not what is expected.

@@ -22,16 +22,7 @@ from typing import Any
 from urllib.parse import quote
 
 from envprobe_core.errors import InputError
-from envprobe_core.llm.calls import (
-    LOCAL,
-    NO_TOKENS,
-    Answer,
-    ChatRequest,
-    Fault,
-    Raw,
-    read_response,
-    written,
-)
+from envprobe_core.llm.calls import LOCAL, NO_TOKENS, Answer, ChatRequest, Fault, Raw, read_response, written
 
 VARIABLE = "OPENAI_API_KEY"
 PLACEHOLDER = "local-server-without-a-key"

@@ -178,9 +178,7 @@ def simulated_updates(block: Any, seeds: Ints, worked: Ints, world: World, setti
 
     Args:
         block: the episodes, [row], with notes as they were before this step; it is changed.
-        seeds: [row].
         worked: [row], NONE_YET, INVALID or VALID: of the last task action, this step's included.
-        world: theirs.
         setting: from `answering_setting`.
     """
     fades = np.where(block.t > 0, int(setting.habits.fade), 0).tolist()

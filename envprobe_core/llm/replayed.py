@@ -128,10 +128,6 @@ def join_scoreboard(
     Args:
         board: from `scoreboard.load_scoreboard`.
         runs: replayed runs; those without results, or of another regime, are left out.
-        claims: the board's claims.
-        regime: of the board.
-        protocols: whose columns are wanted.
-        resamples: of the bootstrap.
 
     Returns:
         The board with further rows, claim by claim; in them `protocol` names protocol, model and prompt

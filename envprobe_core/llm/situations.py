@@ -159,9 +159,7 @@ class SituationWriter:
         """Write the situations of some rows of a block, whose episodes stand with their notes.
 
         Args:
-            block: all episodes.
             last_worked: [row], NONE_YET, INVALID or VALID, this step's included.
-            rows: which are wanted.
             past: [row], the actions so far, which only the public code's versions tell.
         """
         world, episodes = self._world, block[rows]

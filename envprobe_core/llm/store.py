@@ -167,7 +167,6 @@ class AnswerStore:
 
         Args:
             question: canonical, from `calls.question`.
-            most: tokens.
             seconds: after which the claim holds no longer.
             fits: whether a cap leaves room for the tokens, by model, that would be used; None for no cap.
             spoilt: the key of the answer that could not be used, if that is why this is asked.

@@ -21,19 +21,12 @@ _MADE = ("_build", "executed")
 
 
 def html_folder(root: Path = ROOT) -> Path:
-    """The folder of built pages.
-
-    Args:
-        root: the folder that holds ``_config.yml`` and ``book/``.
-    """
+    """The folder of built pages; here and below, `root` holds ``_config.yml`` and ``book/``."""
     return root / "book" / "_build" / "html"
 
 
 def claim(out: Path) -> Path:
-    """Make a folder for a book of its own, or find the one that was made so before.
-
-    Args:
-        out: a new or empty folder, or one that this function made.
+    """Make a new or empty folder one for a book of its own, or find the one that was made so before.
 
     Raises:
         InputError: if it holds anything else, lies inside the book, or cannot be written.
@@ -54,14 +47,7 @@ def claim(out: Path) -> Path:
 
 
 def stage(out: Path, root: Path = ROOT) -> Path:
-    """Copy the book's own pages elsewhere, so that a second book can be built beside the first.
-
-    Args:
-        out: as in `claim`.
-        root: the checkout.
-
-    Returns:
-        The folder, laid out as the checkout is: ``_config.yml`` and ``book/``.
+    """Copy the book's own pages into a folder, laid out as the checkout, for a second book beside the first.
 
     Raises:
         InputError: as `claim`.
@@ -81,11 +67,7 @@ def stage(out: Path, root: Path = ROOT) -> Path:
 
 
 def book_digest(root: Path = ROOT) -> str:
-    """SHA-256 of all that a build reads.
-
-    Args:
-        root: the folder that holds ``_config.yml`` and ``book/``.
-    """
+    """SHA-256 of all that a build reads."""
     source = root / "book"
     patterns = [
         f"{path.relative_to(root).as_posix()}{'/**/*' if path.is_dir() else ''}"
@@ -97,25 +79,14 @@ def book_digest(root: Path = ROOT) -> str:
 
 
 def is_fresh(root: Path = ROOT) -> bool:
-    """Whether the built pages are those of the present inputs.
-
-    Args:
-        root: the folder that holds ``_config.yml`` and ``book/``.
-    """
+    """Whether the built pages are those of the present inputs."""
     stamp = _stamp(root)
     built = (html_folder(root) / "index.html").exists() and stamp.exists()
     return built and stamp.read_text(encoding="utf-8") == book_digest(root)
 
 
 def build(root: Path = ROOT) -> tuple[int, str]:
-    """Build every page; any warning is an error.
-
-    Args:
-        root: the folder that holds ``_config.yml`` and ``book/``.
-
-    Returns:
-        Jupyter Book's exit code, and what it printed.
-    """
+    """Build every page, any warning an error; return Jupyter Book's exit code, and what it printed."""
     digest = book_digest(root)
     stamp = _stamp(root)
     stamp.unlink(missing_ok=True)

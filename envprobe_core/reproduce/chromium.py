@@ -22,17 +22,12 @@ from envprobe_core.pool import PARENT_DEATH_SIGNAL
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 LONGEST = 600.0  # seconds that a print may take
 _ALONE = (
-    "--headless",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-quic",
+    "--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-quic",
     "--host-resolver-rules=MAP * ~NOTFOUND",  # nobody is asked for anything
-    "--allow-file-access-from-files",
-    "--hide-scrollbars",
+    "--allow-file-access-from-files", "--hide-scrollbars",
     "--virtual-time-budget=20000",  # what a page does with its formulas is waited for
-)
+)  # fmt: skip
 _END_WITH_PARENT = (
     functools.partial(ctypes.CDLL(None).prctl, PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if sys.platform == "linux"
@@ -54,11 +49,7 @@ def needed() -> str:
 
 
 def print_pdf(page: str, out: Path) -> None:
-    """Print a page with its headings as the PDF's outline.
-
-    Args:
-        page: HTML whose addresses are absolute.
-        out: the file to write.
+    """Print a page of HTML, its addresses absolute, with its headings as the PDF's outline.
 
     Raises:
         InputError: if there is no Chromium, or it prints nothing.

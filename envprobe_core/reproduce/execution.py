@@ -55,29 +55,18 @@ _EXCERPT = 2
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one section went.
+    """How one section went."""
 
-    Attributes:
-        name: the section.
-        seconds: wall-clock time.
-        error: nothing, or a block of lines that names the cell, shows it, and gives its error.
-    """
-
-    name: str
-    seconds: float
-    error: str | None = None
+    name: str  # the section's
+    seconds: float  # wall-clock time
+    error: str | None = None  # a block of lines that names the cell, shows it, and gives its error
 
 
 def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) -> Iterator[Outcome]:
-    """Execute sections, and tell of each as it ends.
+    """Execute sections, and tell of each as it ends; a cell may take `cell_timeout` seconds, or any time.
 
     Each section has a kernel, a process of its own; what waits for it is a thread, because
     importing papermill once a worker would take longer than most sections do.
-
-    Args:
-        jobs: what to run.
-        workers: how many at a time.
-        cell_timeout: seconds that a cell may take; None for any time.
     """
     if not jobs:
         return
@@ -124,16 +113,7 @@ def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) ->
 
 
 def run_one(job: Job, folder: Path, cell_timeout: float | None = None) -> Outcome:
-    """Execute one section and put its result in place.
-
-    Args:
-        job: the section and its values.
-        folder: where papermill may keep the notebook while it runs.
-        cell_timeout: seconds that a cell may take; None for any time.
-
-    Returns:
-        The outcome; a fault of any kind is in it and not raised.
-    """
+    """Execute one section, kept in `folder` while it runs, and put its result in place."""
     import nbformat
     import papermill
 
@@ -168,13 +148,7 @@ def run_one(job: Job, folder: Path, cell_timeout: float | None = None) -> Outcom
 
 
 def describe_failure(job: Job, error: BaseException, progress: Path) -> str:
-    """The block of lines that a reader sees for a section that failed.
-
-    Args:
-        job: the section.
-        error: what papermill raised.
-        progress: the notebook as far as papermill came; it need not exist.
-    """
+    """The lines that a reader sees for a section that failed; `progress`, how far it came, may be missing."""
     from papermill.exceptions import PapermillExecutionError
 
     kind, text = type(error).__name__, str(error)
@@ -217,11 +191,7 @@ def clean(notebook: "NotebookNode", record: dict[str, Any], root: Path) -> None:
     """
     notebook.metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": {
-            "name": "python",
-            "pygments_lexer": "ipython3",
-            "file_extension": ".py",
-        },
+        "language_info": {"name": "python", "pygments_lexer": "ipython3", "file_extension": ".py"},
         METADATA_KEY: record,
     }
     notebook.nbformat_minor = 5

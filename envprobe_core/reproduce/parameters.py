@@ -27,27 +27,16 @@ TYPES: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a section.
+    """One parameter of a section."""
 
-    Attributes:
-        name: its name in the notebook and after ``-p``.
-        kind: ``bool``, ``int``, ``float`` or ``str``.
-        default: the value the book is built with.
-        description: what it does, in words.
-        accepts: the rule of the values accepted (see the module).
-    """
-
-    name: str
-    kind: str
-    default: Value
-    description: str
-    accepts: str
+    name: str  # its name in the notebook and after ``-p``
+    kind: str  # ``bool``, ``int``, ``float`` or ``str``
+    default: Value  # the value the book is built with
+    description: str  # what it does, in words
+    accepts: str  # the rule of the values accepted (see the module)
 
     def parse(self, text: str) -> Value:
-        """The typed value that a reader wrote as text.
-
-        Args:
-            text: the part after ``NAME=``.
+        """The typed value that a reader wrote as text after ``NAME=``.
 
         Raises:
             InputError: if it is of the wrong type or out of bounds.
@@ -66,9 +55,6 @@ class Parameter:
 
     def check(self, value: Value) -> None:
         """Compare a typed value with the rule.
-
-        Args:
-            value: of the parameter's kind.
 
         Raises:
             InputError: if the rule does not accept it.
@@ -95,14 +81,7 @@ _INTERVAL = re.compile(r"-?[\d_.]*\d\.\.-?[\d_.]*\d$")
 
 
 def read_parameters(source: str, where: str) -> dict[str, Parameter]:
-    """The parameters that the source of a ``parameters`` cell declares.
-
-    Args:
-        source: the cell's text.
-        where: the notebook's name, for messages.
-
-    Returns:
-        The parameters by name, in the cell's order.
+    """The parameters that the source of a ``parameters`` cell declares, by name, in the cell's order.
 
     Raises:
         InputError: if a line is not of the form the module describes, or its default is not
@@ -151,9 +130,6 @@ def _read_line(node: ast.stmt, comment: str, where: str) -> Parameter:
 def parse_assignments(assignments: list[str]) -> dict[str, str]:
     """Split what was given as ``-p NAME=VALUE``.
 
-    Args:
-        assignments: one text for each ``-p``.
-
     Raises:
         InputError: if a text has no ``=`` or a name comes twice.
     """
@@ -170,11 +146,7 @@ def parse_assignments(assignments: list[str]) -> dict[str, str]:
 
 
 def resolve(declared: Mapping[str, Parameter], given: Mapping[str, str]) -> dict[str, Value]:
-    """The full set of values of one section: its defaults, replaced where the reader gave one.
-
-    Args:
-        declared: the section's parameters.
-        given: texts by name; names that the section lacks are left out.
+    """All values of one section: the reader's texts, else the defaults; names of no parameter are left out.
 
     Raises:
         InputError: if a value is not accepted.

@@ -48,15 +48,10 @@ window.addEventListener("load", () => MathJax.startup.promise.then(fit));
 
 @dataclass
 class Pages:
-    """The pages of a built book, by name: ``index``, ``executed/voi``.
+    """The pages of a built book, by name: ``index``, ``executed/voi``."""
 
-    Attributes:
-        folder: of the built pages.
-        read: those that were read.
-    """
-
-    folder: Path
-    read: dict[str, BeautifulSoup] = field(default_factory=dict)
+    folder: Path  # of the built pages
+    read: dict[str, BeautifulSoup] = field(default_factory=dict)  # those that were read
 
     def page(self, name: str) -> BeautifulSoup:
         """Read a page.
@@ -190,12 +185,7 @@ def refuse_foreign(path: Path) -> None:
 
 
 def make(document: str, out: Path, root: Path = ROOT) -> None:
-    """Print a document.
-
-    Args:
-        document: one of `DOCUMENTS`.
-        out: the PDF to write; one of ours is replaced.
-        root: the folder that holds ``_config.yml`` and ``book/``, the book in it built.
+    """Print one of `DOCUMENTS`; a PDF of ours at `out` is replaced.
 
     Raises:
         InputError: if the book is not built or lacks a piece, there is no Chromium, or `out` is another's.

@@ -34,40 +34,24 @@ VOLATILE_METADATA = ("papermill", "execution", "ExecuteTime")
 
 @dataclass(frozen=True)
 class Section:
-    """One notebook, as its author wrote it.
+    """One notebook, as its author wrote it."""
 
-    Attributes:
-        name: the file's name without its ending; what ``envprobe reproduce`` takes.
-        title: its first heading.
-        path: the file.
-        parameters: what its ``parameters`` cell declares, by name.
-        cells: the raw cells of the notebook's JSON.
-    """
-
-    name: str
-    title: str
-    path: Path
-    parameters: Mapping[str, Parameter]
-    cells: Sequence[Mapping[str, Any]]
+    name: str  # the file's name without its ending; what ``envprobe reproduce`` takes
+    title: str  # its first heading
+    path: Path  # the file
+    parameters: Mapping[str, Parameter]  # what its ``parameters`` cell declares, by name
+    cells: Sequence[Mapping[str, Any]]  # the raw cells of the notebook's JSON
 
 
 @dataclass(frozen=True)
 class Job:
-    """One section with the values it is to run with.
-
-    Attributes:
-        section: what to run.
-        values: every parameter's value.
-        digest: SHA-256 of all that the result depends on.
-        output: where the executed notebook belongs.
-        fresh: whether the notebook there has this digest already.
-    """
+    """One section with the values it is to run with."""
 
     section: Section
-    values: Mapping[str, Value]
-    digest: str
-    output: Path
-    fresh: bool
+    values: Mapping[str, Value]  # every parameter's value
+    digest: str  # SHA-256 of all that the result depends on
+    output: Path  # where the executed notebook belongs
+    fresh: bool  # whether the notebook there has this digest already
 
     @property
     def changed(self) -> dict[str, Value]:
@@ -118,10 +102,7 @@ class Record(BaseModel):
 
 
 def read_section(path: Path) -> Section:
-    """Read one notebook.
-
-    Args:
-        path: an ``.ipynb`` file, nbformat 4.
+    """Read one notebook, an ``.ipynb`` file of nbformat 4.
 
     Raises:
         InputError: if it is no notebook, or its ``parameters`` cell is malformed; it names the cell.
@@ -156,7 +137,6 @@ def find_sections(root: Path = ROOT, faults: dict[str, str] | None = None) -> di
     """Every section of the checkout, by name.
 
     Args:
-        root: the folder that holds ``notebooks/``.
         faults: takes what is wrong with each malformed notebook, by name; without it, the first is raised.
 
     Raises:
@@ -183,17 +163,12 @@ def plan(
     executed: Path | None = None,
     faults: dict[str, str] | None = None,
 ) -> list[Job]:
-    """Check every name and value, and find out what has to run.
+    """Check every name and value, and find out what has to run: a job a section, those up to date included.
 
     Args:
         names: sections; none means all.
-        given: parameter values as text, by name.
-        root: the checkout.
         executed: the folder of executed notebooks; by default the book's.
         faults: as in `find_sections`; a malformed notebook that is named is raised all the same.
-
-    Returns:
-        One job for each section, those that are up to date included.
 
     Raises:
         InputError: for an unknown section, a parameter that none of the sections has, or a value
@@ -230,24 +205,14 @@ def plan(
 
 
 def missing_parameters(jobs: Iterable[Job], given: Mapping[str, str]) -> dict[str, list[str]]:
-    """For each given parameter that only some sections have: the sections that lack it.
-
-    Args:
-        jobs: the planned sections.
-        given: parameter values as text, by name.
-    """
+    """For each given parameter that only some sections have: the sections that lack it."""
     jobs = list(jobs)
     lacking = {name: [job.section.name for job in jobs if name not in job.values] for name in given}
     return {name: sections for name, sections in lacking.items() if sections}
 
 
 def file_digest(root: Path, patterns: Iterable[str]) -> str:
-    """SHA-256 over the names and bytes of all files under a folder that match, compiled modules aside.
-
-    Args:
-        root: the folder; names enter the hash relative to it.
-        patterns: globs.
-    """
+    """SHA-256 over names below `root` and bytes of all files that match the globs, compiled modules aside."""
     found = {path for pattern in patterns for path in root.glob(pattern) if path.is_file()}
     return Sources(root).sha256(sorted(path for path in found if path.suffix != ".pyc"))
 
@@ -257,12 +222,6 @@ def section_digest(section: Section, values: Mapping[str, Value], shared: str, s
 
     Outputs, execution counts and cell ids do not enter: a notebook that was only opened and run
     is the same section.
-
-    Args:
-        section: the notebook.
-        values: every parameter's value.
-        shared: the digest of what all sections share.
-        sources: the package.
     """
     cells = [
         [
@@ -286,22 +245,14 @@ def reach(section: Section, sources: Sources) -> list[Path]:
 
 
 def contents_sha256(notebook: Mapping[str, Any]) -> str:
-    """SHA-256 of an executed notebook, the place that holds this hash aside.
-
-    Args:
-        notebook: its JSON, with a record of its making.
-    """
+    """SHA-256 of an executed notebook, the place that holds this hash aside."""
     record = {name: v for name, v in notebook["metadata"][METADATA_KEY].items() if name != "contents_sha256"}
     whole = {**notebook, "metadata": {**notebook["metadata"], METADATA_KEY: record}}
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
 def stored_record(path: Path) -> dict[str, Any] | None:
-    """What an executed notebook says of its own making; nothing if it says nothing or was altered since.
-
-    Args:
-        path: an executed notebook; it need not exist.
-    """
+    """What an executed notebook says of its own making; nothing if it is not there or was altered since."""
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
         record = Record.model_validate(notebook["metadata"][METADATA_KEY])
@@ -312,28 +263,16 @@ def stored_record(path: Path) -> dict[str, Any] | None:
 
 
 def stored_digest(path: Path) -> str | None:
-    """The digest that an executed notebook carries, or nothing.
-
-    Args:
-        path: an executed notebook; it need not exist.
-    """
+    """The digest that an executed notebook carries, or nothing."""
     record = stored_record(path)
     return record["inputs_sha256"] if record else None
 
 
 def cell_tags(cell: Mapping[str, Any]) -> list[str]:
-    """The tags of a notebook's cell.
-
-    Args:
-        cell: a cell of a notebook's JSON, or of `nbformat`.
-    """
+    """The tags of a notebook's cell."""
     return list(cell["metadata"].get("tags", ()))
 
 
 def cell_source(cell: Mapping[str, Any]) -> str:
-    """A cell's text, which the format allows to be a list of lines.
-
-    Args:
-        cell: a cell of a notebook's JSON, or of `nbformat`.
-    """
+    """A cell's text, which the format allows to be a list of lines."""
     return "".join(cell["source"])

@@ -64,29 +64,16 @@ LOGGED_COST = 3
 
 @dataclass(frozen=True)
 class Part:
-    """Neighbouring episodes of one cell: the unit that is written once and never run again.
-
-    Attributes:
-        cell: the cell.
-        stem: the name of the part's files, without their endings.
-        seeds: the part's seeds, ascending.
-        logged: how many of them, from the first, are logged.
-    """
+    """Neighbouring episodes of one cell: the unit that is written once and never run again."""
 
     cell: Cell
-    stem: str
-    seeds: npt.NDArray[np.int64]
-    logged: int
+    stem: str  # the name of the part's files, without their endings
+    seeds: npt.NDArray[np.int64]  # the part's seeds, ascending
+    logged: int  # how many of them, from the first, are logged
 
 
 def part_files(part: Part, measures: Columns, trajectory: Trajectory | None) -> dict[str, bytes]:
-    """Write a part's episodes, and the steps of those that are logged, as Parquet, by ending of the file.
-
-    Args:
-        part: the part.
-        measures: of its episodes.
-        trajectory: the recording of its logged episodes; None if there are none.
-    """
+    """Write a part's episodes, and the steps of those logged, if any, as Parquet, by ending of the file."""
     files = {}
     if part.logged and trajectory is not None:
         files[STEPS] = as_parquet(step_table(part.cell, part.seeds[: part.logged], trajectory))
@@ -186,11 +173,7 @@ class RunFolder:
                 progress(done, total)
 
     def finish(self) -> list[Summary]:
-        """Put logs and table together, state the hashes, and clear the parts away.
-
-        Returns:
-            The summary of each cell.
-        """
+        """Put logs and table together, state the hashes, clear the parts away; return each cell's summary."""
         summaries = [Summary() for _ in self.parts]
         files = {EPISODES: write_tables(self.path / EPISODES, self._rows(summaries))}
         for index, (cell, parts) in enumerate(zip(self.inputs.cells, self.parts, strict=True)):
@@ -263,11 +246,7 @@ def _batches(parts: Sequence[Part], size: int) -> list[list[Part]]:
 
 @contextmanager
 def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
-    """Open a folder for a run and keep other runs out of it.
-
-    Args:
-        path: the folder; it is made if it is not there.
-        inputs: what the run is asked for.
+    """Open a folder for a run, made if it is not there, and keep other runs out of it.
 
     Raises:
         InputError: if the folder holds something else or another run, or cannot be written to.

@@ -24,41 +24,25 @@ Seeds = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class RunInputs:
-    """What the user asked for, checked.
+    """What the user asked for, checked."""
 
-    Attributes:
-        worlds, policies, protocols: names, in the order asked for.
-        regime, profile: names.
-        budget: the probe budget, or None for the regime's.
-        threshold: the gate's threshold, or None for the paper's.
-        seeds: ranges in ascending order, or None for each cell's own.
-        logs: `full`, `none` or `sample:N`.
-        agent: the language model, None for the simulated agent.
-    """
-
-    worlds: tuple[str, ...]
+    worlds: tuple[str, ...]  # names, in the order asked for, here and below
     policies: tuple[str, ...]
     regime: str
     protocols: tuple[str, ...]
     profile: str
-    budget: int | None
-    threshold: float | None
-    seeds: str | None
-    logs: str
-    agent: ModelAgent | None = None
+    budget: int | None  # the probe budget, or None for the regime's
+    threshold: float | None  # the gate's threshold, or None for the paper's
+    seeds: str | None  # ranges in ascending order, or None for each cell's own
+    logs: str  # `full`, `none` or `sample:N`
+    agent: ModelAgent | None = None  # the language model, None for the simulated agent
 
     @cached_property
     def cells(self) -> list[Cell]:
         """Return the cells: for each protocol and world, every policy."""
         cells = [
             make_cell(
-                world,
-                policy,
-                self.regime,
-                find_protocol(protocol),
-                self.profile,
-                self.budget,
-                self.threshold,
+                world, policy, self.regime, find_protocol(protocol), self.profile, self.budget, self.threshold
             )
             for protocol in self.protocols
             for world in self.worlds
@@ -97,18 +81,10 @@ def make_inputs(
     logs: str = "full",
     agent: ModelAgent | Mapping[str, object] | None = None,
 ) -> RunInputs:
-    """Check what a run is asked for and bring it into one form.
+    """Check what a run is asked for and bring it into one form; a name that comes twice counts once.
 
     Args:
-        worlds: names; one named twice counts once, here and below.
-        policies: names.
-        regime: its name.
-        protocols: names; each may carry switches.
-        profile: its name.
-        budget: the probe budget, None for the regime's.
-        threshold: the gate's threshold, None for the paper's.
         seeds: as `cells.parse_seeds` reads them, None for each cell's own.
-        logs: `full`, `none` or `sample:N`.
         agent: the language model, also as a manifest states it; None for the simulated agent.
 
     Raises:

@@ -60,11 +60,7 @@ def log_name(cell: Cell) -> str:
 
 
 def new_manifest(inputs: RunInputs) -> dict[str, object]:
-    """Make the manifest of a run that has not begun.
-
-    Args:
-        inputs: what is asked for.
-    """
+    """Make the manifest of a run that has not begun."""
     return {
         "format": FORMAT,
         "finished": False,
@@ -87,14 +83,7 @@ def new_manifest(inputs: RunInputs) -> dict[str, object]:
 def finished_manifest(
     inputs: RunInputs, started: Mapping[str, object], hashes: Sequence[str], files: Mapping[str, str]
 ) -> dict[str, object]:
-    """Add a run's results to its manifest.
-
-    Args:
-        inputs: what was asked for.
-        started: the manifest the run began with.
-        hashes: each cell's result hash.
-        files: SHA-256 of the table and of every log, by the file's name.
-    """
+    """Add a run's results to its manifest: each cell's result hash, and each file's SHA-256 by its name."""
     cells: list[dict[str, object]] = []
     for index, (cell, own) in enumerate(zip(inputs.cells, hashes, strict=True)):
         logged = inputs.logged(index)
@@ -111,15 +100,7 @@ def finished_manifest(
 
 
 def first_difference(old: Mapping[str, object], new: Mapping[str, object]) -> str | None:
-    """Say where two runs differ: in inputs and what they stand for, engine, or packages.
-
-    Args:
-        old: the manifest in the folder.
-        new: the manifest of the run asked for.
-
-    Returns:
-        The first difference in words, None where there is none.
-    """
+    """Say where two runs first differ, if they do: in inputs and what they stand for, engine, or packages."""
     for part in ("inputs", "profile", "protocols", "engine", "versions"):
         was, wanted = old.get(part), new[part]
         if not isinstance(was, dict) or not isinstance(wanted, dict):
@@ -149,10 +130,7 @@ def _words(value: object) -> str:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """Read a run's manifest.
-
-    Args:
-        path: the run's folder.
+    """Read the manifest of a run's folder.
 
     Raises:
         InputError: if there is none, or it is none of ours.

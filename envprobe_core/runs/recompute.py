@@ -44,15 +44,10 @@ COMPARED = ("profile", "protocols", "cells", "sha256", "result_hash")
 
 @dataclass(frozen=True)
 class Report:
-    """What a recomputation found.
+    """What a recomputation found."""
 
-    Attributes:
-        disagreements: a text each, with file, seed, step and column.
-        text: what was checked, in words.
-    """
-
-    disagreements: list[str]
-    text: str
+    disagreements: list[str]  # a text each, with file, seed, step and column
+    text: str  # what was checked, in words
 
 
 @dataclass(frozen=True)
@@ -78,11 +73,7 @@ class _Outcome:
 
 
 def check_run(path: Path, progress: Callable[[int, int], None] | None = None) -> Report:
-    """Compute a run's measures again from its logs and compare.
-
-    Args:
-        path: the folder of a finished run.
-        progress: called with the number of logs done and to do.
+    """Compute a run's measures again from its logs and compare; `progress` is told of logs done and to do.
 
     Raises:
         InputError: if there is no finished run with logs, or one of its files is damaged.

@@ -14,61 +14,26 @@ from envprobe_core.engine.recording import Columns
 from envprobe_core.statistics import LARGE, mean_intervals, normal_half_width, wilson
 
 ROW_KEYS = (
-    "world",
-    "policy",
-    "regime",
-    "protocol",
-    "profile",
-    "n",
-    "accuracy",
-    "accuracy_low",
-    "accuracy_high",
-    "accuracy_terminal",
-    "accuracy_slot",
-    "task_success",
-    "task_success_low",
-    "task_success_high",
-    "probes",
-    "useful_probe_rate",
-    "collapse_onset",
-    "onset_censored",
-    "result_hash",
-)
+    "world", "policy", "regime", "protocol", "profile", "n", "accuracy", "accuracy_low", "accuracy_high",
+    "accuracy_terminal", "accuracy_slot", "task_success", "task_success_low", "task_success_high", "probes",
+    "useful_probe_rate", "collapse_onset", "onset_censored", "result_hash",
+)  # fmt: skip
 HASHED = (
-    "seed",
-    "steps",
-    "success",
-    "probes",
-    "useful",
-    "repeated_probes",
-    "actions",
-    "valid_actions",
-    "collapse_onset",
-    "action_onset",
-    "digest",
-)
+    "seed", "steps", "success", "probes", "useful", "repeated_probes", "actions", "valid_actions",
+    "collapse_onset", "action_onset", "digest",
+)  # fmt: skip
 CENSORED = -1
-AVERAGED = (
-    "accuracy",
-    "accuracy_terminal",
-    "accuracy_slot",
-    "probes",
-    "useful_probe_rate",
-    "collapse_onset",
-)
+AVERAGED = ("accuracy", "accuracy_terminal", "accuracy_slot", "probes", "useful_probe_rate", "collapse_onset")
 
 Row = dict[str, object]
 
 
 def result_hash(columns: Columns) -> str:
-    """Condense a cell's integer outcomes into SHA-256, in hexadecimal.
+    """Condense a cell's integer outcomes, its episodes in any order, into SHA-256, in hexadecimal.
 
     For each episode, in order of seed, the measures named in `HASHED` as 64-bit little-endian
     whole numbers; an onset that never comes is -1. `digest` stands for the right-field counts at
     each time and the probes at each step (see `scoring.outcome_digest`).
-
-    Args:
-        columns: the cell's episodes, in any order.
     """
     return hashlib.sha256(_outcomes(_in_order(columns))).hexdigest()
 
@@ -163,10 +128,6 @@ def summary_rows(cells: Sequence[Cell], summaries: Sequence[Summary]) -> list[Ro
     Accuracies have percentile intervals of the bootstrapped mean (normal ones above `LARGE` episodes),
     success has Wilson's. Probes are a mean over episodes; the useful-probe rate is the mean of useful / fired
     over episodes that fired; the onset is the mean over episodes that collapse.
-
-    Args:
-        cells: the cells.
-        summaries: of each.
 
     Returns:
         One row a cell with the keys `ROW_KEYS`; a mean without events, or the interval of a

@@ -81,7 +81,6 @@ def write_tables(path: Path, tables: Iterable[pa.Table], header: dict[str, Any] 
     """Write tables one after the other, whole ones to a row group, and return the file's SHA-256.
 
     Args:
-        path: the file, put in place in one step.
         tables: at least one; no more than `GROUP_ROWS` rows of them are in memory.
         header: what the file says of itself in its metadata.
     """
@@ -107,7 +106,6 @@ def read_groups(path: Path, name: str, schema: pa.Schema, header: Any = None) ->
     """Read a Parquet file row group by row group.
 
     Args:
-        path: the file.
         name: how messages call it.
         schema: the columns that it must have.
         header: what it must say of itself.
@@ -153,13 +151,7 @@ def _check_header(name: str, stated: bytes, header: dict[str, Any]) -> None:
 
 
 def episode_columns(cell: Cell, seeds: Ints, measures: Columns) -> Columns:
-    """Return the columns `MEASURES` of a cell's episodes, [row] each.
-
-    Args:
-        cell: the cell.
-        seeds: [row].
-        measures: as `engine.running.measure` gives them.
-    """
+    """Return the columns `MEASURES` of a cell's episodes, [row] each, from `engine.running.measure`."""
     sizes = {"n_fields": make_world(cell.world, cell.regime, cell.protocol).fields}
     sizes["horizon"] = cell.regime.horizon
     known = {"seed": seeds} | {name: np.full(len(seeds), size) for name, size in sizes.items()}
@@ -183,8 +175,6 @@ def read_episodes(
     """Read a table of episodes, some rows at a time.
 
     Args:
-        path: the file.
-        name: how messages call it.
         cells: the cells it must hold, in order.
         sizes: how many episodes each must have.
 
@@ -257,14 +247,10 @@ def _array(values: npt.NDArray[Any], kind: pa.DataType, missing: npt.NDArray[np.
 
 
 def log_header(cell: Cell, seeds: Ints) -> dict[str, Any]:
-    """Return what a cell's log says of itself.
+    """Return what a cell's log of some seeds, ascending, says of itself.
 
     `lists_all` stands only where it is true: a log of any other profile keeps the bytes that it had before
     there was such a habit.
-
-    Args:
-        cell: the cell.
-        seeds: the logged episodes, ascending.
     """
     world = make_world(cell.world, cell.regime, cell.protocol)
     return {
@@ -315,12 +301,7 @@ class StepFormat:
         self.schema = pa.schema([*kinds.items(), ("success", pa.bool_())])
 
     def table(self, seeds: Ints, trajectory: Trajectory) -> pa.Table:
-        """Return the rows of some episodes.
-
-        Args:
-            seeds: [row].
-            trajectory: their recording, with staleness and confidence.
-        """
+        """Return the rows of some episodes, recorded with staleness and confidence."""
         times = np.arange(self.world.regime.horizon + 1)
         row, t = np.nonzero(times <= trajectory.steps[:, None])
         final = t == trajectory.steps[row]
@@ -356,9 +337,6 @@ def read_steps(path: Path, name: str, cell: Cell, seeds: Ints) -> Iterator[tuple
     """Read a cell's log, some episodes at a time, and score them.
 
     Args:
-        path: the file.
-        name: how messages call it.
-        cell: the cell it must be a log of.
         seeds: the episodes it must hold, ascending.
 
     Yields:

@@ -107,13 +107,7 @@ def guess(question: str, choices: Mapping[str, Any], because: str) -> Guess:
 
 
 def take_away(paper: str, found: Conclusion | list[Conclusion], depends: str) -> Text:
-    """Close a section: what the paper says, what we find, and what that depends on.
-
-    Args:
-        paper: a sentence or two.
-        found: conclusions, each guarded by its condition.
-        depends: a sentence or two.
-    """
+    """Close a section: what the paper says, what we find (conclusions), and what that depends on."""
     several = found if isinstance(found, list) else [found]
     said = " ".join(str(one._repr_mimebundle_()["text/markdown"]) for one in several)
     lines: Mapping[str, str] = {"The paper says.": paper, "We find.": said, "It depends on.": depends}

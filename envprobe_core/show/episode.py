@@ -29,13 +29,7 @@ TERM_NAMES = {"c": "criticality", "s": "staleness", "u": "uncertainty", "d": "de
 
 @styled
 def draw_episode(cell: Cell, seed: int, name: str = "episode") -> Drawing:
-    """Draw an episode at a glance: accuracy, the best field's score by term, and the table by time.
-
-    Args:
-        cell: whose episode.
-        seed: which episode.
-        name: a name no other figure of the page has.
-    """
+    """Draw an episode at a glance: accuracy, the best field's score by term, and the table by time."""
     seen = witness(cell, np.array([seed], dtype=np.int64))
     recording, world, steps = seen.trajectory, seen.world, int(seen.trajectory.steps[0])
     figure, panels = canvas(

@@ -144,19 +144,12 @@ def policy_title(name: str) -> str:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure with a description, which a notebook shows as SVG in the page's colours.
+    """A figure with a description, which a notebook shows as SVG in the page's colours."""
 
-    Attributes:
-        figure: the Matplotlib figure, for readers who want to change it.
-        name: a name no other figure of the page has.
-        alt: what the figure shows, for those who do not see it.
-        frame: what of it stays while its data move, if anything does.
-    """
-
-    figure: Figure
-    name: str
-    alt: str
-    frame: Frame | None = None
+    figure: Figure  # the Matplotlib figure, for readers who want to change it
+    name: str  # a name no other figure of the page has
+    alt: str  # what the figure shows, for those who do not see it
+    frame: Frame | None = None  # what of it stays while its data move, if anything does
 
     def svg(self) -> str:
         """Return the figure as one SVG element for an HTML page."""
@@ -319,8 +312,6 @@ def canvas(height: float, *, rows: int = 1, columns: int = 1, **settings: Any) -
 
     Args:
         height: in inches; every figure is `WIDTH` wide.
-        rows: panels above each other.
-        columns: panels beside each other.
         settings: as `Figure.subplots` takes them (`sharex`, `width_ratios` and so on).
 
     Returns:

@@ -54,21 +54,13 @@ def download(name: str, words: str, content: str, kind: str) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """A numbered table.
+    """A numbered table."""
 
-    Attributes:
-        label: what `{numref}` refers to.
-        caption: one or more sentences, in Markdown.
-        head: the columns' names.
-        rows: the cells, in Markdown.
-        align: one letter a column: l, r or c.
-    """
-
-    label: str
-    caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    align: str
+    label: str  # what `{numref}` refers to
+    caption: str  # one or more sentences, in Markdown
+    head: Sequence[str]  # the columns' names
+    rows: Sequence[Sequence[str]]  # the cells, in Markdown
+    align: str  # one letter a column: l, r or c
 
     def markdown(self) -> str:
         """Return the table as a MyST directive with caption and label."""

@@ -30,12 +30,7 @@ LINES = {"optimum": (INK, "-"), "optimum that sees gold": (GREY, (0, (4, 2)))}
 
 @styled
 def draw_onsets(frame: pd.DataFrame, name: str = "onsets") -> Drawing:
-    """Draw action onset against drift onset; episodes on the same spot are one dot of their number.
-
-    Args:
-        frame: a row an episode.
-        name: a name no other figure of the page has.
-    """
+    """Draw action onset against drift onset; episodes on the same spot are one dot of their number."""
     protocols, strata = list(dict.fromkeys(frame["protocol"])), ("spatial", "procedural")
     figure, panels = canvas(
         0.7 + 2.0 * len(protocols), rows=len(protocols), columns=len(strata), sharex=True, sharey=True
@@ -79,8 +74,6 @@ def draw_optimum(points: pd.DataFrame, corners: pd.DataFrame, name: str, about: 
         corners: a row a corner of a line, from the most success to the most accuracy: `panel line accuracy
             success`; lines are the names of `LINES`. Between corners lie mixtures, past them what is given
             away.
-        name: a name no other figure of the page has.
-        about: what the figure shows, for those who do not see it.
     """
     groups = list(dict.fromkeys(points["panel"]))
     rows = -(-len(groups) // 2)

@@ -39,13 +39,7 @@ _NODE = {"ha": "center", "va": "center", "fontsize": 9, "zorder": 4}
 
 @styled
 def plot_tools(regime: str = "S2", protocols: Iterable[str] = ("paper",), seed: int = 0) -> Drawing:
-    """Draw the tools of one seed in a row, an arc from each prerequisite to the tool that needs it.
-
-    Args:
-        regime: name of a regime.
-        protocols: names; one panel for each way in which they draw instances.
-        seed: the instance's seed.
-    """
+    """Draw one seed's tools in a row, prerequisites as arcs; a panel for each way in which they are drawn."""
     shown: dict[str, list[str]] = {}
     for name in protocols:
         shown.setdefault(parse_protocol(name).instances, []).append(name)
@@ -103,12 +97,7 @@ def _arc(axes: Axes, start: float, end: float) -> None:
 
 @styled
 def plot_rooms(regime: str = "S2", seed: int = 0) -> Drawing:
-    """Draw the rooms of one seed in a row, with doors, locks, keys, boxes and goals.
-
-    Args:
-        regime: name of a regime.
-        seed: the instance's seed.
-    """
+    """Draw the rooms of one seed in a row, with doors, locks, keys, boxes and goals."""
     world = make_world("objectstate", REGIMES[regime], parse_protocol("paper"))
     rules, task = world.rules, instances(world, [seed])[0].task
     rooms, key_of_door = rules.rooms, task.key_of_door[: rules.doors]
@@ -166,12 +155,7 @@ def short_name(label: str) -> str:
 
 @styled
 def plot_graph(regime: str = "S2", seed: int = 0) -> Drawing:
-    """Draw the graph of one seed in columns by distance from the start, with locks and keys.
-
-    Args:
-        regime: name of a regime.
-        seed: the instance's seed.
-    """
+    """Draw the graph of one seed in columns by distance from the start, with locks and keys."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -227,7 +211,6 @@ def layered(nodes: int, ends: Any, start: int) -> dict[int, tuple[float, float]]
     """Place the nodes of a connected graph: x is the distance from the start, y avoids crossings.
 
     Args:
-        nodes: how many.
         ends: [edge, 2].
         start: the node in the first column.
 

@@ -8,15 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from envprobe_core.claims.judge import (
-    HOLDS,
-    INCONCLUSIVE,
-    INPUT,
-    NO_EFFECT,
-    NOT_TESTED,
-    OTHER_SIZE,
-    REVERSES,
-)
+from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, INPUT, NO_EFFECT, NOT_TESTED, OTHER_SIZE, REVERSES
 from envprobe_core.claims.records import LEVELS
 from envprobe_core.protocols import TITLES
 from envprobe_core.show.figures import STRATUM_TITLES, WORLD_TITLES, policy_title
@@ -100,13 +92,7 @@ def table(
 
 
 def show_ledger(verdicts: pd.DataFrame, label: str, caption: str) -> Table:
-    """Show the verdict on every claim that is not about a level, with what was measured.
-
-    Args:
-        verdicts: from `judge`.
-        label: the table's label.
-        caption: what the claims are about.
-    """
+    """Show the verdict of `judge` on every claim that is not about a level, with what was measured."""
     shown = verdicts[~verdicts["claim"].str.startswith("level-")]
 
     def amounts(name: str) -> list[str]:

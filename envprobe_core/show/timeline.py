@@ -224,13 +224,9 @@ WAITS = "waits"
 def describe_steps(
     episode: pd.DataFrame, world: str, regime: str = "S2", protocol: str = "paper", *, fold: bool = True
 ) -> pd.DataFrame:
-    """Say what happened at each step of an episode.
+    """Say what happened at each step of an episode from `play`.
 
     Args:
-        episode: from `play`.
-        world: whose episode it is.
-        regime: of the episode.
-        protocol: of the episode.
         fold: whether steps in a row on which the agent only waits become one row.
 
     Returns:

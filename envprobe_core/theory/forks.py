@@ -71,23 +71,16 @@ class Setting:
 
 @dataclass(frozen=True)
 class Past:
-    """What stands at the moment t, one row an episode that still runs then.
+    """What stands at the moment t, one row an episode that still runs then."""
 
-    Attributes:
-        seeds: [row].
-        belief, gold: [row, field].
-        staleness, confidence: [row, field], as reported.
-        c, d, weights: [row, field].
-    """
-
-    seeds: Ints
-    belief: Values
-    gold: Values
-    staleness: npt.NDArray[np.uint8]
-    confidence: npt.NDArray[np.uint8]
-    c: Floats
-    d: Floats
-    weights: Floats
+    seeds: Ints  # [row]
+    belief: Values  # [row, field]
+    gold: Values  # [row, field]
+    staleness: npt.NDArray[np.uint8]  # [row, field], as reported
+    confidence: npt.NDArray[np.uint8]  # [row, field], as reported
+    c: Floats  # [row, field]
+    d: Floats  # [row, field]
+    weights: Floats  # [row, field]
 
     @property
     def wrong(self) -> Mask:
@@ -97,17 +90,11 @@ class Past:
 
 @dataclass(frozen=True)
 class Futures:
-    """What became of the forks.
+    """What became of the forks."""
 
-    Attributes:
-        right: [row, field], beliefs that are right at the end.
-        success: [row].
-        actions: [row], valid task actions from the moment on, that of step t included.
-    """
-
-    right: Mask
-    success: Mask
-    actions: Ints
+    right: Mask  # [row, field], beliefs that are right at the end
+    success: Mask  # [row]
+    actions: Ints  # [row], valid task actions from the moment on, that of step t included
 
 
 def future_seeds(past_seeds: Ints, number: Ints) -> Ints:

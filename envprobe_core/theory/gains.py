@@ -36,8 +36,6 @@ def accuracies(
     """Play each query's futures.
 
     Args:
-        setting: where the forks start.
-        past: what stands there.
         row: [query], a row of the past.
         repaired: [query, field].
         futures: futures a query.

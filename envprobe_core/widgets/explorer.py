@@ -72,12 +72,8 @@ class Explorer(Widget):
             grid: what a static page shows, from `grid.load_grid`; where there is one, the regime,
                 profile and seeds are its own. Without it the widget needs a kernel.
             policies: a reader's own, from `policies.custom_policy`; for the kernel to run.
-            regime: name of the regime that the widget starts with.
-            profile: name of the agent's profile, likewise.
-            seeds: as `cells.parse_seeds` reads them, likewise.
-            resamples: bootstrap resamples of the intervals.
+            seeds: as `cells.parse_seeds` reads them.
             compared: names of the policies that it starts with, beside a reader's own.
-            identity: an id that no other widget of the page has.
 
         Raises:
             InputError: for an unknown name.
@@ -138,9 +134,6 @@ def vocabulary(
     Args:
         policies: those it offers, a reader's own last.
         regime: whose horizon H and default budget B hold.
-        profile: of the simulated agent.
-        seeds: as text.
-        protocols: names of those it offers.
 
     Returns:
         `worlds` (the pool last), `policies`, `protocols`, `regimes`, `profiles`, `thresholds`, `horizon`,
@@ -179,12 +172,7 @@ def vocabulary(
 
 
 def describe_policy(policy: Policy, own_colour: str | None = None) -> dict[str, Any]:
-    """Return a policy's name, title, mark and what its controls are.
-
-    Args:
-        policy: one of the companion's, or a reader's own.
-        own_colour: of a reader's own policy.
-    """
+    """Return a policy's name, title, mark (a reader's own in `own_colour`) and what its controls are."""
     style = POLICY_STYLES.get(policy.name, Style(own_colour or INK, OWN_MARKER))
     return {
         "name": policy.name,
@@ -228,11 +216,7 @@ def printed_points() -> list[dict[str, Any]]:
 
 
 def link_to(setting: Mapping[str, Any]) -> str:
-    """Return the fragment that sets the explorer of the same page.
-
-    Args:
-        setting: as a question to `live.Engine`: `world protocol policies budget threshold`.
-    """
+    """Return the fragment that sets the page's explorer to `world protocol policies budget threshold`."""
     said = {name: setting[name] for name in ("world", "protocol", "budget", "threshold")}
     said["policies"] = ",".join(setting["policies"])
     return "#" + "&".join(f"{name}={quote(str(value), safe=',')}" for name, value in said.items())

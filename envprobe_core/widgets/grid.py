@@ -83,22 +83,15 @@ Sequences = npt.NDArray[np.int8]  # [run, step], the probed field or -1
 
 @dataclass(frozen=True)
 class Block:
-    """Where settings run on the same seeds: everything of a cell but policy, budget and threshold.
-
-    Attributes:
-        world, regime, protocol, profile: as of a cell.
-        seeds: [seed].
-        budgets: [budget], ascending.
-        thresholds: [threshold], base thresholds, ascending.
-    """
+    """Where settings run on the same seeds: everything of a cell but policy, budget and threshold."""
 
     world: str
     regime: Regime
     protocol: Protocol
     profile: AgentProfile
-    seeds: Ints
-    budgets: tuple[int, ...]
-    thresholds: tuple[float, ...] = THRESHOLDS
+    seeds: Ints  # [seed]
+    budgets: tuple[int, ...]  # [budget], ascending
+    thresholds: tuple[float, ...] = THRESHOLDS  # [threshold], base thresholds, ascending
 
     def cell(self, policy: Policy, budget: int | None = None, threshold: float | None = None) -> Cell:
         """Return a cell of this block."""
@@ -119,17 +112,12 @@ def capped(policy: Policy) -> bool:
 
 @dataclass(frozen=True)
 class Runs:
-    """A policy's own runs in a block.
+    """A policy's own runs in a block."""
 
-    Attributes:
-        episodes, probe, at: of each run, its seed's position in `at`.
-        of: [budget, threshold, seed], the run of a setting; one budget where the policy is capped.
-    """
-
-    episodes: Episodes
-    probe: Sequences
-    at: Ints
-    of: Ints
+    episodes: Episodes  # [run]
+    probe: Sequences  # [run]
+    at: Ints  # [run], its seed's position
+    of: Ints  # [budget, threshold, seed], the run of a setting; one budget where the policy is capped
 
 
 def run_policy(block: Block, policy: Policy) -> Runs:
@@ -257,27 +245,17 @@ def _replayed(block: Block, answered: Mask, at: Ints, probe: Sequences) -> Itera
 
 @dataclass(frozen=True)
 class Grid:
-    """All readings of a grid.
+    """All readings of a grid; `rows` are by protocol, world or pool, and policy."""
 
-    Attributes:
-        regime, profile, seeds: what it was run on, as text.
-        budgets, thresholds: the positions of the two sliders.
-        rows: (protocol, world or pool, policy) -> [threshold, budget], positions in `readings`; one threshold
-            where the policy has none. Settings that share all their episodes share one reading.
-        readings: the distinct ones.
-        resamples: of their intervals.
-        simulated: episodes that were run for it.
-    """
-
-    regime: str
+    regime: str  # what it was run on, as text, like the next two
     profile: str
     seeds: str
-    resamples: int
-    simulated: int
-    budgets: tuple[int, ...]
-    thresholds: tuple[float, ...]
-    rows: dict[tuple[str, str, str], Rows]
-    readings: Readings
+    resamples: int  # of the readings' intervals
+    simulated: int  # episodes that were run for it
+    budgets: tuple[int, ...]  # the positions of the slider
+    thresholds: tuple[float, ...]  # the positions of the slider
+    rows: dict[tuple[str, str, str], Rows]  # -> [threshold or 1, budget], positions in `readings`
+    readings: Readings  # the distinct ones, which settings share that share all their episodes
 
     def record(self) -> dict[str, Any]:
         """Return the grid ready for JSON, its readings in whole numbers as `Readings` has them."""
@@ -311,12 +289,8 @@ def run_grid(
     """Run and read every setting: budgets 0..H/2, base thresholds 0..4 in steps of .25, every policy.
 
     Args:
-        regime: name of the regime.
         protocols: names of protocols, with or without switches turned.
-        profile: name of the agent's profile.
         seeds: as `cells.parse_seeds` reads them; the same under every protocol.
-        resamples: bootstrap resamples of the intervals.
-        jobs: processes; changes nothing but the time.
     """
     level = find_regime(regime)
     budgets = tuple(range(level.horizon // 2 + 1))
@@ -391,12 +365,6 @@ def load_grid(
     cannot be written to is done without.
 
     Args:
-        regime: as of `run_grid`, like the next five.
-        protocols: likewise.
-        profile: likewise.
-        seeds: likewise.
-        resamples: likewise.
-        jobs: likewise.
         compute: whether a grid that is not there is computed, which takes about a minute; else it is None.
         folder: where grids are kept.
     """

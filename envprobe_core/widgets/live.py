@@ -40,10 +40,7 @@ class Engine:
         self._known: dict[tuple[object, ...], Reading] = {}
 
     def ask(self, given: Mapping[str, Any]) -> dict[str, Reading]:
-        """Read the policies of a question, policy name -> reading.
-
-        Args:
-            given: as `read_question` takes it.
+        """Read the policies of a question (`read_question`), policy name -> reading.
 
         Raises:
             InputError: if it cannot be run; also with the words of a reader's own policy that failed.
@@ -73,7 +70,6 @@ def read_question(
     Args:
         given: `world` (or pool), `protocol` (switches allowed), `policies` (names), `regime`, `horizon`,
             `budget`, `threshold`, `profile`, `seeds` (text).
-        policies: those on offer, by name.
 
     Raises:
         InputError: what is wrong, the value given and what is accepted.

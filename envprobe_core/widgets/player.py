@@ -36,26 +36,17 @@ BEST, MEDIAN, WORST = "best", "median", "worst"
 
 @dataclass(frozen=True)
 class Setting:
-    """What is watched: one policy or two on one seed.
-
-    Attributes:
-        world, regime, protocol, profile: their names; a protocol may have switches turned.
-        policies: one name or two.
-        seed: the episode.
-        budget: probes allowed; None for the regime's own.
-        threshold: of policies that have one; None for 1.5.
-        own: a reader's own policies by name, beside those of the companion.
-    """
+    """What is watched: one policy or two on one seed."""
 
     world: str = "tooldag"
-    policies: tuple[str, ...] = ("simple", "periodic")
-    seed: int = 0
+    policies: tuple[str, ...] = ("simple", "periodic")  # one name or two
+    seed: int = 0  # the episode
     regime: str = "S2"
-    protocol: str = "paper"
+    protocol: str = "paper"  # may have switches turned
     profile: str = "typical"
-    budget: int | None = None
-    threshold: float | None = None
-    own: Mapping[str, Policy] = field(default_factory=dict)
+    budget: int | None = None  # probes allowed; None for the regime's own
+    threshold: float | None = None  # of policies that have one; None for 1.5
+    own: Mapping[str, Policy] = field(default_factory=dict)  # a reader's own policies by name
 
     def cells(self) -> list[Cell]:
         """Return the cell of each policy.
@@ -152,13 +143,10 @@ def parting_words(step: int | None, runs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def choose(gaps: pd.DataFrame) -> pd.DataFrame:
-    """Pick seeds by rule, of equals the lowest; return their rows with the `rule`.
+    """Pick rows of `protocol world seed difference` by rule, of equals the lowest seed, and add the `rule`.
 
     In every world under the first protocol `best`, the largest difference, `median` (the lower) and `worst`,
     the smallest; under the others the median.
-
-    Args:
-        gaps: a row a seed: `protocol world seed difference`.
     """
     import pandas as pd
 
@@ -179,8 +167,6 @@ def record_choices(
 
     Args:
         choices: from `choose`, with `regime profile` and the two policies, `policy other`.
-        budget: of all of them; None for the regime's.
-        threshold: of all of them; None for 1.5.
     """
     pairs = []
     for row in choices.itertuples():
@@ -220,11 +206,8 @@ class Player(Widget):
         """Show recorded episodes, and in JupyterLab any other.
 
         Args:
-            pairs: from `record_pair`; more than one need a `group` and a `label` for the menu.
-            start: the step that is shown at first.
+                    pairs: from `record_pair`; more than one need a `group` and a `label` for the menu.
             live: whether Python answers: the reader then chooses any setting.
-            policies: a reader's own, to choose from beside the companion's.
-            identity: an id that no other widget of the page has.
         """
         self._own = {policy.name: policy for policy in policies}
         first = Setting(own=self._own)
@@ -251,7 +234,6 @@ def read_setting(given: Mapping[str, str], own: Mapping[str, Policy]) -> Setting
 
     Args:
         given: texts by name: `world first second protocol regime profile seed budget threshold`.
-        own: a reader's own policies by name.
 
     Raises:
         InputError: if a number is none, or a seed is not one seed.

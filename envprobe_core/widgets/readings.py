@@ -35,23 +35,14 @@ Setting = Cell | tuple[Cell, ...]
 
 @dataclass(frozen=True)
 class Episodes:
-    """What is read of episodes of one horizon, in any order.
+    """What is read of episodes of one horizon, in any order."""
 
-    Attributes:
-        accuracy: [episode], A_H as the protocol scores it.
-        success: [episode].
-        useful: [episode], probes whose answer differed from the belief held.
-        repeated: [episode], probes of a field that the episode had probed before.
-        track: [episode, time], A_t as `Trajectory.accuracy` has it; NaN where there is none.
-        fired: [episode, step], whether it probes at step t.
-    """
-
-    accuracy: Floats
-    success: Mask
-    useful: Ints
-    repeated: Ints
-    track: Floats
-    fired: Mask
+    accuracy: Floats  # [episode], A_H as the protocol scores it
+    success: Mask  # [episode]
+    useful: Ints  # [episode], probes whose answer differed from the belief held
+    repeated: Ints  # [episode], probes of a field that the episode had probed before
+    track: Floats  # [episode, time], A_t as `Trajectory.accuracy` has it; NaN where there is none
+    fired: Mask  # [episode, step], whether it probes at step t
 
     def rows(self, which: Ints) -> Episodes:
         """Return some of the episodes."""
@@ -75,26 +66,16 @@ def measure(recording: Trajectory) -> Episodes:
 
 @dataclass(frozen=True)
 class Readings:
-    """Readings of many settings as whole numbers; `NONE` stands for a value that does not exist.
+    """Readings of many settings as whole numbers; `NONE` stands for a value that does not exist."""
 
-    Attributes:
-        n: [setting], episodes.
-        accuracy, success: [setting, (mean, low, high)], in units of 1 / SHARE_UNITS.
-        curve: [setting, time], mean A_t over the episodes that still run, in units of 1 / CURVE_UNITS.
-        fires: [setting, step], episodes that probe at step t.
-        useful: [setting, (useful, fired)], probes of all episodes.
-        useful_rate: [setting, (mean, low, high)], over episodes that fired, in units of 1 / SHARE_UNITS.
-        repeated: [setting], probes of a field that their episode had probed before.
-    """
-
-    n: Ints
-    accuracy: Ints
-    success: Ints
-    curve: Ints
-    fires: Ints
-    useful: Ints
-    useful_rate: Ints
-    repeated: Ints
+    n: Ints  # [setting], episodes
+    accuracy: Ints  # [setting, (mean, low, high)], in units of 1 / SHARE_UNITS
+    success: Ints  # likewise
+    curve: Ints  # [setting, time], mean A_t over the episodes that still run, in units of 1 / CURVE_UNITS
+    fires: Ints  # [setting, step], episodes that probe at step t
+    useful: Ints  # [setting, (useful, fired)], probes of all episodes
+    useful_rate: Ints  # [setting, (mean, low, high)], over episodes that fired, in units of 1 / SHARE_UNITS
+    repeated: Ints  # [setting], probes of a field that their episode had probed before
 
     def __len__(self) -> int:
         return len(self.n)
@@ -136,8 +117,6 @@ def take_readings(settings: Sequence[Setting], seeds: Ints, *, resamples: int = 
 
     Args:
         settings: each the cells that are read together, one or `pooled`.
-        seeds: of every cell.
-        resamples: bootstrap resamples of the intervals.
 
     Returns:
         One reading a setting, as `Readings.record` gives it. The interval of a mean is the 95% percentile
@@ -216,7 +195,6 @@ def read_episodes(episodes: Episodes, rows: Ints, worlds: int, sums: ResampledSu
     Args:
         episodes: those of all settings; settings may share some.
         rows: [setting, unit], the episodes of each setting, as many from each world, in order.
-        worlds: how many worlds.
         sums: resampled sums, those of other settings included.
     """
     starts = range(0, len(rows), SETTINGS_AT_ONCE)

@@ -17,18 +17,7 @@ import numpy as np
 
 from envprobe_core.engine.compiling import compiled
 from envprobe_core.engine.noise import choice, draw, happens, level32, numbered
-from envprobe_core.engine.records import (
-    NO_ACTION,
-    NONE,
-    UNKNOWN,
-    WAIT,
-    Int,
-    add,
-    fill,
-    overlook,
-    record,
-    see,
-)
+from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT, Int, add, fill, overlook, record, see
 from envprobe_core.engine.sets import covers, has, last_by_name, minus, plus
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
