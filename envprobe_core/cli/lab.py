@@ -35,7 +35,7 @@ def lab(
     folder = out.resolve()
     paths = [str(folder / CONFIG), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(paths)
-    as_root = ["--allow-root"] if hasattr(os, "getuid") and os.getuid() == 0 else []
+    as_root = ["--allow-root"] if os.getuid() == 0 else []
     options = [
         f"--ServerApp.root_dir={folder}",
         f"--LabApp.default_url=/lab/tree/{START}",
