@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from envprobe_core.cli.options import File, option
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, look_up
 from envprobe_core.files import held
 from envprobe_core.sources import ROOT
 
@@ -31,8 +31,7 @@ def pdf(
 
     chosen = documents or list(printing.DOCUMENTS)
     for name in chosen:
-        if name not in printing.DOCUMENTS:
-            raise InputError(f"unknown document {name!r}; accepted: {', '.join(printing.DOCUMENTS)}")
+        look_up("document", name, dict.fromkeys(printing.DOCUMENTS))
     if not (build.html_folder(book) / "index.html").is_file():
         raise InputError(f"no built book in {book}; `envprobe book` builds one")
     chromium.needed()
