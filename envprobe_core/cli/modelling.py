@@ -54,8 +54,8 @@ class ModelOptions:
     base_url: option(
         Text,
         "--base-url",
-        "Of a compatible server, as in http://127.0.0.1:8080/v1; one on this machine needs no key and is sent a "
-        "made-up one where OPENAI_API_KEY is not set.",
+        "Of a compatible server, as in http://127.0.0.1:8080/v1; one on this machine needs no key and is "
+        "sent a made-up one where OPENAI_API_KEY is not set.",
         "URL",
         "OpenAI's",
     ) = None
