@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from envprobe_core.errors import InputError
+from envprobe_core.files import environment
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -200,16 +201,10 @@ def handing_out(address: str | None) -> Iterator[None]:
     """
     from envprobe_core.pool import ENVIRONMENT
 
-    before = os.environ.get(ENVIRONMENT)
     if address is not None:
         announce(address)
-        os.environ[ENVIRONMENT] = address
-    try:
+    with environment(**({} if address is None else {ENVIRONMENT: address})):
         yield
-    finally:
-        os.environ.pop(ENVIRONMENT, None)
-        if before is not None:
-            os.environ[ENVIRONMENT] = before
 
 
 @contextmanager
