@@ -238,14 +238,12 @@ def _replayed(file: Path, run: Path) -> Iterator[tuple[AnswerStore, RunInputs, s
     from envprobe_core.llm.running import Service, replay_run
     from envprobe_core.llm.store import AnswerStore
     from envprobe_core.runs.inputs import inputs_of
-    from envprobe_core.runs.manifest import read_manifest
+    from envprobe_core.runs.manifest import read_finished, read_manifest
 
-    manifest = read_manifest(run)
-    inputs = inputs_of(manifest)
+    inputs = inputs_of(read_manifest(run))
     if inputs.agent is None:
         raise InputError(f"{run} is a run of the simulated agent: no store holds its answers")
-    if not manifest["finished"]:
-        raise InputError(f"{run} holds a run that is not finished; the command that began it completes it")
+    manifest = read_finished(run)
     with closing(AnswerStore(file, writable=False)) as answers:
         with modelling.stopped_runs():
             replayed = replay_run(Service(inputs.agent, answers), inputs)
