@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, look_up
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy
 from envprobe_core.protocols import PAPER, Protocol, parse_protocol
 from envprobe_core.regimes import REGIMES, Regime
@@ -44,8 +44,7 @@ class Cell:
 
     def __post_init__(self) -> None:
         """Refuse a budget or threshold that cannot be meant."""
-        if self.world not in WORLDS:
-            raise InputError(f"unknown world {self.world!r}; accepted: {', '.join(WORLDS)}")
+        look_up("world", self.world, WORLDS)
         if self.budget is not None and not 0 <= self.budget <= self.regime.horizon:
             raise InputError(
                 f"budget {self.budget} is not in 0..{self.regime.horizon} (the horizon of {self.regime.name})"
@@ -104,9 +103,7 @@ def find_regime(name: str) -> Regime:
     Raises:
         InputError: if there is none; the message lists those there are.
     """
-    if name not in REGIMES:
-        raise InputError(f"unknown regime {name!r}; accepted: {', '.join(REGIMES)}")
-    return REGIMES[name]
+    return look_up("regime", name, REGIMES)
 
 
 def find_profile(name: str) -> AgentProfile:
@@ -115,9 +112,7 @@ def find_profile(name: str) -> AgentProfile:
     Raises:
         InputError: if there is none; the message lists those there are.
     """
-    if name not in PROFILES:
-        raise InputError(f"unknown profile {name!r}; accepted: {', '.join(PROFILES)}")
-    return PROFILES[name]
+    return look_up("profile", name, PROFILES)
 
 
 def names(given: Names) -> tuple[str, ...]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
+Meant = TypeVar("Meant")
 LONGEST = 200  # characters of what was given that a message repeats
 _UNKNOWN = re.compile(r"unknown [\w ]+ '(?P<given>[^']*)'(?P<rest>.*; accepted: (?P<names>[\w:, .-]+))$")
 
@@ -18,6 +20,17 @@ class InputError(ValueError):
 
     The command line shows it as one line and ends with exit code 2.
     """
+
+
+def look_up(kind: str, name: str, known: Mapping[str, Meant]) -> Meant:
+    """Return what a name stands for.
+
+    Raises:
+        InputError: if there is none of that name; the message lists those there are.
+    """
+    if name not in known:
+        raise InputError(f"unknown {kind} {name!r}; accepted: {', '.join(known)}")
+    return known[name]
 
 
 def first_fault(error: ValidationError) -> str:

@@ -124,6 +124,25 @@ def held(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[No
         os.close(handle)
 
 
+@contextmanager
+def environment(**values: str | None) -> Iterator[None]:
+    """Set variables of this process's environment for a while; None takes one away."""
+    before = {name: os.environ.get(name) for name in values}
+    try:
+        _set(values)
+        yield
+    finally:
+        _set(before)
+
+
+def _set(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
 @cache
 def working_folder() -> Path:
     """Return this process's temporary folder, which goes when it ends; those of killed ones go now."""

@@ -32,13 +32,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from envprobe_core.errors import InputError
-from envprobe_core.files import read_whole
+from envprobe_core.files import environment, read_whole
 
 if TYPE_CHECKING:
     import distributed
 
 PARENT_DEATH_SIGNAL = 1  # of Linux: what prctl(2) calls PR_SET_PDEATHSIG
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""For the linear algebra of processes beside this one: they share the cores."""
 ENVIRONMENT = "ENVPROBE_SCHEDULER"
 CONNECT_SECONDS = 10
 ALIVE_SECONDS = 5  # without a result, after which the scheduler is asked whether it is there
@@ -83,7 +84,7 @@ def spread(
     given: set[Future[Result]] = set()
     with fresh_processes(others) as pool:
         while left or given:
-            with _one_thread_a_process():  # the processes start as work is handed in
+            with environment(**_ONE_THREAD):  # the processes start as work is handed in
                 while left and len(given) <= others:  # one each, and one that waits
                     given.add(pool.submit(work, left.popleft()))
             if left:
@@ -133,21 +134,6 @@ def follow(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-@contextmanager
-def _one_thread_a_process() -> Iterator[None]:
-    """Keep the linear algebra of processes that start now to one thread each: they share the cores."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 # --- a cluster --------------------------------------------------------------------------------

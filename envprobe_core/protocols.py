@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, fields, replace
 
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, look_up
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "start": ("gold", "observation"),
@@ -102,8 +102,7 @@ def parse_protocol(text: str) -> Protocol:
         InputError: if the name, a switch or a value is unknown; the message names what is accepted.
     """
     name, _, switches = text.partition(":")
-    if name not in PROTOCOLS:
-        raise InputError(f"unknown protocol {name!r}; accepted: {', '.join(PROTOCOLS)}")
+    base = look_up("protocol", name, PROTOCOLS)
     changes: dict[str, str] = {}
     for item in filter(None, switches.split(",")):
         switch, equals, value = item.partition("=")
@@ -116,7 +115,7 @@ def parse_protocol(text: str) -> Protocol:
                 f"protocol {text!r}: switch {switch} accepts {' or '.join(_CHOICES[switch])}, not {value!r}"
             )
         changes[switch] = value
-    return turned(PROTOCOLS[name], **changes)
+    return turned(base, **changes)
 
 
 def turned(protocol: Protocol, **values: str) -> Protocol:

@@ -6,7 +6,6 @@ the best of its choices' expected worth. The optimum over lambda is the frontier
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,31 +90,17 @@ def frontier(tree: InformationTree) -> list[Solution]:
     return [first, *between(first, last), last]
 
 
-def mixed(tree: InformationTree, share: Callable[[int, Options], Floats]) -> Point:
-    """Return the exact means of a policy that draws its choice in every state.
-
-    Args:
-        share: from the step and its options to the chance of each option, [option].
-    """
-    both = [tree.accuracy, tree.success]
-    for t in reversed(range(len(tree.steps))):
-        options = Options(tree.steps[t])
-        chance = share(t, options)
-        both = [np.add.reduceat(chance * options.mean(value), options.states) for value in both]
-    return float(both[0][0]), float(both[1][0])
-
-
 def random_policy(tree: InformationTree) -> Point:
     """Return the exact means of Random: with chance B/H a uniformly drawn field, while budget is left."""
-    setting = tree.setting
+    setting, both = tree.setting, [tree.accuracy, tree.success]
     chance = (setting.budget << 32) // setting.horizon / 2.0**32
-
-    def share(t: int, options: Options) -> Floats:
+    for t in reversed(range(len(tree.steps))):
+        options = Options(tree.steps[t])
         left = tree.layers[t].used[options.state] < setting.budget
         probing = np.where(left, chance, 0.0)
-        return np.where(options.choice == ACT, 1.0 - probing, probing / setting.world.fields)
-
-    return mixed(tree, share)
+        share = np.where(options.choice == ACT, 1.0 - probing, probing / setting.world.fields)
+        both = [np.add.reduceat(share * options.mean(value), options.states) for value in both]
+    return float(both[0][0]), float(both[1][0])
 
 
 def continuation(tree: InformationTree, solution: Solution, step: int) -> tuple[Floats, Floats]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from envprobe_core.claims.printed import half_unit, read_rows
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, look_up
 
 UNITS = {"points": 100.0, "share": 1.0, "steps": 1.0, "count": 1.0}
 SETTING = "setting"  # what `family` says where nothing is compared
@@ -129,17 +129,11 @@ def _claims() -> dict[str, Claim]:
 def load_claims(*, section: str | None = None) -> tuple[Claim, ...]:
     """Return every claim of `claims.csv` in its order, or those of one `section` of the book."""
     claims = tuple(_claims().values())
-    if section is None:
-        return claims
-    found = tuple(claim for claim in claims if claim.section == section)
-    if not found:
-        known = dict.fromkeys(claim.section for claim in claims)
-        raise InputError(f"unknown section {section!r}; accepted: {', '.join(known)}")
-    return found
+    if section is not None:
+        look_up("section", section, {claim.section: claim for claim in claims})
+    return tuple(claim for claim in claims if section in (None, claim.section))
 
 
 def find_claim(name: str) -> Claim:
     """Return the claim with this id; an unknown one is refused with the known."""
-    if name not in _claims():
-        raise InputError(f"unknown claim {name!r}; accepted: {', '.join(_claims())}")
-    return _claims()[name]
+    return look_up("claim", name, _claims())

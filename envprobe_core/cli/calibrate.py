@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,10 +14,11 @@ from envprobe_core.files import refuse_existing, replacing
 if TYPE_CHECKING:
     from envprobe_core.analyses.calibration import Fit
 
-Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="New file for the fitted profile.")]
 
-
-def calibrate(jobs: options.Jobs = None, out: Out = None) -> None:
+def calibrate(
+    jobs: options.Jobs = None,
+    out: options.option(options.File, "--out", "New file for the fitted profile.", "FILE") = None,
+) -> None:
     """Fit the profile `calibrated` to the paper, and say how well it fits.
 
     Only the accuracies of Periodic and the canonical confident-wrong rate are looked at, under `released`.

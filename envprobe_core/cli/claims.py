@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from envprobe_core.cli import options
+from envprobe_core.cli.options import Texts, option
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -29,33 +28,17 @@ STYLES = {
 }
 WIDTH = 180  # of the table where standard output is no terminal
 
-Protocols = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--protocol", metavar="P", help="Protocol; may be repeated.", show_default="paper observed released"
-    ),
-]
-Seeds = Annotated[
-    str, typer.Option("--seeds", metavar="A:B", help="Seeds A..B-1 of the regime; others run on their own.")
-]
-Regime = Annotated[
-    str, typer.Option("--regime", metavar="R", help="Ask claims about S2 of this regime instead.")
-]
-Sections = Annotated[
-    list[str] | None,
-    typer.Option("--section", metavar="NAME", help="Only claims of this section; may be repeated."),
-]
-Resamples = Annotated[int, typer.Option("--resamples", min=100, max=1_000_000, help="Bootstrap resamples.")]
-
 
 def claims(
     as_json: options.Json = False,
     profile: options.Profile = "typical",
-    protocol: Protocols = None,
-    seeds: Seeds = "0:220",
-    regime: Regime = "S2",
-    section: Sections = None,
-    resamples: Resamples = 10_000,
+    protocol: option(
+        Texts, "--protocol", "Protocol; may be repeated.", "P", "paper observed released"
+    ) = None,
+    seeds: option(str, "--seeds", "Seeds A..B-1 of the regime; others run on their own.", "A:B") = "0:220",
+    regime: option(str, "--regime", "Ask claims about S2 of this regime instead.", "R") = "S2",
+    section: option(Texts, "--section", "Only claims of this section; may be repeated.", "NAME") = None,
+    resamples: option(int, "--resamples", "Bootstrap resamples.", min=100, max=1_000_000) = 10_000,
     jobs: options.Jobs = None,
 ) -> None:
     """Run the paper's claims and judge each under each protocol.

@@ -9,16 +9,13 @@ from typing import Annotated
 
 import typer
 
+from envprobe_core.cli.options import option
 from envprobe_core.sources import ROOT
 
 
 def lab(
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="The folder.", show_default="lab, in the checkout")
-    ] = ROOT / "lab",
-    files_only: Annotated[
-        bool, typer.Option("--files-only", help="Lay the folder out, and open nothing.")
-    ] = False,
+    out: option(Path, "--out", "The folder.", "DIR", "lab, in the checkout") = ROOT / "lab",
+    files_only: option(bool, "--files-only", "Lay the folder out, and open nothing.") = False,
     jupyter: Annotated[
         list[str] | None, typer.Argument(metavar="[-- OPTION...]", help="Options of `jupyter lab`.")
     ] = None,
@@ -38,7 +35,7 @@ def lab(
     folder = out.resolve()
     paths = [str(folder / CONFIG), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(paths)
-    as_root = ["--allow-root"] if hasattr(os, "getuid") and os.getuid() == 0 else []
+    as_root = ["--allow-root"] if os.getuid() == 0 else []
     options = [
         f"--ServerApp.root_dir={folder}",
         f"--LabApp.default_url=/lab/tree/{START}",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from envprobe_core.cli import modelling, options
+from envprobe_core.cli.options import File, option
 from envprobe_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 LATENCY = 1.0  # seconds a call, for the time that is shown
 LISTED = 20  # faults that are spelled out
-OneObject = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Note = Annotated[str, typer.Option("--note", help="Where the answers come from, for readers.")]
+OneObject = option(bool, "--json", "Print one JSON object and nothing else.")
+Note = option(str, "--note", "Where the answers come from, for readers.")
 StoreFile = Annotated[Path, typer.Argument(metavar="FILE", help="Store that a run on a model made.")]
 
 model = typer.Typer(no_args_is_help=True, help="Get the weights of a small open model for `--agent local`.")
@@ -32,14 +33,8 @@ store = typer.Typer(
 @options.expanded
 def estimate(
     grid: options.Grid,
-    model: modelling.Model = None,
-    judge_model: modelling.JudgeModel = None,
-    base_url: modelling.BaseUrl = None,
-    concurrency: modelling.Concurrency = None,
-    prices: modelling.Prices = None,
-    sample: Annotated[
-        int, typer.Option("--sample", min=1, max=10_000, help="Seeds of each cell in the dry run.")
-    ] = 5,
+    given: Annotated[modelling.ModelOptions, ("model", "judge_model", "base_url", "concurrency", "prices")],
+    sample: option(int, "--sample", "Seeds of each cell in the dry run.", min=1, max=10_000) = 5,
     json: OneObject = False,
 ) -> None:
     """Estimate calls, tokens and money of a run on a model, from a dry run of its prompts.
@@ -51,9 +46,6 @@ def estimate(
     from envprobe_core.llm.rehearsal import CHARACTERS_A_TOKEN
     from envprobe_core.llm.rehearsal import estimate as dry_run
 
-    given = modelling.ModelOptions(
-        model=model, judge_model=judge_model, base_url=base_url, concurrency=concurrency, prices=prices
-    )
     agent = given.agent()
     inputs = grid.inputs("typical", "none", agent)
     found = dry_run(inputs.cells, inputs.seeds_of_cells, agent, given.price_table(agent), sample)
@@ -61,7 +53,7 @@ def estimate(
         dollar = {f"{name}_usd": found.pop(name) for name in ("cost", "most")}
         options.print_json(found | dollar)
         return
-    at_once = concurrency or modelling.DEFAULT_CONCURRENCY
+    at_once = given.concurrency or modelling.DEFAULT_CONCURRENCY
     minutes = found["calls"] * LATENCY / at_once / 60
     tokens = f"{found['prompt_tokens']} + {found['completion_tokens']}"
     if found["cost"] is None or found["most"] is None:
@@ -96,17 +88,14 @@ def fetch() -> None:
 
 
 @model.command("trial")
+@options.expanded
 def trial(
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File to write, as in x.trial.gz.")],
-    world: Annotated[list[str], typer.Option("--world", metavar="W", help="World; may be repeated.")],
-    prompts: Annotated[
-        list[str], typer.Option("--prompts", metavar="V", help="Version of the prompts; may be repeated.")
-    ],
-    situations: Annotated[int, typer.Option("--situations", min=1, max=10_000, help="Of each world.")] = 200,
-    regime: Annotated[str, typer.Option("--regime", metavar="R", help="Stress regime.")] = "S1",
-    model: modelling.Model = None,
-    concurrency: modelling.Concurrency = None,
-    store: modelling.Store = None,
+    out: option(Path, "--out", "File to write, as in x.trial.gz.", "FILE"),
+    world: option(list[str], "--world", "World; may be repeated.", "W"),
+    prompts: option(list[str], "--prompts", "Version of the prompts; may be repeated.", "V"),
+    situations: option(int, "--situations", "Of each world.", min=1, max=10_000) = 200,
+    regime: option(str, "--regime", "Stress regime.", "R") = "S1",
+    given: Annotated[modelling.ModelOptions, ("model", "concurrency", "store")] = modelling.ModelOptions(),  # noqa: B008
     note: Note = "",
 ) -> None:
     """Ask a local model about the same situations in several versions of the prompts.
@@ -120,7 +109,6 @@ def trial(
     from envprobe_core.llm.replay import write_answers
 
     _refuse_existing(out)
-    given = modelling.ModelOptions(model=model, concurrency=concurrency, store=store)
     agent = given.agent(modelling.LOCAL)
     asked = trials.Trial(
         agent=agent.as_dict(),
@@ -141,13 +129,12 @@ def trial(
 
 
 @store.command("stats")
+@options.expanded
 def stats(
     file: StoreFile,
     json: OneObject = False,
-    prices: modelling.Prices = None,
-    run: Annotated[
-        Path | None, typer.Option("--run", metavar="DIR", help="Say also what each cell of this run cost.")
-    ] = None,
+    given: Annotated[modelling.ModelOptions, ("prices",)] = modelling.ModelOptions(),  # noqa: B008
+    run: option(File, "--run", "Say also what each cell of this run cost.", "DIR") = None,
 ) -> None:
     """Count what was asked, answered, wasted and paid.
 
@@ -158,7 +145,7 @@ def stats(
     from envprobe_core.llm.calls import dollars, read_prices
     from envprobe_core.llm.store import cost_of_cells, read_stats
 
-    table = read_prices(prices)
+    table = read_prices(given.prices)
     found = read_stats(file, table)
     cells = []
     if run is not None:
@@ -190,10 +177,7 @@ def stats(
 @store.command("verify")
 def verify(
     file: StoreFile,
-    run: Annotated[
-        Path | None,
-        typer.Option("--run", metavar="DIR", help="A finished run whose answers must all be there."),
-    ] = None,
+    run: option(File, "--run", "A finished run whose answers must all be there.", "DIR") = None,
 ) -> None:
     """Recompute every key, verdict and total of a store.
 
@@ -220,10 +204,8 @@ def verify(
 @store.command("export")
 def export(
     file: StoreFile,
-    run: Annotated[Path, typer.Option("--run", metavar="DIR", help="Folder of a finished run on a model.")],
-    out: Annotated[
-        Path, typer.Option("--out", metavar="REPLAY", help="File to write, as in answers.replay.gz.")
-    ],
+    run: option(Path, "--run", "Folder of a finished run on a model.", "DIR"),
+    out: option(Path, "--out", "File to write, as in answers.replay.gz.", "REPLAY"),
     note: Note = "",
 ) -> None:
     """Write the answers that a run used to a small file, with which anybody can replay it.
@@ -256,14 +238,12 @@ def _replayed(file: Path, run: Path) -> Iterator[tuple[AnswerStore, RunInputs, s
     from envprobe_core.llm.running import Service, replay_run
     from envprobe_core.llm.store import AnswerStore
     from envprobe_core.runs.inputs import inputs_of
-    from envprobe_core.runs.manifest import read_manifest
+    from envprobe_core.runs.manifest import read_finished, read_manifest
 
-    manifest = read_manifest(run)
-    inputs = inputs_of(manifest)
+    inputs = inputs_of(read_manifest(run))
     if inputs.agent is None:
         raise InputError(f"{run} is a run of the simulated agent: no store holds its answers")
-    if not manifest["finished"]:
-        raise InputError(f"{run} holds a run that is not finished; the command that began it completes it")
+    manifest = read_finished(run)
     with closing(AnswerStore(file, writable=False)) as answers:
         with modelling.stopped_runs():
             replayed = replay_run(Service(inputs.agent, answers), inputs)

@@ -9,14 +9,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import typer
 
-from envprobe_core.cli.options import check_positive
+from envprobe_core.cli import options
+from envprobe_core.cli.options import File, Number, Text, Whole, check_positive
 from envprobe_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,79 +33,13 @@ SIMULATED, OPENAI, LOCAL = "simulated", "openai", "local"
 DEFAULT_CONCURRENCY = 16
 
 
-def _option(
-    kind: Any, name: str, about: str, metavar: str | None = None, default: str | bool = True, **more: Any
-) -> Any:
-    """Return an option of the panel that need not be given; `default` is what help shows then."""
-    panel = "Language model as the agent"
-    option = typer.Option(
-        name, help=about, metavar=metavar, show_default=default, rich_help_panel=panel, **more
-    )
-    return Annotated[kind, option]
-
-
-Text, Whole, Number, File = str | None, int | None, float | None, Path | None
-Agent = Annotated[
+option = partial(options.option, panel="Language model as the agent")
+Agent = options.option(
     str,
-    typer.Option(
-        "--agent",
-        metavar="[simulated|openai|local]",
-        help="Who acts: the simulated agent, a language model behind an OpenAI-compatible server, or one "
-        "that runs on this machine without a key (`envprobe model fetch`).",
-    ),
-]
-Model = _option(
-    Text, "--model", "Model's name, as in gpt-4o-mini; with --agent local a file, as in M.gguf.", "M"
-)
-JudgeModel = _option(Text, "--judge-model", "Second model of the policy judge.", "M", "the same")
-BaseUrl = _option(
-    Text,
-    "--base-url",
-    "Of a compatible server, as in http://127.0.0.1:8080/v1; one on this machine needs no key and is sent a "
-    "made-up one where OPENAI_API_KEY is not set.",
-    "URL",
-    "OpenAI's",
-)
-Prompt = _option(Text, "--prompts", "Version of the prompts: 1, 2, public or public-hint.", "V", "2")
-Reasks = _option(
-    Whole, "--reasks", "Times that an answer that cannot be used is asked for again.", None, "2", min=0, max=9
-)
-Concurrency = _option(
-    Whole,
-    "--concurrency",
-    "Calls under way at once; with --agent local its servers, of one thread each.",
-    default=f"{DEFAULT_CONCURRENCY}; local: as many as cores",
-    min=1,
-    max=1024,
-)
-MaxCost = _option(
-    Number,
-    "--max-cost",
-    "The most that all attempts in the store may cost together; the run stops before a call that could "
-    "exceed it.",
-    "USD",
-    "no cap",
-)
-Prices = _option(
-    File, "--prices", "Prices of models, in the form of data/prices.json.", "FILE", "data/prices.json"
-)
-Store = _option(
-    File, "--store", "Where answers are kept; several runs may share it.", "FILE", "DIR.answers.sqlite"
-)
-ReplayOnly = _option(
-    bool, "--replay-only", "Take every answer from the store; needs no key and opens no connection."
-)
-Replay = _option(
-    File,
-    "--replay",
-    "Take every answer from a file that `envprobe store export` wrote; it names the model.",
-    "FILE",
-)
-Timeout = _option(
-    Number, "--timeout", "Seconds that a call may take, to its last byte.", "S", "120; local: 900"
-)
-Attempts = _option(
-    Whole, "--attempts", "Times that a call is tried before the run stops.", default="6", min=1, max=100
+    "--agent",
+    "Who acts: the simulated agent, a language model behind an OpenAI-compatible server, or one that runs on "
+    "this machine without a key (`envprobe model fetch`).",
+    "[simulated|openai|local]",
 )
 
 
@@ -111,19 +47,67 @@ Attempts = _option(
 class ModelOptions:
     """What was given on the command line; None or False where nothing was."""
 
-    model: Model = None
-    judge_model: JudgeModel = None
-    base_url: BaseUrl = None
-    prompts: Prompt = None
-    reasks: Reasks = None
-    concurrency: Concurrency = None
-    max_cost: MaxCost = None
-    prices: Prices = None
-    store: Store = None
-    replay_only: ReplayOnly = False
-    replay: Replay = None
-    timeout: Timeout = None
-    attempts: Attempts = None
+    model: option(
+        Text, "--model", "Model's name, as in gpt-4o-mini; with --agent local a file, as in M.gguf.", "M"
+    ) = None
+    judge_model: option(Text, "--judge-model", "Second model of the policy judge.", "M", "the same") = None
+    base_url: option(
+        Text,
+        "--base-url",
+        "Of a compatible server, as in http://127.0.0.1:8080/v1; one on this machine needs no key and is "
+        "sent a made-up one where OPENAI_API_KEY is not set.",
+        "URL",
+        "OpenAI's",
+    ) = None
+    prompts: option(Text, "--prompts", "Version of the prompts: 1, 2, public or public-hint.", "V", "2") = (
+        None
+    )
+    reasks: option(
+        Whole,
+        "--reasks",
+        "Times that an answer that cannot be used is asked for again.",
+        None,
+        "2",
+        min=0,
+        max=9,
+    ) = None
+    concurrency: option(
+        Whole,
+        "--concurrency",
+        "Calls under way at once; with --agent local its servers, of one thread each.",
+        default=f"{DEFAULT_CONCURRENCY}; local: as many as cores",
+        min=1,
+        max=1024,
+    ) = None
+    max_cost: option(
+        Number,
+        "--max-cost",
+        "The most that all attempts in the store may cost together; the run stops before a call that could "
+        "exceed it.",
+        "USD",
+        "no cap",
+    ) = None
+    prices: option(
+        File, "--prices", "Prices of models, in the form of data/prices.json.", "FILE", "data/prices.json"
+    ) = None
+    store: option(
+        File, "--store", "Where answers are kept; several runs may share it.", "FILE", "DIR.answers.sqlite"
+    ) = None
+    replay_only: option(
+        bool, "--replay-only", "Take every answer from the store; needs no key and opens no connection."
+    ) = False
+    replay: option(
+        File,
+        "--replay",
+        "Take every answer from a file that `envprobe store export` wrote; it names the model.",
+        "FILE",
+    ) = None
+    timeout: option(
+        Number, "--timeout", "Seconds that a call may take, to its last byte.", "S", "120; local: 900"
+    ) = None
+    attempts: option(
+        Whole, "--attempts", "Times that a call is tried before the run stops.", default="6", min=1, max=100
+    ) = None
 
     def __post_init__(self) -> None:
         """Refuse numbers and an address that cannot be used."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from envprobe_core.errors import InputError
+from envprobe_core.files import environment
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,16 +34,22 @@ MACHINES = "Past one machine"
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each field of every dataclass among its arguments."""
-    hints = get_type_hints(command, include_extras=True)
-    groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    """Give a command an option for each field of every dataclass among its arguments.
+
+    Of `Annotated[Group, ("model", "prices")]` it has only these, in the order of the group.
+    """
+    hints, taken = get_type_hints(command, include_extras=True), {}
+    groups = {name: kind for name, kind in get_type_hints(command).items() if is_dataclass(kind)}
+    for name, kind in groups.items():
+        only = getattr(hints[name], "__metadata__", [()])[0]
+        taken[name] = [field for field in fields(kind) if not only or field.name in only]
     parameters = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name not in groups:
             parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[name]))
             continue
         own = get_type_hints(groups[name], include_extras=True)
-        for field in fields(groups[name]):
+        for field in taken[name]:
             default = parameter.empty if field.default is MISSING else field.default
             parameters.append(
                 inspect.Parameter(
@@ -53,7 +60,7 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def call(**given: Any) -> None:
         for name, kind in groups.items():
-            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+            given[name] = kind(**{field.name: given.pop(field.name) for field in taken[name]})
         command(**given)
 
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -61,71 +68,60 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and nothing else.")]
-Profile = Annotated[str, typer.Option("--profile", metavar="NAME", help="Profile of the simulated agent.")]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs", min=1, max=256, help="Processes; changes nothing but speed.", show_default="as many as pay"
-    ),
-]
-Assignments = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--param",
-        "-p",
-        metavar="NAME=VALUE",
-        help="Give a parameter another value than the notebook's; may be repeated. "
-        "It is applied to every chosen section that has it.",
-    ),
-]
+def option(
+    kind: Any,
+    name: str,
+    about: str,
+    metavar: str | None = None,
+    default: str | bool = True,
+    panel: str | None = None,
+    **more: Any,
+) -> Any:
+    """Return the type of an option; `default` is what help shows where none is given."""
+    names, shown = name.split(), {"show_default": default, "rich_help_panel": panel}
+    return Annotated[kind, typer.Option(*names, help=about, metavar=metavar, **shown, **more)]
+
+
+Text, Whole, Number, File, Texts = str | None, int | None, float | None, Path | None, list[str] | None
+Json = option(bool, "--json", "Print JSON on standard output, and nothing else.")
+Profile = option(str, "--profile", "Profile of the simulated agent.", "NAME")
+Jobs = option(
+    Whole, "--jobs", "Processes; changes nothing but speed.", default="as many as pay", min=1, max=256
+)
+Assignments = option(
+    Texts,
+    "--param -p",
+    "Give a parameter another value than the notebook's; may be repeated. It is applied to every chosen "
+    "section that has it.",
+    "NAME=VALUE",
+)
 
 
 @dataclass(frozen=True)
 class Grid:
     """The cells of a run."""
 
-    world: Annotated[
-        list[str] | None,
-        typer.Option("--world", metavar="W", help="World; may be repeated; `all` for every one."),
-    ] = None
-    policy: Annotated[
-        list[str] | None,
-        typer.Option("--policy", metavar="P", help="Policy; may be repeated; `all` for every one."),
-    ] = None
-    regime: Annotated[str, typer.Option("--regime", metavar="R", help="Stress regime.")] = "S2"
-    protocol: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--protocol",
-            metavar="P",
-            help="Protocol, also with switches turned, as in paper:clock=stands,end=success; may be "
-            "repeated.",
-            show_default="paper",
-        ),
-    ] = None
-    seeds: Annotated[
-        str | None,
-        typer.Option(
-            "--seeds",
-            metavar="A:B",
-            help="Seeds A..B-1, a seed, or several of these with commas.",
-            show_default="the regime's own; at S2 0:220, under released 42:262",
-        ),
-    ] = None
-    budget: Annotated[
-        int | None,
-        typer.Option("--budget", metavar="N", help="Probes an episode may fire.", show_default="horizon / 4"),
-    ] = None
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            "--threshold",
-            metavar="X",
-            help="Score from which a policy probes; for policies that have one.",
-            show_default="1.5",
-        ),
-    ] = None
+    world: option(Texts, "--world", "World; may be repeated; `all` for every one.", "W") = None
+    policy: option(Texts, "--policy", "Policy; may be repeated; `all` for every one.", "P") = None
+    regime: option(str, "--regime", "Stress regime.", "R") = "S2"
+    protocol: option(
+        Texts,
+        "--protocol",
+        "Protocol, also with switches turned, as in paper:clock=stands,end=success; may be repeated.",
+        "P",
+        "paper",
+    ) = None
+    seeds: option(
+        Text,
+        "--seeds",
+        "Seeds A..B-1, a seed, or several of these with commas.",
+        "A:B",
+        "the regime's own; at S2 0:220, under released 42:262",
+    ) = None
+    budget: option(Whole, "--budget", "Probes an episode may fire.", "N", "horizon / 4") = None
+    threshold: option(
+        Number, "--threshold", "Score from which a policy probes; for policies that have one.", "X", "1.5"
+    ) = None
 
     def inputs(self, profile: str, logs: str, agent: ModelAgent | None) -> RunInputs:
         """Check everything and return what a run is asked for."""
@@ -151,26 +147,22 @@ def _every(names: list[str] | None, known: Iterable[str]) -> list[str]:
 class Cluster:
     """The Dask cluster that work is handed to."""
 
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            "--scheduler",
-            metavar="ADDRESS",
-            help="Hand the work to the Dask cluster of this scheduler, as in tcp://HOST:8786. Also taken "
-            "from ENVPROBE_SCHEDULER.",
-            show_default="local processes",
-            rich_help_panel=MACHINES,
-        ),
-    ] = None
-    scheduler_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--scheduler-file",
-            metavar="FILE",
-            help="The same, with the file that `dask scheduler --scheduler-file` wrote.",
-            rich_help_panel=MACHINES,
-        ),
-    ] = None
+    scheduler: option(
+        Text,
+        "--scheduler",
+        "Hand the work to the Dask cluster of this scheduler, as in tcp://HOST:8786. Also taken from "
+        "ENVPROBE_SCHEDULER.",
+        "ADDRESS",
+        "local processes",
+        MACHINES,
+    ) = None
+    scheduler_file: option(
+        File,
+        "--scheduler-file",
+        "The same, with the file that `dask scheduler --scheduler-file` wrote.",
+        "FILE",
+        panel=MACHINES,
+    ) = None
 
     def address(self) -> str | None:
         """Return the address of the cluster to use, None for this machine alone.
@@ -209,16 +201,10 @@ def handing_out(address: str | None) -> Iterator[None]:
     """
     from envprobe_core.pool import ENVIRONMENT
 
-    before = os.environ.get(ENVIRONMENT)
     if address is not None:
         announce(address)
-        os.environ[ENVIRONMENT] = address
-    try:
+    with environment(**({} if address is None else {ENVIRONMENT: address})):
         yield
-    finally:
-        os.environ.pop(ENVIRONMENT, None)
-        if before is not None:
-            os.environ[ENVIRONMENT] = before
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from envprobe_core.errors import InputError
+from envprobe_core.cli.options import File, option
+from envprobe_core.errors import InputError, look_up
 from envprobe_core.files import held
 from envprobe_core.sources import ROOT
 
@@ -18,13 +19,8 @@ def pdf(
         list[str] | None,
         typer.Argument(metavar="[DOCUMENT]...", help="summary, slides, handout or book; all four if none."),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Folder of the PDFs.", show_default="book/_build/pdf"),
-    ] = None,
-    book: Annotated[
-        Path, typer.Option("--book", metavar="DIR", help="A book of its own.", show_default="the checkout's")
-    ] = ROOT,
+    out: option(File, "--out", "Folder of the PDFs.", "DIR", "book/_build/pdf") = None,
+    book: option(Path, "--book", "A book of its own.", "DIR", "the checkout's") = ROOT,
 ) -> None:
     """Print the built book: a summary of two pages, twelve slides, a handout of two pages, and the whole.
 
@@ -35,8 +31,7 @@ def pdf(
 
     chosen = documents or list(printing.DOCUMENTS)
     for name in chosen:
-        if name not in printing.DOCUMENTS:
-            raise InputError(f"unknown document {name!r}; accepted: {', '.join(printing.DOCUMENTS)}")
+        look_up("document", name, dict.fromkeys(printing.DOCUMENTS))
     if not (build.html_folder(book) / "index.html").is_file():
         raise InputError(f"no built book in {book}; `envprobe book` builds one")
     chromium.needed()

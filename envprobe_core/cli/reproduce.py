@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from envprobe_core.cli import options
+from envprobe_core.cli.options import File, Number, Whole, option
 from envprobe_core.errors import in_one_line
 from envprobe_core.files import held, refuse_existing, sweep, working_folder, write_new
 from envprobe_core.reproduce import build
@@ -22,14 +23,8 @@ from envprobe_core.sources import ROOT
 
 KEY, SOLVED, STUDENTS = "answers.md", "solved.ipynb", "exercises.ipynb"
 
-Jobs = Annotated[
-    int | None,
-    typer.Option("--jobs", min=1, max=256, help="Sections to execute at a time.", show_default="every core"),
-]
-CellTimeout = Annotated[
-    float | None,
-    typer.Option("--cell-timeout", metavar="S", help="Seconds that a cell may take.", show_default="no end"),
-]
+Jobs = option(Whole, "--jobs", "Sections to execute at a time.", default="every core", min=1, max=256)
+CellTimeout = option(Number, "--cell-timeout", "Seconds that a cell may take.", "S", "no end")
 
 
 @options.expanded
@@ -65,10 +60,7 @@ def book(
     param: options.Assignments = None,
     jobs: Jobs = None,
     cell_timeout: CellTimeout = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Build a book of its own in DIR, beside the checkout's."),
-    ] = None,
+    out: option(File, "--out", "Build a book of its own in DIR, beside the checkout's.", "DIR") = None,
     cluster: options.Cluster = options.Cluster(),  # noqa: B008
 ) -> None:
     """Execute the sections that changed, then build the book.
@@ -152,14 +144,12 @@ def _waiting(names: Sequence[str]) -> str:
 
 
 def answers(
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            help=f"Write there {KEY}, {SOLVED} (with all outputs) and {STUDENTS} (without solutions).",
-        ),
-    ] = None,
+    out: option(
+        File,
+        "--out",
+        f"Write there {KEY}, {SOLVED} (with all outputs) and {STUDENTS} (without solutions).",
+        "DIR",
+    ) = None,
     param: options.Assignments = None,
 ) -> None:
     """Execute the exercises' solutions and print the answer key, or write it.

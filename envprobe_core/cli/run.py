@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from envprobe_core.cli import modelling, options
+from envprobe_core.cli.options import File, option
 from envprobe_core.errors import InputError
 
 LISTED = 20  # disagreements that are spelled out
@@ -18,34 +19,25 @@ WIDTH = 200  # of the table where standard output is no terminal
 @options.expanded
 def run(
     grid: options.Grid,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder of the run; made if it is not there.")
-    ],
+    out: option(Path, "--out", "Folder of the run; made if it is not there.", "DIR"),
     profile: options.Profile = "typical",
     jobs: options.Jobs = None,
-    batch_size: Annotated[
+    batch_size: option(
         int,
-        typer.Option(
-            "--batch-size",
-            min=1,
-            max=100_000,
-            help="Episodes handed to a process at a time; changes nothing but speed and memory.",
-        ),
-    ] = 1500,
-    logs: Annotated[
+        "--batch-size",
+        "Episodes handed to a process at a time; changes nothing but speed and memory.",
+        min=1,
+        max=100_000,
+    ) = 1500,
+    logs: option(
         str,
-        typer.Option(
-            "--logs",
-            metavar="[full|none|sample:N]",
-            help="Step logs of every episode, of none, or of the first N seeds of each cell.",
-        ),
-    ] = "full",
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            "--from", metavar="MANIFEST", help="Repeat the run that a manifest.json, or its folder, states."
-        ),
-    ] = None,
+        "--logs",
+        "Step logs of every episode, of none, or of the first N seeds of each cell.",
+        "[full|none|sample:N]",
+    ) = "full",
+    source: option(
+        File, "--from", "Repeat the run that a manifest.json, or its folder, states.", "MANIFEST"
+    ) = None,
     json: options.Json = False,
     cluster: options.Cluster = options.Cluster(),  # noqa: B008  (frozen)
     agent: modelling.Agent = modelling.SIMULATED,

@@ -128,11 +128,10 @@ def cache_folder() -> Path | None:
 def _first_writable() -> Path | None:
     beside = HOME / "__pycache__" / f"{OURS}{EDITION}"
     user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    owner = os.getuid() if hasattr(os, "getuid") else "user"
     for folder in (
         beside,
         Path(user) / "envprobe" / beside.name,
-        Path(tempfile.gettempdir()) / f"envprobe-{owner}" / beside.name,
+        Path(tempfile.gettempdir()) / f"envprobe-{os.getuid()}" / beside.name,
     ):
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache, partial, wraps
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,7 +31,7 @@ from envprobe_core.engine.compiling import INTERPRETED
 from envprobe_core.engine.running import Episodes
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES, Policy, custom_policy, find_policy
-from envprobe_core.policies.own import Guarded, View, made, view_of
+from envprobe_core.policies.own import Guarded, View, codes, made, view_of
 from envprobe_core.protocols import PAPER, RELEASED
 from envprobe_core.show.markup import Text
 from envprobe_core.worlds import WORLDS
@@ -135,7 +135,7 @@ class ReadersView:
 @contextmanager
 def limited() -> Iterator[None]:
     """Raise `TooSlowError` in what takes longer than `LONGEST_CALL`, where this thread can be told so."""
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
 
@@ -164,12 +164,17 @@ class GuardedScore(Guarded):
             PolicyError: if the function fails or does not return finite numbers of that shape.
         """
         score = self._asked(view)
-        if view.draw % WATCHED == 0 and not np.array_equal(self._asked(view), score):
+        if view.draw % WATCHED == 0:
+            self.same(view, score, self._asked(view))
+        return score
+
+    def same(self, view: View, first: Floats, second: Floats) -> None:
+        """Refuse two answers to one view."""
+        if not np.array_equal(second, first):
             raise PolicyError(
                 f"policy {self.name!r} scores the same view differently a second time (step {view.step}): "
                 "keep nothing from call to call, and for chance use view.draw, which repeats in every run"
             )
-        return score
 
     def _asked(self, view: View) -> Floats:
         try:
@@ -242,22 +247,14 @@ def has_while(function: object, seen: frozenset[object] = frozenset()) -> bool:
     """Say whether a function, or one that it calls by name, has a loop that is no `for`."""
     if not isinstance(function, FunctionType) or function in seen:
         return False
-    for code in _codes(function.__code__):
+    for code in codes(function.__code__):
         steps = {step.offset: step for step in dis.get_instructions(code)}
         jumps = [step for step in steps.values() if step.opcode in (*dis.hasjrel, *dis.hasjabs)]
         if any(jump.argval < jump.offset and steps[jump.argval].opname != "FOR_ITER" for jump in jumps):
             return True
     inside = [cell.cell_contents for cell in function.__closure__ or () if cell.cell_contents is not None]
-    named = [function.__globals__.get(name) for code in _codes(function.__code__) for name in code.co_names]
+    named = [function.__globals__.get(name) for code in codes(function.__code__) for name in code.co_names]
     return any(has_while(other, seen | {function}) for other in (*inside, *named))
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield a function's code and that of functions inside it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
 
 
 def why_called(score: GuardedScore, why: Exception | None) -> str:
@@ -380,11 +377,7 @@ def _try(score: GuardedScore) -> None:
     first = []
     for view in trial_views():
         first.append(score(view).copy())
-        if not np.array_equal(score(view), first[-1]):
-            raise PolicyError(
-                f"policy {score.name!r} scores the same view differently a second time (step {view.step}): "
-                "keep nothing from call to call, and for chance use view.draw, which repeats in every run"
-            )
+        score.same(view, first[-1], score(view))
     for view, before in zip(reversed(trial_views()), reversed(first), strict=True):
         if not np.array_equal(score(view), before):
             raise PolicyError(

@@ -290,7 +290,7 @@ HOLDER = f"{os.getpid()} {secrets.token_hex(4)} {MACHINE}"
 def _is_gone(holder: str) -> bool:
     """Say whether a claimant is a process of this machine that has ended."""
     number, _, machine = holder.split(" ", 2)
-    if machine != MACHINE or holder == HOLDER or os.name != "posix":
+    if machine != MACHINE or holder == HOLDER:
         return False
     try:
         os.kill(int(number), 0)  # sends nothing

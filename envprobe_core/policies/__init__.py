@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, look_up
 from envprobe_core.policies.own import Score
 from envprobe_core.policies.rules import (
     JUDGE,
@@ -161,6 +161,4 @@ def find_policy(name: str) -> Policy:
     Raises:
         InputError: if there is none; the message lists those there are.
     """
-    if name not in POLICIES:
-        raise InputError(f"unknown policy {name!r}; accepted: {', '.join(POLICIES)}")
-    return POLICIES[name]
+    return look_up("policy", name, POLICIES)

@@ -210,7 +210,8 @@ class _Known:
 
     def __init__(self, function: FunctionType) -> None:
         self.function = function
-        found = [function.__globals__.get(name) for name in dict.fromkeys(_names(function.__code__))]
+        names = (name for code in codes(function.__code__) for name in code.co_names)
+        found = [function.__globals__.get(name) for name in dict.fromkeys(names)]
         found += [_inside(cell) for cell in function.__closure__ or ()]
         self._values = (
             *found,
@@ -226,12 +227,12 @@ class _Known:
         return isinstance(other, _Known) and self._key == other._key
 
 
-def _names(code: CodeType) -> Iterator[str]:
-    """Yield the names that code looks up, that of functions inside it included."""
-    yield from code.co_names
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield a function's code and that of functions inside it."""
+    yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _names(constant)
+            yield from codes(constant)
 
 
 def _inside(cell: Any) -> Any:

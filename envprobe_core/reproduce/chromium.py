@@ -68,7 +68,7 @@ def _run(page: str, out: Path, what: str, *options: str) -> None:
         source, made = Path(folder, "page.html"), Path(folder, f"made{out.suffix}")
         source.write_text(page, encoding="utf-8")
         options = (f"{what}={made}", *options)
-        as_root = ["--no-sandbox"] if hasattr(os, "getuid") and os.getuid() == 0 else []
+        as_root = ["--no-sandbox"] if os.getuid() == 0 else []
         process = subprocess.Popen(
             [browser, *_ALONE, *as_root, f"--user-data-dir={folder}/profile", *options, source.as_uri()],
             env={**os.environ, "HOME": folder, "TMPDIR": folder},

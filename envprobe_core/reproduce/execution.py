@@ -20,7 +20,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from envprobe_core.files import replacing, working_folder
+from envprobe_core.files import environment, replacing, working_folder
 from envprobe_core.reproduce.sections import (
     METADATA_KEY,
     VOLATILE_METADATA,
@@ -86,7 +86,7 @@ def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) ->
     style = jobs[0].section.path.parent / "matplotlibrc"
     with (
         tempfile.TemporaryDirectory(dir=working_folder()) as name,
-        _kernel_environment(name, style, own),
+        environment(**_kernel_environment(name, style, own)),
         forked_kernels(len(jobs)),
     ):
         folder = Path(name)
@@ -222,15 +222,8 @@ def _clean_output(output: "NotebookNode", prefix: str) -> None:
         output["text"] = output["text"].replace(prefix, "")
 
 
-@contextlib.contextmanager
-def _kernel_environment(profile: str, style: Path, more: dict[str, str]) -> Iterator[None]:
-    """Let kernels that start inside inherit nothing that changes results."""
-    before = dict(os.environ)
+def _kernel_environment(profile: str, style: Path, more: dict[str, str]) -> dict[str, str | None]:
+    """Return what kernels are started with, so that they inherit nothing that changes results."""
     places = dict.fromkeys(("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "TMPDIR"), profile)
-    os.environ.update(KERNEL_ENVIRONMENT | places | more, MATPLOTLIBRC=str(style))
-    os.environ.pop(SERVED, None)  # a section that a notebook of a Jupyter server executes makes a page too
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    # a section that a notebook of a Jupyter server executes makes a page too
+    return KERNEL_ENVIRONMENT | places | more | {"MATPLOTLIBRC": str(style), SERVED: None}

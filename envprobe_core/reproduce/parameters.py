@@ -17,8 +17,9 @@ import re
 import tokenize
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, look_up
 
 Value = bool | int | float | str
 
@@ -157,22 +158,6 @@ def resolve(declared: Mapping[str, Parameter], given: Mapping[str, str]) -> dict
     }
 
 
-def _each_of(kind: str, known: Mapping[str, object], text: str) -> None:
-    """Check names between blanks and commas."""
-    names = text.replace(",", " ").split()
-    if not names:
-        raise ValueError("no name given")
-    if len(set(names)) < len(names):
-        raise ValueError(f"{text!r} names one twice")
-    for name in names:
-        _one_of(kind, known, name)
-
-
-def _one_of(kind: str, known: Mapping[str, object], name: str) -> None:
-    if name not in known:
-        raise ValueError(f"unknown {kind} {name!r}; accepted: {', '.join(known)}")
-
-
 # what the rules look names up in takes a second to import
 
 
@@ -182,16 +167,22 @@ def _seeds(text: str) -> None:
     parse_seeds(text)
 
 
-def _worlds(text: str) -> None:
-    from envprobe_core.worlds import WORLDS
+def _one(kind: str, name: str) -> None:
+    from envprobe_core.cells import POLICIES, PROFILES, REGIMES, WORLDS
 
-    _each_of("world", WORLDS, text)
+    known = {"world": WORLDS, "policy": POLICIES, "regime": REGIMES, "profile": PROFILES}
+    look_up(kind, name, known[kind])
 
 
-def _policies(text: str) -> None:
-    from envprobe_core.policies import POLICIES
-
-    _each_of("policy", POLICIES, text)
+def _each(kind: str, text: str) -> None:
+    """Check names between blanks and commas."""
+    names = text.replace(",", " ").split()
+    if not names:
+        raise ValueError("no name given")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{text!r} names one twice")
+    for name in names:
+        _one(kind, name)
 
 
 def _protocols(text: str) -> None:
@@ -204,18 +195,6 @@ def _protocols(text: str) -> None:
         raise ValueError(f"{text!r} names {'one twice' if found else 'none'}")
 
 
-def _regime(text: str) -> None:
-    from envprobe_core.regimes import REGIMES
-
-    _one_of("regime", REGIMES, text)
-
-
-def _profile(text: str) -> None:
-    from envprobe_core.agents.profiles import PROFILES
-
-    _one_of("profile", PROFILES, text)
-
-
 def _replay(text: str) -> None:
     from envprobe_core.llm.replay import read_replay
     from envprobe_core.llm.replayed import find_replay
@@ -225,11 +204,11 @@ def _replay(text: str) -> None:
 
 VOCABULARIES: dict[str, Callable[[str], None]] = {
     "seeds": _seeds,
-    "worlds": _worlds,
-    "policies": _policies,
+    "worlds": partial(_each, "world"),
+    "policies": partial(_each, "policy"),
     "protocols": _protocols,
-    "regime": _regime,
-    "profile": _profile,
+    "regime": partial(_one, "regime"),
+    "profile": partial(_one, "profile"),
     "replay": _replay,
 }
 """Named rules: each takes the text and raises ``ValueError`` saying what was wrong with it."""

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ValidationError
 
 from envprobe_core import __version__
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, look_up
 from envprobe_core.reproduce.parameters import Parameter, Value, read_parameters, resolve
 from envprobe_core.sources import ROOT, Sources, imports_of
 
@@ -181,8 +181,7 @@ def plan(
     for name in names:
         if name in broken:
             raise InputError(broken[name])
-        if name not in sections:
-            raise InputError(f"unknown section {name!r}; accepted: {', '.join(sections)}")
+        look_up("section", name, sections)
     if broken and not names:
         if faults is None:
             raise InputError(next(iter(broken.values())))

@@ -154,6 +154,14 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
+def read_finished(path: Path) -> dict[str, Any]:
+    """Read the manifest of a run that is finished; any other is refused."""
+    manifest = read_manifest(path)
+    if not manifest["finished"]:
+        raise InputError(f"{path} holds a run that is not finished; the command that began it completes it")
+    return manifest
+
+
 def write_manifest(path: Path, manifest: Mapping[str, object]) -> None:
     """Write a run's manifest in one step."""
     with replacing(path / MANIFEST) as temporary:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from envprobe_core.errors import InputError
 from envprobe_core.runs.folder import EPISODES
-from envprobe_core.runs.manifest import read_manifest
+from envprobe_core.runs.manifest import read_finished
 from envprobe_core.runs.tables import DamagedFileError, sha256
 
 
@@ -76,7 +76,4 @@ def read_run(path: Path | str) -> Run:
         InputError: if there is none, or it is not finished.
     """
     folder = Path(path)
-    manifest = read_manifest(folder)
-    if not manifest["finished"]:
-        raise InputError(f"{folder} holds a run that is not finished; the command that began it completes it")
-    return Run(folder, manifest)
+    return Run(folder, read_finished(folder))

@@ -25,7 +25,7 @@ from envprobe_core.policies.rules import VOI
 from envprobe_core.pool import cores, spread
 from envprobe_core.runs.folder import CALLS, EPISODES
 from envprobe_core.runs.inputs import inputs_of
-from envprobe_core.runs.manifest import MANIFEST, finished_manifest, log_name, new_manifest, read_manifest
+from envprobe_core.runs.manifest import MANIFEST, finished_manifest, log_name, new_manifest, read_finished
 from envprobe_core.runs.summary import result_hash
 from envprobe_core.runs.tables import (
     MEASURES,
@@ -78,10 +78,8 @@ def check_run(path: Path, progress: Callable[[int, int], None] | None = None) ->
     Raises:
         InputError: if there is no finished run with logs, or one of its files is damaged.
     """
-    manifest = read_manifest(path)
+    manifest = read_finished(path)
     inputs = inputs_of(manifest)
-    if not manifest["finished"]:
-        raise InputError(f"{path} holds a run that is not finished; the command that began it completes it")
     if inputs.most_logged == 0:
         raise InputError(f"{path} was run with --logs none: there are no logs to compute from")
     sizes = [len(seeds) for seeds in inputs.seeds_of_cells]

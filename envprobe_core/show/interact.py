@@ -211,6 +211,9 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 def explorer_link(setting: dict[str, float], policies: tuple[str, ...] = ()) -> str:
     """Return the address of the explorer's page at a setting, from another section's page."""
     said = {**setting, **({"policies": ",".join(policies)} if policies else {})}
-    return "explorer.html#" + "&".join(
-        f"{name}={quote(str(value), safe=',')}" for name, value in said.items()
-    )
+    return f"explorer.html{fragment(said)}"
+
+
+def fragment(setting: Mapping[str, Any]) -> str:
+    """Return the end of an address that puts the explorer at a setting."""
+    return "#" + "&".join(f"{name}={quote(str(value), safe=',')}" for name, value in setting.items())

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Any
-from urllib.parse import quote
 
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.cells import find_profile, find_regime
@@ -29,6 +28,7 @@ from envprobe_core.show.figures import (
     VERMILLION,
     Style,
 )
+from envprobe_core.show.interact import fragment
 from envprobe_core.statistics import RESAMPLES
 from envprobe_core.widgets.grid import POOL, THRESHOLDS
 from envprobe_core.widgets.host import Widget
@@ -218,5 +218,4 @@ def printed_points() -> list[dict[str, Any]]:
 def link_to(setting: Mapping[str, Any]) -> str:
     """Return the fragment that sets the page's explorer to `world protocol policies budget threshold`."""
     said = {name: setting[name] for name in ("world", "protocol", "budget", "threshold")}
-    said["policies"] = ",".join(setting["policies"])
-    return "#" + "&".join(f"{name}={quote(str(value), safe=',')}" for name, value in said.items())
+    return fragment(said | {"policies": ",".join(setting["policies"])})

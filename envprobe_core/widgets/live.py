@@ -11,7 +11,7 @@ from typing import Any
 
 from envprobe_core.cells import Cell, find_profile, find_regime, parse_seeds
 from envprobe_core.engine.records import LONGEST_HORIZON
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, look_up
 from envprobe_core.policies import POLICIES, Policy
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.statistics import RESAMPLES
@@ -83,16 +83,15 @@ def read_question(
         raise InputError(f"seeds {given['seeds']!r}: {len(seeds)} seeds; at most {MOST_SEEDS} here")
     settings: dict[str, Setting] = {}
     for name in given["policies"]:
-        if name not in policies:
-            raise InputError(f"unknown policy {name!r}; accepted: {', '.join(policies)}")
+        policy = look_up("policy", name, policies)
         cell = Cell(
             VIEWS[0] if world == POOL else world,
-            policies[name],
+            policy,
             regime,
             parse_protocol(str(given["protocol"])),
             find_profile(given["profile"]),
             _whole("budget", given["budget"], 0, regime.horizon),
-            _threshold(given["threshold"]) if policies[name].has_threshold else None,
+            _threshold(given["threshold"]) if policy.has_threshold else None,
         )
         settings[name] = pooled(cell) if world == POOL else cell
     return settings, seeds

@@ -17,7 +17,7 @@ import numpy as np
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.cells import Cell, find_profile, find_regime, parse_seeds
 from envprobe_core.engine.scoring import COLLAPSE
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, look_up
 from envprobe_core.facts.witness import Witnessed, witness
 from envprobe_core.policies import POLICIES, Policy
 from envprobe_core.protocols import PROTOCOLS, in_words, parse_protocol
@@ -59,12 +59,11 @@ class Setting:
         known = {**POLICIES, **self.own}
         cells = []
         for name in self.policies:
-            if name not in known:
-                raise InputError(f"unknown policy {name!r}; accepted: {', '.join(known)}")
-            threshold = self.threshold if known[name].has_threshold else None
+            policy = look_up("policy", name, known)
+            threshold = self.threshold if policy.has_threshold else None
             cells.append(
                 Cell(
-                    self.world, known[name], find_regime(self.regime), parse_protocol(self.protocol),
+                    self.world, policy, find_regime(self.regime), parse_protocol(self.protocol),
                     find_profile(self.profile), self.budget, threshold,
                 )
             )  # fmt: skip

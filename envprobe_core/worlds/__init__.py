@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envprobe_core.engine.compiling import by_world
 from envprobe_core.engine.records import numbers
-from envprobe_core.errors import InputError
+from envprobe_core.errors import look_up
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
 from envprobe_core.worlds import graphnav, objectstate, tooldag
@@ -26,9 +26,7 @@ def make_world(name: str, regime: Regime, protocol: Protocol) -> World:
     Raises:
         InputError: if there is no world of that name.
     """
-    if name not in MODULES:
-        raise InputError(f"unknown world {name!r}; accepted: {', '.join(MODULES)}")
-    return MODULES[name].describe(regime, protocol)
+    return look_up("world", name, MODULES).describe(regime, protocol)
 
 
 def _of(name):
