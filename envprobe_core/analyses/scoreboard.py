@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from envprobe_core.atlas.questions import columns_of
 from envprobe_core.cells import (
     DEFAULT_SEEDS,
     Names,
@@ -42,7 +41,7 @@ from envprobe_core.claims.judge import (
     VERDICTS,
     judge,
 )
-from envprobe_core.claims.records import LEVELS
+from envprobe_core.claims.records import LEVELS, columns_of
 from envprobe_core.errors import InputError
 from envprobe_core.facts import FACTS
 from envprobe_core.grid import run_frame

@@ -5,20 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from envprobe_core.claims import Claim, find_claim, load_claims, policy_and_budget
-from envprobe_core.claims.records import measure_columns
+from envprobe_core.claims.records import columns_of
 
 REGIME = "S2"
 FRAME = ("accuracy", "success", "probes", "useful", "budget", "collapse_onset", "action_onset")
 REPORTS = ("confident", "confident_wrong")
 OURS = "ours"
 HEADLINES = ("main-procedural", "main-spatial", "collapse-delay", "ablation-structure")
-
-
-def columns_of(claim: Claim) -> set[str]:
-    """Return the frame's columns that a claim needs."""
-    return {name for measure in claim.measures for name in measure_columns(measure)}
-
-
 ANSWERS = (  # that the paper leaves open and its extra policies answer: id, statement, worlds, arm, reference
     (
         "information-procedural",

@@ -17,10 +17,11 @@ import numpy.typing as npt
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.analyses.calibration import TARGET_POLICIES
 from envprobe_core.atlas.design import sample_profiles
-from envprobe_core.atlas.questions import FRAME, REGIME, REPORTS, atlas_claims, columns_of
+from envprobe_core.atlas.questions import FRAME, REGIME, REPORTS, atlas_claims
 from envprobe_core.atlas.testing import Cube, Judgement, judge
 from envprobe_core.cells import Cell, Seeds, find_protocols
 from envprobe_core.claims import Claim
+from envprobe_core.claims.records import columns_of
 from envprobe_core.engine import recording
 from envprobe_core.engine.loop import WHOLE
 from envprobe_core.engine.recording import Columns, Ints, Trajectory

@@ -87,6 +87,11 @@ def measure_columns(measure: str) -> list[str]:
     return [name for name in measure_parts(measure)[::2] if name and not name[0].isdigit()]
 
 
+def columns_of(claim: Claim) -> set[str]:
+    """Return the columns that a claim's measures read."""
+    return {name for measure in claim.measures for name in measure_columns(measure)}
+
+
 def policy_and_budget(arm: str) -> tuple[str, int | None]:
     """Policy and budget of an arm: `cd@3` is c+d with three probes, `cd` the policy as it is."""
     policy, sign, budget = arm.partition("@")

@@ -238,12 +238,13 @@ def _replayed(file: Path, run: Path) -> Iterator[tuple[AnswerStore, RunInputs, s
     from envprobe_core.llm.running import Service, replay_run
     from envprobe_core.llm.store import AnswerStore
     from envprobe_core.runs.inputs import inputs_of
-    from envprobe_core.runs.manifest import read_finished, read_manifest
+    from envprobe_core.runs.manifest import read_manifest, refuse_unfinished
 
-    inputs = inputs_of(read_manifest(run))
+    manifest = read_manifest(run)
+    inputs = inputs_of(manifest)
     if inputs.agent is None:
         raise InputError(f"{run} is a run of the simulated agent: no store holds its answers")
-    manifest = read_finished(run)
+    refuse_unfinished(manifest, run)
     with closing(AnswerStore(file, writable=False)) as answers:
         with modelling.stopped_runs():
             replayed = replay_run(Service(inputs.agent, answers), inputs)

@@ -205,7 +205,7 @@ class Player(Widget):
         """Show recorded episodes, and in JupyterLab any other.
 
         Args:
-                    pairs: from `record_pair`; more than one need a `group` and a `label` for the menu.
+            pairs: from `record_pair`; more than one need a `group` and a `label` for the menu.
             live: whether Python answers: the reader then chooses any setting.
         """
         self._own = {policy.name: policy for policy in policies}
