@@ -4,13 +4,12 @@ makes its fixtures known."""
 import functools
 import http.server
 import os
-import subprocess
-import sys
 import threading
 
 import pytest
 import yaml
 from filelock import FileLock
+from processes import envprobe
 
 from envprobe_core.reproduce import build as book
 from envprobe_core.sources import ROOT
@@ -30,13 +29,7 @@ SMALL = {
 
 def build_book(out):
     given = [text for name, value in SMALL.items() for text in ("-p", f"{name}={value}")]
-    return subprocess.run(
-        [sys.executable, "-m", "envprobe_core", "book", *given, "--out", out],
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        check=False,
-    )
+    return envprobe("book", *given, "--out", out)
 
 
 @pytest.fixture(scope="session")

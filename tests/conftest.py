@@ -6,10 +6,9 @@ import shutil
 import signal
 from functools import partialmethod
 
-import nbformat
 import pytest
 import typer.main
-from built_book import html, server, small_book  # noqa: F401  (fixtures)
+from built_book import html, server, small_book  # noqa: F401  (fixtures, and nbformat loads faster after it)
 from watching import watch
 
 CHROMIUM_ARGUMENTS = [
@@ -142,6 +141,8 @@ def write_notebook(checkout):
     """Write ``notebooks/NAME.ipynb`` from a parameters cell and further code cells."""
 
     def write(name, parameters, *cells):
+        import nbformat
+
         notebook = nbformat.v4.new_notebook()
         notebook.cells = [
             nbformat.v4.new_markdown_cell(f"# Section {name}"),

@@ -1,8 +1,42 @@
-"""Processes that a test starts, and all that these start in their turn."""
+"""The command line as tests call it, and the processes that a test starts, with all that these start."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
+from envprobe_core.cli import main
+
+COMMAND = [sys.executable, "-m", "envprobe_core"]
 MARK = "ENVPROBE_TEST_MARK"  # in the environment of what a test starts, which all its children inherit
+
+
+def call(*arguments):
+    """Run the command in this process; return its exit code."""
+    with pytest.raises(SystemExit) as end:
+        main(list(map(str, arguments)))
+    return int(end.value.code or 0)
+
+
+def keyless(**more):
+    """This process's environment without what the model's SDK reads, and with more."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")} | more
+
+
+def envprobe(*arguments, command=COMMAND, **environment):
+    """Run the command in a process of its own."""
+    return subprocess.run(
+        [*command, *map(str, arguments)], capture_output=True, stdin=subprocess.DEVNULL, text=True,
+        timeout=6000, env=keyless(**environment), check=False,
+    )  # fmt: skip
+
+
+def contents(folder):
+    """The bytes of all files under a folder, by their names below it."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 def processes_of(mark):

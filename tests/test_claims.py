@@ -110,12 +110,58 @@ def test_a_record_holds_the_statistics_and_the_reason():
     assert (result.paper_value, result.paper_low, result.paper_high) == (11.76, 10.77, 12.75)
     assert (result.paper_n, result.same_n) == (220, False)
     assert result.difference == pytest.approx(result.estimate - 11.76)
-    for part in ("EnvProbe-Simple minus Periodic", "points", "n = 20", "lies above 0 as claimed", "is 220"):
-        assert part in result.reason
     same = judged(claim(n=N), two(arm))
     assert same.same_n
     assert "the paper's n" not in same.reason
     assert np.isnan([same.difference, same.paper_value]).all()
+
+
+HALVES = np.resize([0.1, -0.1], N)
+PRINTED = {"value": 11.76, "ci_low": 10.77, "ci_high": 12.75}
+MARGIN = {"kind": "equivalence", "direction": "none", "margin": 2}
+WINS = {"kind": "mcnemar", "measure": "success"}
+EIGHT_WON = frame(episodes("simple", success=np.arange(N) < 8), episodes("periodic"))
+ONSETS = episodes("simple", collapse_onset=np.where(np.arange(N) < 4, np.nan, 3.0))
+PAIR = "accuracy, EnvProbe-Simple minus Periodic: "
+TOLD = "(n = 20); the adjusted interval "
+PAIRS = "success, EnvProbe-Simple minus Periodic: 40 points (n = 20); 8 against 0 discordant pairs give "
+
+
+@pytest.mark.parametrize(
+    ("a_claim", "a_frame", "reason"),
+    [
+        (claim(**PRINTED), two(0.62),
+         f"{PAIR}12 points {TOLD}[12, 12] lies above 0 as claimed, meeting the paper's [10.77, 12.75]."),
+        (claim(**PRINTED, n=220), two(0.72),
+         f"{PAIR}22 points {TOLD}[22, 22] lies above 0 as claimed, missing the paper's [10.77, 12.75]; "
+         "the paper's n is 220."),
+        (claim(value=11.76), two(0.45), f"{PAIR}-5 points {TOLD}[-5, -5] lies below 0, against the claim."),
+        (claim(direction="less"), two(0.45), f"{PAIR}-5 points {TOLD}[-5, -5] lies below 0 as claimed."),
+        (claim(direction="less"), two(0.55), f"{PAIR}5 points {TOLD}[5, 5] lies above 0, against the claim."),
+        (claim(), two(0.5 + HALVES), f"{PAIR}0 points {TOLD}[-5.338, 6] lies around 0."),
+        (claim(), two(0.5), f"{PAIR}0 points (n = 20); the two sides agree in every episode."),
+        (claim(**MARGIN), two(0.515), f"{PAIR}1.5 points {TOLD}[1.5, 1.5] lies within the margin [-2, 2]."),
+        (claim(**MARGIN), two(0.55), f"{PAIR}5 points {TOLD}[5, 5] lies outside the margin [-2, 2]."),
+        (claim(**MARGIN), two(0.52 + HALVES),
+         f"{PAIR}2 points {TOLD}[-3.337, 8] lies across an end of the margin [-2, 2]."),
+        (level(bound=0.5, value=0.735), episodes("simple", accuracy=0.6),
+         f"accuracy: 0.6 {TOLD}[0.6, 0.6] lies above 0.5 as claimed, missing the paper's [0.7345, 0.7355]."),
+        (level(measure="collapse_onset", bound=1, unit="steps"), ONSETS,
+         "collapse_onset: 3 steps (n = 16); the adjusted interval [3, 3] lies above 1 as claimed; 4 left out "
+         "(censored, or without an event)."),
+        (claim(**WINS), EIGHT_WON, f"{PAIRS}an exact p of 0.0078 (0.047 adjusted)."),
+        (claim(**WINS, direction="less"), EIGHT_WON,
+         f"{PAIRS}an exact p of 0.0078 (0.047 adjusted), against the claim."),
+        (claim(kind="ordering", arm="no-probe periodic simple", reference=""),
+         frame(episodes("no-probe", accuracy=0.4), episodes("periodic", accuracy=0.6), episodes("simple")),
+         f"1 of 2 comparisons hold, 1 reverse; the weakest: {PAIR}-10 points {TOLD}[-10, -10] lies below 0, "
+         "against the claim."),
+        (claim(kind="contrast", against="graphnav"), frame(two(0.6), two(0.55, world="graphnav")),
+         f"{PAIR}5 points {TOLD.replace('20', '40')}[5, 5] lies above 0 as claimed."),
+    ],
+)  # fmt: skip
+def test_the_reason_says_it_whole(a_claim, a_frame, reason):
+    assert judged(a_claim, a_frame).reason == reason
 
 
 def test_the_adjusted_interval_decides():
@@ -165,7 +211,6 @@ def test_mcnemar(only_arm, only_reference, direction, expected):
     assert result.p == pytest.approx(min(1, 2 * tail / 2**n))
     assert result.p_adjusted == pytest.approx(min(1, 6 * result.p))
     assert result.estimate == pytest.approx(100 * (only_arm - only_reference) / N)
-    assert f"{only_arm} against {only_reference} discordant pairs" in result.reason
 
 
 @pytest.mark.parametrize(
@@ -177,7 +222,6 @@ def test_no_difference_is_claimed_within_a_margin(difference, expected):
     a_claim = claim(kind="equivalence", direction="none", margin=2, value=-0.4)
     result = judged(a_claim, two(0.5 + np.asarray(difference)))
     assert result.verdict == expected
-    assert "the margin [-2, 2]" in result.reason
 
 
 @pytest.mark.parametrize(
@@ -282,7 +326,6 @@ def test_no_effect_is_agreement_in_every_episode():
     alike, swapped = two(0.5 + NOISE, 0.5 + NOISE), two(0.5 + NOISE, 0.5 + NOISE[::-1])
     none = judged(claim(value=11.76), alike)
     assert (none.verdict, none.estimate) == ("no effect", 0)
-    assert none.reason.endswith("the two sides agree in every episode.")
     assert judged(claim(), swapped).verdict == "inconclusive", "the same mean is not enough"
     wins = {"kind": "mcnemar", "measure": "success", "direction": "either"}
     assert judged(claim(**wins), alike).verdict == "no effect"

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import processes
 import pyarrow.parquet as pq
 import pytest
-from processes import MARK, processes_of
+from processes import COMMAND, MARK, contents, envprobe, processes_of
 
 from envprobe_core.cells import make_cell
-from envprobe_core.cli import main
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import SWITCHES, parse_protocol, switch_values
 from envprobe_core.regimes import REGIMES
@@ -33,14 +33,7 @@ from envprobe_core.runs.tables import HEADER
 from envprobe_core.sources import PACKAGE, engine_sources
 from envprobe_core.worlds import WORLDS
 
-COMMAND = [sys.executable, "-m", "envprobe_core"]
 SMALL = ["--world", "tooldag", "--policy", "simple", "--policy", "no-probe", "--seeds", "0:6"]
-
-
-def envprobe(*arguments):
-    """Run the command in a process of its own."""
-    given = [*COMMAND, *map(str, arguments)]
-    return subprocess.run(given, capture_output=True, text=True, timeout=120)
 
 
 Call = Callable[..., tuple[int, str, str]]
@@ -50,18 +43,7 @@ Call = Callable[..., tuple[int, str, str]]
 def call(capsys):
     """Run the command in this process: exit code, standard output, standard error."""
 
-    def run(*arguments):
-        with pytest.raises(SystemExit) as end:
-            main(list(map(str, arguments)))
-        return end.value.code, *capsys.readouterr()  # type: ignore[return-value]
-
-    return run
-
-
-def contents(folder):
-    """Every file of a folder, by its name in it."""
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+    return lambda *arguments: (processes.call(*arguments), *capsys.readouterr())
 
 
 def test_a_real_process_prints_one_array_or_one_line(tmp_path):
@@ -196,8 +178,7 @@ def test_a_finished_run_is_recognised_and_a_different_one_refused(finished, tmp_
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished") / "run"
-    with pytest.raises(SystemExit, match="0"):
-        main(["run", *SMALL, "--out", str(folder)])
+    assert processes.call("run", *SMALL, "--out", folder) == 0
     return folder
 
 
@@ -423,8 +404,7 @@ def test_a_run_loads_no_heavy_package(tmp_path):
         "loaded = heavy & set(sys.modules)\n"
         "assert not loaded, loaded\n"
     )
-    given = [sys.executable, "-c", program, "run", *SMALL, "--out", str(tmp_path / "run")]
-    done = subprocess.run(given, capture_output=True, text=True, timeout=60)
+    done = envprobe("run", *SMALL, "--out", tmp_path / "run", command=[sys.executable, "-c", program])
     assert (done.returncode, done.stderr) == (0, "")
 
 

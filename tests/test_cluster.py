@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from cloudpickle import dumps
 from distributed import Client
+from processes import COMMAND, contents, envprobe
 
 from envprobe_core import pool
 from envprobe_core.atlas.running import load_atlas
@@ -30,7 +31,6 @@ from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.sources import PACKAGE
 from envprobe_core.sweep import Task, run_cells, run_task
 
-ENVPROBE = [sys.executable, "-m", "envprobe_core"]
 RUN = ["run", "--world", "graphnav", "--world", "tooldag", "--policy", "simple", "--policy", "yoked"]
 RUN += ["--protocol", "observed", "--seeds", "0:1500", "--logs", "sample:200", "--batch-size", "60"]
 DASK = "import sys; from dask.__main__ import main; sys.argv[0] = 'dask'; main()"
@@ -115,13 +115,8 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def local(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The files of the run that this machine makes alone."""
     folder = tmp_path_factory.mktemp("local") / "run"
-    subprocess.run([*ENVPROBE, *RUN[:-2], "--jobs", "1", "--out", str(folder)], check=True)
+    assert envprobe(*RUN[:-2], "--jobs", "1", "--out", folder).returncode == 0
     return contents(folder)
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 0.01) -> None:
@@ -135,7 +130,7 @@ def wait_for(condition: Callable[[], object], seconds: float = 0.01) -> None:
 def running(*given: object) -> Iterator[subprocess.Popen[str]]:
     """A command that is stopped, by its id, whatever happens."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = subprocess.Popen([*ENVPROBE, *map(str, given)], **pipes)  # type: ignore[call-overload]
+    process = subprocess.Popen([*COMMAND, *map(str, given)], **pipes)  # type: ignore[call-overload]
     try:
         yield process
     finally:
@@ -240,11 +235,7 @@ def test_workers_that_would_compute_something_else_are_refused(two_workers: Clus
         assert words in refused[0]
         assert "worker tcp://127.0.0.1:" in refused[0]
         run = tmp_path / "run"
-        done = subprocess.run(
-            [*ENVPROBE, *RUN, "--scheduler", two_workers.address, "--out", str(run)],
-            capture_output=True,
-            text=True,
-        )
+        done = envprobe(*RUN, "--scheduler", two_workers.address, "--out", run)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
         assert words in done.stderr
         assert not stored(run)
@@ -327,7 +318,7 @@ def refusal(address: str) -> str:
 
 def test_processes_are_not_asked_of_a_cluster(tmp_path: Path) -> None:
     given = [*RUN, "--jobs", "2", "--scheduler", "tcp://127.0.0.1:9", "--out", str(tmp_path / "run")]
-    done = subprocess.run([*ENVPROBE, *given], capture_output=True, text=True)
+    done = envprobe(*given)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "envprobe: --jobs is for processes of this machine; a cluster has its workers\n"
 
@@ -336,7 +327,7 @@ def test_a_model_is_asked_here_whatever_cluster_there_is(tmp_path: Path) -> None
     given = ["run", "--world", "tooldag", "--policy", "simple", "--seeds", "0:2", "--agent", "openai"]
     given += ["--model", "gpt-4o-mini", "--replay-only", "--store", tmp_path / "none.sqlite"]
     given += ["--scheduler", "tcp://127.0.0.1:9", "--out", tmp_path / "run"]
-    done = subprocess.run([*ENVPROBE, *map(str, given)], capture_output=True, text=True)
+    done = envprobe(*given)
     told, *others = done.stderr.splitlines()
     assert told == "calls are made here, beside the store and the cap: the cluster is not used"
     assert len(others) == 1

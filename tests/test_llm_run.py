@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
-import os
 import random
 import signal
 import sqlite3
@@ -18,17 +17,16 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from processes import COMMAND, call, contents, envprobe, keyless
 from scripted_server import CONTENT, PASSING, server_process
 
 from envprobe_core.cells import make_cell
-from envprobe_core.cli import main
 from envprobe_core.llm.calls import read_prices
 from envprobe_core.llm.prompts import PROMPT_VERSION
 from envprobe_core.llm.store import check_store, read_stats
 from envprobe_core.runs.tables import HEADER
 from envprobe_core.sweep import run_cells
 
-COMMAND = [sys.executable, "-m", "envprobe_core"]
 BACKGROUND = ("sh", "-c", "trap '' INT; exec \"$@\"", "sh")  # as a script starts what ends with &
 KEY = "sk-a-secret-of-the-run-tests/0123456789"
 CLOSED = "http://127.0.0.1:9/v1"  # nothing listens there
@@ -38,28 +36,8 @@ MODEL = ["--agent", "openai", "--model", "gpt-4o-mini"]
 UNLIKE = "calls.jsonl"  # what was asked again differs where answers were spoiled
 
 
-def envprobe(*arguments, key=None, **more):
-    """Run the command in a process of its own, with a key or without."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
-    environment |= more | ({"OPENAI_API_KEY": key} if key else {})
-    given = [*COMMAND, *map(str, arguments)]
-    return subprocess.run(given, capture_output=True, text=True, timeout=6000, env=environment)
-
-
-def call(*arguments):
-    """Run the command in this process."""
-    with pytest.raises(SystemExit) as end:
-        main(list(map(str, arguments)))
-    return int(end.value.code or 0)
-
-
 def stats_of(store):
     return read_stats(store, read_prices())
-
-
-def contents(folder):
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -125,13 +103,12 @@ def test_six_kills_lose_nothing_and_repeat_only_what_was_under_way(undisturbed, 
     run, store, concurrency = tmp_path / "run", tmp_path / "run.answers.sqlite", 4
     dice, lost = random.Random(5), 0
     asked_before = stored_before = 0
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     with server_process("--latency", "0.03") as server:
         given = ["run", *SMALL, *MODEL, "--base-url", server.url, "--max-cost", "1", "--out", str(run)]
         given += ["--concurrency", str(concurrency)]
         for _ in range(6):
             with subprocess.Popen(
-                [*COMMAND, *given], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+                [*COMMAND, *given], env=keyless(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
             ) as process:
                 while server.counts()["requests"] == asked_before and process.poll() is None:
                     time.sleep(0.002)
@@ -162,10 +139,9 @@ def test_six_kills_lose_nothing_and_repeat_only_what_was_under_way(undisturbed, 
 )
 def test_an_interrupted_run_says_what_is_kept_and_leaves_no_claim(order, shell, tmp_path):
     run, store = tmp_path / "run", tmp_path / "run.answers.sqlite"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     with server_process("--latency", "1") as server:
         given = [*shell, *COMMAND, "run", *SMALL, *MODEL, "--base-url", server.url, "--out", str(run)]
-        with subprocess.Popen(given, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(given, env=keyless(), stderr=subprocess.PIPE, text=True) as process:
             while server.counts()["answered"] == 0:
                 time.sleep(0.01)
             process.send_signal(order)
@@ -183,7 +159,9 @@ def test_a_fifth_of_mixed_faults_changes_no_byte(undisturbed, tmp_path):
     run = tmp_path / "run"
     with server_process("--faults", "mixed", "--rate", "0.2") as server:
         limits = ["--timeout", "8", "--attempts", "12", "--concurrency", "16", "--max-cost", "1"]
-        done = envprobe("run", *SMALL, *MODEL, "--base-url", server.url, *limits, "--out", run, key=KEY)
+        done = envprobe(
+            "run", *SMALL, *MODEL, "--base-url", server.url, *limits, "--out", run, OPENAI_API_KEY=KEY
+        )
         assert done.returncode == 0, done.stderr
         faults = server.counts()["faults"]
     assert len(faults) >= 12, faults
@@ -210,14 +188,7 @@ def test_a_replay_needs_no_key_and_no_connection(undisturbed, tmp_path, monkeypa
         "main(sys.argv[1:])\n"
     )
     given = [*SMALL, *MODEL, *closed, "--out", str(tmp_path / "run")]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
-    done = subprocess.run(
-        [sys.executable, "-c", program, "run", *given],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        env=environment,
-    )
+    done = envprobe("run", *given, command=[sys.executable, "-c", program])
     assert (done.returncode, done.stderr) == (0, "")
     assert contents(tmp_path / "run") == contents(undisturbed)
     other = [*SMALL[:-1], "0:7", *MODEL, *closed, "--out", str(tmp_path / "more")]
@@ -256,13 +227,12 @@ def test_an_exported_run_replays_from_a_small_file(undisturbed, tmp_path, capsys
 
 def test_overlapping_runs_share_one_store_and_pay_for_nothing_twice(undisturbed, tmp_path):
     """Three runs at once, and looks at their store: whoever ends first takes nothing from the others."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     shared = tmp_path / "shared.sqlite"
     with server_process("--latency", "0.02") as server:
         given = [*COMMAND, "run", *SMALL, *MODEL, "--base-url", server.url, "--store", str(shared)]
         runs = [tmp_path / name for name in ("one", "two", "three")]
         processes = [
-            subprocess.Popen([*given, "--out", str(run)], env=environment, stdout=subprocess.DEVNULL)
+            subprocess.Popen([*given, "--out", str(run)], env=keyless(), stdout=subprocess.DEVNULL)
             for run in runs
         ]
         while server.counts()["requests"] == 0:
@@ -298,7 +268,7 @@ def everything(folder):
 def test_the_key_is_nowhere(faults, code, tmp_path):
     with server_process("--faults", faults, "--rate", "0.3" if code == 0 else "1") as server:
         given = [*SMALL[:-1], "0:2", *MODEL, "--base-url", server.url, "--out", tmp_path / "run"]
-        done = envprobe("run", *given, key=KEY, OPENAI_LOG="debug", PYTHONASYNCIODEBUG="1")
+        done = envprobe("run", *given, OPENAI_API_KEY=KEY, OPENAI_LOG="debug", PYTHONASYNCIODEBUG="1")
     assert done.returncode == code, done.stderr
     assert "openai" in done.stderr  # the SDK's own log is on
     assert KEY not in done.stdout + done.stderr
@@ -384,6 +354,5 @@ def test_nothing_of_the_model_is_loaded_for_a_simulated_run(tmp_path):
         "try:\n    main(sys.argv[1:])\nexcept SystemExit as end:\n    assert not end.code\n"
         "loaded = {'openai', 'aiohttp', 'sqlite3', 'asyncio'} & set(sys.modules)\nassert not loaded, loaded\n"
     )
-    given = [sys.executable, "-c", program, "run", *SMALL, "--out", str(tmp_path / "run")]
-    done = subprocess.run(given, capture_output=True, text=True, timeout=600)
+    done = envprobe("run", *SMALL, "--out", tmp_path / "run", command=[sys.executable, "-c", program])
     assert (done.returncode, done.stderr) == (0, "")

@@ -5,13 +5,12 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
-from processes import MARK, processes_of
+from processes import COMMAND, MARK, envprobe, processes_of
 
 from envprobe_core.lab.exercises import exercises_notebook
 from envprobe_core.reproduce import chromium as browser
@@ -27,11 +26,7 @@ printed = pytest.mark.skipif(
 
 def pdf(*arguments, path=None, tmp=None):
     changed = {"PATH": path, "TMPDIR": tmp}
-    environment = {**os.environ, **{name: str(value) for name, value in changed.items() if value}}
-    return subprocess.run(
-        [sys.executable, "-m", "envprobe_core", "pdf", *map(str, arguments)],
-        capture_output=True, stdin=subprocess.DEVNULL, text=True, check=False, env=environment,
-    )  # fmt: skip
+    return envprobe("pdf", *arguments, **{name: str(value) for name, value in changed.items() if value})
 
 
 def page_sizes(path):
@@ -107,7 +102,7 @@ def test_a_browser_does_not_outlive_a_killed_command(small_book, tmp_path):
     slow.chmod(0o755)
     mark = f"pdf-{tmp_path.name}"
     process = subprocess.Popen(
-        [sys.executable, "-m", "envprobe_core", "pdf", "summary", "--book", small_book, "--out", out],
+        [*COMMAND, "pdf", "summary", "--book", small_book, "--out", out],
         env={**os.environ, "PATH": f"{slow.parent}:{os.environ['PATH']}", MARK: mark},
         stdin=subprocess.DEVNULL,
     )

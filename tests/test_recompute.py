@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from processes import call
 
-from envprobe_core.cli import main
 from envprobe_core.policies import POLICIES as EVERY
 from envprobe_core.protocols import SWITCHES, switch_values
 from envprobe_core.runs import manifest as manifests
@@ -52,12 +52,7 @@ Recompute = Callable[[Path], tuple[int, str, str]]
 def recompute(capsys):
     """Run the command and return its exit code, standard output and standard error."""
 
-    def call(path):
-        with pytest.raises(SystemExit) as end:
-            main(["recompute", str(path)])
-        return end.value.code, *capsys.readouterr()  # type: ignore[return-value]
-
-    return call
+    return lambda path: (call("recompute", path), *capsys.readouterr())
 
 
 def alter(path, column, row, value):

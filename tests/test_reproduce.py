@@ -7,8 +7,9 @@ from multiprocessing import active_children
 
 import nbformat
 import pytest
+from processes import call
 
-from envprobe_core.cli import main, reproduce
+from envprobe_core.cli import reproduce
 from envprobe_core.errors import InputError
 from envprobe_core.reproduce import execution, parameters, warm
 from envprobe_core.reproduce import sections as notebooks
@@ -292,12 +293,6 @@ def test_a_failure_is_told_and_the_others_finish(checkout, write_notebook):
 
 
 # --- the command line -------------------------------------------------------------------------
-
-
-def call(*arguments):
-    with pytest.raises(SystemExit) as error:
-        main(list(arguments))
-    return error.value.code
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from processes import call, contents
 
-from envprobe_core.cli import main
 from envprobe_core.errors import InputError
 from envprobe_core.runs.crate import CRATE
 from envprobe_core.runs.reader import read_run
@@ -13,21 +13,11 @@ from envprobe_core.runs.reader import read_run
 GRID = ["run", "--world=tooldag", "--policy=simple", "--policy=periodic", "--protocol=observed", "--budget=4"]
 
 
-def call(*arguments):
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    return ended.value.code
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run") / "run"
     assert call(*GRID, "--seeds=3:9", "--logs=sample:2", f"--out={folder}") == 0
     return folder
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("name", ["", "manifest.json"])

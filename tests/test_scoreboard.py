@@ -4,14 +4,13 @@ import functools
 import io
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import envprobe
 
 from envprobe_core import run
 from envprobe_core.analyses import scoreboard
@@ -235,15 +234,8 @@ def test_every_claim_leads_to_a_section_that_exists():
 # --- the command ------------------------------------------------------------------------------
 
 
-def envprobe(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "envprobe_core", "claims", *arguments],
-        capture_output=True, stdin=subprocess.DEVNULL, text=True, check=False,
-    )  # fmt: skip
-
-
 def test_the_command_writes_one_json_array():
-    result = envprobe("--json", "--seeds", SEEDS, "--resamples", "200", "--section", "main")
+    result = envprobe("claims", "--json", "--seeds", SEEDS, "--resamples", "200", "--section", "main")
     assert (result.returncode, result.stderr) == (0, "")
     records = json.loads(result.stdout)
     expected = [r for r in as_records(board()) if r["section"] == "main"]
@@ -251,7 +243,9 @@ def test_the_command_writes_one_json_array():
 
 
 def test_the_command_prints_a_table_a_section():
-    result = envprobe("--seeds", "0:12", "--resamples", "100", "--section", "ablation", "--protocol", "paper")
+    result = envprobe(
+        "claims", "--seeds", "0:12", "--resamples", "100", "--section", "ablation", "--protocol", "paper"
+    )
     assert result.returncode == 0, result.stderr
     assert "ablation" in result.stdout
     assert "holds, other size" in result.stdout
@@ -269,7 +263,7 @@ def test_the_command_prints_a_table_a_section():
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_two(arguments, words):
-    result = envprobe("--json", *arguments)
+    result = envprobe("claims", "--json", *arguments)
     assert result.returncode == 2
     assert result.stdout == ""
     assert result.stderr.startswith("envprobe: ")

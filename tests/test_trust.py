@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import MARK, processes_of
+from processes import MARK, call, processes_of
 
 from envprobe_core import files
-from envprobe_core.cli import main, reproduce
+from envprobe_core.cli import reproduce
 from envprobe_core.reproduce import build, execution
 from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.sources import ROOT
@@ -148,12 +148,6 @@ def test_an_altered_result_is_executed_again(checkout, one_executed, change):
     for part, odd in (("metadata", [1]), ("cells", [{"metadata": []}])):
         one_executed.write_text(json.dumps(notebook | {part: odd}))
         assert [job.section.name for job in stale(checkout)] == ["a"]
-
-
-def call(*arguments):
-    with pytest.raises(SystemExit) as error:
-        main([str(argument) for argument in arguments])
-    return error.value.code
 
 
 DAMAGE = {

@@ -3,3 +3,9 @@
 `sections` finds the notebooks and says which must run, `parameters` reads what may be changed, `execution`
 runs them (`warm` starts their kernels), `build` makes the pages.
 """
+
+import sys
+
+# as if it were not installed: jsonschema, which checks notebooks, would make 38 grammars of addresses from it
+# in each process, in two seconds, and no notebook is checked with any (its issue 1428)
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]

@@ -1,8 +1,7 @@
 """Jupyter Book's own command, in a process that ends with the one that started it, and faster.
 
 It makes the same pages as ``jupyter-book`` in three fifths of the time: the trees of pages live until the
-end, so that looking for garbage among them finds nothing, and nobody asks for the grammar of addresses that
-jsonschema loads where it is installed.
+end, so that looking for garbage among them finds nothing.
 """
 
 import gc
@@ -15,7 +14,6 @@ def main() -> None:
     """Run Jupyter Book with this process's arguments, the first of which is the parent's id."""
     follow(int(sys.argv.pop(1)))
     gc.disable()
-    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # as if it were not installed
     from jupyter_book.cli.main import main as jupyter_book
 
     jupyter_book()
