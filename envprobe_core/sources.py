@@ -26,6 +26,7 @@ _IMPORT = re.compile(
     r"|from (?P<module>envprobe_core[\w.]*) import (?:\((?P<many>[^)]*)\)|(?P<names>[^\n#]+)))",
     re.MULTILINE,
 )
+_NAMED = re.compile(r'\bDATA / "([\w.]+)"')
 _COMMENT = re.compile(r"#[^\n]*")
 
 Import = tuple[str, str]  # a module and a name in it, "" for all of it
@@ -53,6 +54,7 @@ class Sources:
         self._files = {".".join(path.relative_to(root).with_suffix("").parts): path for path in found}
         self._packages = {name.rpartition(".")[0] for name in self._files}
         self._scripts = {path: path.parent for path in (root / PACKAGE.name).rglob("*.js")}
+        self._texts: dict[Path, str] = {}  # of modules
         self._imports: dict[Path, dict[Import, str]] = {}
         self._hashes: dict[Path, bytes] = {}
 
@@ -86,8 +88,19 @@ class Sources:
 
     def _imports_of(self, path: Path) -> dict[Import, str]:
         if path not in self._imports:
-            self._imports[path] = imports_of(path.read_text(encoding="utf-8"))
+            self._imports[path] = imports_of(self._text(path))
         return self._imports[path]
+
+    def _text(self, path: Path) -> str:
+        if path not in self._texts:
+            self._texts[path] = path.read_text(encoding="utf-8")
+        return self._texts[path]
+
+    def data(self, code: str, modules: Sequence[Path]) -> list[Path]:
+        """Return the files of the data that some code and modules read, as in `DATA / "paper"`."""
+        named = {name for text in (code, *map(self._text, modules)) for name in _NAMED.findall(text)}
+        places = [self.root / "data" / name for name in named]
+        return sorted(path for place in places for path in (place, *place.rglob("*")) if path.is_file())
 
     def sha256(self, paths: Sequence[Path]) -> str:
         """Return SHA-256 over the names and contents of files under the root, in the order given."""

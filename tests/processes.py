@@ -1,5 +1,6 @@
 """The command line as tests call it, and the processes that a test starts, with all that these start."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -31,6 +32,19 @@ def envprobe(*arguments, command=COMMAND, **environment):
         [*command, *map(str, arguments)], capture_output=True, stdin=subprocess.DEVNULL, text=True,
         timeout=6000, env=keyless(**environment), check=False,
     )  # fmt: skip
+
+
+@contextlib.contextmanager
+def going(*arguments):
+    """A process that is stopped, by its id, whatever happens; the last argument marks all that it starts."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    pipes["env"] = os.environ | {MARK: str(arguments[-1])}
+    process = subprocess.Popen([*COMMAND, *map(str, arguments)], **pipes)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def contents(folder):

@@ -149,6 +149,12 @@ PAIRS = "success, EnvProbe-Simple minus Periodic: 40 points (n = 20); 8 against 
         (level(measure="collapse_onset", bound=1, unit="steps"), ONSETS,
          "collapse_onset: 3 steps (n = 16); the adjusted interval [3, 3] lies above 1 as claimed; 4 left out "
          "(censored, or without an event)."),
+        (level(kind="median", measure="collapse_onset", bound=5, direction="less", unit="steps"),
+         episodes("simple", collapse_onset=np.arange(N) % 7.0),
+         f"collapse_onset: 3 steps {TOLD}[1, 4.5] lies below 5 as claimed."),
+        (claim(kind="dominance", measure="accuracy success", direction="greater greater"), two(0.5),
+         f"0 of 2 comparisons hold, 0 reverse; the weakest: {PAIR}0 points (n = 20); the two sides agree in "
+         "every episode."),
         (claim(**WINS), EIGHT_WON, f"{PAIRS}an exact p of 0.0078 (0.047 adjusted)."),
         (claim(**WINS, direction="less"), EIGHT_WON,
          f"{PAIRS}an exact p of 0.0078 (0.047 adjusted), against the claim."),
@@ -285,10 +291,7 @@ def test_orderings_need_every_step():
 
     a_claim = claim(kind="ordering", arm="no-probe periodic simple", reference="")
     assert judged(a_claim, ranked(0.4, 0.5, 0.6)).verdict == "holds"
-    undecided = judged(a_claim, ranked(0.4, 0.5, 0.5))
-    assert undecided.verdict == "inconclusive"
-    assert undecided.reason.startswith("1 of 2 comparisons hold, 0 reverse; the weakest: ")
-    assert "EnvProbe-Simple minus Periodic" in undecided.reason
+    assert judged(a_claim, ranked(0.4, 0.5, 0.5)).verdict == "inconclusive"
     against = judged(a_claim, ranked(0.4, 0.6, 0.5))
     assert against.verdict == "reverses"
     assert against.estimate == pytest.approx(-10)
@@ -329,6 +332,8 @@ def test_no_effect_is_agreement_in_every_episode():
     assert judged(claim(), swapped).verdict == "inconclusive", "the same mean is not enough"
     wins = {"kind": "mcnemar", "measure": "success", "direction": "either"}
     assert judged(claim(**wins), alike).verdict == "no effect"
+    both = {"kind": "dominance", "measure": "accuracy success", "direction": "greater greater"}
+    assert judged(claim(**both), alike).verdict == "no effect"
     same = claim(kind="equivalence", direction="none", margin=2)
     assert judged(same, alike).verdict == "holds", "no difference was claimed"
 
@@ -395,6 +400,9 @@ def test_calibration_targets_are_inputs_of_calibrated_profiles_only():
         ({}, two(0.6, n=1), "tooldag has 1 episodes in common"),
         ({"measure": "useful/probes"}, two(0.6, probes=0),
          "useful/probes: 0 episodes with a value, 10 are needed"),
+        ({"kind": "contrast", "against": "graphnav", "measure": "collapse_onset"},
+         frame(*(two(0.6, world=w, collapse_onset=np.nan) for w in ("tooldag", "graphnav"))),
+         "collapse_onset: 0 episodes with a value, 10 are needed"),
         ({"kind": "contrast", "against": "graphnav+objectstate",
           "measure": "collapse_onset"},
          frame(two(0.6), *(two(0.6, world=w, collapse_onset=np.nan)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -19,7 +18,7 @@ import pandas as pd
 import processes
 import pyarrow.parquet as pq
 import pytest
-from processes import COMMAND, MARK, contents, envprobe, processes_of
+from processes import COMMAND, contents, envprobe, going, processes_of
 
 from envprobe_core.cells import make_cell
 from envprobe_core.policies import POLICIES
@@ -244,19 +243,6 @@ def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole") / "run"
     assert envprobe("run", *GOING, "--jobs", "1", "--out", folder).returncode == 0
     return contents(folder)
-
-
-@contextlib.contextmanager
-def going(*arguments):
-    """A process that is stopped, by its id, whatever happens; the last argument marks all that it starts."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    pipes["env"] = os.environ | {MARK: str(arguments[-1])}
-    process = subprocess.Popen([*COMMAND, *map(str, arguments)], **pipes)  # type: ignore[call-overload]
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def wait_for(condition, process=None):

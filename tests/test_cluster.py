@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from cloudpickle import dumps
 from distributed import Client
-from processes import COMMAND, contents, envprobe
+from processes import contents, envprobe, going
 
 from envprobe_core import pool
 from envprobe_core.atlas.running import load_atlas
@@ -124,18 +124,6 @@ def wait_for(condition: Callable[[], object], seconds: float = 0.01) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(seconds)
-
-
-@contextlib.contextmanager
-def running(*given: object) -> Iterator[subprocess.Popen[str]]:
-    """A command that is stopped, by its id, whatever happens."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = subprocess.Popen([*COMMAND, *map(str, given)], **pipes)  # type: ignore[call-overload]
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def stored(run: Path) -> list[Path]:
@@ -251,7 +239,7 @@ def test_a_worker_that_joins_later_is_refused_too() -> None:
 
 def test_a_killed_worker_loses_nothing(two_workers: Cluster, tmp_path: Path, local: dict[str, bytes]) -> None:
     run = tmp_path / "run"
-    with running(*RUN, "--scheduler", two_workers.address, "--out", run) as process:
+    with going(*RUN, "--scheduler", two_workers.address, "--out", run) as process:
         wait_for(lambda: len(stored(run)) >= 2)
         os.kill(two_workers.workers[0].pid, signal.SIGKILL)
         kept = len(stored(run))
@@ -271,7 +259,7 @@ def test_a_killed_scheduler_is_told_and_the_same_command_completes(
     try:
         lost.add_worker()
         lost.wait_for(1)
-        with running(*command) as process:
+        with going(*command) as process:
             wait_for(lambda: stored(run))
             os.kill(lost.scheduler.pid, signal.SIGKILL)
             out, err = process.communicate(timeout=PATIENCE)
@@ -282,7 +270,7 @@ def test_a_killed_scheduler_is_told_and_the_same_command_completes(
         lost.start()
         lost.add_worker()
         lost.wait_for(1)
-        with running(*command) as process:
+        with going(*command) as process:
             wait_for(lambda: len(stored(run)) > len(kept))
             assert {path: path.stat().st_mtime_ns for path in kept} == kept
             _, err = process.communicate(timeout=PATIENCE)

@@ -6,6 +6,7 @@ reached, and rises only in a commit that brings a capability and says so.
 
 import ast
 import functools
+import re
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,13 @@ def test_no_sentence_is_made_by_a_function():
         if isinstance(node, ast.FunctionDef) and node.name.startswith("tell_")
     }
     assert {name for name in told if folder_of(name) not in ("model_page", "llm")} == set()
+
+
+def test_data_are_read_where_a_sections_hash_sees_it():
+    """As in `DATA / "paper"`, which `sources` looks for."""
+    otherwise = re.compile(r'ROOT\b.*\bdata\b|\bDATA\b(?! / \\?")[^\n]*/')
+    paths = [*HOME.parent.glob("notebooks/*.ipynb"), *(set(MODULES.values()) - {HOME / "sources.py"})]
+    assert [path.name for path in paths if otherwise.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_the_tests_keep_to_their_lines():

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import operator
 import os
 from multiprocessing import active_children
 
@@ -159,7 +160,7 @@ def test_a_section_depends_on_the_files_that_its_imports_reach(checkout, write_n
 
 def test_the_digest_covers_cells_data_and_lock_but_no_outputs(checkout, write_notebook):
     path = write_notebook("first", COUNT, "print(n)")
-    write_notebook("second", COUNT, "print(n)")
+    write_notebook("second", COUNT, 'print(n, DATA / "deep")')
 
     def digest():
         first, second = notebooks.plan(root=checkout)
@@ -191,11 +192,15 @@ def test_the_digest_covers_cells_data_and_lock_but_no_outputs(checkout, write_no
     seen = [before, *(edit(change) for change in (tag, describe, rename))]
     assert len({first for first, _ in seen}) == len(seen)
     assert len({second for _, second in seen}) == 1, "a sentence concerns its own section alone"
-    for name in ("data/numbers.csv", "requirements.txt", "data/deep/more.json"):
+    for name, changes in (
+        ("requirements.txt", (True, True)),
+        ("data/deep/more.json", (False, True)),
+        ("data/numbers.csv", (False, False)),
+    ):
         (checkout / name).parent.mkdir(exist_ok=True)
         (checkout / name).write_text("# changed\n")
         seen.append(digest())
-    assert len({second for _, second in seen}) == 4
+        assert tuple(map(operator.ne, *seen[-2:])) == changes, name
 
 
 # --- execution --------------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 
 A section is one notebook in `notebooks/`; its executed twin lies in `book/executed/` and carries, under the
 metadata key `envprobe`, the parameters it ran with and a hash of everything it was made from: its cells,
-those of the package's files that its imports reach, the data, the lock. A section is run again when that hash
-would differ, so that neither a database nor file times are needed, and results with changed parameters never
-pass for the book's own: the next plain run has another hash and replaces them.
+those of the package's files that its imports reach, the data that it or they read, the lock. A section is run
+again when that hash would differ, so that neither a database nor file times are needed, and results with
+changed parameters never pass for the book's own: the next plain run has another hash and replaces them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from envprobe_core.errors import InputError, look_up
 from envprobe_core.reproduce.parameters import Parameter, Value, read_parameters, resolve
 from envprobe_core.sources import ROOT, Sources, imports_of
 
-SHARED = ("data/**/*", "notebooks/matplotlibrc", "requirements.txt", "envprobe_core/reproduce/execution.py")
-"""What every section depends on, beside its own cells, parameters and imports."""
+SHARED = ("notebooks/matplotlibrc", "requirements.txt", "envprobe_core/reproduce/execution.py")
+"""What every section depends on, beside its own cells, parameters, imports and data."""
 
 METADATA_KEY = "envprobe"
 VOLATILE_METADATA = ("papermill", "execution", "ExecuteTime")
@@ -238,9 +238,10 @@ def section_digest(section: Section, values: Mapping[str, Value], shared: str, s
 
 
 def reach(section: Section, sources: Sources) -> list[Path]:
-    """Return the package's files that a section's imports reach."""
+    """Return the package's files that a section's imports reach, and the data that it or they read."""
     code = "\n".join(cell_source(cell) for cell in section.cells if cell["cell_type"] == "code")
-    return sources.reached(imports_of(code))
+    modules = sources.reached(imports_of(code))
+    return [*modules, *sources.data(code, modules)]
 
 
 def contents_sha256(notebook: Mapping[str, Any]) -> str:
