@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from built_book import SMALL
 from playwright.sync_api import expect
+from watching import serious
 
 from envprobe_core.cells import make_cell, parse_seeds
 from envprobe_core.policies import POLICIES, custom_policy
@@ -225,12 +226,8 @@ def test_the_page_is_light_and_its_link_can_be_copied(opened, html):
 @pytest.mark.browser
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_nothing_is_wider_than_the_window_and_axe_finds_nothing(opened, scheme, width):
-    from axe_playwright_python.sync_playwright import Axe
-
     page = opened(viewport={"width": width, "height": 800}, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     inside = "(node) => node.scrollWidth <= node.clientWidth"
     assert page.locator(".cell_output .output").evaluate_all(f"nodes => nodes.every({inside})")
-    options = {"preload": False}  # it would ask for style sheets again, which a browser refuses to a file
-    found = Axe().run(page, context="#explorer", options=options).response["violations"]
-    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
+    assert serious(page, "#explorer") == []

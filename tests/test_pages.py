@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import nbformat
 import pytest
 from built_book import SMALL, page_names
-from watching import ILLEGIBLE, set_formulas, watch
+from watching import ILLEGIBLE, serious, set_formulas, watch
 
 from envprobe_core.analyses.audit import load_departures
 from envprobe_core.claims import load_claims
@@ -160,13 +160,6 @@ FORMULA = r'<(?:span|div) class="math[^"]*"[^>]*>(.*?)</(?:span|div)>'
 LEAVE_OUT = "(what) => document.querySelectorAll(what).forEach((node) => node.remove())"
 INSIDE = f"svg.{FIGURE_CLASS} > *"  # a drawing is one image, with a text of its own
 COLOURS = ("color-contrast", "link-in-text-block")
-MILD = (  # axe-core's rules whose faults are neither serious nor critical, and which take their time
-    "aria-allowed-role", "empty-heading", "empty-table-header", "heading-order", "landmark-unique",
-    "landmark-banner-is-top-level", "landmark-contentinfo-is-top-level", "landmark-main-is-top-level",
-    "landmark-no-duplicate-banner", "landmark-no-duplicate-contentinfo", "landmark-no-duplicate-main",
-    "landmark-one-main", "page-has-heading-one", "presentation-role-conflict", "region", "scope-attr-valid",
-    "skip-link", "table-duplicate-name",
-)  # fmt: skip
 LEAVE_OUT_ALIKE = """(seen) => {
   const named = (node) => `${node?.tagName} ${node?.getAttribute("class")} ${node?.style.cssText}`;
   const texts = ":is(td, th, pre, li, p, dt, dd, text, mjx-math)";
@@ -181,21 +174,6 @@ LEAVE_OUT_ALIKE = """(seen) => {
   return seen;
 }"""
 """What looks like five others in places like theirs, on this page or before, has their colours."""
-
-
-def serious(page, **options):
-    """What axe-core calls serious or critical."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    looked_at = {"exclude": [[f"svg.{FIGURE_CLASS}"], ["mjx-math"]]}
-    options |= {"resultTypes": ["violations"], "preload": False, "selectors": False}
-    found = Axe().run(page, context=looked_at, options=options).response["violations"]
-    return [
-        (fault["id"], node["html"][:200])
-        for fault in found
-        if fault["impact"] in ("serious", "critical")
-        for node in fault["nodes"]
-    ]
 
 
 def test_every_page_is_looked_at(html):
@@ -217,7 +195,8 @@ def test_everyone_can_use_the_page(tab, seen, faults, html, name):
         assert drawing.get_attribute("role") == "img"
         assert drawing.get_attribute("aria-label")
     tab.evaluate(LEAVE_OUT, INSIDE)
-    assert serious(tab, rules={rule: {"enabled": False} for rule in (*COLOURS, *MILD)}) == []
+    outside = {"exclude": [[f"svg.{FIGURE_CLASS}"], ["mjx-math"]]}
+    assert serious(tab, outside, but=COLOURS) == []
     assert tab.evaluate(ILLEGIBLE) == []
     tab.evaluate("document.documentElement.dataset.theme = 'dark'")
     tab.evaluate(OPEN_ALL)
@@ -227,7 +206,7 @@ def test_everyone_can_use_the_page(tab, seen, faults, html, name):
     assert tab.evaluate(UNREACHABLE) == []
     assert tab.evaluate(ILLEGIBLE) == []
     seen |= tab.evaluate(LEAVE_OUT_ALIKE, seen)  # axe-core's look at colours takes its time for each text
-    assert serious(tab, runOnly={"type": "rule", "values": COLOURS}) == []
+    assert serious(tab, outside, only=COLOURS) == []
     assert not faults
 
 

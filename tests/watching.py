@@ -30,6 +30,33 @@ def watch(page, base):
     return faults
 
 
+MILD = (  # axe-core's rules whose faults are neither serious nor critical, and which take their time
+    "aria-allowed-role", "empty-heading", "empty-table-header", "heading-order", "landmark-unique",
+    "landmark-banner-is-top-level", "landmark-contentinfo-is-top-level", "landmark-main-is-top-level",
+    "landmark-no-duplicate-banner", "landmark-no-duplicate-contentinfo", "landmark-no-duplicate-main",
+    "landmark-one-main", "page-has-heading-one", "presentation-role-conflict", "region", "scope-attr-valid",
+    "skip-link", "table-duplicate-name",
+)  # fmt: skip
+
+
+def serious(page, context=None, only=(), but=()):
+    """What axe-core calls serious or critical; it is told of rules that alone are asked, or are not."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    # `preload` would ask for style sheets again, which a browser refuses to a file
+    options = {"resultTypes": ["violations"], "selectors": False, "preload": False}
+    options["rules"] = {rule: {"enabled": False} for rule in (*but, *MILD)}
+    if only:
+        options |= {"runOnly": {"type": "rule", "values": only}, "rules": {}}
+    found = Axe().run(page, context=context, options=options).response["violations"]
+    return [
+        (fault["id"], node["html"][:200])
+        for fault in found
+        if fault["impact"] in ("serious", "critical")
+        for node in fault["nodes"]
+    ]
+
+
 def set_formulas(page):
     """Wait until the formulas of a page are set; return how many were written, and check each."""
     written = page.locator(".math").count()
