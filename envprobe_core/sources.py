@@ -54,7 +54,7 @@ class Sources:
         self._files = {".".join(path.relative_to(root).with_suffix("").parts): path for path in found}
         self._packages = {name.rpartition(".")[0] for name in self._files}
         self._scripts = {path: path.parent for path in (root / PACKAGE.name).rglob("*.js")}
-        self._texts: dict[Path, str] = {}  # of modules
+        self._named: dict[Path, list[str]] = {}  # the data that a module names
         self._imports: dict[Path, dict[Import, str]] = {}
         self._hashes: dict[Path, bytes] = {}
 
@@ -88,17 +88,14 @@ class Sources:
 
     def _imports_of(self, path: Path) -> dict[Import, str]:
         if path not in self._imports:
-            self._imports[path] = imports_of(self._text(path))
+            self._imports[path] = imports_of(path.read_text(encoding="utf-8"))
         return self._imports[path]
-
-    def _text(self, path: Path) -> str:
-        if path not in self._texts:
-            self._texts[path] = path.read_text(encoding="utf-8")
-        return self._texts[path]
 
     def data(self, code: str, modules: Sequence[Path]) -> list[Path]:
         """Return the files of the data that some code and modules read, as in `DATA / "paper"`."""
-        named = {name for text in (code, *map(self._text, modules)) for name in _NAMED.findall(text)}
+        for path in set(modules) - set(self._named):
+            self._named[path] = _NAMED.findall(path.read_text(encoding="utf-8"))
+        named = {*_NAMED.findall(code), *(name for path in modules for name in self._named[path])}
         places = [self.root / "data" / name for name in named]
         return sorted(path for place in places for path in (place, *place.rglob("*")) if path.is_file())
 
