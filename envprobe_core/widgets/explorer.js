@@ -864,8 +864,9 @@ function render({ model, el }) {
   );
   el.append(root);
 
-  function follow() {
-    const linked = readFragment(location.hash, start, vocabulary);
+  // The event says where the link led: the address may have been written over since.
+  function follow({ newURL }) {
+    const linked = readFragment(new URL(newURL).hash, start, vocabulary);
     if (!linked) return;
     set(linked);
     reveal(root);

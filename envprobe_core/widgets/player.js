@@ -774,9 +774,9 @@ function render({ model, el }) {
     timer = setTimeout(() => history.replaceState(history.state, "", said), LINK_DELAY);
   }
 
-  // Goes where the page's address says, if that is one of these episodes; says whether it is.
-  function follow() {
-    const given = new URLSearchParams(location.hash.slice(1));
+  // Goes where an address says, if that is one of these episodes; says whether it is.
+  function follow(address) {
+    const given = new URLSearchParams(new URL(address).hash.slice(1));
     const place = state.pairs.findIndex(({ key }) => key === given.get("episode"));
     if (live || place < 0) return false;
     menu.show(place);
@@ -809,11 +809,13 @@ function render({ model, el }) {
     visit(move);
   });
   form?.follow(state.pairs[0]);
-  if (!follow()) open(state.pairs[0], state.start);
-  addEventListener("hashchange", follow);
+  if (!follow(location.href)) open(state.pairs[0], state.start);
+  // not the page's own address, which `remember` may have written over since
+  const linked = ({ newURL }) => follow(newURL);
+  addEventListener("hashchange", linked);
   el.append(root);
   return () => {
-    removeEventListener("hashchange", follow);
+    removeEventListener("hashchange", linked);
     clearTimeout(timer);
     transport.stop();
     form?.close();
