@@ -1,7 +1,6 @@
 """The explorer in the book's page: no kernel, no network, and the engine's own numbers."""
 
 import gzip
-import itertools
 import re
 from decimal import ROUND_HALF_UP, Decimal
 from urllib.parse import unquote, urlsplit
@@ -22,17 +21,13 @@ from envprobe_core.widgets.readings import pooled, take_readings
 SEEDS, RESAMPLES = parse_seeds(SMALL["seeds"]), int(SMALL["resamples"])
 PAGE = "executed/explorer.html"
 WIDGET = "#explorer[data-ready=yes]"
-FOLLOWED = """(given) => new Promise((followed) => {
+FOLLOWED = """([given, late]) => new Promise((followed) => {
+  const before = location.href;
   window.addEventListener("hashchange", () => setTimeout(followed), { once: true });
   location.hash = given;
+  if (late) history.replaceState(history.state, "", before);
 })"""
-"""Sets the address; ends when the page has followed."""
-OVERWRITTEN = """(given) => {
-  const before = location.href;
-  location.hash = given;
-  history.replaceState(history.state, "", before);
-}"""
-"""Follows a link, over which the page writes an earlier setting before it is told of the link."""
+"""Sets the address, and may write the old one over it before the page is told; ends when it has followed."""
 HOSTILE = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 
 
@@ -156,15 +151,15 @@ def test_malformed_links_change_nothing_and_those_of_the_page_set_the_figure(ope
         "#%E0%A4%A",
         "#budget=1e1",
     ):
-        page.evaluate(FOLLOWED, fragment)
+        page.evaluate(FOLLOWED, [fragment, False])
         assert shown(page) == before, fragment
     links = page.locator('.bd-article a[href^="#world="]')
     assert links.count() >= 6
-    for late, place in itertools.product((False, True), (0, links.count() - 1)):
+    for place, late in ((0, False), (-1, False), (0, True)):
         link = links.nth(place)
         href = link.get_attribute("href")
         if late:
-            page.evaluate(OVERWRITTEN, href)
+            page.evaluate(FOLLOWED, [href, True])
         else:
             link.click()
         asked = dict(pair.split("=") for pair in href[1:].split("&"))

@@ -69,13 +69,14 @@ def impulses(episodes: Episodes) -> tuple[Ints, Ints]:
 def draw_impulses(setting, block, slipped, acts):
     """Fill in what `impulses` returns."""
     habits = setting.habits
+    strays = not habits.scribe  # which errs in other ways
     for row in range(len(block)):
         keys, over = block[row].keys, False
         for t in range(slipped.shape[1]):
             word = draw(keys[IMPULSE], t, SLIP)
-            slips = happens(word, habits.slip)
+            slips = strays and happens(word, habits.slip)
             slipped[row, t] = choice(word, setting.world.actions) if slips else NO_SLIP
-            over = over or quits(habits, keys, t)
+            over = over or (strays and quits(habits, keys, t))
             acts[row, t] = not over
 
 
