@@ -126,7 +126,8 @@ class KeptCells:
     """The episodes of the cells that were run last, which are not run again: a cell's never change."""
 
     def __init__(self, most: int = 1_000) -> None:
-        self._most, self._known = most, dict[tuple[Cell, bytes, tuple[str, ...]], Columns]()
+        # by cell, facts and first seed; what was run on more seeds serves those that ask for the first ones
+        self._most, self._known = most, dict[tuple[Cell, int, tuple[str, ...]], Columns]()
 
     def run(
         self,
@@ -136,20 +137,26 @@ class KeptCells:
         work: Callable[..., Columns],
     ) -> Columns:
         """Return the table of `sweep.run_cells`; `work` runs the cells that are missing."""
-        keys = [(cell, own.tobytes(), facts) for cell, own in zip(cells, seeds, strict=True)]
-        missing = [place for place, key in enumerate(keys) if key not in self._known]
+        keys = [(cell, int(own[0]), facts) for cell, own in zip(cells, seeds, strict=True)]
+        held = [self._known.get(key, {"seed": np.array([])}) for key in keys]
+        missing = [
+            place
+            for place, (own, there) in enumerate(zip(seeds, held, strict=True))
+            if not np.array_equal(there["seed"][: len(own)], own)
+        ]
         if missing:
             table = work([cells[place] for place in missing], [seeds[place] for place in missing])
             ends = np.cumsum([len(seeds[place]) for place in missing])[:-1]
             parts = {name: np.split(column, ends) for name, column in table.items()}
             for number, place in enumerate(missing):
-                self._known[keys[place]] = {name: part[number] for name, part in parts.items()}
-        parts = [self._known.pop(key) for key in dict.fromkeys(keys)]
-        self._known |= zip(dict.fromkeys(keys), parts, strict=True)  # the last used stand last
-        found = [self._known[key] for key in keys]
+                held[place] = {name: part[number] for name, part in parts.items()}
+        for key, there in zip(keys, held, strict=True):
+            self._known.pop(key, None)
+            self._known[key] = there  # the last used stand last
         for key in list(self._known)[: -self._most]:
             del self._known[key]
-        table = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+        found = list(zip(held, map(len, seeds), strict=True))
+        table = {name: np.concatenate([there[name][:count] for there, count in found]) for name in held[0]}
         return table | {"cell": np.repeat(np.arange(len(cells)), [len(own) for own in seeds])}
 
 

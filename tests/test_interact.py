@@ -159,7 +159,7 @@ def test_bad_use_is_refused_in_one_line(given, named, said):
 
 
 def test_cells_that_do_not_change_are_run_once(monkeypatch):
-    """By threshold, Simple alone is run again; what is kept is what would be run."""
+    """By threshold, Simple alone is run again, and first seeds never; what is kept is what would be run."""
     asked, kept = [], KeptCells()
 
     def counted(cells, *given, **how):
@@ -167,12 +167,13 @@ def test_cells_that_do_not_change_are_run_once(monkeypatch):
         return run_cells(cells, *given, **how)
 
     monkeypatch.setattr("envprobe_core.grid.run_cells", counted)
-    given = ("tooldag", "periodic simple", "S2", "paper", "typical", "0:6")
+    given = ("tooldag", "periodic simple", "S2", "paper", "typical")
+    settings = [("0:6", 1.5), ("0:6", 2.0), ("0:4", 1.5), ("0:6", 1.5), ("0,2,3", 1.5), ("0:4", 1.5)]
     with keeping_cells(kept):
-        found = [run(*given, thresholds=gate) for gate in (1.5, 2.0, 1.5)]
-    assert asked == [["periodic", "simple"], ["simple"]]
-    for frame, gate in zip(found, (1.5, 2.0, 1.5), strict=True):
-        pd.testing.assert_frame_equal(frame, run(*given, thresholds=gate))
+        found = [run(*given, seeds, thresholds=gate) for seeds, gate in settings]
+    assert asked == [["periodic", "simple"], ["simple"], *[["periodic", "simple"]] * 2]
+    for frame, (seeds, gate) in zip(found, settings, strict=True):
+        pd.testing.assert_frame_equal(frame, run(*given, seeds, thresholds=gate))
 
 
 @pytest.mark.parametrize("kind", ["forest", "bars", "curves", "frontier"])
