@@ -101,7 +101,7 @@ def plot_transfer(board: pd.DataFrame, name: str = "lab-transfer") -> Drawing:
         axes.grid()
     panels[-1, 0].set_xlabel("design, points over Simple")
     shown = [policy for policy in dict.fromkeys(board["policy"]) if policy != "simple"]
-    _legend(panels[0, 0], shown, own)
+    _legend(panels[0, 0], shown, own, filled=False)
     return Drawing(
         figure,
         name,
@@ -139,17 +139,19 @@ def _points(
         axes.annotate(row["policy"], (row[x], row[y]), shift, **look)
 
 
-def _legend(axes: Axes, policies: list[str], own: list[str]) -> None:
-    """Name every policy below the figure, a reader's own first; beyond a dozen of them, as a group."""
+def _legend(axes: Axes, policies: list[str], own: list[str], *, filled: bool = True) -> None:
+    """Name every policy below the figure, a reader's own first; beyond a dozen of them, as a group.
+
+    `filled`: whether every mark is, where being hollow means something else.
+    """
     from matplotlib.lines import Line2D
 
     named = own if len(own) <= len(OWN_STYLES) else []
     marks = []
     for policy in (*named, *(p for p in policies if p not in own)):
         style = style_of(policy, own)
-        marks.append(
-            Line2D([], [], ls="none", marker=style.marker, color=style.colour, label=policy_title(policy))
-        )
+        look = style.dot(**({"markerfacecolor": style.colour} if filled else {}))
+        marks.append(Line2D([], [], label=policy_title(policy), **look))
     if len(own) > len(named):
         label = f"{len(own)} policies of your own"
         marks.insert(0, Line2D([], [], ls="none", marker="h", color=INK, label=label))

@@ -89,6 +89,7 @@ class Style:
     colour: str
     marker: str
     filled: bool = True
+    above: bool = False  # stays in sight where marks coincide
 
     def dot(self, **more: Any) -> dict[str, Any]:
         """Return the keywords of a marker (`Axes.plot`; with more, `Axes.errorbar`)."""
@@ -99,6 +100,7 @@ class Style:
             "markerfacecolor": face,
             "markeredgecolor": self.colour,
             "linestyle": "none",
+            "zorder": 2.5 if self.above else 2.0,
         } | more
 
     def mark(self) -> dict[str, Any]:
@@ -112,7 +114,7 @@ POLICY_STYLES: dict[str, Style] = {
     "random": Style(PURPLE, "s"),
     "periodic": Style(VERMILLION, "D"),
     "self-uncertainty": Style(AMBER, "v"),
-    "simple": Style(BLUE, "o"),
+    "simple": Style(BLUE, "o", above=True),
     "minus-c": Style(GREEN, "<"),
     "minus-s": Style(GREEN, ">"),
     "minus-u": Style(GREEN, "^"),

@@ -88,8 +88,8 @@ def draw_optimum(points: pd.DataFrame, corners: pd.DataFrame, name: str, about: 
             colour, dashes = LINES[line]
             axes.plot(success, accuracy, color=colour, ls=dashes, lw=1.3, zorder=1, label=line)
         for row in own.itertuples():
-            dot = POLICY_STYLES[row.policy].dot(ms=4.5, elinewidth=0)
-            axes.errorbar(row.success, row.accuracy, label=policy_title(row.policy), **dot)
+            dot = POLICY_STYLES[row.policy].dot(ms=4.5)
+            axes.plot(row.success, row.accuracy, label=policy_title(row.policy), **dot)
             told.append(f"{group}, {policy_title(row.policy)} {number(row.success)}, {number(row.accuracy)}")
         axes.set_title(in_words(group), loc="left", fontsize=9)
         axes.grid()
