@@ -10,8 +10,6 @@ from envprobe_core.cli import main
 from envprobe_core.lab import desk, exercises
 from envprobe_core.reproduce.sections import ROOT, cell_source
 
-# --- the desk: the folder that `make lab` opens -----------------------------------------------
-
 
 @pytest.fixture(scope="module")
 def laid(tmp_path_factory):

@@ -24,10 +24,8 @@ ROWS = pd.DataFrame(
 @pytest.mark.parametrize("kind", ["forest", "bars"])
 def test_printed_numbers_are_diamonds_on_their_rows(kind):
     axes = draw(kind, ROWS, "figure", "mean", x="policy").figure.axes[0]
-    diamonds = [
-        line for line in axes.lines if line.get_marker() == "d" and np.isfinite(line.get_xdata()).all()
-    ]
-    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in diamonds] == [(0.55, 1)]
+    diamonds = [one for one in axes.lines if one.get_marker() == "d" and np.isfinite(one.get_xdata()).all()]
+    assert [(one.get_xdata()[0], one.get_ydata()[0]) for one in diamonds] == [(0.55, 1)]
 
 
 def test_the_frontier_joins_and_fills_what_is_nondominated():

@@ -168,12 +168,18 @@ function hideRows(rows, hidden) {
   const SHOWN = 12;
 
   function fold(table) {
-    const later = [...table.tBodies[0].rows].slice(SHOWN);
+    const rows = [...table.tBodies[0].rows], later = rows.slice(SHOWN);
+    const lead = (row) => row.cells[0].textContent.trim();
+    // groups of rows (their name stands in the first row of each) of which nothing is in sight
+    const grouped = rows.some((row) => !lead(row)) || new Set(rows.map(lead)).size < rows.length;
+    const seen = new Set(rows.slice(0, SHOWN).map(lead));
+    const unseen = new Set(grouped ? later.map(lead).filter((name) => name && !seen.has(name)) : []);
+    const also = unseen.size && unseen.size < 4 ? `, with ${[...unseen].join(", ")}` : "";
     const button = document.createElement("button");
     button.className = "all-rows";
     folding(button, (open) => {
       hideRows(later, !open);
-      button.textContent = open ? `first ${SHOWN} rows` : `all ${SHOWN + later.length} rows`;
+      button.textContent = open ? `first ${SHOWN} rows` : `all ${rows.length} rows${also}`;
     });
     const box = table.parentElement;
     (box.dataset.scrolls || /auto|scroll/.test(getComputedStyle(box).overflowX) ? box : table).after(button);

@@ -27,7 +27,7 @@ from envprobe_core.engine.setting import setting_of
 from envprobe_core.grid import episode_frame
 from envprobe_core.measures import confident_counts
 from envprobe_core.policies import find_policy
-from envprobe_core.protocols import PAPER, SWITCHES, Protocol, parse_protocol, switch_values, turned
+from envprobe_core.protocols import PAPER, SWITCHES, Protocol, in_words, parse_protocol, switch_values, turned
 from envprobe_core.show.markup import EMPTY, code
 from envprobe_core.statistics import (
     RESAMPLES,
@@ -277,7 +277,7 @@ def split_way(protocols: Names, *how: object, resamples: int = RESAMPLES, **sett
     frame = run_protocols(every, ("periodic", "simple"), *how, **setting)  # type: ignore[arg-type]
     pairs = frame.pivot(index=["world", "seed"], columns=["protocol", "policy"], values="accuracy")
     gains = 100 * pd.DataFrame({name: pairs[name, "simple"] - pairs[name, "periodic"] for name in every})
-    parts = (f"gain under `{first}`", *GROUPS, f"gain under `{last}`")
+    parts = (f"gain {in_words(first)}", *GROUPS, f"gain {in_words(last)}")
     switches = (EMPTY, *map(code, GROUPS.values()), EMPTY)
     steps = [0, *((1 << count) - 1 for count in range(1, len(GROUPS) + 1)), -1]
     rows = []

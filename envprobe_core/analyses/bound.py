@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from envprobe_core.analyses.voi import ORACLES, RIVALS, VARIANTS, WEIGHTED
+from envprobe_core.analyses.frontier import COMPETING
+from envprobe_core.analyses.voi import ORACLES, VARIANTS, WEIGHTED
 from envprobe_core.bound.ceilings import accuracy_ceiling, has_ceiling, success_ceiling
 from envprobe_core.bound.exact import Leaves, accuracy, leaves, run
 from envprobe_core.bound.optimum import (
@@ -33,7 +34,7 @@ from envprobe_core.policies import POLICIES, THRESHOLD, Policy
 from envprobe_core.worlds import WORLDS
 
 SHAPES = ("chain", "two prerequisites")  # what the tools of a small world need
-SHOWN = (*RIVALS, "placebo", *ORACLES, *VARIANTS)
+SHOWN = (*COMPETING, "placebo", *ORACLES, *VARIANTS)
 LEAST = 1e-6  # a distance below which there is nothing to close
 LOADED = np.arange(HIDDEN)[:, None] >> np.arange(SMALL_TOOLS) & 1
 """Which tools are loaded in each hidden state, [hidden, tool]."""

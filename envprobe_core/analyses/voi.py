@@ -24,7 +24,6 @@ from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS, make_world
 from envprobe_core.worlds.base import Floats, Ints
 
-RIVALS = COMPETING
 ORACLES = ("oracle", "oracle-tw")  # they see gold: shown, never part of a frontier
 VARIANTS = ("voi-success", "voi", "voi-accuracy")
 WEIGHTED: dict[float, Policy] = {
@@ -137,7 +136,7 @@ def load_heldout(
         raise InputError(
             f"seed {used[0]} was used to design VoI; a held-out test takes seeds outside {DESIGN}"
         )
-    arms, pairs, episodes = list(map(find_policy, (*RIVALS, *VARIANTS))), [], []
+    arms, pairs, episodes = list(map(find_policy, (*COMPETING, *VARIANTS))), [], []
     for protocol in find_protocols(protocols):
         for regime in names(regimes):
             for world in WORLDS:
@@ -156,7 +155,8 @@ def load_heldout(
     parts = []
     for number, pair in enumerate(pairs):
         part = pd.DataFrame(
-            pair | {"rival": np.repeat(RIVALS, len(VARIANTS)), "variant": np.tile(VARIANTS, len(RIVALS))}
+            pair
+            | {"rival": np.repeat(COMPETING, len(VARIANTS)), "variant": np.tile(VARIANTS, len(COMPETING))}
         )
         part["n"] = len(chosen)
         for at, measure in enumerate(MEASURES):
@@ -171,7 +171,7 @@ def load_heldout(
 
 def _gains(values: Floats) -> Floats:
     """Return variant minus rival of arms in the last axis, [..., rival x variant]."""
-    rivals, variants = values[..., : len(RIVALS), None], values[..., None, len(RIVALS) :]
+    rivals, variants = values[..., : len(COMPETING), None], values[..., None, len(COMPETING) :]
     return (variants - rivals).reshape(*values.shape[:-1], -1)
 
 

@@ -109,6 +109,7 @@ def draw_deciding(atlas: Atlas, found: Sensitivity, claims: tuple[str, ...] = HE
                 axes.text(0.5, 0.5, "never varies,\nor not testable", ha="center", transform=axes.transAxes)
                 continue
             _bands(axes, values[:, axis], atlas.support[column, :, at])
+            axes.tick_params(labelleft=not (found.first[:column, at] >= 0).any())
             share = found.share[column, at, axis]
             axes.set_xlabel(f"{NAMES[axis]} ({percent(share)})", fontsize=8, labelpad=1)
             axes.tick_params(labelsize=7.5)

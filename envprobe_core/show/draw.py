@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Polygon
 
 from envprobe_core.analyses.frontier import nondominated
 from envprobe_core.policies import POLICIES
@@ -249,7 +250,10 @@ def _curves(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
         curve = own[own[series] == value] if series else own
         low, high = (_column(curve, (f"{y}_{end}", end)) for end in ("low", "high"))
         times, values = curve[how["x"]].to_numpy(), curve[y].to_numpy(dtype=float)
-        axes.fill_between(times, low, high, color=colour, alpha=0.18, lw=0)
+        for part in np.ma.clump_unmasked(np.ma.masked_invalid(low)):  # a band ends where its interval does
+            edge = np.c_[np.r_[times[part], times[part][::-1]], np.r_[low[part], high[part][::-1]]]
+            axes.add_artist(Polygon(edge, color=colour, alpha=0.18, lw=0))
+            axes.update_datalim(edge)  # `fill` takes ten times as long to find the same
         axes.plot(
             times, values, color=colour, ls=dash, label=titled(value) if series else None, **_marks(value)
         )

@@ -190,10 +190,11 @@ def plot_graph(regime: str = "S2", seed: int = 0) -> Drawing:
         axes.text(x, y - 0.34, " ".join(keys), color=AMBER, ha="center", va="top", fontsize=9, zorder=4)
         if node in (start, target):
             word = "start" if node == start else "target"
-            axes.text(
-                x, y + 0.33, word, color=colour, ha="center", va="bottom", fontsize=9, weight="bold",
-                bbox=_PATCH, zorder=2,
-            )  # fmt: skip
+            # where an edge leaves upwards, the word stands below, and below the keys
+            upwards = any(x == spot[int(o)][0] and y < spot[int(o)][1] for e in ends if node in e for o in e)
+            above, below = (y + 0.33, "bottom"), (y - 0.34 - 0.25 * bool(keys), "top")
+            height, side = below if upwards else above
+            axes.text(x, height, word, color=colour, ha="center", va=side, fontsize=9, weight="bold")
     axes.set_xlim(min(x for x, _ in spot.values()) - 0.4, max(x for x, _ in spot.values()) + 0.4)
     axes.set_ylim(min(y for _, y in spot.values()) - 0.75, max(y for _, y in spot.values()) + 0.75)
     strip(axes)
