@@ -164,7 +164,7 @@ def answers(
     (job,) = plan((NAME,), given)
     if out is not None:
         refuse_existing("--out", *(out / name for name in (KEY, SOLVED, STUDENTS)))
-    with tempfile.TemporaryDirectory(dir=working_folder()) as folder:
+    with tempfile.TemporaryDirectory(dir=working_folder(), ignore_cleanup_errors=True) as folder:
         if not job.fresh:
             (job,) = plan((NAME,), given, executed=Path(folder))
             for outcome in run([job], 1):

@@ -46,7 +46,6 @@ KERNEL_ENVIRONMENT = {
 }
 """What kernels find in their environment, so that no result depends on whose machine it is."""
 
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _ARROW = re.compile(r"^-+> (\d+) ", re.MULTILINE)
 _VIEW = "application/vnd.jupyter.widget-view+json"
@@ -85,7 +84,7 @@ def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) ->
     own = {} if any(job.changed for job in jobs) else {BOOK: "1"}
     style = jobs[0].section.path.parent / "matplotlibrc"
     with (
-        tempfile.TemporaryDirectory(dir=working_folder()) as name,
+        tempfile.TemporaryDirectory(dir=working_folder(), ignore_cleanup_errors=True) as name,
         environment(**_kernel_environment(name, style, own)),
         forked_kernels(len(jobs)),
     ):
@@ -214,7 +213,7 @@ def _clean_output(output: "NotebookNode", prefix: str) -> None:
     data = output.get("data", {})
     data.pop(_VIEW, None)  # a model's random id; static pages show the output's other forms
     if "text/plain" in data:
-        data["text/plain"] = _ADDRESS.sub("", data["text/plain"])
+        data["text/plain"] = re.sub(r" at 0x[0-9a-fA-F]+", "", data["text/plain"])
     for kind, text in data.items():
         if isinstance(text, str) and kind.startswith("text/"):
             data[kind] = text.replace(prefix, "")

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint
-from multiprocessing import current_process, forkserver, get_context, parent_process, util
+from multiprocessing import active_children, current_process, forkserver, get_context, parent_process, util
 from multiprocessing.context import ForkServerProcess
 from typing import Any
 
@@ -35,7 +35,6 @@ PRELOADED = (
     "envprobe_core.claims.judge",
 )
 WORTH_WARMING = 3  # kernels; for fewer, each imports by itself what it needs
-_LAUNCHER = "ipykernel_launcher"
 _context = get_context("forkserver")
 
 
@@ -44,7 +43,7 @@ class WarmProvisioner(LocalProvisioner):
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
         """Start a kernel with the arguments, environment and folder that its command would have."""
-        given = cmd[cmd.index(_LAUNCHER) + 1 :]
+        given = cmd[cmd.index("ipykernel_launcher") + 1 :]
         fork = _context.Process(target=_be_kernel, args=(given, dict(kwargs["env"]), str(kwargs["cwd"])))
         fork.daemon = True  # it ends with this process
         fork.start()
@@ -96,6 +95,10 @@ def forked_kernels(count: int) -> Iterator[None]:
     try:
         yield
         tempfile.tempdir = usual_folder  # after a fault kernels may still be starting
+    except BaseException:  # the folder that they work in goes next
+        for kernel in active_children():
+            kernel.kill()
+        raise
     finally:
         factory.default_provisioner_name = usual
 
@@ -106,8 +109,8 @@ def _be_kernel(given: list[str], environment: dict[str, str], folder: str) -> No
     os.close(server._forkserver_alive_fd)  # which would keep the fork server when its owner is gone
     server._forkserver_alive_fd = None
     follow(os.getppid())
-    if not parent_process().is_alive():  # type: ignore[union-attr]
-        return
+    if not parent_process().is_alive() or not os.path.isdir(environment["TMPDIR"]):  # type: ignore[union-attr]
+        return  # whoever asked for it has given up
     os.setsid()
     os.chdir(folder)
     os.environ.clear()
