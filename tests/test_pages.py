@@ -157,13 +157,12 @@ CONTRAST = "color-contrast"
 LEAVE_OUT_ALIKE = """() => {
   const seen = {};
   const named = (node) => `${node.tagName} ${node.className} ${node.style?.cssText}`;
-  const leaves = [...document.querySelectorAll(".bd-article :is(td, pre, li, p, dt, dd, mjx-math) *")].filter(
-    (node) => !node.firstElementChild && !node.closest("button, summary, select, a")
-  );
-  for (const node of leaves) {
+  const all = document.querySelectorAll(".bd-article :is(table, pre, li, p, dt, dd, mjx-math) *");
+  for (const node of all) {
+    if (node.firstElementChild || node.closest("button, summary, select, a")) continue;
     const kind = [node, node.parentElement, node.parentElement.parentElement].map(named).join();
     seen[kind] = (seen[kind] ?? 0) + 1;
-    if (seen[kind] > 5) node.remove();
+    if (seen[kind] > 5) node.matches("td, th") ? (node.textContent = "") : node.remove();
   }
 }"""
 """What looks like five others in places like theirs has their colours."""
