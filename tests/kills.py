@@ -63,18 +63,19 @@ def main():
     assert whole.wait() == 0, whole.stderr.read()
     seconds, before = time.monotonic() - begun, bytes_made()
     print(f"{asked.command} takes {seconds:.0f} s and makes {len(before)} files", flush=True)
-    orphans = faults = 0
-    for number in range(asked.times):
-        process, order = start(), SIGNALS[number % len(SIGNALS)]
-        time.sleep(dice.uniform(0.1, min(asked.within, 0.9 * seconds)))
-        early = process.poll() is None
+    killed = orphans = faults = 0
+    while killed < asked.times:
+        process, order = start(), SIGNALS[killed % len(SIGNALS)]
+        time.sleep(dice.uniform(0.1, min(asked.within, seconds)))
+        if process.poll() is not None:  # it has ended by itself, sooner than the first
+            seconds *= 0.9
+            continue
         process.send_signal(order)
         _, said = process.communicate()
         time.sleep(GRACE)
         left, tracebacks = processes_of(mark), said.count("Traceback")
-        orphans, faults = orphans + len(left), faults + tracebacks
-        when = "" if early else ", after its end"
-        print(f"{number + 1:2} {order.name}{when}: code {process.returncode}, {len(left)} alive", flush=True)
+        killed, orphans, faults = killed + 1, orphans + len(left), faults + tracebacks
+        print(f"{killed:2} {order.name}: code {process.returncode}, {len(left)} alive", flush=True)
     again = start()
     code = again.wait()
     after, left = bytes_made(), [path.name for path in temporary.iterdir()]
