@@ -275,9 +275,8 @@ def worked_examples(cell: Cell, version: str) -> tuple[dict[str, str], ...]:
     from envprobe_core.llm.rehearsal import met  # which runs the agent, which asks with these prompts
 
     world = make_world(cell.world, cell.regime, cell.protocol)
-    situations = met(
-        replace(cell, policy=POLICIES["simple"], budget=None, threshold=None), EXAMPLE_SEED, version
-    )
+    simple = replace(cell, policy=POLICIES["simple"], budget=None, threshold=None)
+    situations = met(simple, [EXAMPLE_SEED], version)
     acting = [one for one in situations if one.said.action >= 0] or situations
     most = max(len(seen_rows(one.text)) for one in acting)
     telling = [one for one in acting if len(seen_rows(one.text)) >= min(2, most)]

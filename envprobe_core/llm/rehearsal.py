@@ -100,13 +100,18 @@ def rehearse(cell: Cell, seeds: Ints, version: str, profile: AgentProfile = TYPI
     The version of the prompts decides what a situation tells. Returns the questions in the order of steps.
     """
     asked: list[Met] = []
-    finish_in_loop(run_rows(cell, seeds, lambda episodes: _Rehearsal(episodes, version, profile, asked)))
+
+    async def work() -> None:  # what it returned, `asyncio.run` would write out whole as it frees SIGINT
+        await run_rows(cell, seeds, lambda episodes: _Rehearsal(episodes, version, profile, asked))
+
+    finish_in_loop(work())
     return asked
 
 
-def met(cell: Cell, seed: int, version: str) -> list[Met]:
-    """Return what one episode of a simulated agent without errors meets, step by step."""
-    return rehearse(cell, np.array([seed]), version, PROFILES["perfect"])
+def met(cell: Cell, seeds: Sequence[int], version: str, every: int = 1) -> list[Met]:
+    """Return what a simulated agent without errors meets at every so many steps, seed by seed."""
+    found = rehearse(cell, np.array(seeds), version, PROFILES["perfect"])
+    return [one for seed in seeds for one in [own for own in found if own.seed == seed][::every]]
 
 
 def exchanges(

@@ -29,7 +29,7 @@ from envprobe_core.worlds import World, make_world
 
 EXAMPLE = r'"set":"([^"]*)"'  # the rows of a worked answer
 EVERY = 3  # steps between two situations of an episode, so that a few seeds give different ones
-FIRST_SEED = 1000
+FIRST_SEED, SEEDS = 1000, 20  # of the episodes, and how many are rehearsed in lockstep
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,13 @@ class Trial(BaseModel):
         """Return the situations of a world in a version; the same ones in every version."""
         cell, agent = make_cell(world, self.policy, self.regime), self.model
         prompts, built = prompts_of(cell, version), make_world(cell.world, cell.regime, cell.protocol)
-        found, seed = [], FIRST_SEED
+        found, seeds = [], range(FIRST_SEED, FIRST_SEED + SEEDS)
         while len(found) < self.situations:
-            shown = met(cell, seed, SECOND)[::EVERY]
-            for one, known in zip(met(cell, seed, version)[::EVERY], shown, strict=True):
-                request = prompts.update_request(agent, one.text, seed)
-                found.append(Situation(built, version, request, seed, one.step, tuple(seen_rows(known.text))))
-            seed += 1
+            shown = met(cell, seeds, SECOND, EVERY)
+            for one, known in zip(met(cell, seeds, version, EVERY), shown, strict=True):
+                request, seen = prompts.update_request(agent, one.text, one.seed), seen_rows(known.text)
+                found.append(Situation(built, version, request, one.seed, one.step, tuple(seen)))
+            seeds = range(seeds.stop, seeds.stop + SEEDS)
         return found[: self.situations]
 
     def groups(self) -> Iterator[tuple[str, str, list[Situation]]]:
