@@ -126,19 +126,6 @@ def names(given: Names) -> tuple[str, ...]:
     return tuple(given.split() if ":" in given else given.replace(",", " ").split())
 
 
-def find_protocol(text: str) -> Protocol:
-    """Return the protocol of a name, with or without switches turned.
-
-    Raises:
-        InputError: if there is none, or a switch is turned twice.
-    """
-    switches = [item.partition("=")[0].strip() for item in text.partition(":")[2].split(",")]
-    for name in switches:
-        if switches.count(name) > 1:
-            raise InputError(f"protocol {text!r} turns {name!r} twice; give each switch once")
-    return parse_protocol(text)
-
-
 _share: ContextVar[float] = ContextVar("share of the seeds", default=1.0)
 
 
@@ -158,7 +145,7 @@ def _first(seeds: Seeds) -> Seeds:
 
 def find_protocols(given: Names) -> tuple[Protocol, ...]:
     """Return the protocols of a text or a sequence of names, switches included."""
-    return tuple(find_protocol(name) for name in names(given))
+    return tuple(map(parse_protocol, names(given)))
 
 
 def parse_seeds(text: str) -> Seeds:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from envprobe_core.cells import Names, names
 from envprobe_core.claims.episodes import (
     KEY,
     MIN_UNITS,
@@ -24,7 +25,6 @@ from envprobe_core.statistics import RESAMPLES, clustered_rate, exact_mean, mean
 
 GAIN = ("gain", "gain_low", "gain_high", "gain_low_adjusted", "gain_high_adjusted", "p", "p_adjusted")
 MEAN = ("mean", "low", "high", "n")
-Names = str | Iterable[str]
 
 
 def compare(
@@ -67,10 +67,11 @@ def compare(
             raise InputError(f"the frame has no policy {policy!r}; it holds {', '.join(held)}")
     scale = 100.0 if is_share(measure) else 1.0
     rows = []
-    require(frame, _names(by))
-    read = dict.fromkeys([*KEY, *_names(by), *measure_columns(measure)])
+    require(frame, names(by))
+    read = dict.fromkeys([*KEY, *names(by), *measure_columns(measure)])
     own = frame.loc[frame["policy"].isin((arm, reference)), [name for name in read if name in frame]]
-    for key, part in _groups(own, by):
+    for key, places in _places(own, by, np.arange(len(own))):
+        part = own.iloc[places]
         regimes = part["regime"].unique()
         if len(regimes) > 1:
             raise InputError(
@@ -122,7 +123,7 @@ def summarize(
         InputError: for a column that the frame does not have.
     """
     require(frame, ("world", "seed"))
-    tables = {text: values_of(frame, text).to_numpy() for text in _names(measures)}
+    tables = {text: values_of(frame, text).to_numpy() for text in names(measures)}
     world = frame["world"].to_numpy(dtype=str)
     order = np.lexsort([frame["seed"].to_numpy(), world])
     rows, alike = [], {}
@@ -165,31 +166,21 @@ def is_share(measure: str) -> bool:
     return sign in ("/", "<", ">") or (name.partition("_")[0] in ("accuracy", "success") and sign != "-")
 
 
-def _names(given: Names) -> list[str]:
-    return given.split() if isinstance(given, str) else list(given)
-
-
 def _places(
     frame: pd.DataFrame, by: Names, order: npt.NDArray[np.int64]
 ) -> Iterable[tuple[dict[str, object], npt.NDArray[np.int64]]]:
     """Yield the places of every combination of values, in order of first appearance; its rows in an order."""
-    names = _names(by)
-    require(frame, names)
-    if not names:
+    own = list(names(by))
+    require(frame, own)
+    if not own:
         yield {}, order
         return
-    grouped = frame.groupby(names, sort=False, dropna=False)
+    grouped = frame.groupby(own, sort=False, dropna=False)
     which = grouped.ngroup().to_numpy()
     first = np.unique(which, return_index=True)[1]
-    values = [frame[name].to_numpy()[first].tolist() for name in names]
+    values = [frame[name].to_numpy()[first].tolist() for name in own]
     for number, key in enumerate(zip(*values, strict=True)):
-        yield dict(zip(names, key, strict=True)), order[which[order] == number]
-
-
-def _groups(frame: pd.DataFrame, by: Names) -> Iterable[tuple[dict[str, object], pd.DataFrame]]:
-    """Yield the rows of every combination of values; else as `_places`."""
-    for key, places in _places(frame, by, np.arange(len(frame))):
-        yield key, frame.iloc[places]
+        yield dict(zip(own, key, strict=True)), order[which[order] == number]
 
 
 def values_of(frame: pd.DataFrame, measure: str) -> pd.Series:

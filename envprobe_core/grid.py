@@ -24,11 +24,12 @@ from envprobe_core.cells import (
     read_seeds,
 )
 from envprobe_core.engine.recording import Columns
+from envprobe_core.engine.running import measure, record
 from envprobe_core.facts import FACTS
 from envprobe_core.facts.witness import witness
 from envprobe_core.policies import POLICIES, TERMS, Policy, find_policy
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.sweep import Task, run_cells, run_task, score_task, seeds_of_cells, simulate
+from envprobe_core.sweep import run_cells, seeds_of_cells
 from envprobe_core.worlds import WORLDS
 
 COLUMNS = (
@@ -101,7 +102,7 @@ def run_frame(
 ) -> pd.DataFrame:
     """Run cells, each on the seeds given or on its own; the frame of `run`."""
     wanted = names(facts)
-    work = partial(_measured, facts=wanted) if wanted else run_task
+    work = partial(_measured, facts=wanted) if wanted else measure
     kept = _kept_cells.get()
     if kept is None:
         table = run_cells(cells, seeds, jobs=jobs, work=work)
@@ -173,18 +174,14 @@ def keeping_cells(kept: KeptCells) -> Iterator[None]:
         _kept_cells.reset(token)
 
 
-def _measured(task: Task, facts: tuple[str, ...]) -> Columns:
-    """Run and score a task, and measure the facts of each of its cells."""
-    recording, start = simulate(task), 0
-    found: dict[str, list[np.ndarray]] = {name: [] for name in facts}
-    for piece in task.pieces:
-        part = recording.rows(slice(start, start + len(piece.seeds)))
-        start += len(piece.seeds)
-        for measure in dict.fromkeys(FACTS[name] for name in facts):
-            for name, column in measure(piece.cell, piece.seeds, part).items():
-                if name in found:
-                    found[name].append(np.asarray(column))
-    return score_task(task, recording) | {name: np.concatenate(parts) for name, parts in found.items()}
+def _measured(cell: Cell, seeds: Seeds, facts: tuple[str, ...]) -> Columns:
+    """Run a cell, and measure facts of its episodes."""
+    recording = record(cell, seeds, scores_all=False)
+    found = dict(recording.measures)
+    for measured in dict.fromkeys(FACTS[name] for name in facts):
+        columns = measured(cell, seeds, recording)
+        found |= {name: np.asarray(columns[name]) for name in columns.keys() & facts}
+    return found
 
 
 def play(

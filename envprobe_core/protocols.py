@@ -7,32 +7,10 @@ without the assumption that the first belief equals gold.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from typing import Literal, get_args, get_type_hints
 
 from envprobe_core.errors import InputError, look_up
-
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "start": ("gold", "observation"),
-    "memory": ("kept", "none"),
-    "answer": ("delivered", "withheld"),
-    "clock": ("runs", "stands"),
-    "rates": ("mean", "released"),
-    "instances": ("ancestors", "sampled"),
-    "sight": ("local", "released"),
-    "structure": ("graph", "reported"),
-    "baselines": ("text", "released"),
-    "end": ("horizon", "success"),
-    "accuracy": ("terminal", "slots"),
-    "pairing": ("same-step", "lagged"),
-    "encoding": ("meaning", "literal"),
-    "onset": ("first", "two-below"),
-    "actions": ("running", "two-invalid"),
-    "confident": ("field", "anything"),
-    "useful": ("answer", "released"),
-    "oracle": ("fields", "report"),
-    "threshold": ("fixed", "kept-terms"),
-    "seeds": ("text", "released"),
-}
 
 
 @dataclass(frozen=True)
@@ -44,26 +22,26 @@ class Protocol:
     """
 
     name: str
-    start: str = "gold"  # beliefs at step 0
-    memory: str = "kept"  # whether the belief table outlives a step
-    answer: str = "delivered"  # does a probe's answer reach the belief table
-    clock: str = "runs"  # the world during a probe
-    rates: str = "mean"  # mutation table
-    instances: str = "ancestors"  # how tools, rooms and graphs are drawn
-    sight: str = "local"  # what an observation shows
-    structure: str = "graph"  # where c and d come from, and whether the task graph is known
-    baselines: str = "text"  # field choice of Periodic, gate of Self-Uncertainty, agents' own probes
-    end: str = "horizon"  # what happens after success
-    accuracy: str = "terminal"  # what A_H is
-    pairing: str = "same-step"  # which belief is scored against which gold
-    encoding: str = "meaning"  # whether a copied number matches a gold True
-    onset: str = "first"  # when accuracy counts as collapsed
-    actions: str = "running"  # when task actions count as drifted
-    confident: str = "field"  # what a confident belief must be wrong about: its field, or anything
-    useful: str = "answer"  # when a probe counts as useful
-    oracle: str = "fields"  # what the oracles compare with gold: every field, or what is reported
-    threshold: str = "fixed"  # threshold of ablations
-    seeds: str = "text"  # default seeds
+    start: Literal["gold", "observation"] = "gold"  # beliefs at step 0
+    memory: Literal["kept", "none"] = "kept"  # whether the belief table outlives a step
+    answer: Literal["delivered", "withheld"] = "delivered"  # does a probe's answer reach the belief table
+    clock: Literal["runs", "stands"] = "runs"  # the world during a probe
+    rates: Literal["mean", "released"] = "mean"  # mutation table
+    instances: Literal["ancestors", "sampled"] = "ancestors"  # how tools, rooms and graphs are drawn
+    sight: Literal["local", "released"] = "local"  # what an observation shows
+    structure: Literal["graph", "reported"] = "graph"  # whence c and d; is the task graph known
+    baselines: Literal["text", "released"] = "text"  # Periodic's field, Self-Uncertainty's gate, own probes
+    end: Literal["horizon", "success"] = "horizon"  # what happens after success
+    accuracy: Literal["terminal", "slots"] = "terminal"  # what A_H is
+    pairing: Literal["same-step", "lagged"] = "same-step"  # which belief is scored against which gold
+    encoding: Literal["meaning", "literal"] = "meaning"  # whether a copied number matches a gold True
+    onset: Literal["first", "two-below"] = "first"  # when accuracy counts as collapsed
+    actions: Literal["running", "two-invalid"] = "running"  # when task actions count as drifted
+    confident: Literal["field", "anything"] = "field"  # what a confident belief is wrong about
+    useful: Literal["answer", "released"] = "answer"  # when a probe counts as useful
+    oracle: Literal["fields", "report"] = "fields"  # what the oracles compare with gold
+    threshold: Literal["fixed", "kept-terms"] = "fixed"  # threshold of ablations
+    seeds: Literal["text", "released"] = "text"  # default seeds
 
     def __post_init__(self) -> None:
         """Refuse a value that a switch does not have."""
@@ -74,6 +52,9 @@ class Protocol:
                 )
 
 
+_CHOICES: dict[str, tuple[str, ...]] = {
+    switch: get_args(kind) for switch, kind in get_type_hints(Protocol).items() if switch != "name"
+}
 PAPER = Protocol("paper")
 OBSERVED = replace(PAPER, name="observed", start="observation")
 RELEASED = Protocol("released", **{switch: accepted[1] for switch, accepted in _CHOICES.items()})
@@ -82,7 +63,7 @@ PROTOCOLS: dict[str, Protocol] = {p.name: p for p in (PAPER, OBSERVED, RELEASED)
 TITLES = {"paper": "as written", "observed": "partial start", "released": "as released"}
 """How pages call them beside what the paper has *printed*; the ids stay on the command line."""
 _NAMED = re.compile(r"(?<![\w=])(?<!as )(paper|observed|released)(?!\w)")
-SWITCHES: tuple[str, ...] = tuple(field.name for field in fields(Protocol) if field.name != "name")
+SWITCHES: tuple[str, ...] = tuple(_CHOICES)
 
 
 def in_words(text: str) -> str:
@@ -114,6 +95,8 @@ def parse_protocol(text: str) -> Protocol:
             raise InputError(
                 f"protocol {text!r}: switch {switch} accepts {' or '.join(_CHOICES[switch])}, not {value!r}"
             )
+        if switch in changes:
+            raise InputError(f"protocol {text!r} turns {switch!r} twice; give each switch once")
         changes[switch] = value
     return turned(base, **changes)
 

@@ -29,7 +29,6 @@ from envprobe_core.llm.situations import (
     CHECK,
     DATED_TABLE,
     LAST_AT,
-    NO_PLACE,
     NOTHING,
     UNKNOWN_SIGN,
     VALIDITY,
@@ -206,7 +205,7 @@ def _read_observation(labels, world, observation):
     for number, (field, value) in enumerate(seen):
         observation["field"][0, number], observation.value[0, field] = field, value
     done, _, outcome = labels["Last step"].partition(" (")
-    place, _, came_from = labels.get("Place", NO_PLACE).partition(LAST_AT)
+    place, _, came_from = labels.get("Place", f"0{LAST_AT}0").partition(LAST_AT)
     observation.place[:], observation.came_from[:] = int(place), int(came_from)
     observation.action[:] = (actions | {WAITING: WAIT, NOTHING: NO_ACTION})[done]
     observation.valid[:], observation.fresh[:] = outcome == "valid)", "Observation" not in labels

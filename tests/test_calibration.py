@@ -44,9 +44,10 @@ from envprobe_core.claims import find_claim, load_claims
 from envprobe_core.claims.judge import CALIBRATED
 from envprobe_core.claims.printed import paper_value, paper_values
 from envprobe_core.cli import main
+from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
 from envprobe_core.measures import confident_counts
-from envprobe_core.sweep import Piece, Task, run_cells, simulate
+from envprobe_core.sweep import run_cells
 
 SEEDS = np.arange(42, 54)
 SMALL = Settings(population=8, generations=2, left_out_generations=1, seed=3)
@@ -112,7 +113,7 @@ def test_predictions_are_those_of_single_episodes():
         assert value == pytest.approx(expected, abs=1e-15)
     wrong = confident = 0
     for cell in cells:
-        counts = confident_counts(simulate(Task((Piece(0, cell, SEEDS),))), cell)
+        counts = confident_counts(record(cell, SEEDS, scores_all=False), cell)
         wrong += counts["confident_wrong"].sum()
         confident += counts["confident"].sum()
     assert ours[-1] == wrong / confident

@@ -21,15 +21,16 @@ from processes import contents, envprobe, going
 
 from envprobe_core import pool
 from envprobe_core.atlas.running import load_atlas
-from envprobe_core.cells import make_cell
+from envprobe_core.cells import Cell, Seeds, make_cell
 from envprobe_core.cli.options import Cluster as Options
 from envprobe_core.cli.options import handing_out
 from envprobe_core.engine.recording import Columns
+from envprobe_core.engine.running import measure
 from envprobe_core.errors import InputError
 from envprobe_core.reproduce import execution
 from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.sources import PACKAGE
-from envprobe_core.sweep import Task, run_cells, run_task
+from envprobe_core.sweep import run_cells
 
 RUN = ["run", "--world", "graphnav", "--world", "tooldag", "--policy", "simple", "--policy", "yoked"]
 RUN += ["--protocol", "observed", "--seeds", "0:1500", "--logs", "sample:200", "--batch-size", "60"]
@@ -130,12 +131,11 @@ def stored(run: Path) -> list[Path]:
     return list(run.glob("parts/[!.]*[0-9].parquet"))
 
 
-def marking() -> Callable[[Task], Columns]:
-    """Make a function, of no module, that runs a task and says in which process."""
+def marking() -> Callable[[Cell, Seeds], Columns]:
+    """Make a function, of no module, that runs a cell and says in which process."""
 
-    def marked(task: Task) -> Columns:
-        columns = run_task(task)
-        return columns | {"process": np.full(len(columns["seed"]), os.getpid())}
+    def marked(cell: Cell, seeds: Seeds) -> Columns:
+        return measure(cell, seeds) | {"process": np.full(len(seeds), os.getpid())}
 
     return marked
 
@@ -172,10 +172,10 @@ NOTEBOOK = """\
 import os
 import numpy as np
 from envprobe_core.cells import make_cell
-from envprobe_core.sweep import run_cells, run_task
-def where(task):
-    columns = run_task(task)
-    return columns | {"process": np.full(len(columns["seed"]), os.getpid())}
+from envprobe_core.engine.running import measure
+from envprobe_core.sweep import run_cells
+def where(cell, seeds):
+    return measure(cell, seeds) | {"process": np.full(len(seeds), os.getpid())}
 table = run_cells([make_cell("tooldag", "simple")], np.arange(40), batch_size=5, work=where)
 print(*sorted(set(table["process"].tolist())))
 """

@@ -31,9 +31,10 @@ from envprobe_core.analyses.decomposition import (
 )
 from envprobe_core.analyses.shapley import interactions, pairs, restrict, shapley_values
 from envprobe_core.cells import Cell, make_cell
+from envprobe_core.engine.running import record
 from envprobe_core.policies import POLICIES, hybrid
 from envprobe_core.protocols import PROTOCOLS
-from envprobe_core.sweep import Piece, Task, run_cells, simulate
+from envprobe_core.sweep import run_cells
 
 SEEDS = "0:14"
 
@@ -108,7 +109,7 @@ def test_arms_of_a_hybrid_probe_at_the_gates_times():
     cells = [
         Cell("tooldag", policy) for policy in (POLICIES["periodic"], arm("simple", INFORMATION | SELECTION))
     ]
-    periodic, mixed = (simulate(Task((Piece(0, cell, np.arange(8)),))) for cell in cells)
+    periodic, mixed = (record(cell, np.arange(8), scores_all=False) for cell in cells)
     np.testing.assert_array_equal(periodic.probe >= 0, mixed.probe >= 0)
     assert (periodic.probe != mixed.probe).any()
 

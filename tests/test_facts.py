@@ -5,8 +5,8 @@ import pytest
 
 from envprobe_core import run
 from envprobe_core.cells import make_cell
+from envprobe_core.engine.running import record
 from envprobe_core.protocols import PROTOCOLS
-from envprobe_core.sweep import Piece, Task, simulate
 
 
 @pytest.mark.parametrize("protocol", ["paper", "released"])
@@ -14,7 +14,7 @@ def test_tracks_are_the_accuracy_that_the_protocol_watches(protocol):
     frame = run("tooldag graphnav", "simple random", protocols=protocol, seeds="3:9", facts="track")
     for (world, policy), own in frame.groupby(["world", "policy"]):
         cell = make_cell(world, policy, protocol=PROTOCOLS[protocol])
-        recording = simulate(Task((Piece(0, cell, np.arange(3, 9)),)))
+        recording = record(cell, np.arange(3, 9), scores_all=False)
         np.testing.assert_array_equal(np.stack(own["track"]), recording.accuracy)
 
 

@@ -28,7 +28,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 1_300, 510),
     "cli": (("cli",), 1_900, 400),
 }
-WHOLE = (28_700, 13_500)
+WHOLE = (28_600, 13_500)
 FILES = (154, 85)
 TESTS = (15_800, 9_000)
 PAGES = ("analyses", "cli", "lab", "model_page", "reproduce", "show", "widgets")

@@ -24,7 +24,6 @@ from envprobe_core.protocols import parse_protocol
 from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.reproduce.sections import cell_source
 from envprobe_core.statistics import paired_bootstrap
-from envprobe_core.sweep import Piece, Task, simulate
 
 SMALL = {"seeds": "0:6", "held_out": "50:56", "resamples": "100", "protocol": "observed"}
 
@@ -224,7 +223,7 @@ def test_a_readers_policy_is_the_engines_step_by_step(world, protocol):
     plain = custom_policy("plain", lambda view: view.c + view.d)
     seeds = np.arange(9)
     runs = [
-        simulate(Task((Piece(0, Cell(world, p, protocol=parse_protocol(protocol)), seeds),)), reports=True)
+        record(Cell(world, p, protocol=parse_protocol(protocol)), seeds)
         for p in (mine, plain, find_policy("cd"))
     ]
     for other in runs[1:]:

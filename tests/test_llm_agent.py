@@ -17,7 +17,9 @@ from strategies import cells
 
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.cells import make_cell
+from envprobe_core.engine.recording import score
 from envprobe_core.engine.records import UNKNOWN, WAIT
+from envprobe_core.engine.running import record
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.llm.agent import LanguageModelAgent, run_model
 from envprobe_core.llm.calls import DEMAND, Answer
@@ -30,7 +32,6 @@ from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.runs.tables import step_table
-from envprobe_core.sweep import Piece, Task, score_task, simulate
 from envprobe_core.worlds import WORLDS, make_world
 
 GOLDEN = Path(__file__).parent / "golden_prompts"
@@ -56,10 +57,6 @@ class Recording(Scripted):
         return [json.dumps(request, sort_keys=True) for request in self.requests]
 
 
-def task_of(cell, seeds):
-    return Task((Piece(0, cell, seeds),))
-
-
 def run(cell, seeds, asker, rows=1, live=8, how=MODEL):
     async def running():
         live_blocks = asyncio.Semaphore(live)
@@ -69,8 +66,8 @@ def run(cell, seeds, asker, rows=1, live=8, how=MODEL):
 
 
 def assert_same(cell, seeds, trajectory):
-    direct = simulate(task_of(cell, seeds), reports=True)
-    expected, found = (score_task(task_of(cell, seeds), one) for one in (direct, trajectory))
+    direct = record(cell, seeds)
+    expected, found = (score(setting_of(cell), vars(one)).measures for one in (direct, trajectory))
     for name, column in expected.items():
         np.testing.assert_array_equal(column, found[name], name)
     assert step_table(cell, seeds, trajectory).equals(step_table(cell, seeds, direct))
@@ -419,9 +416,7 @@ def test_what_stays_unusable_is_counted_and_changes_no_belief(protocol):
     """Beliefs stay as they were, or where the table is not kept as they are without an update: unknown."""
     cell, seeds = make_cell("graphnav", "judge", "S1", PROTOCOLS[protocol]), np.arange(3)
     trajectory, tally = run(cell, seeds, Garbling(cell, lambda attempt, request: True, ""))
-    start = simulate(task_of(make_cell("graphnav", "no-probe", "S1", PROTOCOLS[protocol]), seeds)).belief[
-        :, 0
-    ]
+    start = record(make_cell("graphnav", "no-probe", "S1", PROTOCOLS[protocol]), seeds).belief[:, 0]
     probed = trajectory.probe >= 0
     assert (tally.invalid_updates == trajectory.steps + 1).all()
     assert (tally.invalid_verdicts == tally.verdicts).all()
@@ -436,7 +431,7 @@ def test_what_stays_unusable_is_counted_and_changes_no_belief(protocol):
         if t < probed.shape[1] and PROTOCOLS[protocol].answer == "delivered":
             row = np.flatnonzero(probed[:, t])
             held[row, trajectory.probe[row, t]] = trajectory.answer[row, t]
-    score_task(task_of(cell, seeds), trajectory)
+    score(setting_of(cell), vars(trajectory))
     assert len(step_table(cell, seeds, trajectory)) > len(seeds)
 
 

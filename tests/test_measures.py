@@ -14,9 +14,9 @@ from strategies import cells, seeds
 
 from envprobe_core import measures
 from envprobe_core.cells import make_cell
+from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import RELEASED
-from envprobe_core.sweep import Piece, Task, simulate
 from envprobe_core.worlds import make_world
 
 
@@ -82,7 +82,7 @@ def test_ece_equals_its_definition(right, wrong):
 @settings(max_examples=25, deadline=None)
 @given(cells(), seeds)
 def test_audit_counts_fit_together(cell, own):
-    recording = simulate(Task((Piece(0, cell, own),)), reports=True)
+    recording = record(cell, own)
     found = measures.audit_counts(recording, cell, own)
     by_field = cell.protocol.confident == "field"
     right, wrong = measures.confidence_histogram(recording, cell.protocol)
@@ -107,7 +107,7 @@ def test_audit_counts_fit_together(cell, own):
 def test_confident_counts_by_naive_loops(cell, own, threshold):
     """Every belief with gold of its own time, or of the next; of fields that the instance has."""
     cell = replace(cell, protocol=replace(cell.protocol, name="x", confident="field"))
-    made = simulate(Task((Piece(0, cell, own),)), reports=True)
+    made = record(cell, own)
     found = measures.confident_counts(made, cell, threshold)
     later = int(cell.protocol.pairing == "lagged")
     for row, steps in enumerate(made.steps.tolist()):
@@ -140,7 +140,7 @@ def test_the_self_check_is_the_last_own_action():
 @settings(max_examples=40, deadline=None)
 @given(cells(), seeds)
 def test_audit_counts_by_naive_loops(cell, own):
-    made = simulate(Task((Piece(0, cell, own),)), reports=True)
+    made = record(cell, own)
     accuracy, held = (of(made, cell.protocol) for of in (measures.step_accuracy, measures.held_beliefs))
     wrong, confident = measures.reports(cell, made)
     anything = cell.protocol.confident == "anything"
@@ -173,7 +173,7 @@ def test_audit_counts_by_naive_loops(cell, own):
 @pytest.mark.parametrize("threshold", [-1, 101])
 def test_a_threshold_is_in_percent(threshold):
     cell = make_cell("tooldag", "simple", "S1")
-    made = simulate(Task((Piece(0, cell, np.arange(2)),)), reports=True)
+    made = record(cell, np.arange(2))
     with pytest.raises(InputError) as refused:
         measures.confident_counts(made, cell, threshold)
     assert str(refused.value) == f"confidence threshold {threshold} is not in 0..100 percent"

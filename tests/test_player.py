@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from watching import serious
 
+from envprobe_core.engine.running import record
 from envprobe_core.facts.witness import witness
 from envprobe_core.policies import TERMS, custom_policy
 from envprobe_core.runs.tables import step_table
-from envprobe_core.sweep import Piece, Task, simulate
 from envprobe_core.widgets.host import STYLES, module_text, style_text
 from envprobe_core.widgets.player import (
     BEST,
@@ -63,7 +63,7 @@ def test_the_player_shows_what_the_log_holds(recorded):
     """Every table, decision and accuracy equals the step log of an independent run of the same cell."""
     setting, pair = recorded
     for cell, run in zip(setting.cells(), pair["runs"], strict=True):
-        log = simulate(Task((Piece(0, cell, seeds(setting)),)), reports=True)
+        log = record(cell, seeds(setting))
         *lines, last = step_table(cell, seeds(setting), log).to_pylist()
         assert run["steps"] == len(lines)
         assert run["success"] == last["success"]

@@ -19,6 +19,7 @@ from envprobe_core.cells import make_cell
 from envprobe_core.claims import load_claims, parse_claim, places
 from envprobe_core.claims.judge import NOT_TESTED, VERDICTS, judge
 from envprobe_core.claims.printed import paper_values, read_rows
+from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
 from envprobe_core.facts import FACTS, NOTICING
 from envprobe_core.grid import COLUMNS
@@ -26,7 +27,6 @@ from envprobe_core.instances import exogenous, instances
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.reproduce.sections import find_sections
 from envprobe_core.statistics import median_bootstrap, percentile_interval, resample_counts
-from envprobe_core.sweep import Piece, Task, simulate
 from envprobe_core.worlds import make_world
 
 SEEDS = "0:60"
@@ -118,7 +118,7 @@ def test_claims_about_the_primary_regime_move_and_settings_stay():
 def test_answers_and_traces_against_plain_loops(world, protocol):
     for policy in ("no-probe", "simple"):
         cell, seeds = make_cell(world, policy, protocol=PROTOCOLS[protocol]), np.arange(7)
-        recording = simulate(Task((Piece(0, cell, seeds),)))
+        recording = record(cell, seeds, scores_all=False)
         found = {
             name: FACTS[name](cell, seeds, recording)[name] for name in ("answered", "noticed", "changes")
         }

@@ -10,11 +10,11 @@ from hypothesis import assume, given, settings
 from envprobe_core import run
 from envprobe_core.analyses import theory
 from envprobe_core.cells import make_cell
+from envprobe_core.engine.running import record
 from envprobe_core.facts import effective_actions, fact
 from envprobe_core.instances import act, instances, states_of, succeeded
 from envprobe_core.plans import plan_length
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.sweep import Piece, Task, simulate
 from envprobe_core.theory import forks, gains
 from envprobe_core.worlds import make_world
 
@@ -94,7 +94,7 @@ def test_a_fork_without_repair_on_its_own_seed_is_the_engines_episode(world, pro
     seeds = rows = np.arange(40, dtype=np.int64)
     played = forks.play(setting, seeds, seeds, np.zeros((40, setting.world.fields), dtype=bool))
     cell = make_cell(world, "no-probe", "S2", parse_protocol(protocol))
-    engine = simulate(Task((Piece(0, cell, seeds),)), reports=True)
+    engine = record(cell, seeds)
     np.testing.assert_array_equal(
         played.right, engine.belief[rows, engine.steps] == engine.gold[rows, engine.steps]
     )
@@ -142,7 +142,7 @@ def test_scores_rank_as_the_engine_scores():
     cell = make_cell("tooldag", "simple", "S2", budget=1, threshold=-1.0)
     first = forks.Setting.of("tooldag", "S2", "paper", "typical", share=0.0)
     full = gains.rank_values(first, forks.look(first, seeds), "full")
-    engine = simulate(Task((Piece(0, cell, seeds),)))
+    engine = record(cell, seeds, scores_all=False)
     np.testing.assert_array_equal(np.argmax(full, axis=1), engine.probe[:, 0])
     weighted = gains.rank_values(setting, past, "oracle-tw")
     assert (past.wrong[np.arange(10), np.argmax(weighted, axis=1)] == past.wrong.any(axis=1)).all()
@@ -208,7 +208,7 @@ def test_tools_cannot_succeed_in_fewer_than_k_effective_actions():
 def test_effective_actions_by_replaying_each_action(world):
     """Naive twin: one episode and step at a time, plan lengths before and after the action alone."""
     cell, seeds = make_cell(world, "simple", "R1", parse_protocol("paper")), np.arange(8, dtype=np.int64)
-    engine = simulate(Task((Piece(0, cell, seeds),)))
+    engine = record(cell, seeds, scores_all=False)
     built = make_world(world, cell.regime, cell.protocol)
     counted = effective_actions(cell, seeds, engine)["effective"]
     for row, seed in enumerate(seeds):

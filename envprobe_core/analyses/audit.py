@@ -36,7 +36,7 @@ from envprobe_core.statistics import (
     mean_intervals,
     percentile_interval,
 )
-from envprobe_core.sweep import Piece, Task, named
+from envprobe_core.sweep import Piece, named
 from envprobe_core.worlds import WORLDS
 
 POLICIES = ("random", "periodic", "simple", "minus-u", "cd")  # that a headline speaks of
@@ -129,7 +129,7 @@ def run_protocols(
         for protocol in scored[rollout]:
             own = replace(cell, protocol=protocol)
             measures = score(setting_of(own), vars(recording)).measures | confident_counts(recording, own)
-            tables.append(named(Task((Piece(len(cells), own, chosen),)), measures))
+            tables.append(named([Piece(len(cells), own, chosen)], measures))
             cells.append(own)
     table = {name: np.concatenate([part[name] for part in tables]) for name in tables[0]}
     frame = episode_frame(cells, table, ("confident", "confident_wrong"))

@@ -34,7 +34,7 @@ from envprobe_core.measures import REPORTING, confident_counts
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import RELEASED, Protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.sweep import Task, named, run_cells
+from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS
 from envprobe_core.worlds.base import Floats
 
@@ -141,18 +141,14 @@ def calibration_cells(profiles: Sequence[AgentProfile], protocol: Protocol = PRO
     ]
 
 
-def measure_with_confidence(task: Task) -> Columns:
-    """Run a task and score its episodes, with the counts of `measures.confident_counts` where they count."""
-    parts = []
-    for piece in task.pieces:
-        if piece.cell.policy.name in REPORTING:
-            recording = record(piece.cell, piece.seeds, scores_all=False)
-            parts.append(recording.measures | confident_counts(recording, piece.cell))
-        else:
-            nothing = dict.fromkeys(("confident", "confident_wrong"), np.zeros(len(piece.seeds), np.int64))
-            parts.append(measure(piece.cell, piece.seeds) | nothing)
-    names = ["accuracy", "confident", "confident_wrong"]
-    return named(task, {name: np.concatenate([part[name] for part in parts]) for name in names})
+def measure_with_confidence(cell: Cell, seeds: Seeds) -> Columns:
+    """Run a cell and score its episodes, with the counts of `measures.confident_counts` where they count."""
+    if cell.policy.name in REPORTING:
+        recording = record(cell, seeds, scores_all=False)
+        return recording.measures | confident_counts(recording, cell)
+    return measure(cell, seeds) | dict.fromkeys(
+        ("confident", "confident_wrong"), np.zeros(len(seeds), np.int64)
+    )
 
 
 def predict(

@@ -13,6 +13,7 @@ import typer
 from envprobe_core.cli import modelling, options
 from envprobe_core.cli.options import File, option
 from envprobe_core.errors import InputError
+from envprobe_core.files import refuse_existing
 
 if TYPE_CHECKING:
     from envprobe_core.llm.store import AnswerStore
@@ -108,7 +109,7 @@ def trial(
     from envprobe_core.llm.identity import find_version
     from envprobe_core.llm.replay import write_answers
 
-    _refuse_existing(out)
+    refuse_existing("--out", out)
     agent = given.agent(modelling.LOCAL)
     asked = trials.Trial(
         agent=agent.as_dict(),
@@ -214,18 +215,13 @@ def export(
     """
     from envprobe_core.llm.replay import write_replay
 
-    _refuse_existing(out)
+    refuse_existing("--out", out)
     with _replayed(file, run) as (answers, inputs, result_hash, keys):
         try:
             count = write_replay(out, inputs, result_hash, note, answers, chain(*keys))
         except OSError as error:
             raise InputError(f"cannot write {out}: {error.strerror or error}") from None
     typer.echo(f"{count} answers of {inputs.agent.model}, {out.stat().st_size} bytes: {out}")
-
-
-def _refuse_existing(out: Path) -> None:
-    if out.exists():
-        raise InputError(f"{out} is there already; give another name")
 
 
 @contextmanager
@@ -238,13 +234,11 @@ def _replayed(file: Path, run: Path) -> Iterator[tuple[AnswerStore, RunInputs, s
     from envprobe_core.llm.running import Service, replay_run
     from envprobe_core.llm.store import AnswerStore
     from envprobe_core.runs.inputs import inputs_of
-    from envprobe_core.runs.manifest import read_manifest, refuse_unfinished
+    from envprobe_core.runs.manifest import read_finished
 
-    manifest = read_manifest(run)
-    inputs = inputs_of(manifest)
+    inputs = inputs_of(manifest := read_finished(run))
     if inputs.agent is None:
         raise InputError(f"{run} is a run of the simulated agent: no store holds its answers")
-    refuse_unfinished(manifest, run)
     with closing(AnswerStore(file, writable=False)) as answers:
         with modelling.stopped_runs():
             replayed = replay_run(Service(inputs.agent, answers), inputs)

@@ -25,7 +25,7 @@ from envprobe_core.llm.replay import Answers
 from envprobe_core.runs.folder import ASKED, Part, RunFolder, part_files
 from envprobe_core.runs.inputs import RunInputs
 from envprobe_core.runs.summary import Summary, result_hash, total_hash
-from envprobe_core.sweep import Piece, Task, named
+from envprobe_core.sweep import Piece, named
 
 REPLAYED_ROWS = 250  # episodes in lockstep where every answer is at hand
 LIVE_PER_CALL = 2  # episodes under way for each call that may be
@@ -115,7 +115,7 @@ async def _ask(
     trajectory, tally = await run_model(
         piece.cell, piece.seeds, listener, service.agent, live=live, rows=service.rows, reports=reports
     )
-    return Asked(listener, trajectory, tally, named(Task((piece,)), trajectory.measures))
+    return Asked(listener, trajectory, tally, named([piece], trajectory.measures))
 
 
 def run_missing(

@@ -33,7 +33,6 @@ REMEMBERED = 5  # last actions, where there is no table
 EDGES_HIDDEN = "only those that you have met are known, see below"
 NEW, UNCHANGED = "new", "the same as before, the world has stood still"
 LAST_AT = ", last step taken at "
-NO_PLACE = f"0{LAST_AT}0"  # tools have none
 CANDIDATES = "Candidates (index field: value, staleness, confidence; c, s, u, d, score)"
 ACT, CHECK = "carry out the action", "check field "
 _SIGNS = {UNKNOWN: UNKNOWN_SIGN} | {value: str(value) for value in range(128)}

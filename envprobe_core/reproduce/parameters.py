@@ -186,11 +186,11 @@ def _each(kind: str, text: str) -> None:
 
 
 def _protocols(text: str) -> None:
-    from envprobe_core.cells import find_protocol
+    from envprobe_core.protocols import parse_protocol
 
     # a protocol with switches turned, as `paper:clock=stands,end=success`, has commas of its own
     names = text.split() if ":" in text else text.replace(",", " ").split()
-    found = [find_protocol(name).name for name in names]
+    found = [parse_protocol(name).name for name in names]
     if len(set(found)) < len(found) or not found:
         raise ValueError(f"{text!r} names {'one twice' if found else 'none'}")
 

@@ -199,7 +199,9 @@ def plan(
         values = resolve(section.parameters, given)
         digest = section_digest(section, values, shared, sources)
         output = executed / section.path.name
-        jobs.append(Job(section, values, digest, output, stored_digest(output) == digest))
+        stored = stored_record(output)
+        fresh = stored is not None and stored["inputs_sha256"] == digest
+        jobs.append(Job(section, values, digest, output, fresh))
     return jobs
 
 
@@ -260,12 +262,6 @@ def stored_record(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return None if altered else record.model_dump()
-
-
-def stored_digest(path: Path) -> str | None:
-    """The digest that an executed notebook carries, or nothing."""
-    record = stored_record(path)
-    return record["inputs_sha256"] if record else None
 
 
 def cell_tags(cell: Mapping[str, Any]) -> list[str]:

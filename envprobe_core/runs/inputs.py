@@ -10,16 +10,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import BaseModel, StrictInt, ValidationError
 
-from envprobe_core.cells import Cell, find_protocol, make_cell, parse_seeds
+from envprobe_core.cells import Cell, Seeds, make_cell, parse_seeds
 from envprobe_core.errors import InputError, first_fault
 from envprobe_core.llm.identity import ModelAgent
+from envprobe_core.protocols import parse_protocol
 
 LONGEST_SLUG = 80
-
-Seeds = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -41,10 +39,8 @@ class RunInputs:
     def cells(self) -> list[Cell]:
         """Return the cells: for each protocol and world, every policy."""
         cells = [
-            make_cell(
-                world, policy, self.regime, find_protocol(protocol), self.profile, self.budget, self.threshold
-            )
-            for protocol in self.protocols
+            make_cell(world, policy, self.regime, protocol, self.profile, self.budget, self.threshold)
+            for protocol in map(parse_protocol, self.protocols)
             for world in self.worlds
             for policy in self.policies
         ]
@@ -94,7 +90,7 @@ def make_inputs(
         tuple(dict.fromkeys(worlds)),
         tuple(dict.fromkeys(policies)),
         regime,
-        tuple(dict.fromkeys(find_protocol(text).name for text in protocols)),
+        tuple(dict.fromkeys(parse_protocol(text).name for text in protocols)),
         profile,
         budget,
         None if threshold is None else float(threshold),

@@ -157,14 +157,9 @@ def read_manifest(path: Path) -> dict[str, Any]:
 def read_finished(path: Path) -> dict[str, Any]:
     """Read the manifest of a run that is finished; any other is refused."""
     manifest = read_manifest(path)
-    refuse_unfinished(manifest, path)
-    return manifest
-
-
-def refuse_unfinished(manifest: dict[str, Any], path: Path) -> None:
-    """Refuse a run that was interrupted."""
     if not manifest["finished"]:
         raise InputError(f"{path} holds a run that is not finished; the command that began it completes it")
+    return manifest
 
 
 def write_manifest(path: Path, manifest: Mapping[str, object]) -> None:

@@ -41,6 +41,7 @@ PLAIN = Style(BLUE, "o")
 PRINTED = {"color": INK, "marker": "d", "markerfacecolor": "none", "linestyle": "none"}
 
 
+@styled
 def draw(
     kind: str,
     frame: pd.DataFrame,
@@ -79,18 +80,13 @@ def draw(
     """
     if kind not in _KINDS:
         raise ValueError(f"unknown kind of figure {kind!r}; accepted: {', '.join(_KINDS)}")
-    return _draw(
-        _KINDS[kind], frame, name, y, x=x, panels=panels, series=series, label=label, across=across,
-        line=line, limits=limits, columns=columns, about=about,
-    )  # fmt: skip
-
-
-@styled
-def _draw(plot: Any, frame: pd.DataFrame, name: str, y: str, **how: Any) -> Drawing:
-    panels = how["panels"]
+    plot, how = _KINDS[kind], {
+        "x": x, "panels": panels, "series": series, "label": label, "across": across,
+        "line": line, "limits": limits, "columns": columns, "about": about,
+    }  # fmt: skip
     groups = list(dict.fromkeys(frame[panels])) if panels else [None]
     parts = [frame[frame[panels] == group] if panels else frame for group in groups]
-    rows = [len(part) if plot in ACROSS or not how["series"] else set(part[how["series"]]) for part in parts]
+    rows = [len(part) if plot in ACROSS or not series else set(part[series]) for part in parts]
     shape, kept = (plot, groups, rows, sorted(how.items())), kept_frames.get()
     stays = None if kept is None else kept.get(name)
     if stays is not None and stays.shape == shape:
@@ -103,7 +99,7 @@ def _draw(plot: Any, frame: pd.DataFrame, name: str, y: str, **how: Any) -> Draw
             stays = kept[name] = Frame(figure, shape)
     told = [f"{_line(titled(group))}: {said}" if panels else said
             for group, said in zip(groups, words, strict=True)]  # fmt: skip
-    return Drawing(figure, name, f"{how['about'] or how['label']}. {'; '.join(told)}.", stays)
+    return Drawing(figure, name, f"{about or label}. {'; '.join(told)}.", stays)
 
 
 def _panelled(
@@ -144,10 +140,6 @@ def _panelled(
             for mark in legend.legend_handles:
                 mark.set_markerfacecolor(mark.get_markeredgecolor())
     return figure, words
-
-
-def _names(panel: Axes) -> list[str]:
-    return [label.get_text() for label in panel.get_yticklabels()]
 
 
 def titled(value: Any) -> str:

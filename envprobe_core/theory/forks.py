@@ -50,16 +50,6 @@ class Setting:
         return cls(built, find_profile(profile), int(share * level.horizon))
 
     @property
-    def title(self) -> str:
-        """Return the world's printed name."""
-        return self.world.title
-
-    @property
-    def horizon(self) -> int:
-        """Return H."""
-        return self.world.regime.horizon
-
-    @property
     def types(self) -> tuple[str, ...]:
         """Return the belief types that this world has."""
         return tuple(kind for kind in TYPES if kind in self.world.field_kinds)
@@ -175,11 +165,6 @@ def _continued(setting: Setting, forks: Episodes, repaired: Mask) -> Futures:
     forks.go_on()
     right = table.value[:, :width] == block.gold[:, :width]
     return Futures(right, block.ended == 1, forks.logs.valid[:, setting.moment :].sum(axis=1))
-
-
-def type_accuracy(setting: Setting, right: Mask) -> dict[str, Floats]:
-    """Return A_H^T of every row for each type of the world, [row]."""
-    return {kind: right[:, setting.of_type(kind)].mean(axis=1) for kind in setting.types}
 
 
 def seeds_in(text: str, regime: str, protocol: str) -> Ints:

@@ -13,7 +13,7 @@ from envprobe_core.engine.loop import S, U
 from envprobe_core.engine.noise import PROBE, STREAMS, draw, stream_keys
 from envprobe_core.engine.records import Word
 from envprobe_core.statistics import Interval, bootstrap_means, percentile_interval
-from envprobe_core.theory.forks import Past, Setting, future_seeds, play, type_accuracy
+from envprobe_core.theory.forks import Past, Setting, future_seeds, play
 from envprobe_core.worlds.base import Floats, Ints, Mask
 
 TERM_SCORES: dict[str, tuple[str, ...]] = {
@@ -48,7 +48,9 @@ def accuracies(
     numbers = np.tile(np.arange(first, first + futures), len(row))
     played = play(setting, seeds, future_seeds(seeds, numbers), np.repeat(repaired, futures, axis=0))
     shape = (len(row), futures)
-    by_type = {kind: a.reshape(shape) for kind, a in type_accuracy(setting, played.right).items()}
+    by_type = {
+        kind: played.right[:, setting.of_type(kind)].mean(axis=1).reshape(shape) for kind in setting.types
+    }
     return by_type, played.actions.reshape(shape).astype(np.float64)
 
 
@@ -74,7 +76,7 @@ def rank_values(setting: Setting, past: Past, score: str) -> Floats:
         _draw(setting.world.rules.code, past.seeds, setting.moment, words)
         return words.astype(np.float64)
     if score == "periodic":
-        period = max(1, setting.horizon // max(1, setting.world.regime.budget))
+        period = max(1, setting.world.regime.horizon // max(1, setting.world.regime.budget))
         probed = min(setting.world.regime.budget, max(0, (setting.moment - 1) // period))
         turn = (np.arange(shape[1]) - probed) % shape[1]
         return np.broadcast_to(-turn.astype(np.float64), shape)

@@ -31,11 +31,7 @@ import numpy.typing as npt
 
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.cells import Cell, find_profile, find_regime, parse_seeds
-from envprobe_core.engine import records
-from envprobe_core.engine.loop import WHOLE
-from envprobe_core.engine.recording import Trajectory, columns_of
-from envprobe_core.engine.running import record, take
-from envprobe_core.engine.setting import room_for_episodes, room_for_logs, setting_of
+from envprobe_core.engine.running import record
 from envprobe_core.files import replacing
 from envprobe_core.policies import POLICIES, Policy
 from envprobe_core.policies.rules import (
@@ -229,13 +225,8 @@ def _replayed(block: Block, answered: Mask, at: Ints, probe: Sequences) -> Itera
             rows = group[first : first + BATCH_SIZE]
             policy = Policy("replay", "Replay", Rule(REPLAY), answered=bool(answered[rows[0]]))
             cell = block.cell(policy, budget=block.regime.horizon)
-            logs = room_for_logs(block.regime.horizon, len(rows))
-            measures, setting = records.new(records.MEASURES, len(rows)), setting_of(cell)
-            take(
-                WHOLE, setting, room_for_episodes(cell.world, 1), seeds=block.seeds[at[rows]],
-                logs=logs, schedules=probe[rows].astype(np.int64), measures=measures,
-            )  # fmt: skip
-            parts.append(measure(Trajectory.of(setting, logs, columns_of(measures))))
+            seeds, schedules = block.seeds[at[rows]], probe[rows].astype(np.int64)
+            parts.append(measure(record(cell, seeds, scores_all=False, schedules=schedules)))
     if parts:
         yield join(parts).rows(np.argsort(order))
 
