@@ -36,7 +36,7 @@ RUN = ["run", "--world", "graphnav", "--world", "tooldag", "--policy", "simple",
 RUN += ["--protocol", "observed", "--seeds", "0:1500", "--logs", "sample:200", "--batch-size", "60"]
 DASK = "import sys; from dask.__main__ import main; sys.argv[0] = 'dask'; main()"
 WITHOUT_PACKAGE = f"import sys; sys.modules['envprobe_core'] = None; {DASK}"
-PATIENCE = 60
+PATIENCE = 300
 
 
 class Cluster:

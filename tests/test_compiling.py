@@ -111,7 +111,7 @@ def start(package, kind="i8", *arguments):
 
 
 def finish(process):
-    out, said = process.communicate(timeout=120)
+    out, said = process.communicate(timeout=600)
     assert process.returncode == 0, said
     return Outcome(*out.split(), said)
 
