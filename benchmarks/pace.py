@@ -24,7 +24,7 @@ from envprobe_core.worlds import WORLDS
 try:
     from envprobe_core.widgets.readings import take_readings
 except ModuleNotFoundError:  # the former engine, beside which this file is timed
-    from envprobe_core.widgets.readings import take_readings
+    from envprobe_core.explorer.readings import take_readings
 
 SLIDER_POLICIES = ("no-probe", "periodic", "self-uncertainty", "simple")
 SLIDER_SEEDS = 220

@@ -68,7 +68,7 @@ def find_exchange(
     return one
 
 
-def tell_exchange(shown: Exchange) -> Text:
+def show_exchange(shown: Exchange) -> Text:
     """Say which situation is shown, and how long its messages are."""
     return Text(
         f"The situation is step {shown.step} of the episode of seed {shown.seed}, in the world "
@@ -101,7 +101,7 @@ def show_effect(shown: Exchange) -> Table:
 # ---------------------------------------------------------------- replayed runs
 
 
-def tell_origin(run: ReplayedRun) -> Text:
+def show_origin(run: ReplayedRun) -> Text:
     """Say what the file holds and who answered, and plainly so where that was no language model."""
     agent, inputs = run.file.agent, run.inputs
     said = (

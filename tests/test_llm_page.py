@@ -71,7 +71,7 @@ def test_an_old_file_replays_and_is_the_simulated_agents(run):
     assert (run.fault, run.scripted, run.seeds) == ("", True, 12)
     beside = page.beside(run, "typical")
     assert page.same_episodes(run.frame, beside).all()
-    assert "**No language model was asked.**" in page.tell_origin(run).markdown
+    assert "**No language model was asked.**" in page.show_origin(run).markdown
     cells = page.cells(run, beside, 100)
     assert (cells["same"] == cells["episodes"]).all()
     assert (cells["accuracy"] == cells["simulated_accuracy"]).all()
@@ -98,7 +98,7 @@ def test_what_does_not_come_out_again_has_no_results(change, fault, tmp_path):
     assert other.fault
     assert fault in other.fault
     assert other.frame is None
-    assert "**It has no results here:**" in page.tell_origin(other).markdown
+    assert "**It has no results here:**" in page.show_origin(other).markdown
     assert page.cells(other, page.beside(other, "typical"), 100).empty
 
 
@@ -140,7 +140,7 @@ def test_a_replay_is_one_more_column_of_the_scoreboard(run):
 def test_what_a_file_says_stays_text(tmp_path):
     path = spoiled(call_it_hostile, tmp_path)
     other = replay_run(path)
-    texts = [page.tell_origin(other).markdown, page.show_replays([other]).markdown()]
+    texts = [page.show_origin(other).markdown, page.show_replays([other]).markdown()]
     for text in texts:
         assert HOSTILE not in text
         pieces = text.replace("\\|", "|").split("`")
@@ -170,7 +170,7 @@ def test_the_situation_shown_is_whole(world, setting):
         assert row[0] == str(field)
         evidence = str(shown.step - staleness)
         assert row[5:] == ["?" if value < 0 else str(value), evidence, str(confidence)]
-    assert len(page.tell_exchange(shown).markdown) > 100
+    assert len(page.show_exchange(shown).markdown) > 100
 
 
 def test_the_estimate_is_of_the_grid_and_the_list():
