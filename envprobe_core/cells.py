@@ -171,7 +171,7 @@ def parse_seeds(text: str) -> Seeds:
             raise InputError(f"seeds {text!r}: {past - first} seeds in a range; at most {MOST_SEEDS}")
         parts.append(np.arange(first, past, dtype=np.int64))
     seeds = np.concatenate(parts)
-    if len(np.unique(seeds)) != len(seeds):
+    if len(parts) > 1 and len(np.unique(seeds)) != len(seeds):
         raise InputError(f"seeds {text!r}: a seed stands twice; each seed is one episode of a cell")
     return _first(seeds)
 

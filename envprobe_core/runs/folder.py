@@ -2,7 +2,7 @@
 
 A folder holds `manifest.json` (what the run is, and in the end its hashes), `episodes.parquet`, `logs/` and,
 where a language model was asked, `calls.jsonl`. While a run goes on, `parts/` holds what is finished: of a
-cell's next `PART_EPISODES` episodes their rows in table and log, a Parquet file each, which is there or not.
+cell's next episodes their rows in table and log, a Parquet file each, which is there or not.
 Every file is written under another name and then renamed, so that a run that is killed leaves whole files
 only, and the same command goes on where it stopped. The manifest says `finished` only after all else.
 """
@@ -56,7 +56,8 @@ EPISODES = "episodes.parquet"
 CALLS = "calls.jsonl"
 PARTS = "parts"
 ROWS, STEPS, ASKED = "parquet", "log.parquet", "calls"  # the files of a part
-PART_EPISODES = 500  # fixed: a log's bytes depend on where it is cut
+PART_EPISODES = 500  # of a part with a log, whose bytes depend on where it is cut, or with a model's answers
+BARE_EPISODES = 5000  # of any other part
 BATCH_SIZE = 1500  # episodes handed to a process at a time
 PROCESS_PAYS = 6000  # episodes (a logged one counts threefold) that outweigh starting a process
 LOGGED_COST = 3
@@ -110,11 +111,13 @@ class RunFolder:
         self.path, self.inputs, self.manifest = path, inputs, manifest
         self.parts: list[list[Part]] = []
         for index, (cell, seeds) in enumerate(zip(inputs.cells, inputs.seeds_of_cells, strict=True)):
-            logged, own = len(inputs.logged(index)), []
-            for number, start in enumerate(range(0, len(seeds), PART_EPISODES)):
-                some = seeds[start : start + PART_EPISODES]
-                stem = f"{cell_slug(cell)}.{number:06d}"
+            logged, start, own = len(inputs.logged(index)), 0, []
+            while start < len(seeds):
+                bare = start >= logged and inputs.agent is None
+                some = seeds[start : start + (BARE_EPISODES if bare else PART_EPISODES)]
+                stem = f"{cell_slug(cell)}.{len(own):06d}"
                 own.append(Part(cell, stem, some, min(max(logged - start, 0), len(some))))
+                start += len(some)
             self.parts.append(own)
 
     @property
