@@ -52,7 +52,7 @@ def beside_paper(
         method, reference, gap, p = (printed_at(sources.split(), row, column) for column in columns)
         found.append(
             about
-            | {"source": "*printed*", "printed": True}
+            | {"source": "*printed*", "printed": True, "stratum": row.partition(":")[0]}
             | {"method": as_printed(method), "base": as_printed(reference)}
             | {"estimate": as_printed(gap, sign=True), "p": as_printed(p), "verdict": None}
             | {"low": gap and gap.low, "high": gap and gap.high}

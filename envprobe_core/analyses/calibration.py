@@ -92,7 +92,7 @@ TARGETS: tuple[Target, ...] = (
         ("tab:main", "combined: simple vs periodic", "reference_accuracy"), follows=True,
     ),
     Target(
-        "confident-wrong rate $p_{cw}$, canonical", "confident-wrong rate", None, ("tooldag", *_SPATIAL),
+        "confident-wrong rate, canonical", "confident-wrong rate", None, ("tooldag", *_SPATIAL),
         _PCW,
         ("tab:pcw_audit", "canonical", "confident_wrong"),
         (

@@ -123,7 +123,7 @@ def list_left_out(fitted: Fitted) -> pd.DataFrame:
     """
     rows = []
     for entry in fitted.fit["left_out"]:
-        kind = entry["kind"].replace("p_cw", "$p_{cw}$")
+        kind = entry["kind"].replace("canonical p_cw", "confident-wrong rate")
         for target in TARGETS:
             left = entry["kind"] == target.kind
             rows.append((target.name, str(target.printed), kind, entry["ours"][target.name], left))

@@ -204,7 +204,7 @@ MEANINGS = {
     OTHER_SIZE: "the same, but it misses the paper's interval: the side agrees, the amount does not",
     INCONCLUSIVE: "the interval reaches to both sides, or across the margin",
     NO_EFFECT: "the two sides agree in every episode: what is compared changes nothing",
-    REVERSES: "the interval lies on the other side",
+    REVERSES: "the interval lies on the other side, or outside the margin",
     "near": "a level: ours lies within the margin of the printed one",
     "differs": "a level: ours lies outside the margin; it is another agent's, and contradicts nothing",
     "as printed": "a setting of the experiment is what the paper says",

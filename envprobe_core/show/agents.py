@@ -77,7 +77,7 @@ def draw_shares(box: pd.DataFrame, near: pd.DataFrame | None = None, title: str 
         axes.set_xticks([0, 50, 100])
         axes.tick_params(axis="y", length=0, labelsize=8)
         told.append(
-            f"under {protocol}, {np.mean(own['holds'] > 50):.0%} of them hold and "
+            f"{in_words(protocol)}, {np.mean(own['holds'] > 50):.0%} of them hold and "
             f"{np.mean(own['reverses'] > 50):.0%} reverse for most agents"
         )
     sections = pd.Series(y).groupby(order["section"].to_numpy(), sort=False).mean()
@@ -116,7 +116,7 @@ def draw_deciding(atlas: Atlas, found: Sensitivity, claims: tuple[str, ...] = HE
             if BOX[axis].kind == "habit":
                 axes.set_xticks([0, 1], ["no", "yes"])
             if share >= DECIDES:
-                told.append(f"{name} under {protocol} by {NAMES[axis]}")
+                told.append(f"{claim.statement} ({in_words(protocol)}): by {NAMES[axis]}")
         named = f"{claim.statement} [{UNITS[claim.unit]}]"
         panels[row, 0].set_ylabel(fill(named, 30, break_on_hyphens=False), fontsize=8)
     alt = (
