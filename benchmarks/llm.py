@@ -33,7 +33,7 @@ SERVER = Path(__file__).resolve().parents[1] / "tests" / "scripted_server.py"
 LATENCY = 0.2
 CONCURRENCY = 64
 EPISODES = 330  # of 31 answers each at S2: 10,230
-TARGETS = {"share_of_ideal": 0.85, "replayed_per_second": 3_000}
+TARGETS = {"share_of_ideal": 0.9, "replayed_per_second": 8_000}
 
 
 def start_server(latency: float) -> tuple[subprocess.Popen[str], str]:
