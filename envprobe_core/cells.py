@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +46,8 @@ class Cell:
     def __post_init__(self) -> None:
         """Refuse a budget or threshold that cannot be meant."""
         look_up("world", self.world, WORLDS)
+        if isinstance(self.budget, bool) or not isinstance(self.budget, Integral | None):
+            raise InputError(f"budget {self.budget} is not a whole number of probes")
         if self.budget is not None and not 0 <= self.budget <= self.regime.horizon:
             raise InputError(
                 f"budget {self.budget} is not in 0..{self.regime.horizon} (the horizon of {self.regime.name})"
@@ -121,6 +124,8 @@ def names(given: Names) -> tuple[str, ...]:
     A protocol with switches turned (`paper:clock=stands,end=success`) has commas of its own: where a
     colon occurs, blanks alone separate.
     """
+    if given is None:
+        raise InputError("None stands where names do; give a text such as 'tooldag graphnav', or a sequence")
     if not isinstance(given, str):
         return tuple(given)
     return tuple(given.split() if ":" in given else given.replace(",", " ").split())
@@ -156,7 +161,7 @@ def parse_seeds(text: str) -> Seeds:
     """
     parts = []
     for item in text.split(","):
-        match = re.fullmatch(r"\s*(\d{1,20})(?::(\d{1,20}))?\s*", item)
+        match = re.fullmatch(r"\s*([0-9]{1,20})(?::([0-9]{1,20}))?\s*", item)
         if not match:
             raise InputError(
                 f"seeds {text!r}: {item!r} is not FIRST:PAST or a number (as in 0:220, which is 0..219)"
@@ -167,8 +172,8 @@ def parse_seeds(text: str) -> Seeds:
             raise InputError(f"seeds {text!r}: the range {item.strip()} is empty; PAST must exceed FIRST")
         if past - 1 > LARGEST_SEED:
             raise InputError(f"seeds {text!r}: {past - 1} exceeds the largest seed {LARGEST_SEED}")
-        if past - first > MOST_SEEDS:
-            raise InputError(f"seeds {text!r}: {past - first} seeds in a range; at most {MOST_SEEDS}")
+        if (count := past - first + sum(map(len, parts))) > MOST_SEEDS:
+            raise InputError(f"seeds {text!r}: {count} seeds; at most {MOST_SEEDS}")
         parts.append(np.arange(first, past, dtype=np.int64))
     seeds = np.concatenate(parts)
     if len(parts) > 1 and len(np.unique(seeds)) != len(seeds):
@@ -178,6 +183,8 @@ def parse_seeds(text: str) -> Seeds:
 
 def read_seeds(text: str) -> Seeds | None:
     """Read seeds: a range as in `0:220`, or `default` (None): those of the regime and protocol."""
+    if not isinstance(text, str):
+        raise InputError(f"seeds {text!r}: give a text such as '0:220', or {DEFAULT_SEEDS!r}")
     return None if text == DEFAULT_SEEDS else parse_seeds(text)
 
 

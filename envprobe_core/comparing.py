@@ -9,19 +9,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from envprobe_core.cells import Names, names
-from envprobe_core.claims.episodes import (
-    KEY,
-    MIN_UNITS,
-    Episodes,
-    NotTestable,
-    draw_sample,
-    measured,
-    require,
-)
+from envprobe_core.claims.episodes import KEY, MIN_UNITS, Episodes, NotTestable, draw_sample, measured
 from envprobe_core.claims.printed import STRATA
 from envprobe_core.claims.records import measure_columns, measure_parts
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, look_up, require
 from envprobe_core.statistics import RESAMPLES, clustered_rate, exact_mean, mean_intervals, wilson
+from envprobe_core.worlds import WORLDS
 
 GAIN = ("gain", "gain_low", "gain_high", "gain_low_adjusted", "gain_high_adjusted", "p", "p_adjusted")
 MEAN = ("mean", "low", "high", "n")
@@ -65,6 +58,12 @@ def compare(
     for policy in (arm, reference):
         if policy not in held:
             raise InputError(f"the frame has no policy {policy!r}; it holds {', '.join(held)}")
+    require(frame, measure_columns(measure))
+    for name, worlds in strata.items():
+        if isinstance(worlds, str):
+            raise InputError(f"stratum {name!r} is a text, {worlds!r}; give a tuple of worlds")
+        for world in worlds:
+            look_up("world", world, WORLDS)
     scale = 100.0 if is_share(measure) else 1.0
     rows = []
     require(frame, names(by))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pydantic import ValidationError
 
 Meant = TypeVar("Meant")
 LONGEST = 200  # characters of what was given that a message repeats
+WHOLE = 1000  # characters of a message
 _UNKNOWN = re.compile(r"unknown [\w ]+ '(?P<given>[^']*)'(?P<rest>.*; accepted: (?P<names>[\w:, .-]+))$")
 
 
@@ -33,6 +35,15 @@ def look_up(kind: str, name: str, known: Mapping[str, Meant]) -> Meant:
     return known[name]
 
 
+def require(frame: pd.DataFrame, names: Iterable[str]) -> None:
+    """Refuse what is no frame, or one without some columns."""
+    if not hasattr(frame, "columns"):
+        raise InputError(f"{str(frame)[:LONGEST]!r} is no frame, as `run` gives; one is needed here")
+    if missing := [str(name) for name in names if name not in frame.columns]:
+        has = ", ".join(map(str, frame.columns))
+        raise InputError(f"the frame has no column {', '.join(missing)}; it has {has[:LONGEST]}")
+
+
 def first_fault(error: ValidationError) -> str:
     """Return where the first fault of a file is, and what."""
     first = error.errors()[0]
@@ -44,7 +55,10 @@ def in_one_line(message: str) -> str:
     line = " ".join(message.encode("utf-8", "backslashreplace").decode().split())
     line = re.sub(r"[^\x20-\x7e\u00a0-\U0010ffff]", "?", line)
     line = re.sub(rf"(\S{{{LONGEST}}})\S+", r"\1…", line)
-    line = re.sub(rf"'([^']{{{LONGEST}}})[^']+'", r"'\1…'", line)
+    for sign in "'\"":
+        line = re.sub(rf"{sign}([^{sign}]{{{LONGEST}}})[^{sign}]+{sign}", rf"{sign}\1…{sign}", line)
+    if len(line) > WHOLE:  # of what is given without quotes, as a path with blanks
+        line = f"{line[:LONGEST]}… {line[LONGEST - WHOLE :]}"
     if match := _UNKNOWN.search(line):
         names = {name.lower(): name for name in match["names"].split(", ")}
         for near in get_close_matches(match["given"].lower(), names, n=1):

@@ -9,6 +9,7 @@ import errno
 import fcntl
 import gzip
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +21,7 @@ from pathlib import Path
 from envprobe_core.errors import InputError
 
 TEMPORARY = ".part"
+OURS = re.compile(rf"\..+\.\d+{re.escape(TEMPORARY)}")  # what `replacing` calls what is not whole yet
 WORK = "envprobe-work-"
 LARGEST = 2**28  # bytes of a file that is read at once, unpacked
 
@@ -49,11 +51,19 @@ def read_whole(path: Path, *, packed: bool = False, most: int = LARGEST) -> byte
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Give a name to write to, and put what was written in place at once when it is whole."""
+def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
+    """Give a name to write to, and put what was written in place at once when it is whole.
+
+    Raises:
+        InputError: for a new file, where another has come meanwhile; both are kept.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
     try:
         yield temporary
+        if new and os.path.lexists(path):
+            kept = path.with_name(f"{path.name}.{os.getpid()}")
+            temporary.replace(kept)
+            raise InputError(f"{path}: a file has come there meanwhile; it was left, and ours is {kept.name}")
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -61,8 +71,11 @@ def replacing(path: Path) -> Iterator[Path]:
 
 def sweep(folder: Path) -> None:
     """Remove what writers that were killed left in a folder that this process holds."""
+    if folder.is_symlink():
+        return
     for stray in folder.glob(f".*{TEMPORARY}"):
-        stray.unlink(missing_ok=True)
+        if OURS.fullmatch(stray.name) and not stray.is_dir():
+            stray.unlink(missing_ok=True)
 
 
 def refuse_existing(option: str, *paths: Path) -> None:
@@ -94,7 +107,7 @@ def write_new(option: str, texts: Mapping[Path, str]) -> None:
     try:
         for path, text in texts.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as temporary:
+            with replacing(path, new=True) as temporary:
                 temporary.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{option} {error.filename}: {error.strerror}") from None

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from envprobe_core.cells import (
+    LARGEST_SEED,
     Cell,
     Names,
     Seeds,
@@ -25,6 +26,7 @@ from envprobe_core.cells import (
 )
 from envprobe_core.engine.recording import Columns
 from envprobe_core.engine.running import measure, record
+from envprobe_core.errors import InputError, look_up
 from envprobe_core.facts import FACTS
 from envprobe_core.facts.witness import witness
 from envprobe_core.policies import POLICIES, TERMS, Policy, find_policy
@@ -94,6 +96,8 @@ def run(
             np.atleast_1d(budgets).tolist(), np.atleast_1d(thresholds).tolist(),
         )
     ]  # fmt: skip
+    if not cells:
+        raise InputError("run: nothing to run; give at least one of worlds, policies, regimes and so on")
     return run_frame(cells, read_seeds(seeds), facts, jobs=jobs)
 
 
@@ -102,6 +106,8 @@ def run_frame(
 ) -> pd.DataFrame:
     """Run cells, each on the seeds given or on its own; the frame of `run`."""
     wanted = names(facts)
+    for name in wanted:
+        look_up("fact", name, FACTS)
     work = partial(_measured, facts=wanted) if wanted else measure
     kept = _kept_cells.get()
     if kept is None:
@@ -202,6 +208,8 @@ def play(
         (whether this field is probed), `acted`, `valid` and `place`. The last step has no decision and is
         left out.
     """
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= LARGEST_SEED:
+        raise InputError(f"play: seed {seed!r} is not a whole number in 0..{LARGEST_SEED}")
     cell = make_cell(
         world, policy, regime, parse_protocol(protocol), profile, _own(budget),
         _own(threshold) if find_policy(policy).has_threshold else None,

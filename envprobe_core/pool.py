@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -41,6 +42,7 @@ PARENT_DEATH_SIGNAL = 1  # of Linux: what prctl(2) calls PR_SET_PDEATHSIG
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """For the linear algebra of processes beside this one: they share the cores."""
 ENVIRONMENT = "ENVPROBE_SCHEDULER"
+ADDRESS = re.compile(r"((tcp|tls|ws|wss)://)?(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]@]+):\d{1,5}")
 CONNECT_SECONDS = 10
 ALIVE_SECONDS = 5  # without a result, after which the scheduler is asked whether it is there
 LONGEST_FILE = 1_000_000  # bytes of a scheduler file
@@ -283,6 +285,8 @@ def _connected(address: str) -> Iterator[distributed.Client]:
     """Connect to a scheduler and check its workers."""
     from distributed import Client
 
+    if not ADDRESS.fullmatch(address):  # its client would try for long, and complain when it is cleared away
+        raise InputError(f"scheduler {address!r} is no address; as in tcp://HOST:8786")
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what it has to say is raised
     with warnings.catch_warnings():

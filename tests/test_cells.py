@@ -40,7 +40,9 @@ def test_seeds() -> None:
         ("5:4", "the range 5:4 is empty"),
         ("0:3,2", "a seed stands twice"),
         (str(2**63), "exceeds the largest seed"),
-        ("0:1000000000000", "1000000000000 seeds in a range; at most 10000000"),
+        ("0:1000000000000", "1000000000000 seeds; at most 10000000"),
+        ("0:9000000,9000000:18000000", "18000000 seeds; at most 10000000"),
+        ("٣", "is not FIRST:PAST"),
     ],
 )
 def test_bad_seeds(text: str, says: str) -> None:

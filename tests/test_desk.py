@@ -1,6 +1,7 @@
 """The desk: the folder that `make lab` opens, and START and the exercises in a real JupyterLab."""
 
 import json
+import os
 import re
 
 import nbformat
@@ -74,6 +75,23 @@ def test_what_a_reader_changed_is_left_and_the_rest_is_brought_up_to_date(tmp_pa
     (folder / desk.RECORD).write_text("{}", encoding="utf-8")  # what was put there is not known
     assert "sections/terms.ipynb" in desk.lay_out(folder)
     assert mine.read_text(encoding="utf-8") == "no notebook any more"
+
+
+@pytest.mark.parametrize("record", ["{", "[]", "[" * 100_000, b"\xff"])
+def test_a_desk_that_was_damaged_is_left_as_it_is(tmp_path, record):
+    folder = tmp_path / "lab"
+    desk.lay_out(folder)
+    (folder / desk.RECORD).write_bytes(record if isinstance(record, bytes) else record.encode())
+    odd = {name: folder / "sections" / f"{name}.ipynb" for name in ("terms", "pareto", "voi")}
+    for path in odd.values():
+        path.unlink()
+    odd["terms"].symlink_to("nowhere")
+    os.mkfifo(odd["pareto"])
+    odd["voi"].write_bytes(b"\xff[[")
+    assert set(desk.lay_out(folder)) >= {f"sections/{name}.ipynb" for name in odd}
+    assert odd["terms"].is_symlink()
+    assert odd["pareto"].is_fifo()
+    assert odd["voi"].read_bytes() == b"\xff[["
 
 
 def test_a_folder_with_other_things_is_no_desk(tmp_path, capsys):

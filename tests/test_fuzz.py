@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 
 from envprobe_core import pool
 from envprobe_core.cli import main, reproduce
-from envprobe_core.errors import InputError, in_one_line
+from envprobe_core.errors import WHOLE, InputError, in_one_line
 from envprobe_core.files import LARGEST
 from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.runs.folder import EPISODES
@@ -307,6 +307,14 @@ def test_no_address_or_number_of_a_model_gives_a_traceback(small, capsys, option
     assert (code, err.count("\n"), option in err) == (2, 1, True)
     assert "hidden" not in err
     assert not list((small / "work").iterdir())
+
+
+@given(st.lists(st.sampled_from(["'", '"', "x" * 300, " a" * 400, "\n", "\0", "\udcff", "ä"]), max_size=30))
+def test_a_message_is_one_line_that_can_be_read_at_once(parts):
+    line = in_one_line("".join(parts))
+    assert len(line) <= WHOLE + 4
+    assert "\n" not in line
+    assert "x" * 201 not in line
 
 
 @settings(FUZZ, max_examples=50 * TIMES)

@@ -23,14 +23,14 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "show": (("show",), 2_400, 1_060),
     "widgets": (("widgets",), 1_550, 1_180),
     "lab": (("lab",), 1_350, 330),
-    "language model": (("llm", "model_page"), 4_250, 1_300),
+    "language model": (("llm", "model_page"), 4_280, 1_300),
     "runs": (("runs",), 1_650, 340),
     "reproduce": (("reproduce",), 1_300, 510),
     "cli": (("cli",), 1_900, 400),
 }
-WHOLE = (28_600, 13_500)
+WHOLE = (28_740, 13_500)
 FILES = (154, 85)
-TESTS = (15_800, 9_000)
+TESTS = (16_000, 9_000)
 PAGES = ("analyses", "cli", "lab", "model_page", "reproduce", "show", "widgets")
 
 

@@ -336,6 +336,7 @@ def test_an_estimate_of_all_seeds_is_what_is_asked(undisturbed, capsys):
         (["--replay", "nowhere.gz"], "nowhere.gz cannot be read"),
         ([*MODEL, "--prompts", "3"], "unknown prompts '3'"),
         (["--agent", "local", "--model", "nowhere.gguf"], "nowhere.gguf cannot be read"),
+        ([*MODEL, "--reasks", "-1"], "reasks"),
     ],
 )
 def test_what_cannot_be_meant_is_one_line(arguments, words, tmp_path, capsys):
@@ -345,6 +346,34 @@ def test_what_cannot_be_meant_is_one_line(arguments, words, tmp_path, capsys):
     assert words in captured.err
     assert captured.err.count("\n") == 1
     assert "secret" not in captured.err
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--judge-model", "m"), "--judge-model is stated by"),
+        (("--reasks", "2"), "--reasks is stated by"),
+        (("--base-url", "http://elsewhere.test/v1"), "was answered by 'local'; name its server"),
+        ((), "was answered by 'local'; name its server"),
+    ],
+)
+def test_a_repeated_run_asks_the_same_model_at_the_same_provider(undisturbed, tmp_path, given, words):
+    given = ("run", "--from", undisturbed, "--out", tmp_path / "run", *given)
+    done = envprobe(*given, OPENAI_API_KEY=KEY)
+    assert (done.returncode, done.stderr.count("\n"), words in done.stderr) == (2, 1, True), done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_local_server_is_asked_past_any_proxy(plain, undisturbed, tmp_path):
+    proxies = dict.fromkeys(("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"), "http://127.0.0.1:9")
+    done = envprobe("run", *SMALL, *MODEL, "--base-url", plain.url, "--out", tmp_path / "run", **proxies)
+    assert done.returncode == 0, done.stderr
+    assert contents(tmp_path / "run") == contents(undisturbed)
+    given = ("run", *SMALL, *MODEL, "--base-url", "http://elsewhere.test/v1", "--attempts", "1")
+    odd = {"OPENAI_API_KEY": KEY, "HTTPS_PROXY": "nonsense", "HTTP_PROXY": "x:y"}
+    done = envprobe(*given, "--out", tmp_path / "odd", **odd)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "no connection can be made as this environment says" in done.stderr
 
 
 def test_nothing_of_the_model_is_loaded_for_a_simulated_run(tmp_path):

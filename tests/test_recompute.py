@@ -188,6 +188,12 @@ def rewritten(change):
     return lambda run: pq.write_table(change(pq.read_table(run / TABLE)), run / TABLE)
 
 
+def alter_manifest(run, before, after):
+    text = (run / "manifest.json").read_text()
+    assert before in text
+    (run / "manifest.json").write_text(text.replace(before, after))
+
+
 def manifest_of(text):
     return lambda run: (run / "manifest.json").write_text(text)
 
@@ -198,6 +204,8 @@ def manifest_of(text):
         (shutil.rmtree, "is not a folder"),
         (lambda run: (run / "manifest.json").unlink(), "holds no run: it has no manifest.json"),
         (manifest_of("{"), "is no manifest of a run"),
+        (lambda run: alter_manifest(run, '"worlds"', '"x": NaN, "worlds"'), "is no manifest of a run"),
+        (lambda run: alter_manifest(run, '"result_hash": "', '"result_hash": "[b]'), "result_hash"),
         (lambda run: (run / TABLE).unlink(), "episodes.parquet: cannot be read"),
         (rewritten(lambda table: table.slice(1)), "does not name the run's cells"),
         (rewritten(lambda table: table.slice(0, 47)), "episodes.parquet: has 47 rows, not 48"),

@@ -12,10 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import MARK, call, processes_of
+from processes import COMMAND, MARK, call, processes_of
 
 from envprobe_core import files
 from envprobe_core.cli import reproduce
+from envprobe_core.errors import InputError
 from envprobe_core.reproduce import build, execution
 from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.sources import ROOT
@@ -209,3 +210,77 @@ def test_no_answer_takes_the_place_of_a_file(tmp_path, capsys, name):
     with contextlib.suppress(ZeroDivisionError), files.replacing(tmp_path / "new") as path:
         path.write_text(f"half{1 / 0}")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
+
+
+def test_a_file_that_came_meanwhile_stays_beside_ours(tmp_path):
+    def write():
+        with files.replacing(tmp_path / "new", new=True) as path:
+            path.write_text("ours")
+            (tmp_path / "new").write_text("theirs")
+
+    with pytest.raises(InputError, match="a file has come there meanwhile"):
+        write()
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "new": "theirs",
+        f"new.{os.getpid()}": "ours",
+    }
+
+
+def test_only_our_own_leavings_are_swept_away(tmp_path):
+    kept, others = [".mine.part", "a.12.part", ".x.part.1", ".d.1.part/in"], tmp_path / "others"
+    for name in (*kept, "others/.a.1.part", ".ours.parquet.123.part"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    link = tmp_path / "link"
+    link.symlink_to(others)
+    files.sweep(tmp_path)
+    files.sweep(link)
+    found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert found == {*kept, "others/.a.1.part"}
+
+
+RUN = ("run", "--world", "tooldag", "--policy", "simple", "--seeds")
+
+
+def test_a_run_goes_by_the_file_that_is_given_and_keeps_what_is_not_its_own(tmp_path, capsys):
+    run, other = tmp_path / "run", tmp_path / "other.json"
+    assert call(*RUN, "0:3", "--out", run) == 0
+    (run / "parts").mkdir()
+    (run / "parts" / "notes.txt").write_text("mine")
+    assert call(*RUN, "0:3", "--out", run) == 0
+    assert (run / "parts" / "notes.txt").read_text() == "mine"
+    other.write_text("{}")
+    (run / "manifest-old.json").write_text("{}")
+    for given, words in (
+        (other, "neither a run's folder nor its manifest.json"),
+        (run / "manifest-old.json", "neither a run's folder nor its manifest.json"),
+    ):
+        capsys.readouterr()
+        assert call("run", "--from", given, "--out", tmp_path / "new") == 2
+        assert words in capsys.readouterr().err
+    assert call("run", "--from", run / "manifest.json", "--model", "m", "--out", tmp_path / "new") == 2
+    assert "--model is for a language model" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("ignored", [False, True], ids=["hung up", "nohup"])
+def test_a_lost_terminal_ends_a_run_unless_it_is_to_go_on(tmp_path, ignored):
+    given = [*COMMAND, *RUN, "0:60000", "--logs", "full", "--out", str(tmp_path / "run")]
+    shell = ("sh", "-c", "trap '' HUP; exec \"$@\"", "sh") if ignored else ()
+    with subprocess.Popen([*shell, *given], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ran:
+        try:
+            wait_for(lambda: list((tmp_path / "run").glob("parts/*")) or ran.poll() is not None)
+            ran.send_signal(signal.SIGHUP)
+            _, told = ran.communicate(timeout=2 * PATIENCE)
+        finally:
+            ran.kill()
+    assert ran.returncode == (0 if ignored else 128 + signal.SIGHUP), told
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("closed", [">&- 2>told", "2>&-", ">&- 2>&-", "2>told | head -c 1"])
+def test_closed_streams_give_no_traceback(tmp_path, closed):
+    line = f"{sys.executable} -m envprobe_core list policies {closed}"
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert not [path for path in tmp_path.iterdir() if path.read_text()]

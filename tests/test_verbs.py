@@ -48,9 +48,57 @@ def test_run_gives_what_its_cells_give():
     for name in ("seed", "accuracy", "success", "probes", "action_onset"):
         np.testing.assert_array_equal(part[name], found[name])
     assert set(frame["budget"]) == {2, 5, 7}
-    for wrong in ({"policies": "clever"}, {"regimes": "S9"}, {"protocols": "x"}, {"budgets": 99}):
-        with pytest.raises(InputError):
-            run(seeds=SEEDS, **wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"policies": "clever"}, {"policies": ""}, {"policies": None}, {"worlds": []}, {"regimes": "S9"},
+        {"protocols": "x"}, {"budgets": 99}, {"budgets": 2.5}, {"budgets": True}, {"budgets": []},
+        {"seeds": 5}, {"seeds": ""}, {"facts": "moods"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_cannot_be_run_is_refused(wrong):
+    with pytest.raises(InputError):
+        run(**{"seeds": SEEDS} | wrong)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 1.5, True, "1"])
+def test_a_seed_that_is_none_is_refused(seed):
+    with pytest.raises(InputError, match="is not a whole number"):
+        play("tooldag", "simple", seed=seed)
+
+
+@pytest.mark.parametrize("frame", [3, None, [1], "episodes"])
+def test_what_is_no_frame_is_refused_by_every_verb(frame):
+    for verb in (
+        lambda: compare(frame, "simple", "periodic"),
+        lambda: summarize(frame, "accuracy", "policy"),
+        lambda: table(frame, "t", "T.", {"a": "{a}"}),
+        lambda: draw("bars", frame, "d", "a"),
+    ):
+        with pytest.raises(InputError, match="is no frame"):
+            verb()
+
+
+def test_columns_and_kinds_that_are_not_there_are_named(episodes):
+    def compared(*more, **given):
+        return lambda: compare(episodes, "simple", "periodic", *more, **given)
+
+    for verb, words in (
+        (compared("acuracy"), "no column acuracy"),
+        (compared(strata={"a": ("nowhere",)}), "unknown world 'nowhere'"),
+        (compared(strata={"a": "tooldag"}), "give a tuple of worlds"),
+        (lambda: summarize(episodes, "acuracy", "policy"), "no column acuracy"),
+        (lambda: table(episodes, "t", "T.", {"a": "{acuracy:2}"}), "no column acuracy"),
+        (lambda: table(episodes, "t", "T.", {"a": "{seed}"}, across="moods"), "no column moods"),
+        (lambda: draw("bars", episodes, "d", "acuracy"), "no column acuracy"),
+        (lambda: draw("cakes", episodes, "d", "accuracy"), "unknown kind of figure 'cakes'"),
+        (lambda: draw("bars", episodes[:0], "d", "accuracy"), "nothing to show in d"),
+    ):
+        with pytest.raises(InputError, match=words):
+            verb()
 
 
 def test_facts_change_no_score_and_come_from_the_same_episodes():

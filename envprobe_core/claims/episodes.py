@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from envprobe_core.claims.records import measure_columns, measure_parts
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, require
 from envprobe_core.worlds.base import Floats
 
 KEY = ("regime", "policy", "world", "seed")
@@ -48,13 +48,6 @@ def measured(text: str, column: Callable[[str], Floats]) -> Floats:
         return left - right
     holds = left < right if sign == "<" else left > right
     return np.where(np.isnan(left) | np.isnan(right), np.nan, holds)
-
-
-def require(frame: pd.DataFrame, names: Iterable[str]) -> None:
-    """Refuse a frame without some columns."""
-    missing = [name for name in names if name not in frame.columns]
-    if missing:
-        raise InputError(f"the frame has no column {', '.join(missing)}")
 
 
 class Episodes:

@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from envprobe_core.claims.episodes import MIN_UNITS, Episodes, NotTestable, Sample, draw_sample, require
+from envprobe_core.claims.episodes import MIN_UNITS, Episodes, NotTestable, Sample, draw_sample
 from envprobe_core.claims.records import LEVELS, Claim, find_claim, load_claims, policy_and_budget
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, require
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.statistics import (

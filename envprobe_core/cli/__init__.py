@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
@@ -15,7 +16,8 @@ from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.sources import ROOT
 
 INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
-ENDED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
+HUNG_UP = 128 + signal.SIGHUP
+ENDED = {INTERRUPTED: "interrupted", TERMINATED: "terminated", HUNG_UP: "hung up"}
 AGAIN = 0.1  # seconds after which an order to end is given again
 OF_A_CHECKOUT = ("reproduce", "book", "answers", "lab", "pdf")
 
@@ -69,7 +71,11 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as under nohup
+            signal.signal(signal.SIGHUP, lambda *_: sys.exit(HUNG_UP))
         sys.unraisablehook = _order_again
+        nowhere = Path(os.devnull).open("w")  # noqa: SIM115 - to the end of the process
+        sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere  # closed by whoever started us
         for stream in (sys.stdout, sys.stderr):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a console may lack a sign
     try:
@@ -84,7 +90,7 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         code = INTERRUPTED
     except SystemExit as order:
-        code = order.code
+        code = 0 if type(sys.stdout).__name__ == "PacifyFlushWrapper" else order.code  # read enough: as below
     except BrokenPipeError:  # whoever read has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

@@ -38,7 +38,7 @@ def calibrate(
     typer.echo(f"{len(search.seen)} profiles evaluated in {time.monotonic() - start:.0f} s")
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(out) as temporary:
+        with replacing(out, new=True) as temporary:
             write_record(temporary, fit_record(fitted, others, search))
         typer.echo(f"written: {out}")
 

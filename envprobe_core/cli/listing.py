@@ -164,17 +164,19 @@ def profiles() -> Table:
 
 def sections() -> Table:
     """Return the paper's sections that have a notebook, with their titles."""
+    from rich.markup import escape
+
     from envprobe_core.reproduce.sections import find_sections
 
     table = options.table("sections", ["name", "title"])
     faults: dict[str, str] = {}
     try:
         for name, section in find_sections(faults=faults).items():
-            table.add_row(name, section.title)
+            table.add_row(escape(name), escape(section.title))
     except InputError as error:  # the package without its checkout
         faults["-"] = str(error)
     for name, fault in faults.items():
-        table.add_row(name, in_one_line(fault))
+        table.add_row(escape(name), escape(in_one_line(fault)))
     return table
 
 

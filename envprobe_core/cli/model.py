@@ -105,11 +105,14 @@ def trial(
     were written right, how many rows were copied from an example, and how many actions were distinct.
     Given again after an interruption, the command goes on where it stopped.
     """
+    from envprobe_core.cells import make_cell
     from envprobe_core.llm import trial as trials
     from envprobe_core.llm.identity import find_version
     from envprobe_core.llm.replay import write_answers
 
     refuse_existing("--out", out)
+    for each in world:
+        make_cell(each, "simple", regime)  # a name that is none is refused before a store is made
     agent = given.agent(modelling.LOCAL)
     asked = trials.Trial(
         agent=agent.as_dict(),

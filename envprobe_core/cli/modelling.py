@@ -189,7 +189,8 @@ class ModelOptions:
 
         if self.replay is not None:
             return Service(agent, read_replay(self.replay))
-        path = self.store or out.with_name(f"{out.name}.answers.sqlite")
+        place = out if out.name else out.resolve()
+        path = self.store or place.with_name(f"{place.name}.answers.sqlite")
         if self.replay_only:
             return Service(agent, AnswerStore(path, writable=False))
         prices, weights = self.price_table(agent), None
@@ -257,6 +258,28 @@ def chosen_agent(kind: str, options: ModelOptions, profile: str) -> ModelAgent |
     return options.agent(kind)
 
 
+def refuse_others(options: ModelOptions, asked: ModelAgent | None, source: Path) -> None:
+    """Refuse what contradicts the run that is repeated: another model, or another provider.
+
+    Raises:
+        InputError: naming the first such option.
+    """
+    from envprobe_core.llm.calls import provider_label
+    from envprobe_core.llm.local import PROVIDER
+
+    if asked is None:
+        options.refuse(vars(options), f"is for a language model, and {source} has none")
+        return
+    stated = ("judge_model", "prompts", "reasks") + (() if asked.provider == PROVIDER else ("model",))
+    options.refuse(stated, f"is stated by {source}")
+    offline = options.replay is not None or options.replay_only
+    if not offline and asked.provider != PROVIDER and provider_label(options.base_url) != asked.provider:
+        raise InputError(
+            f"--base-url {options.base_url or 'of OpenAI'}: {source} was answered by {asked.provider!r}; "
+            "name its server"
+        )
+
+
 # ---------------------------------------------------------------- as the terminal shows it
 
 
@@ -267,6 +290,8 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
     missing = folder.missing()
     # a job that a script put into the background ignores interrupts, and asyncio then would end on none
     orders = {signal.SIGTERM: _interrupt, signal.SIGINT: signal.default_int_handler}
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as under nohup
+        orders[signal.SIGHUP] = _interrupt
     before = {number: signal.signal(number, handler) for number, handler in orders.items()}
     try:
         total = sum(len(part.seeds) for part in missing)

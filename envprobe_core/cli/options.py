@@ -176,7 +176,7 @@ class Cluster:
             raise InputError("--scheduler cannot stand beside --scheduler-file; one names the cluster")
         if self.scheduler_file is not None:
             return read_scheduler_file(self.scheduler_file)
-        return self.scheduler or scheduler_in_force()
+        return scheduler_in_force() if self.scheduler is None else self.scheduler
 
 
 def announce(address: str) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from envprobe_core.cli import modelling, options
 from envprobe_core.cli.options import File, option
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, in_one_line
 
 LISTED = 20  # disagreements that are spelled out
 WIDTH = 200  # of the table where standard output is no terminal
@@ -66,8 +66,7 @@ def run(
         )
         inputs = inputs_of(before)
         asked = inputs.agent
-        if asked is None:
-            modelling.chosen_agent(agent, model, profile)
+        modelling.refuse_others(model, asked, source)
     else:
         asked = modelling.chosen_agent(agent, model, profile)
         inputs = grid.inputs(profile, logs, asked)
@@ -113,18 +112,20 @@ def _stated(source: Path, out: Path, grid: options.Grid, more: bool) -> dict[str
         InputError: if there is none, if it is to be repeated in its own folder, or if more is asked for.
     """
     from envprobe_core.runs.inputs import inputs_of
-    from envprobe_core.runs.manifest import first_difference, new_manifest, read_manifest
+    from envprobe_core.runs.manifest import MANIFEST, first_difference, new_manifest, read_manifest
 
     if more or grid != options.Grid():
         raise InputError(
             "--from states the whole run; beside it stand --out, --jobs, --json, and who answers"
         )
+    if not source.is_dir() and source.name != MANIFEST:
+        raise InputError(f"--from {source}: neither a run's folder nor its {MANIFEST}")
     folder = source if source.is_dir() else source.parent
     if out.resolve() == folder.resolve():
         raise InputError(f"--out {out}: is the run itself; give another folder")
     manifest = read_manifest(folder)
     if difference := first_difference(manifest, new_manifest(inputs_of(manifest))):
-        typer.echo(f"{source} was made otherwise ({difference})", err=True)
+        typer.echo(in_one_line(f"{source} was made otherwise ({difference})"), err=True)
     return manifest
 
 
@@ -151,7 +152,7 @@ def recompute(
     with options.told_losses(), options.progress_bar("logs") as show:
         report = check_run(folder, progress=show)
     for text in report.disagreements[:LISTED]:
-        typer.echo(f"envprobe: {text}", err=True)
+        typer.echo(f"envprobe: {in_one_line(text)}", err=True)
     if report.disagreements:
         typer.echo(f"envprobe: {len(report.disagreements)} disagreements in {folder}", err=True)
         raise typer.Exit(1)

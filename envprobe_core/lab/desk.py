@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from typing import Any
 import yaml
 
 from envprobe_core.errors import InputError
-from envprobe_core.files import replacing
+from envprobe_core.files import read_whole, replacing
 from envprobe_core.lab.exercises import LINK, NAME, first_heading, student_copy
 from envprobe_core.reproduce.sections import cell_source
 from envprobe_core.sources import ROOT
@@ -95,11 +97,11 @@ def lay_out(folder: Path) -> list[str]:
     if folder.is_dir() and any(folder.iterdir()) and not record.is_file():
         raise InputError(f"--out {folder}: the folder holds other files; give a new one")
     folder.mkdir(parents=True, exist_ok=True)
-    known: dict[str, str] = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
+    known = _recorded(record)
     kept = []
     for name, text in _files():
         path, digest = folder / name, _digest(text)
-        if path.exists() and _digest(path.read_text(encoding="utf-8")) not in (known.get(name), digest):
+        if os.path.lexists(path) and _digest(_read(path)) not in (known.get(name), digest):
             kept.append(name)
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,12 +113,27 @@ def lay_out(folder: Path) -> list[str]:
     return kept
 
 
+def _recorded(record: Path) -> dict[str, str]:
+    """Return the hashes of the files that were laid out, by name; a record that is damaged tells nothing."""
+    with suppress(ValueError, RecursionError):
+        if isinstance(known := json.loads(_read(record) or "{}"), dict):
+            return known
+    return {}
+
+
+def _read(path: Path) -> str:
+    """Return a file's text; of what is none, nothing."""
+    with suppress(OSError, ValueError):
+        return read_whole(path).decode()
+    return ""
+
+
 def _digest(text: str) -> str:
     """Return the hash of a file, of a notebook without what JupyterLab adds when it is opened and saved."""
     try:
         cells = json.loads(text)["cells"]
         text = json.dumps([(one["cell_type"], cell_source(one), one.get("outputs")) for one in cells])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass  # no notebook, or none any more: all of it counts
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -110,7 +110,8 @@ class TooSlowError(KeyboardInterrupt):
 class ReadersView:
     """What a policy sees at one step, with the names in `READABLE`; for any other it says what there is.
 
-    It holds copies that cannot be written to, and nothing that leads to the running experiment.
+    It holds copies that cannot be written to, and no attribute that leads to the running experiment. That
+    keeps mistakes out, not somebody who means harm: Python code can walk up the stack of its own process.
     """
 
     __slots__ = tuple(READABLE)

@@ -30,6 +30,9 @@ def find_version(text: str) -> str:
     raise InputError(f"unknown prompts {text[:200]!r}; accepted: {', '.join(VERSIONS)}")
 
 
+BOUNDS = {"max_tokens": (1, 1_000_000), "judge_max_tokens": (1, 1_000_000), "reasks": (0, 9)}
+
+
 @dataclass(frozen=True)
 class ModelAgent:
     """A language model as the agent of a run."""
@@ -53,6 +56,9 @@ class ModelAgent:
                 raise InputError(f"model {name[:LONGEST_NAME]!r}: accepted are 1..{LONGEST_NAME} letters")
         if not 0 <= self.temperature <= HIGHEST_TEMPERATURE:
             raise InputError(f"temperature {self.temperature} is not in 0..{HIGHEST_TEMPERATURE:g}")
+        for name, (least, most) in BOUNDS.items():
+            if not least <= getattr(self, name) <= most:
+                raise InputError(f"{name} {str(getattr(self, name))[:20]} is not in {least}..{most}")
 
     @property
     def models(self) -> set[str]:

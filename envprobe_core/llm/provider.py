@@ -19,10 +19,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from envprobe_core.errors import InputError
-from envprobe_core.llm.calls import LOCAL, NO_TOKENS, Answer, ChatRequest, Fault, Raw, read_response, written
+from envprobe_core.llm.calls import (
+    LOCAL,
+    LOCAL_HOSTS,
+    NO_TOKENS,
+    Answer,
+    ChatRequest,
+    Fault,
+    Raw,
+    read_response,
+    written,
+)
 
 VARIABLE = "OPENAI_API_KEY"
 PLACEHOLDER = "local-server-without-a-key"
@@ -117,19 +127,24 @@ class Caller:
         import openai
 
         self._secret, self._deadline = secret, deadline
+        shared: dict[str, Any] = {"timeout": deadline + SLACK}
         limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
-        self._sdks = [
-            openai.AsyncOpenAI(
-                api_key=secret.reveal(),
-                base_url=url,
-                max_retries=0,
-                timeout=deadline + SLACK,
-                http_client=openai.DefaultAioHttpClient(
-                    limits=limits, timeout=deadline + SLACK, follow_redirects=False
-                ),
-            )
-            for url in urls
-        ]
+        http: dict[str, Any] = shared | {"limits": limits, "follow_redirects": False}
+        try:
+            self._sdks = [
+                openai.AsyncOpenAI(
+                    api_key=secret.reveal(),
+                    base_url=url,
+                    max_retries=0,
+                    http_client=openai.DefaultAioHttpClient(
+                        trust_env=urlsplit(url).hostname not in LOCAL_HOSTS, **http
+                    ),
+                    **shared,
+                )
+                for url in urls
+            ]
+        except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:  # of a proxy, or certificates
+            raise InputError(f"no connection can be made as this environment says: {error}") from None
         self._under_way = [0] * len(urls)
         guard_logs(secret)
 

@@ -105,7 +105,7 @@ def write_answers(path: Path, header: BaseModel, store: AnswerStore, keys: Itera
         text = found.text.encode("utf-8", "backslashreplace").decode()
         lines.append(orjson.dumps([key, text, *counts, found.fingerprint]))
     lines.append(orjson.dumps({"answers": len(lines) - 1}))
-    with replacing(path) as temporary:
+    with replacing(path, new=True) as temporary:
         temporary.write_bytes(gzip.compress(b"\n".join(lines) + b"\n", LEVEL, mtime=0))
     return len(lines) - 2
 

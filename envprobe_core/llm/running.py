@@ -15,6 +15,7 @@ from pathlib import Path
 import orjson
 
 from envprobe_core.engine.recording import Columns, Trajectory
+from envprobe_core.errors import InputError
 from envprobe_core.llm.agent import COUNTS, Tally, finish_in_loop, run_model, together
 from envprobe_core.llm.calls import OPENAI_URL, Answer, ChatRequest, Prices
 from envprobe_core.llm.client import Client, Counts, Limits
@@ -163,9 +164,12 @@ def _call_lines(part: Part, asked: Asked) -> bytes:
 
 
 def total_tally(lines: bytes) -> dict[str, int]:
-    """Add up the counts of `calls.jsonl`."""
-    rows = [orjson.loads(line) for line in lines.splitlines()]
-    return {name: sum(row[name] for row in rows) for name in COUNTS}
+    """Add up the counts of `calls.jsonl`; a file that is none is refused."""
+    try:
+        rows = [orjson.loads(line) for line in lines.splitlines()]
+        return {name: sum(int(row[name]) for row in rows) for name in COUNTS}
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"calls.jsonl is damaged: {error}") from None
 
 
 # ---------------------------------------------------------------- a whole run from stored answers

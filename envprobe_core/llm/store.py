@@ -324,8 +324,9 @@ def connect(path: Path, *, writable: bool) -> sqlite3.Connection:
         if getattr(error, "sqlite_errorname", "") == "SQLITE_NOTADB":
             raise _no_store(path) from None
         raise InputError(f"store {path} cannot be opened: {explain(error)}; it was left as it is") from None
-    except OSError as error:
-        raise InputError(f"store {path} cannot be opened ({error.strerror})") from None
+    except (OSError, RuntimeError) as error:  # Python 3.11's word for links that lead in a circle
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"store {path} cannot be opened ({reason})") from None
     return connection
 
 

@@ -26,7 +26,7 @@ from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Columns, Trajectory
 from envprobe_core.engine.running import measure, record
 from envprobe_core.errors import InputError
-from envprobe_core.files import TEMPORARY, held, replacing, sweep
+from envprobe_core.files import OURS, held, replacing, sweep
 from envprobe_core.pool import cores, spread
 from envprobe_core.runs.crate import write_crate
 from envprobe_core.runs.inputs import RunInputs, cell_slug
@@ -209,7 +209,11 @@ class RunFolder:
 
     def tidy(self) -> None:
         """Remove what a finished run does not need."""
-        shutil.rmtree(self.path / PARTS, ignore_errors=True)
+        for part in (part for own in self.parts for part in own):
+            for ending in (ROWS, STEPS, ASKED):
+                self._file(part, ending).unlink(missing_ok=True)
+        with suppress(OSError):  # there is none, or somebody's file is in it
+            (self.path / PARTS).rmdir()
 
     def read(self) -> list[Summary]:
         """Read a finished run's table: the summary of each cell.
@@ -290,6 +294,6 @@ def _find_manifest(path: Path) -> dict[str, Any] | None:
     """Return the manifest of a folder; None where nothing is in it that a run would not replace."""
     if (path / MANIFEST).is_file():
         return read_manifest(path)
-    if any(not item.name.endswith(TEMPORARY) for item in path.iterdir()):
+    if any(not OURS.fullmatch(item.name) for item in path.iterdir()):
         raise InputError(f"{path} is not empty and holds no run; give a new folder")
     return None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import orjson
-from pydantic import BaseModel, StrictBool, ValidationError, model_validator
+from pydantic import BaseModel, Field, StrictBool, ValidationError, model_validator
 
 from envprobe_core import __version__
 from envprobe_core.cells import Cell
@@ -45,7 +45,7 @@ class Manifest(BaseModel, extra="allow"):
     protocols: dict[str, dict[str, str]]
     cells: list[dict[str, Any]] = []
     sha256: dict[str, str] = {}
-    result_hash: str | None = None
+    result_hash: str | None = Field(default=None, max_length=64, pattern="^[0-9a-f]*$")
 
     @model_validator(mode="after")
     def _whole(self) -> Manifest:
@@ -140,13 +140,15 @@ def read_manifest(path: Path) -> dict[str, Any]:
     try:
         content = read_whole(path / MANIFEST)
         Manifest.model_validate_json(content)
+        manifest = orjson.loads(content)
     except FileNotFoundError:
         raise InputError(f"{path} holds no run: it has no {MANIFEST}") from None
     except OSError as error:
         raise InputError(f"{path / MANIFEST} cannot be read ({error.strerror})") from None
     except ValidationError as error:
         raise InputError(f"{path / MANIFEST} is no manifest of a run: {first_fault(error)}") from None
-    manifest = orjson.loads(content)
+    except orjson.JSONDecodeError as error:  # numbers that JSON does not know, as NaN
+        raise InputError(f"{path / MANIFEST} is no manifest of a run: {error}") from None
     try:
         inputs_of(manifest)
     except InputError as error:

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
 from envprobe_core.analyses.frontier import nondominated
+from envprobe_core.errors import InputError, look_up, require
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import in_words
 from envprobe_core.show.figures import (
@@ -77,10 +78,14 @@ def draw(
         limits: of the value's axis.
         columns: panels beside each other.
         about: what the figure shows, for those who do not see it; its numbers are added.
+
+    Raises:
+        InputError: for an unknown kind, a column that the frame does not have, and a frame without rows.
     """
-    if kind not in _KINDS:
-        raise ValueError(f"unknown kind of figure {kind!r}; accepted: {', '.join(_KINDS)}")
-    plot, how = _KINDS[kind], {
+    require(frame, [column for column in (y, x, panels, series) if column])
+    if frame.empty:
+        raise InputError(f"draw: nothing to show in {name}; the frame has no rows")
+    plot, how = look_up("kind of figure", kind, _KINDS), {
         "x": x, "panels": panels, "series": series, "label": label, "across": across,
         "line": line, "limits": limits, "columns": columns, "about": about,
     }  # fmt: skip

@@ -10,6 +10,7 @@ import pandas as pd
 
 from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, INPUT, NO_EFFECT, NOT_TESTED, OTHER_SIZE, REVERSES
 from envprobe_core.claims.records import LEVELS
+from envprobe_core.errors import require
 from envprobe_core.protocols import TITLES
 from envprobe_core.show.figures import STRATUM_TITLES, WORLD_TITLES, policy_title
 from envprobe_core.show.markup import EMPTY, Table, bracket, chunked, number, p_value, percent, signed
@@ -63,11 +64,17 @@ def table(
         once: columns of the frame that are written only in the first of several equal rows; the heads
             whose template names them are left empty there.
         align: a letter a column (l, r, c); by default numbers stand to the right.
+
+    Raises:
+        InputError: for a column that the frame does not have.
     """
-    quiet = (once,) if isinstance(once, str) else once
-    values, more = _values(frame[across]) if across else [], each or {}
+    quiet, more, write = (once,) if isinstance(once, str) else once, each or {}, _Template()
+    parts = [part for template in (*columns.values(), *more.values()) for part in write.parse(template)]
+    plain = (name for _, name, how, _ in parts if not (how or "").startswith("["))  # intervals have two ends
+    require(frame, filter(None, (across, *quiet, *plain)))
+    values = _values(frame[across]) if across else []
     rows: dict[Any, list[str]] = {}
-    last, write = {}, _Template()
+    last = {}
     for place, row in enumerate(frame.to_dict("records")):
         cells, named = [], {}
         for head, template in columns.items():
