@@ -31,6 +31,11 @@ MOST_SEEDS = 10_000_000
 FEWEST = 10  # seeds of a draft
 
 
+def is_whole(value: object) -> bool:
+    """Say whether a value is a whole number, of Python or NumPy; a truth value is none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 @dataclass(frozen=True)
 class Cell:
     """One world, policy, regime, protocol and profile, with its budget B and base threshold rho_star."""
@@ -46,7 +51,7 @@ class Cell:
     def __post_init__(self) -> None:
         """Refuse a budget or threshold that cannot be meant."""
         look_up("world", self.world, WORLDS)
-        if isinstance(self.budget, bool) or not isinstance(self.budget, Integral | None):
+        if self.budget is not None and not is_whole(self.budget):
             raise InputError(f"budget {self.budget} is not a whole number of probes")
         if self.budget is not None and not 0 <= self.budget <= self.regime.horizon:
             raise InputError(
@@ -159,7 +164,7 @@ def parse_seeds(text: str) -> Seeds:
     Raises:
         InputError: if the text is malformed, a range is empty, or a seed stands twice.
     """
-    parts = []
+    parts, count = [], 0
     for item in text.split(","):
         match = re.fullmatch(r"\s*([0-9]{1,20})(?::([0-9]{1,20}))?\s*", item)
         if not match:
@@ -172,7 +177,8 @@ def parse_seeds(text: str) -> Seeds:
             raise InputError(f"seeds {text!r}: the range {item.strip()} is empty; PAST must exceed FIRST")
         if past - 1 > LARGEST_SEED:
             raise InputError(f"seeds {text!r}: {past - 1} exceeds the largest seed {LARGEST_SEED}")
-        if (count := past - first + sum(map(len, parts))) > MOST_SEEDS:
+        count += past - first
+        if count > MOST_SEEDS:
             raise InputError(f"seeds {text!r}: {count} seeds; at most {MOST_SEEDS}")
         parts.append(np.arange(first, past, dtype=np.int64))
     seeds = np.concatenate(parts)

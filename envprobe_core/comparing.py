@@ -53,12 +53,12 @@ def compare(
         InputError: for a policy or column that the frame does not have, an episode that occurs twice, and a
             gap in a column.
     """
-    require(frame, KEY)
+    read = dict.fromkeys([*KEY, *names(by), *measure_columns(measure)])
+    require(frame, read)
     held = sorted(map(str, frame["policy"].unique()))
     for policy in (arm, reference):
         if policy not in held:
             raise InputError(f"the frame has no policy {policy!r}; it holds {', '.join(held)}")
-    require(frame, measure_columns(measure))
     for name, worlds in strata.items():
         if isinstance(worlds, str):
             raise InputError(f"stratum {name!r} is a text, {worlds!r}; give a tuple of worlds")
@@ -66,9 +66,7 @@ def compare(
             look_up("world", world, WORLDS)
     scale = 100.0 if is_share(measure) else 1.0
     rows = []
-    require(frame, names(by))
-    read = dict.fromkeys([*KEY, *names(by), *measure_columns(measure)])
-    own = frame.loc[frame["policy"].isin((arm, reference)), [name for name in read if name in frame]]
+    own = frame.loc[frame["policy"].isin((arm, reference)), list(read)]
     for key, places in _places(own, by, np.arange(len(own))):
         part = own.iloc[places]
         regimes = part["regime"].unique()

@@ -20,6 +20,7 @@ from envprobe_core.cells import (
     find_profile,
     find_protocols,
     find_regime,
+    is_whole,
     make_cell,
     names,
     read_seeds,
@@ -208,7 +209,7 @@ def play(
         (whether this field is probed), `acted`, `valid` and `place`. The last step has no decision and is
         left out.
     """
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= LARGEST_SEED:
+    if not is_whole(seed) or not 0 <= seed <= LARGEST_SEED:
         raise InputError(f"play: seed {seed!r} is not a whole number in 0..{LARGEST_SEED}")
     cell = make_cell(
         world, policy, regime, parse_protocol(protocol), profile, _own(budget),

@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from envprobe_core import __version__
-from envprobe_core.cli import calibrate, claims, compiling, lab, listing, model, pdf, reproduce, run
+from envprobe_core.cli import calibrate, claims, compiling, lab, listing, model, options, pdf, reproduce, run
 from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.sources import ROOT
 
@@ -70,9 +70,8 @@ def main(arguments: list[str] | None = None) -> None:
     """
     given = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
-        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as under nohup
-            signal.signal(signal.SIGHUP, lambda *_: sys.exit(HUNG_UP))
+        for order in options.orders_to_end():
+            signal.signal(order, lambda number, _: sys.exit(128 + number))
         sys.unraisablehook = _order_again
         nowhere = Path(os.devnull).open("w")  # noqa: SIM115 - to the end of the process
         sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere  # closed by whoever started us
@@ -106,12 +105,14 @@ def _order_again(swallowed: Any) -> None:
 
     Compilation spends most of its time in calls that come back through such callbacks.
     """
-    orders = {KeyboardInterrupt: signal.SIGINT, SystemExit: signal.SIGTERM}
-    if swallowed.exc_type not in orders:
+    code = (
+        INTERRUPTED if swallowed.exc_type is KeyboardInterrupt else getattr(swallowed.exc_value, "code", None)
+    )
+    if code not in ENDED:
         sys.__unraisablehook__(swallowed)
         return
     main_thread = threading.main_thread().ident
-    again = threading.Timer(AGAIN, signal.pthread_kill, (main_thread, orders[swallowed.exc_type]))
+    again = threading.Timer(AGAIN, signal.pthread_kill, (main_thread, code - 128))
     again.daemon = True
     again.start()
 

@@ -289,9 +289,7 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
 
     missing = folder.missing()
     # a job that a script put into the background ignores interrupts, and asyncio then would end on none
-    orders = {signal.SIGTERM: _interrupt, signal.SIGINT: signal.default_int_handler}
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as under nohup
-        orders[signal.SIGHUP] = _interrupt
+    orders = {signal.SIGINT: signal.default_int_handler} | dict.fromkeys(options.orders_to_end(), _interrupt)
     before = {number: signal.signal(number, handler) for number, handler in orders.items()}
     try:
         total = sum(len(part.seeds) for part in missing)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -253,6 +254,12 @@ def check_positive(option: str, value: float | None) -> float | None:
     if value is not None and not 0 < value < LARGEST:
         raise InputError(f"{option} {value}: accepted is a number above 0 and below {LARGEST:,}")
     return value
+
+
+def orders_to_end() -> list[signal.Signals]:
+    """Return the signals that ask a command to end: a lost terminal too, unless nohup ignores it."""
+    lost = [] if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else [signal.SIGHUP]
+    return [signal.SIGTERM, *lost]
 
 
 def console(width: int) -> Console:

@@ -19,17 +19,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from envprobe_core.errors import InputError
 from envprobe_core.llm.calls import (
     LOCAL,
-    LOCAL_HOSTS,
     NO_TOKENS,
     Answer,
     ChatRequest,
     Fault,
     Raw,
+    provider_label,
     read_response,
     written,
 )
@@ -127,22 +127,22 @@ class Caller:
         import openai
 
         self._secret, self._deadline = secret, deadline
-        shared: dict[str, Any] = {"timeout": deadline + SLACK}
+        timeout = deadline + SLACK
         limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
-        http: dict[str, Any] = shared | {"limits": limits, "follow_redirects": False}
+
+        def connected(url: str) -> openai.AsyncOpenAI:
+            http = openai.DefaultAioHttpClient(
+                limits=limits,
+                timeout=timeout,
+                follow_redirects=False,
+                trust_env=provider_label(url) != LOCAL,  # no proxy stands before a server of this machine
+            )
+            return openai.AsyncOpenAI(
+                api_key=secret.reveal(), base_url=url, max_retries=0, timeout=timeout, http_client=http
+            )
+
         try:
-            self._sdks = [
-                openai.AsyncOpenAI(
-                    api_key=secret.reveal(),
-                    base_url=url,
-                    max_retries=0,
-                    http_client=openai.DefaultAioHttpClient(
-                        trust_env=urlsplit(url).hostname not in LOCAL_HOSTS, **http
-                    ),
-                    **shared,
-                )
-                for url in urls
-            ]
+            self._sdks = [connected(url) for url in urls]
         except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:  # of a proxy, or certificates
             raise InputError(f"no connection can be made as this environment says: {error}") from None
         self._under_way = [0] * len(urls)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 import pandas as pd
@@ -69,17 +70,16 @@ def table(
         InputError: for a column that the frame does not have.
     """
     quiet, more, write = (once,) if isinstance(once, str) else once, each or {}, _Template()
-    parts = [part for template in (*columns.values(), *more.values()) for part in write.parse(template)]
-    plain = (name for _, name, how, _ in parts if not (how or "").startswith("["))  # intervals have two ends
+    parts = {head: list(write.parse(template)) for head, template in columns.items()}
+    named = {head: {name for _, name, _, _ in own if name} for head, own in parts.items()}
+    every = chain(*parts.values(), *map(write.parse, more.values()))
+    plain = (name for _, name, how, _ in every if not (how or "").startswith("["))  # intervals have two ends
     require(frame, filter(None, (across, *quiet, *plain)))
     values = _values(frame[across]) if across else []
     rows: dict[Any, list[str]] = {}
     last = {}
     for place, row in enumerate(frame.to_dict("records")):
-        cells, named = [], {}
-        for head, template in columns.items():
-            named[head] = {name for _, name, _, _ in write.parse(template) if name}
-            cells.append(write.vformat(template, (), row))
+        cells = [write.vformat(template, (), row) for template in columns.values()]
         line = tuple(cells) if across else place
         if line not in rows:
             same = bool(quiet) and all(last.get(name) == row[name] for name in quiet)
