@@ -6,8 +6,8 @@ import re
 
 import nbformat
 import pytest
+from processes import call
 
-from envprobe_core.cli import main
 from envprobe_core.lab import desk, exercises
 from envprobe_core.reproduce.sections import ROOT, cell_source
 
@@ -77,21 +77,19 @@ def test_what_a_reader_changed_is_left_and_the_rest_is_brought_up_to_date(tmp_pa
     assert mine.read_text(encoding="utf-8") == "no notebook any more"
 
 
-@pytest.mark.parametrize("record", ["{", "[]", "[" * 100_000, b"\xff"])
+@pytest.mark.parametrize("record", [b"{", b"[1]", b"[" * 100_000, b"\xff"])
 def test_a_desk_that_was_damaged_is_left_as_it_is(tmp_path, record):
     folder = tmp_path / "lab"
     desk.lay_out(folder)
-    (folder / desk.RECORD).write_bytes(record if isinstance(record, bytes) else record.encode())
-    odd = {name: folder / "sections" / f"{name}.ipynb" for name in ("terms", "pareto", "voi")}
-    for path in odd.values():
-        path.unlink()
-    odd["terms"].symlink_to("nowhere")
-    os.mkfifo(odd["pareto"])
-    odd["voi"].write_bytes(b"\xff[[")
-    assert set(desk.lay_out(folder)) >= {f"sections/{name}.ipynb" for name in odd}
-    assert odd["terms"].is_symlink()
-    assert odd["pareto"].is_fifo()
-    assert odd["voi"].read_bytes() == b"\xff[["
+    (folder / desk.RECORD).write_bytes(record)
+    link, pipe = (folder / "sections" / f"{name}.ipynb" for name in ("terms", "pareto"))
+    link.unlink()
+    link.symlink_to("nowhere")
+    pipe.unlink()
+    os.mkfifo(pipe)
+    assert {*desk.lay_out(folder)} >= {"sections/terms.ipynb", "sections/pareto.ipynb"}
+    assert link.is_symlink()
+    assert pipe.is_fifo()
 
 
 def test_a_folder_with_other_things_is_no_desk(tmp_path, capsys):
@@ -99,8 +97,6 @@ def test_a_folder_with_other_things_is_no_desk(tmp_path, capsys):
     (tmp_path / "full" / "thesis.tex").write_text("x", encoding="utf-8")
     (tmp_path / "file").write_text("x", encoding="utf-8")
     for name, said in (("full", "holds other files"), ("file", "a file stands there")):
-        with pytest.raises(SystemExit) as ended:
-            main(["lab", "--files-only", "--out", str(tmp_path / name)])
-        assert ended.value.code == 2
+        assert call("lab", "--files-only", "--out", tmp_path / name) == 2
         assert said in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.tex"]

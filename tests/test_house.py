@@ -22,7 +22,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "analyses": (ANALYSES, 5_050, 2_970),
     "show": (("show",), 2_400, 1_060),
     "widgets": (("widgets",), 1_550, 1_180),
-    "lab": (("lab",), 1_350, 330),
+    "lab": (("lab",), 1_000, 330),
     "language model": (("llm", "model_page"), 4_280, 1_300),
     "runs": (("runs",), 1_650, 340),
     "reproduce": (("reproduce",), 1_300, 510),

@@ -6,6 +6,7 @@ design seeds may be looked at as often as one likes; the held-out seeds tell wha
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,21 +15,24 @@ import numpy as np
 import pandas as pd
 
 from envprobe_core.cells import Cell, Names, find_profile, find_protocols, find_regime, names, parse_seeds
+from envprobe_core.comparing import summarize
 from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
 from envprobe_core.grid import run_frame
-from envprobe_core.lab.guard import READABLE, GuardedScore, known_keywords
-from envprobe_core.measures import useful_probe_rate
+from envprobe_core.lab.guard import GuardedScore
 from envprobe_core.policies import POLICIES, Policy, find_policy
 from envprobe_core.show.figures import policy_title
 from envprobe_core.show.markup import EMPTY, Table
 from envprobe_core.show.table import table
-from envprobe_core.statistics import RESAMPLES, mean_intervals, wilson
+from envprobe_core.statistics import RESAMPLES
 from envprobe_core.worlds import WORLDS
 
 DESIGN, HELD_OUT = "design", "held-out"
 REFERENCES = {"minus_simple": "simple", "minus_no_probe": "no-probe"}
 """What every policy is compared with, by the leaderboard's column."""
+MEASURES = {"accuracy": "accuracy", "success": "success", "useful/probes": "useful_rate", "probes": "probes"}
+"""What the leaderboard averages, and its name there."""
+KEYS = ["protocol", "set", "policy"]
 POINTS = 100  # differences are in percentage points
 _looks: Counter[str] = Counter()  # how often this session has run its own policies on held-out seeds
 
@@ -43,7 +47,6 @@ class Contest:
     silent: dict[tuple[str, str], str]  # (protocol, policy) -> why a policy of the reader fired no probe
 
 
-@known_keywords
 def compete(
     own: Policy | Sequence[Policy] = (),
     *,
@@ -97,15 +100,11 @@ def compete(
 def _own_policies(own: Policy | Sequence[Policy]) -> list[Policy]:
     given = [own] if isinstance(own, Policy) or callable(own) else list(own)
     for policy in given:
-        if not isinstance(policy, Policy):
+        if not isinstance(policy, Policy) or not isinstance(policy.score, GuardedScore):
+            name = getattr(policy, "name", getattr(policy, "__name__", repr(policy)))
             raise InputError(
-                f"{getattr(policy, '__name__', repr(policy))} is no policy yet: write "
-                '@policy("my rule") above its `def`'
-            )
-        if not isinstance(policy.score, GuardedScore):
-            raise InputError(
-                f"policy {policy.name!r} was not made in the lab; the companion's own policies are named in "
-                "`rivals`"
+                f'{name} is no policy of yours: write @policy("my rule") above its `def`; those of the '
+                "book are named in `rivals`"
             )
     twice = [name for name, count in Counter(policy.name for policy in given).items() if count > 1]
     if twice:
@@ -132,57 +131,35 @@ def _silent(
 # --- the leaderboard ---------------------------------------------------------------------------
 
 
-@known_keywords
 def leaderboard(contest: Contest, resamples: int = RESAMPLES) -> pd.DataFrame:
     """Summarise a contest; intervals resample its episodes within each world.
 
     Returns:
-        One row a protocol, set and policy, by accuracy: `protocol set policy own deployable rank n accuracy
-        accuracy_low accuracy_high success success_low success_high useful_rate probes silent`, and for each
-        of `REFERENCES` the mean paired difference in accuracy in points, with `_low` and `_high`. Oracles see
-        gold and have rank 0; the useful rate is NaN without any probe; `silent` says why a reader's policy
-        fired none.
-
-    Raises:
-        InputError: if there are fewer than two seeds.
+        One row a protocol, set and policy, by accuracy: `protocol set policy own deployable rank n silent`,
+        the means `accuracy success useful_rate probes`, and for each of `REFERENCES` the mean paired
+        difference in accuracy in points, all with `_low` and `_high`. Oracles see gold and have rank 0; the
+        useful rate is NaN without any probe; `silent` says why a reader's policy fired none.
     """
-    parts = contest.frame.groupby(["protocol", "set"], sort=False)
-    boards = [_standings(part, contest.own, resamples).assign(protocol=p, set=s) for (p, s), part in parts]
-    board = pd.concat(boards, ignore_index=True)
-    keys = zip(board["protocol"], board["policy"], strict=True)
-    board["silent"] = [contest.silent.get(key, "") for key in keys]
-    return board[["protocol", "set", *board.columns.drop(["protocol", "set"])]]
+    frame, pair = contest.frame, ["protocol", "world", "seed"]
+    for name, other in REFERENCES.items():
+        theirs = frame[frame["policy"] == other].set_index(pair)["accuracy"].rename("theirs")
+        frame = frame.assign(**{name: POINTS * (frame["accuracy"] - frame.join(theirs, on=pair)["theirs"])})
+    means = summarize(frame, [*MEASURES, *REFERENCES], KEYS, resamples=resamples)
+    board = frame[KEYS].drop_duplicates().reset_index(drop=True)
+    board["own"] = board["policy"].isin(contest.own)
+    board["deployable"] = [name not in POLICIES or not POLICIES[name].sees_gold for name in board["policy"]]
+    for text, part in means.groupby("measure", sort=False):
+        name = MEASURES.get(text, text)
+        board[[name, f"{name}_low", f"{name}_high"]] = part[["mean", "low", "high"]].to_numpy(dtype=float)
+        if name == "accuracy":
+            board["n"] = part["n"].to_numpy()
+    board["silent"] = [contest.silent.get((row.protocol, row.policy), "") for row in board.itertuples()]
+    part = board.groupby(KEYS[:2], sort=False)
+    board = board.assign(part=part.ngroup(), below=-board["accuracy"]).sort_values(["part", "below"])
+    board.insert(5, "rank", board.groupby("part")["deployable"].cumsum().where(board["deployable"], 0))
+    return board.drop(columns=["part", "below"]).reset_index(drop=True)
 
 
-def _standings(part: pd.DataFrame, own: Sequence[str], resamples: int) -> pd.DataFrame:
-    """Summarise one set of seeds under one protocol."""
-    wide = part.pivot(index=["world", "seed"], columns="policy", values="accuracy")
-    worlds = wide.index.get_level_values("world").to_numpy(dtype=str)
-    if len(wide) < 2 * len(set(worlds)):
-        raise InputError(f"{len(wide)} episodes a policy; an interval needs two seeds or more")
-    groups = dict(list(part.groupby("policy", sort=False)))
-    levels = wide[list(groups)].to_numpy()
-    board = pd.DataFrame({"policy": list(groups), "own": [policy in own for policy in groups]})
-    board["deployable"] = [policy in own or not POLICIES[policy].sees_gold for policy in groups]
-    board["n"] = [len(episodes) for episodes in groups.values()]
-    reached = [wilson(int(episodes["success"].sum()), len(episodes)) for episodes in groups.values()]
-    board["success"], board["success_low"], board["success_high"] = (
-        [getattr(share, end) for share in reached] for end in ("value", "low", "high")
-    )
-    rates = [useful_probe_rate(e["useful"].to_numpy(), e["probes"].to_numpy()) for e in groups.values()]
-    board["useful_rate"] = [np.nanmean(rate) if np.isfinite(rate).any() else np.nan for rate in rates]
-    board["probes"] = [float(episodes["probes"].mean()) for episodes in groups.values()]
-    columns = {"accuracy": levels}
-    columns |= {name: POINTS * (levels - wide[[other]].to_numpy()) for name, other in REFERENCES.items()}
-    for name, values in columns.items():
-        ends = mean_intervals(values, worlds, resamples=resamples)
-        board[name], board[f"{name}_low"], board[f"{name}_high"] = ends
-    board = board.sort_values("accuracy", ascending=False, kind="stable")
-    board.insert(3, "rank", np.where(board["deployable"], board["deployable"].cumsum(), 0))
-    return board
-
-
-@known_keywords
 def show_leaderboard(board: pd.DataFrame, label: str = "tab-leaderboard") -> Table:
     """Show accuracy, success, useful rate and probes of every policy, the reader's own in bold."""
     sizes = " and ".join(f"{row.n} {row.set} episodes" for row in board.drop_duplicates("set").itertuples())
@@ -191,14 +168,12 @@ def show_leaderboard(board: pd.DataFrame, label: str = "tab-leaderboard") -> Tab
         "useful probes over the episodes that fired. A reader's own policies in bold; oracles see gold and "
         "have no rank."
     )
-    silent = [f"{row.policy} {row.silent}." for row in board.itertuples() if row.silent]
-    measures = {"accuracy": "accuracy@:3", "success": "success@:3", "useful": "useful_rate@:%"}
-    first = {"rank": "{place}", "policy": "{title}"}
-    caption = " ".join([caption, *dict.fromkeys(silent)])
-    return _beside(board, label, caption, first, measures, {"probes": "{probes:1}"})
+    silent = dict.fromkeys(f"{row.policy} {row.silent}." for row in board.itertuples() if row.silent)
+    measures = {"accuracy": "{accuracy:3}", "success": "{success:3}", "useful": "{useful_rate:%}"}
+    first, last = {"rank": "{place}", "policy": "{title}"}, {"probes": "{probes:1}"}
+    return _beside(board, label, " ".join([caption, *silent]), first, measures, last)
 
 
-@known_keywords
 def show_differences(board: pd.DataFrame, looks: int = 0, label: str = "tab-differences") -> Table:
     """Show the paired differences of every policy to EnvProbe-Simple and to No-Probe, in points.
 
@@ -218,9 +193,10 @@ def show_differences(board: pd.DataFrame, looks: int = 0, label: str = "tab-diff
             "may have been chosen with them in view, and then they are held out no longer."
         )
     measures = {
-        f"against {policy_title(other)}": f"{name}@:+2}} {{{name}@:[1]" for name, other in REFERENCES.items()
+        f"against {policy_title(other)}": f"{{{name}:+2}} {{{name}:[1]}}"
+        for name, other in REFERENCES.items()
     }
-    return _beside(board, label, caption, {"policy": "{title}"}, measures)
+    return _beside(board, label, caption, {"policy": "{title}"}, measures, {})
 
 
 def _beside(
@@ -229,44 +205,25 @@ def _beside(
     caption: str,
     first: Mapping[str, str],
     measures: Mapping[str, str],
-    last: Mapping[str, str] | None = None,
+    last: Mapping[str, str],
 ) -> Table:
-    """Make a table of measures on the design seeds, each beside its held-out value if there is one.
-
-    In the template of a measure, `@` stands where the name of a held-out column ends in `_held`.
-    """
+    """Make a table of measures on the design seeds, each beside its held-out value if there is one."""
     key, held = ["protocol", "policy"], board[board["set"] == HELD_OUT]
     columns = {"protocol": "{protocol:code}"} if board["protocol"].nunique() > 1 else {}
     columns |= first
-    for place, (name, template) in enumerate(measures.items()):
-        columns[name] = f"{{{template.replace('@', '')}}}"
+    for place, (head, template) in enumerate(measures.items()):
+        columns[head] = template
         if len(held):  # blanks, since no two heads are the same
-            columns["held-out" + " " * place] = f"{{{template.replace('@', '_held')}}}"
-    columns |= last or {}
-    rows = board[board["set"] == DESIGN].merge(held, on=key, how="left", suffixes=("", "_held"))
-    ends = {f"{name}_{end}_held": f"{name}_held_{end}" for name in REFERENCES for end in ("low", "high")}
-    titles = [policy_title(name) for name in rows["policy"]]
-    rows = rows.rename(columns=ends).assign(
-        place=[str(rank or EMPTY) for rank in rows["rank"]],
-        title=[f"**{title}**" if own else title for title, own in zip(titles, rows["own"], strict=True)],
-    )
-    words = ("protocol", "policy")
-    align = "".join("l" if head in words else "r" for head in columns)
+            columns["held-out" + " " * place] = re.sub(r"\{(\w+)", r"{\1_held", template)
+    columns |= last
+    ends = {name: re.sub("(_low|_high|)$", r"_held\1", name, count=1) for name in held.columns.drop(key)}
+    rows = board[board["set"] == DESIGN].merge(held.rename(columns=ends), on=key, how="left")
+    bold = rows["policy"].map(policy_title).where(~rows["own"], "**" + rows["policy"] + "**")
+    rows = rows.assign(place=[str(rank or EMPTY) for rank in rows["rank"]], title=bold)
+    align = "".join("l" if head in key else "r" for head in columns)
     return table(rows, label, caption, columns, align=align)
 
 
 def _where(board: pd.DataFrame) -> str:
     """Name the protocol in a caption where there is but one."""
     return f" under `{board['protocol'].iloc[0]}`" if board["protocol"].nunique() == 1 else ""
-
-
-def show_view() -> Table:
-    """Show what a score function may read."""
-    names = pd.DataFrame(READABLE.items(), columns=["name", "meaning"])
-    return table(
-        names.assign(meaning=names["meaning"].str.replace("[", "\\[")),
-        "tab-view",
-        "What a score function may read: what one agent and its policy know at one step. Arrays cannot be "
-        "written to; all else is one number.",
-        {"name": "`view.{name}`", "what it is": "{meaning}"},
-    )
