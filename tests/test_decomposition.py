@@ -23,13 +23,14 @@ from envprobe_core.analyses.decomposition import (
     arm,
     context,
     gains,
-    members,
+    interactions,
     own_level,
+    pairs,
+    restrict,
     run_factorial,
-    split_episodes,
+    shapley_values,
     split_gains,
 )
-from envprobe_core.analyses.shapley import interactions, pairs, restrict, shapley_values
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.engine.running import record
 from envprobe_core.policies import POLICIES, hybrid
@@ -147,7 +148,6 @@ def test_a_context_turns_answers_clock_and_memory_alone():
 
 def test_own_levels():
     assert own_level("paper") == INFORMATION | MEMORY | SELECTION | TIMING
-    assert members(own_level("paper")) == (0, 1, 3, 4)
     assert own_level("released") == TIME | SELECTION | TIMING | METRIC
     assert own_level("released:answer=delivered,memory=kept") == ALL
 
@@ -164,14 +164,14 @@ def test_the_gain_that_is_split_is_the_plain_one(runs, protocol, policy):
             np.testing.assert_array_equal(game[:, own_level(protocol)], accuracy[0] - accuracy[1])
 
 
-def test_parts_add_up_to_the_gain(runs):
-    for protocol in runs.protocols:
-        for reference in ("periodic", "no-probe"):
-            game = gains(runs, protocol, "objectstate", "simple", reference)
-            for coalition in (own_level(protocol), ALL):
-                parts = split_episodes(game, coalition)
-                made = parts["start"] + sum(parts.get(name, 0.0) for name in FACTOR_NAMES)
-                np.testing.assert_allclose(made, parts["gain"], atol=1e-10)
+@pytest.mark.parametrize("reference", ["periodic", "no-probe"])
+@pytest.mark.parametrize("whole", [False, True])
+def test_parts_add_up_to_the_gain(runs, reference, whole):
+    found = split_gains(runs, reference, "simple cd", whole=whole, resamples=200)
+    wide = found.pivot(index=["protocol", "world", "policy"], columns="part", values="value")
+    assert ("start" in wide) == (reference == "no-probe")
+    np.testing.assert_allclose(wide.drop(columns="gain").sum(axis=1), wide["gain"], atol=1e-9)
+    assert set(FACTOR_NAMES) <= set(wide)
 
 
 def test_periodic_has_nothing_to_select_or_to_time(runs):
@@ -179,9 +179,3 @@ def test_periodic_has_nothing_to_select_or_to_time(runs):
     own = own[own["part"].isin(["selection", "timing"])]
     assert len(own)
     assert (own[["value", "value_low", "value_high"]] == 0).all().all()
-
-
-def test_a_case_with_known_numbers():
-    """v = 6, 10, 7, 8: information (4 + 1) / 2, timing (1 - 2) / 2; the pair adds -3 together."""
-    assert shapley_values([6, 10, 7, 8]).tolist() == [2.5, -0.5]
-    assert interactions([6, 10, 7, 8]).tolist() == [-3.0]

@@ -14,10 +14,10 @@ import pytest
 from built_book import SMALL, page_names
 from watching import ILLEGIBLE, serious, set_formulas, watch
 
-from envprobe_core.analyses.audit import load_departures
 from envprobe_core.claims import load_claims
 from envprobe_core.claims.places import KINDS, PLACES, load_items, load_tensions
-from envprobe_core.claims.printed import paper_values
+from envprobe_core.claims.printed import paper_values, read_rows
+from envprobe_core.protocols import SWITCHES
 from envprobe_core.reproduce import build as book
 from envprobe_core.reproduce.parameters import parse_assignments
 from envprobe_core.reproduce.sections import METADATA_KEY, ROOT, contents_sha256, find_sections, plan
@@ -43,11 +43,15 @@ def read(html, name):
 def test_every_place_that_the_data_name_is_an_item():
     named = {*(value.source for value in paper_values()), *(claim.source for claim in load_claims())}
     named |= {place for places in load_tensions()["places"] for place in places.split()}
-    named |= {place for places in load_departures()["places"] for place in places.split()}
+    named |= {place for row in read_rows("departures.csv") for place in row["places"].split()}
     named |= set(PLACES)
     items = {item.label: item for item in load_items()}
     assert {place.removesuffix(" caption") for place in named} <= set(items)
     assert {item.kind for item in items.values()} == set(KINDS)
+
+
+def test_departures_name_every_switch_once():
+    assert sorted(filter(None, (row["switch"] for row in read_rows("departures.csv")))) == sorted(SWITCHES)
 
 
 def test_nothing_that_the_paper_numbers_is_left_out():

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from envprobe_core.analyses.frontier import COMPETING
-from envprobe_core.analyses.voi import ORACLES, VARIANTS, WEIGHTED
+from envprobe_core.analyses.frontier import COMPETING, ORACLES
+from envprobe_core.analyses.voi import VARIANTS, WEIGHTED
 from envprobe_core.bound.ceilings import accuracy_ceiling, has_ceiling, success_ceiling
 from envprobe_core.bound.exact import Leaves, accuracy, leaves, run
 from envprobe_core.bound.optimum import (

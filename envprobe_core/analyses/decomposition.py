@@ -3,28 +3,30 @@
 A probe may bring an answer, which a table keeps or loses, spends a step in a world that moves or waits, is
 aimed at a field and falls on a moment; at last accuracy is counted in one way or another. Selection and
 timing are taken apart with hybrids: the gate of one policy says when to probe, another names the field.
+
+A *game* of n players is an array [..., 2**n]: entry k is the value of the coalition whose members are the set
+bits of k. Sources: Shapley (1953); Grabisch and Roubens (1999) for the interaction of pairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
+from math import comb
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from envprobe_core.analyses.shapley import interactions, pairs, restrict, shapley_values
 from envprobe_core.cells import Cell, Names, find_profile, find_regime, names, parse_seeds
 from envprobe_core.policies import POLICIES, Policy, hybrid
 from envprobe_core.protocols import PROTOCOLS, Protocol, parse_protocol, turned
-from envprobe_core.show.markup import code
 from envprobe_core.statistics import RESAMPLES, mean_intervals
 from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS
 from envprobe_core.worlds.base import Floats
 
-Key = tuple[str, str, str]  # protocol, world, policy
 BLIND = "periodic"  # whose times and fields are the lower levels of timing and selection
 IDLE = "no-probe"
 SPLIT = (  # the policies that are taken apart, in the order of tables and figures
@@ -32,9 +34,72 @@ SPLIT = (  # the policies that are taken apart, in the order of tables and figur
     "judge", "oracle", "oracle-tw",
 )  # fmt: skip
 
+# Shapley values
 
-# --- the factors --------------------------------------------------------------------------------------
 
+def _without(players: int, left_out: int) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Return the coalitions that hold none of the players of a bit mask, and the weight of each.
+
+    Of n players left, a coalition S weighs |S|! (n - |S|)! / (n + 1)!, as in the mean over all orders.
+    """
+    coalitions = np.arange(1 << players)
+    coalitions = coalitions[coalitions & left_out == 0]
+    most = players - left_out.bit_count() + 1
+    weights = np.array([1 / (most * comb(most - 1, size)) for size in range(most)])
+    return coalitions, weights[np.bitwise_count(coalitions)]
+
+
+def shapley_values(games: npt.ArrayLike) -> Floats:
+    """Split each game [..., 2**n] among its players, [..., player]; the shares sum to v(all) - v(none).
+
+    A player's share is the mean of what it adds over all orders in which the players may come; one that
+    never adds anything gets exactly 0.
+    """
+    value, shares = np.asarray(games, dtype=np.float64), []
+    players = value.shape[-1].bit_length() - 1
+    for player in range(players):
+        rest, weights = _without(players, 1 << player)
+        shares.append(((value[..., rest | 1 << player] - value[..., rest]) * weights).sum(axis=-1))
+    return np.stack(shares, axis=-1)
+
+
+def pairs(players: int) -> tuple[tuple[int, int], ...]:
+    """Return the pairs of players in the order of `interactions`."""
+    return tuple(combinations(range(players), 2))
+
+
+def interactions(games: npt.ArrayLike) -> Floats:
+    """Return how much more each pair adds together than one by one, [..., pair], in the order of `pairs`.
+
+    The Shapley interaction index: positive where one factor makes the other worth more.
+    """
+    value, found = np.asarray(games, dtype=np.float64), []
+    players = value.shape[-1].bit_length() - 1
+    for first, second in pairs(players):
+        one, other = 1 << first, 1 << second
+        rest, weights = _without(players, one | other)
+        alone = value[..., rest | one] - value[..., rest]
+        joined = value[..., rest | one | other] - value[..., rest | other]
+        found.append(((joined - alone) * weights).sum(axis=-1))
+    return np.stack(found, axis=-1)
+
+
+def restrict(games: npt.ArrayLike, players: Sequence[int], others: int = 0) -> Floats:
+    """Return the games among some players, [..., 2**len(players)], while the rest stays where it is.
+
+    Args:
+        games: [..., 2**n].
+        players: who still plays, in their new order.
+        others: bit mask of the rest that is turned on throughout.
+    """
+    chosen = [
+        others | sum(1 << player for bit, player in enumerate(players) if coalition >> bit & 1)
+        for coalition in range(1 << len(players))
+    ]
+    return np.asarray(games, dtype=np.float64)[..., chosen]
+
+
+# the factors
 
 FACTORS = {  # by name: the lower and the upper level
     "information": ("a probe's answer is withheld", "the answer replaces the belief"),
@@ -50,36 +115,19 @@ FACTORS = {  # by name: the lower and the upper level
 FACTOR_NAMES = tuple(FACTORS)
 INFORMATION, MEMORY, TIME, SELECTION, TIMING, METRIC = (1 << k for k in range(len(FACTORS)))
 ALL = (1 << len(FACTORS)) - 1
-PARTS = ("gain", "start", *FACTOR_NAMES)
+SWITCHED = {  # the factors that a protocol turns on: by which switch and value
+    INFORMATION: ("answer", "delivered"),
+    MEMORY: ("memory", "kept"),
+    TIME: ("clock", "stands"),
+    METRIC: ("accuracy", "slots"),
+}
 
 
 def own_level(protocol: str) -> int:
     """Return the coalition of a policy under a protocol as it is: what the protocol itself turns on."""
-    switches = parse_protocol(protocol)
-    return (
-        SELECTION
-        | TIMING
-        | (INFORMATION if switches.answer == "delivered" else 0)
-        | (MEMORY if switches.memory == "kept" else 0)
-        | (TIME if switches.clock == "stands" else 0)
-        | (METRIC if switches.accuracy == "slots" else 0)
-    )
-
-
-def members(coalition: int) -> tuple[int, ...]:
-    """Return the positions of the factors that a coalition turns on."""
-    return tuple(place for place in range(len(FACTORS)) if coalition >> place & 1)
-
-
-def describe_factors(protocols: Names) -> pd.DataFrame:
-    """List the factors: `name lower upper`, and `whose`, who has the upper level without being turned."""
-    rows = []
-    for place, (name, levels) in enumerate(FACTORS.items()):
-        on = [protocol for protocol in names(protocols) if own_level(protocol) >> place & 1]
-        rows.append(
-            (name, *levels, "every policy but Periodic" if name in ("selection", "timing") else code(on))
-        )
-    return pd.DataFrame(rows, columns=["name", "lower", "upper", "whose"])
+    rules = parse_protocol(protocol)
+    on = (factor for factor, (switch, value) in SWITCHED.items() if getattr(rules, switch) == value)
+    return SELECTION | TIMING | sum(on)
 
 
 def arm(policy: str, coalition: int) -> Policy:
@@ -101,7 +149,7 @@ def context(protocol: str, coalition: int) -> Protocol:
     return turned(parse_protocol(protocol), answer="delivered", clock=clock, memory=memory)
 
 
-# --- the runs -----------------------------------------------------------------------------------------
+# the runs
 
 
 @dataclass(frozen=True)
@@ -111,10 +159,10 @@ class Factorial:
     protocols: tuple[str, ...]  # names, in order, here and below
     worlds: tuple[str, ...]
     policies: tuple[str, ...]
-    outcome: dict[Key, Floats]  # -> [episode, coalition], accuracy in points
+    outcome: dict[tuple[str, str, str], Floats]  # -> [episode, coalition], accuracy in points
     idle: dict[tuple[str, str], Floats]  # -> [episode, 4], No-Probe by metric's and, within, memory's levels
-    probes: dict[Key, Floats]  # -> [coalition], mean number of probes of an arm
-    fired: dict[Key, float]  # -> share of episodes in which it probes, under the protocol as it is
+    probes: dict[tuple[str, str, str], Floats]  # -> [coalition], mean number of probes of an arm
+    fired: dict[tuple[str, str, str], float]  # -> share of episodes with a probe, the protocol as it is
 
 
 def run_factorial(
@@ -151,15 +199,12 @@ def run_factorial(
             cells.append(Cell(world, policy, level, own, agent, spend, gate))
         return place[key]
 
-    where = list(product(asked, WORLDS))
-    every = range(ALL + 1)
+    where, every = list(product(asked, WORLDS)), range(ALL + 1)
     arms = {(*key, name): [add(*key, arm(name, k), k) for k in every] for key in where for name in split}
     idle = {key: [add(*key, POLICIES[IDLE], k) for k in (0, MEMORY)] for key in where}
     columns = run_cells(cells, chosen)
-    found = {
-        name: columns[name].reshape(len(cells), len(chosen))
-        for name in ("accuracy", "accuracy_terminal", "accuracy_slot", "probes")
-    }
+    wanted = ("accuracy", "accuracy_terminal", "accuracy_slot", "probes")
+    found = {name: columns[name].reshape(len(cells), len(chosen)) for name in wanted}
 
     def measured(protocol: str, cell: int, metric: int) -> Floats:
         lower = "accuracy" if parse_protocol(protocol).accuracy == "terminal" else "accuracy_terminal"
@@ -187,35 +232,14 @@ def gains(runs: Factorial, protocol: str, world: str, policy: str, reference: st
         reference: `no-probe`: every arm minus the episode without probes, in the arm's metric. `periodic`:
             every arm minus the arm with Periodic's times and fields at the same levels of all else.
     """
-    outcome = runs.outcome[protocol, world, policy]
-    coalitions = np.arange(ALL + 1)
-    if reference == IDLE:
-        level = 2 * (coalitions & METRIC > 0) + (coalitions & MEMORY > 0)
-        return outcome - runs.idle[protocol, world][:, level]
+    outcome, coalitions = runs.outcome[protocol, world, policy], np.arange(ALL + 1)
     if reference == BLIND:
         return outcome - outcome[:, coalitions & ~(SELECTION | TIMING)]
-    raise ValueError(f"no gain over {reference!r} here; accepted: {IDLE}, {BLIND}")
+    level = 2 * (coalitions & METRIC > 0) + (coalitions & MEMORY > 0)
+    return outcome - runs.idle[protocol, world][:, level]
 
 
-# --- the split ----------------------------------------------------------------------------------------
-
-
-def split_episodes(game: Floats, coalition: int) -> dict[str, Floats]:
-    """Split the gain of every episode among the factors that a coalition turns on.
-
-    Args:
-        game: [episode, coalition], from `gains`.
-        coalition: where the gain is read; factors outside it stay at their lower level and get no share.
-
-    Returns:
-        [episode] each: `gain`, the sum of all that follow; `start`, the value with every factor at its lower
-        level; the factors' shares.
-    """
-    playing = members(coalition)
-    shares = shapley_values(restrict(game, playing))
-    return {"gain": game[:, coalition], "start": game[:, 0]} | {
-        FACTOR_NAMES[factor]: shares[:, place] for place, factor in enumerate(playing)
-    }
+# the split
 
 
 def split_gains(
@@ -232,98 +256,31 @@ def split_gains(
         reference: `no-probe` or `periodic`; over the latter nothing is there before a factor is turned, so
             that there is no `start`.
         policies: whose gains; by default all.
-        whole: whether all six factors play, not only those that the protocol itself turns on.
+        whole: whether all six factors play, not only those that the protocol itself turns on; the others
+            stay at their lower level and get no share.
         resamples: bootstrap resamples; episodes are resampled whole, so all arms of a seed stay together.
 
     Returns:
-        A row a part: `protocol world policy part value value_low value_high`, in points; `part` is one of
-        `PARTS`, in this order.
+        A row a part: `protocol world policy part value value_low value_high`, in points. Parts are, in this
+        order: `gain`, the sum of all that follow; `start`, the value with every factor at its lower level;
+        the factors' shares.
     """
     keys, columns = [], []
     chosen = runs.policies if policies is None else names(policies)
     for protocol, world, policy in product(runs.protocols, runs.worlds, chosen):
-        if policy != reference:
-            game = gains(runs, protocol, world, policy, reference)
-            parts = split_episodes(game, ALL if whole else own_level(protocol))
-            keys += [(protocol, world, policy, part) for part in parts]
-            columns += parts.values()
-    frame = _intervals(keys, columns, resamples, "protocol world policy part")
-    if reference == BLIND:
-        frame = frame[frame["part"] != "start"]
-    return frame.assign(part=pd.Categorical(frame["part"], PARTS, ordered=True))
-
-
-def cross(
-    runs: Factorial, policy: str = "simple", reference: str = BLIND, resamples: int = RESAMPLES
-) -> pd.DataFrame:
-    """Measure how much more two factors add together than one by one, all six playing.
-
-    Returns:
-        A row a protocol, world and pair: `protocol world pair value value_low value_high`, in points.
-    """
-    titles = [f"{FACTOR_NAMES[first]} × {FACTOR_NAMES[second]}" for first, second in pairs(len(FACTORS))]
-    keys, columns = [], []
-    for protocol, world in product(runs.protocols, runs.worlds):
-        keys += [(protocol, world, title) for title in titles]
-        columns += list(interactions(gains(runs, protocol, world, policy, reference)).T)
-    return _intervals(keys, columns, resamples, "protocol world pair")
-
-
-def _intervals(
-    keys: Iterable[tuple[str, ...]], columns: Iterable[Floats], resamples: int, titles: str
-) -> pd.DataFrame:
-    frame = pd.DataFrame(keys, columns=titles.split())
-    ends = mean_intervals(np.stack(list(columns), axis=1), resamples=resamples)
-    return frame.assign(**dict(zip(("value", "value_low", "value_high"), ends, strict=True)))
-
-
-# --- what the split rests on --------------------------------------------------------------------------
-
-
-def list_arms(runs: Factorial, world: str = "tooldag", policy: str = "simple") -> pd.DataFrame:
-    """List the mean outcome of all 64 arms of one policy in one world.
-
-    Returns:
-        A row an arm: `protocol metric memory clock answer probes mean own`; `probes` says whose times and
-        fields, `own` whether the arm is the policy under the protocol as it is.
-    """
-    sides = {  # how the table calls the two levels of each factor
-        METRIC: ("terminal", "slots"),
-        MEMORY: ("none", "kept"),
-        TIME: ("moves", "stands"),
-        INFORMATION: ("withheld", "returned"),
-    }
-    whose = {
-        "Periodic's times and fields": 0,
-        "Periodic's times, own fields": SELECTION,
-        "own times, Periodic's fields": TIMING,
-        "own times and fields": SELECTION | TIMING,
-    }
-    rows = []
-    for protocol in runs.protocols:
-        means = runs.outcome[protocol, world, policy].mean(axis=0)
-        for *turned_on, title in product(*((0, factor) for factor in sides), whose):
-            coalition = sum(turned_on) | whose[title]
-            levels = (words[own > 0] for words, own in zip(sides.values(), turned_on, strict=True))
-            rows.append((protocol, *levels, title, means[coalition], coalition == own_level(protocol)))
-    columns = ["protocol", "metric", "memory", "clock", "answer", "probes", "mean", "own"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def count_probes(runs: Factorial) -> pd.DataFrame:
-    """Count what each contrast has to work with, over the worlds.
-
-    Returns:
-        A row a protocol and policy: `fired` (share of episodes with a probe) and probes an episode in four
-        arms at the protocol's own levels of all else: `own` times and fields, `times` and `fields` alone,
-        `blind`.
-    """
-    rows = []
-    for protocol, policy in product(runs.protocols, runs.policies):
-        own = own_level(protocol)
-        arms = [own, own & ~SELECTION, own & ~TIMING, own & ~(SELECTION | TIMING)]
-        keys = [(protocol, world, policy) for world in runs.worlds]
-        fired = sum(runs.fired[key] for key in keys) / len(keys)
-        counts = sum(runs.probes[key][arms] for key in keys) / len(keys)
-        rows.append((protocol, policy, fired, *counts))
-    return pd.DataFrame(rows, columns=["protocol", "policy", "fired", "own", "times", "fields", "blind"])
+        if policy == reference:
+            continue
+        game = gains(runs, protocol, world, policy, reference)
+        coalition = ALL if whole else own_level(protocol)
+        playing = [place for place in range(len(FACTORS)) if coalition >> place & 1]
+        parts = {"gain": game[:, coalition]} | ({} if reference == BLIND else {"start": game[:, 0]})
+        shares = shapley_values(restrict(game, playing)).T
+        parts |= zip((FACTOR_NAMES[factor] for factor in playing), shares, strict=True)
+        keys += [(protocol, world, policy, part) for part in parts]
+        columns += parts.values()
+    frame = pd.DataFrame(keys, columns=["protocol", "world", "policy", "part"])
+    ends = mean_intervals(np.stack(columns, axis=1), resamples=resamples)
+    order = pd.CategoricalDtype(("gain", "start", *FACTOR_NAMES), ordered=True)
+    return frame.assign(
+        part=frame["part"].astype(order), **dict(zip(("value", "value_low", "value_high"), ends, strict=True))
+    )
