@@ -125,9 +125,8 @@ def episode_frame(
 ) -> pd.DataFrame:
     """Return a table of `sweep.run_cells`, whose column `cell` is a place in `cells`, as `run`'s frame."""
     keys = pd.DataFrame([cell.key for cell in cells]).astype({"budget": np.int64, "threshold": np.float64})
-    measures = pd.DataFrame({name: column for name, column in table.items() if name not in keys})
-    frame = pd.concat([keys.iloc[table["cell"]].reset_index(drop=True), measures], axis=1)
-    return frame[[*COLUMNS, *facts]]
+    columns = table | {name: keys[name].to_numpy()[table["cell"]] for name in keys}
+    return pd.DataFrame({name: columns[name] for name in (*COLUMNS, *facts)})
 
 
 class KeptCells:

@@ -9,7 +9,7 @@ import pytest
 
 from envprobe_core import run as load_frame
 from envprobe_core.agents.profiles import TYPICAL
-from envprobe_core.cells import Cell, make_cell, parse_seeds
+from envprobe_core.cells import make_cell, parse_seeds
 from envprobe_core.engine.running import record
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
@@ -18,7 +18,15 @@ from envprobe_core.sources import PACKAGE, engine_sources
 from envprobe_core.statistics import bootstrap_means, mean_interval, mean_of_ratios, mean_track
 from envprobe_core.widgets import grid
 from envprobe_core.widgets.host import module_text
-from envprobe_core.widgets.readings import Episodes, ResampledSums, join, measure, pooled, take_readings
+from envprobe_core.widgets.readings import (
+    Episodes,
+    Readings,
+    ResampledSums,
+    join,
+    measure,
+    pooled,
+    take_readings,
+)
 from envprobe_core.worlds import WORLDS
 
 SEEDS = "7:13"
@@ -30,26 +38,26 @@ def small():
     return grid.run_grid(seeds=SEEDS, resamples=200, jobs=1)
 
 
+@pytest.fixture(scope="module")
+def records(small):
+    """Its distinct readings, as a live explorer has them."""
+    readings = Readings(**{name: np.array(column) for name, column in small["readings"].items()})
+    return [readings.record(index) for index in range(len(readings))]
+
+
 def settings_of(own):
     """Some settings of a grid, of every world, protocol and policy: the key and two positions."""
     draw = np.random.default_rng(4)
-    for key, rows in own.rows.items():
+    for key, rows in own["rows"].items():
         for _ in range(2):
-            yield key, int(draw.integers(rows.shape[1])), int(draw.integers(rows.shape[0]))
+            yield key, int(draw.integers(len(rows[0]))), int(draw.integers(len(rows)))
 
 
 def cell_of(own, key, b, k):
-    protocol, world, name = key
-    policy = POLICIES[name]
-    threshold = own.thresholds[k] if policy.has_threshold else None
-    first = Cell(
-        "tooldag" if world == grid.POOL else world,
-        policy,
-        REGIMES[own.regime],
-        PROTOCOLS[protocol],
-        budget=own.budgets[b],
-        threshold=threshold,
-    )
+    protocol, world, name = key.split("/")
+    threshold = own["thresholds"][k] if POLICIES[name].has_threshold else None
+    place = "tooldag" if world == grid.POOL else world
+    first = make_cell(place, name, "S2", PROTOCOLS[protocol], "typical", own["budgets"][b], threshold)
     return pooled(first) if world == grid.POOL else first
 
 
@@ -65,7 +73,7 @@ def test_reused_trajectories_are_those_of_real_runs(world, protocol, regime, see
     """Every setting of every policy on some seeds, columns and probes: all are run here."""
     level, seeds = REGIMES[regime], np.array(seeds)
     block = grid.Block(world, level, protocol, TYPICAL, seeds, (0, 1, 2, 5, level.horizon // 2))
-    _, episodes, rows, simulated = grid.run_block(block)
+    _, episodes, rows = grid.run_block(block)
     cells, shared = [], []
     for name, at in rows.items():
         for b, k in np.ndindex(at.shape[:2]):
@@ -76,7 +84,7 @@ def test_reused_trajectories_are_those_of_real_runs(world, protocol, regime, see
     shared = episodes.rows(np.concatenate(shared))
     for field in fields(Episodes):
         np.testing.assert_array_equal(getattr(shared, field.name), getattr(real, field.name), field.name)
-    assert simulated < len(cells) * len(seeds) / 2
+    assert len(episodes.success) < len(cells) * len(seeds) / 2
 
 
 # --- readings ---------------------------------------------------------------------------------
@@ -131,37 +139,34 @@ def test_resampled_means_are_those_of_the_book_to_the_bit(worlds):
 # --- the grid ---------------------------------------------------------------------------------
 
 
-def test_the_grid_reads_what_the_engine_reads(small):
+def test_the_grid_reads_what_the_engine_reads(small, records):
     """The static page's numbers are those of a live call, digit for digit."""
     asked = list(settings_of(small))
     live = take_readings([cell_of(small, *one) for one in asked], parse_seeds(SEEDS), resamples=200)
-    static = [small.readings.record(small.rows[key][k, b]) for key, b, k in asked]
-    assert static == live
+    assert [records[small["rows"][key][k][b]] for key, b, k in asked] == live
 
 
-def test_the_grid_holds_every_setting(small):
-    assert set(small.rows) == set(product(PROTOCOLS, (*WORLDS, grid.POOL), POLICIES))
-    assert small.budgets == tuple(range(REGIMES["S2"].horizon // 2 + 1))
-    assert (small.thresholds[0], small.thresholds[-1]) == (0.0, 4.0)
-    assert 1.5 in small.thresholds
-    used = np.unique(np.concatenate([rows.ravel() for rows in small.rows.values()]))
-    assert used.tolist() == list(range(len(small.readings)))
+def test_the_grid_holds_every_setting(small, records):
+    assert set(small["rows"]) == set(map("/".join, product(PROTOCOLS, (*WORLDS, grid.POOL), POLICIES)))
+    assert small["budgets"] == list(range(REGIMES["S2"].horizon // 2 + 1))
+    assert (small["thresholds"][0], small["thresholds"][-1]) == (0.0, 4.0)
+    assert 1.5 in small["thresholds"]
+    used = {at for rows in small["rows"].values() for line in rows for at in line}
+    assert used == set(range(len(records)))
 
 
 @pytest.mark.browser
-def test_the_page_reads_what_the_engine_reads(chromium, small):
+def test_the_page_reads_what_the_engine_reads(chromium, small, records):
     """Every setting of the grid, through the front end in a browser."""
-    records = [small.readings.record(index) for index in range(len(small.readings))]
-    rows = [["/".join(key), at.tolist()] for key, at in small.rows.items()]
     page = chromium.new_page()
     wrong = page.evaluate(
         """async ([source, text]) => {
-            const { whole, rows, records } = JSON.parse(text);
+            const { whole, records } = JSON.parse(text);
             const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
             const grid = (await import(url)).openGrid(whole);
             const texts = records.map((record) => JSON.stringify(record, Object.keys(record).sort()));
             let wrong = 0;
-            for (const [key, at] of rows) {
+            for (const [key, at] of Object.entries(whole.rows)) {
                 const [protocol, world, policy] = key.split("/");
                 at.forEach((line, k) => line.forEach((row, b) => {
                     const budget = whole.budgets[b], threshold = whole.thresholds[k];
@@ -175,7 +180,7 @@ def test_the_page_reads_what_the_engine_reads(chromium, small):
         }""",
         [
             module_text("explorer") + "\nexport { openGrid };\n",
-            json.dumps({"whole": small.record(), "rows": rows, "records": records}),
+            json.dumps({"whole": small, "records": records}),
         ],
     )
     page.close()
@@ -189,7 +194,7 @@ def test_a_grid_is_computed_once_until_its_inputs_change(tmp_path, monkeypatch, 
     counted = []
     monkeypatch.setattr(grid, "run_grid", lambda *given: counted.append(given) or small)
     assert grid.load_grid(folder=tmp_path, compute=False) is None
-    whole = json.loads(json.dumps(small.record()))
+    whole = json.loads(json.dumps(small))
     assert grid.load_grid(folder=tmp_path) == grid.load_grid(folder=tmp_path, compute=False) == whole
     assert len(counted) == 1
     for change in ({"seeds": "0:9"}, {"resamples": 50}, {"profile": "perfect"}, {"regime": "S1"}):

@@ -10,7 +10,7 @@ from envprobe_core.cells import FEWEST
 from envprobe_core.errors import InputError
 from envprobe_core.grid import KeptCells, keeping_cells
 from envprobe_core.regimes import REGIMES
-from envprobe_core.show.figures import keeping_places
+from envprobe_core.show.figures import Kept, keeping
 from envprobe_core.show.interact import DRAFT
 from envprobe_core.sweep import run_cells
 
@@ -182,10 +182,10 @@ def test_data_that_move_in_a_frame_stand_where_they_would_stand_alone(kind):
     first = pd.DataFrame(
         {"policy": ["simple", "periodic", "cd"], "mean": [0.3, 0.5, 0.4], "share": [0.2, 0.6, 0.5]}
     )
-    moved, frames = first.assign(mean=[0.9, 0.1, 0.5]), {}
+    moved, kept = first.assign(mean=[0.9, 0.1, 0.5]), Kept()
     how = {"x": "share" if kind in ("curves", "frontier") else "policy", "series": "policy"}
     for frame in (first, moved):
-        with keeping_places({}, frames):
+        with keeping(kept, moving=True):
             drawing = draw(kind, frame, "one", "mean", label="mean", **how)
             svg = drawing.svg()
         alone = draw(kind, frame, "one", "mean", label="mean", **how)
@@ -197,4 +197,4 @@ def test_data_that_move_in_a_frame_stand_where_they_would_stand_alone(kind):
             assert names[0] == names[1]
         assert svg.count("<path") >= 3
         assert svg.endswith("</svg>")
-    assert drawing.figure is frames["one"].figure
+    assert drawing.figure is kept.frame.figure

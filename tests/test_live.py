@@ -24,7 +24,7 @@ from envprobe_core.cells import make_cell
 from envprobe_core.lab import desk
 from envprobe_core.policies import POLICIES
 from envprobe_core.widgets.explorer import COMPARED
-from envprobe_core.widgets.player import Setting, record_pair
+from envprobe_core.widgets.player import record_pair
 from envprobe_core.widgets.readings import take_readings
 
 pytestmark = pytest.mark.browser
@@ -41,10 +41,10 @@ own = custom_policy("mine", lambda view: view.d + view.s, title=TITLE)
 Explorer(policies=[own], identity="own")
 """
 WATCH = """from envprobe_core.policies import custom_policy
-from envprobe_core.widgets.player import Player, Setting, record_pair
+from envprobe_core.widgets.player import Player, record_pair
 
 mine = custom_policy("mine", lambda view: 2.0 * view.d, "<b>Mine</b>")
-pairs = [record_pair(Setting("objectstate", seed=n)) | {"group": "rooms", "label": str(n)} for n in (3, 4)]
+pairs = [record_pair("objectstate", seed=n) | {"group": "rooms", "label": str(n)} for n in (3, 4)]
 Player(pairs, live=True, policies=[mine])"""
 
 
@@ -268,7 +268,7 @@ def test_the_player_records_any_episode_anew(page, lab):
                 control.select_option(value)
 
     choose(World="graphnav", Regime="S1", Protocol="observed", Seed="1003", Threshold="0.5")
-    asked = record_pair(Setting("graphnav", seed=1003, regime="S1", protocol="observed", threshold=0.5))
+    asked = record_pair("graphnav", seed=1003, regime="S1", protocol="observed", threshold=0.5)
     page.get_by_text(asked["about"], exact=True).wait_for()
     page.wait_for_function(
         "(text) => document.querySelector('.player-slider').getAttribute('aria-valuetext') === text",
@@ -286,5 +286,5 @@ def test_the_player_records_any_episode_anew(page, lab):
     page.locator(".player-name", has_text="<b>Mine</b>").wait_for()
     assert page.locator(".player-message").inner_text() == ""
     page.locator(".player").get_by_label("Episode", exact=True).select_option("1")
-    page.get_by_text(record_pair(Setting("objectstate", seed=4))["about"], exact=True).wait_for()
+    page.get_by_text(record_pair("objectstate", seed=4)["about"], exact=True).wait_for()
     assert form.get_by_label("Seed", exact=True).input_value() == "4"

@@ -15,7 +15,7 @@ from built_book import SMALL, page_names
 from watching import ILLEGIBLE, serious, set_formulas, watch
 
 from envprobe_core.claims import load_claims
-from envprobe_core.claims.places import KINDS, PLACES, load_items, load_tensions
+from envprobe_core.claims.places import KINDS, PLACES, load_items
 from envprobe_core.claims.printed import paper_values, read_rows
 from envprobe_core.protocols import SWITCHES
 from envprobe_core.reproduce import build as book
@@ -42,8 +42,10 @@ def read(html, name):
 
 def test_every_place_that_the_data_name_is_an_item():
     named = {*(value.source for value in paper_values()), *(claim.source for claim in load_claims())}
-    named |= {place for places in load_tensions()["places"] for place in places.split()}
-    named |= {place for row in read_rows("departures.csv") for place in row["places"].split()}
+    tensions = read_rows("tensions.csv")
+    assert len({row["id"] for row in tensions}) == len(tensions)
+    assert all(all(row.values()) for row in tensions)
+    named |= {place for row in (*tensions, *read_rows("departures.csv")) for place in row["places"].split()}
     named |= set(PLACES)
     items = {item.label: item for item in load_items()}
     assert {place.removesuffix(" caption") for place in named} <= set(items)

@@ -5,42 +5,42 @@ import functools
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 from watching import serious
 
+from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import record
 from envprobe_core.facts.witness import witness
-from envprobe_core.policies import TERMS, custom_policy
+from envprobe_core.policies import POLICIES, TERMS, custom_policy
+from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.runs.tables import step_table
 from envprobe_core.widgets.host import STYLES, module_text, style_text
-from envprobe_core.widgets.player import (
-    BEST,
-    MEDIAN,
-    WORST,
-    Player,
-    Setting,
-    choose,
-    read_setting,
-    record_choices,
-    record_pair,
-)
+from envprobe_core.widgets.player import Player, record_pair
 
-SETTINGS = [
-    Setting("tooldag", ("simple", "periodic"), 3),
-    Setting("tooldag", ("minus-d", "placebo"), 44, protocol="released"),
-    Setting("objectstate", ("judge", "oracle"), 1001, regime="S3"),
-    Setting("objectstate", ("simple", "no-probe"), 5, protocol="observed", profile="perfect"),
-    Setting("graphnav", ("self-uncertainty", "yoked"), 8, protocol="observed", budget=3),
-    Setting("graphnav", ("simple", "random"), 60, protocol="released", threshold=0.75),
+SETTINGS = [  # world, policies, seed, regime, protocol, profile, budget, threshold
+    ("tooldag", ("simple", "periodic"), 3, "S2", "paper", "typical", None, None),
+    ("tooldag", ("minus-d", "placebo"), 44, "S2", "released", "typical", None, None),
+    ("objectstate", ("judge", "oracle"), 1001, "S3", "paper", "typical", None, None),
+    ("objectstate", ("simple", "no-probe"), 5, "S2", "observed", "perfect", None, None),
+    ("graphnav", ("self-uncertainty", "yoked"), 8, "S2", "observed", "typical", 3, None),
+    ("graphnav", ("simple", "random"), 60, "S2", "released", "typical", None, 0.75),
 ]
 
 
 @functools.cache
 def pairs():
     """The settings' recordings, made once where a test wants them."""
-    named = ((setting.world, f"seed {setting.seed}", record_pair(setting)) for setting in SETTINGS)
-    return [pair | {"group": group, "label": label} for group, label, pair in named]
+    return [
+        record_pair(*setting) | {"group": setting[0], "label": f"seed {setting[2]}"} for setting in SETTINGS
+    ]
+
+
+def cells(setting):
+    """The cell of each policy, and the seed."""
+    world, policies, seed, regime, protocol, profile, budget, gate = setting
+    for name in policies:
+        own = gate if POLICIES[name].has_threshold else None
+        yield make_cell(world, name, regime, PROTOCOLS[protocol], profile, budget, own), np.array([seed])
 
 
 TABLES = ("belief", "gold", "confidence", "staleness")
@@ -52,19 +52,14 @@ def recorded(request):
     return SETTINGS[request.param], pairs()[request.param]
 
 
-def seeds(setting):
-    return np.array([setting.seed], dtype=np.int64)
-
-
 # --- what is recorded -------------------------------------------------------------------------
 
 
 def test_the_player_shows_what_the_log_holds(recorded):
     """Every table, decision and accuracy equals the step log of an independent run of the same cell."""
     setting, pair = recorded
-    for cell, run in zip(setting.cells(), pair["runs"], strict=True):
-        log = record(cell, seeds(setting))
-        *lines, last = step_table(cell, seeds(setting), log).to_pylist()
+    for (cell, seeds), run in zip(cells(setting), pair["runs"], strict=True):
+        *lines, last = step_table(cell, seeds, record(cell, seeds)).to_pylist()
         assert run["steps"] == len(lines)
         assert run["success"] == last["success"]
         for name in TABLES:
@@ -83,8 +78,8 @@ def test_the_player_shows_what_the_log_holds(recorded):
 
 def test_terms_add_up_to_the_score_of_the_gate(recorded):
     setting, pair = recorded
-    for cell, run in zip(setting.cells(), pair["runs"], strict=True):
-        seen = witness(cell, seeds(setting))
+    for (cell, seeds), run in zip(cells(setting), pair["runs"], strict=True):
+        seen = witness(cell, seeds)
         terms = {name: np.array(run[name]) for name in TERMS}
         for name in TERMS:
             assert (terms[name] == seen.term(name)[0, : run["steps"]]).all()
@@ -118,19 +113,6 @@ def test_up_to_where_they_part_both_sides_are_the_same(recorded):
     assert f"step {step}" in pair["parting"]
 
 
-# --- episodes chosen by rule ------------------------------------------------------------------
-
-
-def test_rules_pick_the_extremes_and_the_median_and_they_are_recorded():
-    gaps = pd.DataFrame({"protocol": "paper", "world": "tooldag", "seed": [4, 2, 9, 1, 7]})
-    gaps["difference"] = [0.1, 0.3, -0.2, 0.3, 0.0]
-    chosen = choose(gaps).assign(policy="simple", other="periodic", regime="S2", profile="typical")
-    assert chosen.set_index("rule")["seed"].to_dict() == {BEST: 1, MEDIAN: 4, WORST: 9}
-    for seed, pair in zip(chosen["seed"], record_choices(chosen), strict=True):
-        assert pair["label"].endswith(f": seed {seed}")
-        assert pair["runs"] == record_pair(Setting("tooldag", ("simple", "periodic"), seed))["runs"]
-
-
 # --- the live form ----------------------------------------------------------------------------
 
 CHOSEN = {
@@ -161,18 +143,15 @@ def test_a_live_player_answers_with_the_episode_asked_for_or_why_not(change, mes
         assert message in answer["error"]
         assert "pair" not in answer
     else:
-        asked = Setting(
-            "graphnav", seed=1003, regime="S1", protocol="observed", profile="perfect", threshold=0.5
-        )
-        assert answer == {"kind": "answer", "request": 5, "pair": record_pair(asked)}
+        rest = {"regime": "S1", "protocol": "observed", "profile": "perfect", "threshold": 0.5}
+        assert answer == {"kind": "answer", "request": 5, "pair": record_pair("graphnav", seed=1003, **rest)}
 
 
 def test_a_policy_of_ones_own_is_shown_with_its_own_score():
     mine = custom_policy("mine", lambda view: 2.0 * view.d, "<b>Mine</b>")
     player = Player(live=True, policies=[mine])
     assert ("mine", "<b>Mine</b>") in player.state["choices"]["first"]
-    setting = read_setting(CHOSEN | {"first": "mine", "threshold": ""}, {"mine": mine})
-    run = record_pair(setting)["runs"][0]
+    run = player.answer(CHOSEN | {"first": "mine", "threshold": ""})["pair"]["runs"][0]
     assert run["own_score"]
     assert any(run["probe"][t] >= 0 for t in range(run["steps"]))
     assert "compares its own score, 2.00, with 1.50" in run["gate"][0]
@@ -259,7 +238,7 @@ def test_a_reader_steps_by_mouse_by_keyboard_and_by_the_clock(opened):
 
 @pytest.mark.browser
 def test_waits_are_skipped_unless_the_reader_wants_them(opened):
-    pair = record_pair(Setting("objectstate", seed=1))
+    pair = record_pair("objectstate", seed=1)
     last = max(run["steps"] for run in pair["runs"])
     idle = [
         all(t >= run["steps"] or (run["action"][t] < 0 and run["probe"][t] < 0) for run in pair["runs"])
@@ -365,7 +344,7 @@ def test_text_of_others_never_becomes_markup(opened):
 @pytest.mark.browser
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_nothing_serious_for_axe(opened, theme):
-    alone = record_pair(Setting("graphnav", ("cd",), 4)) | {"group": "one policy alone", "label": "seed 4"}
+    alone = record_pair("graphnav", ("cd",), 4) | {"group": "one policy alone", "label": "seed 4"}
     page = opened(Player([alone, *pairs()], start=6))
     assert shown_step(page).startswith("6 of")
     assert page.locator(".player-run").count() == 1

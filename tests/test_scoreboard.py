@@ -1,4 +1,4 @@
-"""The scoreboard: what it runs, what it says, its command, and the paper against itself."""
+"""The scoreboard: what it runs, what it says, and its command."""
 
 import functools
 import io
@@ -269,16 +269,3 @@ def test_bad_input_is_one_line_and_exit_code_two(arguments, words):
     assert result.stderr.startswith("envprobe: ")
     assert result.stderr.count("\n") == 1
     assert words in result.stderr
-
-
-# --- the paper against itself -----------------------------------------------------------------
-
-
-def test_what_contradicts_itself_is_told_in_words():
-    tensions, findings = places.load_tensions(), places.load_findings()
-    assert tensions["id"].is_unique
-    assert tensions[["places", "statement", "where"]].ne("").all(axis=None)
-    assert findings["what"].notna().all()
-    text = " ".join(findings.astype(str).to_numpy().ravel())
-    assert not re.search(r"\b(tab|sec|fig|app):", text)
-    assert "0.339 − 0.341 = −0.20, not +2.39" in text

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from envprobe_core import draw
-from envprobe_core.show.points import draw_onsets
 
 ROWS = pd.DataFrame(
     {
@@ -38,18 +37,3 @@ def test_the_frontier_joins_and_fills_what_is_nondominated():
     hollow = [dot.get_markerfacecolor() == "#ffffff" for dot in dots]
     assert hollow == [True, False]
     assert "nondominated: EnvProbe-(c+d);" in drawing.alt
-
-
-def test_onsets_above_the_diagonal_are_counted():
-    frame = pd.DataFrame(
-        {
-            "protocol": "paper",
-            "world": ["tooldag", "tooldag", "graphnav", "graphnav"],
-            "horizon": 30,
-            "collapse_onset": [2.0, 5.0, np.nan, 4.0],
-            "action_onset": [7.0, 1.0, 3.0, 4.0],
-        }
-    )
-    alt = draw_onsets(frame).alt
-    assert "as written, spatial worlds: 0 of 1 episodes above" in alt
-    assert "as written, tool world: 1 of 2 episodes above" in alt

@@ -16,9 +16,23 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 import envprobe_core
-from envprobe_core.claims.places import EQUATION, FLOATS, KINDS, STATEMENTS, TERM, load_items
+from envprobe_core.claims.places import ALGORITHM, EQUATION, FLOATS, KINDS, STATEMENTS, TERM, load_items
 
 GLOSSARY = "how-to-read"  # the page that holds it
+ROLES = (  # of a target, by how it begins: the role that leads to it
+    (TERM, "{{term}}`{}`"),
+    (FLOATS, "{{numref}}`{}`"),
+    (EQUATION, "equation {{eq}}`{}`"),
+    (ALGORITHM, "{{prf:ref}}`the algorithm <{}>`"),  # it has no number
+    (STATEMENTS, "{{prf:ref}}`{}`"),
+    ("", "{{doc}}`/{}`"),
+)
+
+
+def link_to(target: str) -> str:
+    """Write the role that leads to a target."""
+    role = next(role for start, role in ROLES if target.startswith(start))
+    return role.format(target.removeprefix(TERM))
 
 
 class PaperItems(SphinxDirective):
@@ -36,7 +50,8 @@ class PaperItems(SphinxDirective):
         lines = ["| in the paper | about | in this book |", "|:--|:--|:--|"]
         for item in load_items():
             if item.kind in kinds:
-                lines.append(f"| {item.name} | {item.statement} | {item.links()} |")
+                links = ", ".join(map(link_to, item.targets))
+                lines.append(f"| {item.name} | {item.statement} | {links} |")
         holder = nodes.Element()
         self.state.nested_parse(StringList(lines, self.env.docname), self.lineno, holder)
         return holder.children

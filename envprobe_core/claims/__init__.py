@@ -1,7 +1,7 @@
 """The paper's numbers and claims as data, and what becomes of a claim on a frame of episodes.
 
-`records` reads the claims, `printed` the numbers, `judge` tests claims, `consistency` sets the paper against
-its own arithmetic. `data/paper/README.md` explains every column of the files.
+`records` reads the claims, `printed` the numbers, `places` where they stand; `judge` tests claims.
+`data/paper/README.md` explains every column of the files.
 """
 
 from envprobe_core.claims.printed import PAPER_FOLDER, STRATA, PaperValue, paper_value, paper_values

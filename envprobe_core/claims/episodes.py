@@ -62,22 +62,23 @@ class Episodes:
         """
         require(frame, [*KEY, *chosen])
         for name, asked in chosen.items():
-            held = sorted(map(str, frame[name].unique()))
-            if asked not in held:
+            own = frame[name] == asked
+            if not own.any():
+                held = sorted(map(str, frame[name].unique()))
                 raise InputError(f"the frame has no {name} {asked!r}; it holds {', '.join(held)}")
-            frame = frame[frame[name] == asked]
-        codes = [pd.factorize(frame[name], sort=True)[0] for name in KEY]
-        order = np.lexsort(codes[::-1])
-        self.frame = frame.iloc[order].reset_index(drop=True)
-        new = [np.diff(code[order], prepend=-1) != 0 for code in codes]
-        if (twice := ~np.logical_or.reduce(new)).any():
+            frame = frame[own]
+        codes = [pd.factorize(frame[name])[0] for name in KEY[:3]]
+        seed = frame["seed"].to_numpy()
+        order = np.lexsort((seed, *codes[::-1]))
+        self.frame, self._seed = frame.iloc[order].reset_index(drop=True), seed[order]
+        starts = np.logical_or.reduce([np.diff(code[order], prepend=-1) != 0 for code in codes])
+        if (twice := ~starts & (np.diff(self._seed, prepend=0) == 0)).any():
             at = self.frame.iloc[np.argmax(twice)]
             raise InputError(
                 f"seed {at['seed']} of {at['policy']} in {at['world']}, {at['regime']}, occurs twice; "
                 "one budget and one threshold a policy are accepted"
             )
-        self._seed = self.frame["seed"].to_numpy()
-        first = np.flatnonzero(np.logical_or.reduce(new[:3]))
+        first = np.flatnonzero(starts)
         cells = zip(*(self.frame[name].to_numpy()[first].tolist() for name in KEY[:3]), strict=True)
         self._rows = dict(zip(cells, np.split(np.arange(len(order)), first[1:]), strict=True))
         self._measures: dict[str, Floats] = {}

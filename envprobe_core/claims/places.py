@@ -2,8 +2,7 @@
 
 Claims and numbers name their place by LaTeX label, by `timing` (the table without a number) or by section
 (data/paper/README.md); readers know the place by the number that LaTeX gave it. `items.csv` says where the
-book has each table, figure, equation and statement of the paper, `tensions.csv` which passages contradict
-each other.
+book has each table, figure, equation and statement of the paper.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-import pandas as pd
-
-from envprobe_core.claims.printed import PAPER_FOLDER, inconsistencies, read_rows
+from envprobe_core.claims.printed import read_rows
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES
 
@@ -38,26 +35,6 @@ class Item:
     name: str  # as the paper prints it
     statement: str  # what it is about, in our words
     targets: tuple[str, ...]  # labels or documents of the book; `term:` and a word: an entry of the glossary
-
-    def links(self) -> str:
-        """Return its places in the book as MyST text."""
-        return ", ".join(map(_link, self.targets))
-
-
-ROLES = (  # of a target, by how it begins: the role that leads to it
-    (TERM, "{{term}}`{}`"),
-    (FLOATS, "{{numref}}`{}`"),
-    (EQUATION, "equation {{eq}}`{}`"),
-    (ALGORITHM, "{{prf:ref}}`the algorithm <{}>`"),  # it has no number
-    (STATEMENTS, "{{prf:ref}}`{}`"),
-    ("", "{{doc}}`/{}`"),
-)
-
-
-def _link(target: str) -> str:
-    """Write the role that leads to a target."""
-    role = next(role for start, role in ROLES if target.startswith(start))
-    return role.format(target.removeprefix(TERM))
 
 
 @lru_cache(maxsize=1)
@@ -108,16 +85,6 @@ def order(source: str) -> int:
     return list(PLACES).index(source)
 
 
-CONTRADICTIONS = {  # of `consistency`, in words
-    "difference": "the difference does not follow from its cells",
-    "two values": "one quantity, two values",
-    "pool": "the pooled figure is not the mean of its parts",
-    "count": "the count is none of those announced",
-    "bound": "a row breaks a bound stated for all rows",
-    "p side": "the p-value is one-sided where others are two-sided",
-    "mirrored": "two comparisons print the same figure with opposite signs",
-    "lower bound": "the lower bound is further off than its sample allows",
-}
 _MINUS = re.compile(r"(?<![\w.])-(?=[ \d])")
 _PAIR = re.compile(r"([a-z-]+) vs ([a-z-]+)")
 _LABEL = re.compile("|".join(sorted(map(re.escape, PLACES), key=len, reverse=True)))
@@ -130,25 +97,3 @@ def in_words(text: str) -> str:
         return " vs ".join(POLICIES[name].title if name in POLICIES else name for name in found.groups())
 
     return _MINUS.sub("−", _LABEL.sub(lambda found: PLACES[found[0]], _PAIR.sub(titled, text)))
-
-
-def load_findings() -> pd.DataFrame:
-    """Find printed numbers that contradict each other: `where row what printed follows how`, in words."""
-    found = inconsistencies()
-    return pd.DataFrame(
-        {
-            "where": found["source"].map(place),
-            "row": found["row"].map(in_words),
-            "what": found["kind"].map(CONTRADICTIONS),
-            "printed": found["printed"].str.replace("-", "−"),
-            "follows": found["expected"].str.replace("-", "−"),
-            "how": found["why"].map(in_words),
-        }
-    )
-
-
-def load_tensions() -> pd.DataFrame:
-    """Read what reading alone finds: `id places statement` as in the file, `number` and `where` in words."""
-    frame = pd.read_csv(PAPER_FOLDER / "tensions.csv")
-    where = frame["places"].map(lambda text: "; ".join(map(place, text.split())))
-    return frame.assign(where=where, number=range(1, len(frame) + 1))

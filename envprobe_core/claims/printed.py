@@ -1,8 +1,7 @@
 """The paper's numbers as data.
 
 `data/paper/tables.csv` holds every number of every table and every result of the running text;
-`data/paper/README.md` says what its columns and names mean. `inconsistencies` finds by arithmetic
-where the printed numbers contradict each other.
+`data/paper/README.md` says what its columns and names mean.
 """
 
 from __future__ import annotations
@@ -10,8 +9,6 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from functools import lru_cache
-
-import pandas as pd
 
 from envprobe_core.errors import InputError
 from envprobe_core.sources import DATA
@@ -109,21 +106,3 @@ def printed_levels() -> dict[tuple[str, str], dict[str, PaperValue]]:
                 if value.column == side + column and value.relation == "=":
                     found.setdefault((stratum, policy), {}).setdefault(column, value)
     return found
-
-
-def inconsistencies(values: tuple[PaperValue, ...] | None = None) -> pd.DataFrame:
-    """Where the printed numbers contradict each other, one row a finding, in the order of checks.
-
-    Columns: `kind source row column printed expected why`. Rounding is allowed for: a number at
-    odds is further off than the rounding of all numbers that enter the check.
-    """
-    from envprobe_core.claims.consistency import CHECKS
-
-    values = paper_values() if values is None else values
-    found = [
-        (kind, v.source, v.row, v.column, str(v), expected, why)
-        for check in CHECKS
-        for kind, v, expected, why in check(values)
-    ]
-    columns = ["kind", "source", "row", "column", "printed", "expected", "why"]
-    return pd.DataFrame(found, columns=columns)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
 from envprobe_core.analyses.frontier import nondominated
@@ -26,10 +25,8 @@ from envprobe_core.show.figures import (
     STRATUM_TITLES,
     WORLD_TITLES,
     Drawing,
-    Frame,
     Style,
     canvas,
-    kept_frames,
     policy_title,
     styled,
 )
@@ -85,66 +82,37 @@ def draw(
     require(frame, [column for column in (y, x, panels, series) if column])
     if frame.empty:
         raise InputError(f"draw: nothing to show in {name}; the frame has no rows")
-    plot, how = look_up("kind of figure", kind, _KINDS), {
-        "x": x, "panels": panels, "series": series, "label": label, "across": across,
-        "line": line, "limits": limits, "columns": columns, "about": about,
-    }  # fmt: skip
+    plot = look_up("kind of figure", kind, _KINDS)
+    how = {"x": x, "series": series, "line": line, "limits": limits}
     groups = list(dict.fromkeys(frame[panels])) if panels else [None]
     parts = [frame[frame[panels] == group] if panels else frame for group in groups]
-    rows = [len(part) if plot in ACROSS or not series else set(part[series]) for part in parts]
-    shape, kept = (plot, groups, rows, sorted(how.items())), kept_frames.get()
-    stays = None if kept is None else kept.get(name)
-    if stays is not None and stays.shape == shape:
-        stays.clear()
-        figure, panelled = stays.figure, zip(stays.figure.axes, parts, strict=False)
-        words = [plot(panel, part, y, how | {"stays": stays}) for panel, part in panelled]
-    else:
-        figure, words = _panelled(plot, groups, parts, y, how)
-        if kept is not None:
-            stays = kept[name] = Frame(figure, shape)
-    told = [f"{_line(titled(group))}: {said}" if panels else said
-            for group, said in zip(groups, words, strict=True)]  # fmt: skip
-    return Drawing(figure, name, f"{about or label}. {'; '.join(told)}.", stays)
-
-
-def _panelled(
-    plot: Any, groups: list[Any], parts: list[pd.DataFrame], y: str, how: Any
-) -> tuple[Figure, list[str]]:
-    """Draw a panel a group; return the figure, and what is told of each panel."""
-    panels, columns = how["panels"], how["columns"]
-    down = -(-len(groups) // columns)
-    tallest = max(_height(plot, part) for part in parts)
-    figure, axes = canvas(
-        down * (tallest + PANEL_EDGE * (0.55 if panels else 0.2)) + 0.55,
-        rows=down, columns=columns, sharex=True, sharey=plot in UPRIGHT,
-    )  # fmt: skip
-    words = []
+    down, upright = -(-len(groups) // columns), plot in UPRIGHT
+    tallest = max(1.9 if upright else ROW * max(2, len(own)) for own in parts)
+    height = down * (tallest + PANEL_EDGE * (0.55 if panels else 0.2)) + 0.55
+    figure, axes = canvas(height, rows=down, columns=columns, sharex=True, sharey=upright)
+    told = []
     for panel, group, own in zip(axes.flat, groups, parts, strict=False):
-        words.append(plot(panel, own, y, how))
+        said, title = plot(panel, own, y, how), titled(group)
+        in_one_line = title.replace("\n", ", ")
+        told.append(f"{in_one_line}: {said}" if panels else said)
         if panels:
-            title = titled(group)
-            if len(title) > TITLE / columns:
-                title = title.replace(", ", ",\n", 1)
+            title = title.replace(", ", ",\n", 1) if len(title) > TITLE / columns else title
             panel.set_title(title, loc="left", y=1.0)  # where it belongs, as nothing stands on top
     for panel in axes.flat[len(groups) :]:
         panel.set_visible(False)
-    labels = {
-        tuple(label.get_text() for label in panel.get_yticklabels()) for panel in axes.flat[: len(groups)]
-    }
-    if plot in (_forest, _bars) and len(labels) == 1:  # equal rows are named once, on the left
-        for panel in axes[:, 1:].flat:
+    if plot in (_forest, _bars) and len({tuple(own[x]) for own in parts}) == 1:
+        for panel in axes[:, 1:].flat:  # equal rows are named once, on the left
             panel.tick_params(axis="y", labelleft=False)
-    upright = plot in UPRIGHT
-    (figure.supylabel if upright else figure.supxlabel)(how["label"], fontsize=9.5)
+    (figure.supylabel if upright else figure.supxlabel)(label, fontsize=9.5)
     if upright:
-        axes[-1, columns // 2].set_xlabel(how["across"])  # below a panel: a figure's label meets the legend
-    if how["series"] and upright:
+        axes[-1, columns // 2].set_xlabel(across)  # below a panel: a figure's label meets the legend
+    if series and upright:
         handles, labels = axes.flat[0].get_legend_handles_labels()
         legend = figure.legend(handles, labels, loc="outside lower center", ncols=min(3, max(1, len(labels))))
         if plot is _frontier:  # a filling tells of one panel, and the legend of all
             for mark in legend.legend_handles:
                 mark.set_markerfacecolor(mark.get_markeredgecolor())
-    return figure, words
+    return Drawing(figure, name, f"{about or label}. {'; '.join(told)}.")
 
 
 def titled(value: Any) -> str:
@@ -153,15 +121,6 @@ def titled(value: Any) -> str:
         if value in titles:
             return titles[value]
     return policy_title(value) if value in POLICIES else in_words(str(value))
-
-
-def _line(title: str) -> str:
-    """Write a title of several lines in one."""
-    return title.replace("\n", ", ")
-
-
-def _height(plot: Any, own: pd.DataFrame) -> float:
-    return 1.9 if plot in UPRIGHT else ROW * max(2, len(own))
 
 
 def _ends(row: Any, y: str) -> tuple[float, float]:
@@ -180,9 +139,6 @@ def _rows(axes: Axes, own: pd.DataFrame, how: Any) -> list[str]:
     names = [titled(value) for value in own[how["x"]]]
     if how["line"] is not None:
         axes.axvline(how["line"], color=INK, lw=0.8)
-    if "stays" in how:
-        how["stays"].name_rows(axes, names)
-        return names
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
@@ -260,12 +216,11 @@ def _curves(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
             told.append(f"{who}from {number(seen[0], 2)} to {number(seen[-1], 2)}")
     if how["line"] is not None:
         axes.axhline(how["line"], color=INK, lw=0.8, ls=(0, (1, 3)))
-    if "stays" not in how:
-        if how["limits"]:
-            axes.set_ylim(how["limits"])
-        axes.grid(axis="y")
-        if own[how["x"]].dtype.kind == "i":  # steps are whole
-            axes.xaxis.get_major_locator().set_params(integer=True)
+    if how["limits"]:
+        axes.set_ylim(how["limits"])
+    axes.grid(axis="y")
+    if own[how["x"]].dtype.kind == "i":  # steps are whole
+        axes.xaxis.get_major_locator().set_params(integer=True)
     return ", ".join(told)
 
 
@@ -291,8 +246,7 @@ def _points(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
         if not np.isnan(row.get(f"printed_{y}", np.nan)):
             axes.plot(row[f"printed_{x}"], row[f"printed_{y}"], **PRINTED | {"color": style.colour})
         told.append(f"{titled(name)} {number(row[x], 2)}, {number(row[y], 2)}")
-    if "stays" not in how:
-        axes.grid()
+    axes.grid()
     return "; ".join(told)
 
 
@@ -351,5 +305,4 @@ _KINDS = {
     "points": _points,
     "frontier": _frontier,
 }
-ACROSS = (_forest, _bars, _tornado)  # a row a value
 UPRIGHT = (_curves, _points, _frontier)  # the value's axis is the vertical one

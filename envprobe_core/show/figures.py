@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from envprobe_core.claims.printed import STRATA as STRATA
@@ -65,7 +65,7 @@ RC = {
 WIDTH = 5.2  # inches; narrow, so that a phone can show a figure whole and its text can still be read
 LARGEST, SMALLEST = 1.15, 0.68  # how far a page may enlarge or shrink a figure
 POINTS = 72  # an inch, the unit of SVG
-MARGIN = 0.05  # of the data's range, beside the data
+MARGIN = 0.2  # of the data's range, beside data for which an axis is widened
 UNDATED = {"Date": None}
 _PIXELS = 96
 FIGURE_CLASS = "envprobe-figure"
@@ -178,55 +178,46 @@ def _written(figure: Figure) -> str:
 
 
 class Frame:
-    """What stays of a figure while its data move: panels, axes and labels, written once a set of limits.
+    """What stays of a figure while its data move: panels, axes and labels, written when one of these changes.
 
     An axis never shrinks, so that figures can be compared as they move, and few steps write it anew.
-
-    Attributes:
-        shape: what another figure must have in common with this one to stand in its frame.
-        figure: the figure, with the data that were drawn last.
     """
 
-    def __init__(self, figure: Figure, shape: object) -> None:
-        self.figure, self.shape = figure, shape
-        self._written = ""
-        self._names = {
-            panel: [label.get_text() for label in panel.get_yticklabels()] for panel in figure.axes
-        }
-        self._free = [
-            axis
-            for panel in figure.axes
-            for axis in (panel.xaxis, panel.yaxis)
-            if axis._get_autoscale_on()  # type: ignore[attr-defined]
-        ]
+    def __init__(self, figure: Figure, panels: Any, shape: object) -> None:
+        """Take a figure as `canvas` made it, drawn; `shape` is what that was asked for."""
+        self.figure, self.panels, self.shape = figure, panels, shape
+        self._written, self._state = "", list[object]()
+        axes = [axis for panel in figure.axes for axis in (panel.xaxis, panel.yaxis)]
+        self._free = [axis for axis in axes if axis._get_autoscale_on()]  # type: ignore[attr-defined]
         for panel in figure.axes:
             panel.get_xlim(), panel.get_ylim()  # settled
             panel.autoscale(enable=False)
 
     def clear(self) -> None:
-        """Take the data out."""
+        """Take out the data and the legend, for the figure to be drawn again."""
+        for legend in self.figure.legends[:]:
+            legend.remove()
         for panel in self.figure.axes:
             for artist in self._data(panel):
                 artist.remove()
             panel.containers.clear()
             panel.relim()
 
-    def name_rows(self, panel: Axes, names: list[str]) -> None:
-        """Name the rows of a panel, from the top, where they have changed places."""
-        if self._names[panel] != names:
-            panel.set_yticks(range(len(names)), names)
-            self._names[panel], self._written = names, ""
-
     def with_data(self) -> str:
         """Return the SVG file of the frame, and in it the data."""
         from matplotlib.backends.backend_svg import RendererSVG
 
-        self._fit()
+        for axis in self._free:  # widened to data that stand outside
+            (least, most), (low, high) = axis.get_data_interval(), axis.get_view_interval()
+            room = MARGIN * (most - least)
+            axis._set_lim(  # type: ignore[attr-defined]
+                least - room if least < low else low, most + room if most > high else high, auto=None
+            )
         data = [artist for panel in self.figure.axes for artist in self._data(panel)]
-        if not self._written:
+        if (state := self._framed()) != self._state:
             for artist in data:
                 artist.set_visible(False)
-            self._written = _written(self.figure)
+            self._written, self._state = _written(self.figure), state
             for artist in data:
                 artist.set_visible(True)
         buffer, (width, height) = io.StringIO(), POINTS * self.figure.get_size_inches()
@@ -238,19 +229,39 @@ class Frame:
         inner = moved[moved.index(">", moved.index("<svg")) + 1 :]  # ends the frame's file too
         return self._written[: self._written.rindex("</svg>")] + inner
 
-    def _fit(self) -> None:
-        """Widen the axes to data that stand outside."""
-        for axis in self._free:
-            (least, most), (low, high) = axis.get_data_interval(), axis.get_view_interval()
-            room = MARGIN * (most - least)
-            wider = (least - room if least < low else low, most + room if most > high else high)
-            if wider != (low, high):
-                axis._set_lim(*wider, auto=None)  # type: ignore[attr-defined]
-                self._written = ""
+    def _framed(self) -> list[object]:
+        """Return what the frame shows that a figure may change: titles, limits and names of rows."""
+        found: list[object] = [text.get_text() for text in self.figure.texts]
+        for panel in self.figure.axes:
+            rows = getattr(panel.yaxis.get_major_formatter(), "seq", ())
+            found += [panel.get_title(), panel.get_title("left"), panel.viewLim.extents.tolist(), list(rows)]
+        return found
 
     @staticmethod
     def _data(panel: Axes) -> list[Any]:
         return [*panel.patches, *panel.collections, *panel.lines, *panel.texts]
+
+
+class Kept:
+    """What of a figure stays while it is drawn again and again, which finding places is half of."""
+
+    places: list[Any] | None = None  # of its panels and labels, in their order
+    frame: Frame | None = None  # once its data move
+    made: tuple[Figure, Any, object] | None = None  # by `canvas`, for a frame
+    moving: bool = False
+
+
+_kept: ContextVar[Kept | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def keeping(kept: Kept, *, moving: bool = False) -> Iterator[None]:
+    """Let the figure that is drawn inside stand as the first did; in its frame, where its data are moving."""
+    token, kept.moving = _kept.set(kept), moving
+    try:
+        yield
+    finally:
+        _kept.reset(token)
 
 
 Plot = TypeVar("Plot", bound=Callable[..., Drawing])
@@ -263,54 +274,33 @@ def styled(plot: Plot) -> Plot:
     def drawn(*arguments: Any, **keywords: Any) -> Drawing:
         import matplotlib
 
+        kept = _kept.get()
         with matplotlib.rc_context(RC):
             drawing = plot(*arguments, **keywords)
             if drawing.figure.get_layout_engine() is not None:
-                _settle(drawing)
+                _settle(drawing.figure, kept or Kept())
+            if kept is not None and kept.moving and kept.made is not None:
+                if kept.frame is None or kept.frame.figure is not drawing.figure:
+                    kept.frame = Frame(*kept.made)
+                drawing = replace(drawing, frame=kept.frame)
             return drawing
 
     return drawn  # type: ignore[return-value]
 
 
-Places = list[Any]  # of a figure's panels and labels, in their order
-_kept_places: ContextVar[dict[str, Places] | None] = ContextVar("kept_places", default=None)
-kept_frames: ContextVar[dict[str, Frame] | None] = ContextVar("kept_frames", default=None)
-
-
-@contextmanager
-def keeping_places(kept: dict[str, Places], frames: dict[str, Frame] | None = None) -> Iterator[None]:
-    """Let figures that are drawn inside stand as the first of their name: finding places is half of drawing.
-
-    Args:
-        kept: name of a figure -> its places; empty at first, and filled.
-        frames: name of a figure -> what of it stays where only its data move, likewise; by default each is
-            drawn whole.
-    """
-    tokens = _kept_places.set(kept), kept_frames.set(frames)
-    try:
-        yield
-    finally:
-        _kept_places.reset(tokens[0])
-        kept_frames.reset(tokens[1])
-
-
-def _settle(drawing: Drawing) -> None:
+def _settle(figure: Figure, kept: Kept) -> None:
     """Give everything in a figure its place, which must not move again."""
-    figure, kept = drawing.figure, _kept_places.get()
-    places = None if kept is None else kept.get(drawing.name)
-    if places is None or len(places) != len(figure.axes) + len(figure.texts):
+    if kept.places is None or len(kept.places) != len(figure.axes) + len(figure.texts):
         figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
-        places = [panel.get_position(original=True) for panel in figure.axes]
-        places += [label.get_position() for label in figure.texts]
-        if kept is not None:
-            kept[drawing.name] = places
+        kept.places = [panel.get_position(original=True) for panel in figure.axes]
+        kept.places += [label.get_position() for label in figure.texts]
     figure.set_layout_engine("none")
-    for thing, place in zip([*figure.axes, *figure.texts], places, strict=True):
+    for thing, place in zip([*figure.axes, *figure.texts], kept.places, strict=True):
         thing.set_position(place)
 
 
 def canvas(height: float, *, rows: int = 1, columns: int = 1, **settings: Any) -> tuple[Figure, Any]:
-    """Make an empty figure in the book's style.
+    """Make an empty figure in the book's style, or empty the one that is kept.
 
     Args:
         height: in inches; every figure is `WIDTH` wide.
@@ -321,14 +311,15 @@ def canvas(height: float, *, rows: int = 1, columns: int = 1, **settings: Any) -
     """
     from matplotlib.figure import Figure
 
+    kept, shape = _kept.get(), (height, rows, columns, settings)
+    if kept is not None and kept.moving and kept.frame is not None and kept.frame.shape == shape:
+        kept.frame.clear()
+        return kept.frame.figure, kept.frame.panels
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False, **settings)
-
-
-def strip(axes: Axes) -> None:
-    """Take spines and ticks from a panel."""
-    axes.spines[:].set_visible(False)
-    axes.set(xticks=[], yticks=[])
+    panels = figure.subplots(rows, columns, squeeze=False, **settings)
+    if kept is not None:
+        kept.made = figure, panels, shape
+    return figure, panels
 
 
 def _embedded(svg: str, name: str, alt: str) -> str:

@@ -7,6 +7,7 @@ at the page's values, and a link to the explorer at that setting.
 from __future__ import annotations
 
 import asyncio
+import gc
 import html
 import inspect
 import time
@@ -21,7 +22,7 @@ from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.grid import KeptCells, keeping_cells
 from envprobe_core.policies import THRESHOLD, find_policy
 from envprobe_core.show import in_jupyterlab
-from envprobe_core.show.figures import Drawing, Frame, Places, keeping_places
+from envprobe_core.show.figures import Drawing, Kept, keeping
 
 OWN = -1  # as a budget: the regime's
 HIGHEST, STEP = 4.0, 0.05  # of the threshold's slider: a score is the sum of four terms of at most 1
@@ -46,7 +47,7 @@ class Interaction:
         self, figure: Callable[..., Drawing], own: dict[str, float], regime: str, policies: Names
     ) -> None:
         self._figure, self._own = figure, own
-        self._places, self._frames, self._cells = dict[str, Places](), dict[str, Frame](), KeptCells()
+        self._kept, self._cells = Kept(), KeptCells()
         self._start = own | {"budget": find_regime(regime).budget} if own.get("budget") == OWN else own
         self._link = explorer_link(self._start, names(policies))
         self._drafts = "resamples" in inspect.signature(figure).parameters
@@ -59,8 +60,8 @@ class Interaction:
         if in_jupyterlab():
             self._go_live(find_regime(regime).horizon)
 
-    def _draw(self, setting: Mapping[str, float], frames: dict[str, Frame] | None = None) -> Drawing:
-        with keeping_cells(self._cells), keeping_places(self._places, frames):
+    def _draw(self, setting: Mapping[str, float], *, moving: bool = False) -> Drawing:
+        with keeping_cells(self._cells), keeping(self._kept, moving=moving):
             made = self._figure(**setting)
         if not isinstance(made, Drawing):
             raise InputError(
@@ -87,6 +88,9 @@ class Interaction:
         self._image, self._note = ipywidgets.HTML(self.drawing.svg()), ipywidgets.HTML()
         self._known[tuple(self._own.values())] = self._image.value
         self._moved(self._own)  # so that the first step finds its frame, and cells that it does not change
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()  # looking for cycles among all that a notebook holds takes a third of an answer
         row = ipywidgets.HBox(list(self.sliders.values()), layout={"flex_flow": "row wrap"})
         self._box = ipywidgets.VBox([row, self._image, self._note])
         self._box.add_class("envprobe-interact")
@@ -94,7 +98,7 @@ class Interaction:
     def _moved(self, setting: Mapping[str, float]) -> str:
         """Draw as fast as it goes: in the frame that stands, with few resamples."""
         draft = {"resamples": DRAFT} if self._drafts else {}
-        return self._draw({**setting, **draft}, self._frames).svg()
+        return self._draw({**setting, **draft}, moving=True).svg()
 
     def _move(self, _: object) -> None:
         """Draw at the sliders' values; a slow figure from its first seeds, and whole once the sliders rest.

@@ -583,7 +583,7 @@ function choice(legend, name, options, onChange) {
 // What a page without an engine holds, and how to get the rest.
 function pageNote({ regime, regimes, seeds, profile, command }) {
   const { title } = regimes.find(({ name }) => name === regime);
-  const held = `This page holds regime ${regime}, ${title}, with seeds ${seeds} and the agent profile ${profile.name}. Others: `;
+  const held = `This page holds regime ${regime}, ${title}, with seeds ${seeds} and the agent profile ${profile}. Others: `;
   const root = element("p", { class: "ew-hint" }, held, element("code", {}, command), ", or this notebook in JupyterLab.");
   return { root, update() {} };
 }

@@ -10,24 +10,14 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
-from envprobe_core.agents.profiles import PROFILES, AgentProfile
+from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.cells import find_profile, find_regime
-from envprobe_core.claims.printed import printed_levels
+from envprobe_core.claims.printed import STRATA, printed_levels
 from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy
 from envprobe_core.protocols import in_words
 from envprobe_core.regimes import REGIMES, Regime
-from envprobe_core.show.figures import (
-    AMBER,
-    DARK,
-    GREEN,
-    INK,
-    POLICY_STYLES,
-    PURPLE,
-    STRATA,
-    VERMILLION,
-    Style,
-)
+from envprobe_core.show.figures import AMBER, GREEN, POLICY_STYLES, PURPLE, VERMILLION, Style
 from envprobe_core.show.interact import fragment
 from envprobe_core.statistics import RESAMPLES
 from envprobe_core.widgets.grid import POOL, THRESHOLDS
@@ -36,13 +26,14 @@ from envprobe_core.widgets.live import Engine
 from envprobe_core.worlds import WORLDS
 
 COMPARED = ("no-probe", "periodic", "simple", "placebo")
-OWN_COLOURS = (PURPLE, GREEN, VERMILLION, AMBER)  # of a reader's own policies, with a mark no other has
-OWN_MARKER = "d"
+OWN_STYLES = tuple(Style(colour, "d") for colour in (PURPLE, GREEN, VERMILLION, AMBER))
+"""Of a reader's own policies, with a mark that no other has."""
 PROTOCOL_LINES = {
     "paper": "the paper's text: beliefs start true, answers repair them, the world moves during a probe",
     "observed": "the paper's text, but beliefs start from the first observation alone",
     "released": "the public code: answers never arrive, the world stands during a probe, slots are scored",
 }
+TURNED = "a protocol with switches turned; what they do is on the page of protocols"
 WITHOUT_SCRIPT = (
     "Here stands an interactive figure, which needs JavaScript. It draws accuracy against task success, "
     "accuracy over time, when probes fire, and useful probes, for any budget and threshold."
@@ -81,13 +72,9 @@ class Explorer(Widget):
         if grid is not None:
             regime, profile, seeds = grid["regime"], grid["profile"], grid["seeds"]
         self._engine, level = Engine(policies, resamples), find_regime(regime)
-        words = vocabulary(
-            tuple(self._engine.policies.values()),
-            level,
-            find_profile(profile),
-            seeds,
-            grid["protocols"] if grid else tuple(PROTOCOL_LINES),
-        )
+        words = vocabulary(policies, level, find_profile(profile).name, seeds)
+        if grid is not None:
+            words["protocols"] = [_protocol(name) for name in grid["protocols"]]
         start = {
             "world": next(iter(WORLDS)),
             "protocol": words["protocols"][0]["name"],
@@ -104,7 +91,15 @@ class Explorer(Widget):
             fallback=WITHOUT_SCRIPT,
             live=True,
         )
-        self.page_state = _page_state(grid, words, start, level) if grid is not None else None
+        self.page_state = None
+        if grid is not None:  # of the names, those that are in it only
+            held = {
+                "policies": [policy for policy in words["policies"] if policy["name"] in grid["policies"]],
+                "budgets": list(grid["budgets"]),
+                "regimes": [one for one in words["regimes"] if one["name"] == regime],
+                "command": f"envprobe reproduce explorer -p regime={'S2' if regime != 'S2' else 'S3'}",
+            }
+            self.page_state = {"vocabulary": words | held, "grid": dict(grid), "start": start}
 
     def answer(self, setting: Mapping[str, Any]) -> dict[str, Any]:
         """Return the readings of a question to `live.Engine`, and how many episodes they are of."""
@@ -112,27 +107,11 @@ class Explorer(Widget):
         return {"readings": readings, "episodes": sum(reading["n"] for reading in readings.values())}
 
 
-def _page_state(
-    grid: Mapping[str, Any], words: Mapping[str, Any], start: Mapping[str, Any], level: Regime
-) -> dict[str, Any]:
-    """Return what a static page carries: the grid, and names of what is in it only."""
-    held = {
-        "policies": [policy for policy in words["policies"] if policy["name"] in grid["policies"]],
-        "budgets": list(grid["budgets"]),
-        "regimes": [one for one in words["regimes"] if one["name"] == level.name],
-        "command": f"envprobe reproduce explorer -p regime={'S2' if level.name != 'S2' else 'S3'}",
-    }
-    rest = {name: value for name, value in words.items() if name != "profiles"}
-    return {"vocabulary": {**rest, **held}, "grid": dict(grid), "start": dict(start)}
-
-
-def vocabulary(
-    policies: Sequence[Policy], regime: Regime, profile: AgentProfile, seeds: str, protocols: Sequence[str]
-) -> dict[str, Any]:
+def vocabulary(own: Sequence[Policy], regime: Regime, profile: str, seeds: str) -> dict[str, Any]:
     """Return the names that the front end shows, ready for JSON.
 
     Args:
-        policies: those it offers, a reader's own last.
+        own: a reader's policies, offered last.
         regime: whose horizon H and default budget B hold.
 
     Returns:
@@ -140,20 +119,16 @@ def vocabulary(
         `budget`, `threshold`, `seeds`, `profile`, `collapse` (the accuracy called collapse) and the paper's
         `points`.
     """
-    turned = "a protocol with switches turned; what they do is on the page of protocols"
-    own_colours = cycle(OWN_COLOURS)
+    worlds = WORLDS | {POOL: "All three worlds"}
+    styles = [*((policy, POLICY_STYLES[name]) for name, policy in POLICIES.items())]
+    styles += zip(own, cycle(OWN_STYLES), strict=False)
     return {
-        "worlds": [
-            {"name": name, "title": title} for name, title in (WORLDS | {POOL: "All three worlds"}).items()
-        ],
+        "worlds": [{"name": name, "title": title} for name, title in worlds.items()],
         "policies": [
-            describe_policy(policy, None if policy.name in POLICIES else next(own_colours))
-            for policy in policies
+            {"name": policy.name, "title": policy.title, "threshold": policy.has_threshold} | style.mark()
+            for policy, style in styles
         ],
-        "protocols": [
-            {"name": name, "title": in_words(name), "line": PROTOCOL_LINES.get(name, turned)}
-            for name in protocols
-        ],
+        "protocols": [_protocol(name) for name in PROTOCOL_LINES],
         "regimes": [
             {name: getattr(one, name) for name in ("name", "title", "horizon", "budget")}
             for one in REGIMES.values()
@@ -164,36 +139,24 @@ def vocabulary(
         "threshold": THRESHOLD,
         "thresholds": list(THRESHOLDS),
         "seeds": seeds,
-        "profile": {"name": profile.name, "assumption": profile.assumption},
+        "profile": profile,
         "profiles": [{"name": name} for name in PROFILES],
         "collapse": COLLAPSE,
         "points": printed_points(),
     }
 
 
-def describe_policy(policy: Policy, own_colour: str | None = None) -> dict[str, Any]:
-    """Return a policy's name, title, mark (a reader's own in `own_colour`) and what its controls are."""
-    style = POLICY_STYLES.get(policy.name, Style(own_colour or INK, OWN_MARKER))
-    return {
-        "name": policy.name,
-        "title": policy.title,
-        "colour": None if style.colour == INK else style.colour,  # None: the colour of the page's text
-        "dark": DARK.get(style.colour),
-        "marker": style.marker,
-        "filled": style.filled,
-        "threshold": policy.has_threshold,
-        "sees_gold": policy.sees_gold,
-    }
+def _protocol(name: str) -> dict[str, str]:
+    return {"name": name, "title": in_words(name), "line": PROTOCOL_LINES.get(name, TURNED)}
 
 
 def printed_points() -> list[dict[str, Any]]:
-    """Return the paper's own levels: `world stratum policy accuracy success source`, None where not printed.
+    """Return the paper's own levels: `world policy accuracy success source`, None where not printed.
 
     Only where its stratum is one world of the explorer or the pool; `source` names table or section. What it
     prints was measured with its language model, so it stands beside every protocol and setting alike.
     """
-    world_of = {STRATA["procedural"]: STRATA["procedural"][0], STRATA["combined"]: POOL}
-    points = []
+    world_of, points = {STRATA["procedural"]: STRATA["procedural"][0], STRATA["combined"]: POOL}, []
     for (stratum, policy), printed in printed_levels().items():
         world = world_of.get(STRATA.get(stratum, ()))
         if world is None or policy not in POLICIES:
@@ -202,7 +165,6 @@ def printed_points() -> list[dict[str, Any]]:
         points.append(
             {
                 "world": world,
-                "stratum": stratum,
                 "policy": policy,
                 "accuracy": accuracy and accuracy.value,
                 "success": success and success.value / 100,
@@ -210,9 +172,6 @@ def printed_points() -> list[dict[str, Any]]:
             }
         )
     return points
-
-
-# --- what the page says ------------------------------------------------------------------------
 
 
 def link_to(setting: Mapping[str, Any]) -> str:

@@ -9,9 +9,9 @@ the same episode. Which probes a setting makes is mostly known without running i
   none after;
 * a yoked placebo's probes are its original's; where no answer arrives, all probes are alike.
 
-So each policy runs under the largest budget at those thresholds that differ, and what is left are probe
-sequences that are known beforehand: each is replayed once, whatever policies and settings it belongs to.
-`tests/test_explorer_grid.py` compares settings that were never run with real runs.
+So each policy runs under the largest budget at those thresholds that differ, and each distinct sequence of
+probes is then replayed once, whatever policies and settings it belongs to. `tests/test_explorer_grid.py`
+compares settings that were never run with real runs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ from envprobe_core.widgets.readings import (
     SHARE_UNITS,
     Episodes,
     Ints,
-    Mask,
     Readings,
     ResampledSums,
     join,
@@ -73,7 +72,6 @@ CACHE = PACKAGE.parent / "book" / "_build" / "explorer"
 SOURCES = ("widgets/grid.py",)  # with what it imports: the engine and the readings
 KEPT = 4  # grids in the cache; older ones are removed
 
-Rows = npt.NDArray[np.int32]
 Sequences = npt.NDArray[np.int8]  # [run, step], the probed field or -1
 
 
@@ -103,25 +101,17 @@ def capped(policy: Policy) -> bool:
     return {policy.rule.kind, (policy.selector or policy.rule).kind} <= CAPPED_RULES
 
 
-# --- distinct trajectories ---------------------------------------------------------------------
+def probes_of(block: Block, policy: Policy) -> tuple[Sequences, Ints, Ints]:
+    """Run a policy at each budget, if that can matter, and at each threshold where it matters to a seed.
 
-
-@dataclass(frozen=True)
-class Runs:
-    """A policy's own runs in a block."""
-
-    episodes: Episodes  # [run]
-    probe: Sequences  # [run]
-    at: Ints  # [run], its seed's position
-    of: Ints  # [budget, threshold, seed], the run of a setting; one budget where the policy is capped
-
-
-def run_policy(block: Block, policy: Policy) -> Runs:
-    """Run a policy at each budget, if that can matter, and at each threshold where it matters to a seed."""
+    Returns:
+        What each run probed; the position of its seed, [run]; and the run of each setting, [budget,
+        threshold, seed]: one budget where the policy is capped, one threshold where it has none.
+    """
     budgets = block.budgets[-1:] if capped(policy) else block.budgets
     thresholds = block.thresholds if policy.has_threshold else (None,)
     of = np.empty((len(budgets), len(thresholds), len(block.seeds)), dtype=np.int64)
-    parts, probes, positions, total = [], [], [], 0
+    probes, positions, total = [], [], 0
     for b, budget in enumerate(budgets):
         upto = np.full(len(block.seeds), -np.inf)  # thresholds in force up to this one change nothing
         for k, threshold in enumerate(thresholds):
@@ -129,6 +119,7 @@ def run_policy(block: Block, policy: Policy) -> Runs:
             at = np.flatnonzero(upto < cell.threshold_in_force)
             of[b, k] = of[b, k - 1]
             of[b, k, at] = total + np.arange(len(at))
+            total += len(at)
             if len(at):
                 recording = record(cell, block.seeds[at], scores_all=False)
                 probed = recording.probe >= 0
@@ -136,137 +127,59 @@ def run_policy(block: Block, policy: Policy) -> Runs:
                 if capped(policy):
                     fired = unspent & (recording.score >= cell.threshold_in_force)
                     upto[at] = np.where(fired, recording.score, np.inf).min(axis=1)
-                parts.append(measure(recording))
                 probes.append(recording.probe.astype(np.int8))
                 positions.append(at)
-                total += len(at)
-    return Runs(join(parts), np.concatenate(probes), np.concatenate(positions), of)
+    return np.concatenate(probes), np.concatenate(positions), of
 
 
-class Catalogue:
-    """Numbers probe sequences in the order in which they are first met."""
-
-    def __init__(self, horizon: int) -> None:
-        """Start empty; sequences have `horizon` steps."""
-        self._horizon = horizon
-        self._numbers: dict[bytes, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def find(self, answered: bool, at: Ints, probe: Sequences) -> Rows:
-        """Return the number of each sequence, [run]; new ones are entered.
-
-        Args:
-            answered: whether the probes are answered; means nothing where there are none.
-            at: [run], position of the seed.
-            probe: [run, step], the probed field or -1.
-        """
-        keys = np.empty((len(probe), 5 + self._horizon), dtype=np.uint8)
-        keys[:, 0] = answered | ~(probe >= 0).any(axis=1)
-        keys[:, 1:5] = at.astype("<u4")[:, None].view(np.uint8)
-        keys[:, 5:] = probe.view(np.uint8)
-        numbers = self._numbers
-        listed = keys.view(f"V{keys.shape[1]}")[:, 0].tolist()
-        return np.array([numbers.setdefault(key, len(numbers)) for key in listed], dtype=np.int32)
-
-    def entries(self, start: int) -> tuple[Mask, Ints, Sequences]:
-        """Return answered [run], positions of seeds [run] and probes [run, step] from a number on."""
-        joined = b"".join(list(self._numbers)[start:])
-        keys = np.frombuffer(joined, dtype=np.uint8).reshape(-1, 5 + self._horizon)
-        at = keys[:, 1:5].copy().view("<u4")[:, 0].astype(np.int64)
-        return keys[:, 0] == 1, at, keys[:, 5:].view(np.int8)
-
-
-def run_block(block: Block) -> tuple[Block, Episodes, dict[str, Rows], int]:
-    """Run every setting of the companion's policies, each distinct trajectory once.
+def run_block(block: Block) -> tuple[Block, Episodes, dict[str, Ints]]:
+    """Run every setting of the companion's policies, each distinct sequence of probes once.
 
     Returns:
         The block; the distinct episodes; policy name -> [budget, threshold, seed], positions among them, one
-        threshold where the policy has none; and how many episodes were run.
+        threshold where the policy has none.
     """
-    known, rows = Catalogue(block.regime.horizon), {}
-    # policies that decide alike and are answered alike are one: under `released`, placebos are Simple
-    alike, own = {}, {}
+    ran: dict[Policy, tuple[Sequences, Ints, Ints]] = {}
+    keys, shapes, total = [], {}, 0  # a key: whether answers arrive, the seed's position, the probes
     for name, policy in POLICIES.items():
+        # policies that decide alike and are answered alike are one: under `released`, placebos are Simple
         first = POLICIES[policy.replays] if policy.replays else policy
-        alike[name] = replace(first, name="", title="", answered=block.answers(first))
-        if alike[name] not in own:
-            own[alike[name]] = first, run_policy(block, first)
-    numbers = [known.find(block.answers(first), runs.at, runs.probe) for first, runs in own.values()]
-    run, replayed_from = sum(map(len, numbers)), len(known)
-    for name, policy in POLICIES.items():
-        first, runs = own[alike[name]]
-        answered, spent = block.answers(policy), np.cumsum(runs.probe >= 0, axis=1)
-        whole = known.find(answered, runs.at, runs.probe)
-        rows[name] = whole[runs.of]
-        if capped(first):
-            found = []
-            for budget in block.budgets:
-                stopped = np.flatnonzero(spent[:, -1] > budget)
-                cut = np.where(spent[stopped] <= budget, runs.probe[stopped], np.int8(-1))
-                number = whole.copy()
-                number[stopped] = known.find(answered, runs.at[stopped], cut)
-                found.append(number[runs.of[0]])
-            rows[name] = np.stack(found)
-    first_run = np.unique(np.concatenate(numbers), return_index=True)[1]
-    episodes = join([runs.episodes for _, runs in own.values()]).rows(first_run)
-    episodes = join([episodes, *_replayed(block, *known.entries(replayed_from))])
-    return block, episodes, rows, run + len(known) - replayed_from
+        alike = replace(first, name="", title="", answered=block.answers(first))
+        if alike not in ran:
+            ran[alike] = probes_of(block, first)
+        probe, at, of = ran[alike]
+        numbers = []
+        for budget in block.budgets if capped(first) else block.budgets[-1:]:
+            cut = (
+                np.where(np.cumsum(probe >= 0, axis=1) <= budget, probe, np.int8(-1))
+                if capped(first)
+                else probe
+            )
+            answered = block.answers(policy) | ~(cut >= 0).any(axis=1)  # of no probe all is alike
+            place = at.astype(">u4")[:, None].view(np.uint8)
+            keys.append(
+                np.concatenate([answered[:, None].astype(np.uint8), place, cut.view(np.uint8)], axis=1)
+            )
+            numbers.append(total + of)
+            total += len(probe)
+        shapes[name] = np.concatenate(numbers)
+    whole = np.concatenate(keys)
+    distinct, number = np.unique(whole.view(f"V{whole.shape[1]}")[:, 0], return_inverse=True)
+    episodes = join(list(_replayed(block, distinct.view(np.uint8).reshape(-1, whole.shape[1]))))
+    return block, episodes, {name: number[of].astype(np.int32) for name, of in shapes.items()}
 
 
-def _replayed(block: Block, answered: Mask, at: Ints, probe: Sequences) -> Iterator[Episodes]:
-    """Run sequences of probes, in blocks of one kind of answer that share seeds and with them draws."""
-    order = np.lexsort((at, answered))
-    unanswered = int((~answered).sum())
-    parts = []
-    for group in (order[:unanswered], order[unanswered:]):
-        for first in range(0, len(group), BATCH_SIZE):
-            rows = group[first : first + BATCH_SIZE]
-            policy = Policy("replay", "Replay", Rule(REPLAY), answered=bool(answered[rows[0]]))
-            cell = block.cell(policy, budget=block.regime.horizon)
-            seeds, schedules = block.seeds[at[rows]], probe[rows].astype(np.int64)
-            parts.append(measure(record(cell, seeds, scores_all=False, schedules=schedules)))
-    if parts:
-        yield join(parts).rows(np.argsort(order))
-
-
-# --- the grid ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Grid:
-    """All readings of a grid; `rows` are by protocol, world or pool, and policy."""
-
-    regime: str  # what it was run on, as text, like the next two
-    profile: str
-    seeds: str
-    resamples: int  # of the readings' intervals
-    simulated: int  # episodes that were run for it
-    budgets: tuple[int, ...]  # the positions of the slider
-    thresholds: tuple[float, ...]  # the positions of the slider
-    rows: dict[tuple[str, str, str], Rows]  # -> [threshold or 1, budget], positions in `readings`
-    readings: Readings  # the distinct ones, which settings share that share all their episodes
-
-    def record(self) -> dict[str, Any]:
-        """Return the grid ready for JSON, its readings in whole numbers as `Readings` has them."""
-        protocols, views, policies = (list(dict.fromkeys(part)) for part in zip(*self.rows, strict=True))
-        return {
-            "regime": self.regime,
-            "profile": self.profile,
-            "seeds": self.seeds,
-            "resamples": self.resamples,
-            "simulated": self.simulated,
-            "episodes": int(self.readings.n.min()),
-            "budgets": list(self.budgets),
-            "thresholds": list(self.thresholds),
-            "protocols": protocols,
-            "worlds": views,
-            "policies": policies,
-            "units": {"share": SHARE_UNITS, "curve": CURVE_UNITS},
-            "rows": {"/".join(key): rows.tolist() for key, rows in self.rows.items()},
-            "readings": {f.name: getattr(self.readings, f.name).tolist() for f in fields(Readings)},
-        }
+def _replayed(block: Block, keys: npt.NDArray[np.uint8]) -> Iterator[Episodes]:
+    """Run sequences of probes, as `run_block` has sorted them, in blocks of one kind of answer."""
+    for answered in (False, True):
+        own = keys[keys[:, 0] == answered]
+        policy = Policy("replay", "Replay", Rule(REPLAY), answered=answered)
+        cell = block.cell(policy, budget=block.regime.horizon)
+        for first in range(0, len(own), BATCH_SIZE):
+            part = own[first : first + BATCH_SIZE]
+            seeds = block.seeds[np.ascontiguousarray(part[:, 1:5]).view(">u4")[:, 0]]
+            schedules = part[:, 5:].astype(np.int8).astype(np.int64)
+            yield measure(record(cell, seeds, scores_all=False, schedules=schedules))
 
 
 def run_grid(
@@ -276,45 +189,64 @@ def run_grid(
     seeds: str = "0:220",
     resamples: int = RESAMPLES,
     jobs: int = 2,
-) -> Grid:
+) -> dict[str, Any]:
     """Run and read every setting: budgets 0..H/2, base thresholds 0..4 in steps of .25, every policy.
 
     Args:
         protocols: names of protocols, with or without switches turned.
         seeds: as `cells.parse_seeds` reads them; the same under every protocol.
+
+    Returns:
+        What a page carries, ready for JSON: what was asked; `budgets` and `thresholds`, the sliders'
+        positions; `rows`, by `protocol/world/policy` a table [threshold or 1, budget] of places in
+        `readings`; these as `Readings` has them, in whole `units`. Settings that share all their episodes
+        share a reading.
     """
-    level = find_regime(regime)
+    level, chosen = find_regime(regime), [parse_protocol(name) for name in protocols]
     budgets = tuple(range(level.horizon // 2 + 1))
-    chosen = [parse_protocol(name) for name in protocols]
     blocks = [
         Block(world, level, protocol, find_profile(profile), parse_seeds(seeds), budgets)
         for protocol, world in product(chosen, WORLDS)
     ]
     ran = {(block.protocol.name, block.world): rest for block, *rest in run_tasks(run_block, blocks, jobs)}
-    rows: dict[tuple[str, str, str], Rows] = {}
+    rows: dict[str, list[list[int]]] = {}
     parts: list[Readings] = []
     for protocol in chosen:
         several = [ran[protocol.name, world] for world in WORLDS]
-        starts = np.cumsum([sum(map(len, parts)), *(len(episodes.success) for episodes, _, _ in several)])
+        starts = np.cumsum([0, *(len(episodes.success) for episodes, _ in several)])
         numbers: dict[bytes, int] = {}
         settings: list[Ints] = []
+        held = sum(map(len, parts))
         for policy in POLICIES:
-            places = [
-                own[policy] + start for (_, own, _), start in zip(several, starts - starts[0], strict=False)
-            ]
+            places = [own[policy] + start for (_, own), start in zip(several, starts, strict=False)]
             views = dict(zip(VIEWS, [*places, np.concatenate(places, axis=-1)], strict=True))
-            for view in VIEWS:
-                rows[protocol.name, view, policy] = np.empty(views[view].shape[1::-1], dtype=np.int32)
+            found = {view: np.empty(own.shape[1::-1], dtype=np.int64) for view, own in views.items()}
             for b, k in np.ndindex(places[0].shape[:2]):
                 for view, own in views.items():  # a world beside its pool: what it resamples is used twice
                     key = own[b, k].tobytes()
                     if numbers.setdefault(key, len(numbers)) == len(settings):
                         settings.append(own[b, k])
-                    rows[protocol.name, view, policy][k, b] = starts[0] + numbers[key]
-        episodes = join([own for own, _, _ in several])
-        parts += _read(episodes, settings, len(blocks[0].seeds), resamples, jobs)
-    simulated = sum(count for _, _, count in ran.values())
-    return Grid(regime, profile, seeds, resamples, simulated, budgets, THRESHOLDS, rows, join(parts))
+                    found[view][k, b] = held + numbers[key]
+            rows |= {f"{protocol.name}/{view}/{policy}": own.tolist() for view, own in found.items()}
+        parts += _read(
+            join([episodes for episodes, _ in several]), settings, len(blocks[0].seeds), resamples, jobs
+        )
+    readings = join(parts)
+    return {
+        "regime": regime,
+        "profile": profile,
+        "seeds": seeds,
+        "resamples": resamples,
+        "episodes": len(blocks[0].seeds),
+        "budgets": list(budgets),
+        "thresholds": list(THRESHOLDS),
+        "protocols": [protocol.name for protocol in chosen],
+        "worlds": list(VIEWS),
+        "policies": list(POLICIES),
+        "units": {"share": SHARE_UNITS, "curve": CURVE_UNITS},
+        "rows": rows,
+        "readings": {field.name: getattr(readings, field.name).tolist() for field in fields(Readings)},
+    }
 
 
 def _read(
@@ -350,7 +282,7 @@ def load_grid(
     compute: bool = True,
     folder: Path = CACHE,
 ) -> dict[str, Any] | None:
-    """Return `run_grid(...).record()`, from the folder if it is there.
+    """Return `run_grid(...)`, from the folder if it is there.
 
     It is computed once and kept beside the built book until the engine or its inputs change. A folder that
     cannot be written to is done without.
@@ -374,7 +306,7 @@ def load_grid(
     except (OSError, ValueError):  # not there, or damaged
         if not compute:
             return None
-        text = json.dumps(run_grid(regime, protocols, profile, seeds, resamples, jobs).record())
+        text = json.dumps(run_grid(regime, protocols, profile, seeds, resamples, jobs))
     with contextlib.suppress(OSError):  # a reader may have no room for it
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(path) as partial:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from envprobe_core.cells import Cell, find_profile, find_regime, parse_seeds
+from envprobe_core.cells import Cell, find_profile, find_regime, is_whole, parse_seeds
 from envprobe_core.engine.records import LONGEST_HORIZON
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.policies import POLICIES, Policy
@@ -31,13 +31,12 @@ class Engine:
         Raises:
             InputError: if a policy has the name of another.
         """
-        own = {policy.name: policy for policy in policies}
-        if len(own) < len(policies) or own.keys() & POLICIES.keys():
+        self.policies = POLICIES | {policy.name: policy for policy in policies}
+        if len(self.policies) < len(POLICIES) + len(policies):
             taken = ", ".join([*POLICIES, *(policy.name for policy in policies)])
             raise InputError(f"two policies have the same name; names given and taken: {taken}")
-        self.policies = {**POLICIES, **own}
         self.resamples = resamples
-        self._known: dict[tuple[object, ...], Reading] = {}
+        self._known: dict[tuple[Setting, str], Reading] = {}
 
     def ask(self, given: Mapping[str, Any]) -> dict[str, Reading]:
         """Read the policies of a question (`read_question`), policy name -> reading.
@@ -46,19 +45,18 @@ class Engine:
             InputError: if it cannot be run; also with the words of a reader's own policy that failed.
         """
         settings, seeds = read_question(given, self.policies)
-        rest = tuple(given[name] for name in ("world", "regime", "horizon", "protocol", "profile", "seeds"))
-        keys = {name: (name, given["budget"], given["threshold"], *rest) for name in settings}
+        keys = {name: (setting, str(given["seeds"])) for name, setting in settings.items()}
         if len(self._known) > KEPT:
             self._known.clear()
-        missing = [name for name in keys if keys[name] not in self._known]
+        missing = [key for key in keys.values() if key not in self._known]
         try:
-            asked = [settings[name] for name in missing]
+            asked = [setting for setting, _ in missing]
             found = take_readings(asked, seeds, resamples=self.resamples) if asked else []
         except InputError:
             raise
         except Exception as error:  # a reader's score function may raise anything
             raise InputError(f"the episodes could not be run: {type(error).__name__}: {error}") from error
-        self._known |= {keys[name]: reading for name, reading in zip(missing, found, strict=True)}
+        self._known |= zip(missing, found, strict=True)
         return {name: self._known[key] for name, key in keys.items()}
 
 
@@ -74,36 +72,24 @@ def read_question(
     Raises:
         InputError: what is wrong, the value given and what is accepted.
     """
-    world, regime = given["world"], find_regime(given["regime"])
+    world, horizon, budget, threshold = (given[name] for name in ("world", "horizon", "budget", "threshold"))
     if world not in VIEWS:
         raise InputError(f"unknown world {world!r}; accepted: {', '.join(VIEWS)}")
-    regime = replace(regime, horizon=_whole("horizon", given["horizon"], 1, LONGEST_HORIZON))
+    for name, value, most in (("horizon", horizon, LONGEST_HORIZON), ("budget", budget, horizon)):
+        least = int(name == "horizon")
+        if not is_whole(value) or not least <= value <= most:
+            raise InputError(f"{name} {value!r} is not a whole number in {least}..{most}")
     seeds = parse_seeds(str(given["seeds"]))
     if len(seeds) > MOST_SEEDS:
         raise InputError(f"seeds {given['seeds']!r}: {len(seeds)} seeds; at most {MOST_SEEDS} here")
+    regime = replace(find_regime(given["regime"]), horizon=horizon)
+    protocol, profile = parse_protocol(str(given["protocol"])), find_profile(given["profile"])
     settings: dict[str, Setting] = {}
     for name in given["policies"]:
         policy = look_up("policy", name, policies)
-        cell = Cell(
-            VIEWS[0] if world == POOL else world,
-            policy,
-            regime,
-            parse_protocol(str(given["protocol"])),
-            find_profile(given["profile"]),
-            _whole("budget", given["budget"], 0, regime.horizon),
-            _threshold(given["threshold"]) if policy.has_threshold else None,
-        )
+        if policy.has_threshold and (isinstance(threshold, bool) or not isinstance(threshold, int | float)):
+            raise InputError(f"threshold {threshold!r} is not a number")
+        gate = float(threshold) if policy.has_threshold else None
+        cell = Cell(VIEWS[0] if world == POOL else world, policy, regime, protocol, profile, budget, gate)
         settings[name] = pooled(cell) if world == POOL else cell
     return settings, seeds
-
-
-def _whole(name: str, value: object, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InputError(f"{name} {value!r} is not a whole number in {low}..{high}")
-    return value
-
-
-def _threshold(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"threshold {value!r} is not a number")
-    return float(value)

@@ -9,8 +9,7 @@ setting that cannot be run is refused in the widget, in words.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,83 +21,69 @@ from envprobe_core.facts.witness import Witnessed, witness
 from envprobe_core.policies import POLICIES, Policy
 from envprobe_core.protocols import PROTOCOLS, in_words, parse_protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.show.figures import DARK, POLICY_STYLES, TERM_COLOURS, WORLD_TITLES, policy_title
-from envprobe_core.show.markup import listed, signed
+from envprobe_core.show.figures import DARK, POLICY_STYLES, TERM_COLOURS, WORLD_TITLES
+from envprobe_core.show.markup import listed
 from envprobe_core.show.timeline import OUTCOMES, record_run
 from envprobe_core.widgets.host import Widget
 from envprobe_core.widgets.scenes import make_scene
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-BEST, MEDIAN, WORST = "best", "median", "worst"
+PAIR = ("simple", "periodic")
 
 
-@dataclass(frozen=True)
-class Setting:
-    """What is watched: one policy or two on one seed."""
+def record_pair(
+    world: str = "tooldag",
+    policies: Sequence[str] = PAIR,
+    seed: int = 0,
+    regime: str = "S2",
+    protocol: str = "paper",
+    profile: str = "typical",
+    budget: int | None = None,
+    threshold: float | None = None,
+    *,
+    own: Sequence[Policy] = (),
+) -> dict[str, Any]:
+    """Run one policy or two on a seed and return what the player shows.
 
-    world: str = "tooldag"
-    policies: tuple[str, ...] = ("simple", "periodic")  # one name or two
-    seed: int = 0  # the episode
-    regime: str = "S2"
-    protocol: str = "paper"  # may have switches turned
-    profile: str = "typical"
-    budget: int | None = None  # probes allowed; None for the regime's own
-    threshold: float | None = None  # of policies that have one; None for 1.5
-    own: Mapping[str, Policy] = field(default_factory=dict)  # a reader's own policies by name
-
-    def cells(self) -> list[Cell]:
-        """Return the cell of each policy.
-
-        Raises:
-            InputError: for an unknown name or a value that a cell refuses; the message says which.
-        """
-        if self.seed < 0:
-            raise InputError(f"seed {self.seed} is negative; accepted: 0, 1, 2, ...")
-        known = {**POLICIES, **self.own}
-        cells = []
-        for name in self.policies:
-            policy = look_up("policy", name, known)
-            threshold = self.threshold if policy.has_threshold else None
-            cells.append(
-                Cell(
-                    self.world, policy, find_regime(self.regime), parse_protocol(self.protocol),
-                    find_profile(self.profile), self.budget, threshold,
-                )
-            )  # fmt: skip
-        return cells
-
-
-# --- what is recorded --------------------------------------------------------------------------
-
-
-def record_pair(setting: Setting) -> dict[str, Any]:
-    """Run a setting and return what the player shows of its one or two episodes.
+    Args:
+        policies: one name or two.
+        protocol: may have switches turned.
+        budget: probes allowed; None for the regime's own.
+        threshold: of policies that have one; None for 1.5.
+        own: a reader's own policies, whose names `policies` may hold.
 
     Returns:
         `key` (for links), `scene` (see `scenes.make_scene`), `runs` (see `timeline.record_run`), `parts` (the
         first step at which they differ, or None), `parting` (the same in words), `title`, `about`, `world
         seed regime protocol profile`.
+
+    Raises:
+        InputError: for an unknown name or a value that a cell refuses; the message says which.
     """
-    seed = setting.seed
-    seen = [witness(cell, np.array([seed], dtype=np.int64)) for cell in setting.cells()]
-    cell, runs = seen[0].cell, [record_run(one) for one in seen]
+    if seed < 0:
+        raise InputError(f"seed {seed} is negative; accepted: 0, 1, 2, ...")
+    known = POLICIES | {policy.name: policy for policy in own}
+    level, rules, agent = find_regime(regime), parse_protocol(protocol), find_profile(profile)
+    seen = []
+    for policy in (look_up("policy", name, known) for name in policies):
+        gate = threshold if policy.has_threshold else None
+        cell = Cell(world, policy, level, rules, agent, budget, gate)
+        seen.append(witness(cell, np.array([seed], dtype=np.int64)))
+    runs = [record_run(one) for one in seen]
     step = parting_step(*seen) if len(seen) > 1 else None
-    title = f"{WORLD_TITLES[cell.world]}, seed {seed}"
+    title = f"{WORLD_TITLES[world]}, seed {seed}"
     return {
-        "key": f"{cell.world}-{cell.protocol.name}-{seed}",
+        "key": f"{world}-{rules.name}-{seed}",
         "title": title,
         "about": (
-            f"{title}: {listed(dict.fromkeys(run['title'] for run in runs))} in {cell.regime.name} under "
-            f"protocol {in_words(cell.protocol.name)}; simulated agent, profile {cell.profile.name}"
+            f"{title}: {listed(dict.fromkeys(run['title'] for run in runs))} in {regime} under "
+            f"protocol {in_words(rules.name)}; simulated agent, profile {profile}"
         ),
-        "world": cell.world,
+        "world": world,
         "seed": seed,
-        "regime": cell.regime.name,
-        "protocol": cell.protocol.name,
-        "rules": in_words(cell.protocol.name),
-        "profile": cell.profile.name,
+        "regime": regime,
+        "protocol": rules.name,
+        "rules": in_words(rules.name),
+        "profile": profile,
         "scene": make_scene(seen[0]),
         "runs": runs,
         "parts": step,
@@ -138,56 +123,6 @@ def parting_words(step: int | None, runs: Sequence[Mapping[str, Any]]) -> str:
     return f"They first differ at step {step}: {runs[0]['title']} {deeds[0]}, {runs[1]['title']} {deeds[1]}."
 
 
-# --- episodes chosen by rule -------------------------------------------------------------------
-
-
-def choose(gaps: pd.DataFrame) -> pd.DataFrame:
-    """Pick rows of `protocol world seed difference` by rule, of equals the lowest seed, and add the `rule`.
-
-    In every world under the first protocol `best`, the largest difference, `median` (the lower) and `worst`,
-    the smallest; under the others the median.
-    """
-    import pandas as pd
-
-    picked = []
-    for (protocol, _), part in gaps.groupby(["protocol", "world"], sort=False):
-        down = part.sort_values(["difference", "seed"], ascending=[False, True])
-        up = part.sort_values(["difference", "seed"])
-        rows = {BEST: down.iloc[0], MEDIAN: up.iloc[(len(up) - 1) // 2], WORST: up.iloc[0]}
-        rules = rows if protocol == gaps["protocol"].iloc[0] else (MEDIAN,)
-        picked += [{**rows[rule], "rule": rule} for rule in rules]
-    return pd.DataFrame(picked)
-
-
-def record_choices(
-    choices: pd.DataFrame, budget: int | None = None, threshold: float | None = None
-) -> list[dict[str, Any]]:
-    """Record episodes for the player, with their group and label in its menu.
-
-    Args:
-        choices: from `choose`, with `regime profile` and the two policies, `policy other`.
-    """
-    pairs = []
-    for row in choices.itertuples():
-        first = policy_title(row.policy)
-        words = {
-            BEST: f"{first} best against the other",
-            MEDIAN: "the median seed",
-            WORST: f"{first} worst against the other",
-        }
-        setting = Setting(
-            row.world, (row.policy, row.other), row.seed, row.regime, row.protocol, row.profile,
-            budget, threshold,
-        )  # fmt: skip
-        group = f"{WORLD_TITLES[row.world]}, {in_words(row.protocol)}"
-        label = f"{words[row.rule]} ({signed(row.difference)}): seed {row.seed}"
-        pairs.append(record_pair(setting) | {"group": group, "label": label})
-    return pairs
-
-
-# --- the widget --------------------------------------------------------------------------------
-
-
 class Player(Widget):
     """Episodes to watch."""
 
@@ -207,10 +142,9 @@ class Player(Widget):
         Args:
             pairs: from `record_pair`; more than one need a `group` and a `label` for the menu.
             live: whether Python answers: the reader then chooses any setting.
+            policies: a reader's own.
         """
-        self._own = {policy.name: policy for policy in policies}
-        first = Setting(own=self._own)
-        shown = list(pairs) or [record_pair(first)]
+        self._own, shown = tuple(policies), list(pairs) or [record_pair()]
         state = {
             "pairs": shown,
             "start": start,
@@ -220,57 +154,46 @@ class Player(Widget):
             "marks": {name: style.mark() for name, style in POLICY_STYLES.items()},
         }
         if live:
-            state["choices"] = _choices(first, self._own)
+            state["choices"] = _choices(self._own)
         super().__init__(state, identity=identity, fallback=_fallback(shown), live=live)
 
     def answer(self, setting: Mapping[str, str]) -> dict[str, Any]:
-        """Return the episode that a reader chose (see `read_setting`)."""
-        return {"pair": record_pair(read_setting(setting, self._own))}
+        """Return the episode that a reader chose, every value a text as the form sends it."""
+        seeds = parse_seeds(setting["seed"])
+        if len(seeds) != 1:
+            raise InputError(
+                f"seed {setting['seed']!r} names {len(seeds)} episodes; accepted: one whole number"
+            )
+        budget = _number("budget", setting["budget"], int, "a whole number")
+        threshold = _number("threshold", setting["threshold"], float, "a number")
+        pair, seed = (setting["first"], setting["second"]), int(seeds[0])
+        rest = (setting[name] for name in ("regime", "protocol", "profile"))
+        return {"pair": record_pair(setting["world"], pair, seed, *rest, budget, threshold, own=self._own)}
 
 
-def read_setting(given: Mapping[str, str], own: Mapping[str, Policy]) -> Setting:
-    """Read what a reader chose in the form.
-
-    Args:
-        given: texts by name: `world first second protocol regime profile seed budget threshold`.
-
-    Raises:
-        InputError: if a number is none, or a seed is not one seed.
-    """
-    seeds = parse_seeds(given["seed"])
-    if len(seeds) != 1:
-        raise InputError(f"seed {given['seed']!r} names {len(seeds)} episodes; accepted: one whole number")
-    numbers: dict[str, Any] = {}
-    for name, kind, what in (("budget", int, "a whole number"), ("threshold", float, "a number")):
-        try:
-            numbers[name] = kind(given[name]) if given[name].strip() else None
-        except ValueError:
-            message = f"{name} {given[name]!r} is not {what}; leave it empty for the default"
-            raise InputError(message) from None
-    return Setting(
-        given["world"], (given["first"], given["second"]), int(seeds[0]), given["regime"], given["protocol"],
-        given["profile"], **numbers, own=own,
-    )  # fmt: skip
+def _number(name: str, text: str, kind: type, what: str) -> Any:
+    """Read a number that may be left out."""
+    try:
+        return kind(text) if text.strip() else None
+    except ValueError:
+        raise InputError(f"{name} {text!r} is not {what}; leave it empty for the default") from None
 
 
-def _choices(first: Setting, own: Mapping[str, Policy]) -> dict[str, Any]:
+def _choices(own: Sequence[Policy]) -> dict[str, Any]:
     """List what the form offers, as (value, text), and what it shows at first."""
-    policies = [(name, policy_title(name)) for name in POLICIES]
-    policies += [(name, policy.title) for name, policy in own.items()]
-    shown = ("world", "protocol", "regime", "profile", "seed", "budget", "threshold")
+    policies = [(policy.name, policy.title) for policy in (*POLICIES.values(), *own)]
     return {
         "world": list(WORLD_TITLES.items()),
         "first": policies,
         "second": policies,
-        "protocol": [(name, in_words(name)) for name in dict.fromkeys((*PROTOCOLS, first.protocol))],
+        "protocol": [(name, in_words(name)) for name in PROTOCOLS],
         "regime": [(name, f"{name}: {regime.title}") for name, regime in REGIMES.items()],
         "profile": [(name, name) for name in PROFILES],
         "setting": {
-            **{name: getattr(first, name) for name in shown},
-            "first": first.policies[0],
-            "second": first.policies[-1],
+            "world": "tooldag", "protocol": "paper", "regime": "S2", "profile": "typical", "seed": 0,
+            "budget": None, "threshold": None, "first": PAIR[0], "second": PAIR[1],
         },
-    }
+    }  # fmt: skip
 
 
 def _fallback(pairs: Sequence[Mapping[str, Any]]) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -33,8 +33,16 @@ Setting = Cell | tuple[Cell, ...]
 """The cells whose episodes are read together: one, or the same in each of the three worlds, called pool."""
 
 
+class Table:
+    """Columns of one length."""
+
+    def rows(self, which: Ints) -> Self:
+        """Return some of the rows."""
+        return type(self)(*(column[which] for column in vars(self).values()))
+
+
 @dataclass(frozen=True)
-class Episodes:
+class Episodes(Table):
     """What is read of episodes of one horizon, in any order."""
 
     accuracy: Floats  # [episode], A_H as the protocol scores it
@@ -44,28 +52,28 @@ class Episodes:
     track: Floats  # [episode, time], A_t as `Trajectory.accuracy` has it; NaN where there is none
     fired: Mask  # [episode, step], whether it probes at step t
 
-    def rows(self, which: Ints) -> Episodes:
-        """Return some of the episodes."""
-        return Episodes(*(getattr(self, field.name)[which] for field in fields(self)))
-
 
 def join(parts: Sequence[Any]) -> Any:
     """Put `Episodes` of one horizon, or `Readings`, behind one another."""
     kind = type(parts[0])
-    return kind(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(kind)))
+    return kind(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
 
 
 def measure(recording: Trajectory) -> Episodes:
     """Take from a recording what is read of it."""
-    accuracy, useful, repeated = (
-        recording.measures[name] for name in ("accuracy", "useful", "repeated_probes")
+    found, fired = recording.measures, recording.probe >= 0
+    return Episodes(
+        found["accuracy"],
+        recording.success,
+        found["useful"],
+        found["repeated_probes"],
+        recording.accuracy,
+        fired,
     )
-    fired = recording.probe >= 0
-    return Episodes(accuracy, recording.success, useful, repeated, recording.accuracy, fired)
 
 
 @dataclass(frozen=True)
-class Readings:
+class Readings(Table):
     """Readings of many settings as whole numbers; `NONE` stands for a value that does not exist."""
 
     n: Ints  # [setting], episodes
@@ -79,10 +87,6 @@ class Readings:
 
     def __len__(self) -> int:
         return len(self.n)
-
-    def rows(self, which: Ints) -> Readings:
-        """Return some of the readings."""
-        return Readings(*(getattr(self, field.name)[which] for field in fields(self)))
 
     def record(self, index: int) -> Reading:
         """Return one reading, ready for JSON.
@@ -203,80 +207,64 @@ def read_episodes(episodes: Episodes, rows: Ints, worlds: int, sums: ResampledSu
 
 def _read(episodes: Episodes, rows: Ints, worlds: int, sums: ResampledSums) -> Readings:
     settings, n = rows.shape
-    fired = episodes.fired[rows]
-    probes, useful = fired.sum(axis=2), episodes.useful[rows]
-    rate = useful / np.maximum(probes, 1)
-    accuracy, success = episodes.accuracy[rows], episodes.success[rows].astype(np.float64)
+    fired, useful = episodes.fired[rows], episodes.useful[rows]
+    probes = fired.sum(axis=2)
+    some, every = (probes > 0).astype(np.float64), np.ones(rows.shape)
+    ratios = (
+        (episodes.accuracy[rows], every),
+        (episodes.success[rows].astype(np.float64), every),
+        (useful / np.maximum(probes, 1), some),
+    )
     # settings often share all their episodes, so every distinct column is resampled once
-    columns = np.concatenate([accuracy, success, rate, (probes > 0).astype(np.float64)])
+    columns = np.concatenate([column for ratio in ratios for column in ratio])
     distinct, place = np.unique(columns, axis=0, return_inverse=True)
     draws = sums.means(distinct, worlds) if n > worlds else None
-    of_accuracy, of_success, tops, bottoms = np.split(place, 4)
+    places = np.split(place, len(ratios))
+    accuracy, success, rate = (
+        _ends(*ratio, draws, at.reshape(2, -1)) for ratio, at in zip(ratios, places, strict=True)
+    )
     return Readings(
         np.full(settings, n),
-        _ends(accuracy, of_accuracy, draws),
-        _ends(success, of_success, draws),
+        accuracy,
+        success,
         _curve(episodes.track[rows]),
         fired.sum(axis=1),
         np.stack([useful.sum(axis=1), probes.sum(axis=1)], axis=1),
-        _rate(rate, probes > 0, tops, bottoms, draws),
+        rate,
         episodes.repeated[rows].sum(axis=1),
     )
 
 
-def _means(values: Floats) -> Floats:
-    """Average [setting, unit] over units; correctly rounded sums, whose bits no order moves."""
-    return np.array([math.fsum(row) for row in values.tolist()]) / values.shape[1]
+def _ends(top: Floats, bottom: Floats, draws: Floats | None, places: Ints) -> Ints:
+    """Return ratios of sums with their percentile intervals in whole units, [setting, (mean, low, high)].
+
+    As `statistics.clustered_rate`; sums are correctly rounded, so that no order of units moves a bit.
+
+    Args:
+        top, bottom: [setting, unit].
+        draws: their resampled means, [column, resample]; None where nothing can be resampled.
+        places: of both among these, [2, setting].
+    """
+    count = bottom.sum(axis=1)
+    sums = np.array([math.fsum(row) for row in top.tolist()])
+    mean = np.divide(sums, count, out=np.full(len(top), np.nan), where=count > 0)
+    ends = np.full((2, len(top)), np.nan)
+    if draws is not None:
+        pairs, number = np.unique(places, axis=1, return_inverse=True)
+        found, there = np.full((2, pairs.shape[1]), np.nan), draws[pairs[1]] > 0
+        whole = there.all(axis=1)  # read together; of the others, resamples without an event are left out
+        for which in (np.flatnonzero(whole), *np.flatnonzero(~whole)[:, None]):
+            if len(which) and (kept := there[which[0]]).any():
+                above, below = draws[pairs[:, which]][..., kept]
+                found[:, which] = percentile_interval((above / below).T)
+        ends = found[:, number]
+    return _whole(np.stack([mean, *ends], axis=1), SHARE_UNITS)
 
 
 def _whole(values: Floats, units: int) -> Ints:
     """Round to whole units; NaN becomes NONE. A last bit more or less does not decide where a half goes."""
     whole = np.rint(np.round(np.nan_to_num(values) * units, 6))
     return np.where(np.isnan(values), NONE, whole).astype(np.int64)
-
-
-def _ends(values: Floats, place: Ints, draws: Floats | None) -> Ints:
-    """Return means and percentile intervals of [setting, unit] in whole units, [setting, (mean, low, high)].
-
-    `place` [setting] says where in `draws` [column, resample] their resampled means are, if there are any.
-    """
-    if draws is None:
-        return _rounded(_means(values))
-    wanted, inverse = np.unique(place, return_inverse=True)
-    low, high = percentile_interval(draws[wanted].T)
-    return _rounded(_means(values), low[inverse], high[inverse])
-
-
-def _rounded(mean: Floats, low: Floats | None = None, high: Floats | None = None) -> Ints:
-    """Return means with the ends of their intervals, or with none, in whole units."""
-    ends = [np.full_like(mean, np.nan) if end is None else end for end in (low, high)]
-    return _whole(np.stack([mean, *ends], axis=1), SHARE_UNITS)
-
-
-def _rate(rate: Floats, fired: Mask, tops: Ints, bottoms: Ints, draws: Floats | None) -> Ints:
-    """Return the mean of useful / fired over the episodes that fired, as `stats.mean_of_ratios` does.
-
-    Both are [setting, unit]; `tops` and `bottoms` [setting] are their places in `draws` [column, resample].
-    """
-    count = fired.sum(axis=1)
-    sums = _means(rate) * rate.shape[1]
-    mean = np.divide(sums, count, out=np.full(len(rate), np.nan), where=count > 0)
-    if draws is None:
-        return _rounded(mean)
-    low, high = np.full_like(mean, np.nan), np.full_like(mean, np.nan)
-    pairs, inverse = np.unique(np.stack([tops, bottoms]), axis=1, return_inverse=True)
-    there = draws[pairs[1]] > 0
-    always = there.all(axis=1)  # no resample is without a probe: read together
-    at = np.flatnonzero(always[inverse])
-    if len(at):
-        order = np.cumsum(always) - 1
-        ends = percentile_interval((draws[pairs[0, always]] / draws[pairs[1, always]]).T)
-        low[at], high[at] = (end[order[inverse[at]]] for end in ends)
-    for index in np.flatnonzero((count > 0) & ~always[inverse]):
-        top, bottom = pairs[:, inverse[index]]  # resamples without any probe are left out
-        some = there[inverse[index]]
-        low[index], high[index] = percentile_interval(draws[top, some] / draws[bottom, some])
-    return _rounded(mean, low, high)
 
 
 def _curve(track: Floats) -> Ints:

@@ -13,7 +13,6 @@ import numpy as np
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.facts.witness import Witnessed
 from envprobe_core.instances import members
-from envprobe_core.show.schematics import layered, short_name
 from envprobe_core.show.timeline import word
 from envprobe_core.worlds.base import World
 
@@ -113,3 +112,42 @@ def _graph(seen: Witnessed) -> dict[str, Any]:
             *(["thing", key] for key in range(rules.keys)),
         ],
     }
+
+
+def short_name(label: str) -> str:
+    """Shorten an object's name: key 1 -> k1, box 0 -> b0, the first goal -> goal."""
+    kind, number = label.split()
+    return "goal" if label == "goal 0" else f"{kind[0]}{number}"
+
+
+def layered(nodes: int, ends: Any, start: int) -> dict[int, tuple[float, float]]:
+    """Place the nodes of a connected graph: x is the distance from the start, y avoids crossings.
+
+    Args:
+        ends: [edge, 2].
+        start: the node in the first column.
+
+    Returns:
+        A place (x, y) for each node; a column is centred at y = 0, its nodes one apart.
+    """
+    neighbours: dict[int, list[int]] = {node: [] for node in range(nodes)}
+    for one, other in ends:
+        neighbours[int(one)].append(int(other))
+        neighbours[int(other)].append(int(one))
+    distance, queue = {start: 0}, [start]
+    for node in queue:
+        for other in sorted(neighbours[node]):
+            if other not in distance:
+                distance[other] = distance[node] + 1
+                queue.append(other)
+    spot: dict[int, tuple[float, float]] = {}
+    for depth in range(max(distance.values()) + 1):
+        column = [node for node in range(nodes) if distance[node] == depth]
+
+        def height(node: int, depth: int = depth) -> tuple[float, int]:
+            before = [spot[other][1] for other in neighbours[node] if distance[other] == depth - 1]
+            return (-sum(before) / max(len(before), 1), node)
+
+        for place, node in enumerate(sorted(column, key=height)):
+            spot[node] = (float(depth), (len(column) - 1) / 2 - place)
+    return spot
