@@ -125,7 +125,7 @@ def episode_frame(
 ) -> pd.DataFrame:
     """Return a table of `sweep.run_cells`, whose column `cell` is a place in `cells`, as `run`'s frame."""
     keys = pd.DataFrame([cell.key for cell in cells]).astype({"budget": np.int64, "threshold": np.float64})
-    columns = table | {name: keys[name].to_numpy()[table["cell"]] for name in keys}
+    columns = {**table, **{name: keys[name].to_numpy()[table["cell"]] for name in keys}}
     return pd.DataFrame({name: columns[name] for name in (*COLUMNS, *facts)})
 
 
