@@ -11,11 +11,8 @@ import time
 
 import numpy as np
 
-from envprobe_core.agents.profiles import PROFILES
-from envprobe_core.bound.ceilings import success_ceiling
-from envprobe_core.bound.exact import leaves
-from envprobe_core.bound.small import Setting as SmallSetting
-from envprobe_core.bound.states import grow
+from envprobe_core.analyses.ceilings import success_ceiling
+from envprobe_core.analyses.small_worlds import SmallWorld, grow, leaves
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import Episodes, measure, record, walk
 from envprobe_core.instances import after_actions, drawn_mutation, informative, instances, succeeded
@@ -48,9 +45,9 @@ def compile_world(world: str) -> float:
         record(make_cell(world, "yoked"), SEEDS)
         _steps(world)
         _forks(world)
-        success_ceiling(world, S2, PAPER, PROFILES["typical"], SEEDS)
+        success_ceiling(make_cell(world, "simple"), SEEDS)
         if world == "tooldag":
-            small = SmallSetting(horizon=1, budget=1)
+            small = SmallWorld(horizon=1, budget=1)
             grow(small)
             leaves(small, POLICIES["simple"])
     return time.process_time() - begin

@@ -12,17 +12,27 @@ from strategies import cells, seeds
 
 from envprobe_core import worlds
 from envprobe_core.agents.profiles import PROFILES, TYPICAL
-from envprobe_core.analyses import bound
-from envprobe_core.bound import ceilings
-from envprobe_core.bound.exact import accuracy, leaves, leaves_of, run
-from envprobe_core.bound.optimum import frontier, random_policy, solve, worth
-from envprobe_core.bound.small import AGENT, Setting, act, lose
-from envprobe_core.bound.states import ACT, SMALL_FIELDS, grow, signature_of
+from envprobe_core.analyses import ceilings
+from envprobe_core.analyses.small_worlds import (
+    ACT,
+    AGENT,
+    FIELDS,
+    SmallWorld,
+    act,
+    frontier,
+    grow,
+    leaves,
+    lose,
+    random_policy,
+    signature_of,
+    solve,
+    worth,
+)
 from envprobe_core.cells import Cell
 from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.noise import MUTATION
 from envprobe_core.engine.recording import Trajectory
-from envprobe_core.engine.running import Episodes
+from envprobe_core.engine.running import Episodes, walk
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES, custom_policy
 from envprobe_core.protocols import OBSERVED, PAPER, RELEASED
@@ -31,8 +41,8 @@ from envprobe_core.sweep import run_cells
 
 WEIGHTS = (0.0, 0.3, 0.5, 0.9, 1.0)
 DRAWN = tuple(name for name in POLICIES if name not in ("random", "yoked"))
-settings_of_worlds = st.builds(
-    Setting,
+small_worlds = st.builds(
+    SmallWorld,
     density=st.sampled_from([0, 1]),
     mutation=st.sampled_from([0, 1, 2]),
     horizon=st.integers(2, 6),
@@ -47,13 +57,13 @@ settings_of_worlds = st.builds(
 class Naive:
     """Expectimax over histories; a hidden state is (loaded, complete), a belief maps it to its weight."""
 
-    def __init__(self, setting: Setting, weight: Fraction) -> None:
-        self.needs = [(), (0,), (1,) if setting.density == 0 else (0, 1)]
-        self.rate = Fraction(int(setting.world.rules.mutation), 2**32)
-        self.setting, self.weight = setting, weight
+    def __init__(self, small: SmallWorld, weight: Fraction) -> None:
+        self.needs = [(), (0,), (1,) if small.density == 0 else (0, 1)]
+        self.rate = Fraction(int(small.built.rules.mutation), 2**32)
+        self.small, self.weight = small, weight
 
     def best(self) -> Fraction:
-        known = self.setting.protocol.start == "gold"
+        known = self.small.protocol.start == "gold"
         table = self.gold(frozenset(), frozenset()) if known else (None,) * 9
         return self.value(0, table, 0, {(frozenset(), frozenset()): Fraction(1)})
 
@@ -73,13 +83,13 @@ class Naive:
         return min((tool for tool in needed if table[tool] != 1), default=2)
 
     def value(self, t, table, used, belief):
-        if t == self.setting.horizon:
+        if t == self.small.horizon:
             total = Fraction(0)
             for (loaded, complete), chance in belief.items():
                 right = sum(a == b for a, b in zip(table, self.gold(loaded, complete), strict=True))
                 total += chance * (self.weight * Fraction(right, 9) + (1 - self.weight) * (2 in complete))
             return total
-        fields = range(9) if used < self.setting.budget else ()
+        fields = range(9) if used < self.small.budget else ()
         return max(self.after(t, table, used, belief, choice) for choice in (None, *fields))
 
     def after(self, t, table, used, belief, field):
@@ -122,72 +132,86 @@ class Naive:
 @pytest.mark.parametrize("density", [0, 1])
 @pytest.mark.parametrize(("horizon", "budget"), [(4, 0), (4, 1), (3, 2)])
 def test_the_optimum_is_that_of_exhaustive_search(protocol, density, horizon, budget) -> None:
-    setting = Setting(density, 2, horizon, budget, protocol)
-    tree = grow(setting)
+    small = SmallWorld(density, 2, horizon, budget, protocol)
+    tree = grow(small)
     for weight in (Fraction(0), Fraction(1, 2), Fraction(1)):
         assert solve(tree, float(weight)).worth == pytest.approx(
-            float(Naive(setting, weight).best()), abs=1e-12
+            float(Naive(small, weight).best()), abs=1e-12
         )
 
 
 # --- the tree is the engine's -----------------------------------------------------------------
 
 
-def as_chooser(tree, solution):
-    """The best policy as one that the engine can run (`exact.Chooser`): it looks its state up."""
-
-    def choose(block, state):
-        step = int(block.t[0])
-        if step > 0:
-            steps, told = tree.steps[step - 1], block.told.astype(np.int64)
-            answer, seen = np.where(told == ACT, -1, block.answer), block.observation
-            shown = signature_of(state, told, answer, seen.valid, seen.value[:, :SMALL_FIELDS])
-            state = steps.child[np.searchsorted(steps.signature, shown)]
-        return solution.choices[step][state], state
-
-    return choose
-
-
-@settings(max_examples=12, deadline=None)
-@given(settings_of_worlds)
-def test_the_engine_reaches_the_optimum(setting: Setting) -> None:
-    tree = grow(setting)
-    for corner in frontier(tree):
-        episodes = setting.episodes(POLICIES["no-probe"], np.zeros(1))
-        means = leaves_of(episodes, as_chooser(tree, corner)).means(setting.rate)
-        assert means == pytest.approx((corner.accuracy, corner.success), abs=1e-10)
-
-
-def run_scripted(setting: Setting, name: str, script: np.ndarray) -> Trajectory:
-    """Run a policy on scripts: sets of tools, [row, tick]."""
-    episodes = setting.episodes(POLICIES[name], np.zeros(len(script)))
+def run_scripted(small: SmallWorld, policy, script: np.ndarray, choose=None) -> Trajectory:
+    """Run a policy, or whoever chooses the fields to probe, on scripts: sets of tools, [row, tick]."""
+    episodes = small.episodes(policy, np.zeros(len(script)))
     while True:
         episodes.propose()
         if not episodes.settle():
             return episodes.recording()
-        act(episodes.setting, episodes.block, episodes.decide(), episodes.logs)
+        fields = episodes.decide() if choose is None else choose(episodes.block)
+        act(episodes.setting, episodes.block, fields, episodes.logs)
         lose(episodes.setting, episodes.block, script[:, episodes.block.t[0]])
+
+
+def scripts_of(small: SmallWorld) -> np.ndarray:
+    """All scripts: each bit may be on or off, whether a tool is loaded or not."""
+    return np.array(list(product(range(4), repeat=small.horizon)))
+
+
+def means_over(script: np.ndarray, found: Trajectory, rate: float) -> tuple[float, float]:
+    lost = np.bitwise_count(script).sum(axis=1).astype(int)
+    chance = rate**lost * (1 - rate) ** (2 * script.shape[1] - lost)
+    return chance @ found.measures["accuracy_terminal"], chance @ found.success
+
+
+def follower(tree, solution):
+    """The best policy as one that the engine can ask: it looks up each episode's information state."""
+    state = np.zeros(1, dtype=np.int64)
+
+    def choose(block):
+        nonlocal state
+        if step := int(block.t[0]):
+            steps, told = tree.steps[step - 1], block.told.astype(np.int64)
+            answer, seen = np.where(told == ACT, -1, block.answer), block.observation
+            shown = signature_of(state, told, answer, seen.valid, seen.value[:, :FIELDS])
+            state = steps.child[np.searchsorted(steps.signature, shown)]
+        return np.broadcast_to(solution.choices[step][state], len(block)).copy()
+
+    return choose
+
+
+@settings(max_examples=8, deadline=None)
+@given(small_worlds)
+def test_the_engine_reaches_the_optimum(small: SmallWorld) -> None:
+    tree, script = grow(small), scripts_of(small)
+    for corner in frontier(tree):
+        found = run_scripted(small, POLICIES["no-probe"], script, follower(tree, corner))
+        means = means_over(script, found, small.rate)
+        assert means == pytest.approx((corner.accuracy, corner.success), abs=1e-10)
 
 
 @pytest.mark.parametrize("name", ["simple", "voi", "oracle-tw"])
 def test_leaves_are_all_scripts(name: str) -> None:
-    """Without dropping any script: each bit may be on or off, whether a tool is loaded or not."""
-    setting = Setting(0, 1, 4, 1, OBSERVED)
-    script = np.array(list(product(range(4), repeat=setting.horizon)))
-    found = run_scripted(setting, name, script)
-    lost = np.bitwise_count(script).sum(axis=1).astype(int)
+    small = SmallWorld(0, 1, 4, 1, OBSERVED)
+    script, own = scripts_of(small), leaves(small, POLICIES[name])
+    found = run_scripted(small, POLICIES[name], script)
     for rate in (0.0, 0.1, 0.3, 1.0):
-        chance = rate**lost * (1 - rate) ** (2 * setting.horizon - lost)
-        own = leaves(setting, POLICIES[name])
         assert own.chances(rate).sum() == pytest.approx(1)
-        assert own.means(rate) == pytest.approx((chance @ accuracy(found), chance @ found.success))
+        assert own.means(rate) == pytest.approx(means_over(script, found, rate))
 
 
-def test_random_is_the_engines_random() -> None:
-    setting, some = Setting(1, 2, 8, 2, OBSERVED), np.arange(8000)
-    found = run(setting, POLICIES["random"], some)
-    exact = random_policy(grow(setting))
-    for mean, sample in zip(exact, (accuracy(found), found.success), strict=True):
+@pytest.mark.parametrize("name", ["random", "simple", "voi-accuracy"])
+def test_the_engines_own_draws_agree(name: str) -> None:
+    small, some = SmallWorld(1, 2, 8, 2, OBSERVED), np.arange(8000)
+    episodes = small.episodes(POLICIES[name], some)
+    walk(episodes, episodes.decide)
+    found = episodes.recording()
+    exact = (
+        random_policy(grow(small)) if name == "random" else leaves(small, POLICIES[name]).means(small.rate)
+    )
+    for mean, sample in zip(exact, (found.measures["accuracy_terminal"], found.success), strict=True):
         assert sample.mean() == pytest.approx(mean, abs=4 * sample.std() / len(some) ** 0.5)
 
 
@@ -198,29 +222,29 @@ amounts = st.floats(-1, 1)
 
 @settings(max_examples=40, deadline=None)
 @given(
-    settings_of_worlds,
+    small_worlds,
     st.lists(amounts, min_size=4, max_size=4),
     st.lists(amounts, min_size=9, max_size=9),
     st.lists(amounts, min_size=9, max_size=9),
     st.lists(amounts, min_size=6, max_size=6),
     st.floats(-1, 2),
 )
-def test_no_score_beats_the_optimum(setting, terms, by_field, by_belief, by_step, threshold) -> None:
+def test_no_score_beats_the_optimum(small, terms, by_field, by_belief, by_step, threshold) -> None:
     def score(view):
         own = sum(weight * getattr(view, name) for weight, name in zip(terms, "csud", strict=True))
         return own + np.array(by_field) + np.array(by_belief) * view.value + by_step[view.step]
 
-    point = leaves(setting, custom_policy("drawn", score), threshold).means(setting.rate)
-    tree = grow(setting)
+    point = leaves(small, custom_policy("drawn", score), threshold).means(small.rate)
+    tree = grow(small)
     for weight in WEIGHTS:
         assert worth(weight, point) <= solve(tree, weight).worth + 1e-9
 
 
 @settings(max_examples=15, deadline=None)
-@given(settings_of_worlds, st.floats(0.0, 3.0))
-def test_no_policy_of_the_book_beats_its_bound(setting: Setting, threshold: float) -> None:
-    blind, golden = grow(setting), grow(setting, sees_gold=True)
-    points = {name: leaves(setting, POLICIES[name], threshold).means(setting.rate) for name in DRAWN}
+@given(small_worlds, st.floats(0.0, 3.0))
+def test_no_policy_of_the_book_beats_its_bound(small: SmallWorld, threshold: float) -> None:
+    blind, golden = grow(small), grow(small, sees_gold=True)
+    points = {name: leaves(small, POLICIES[name], threshold).means(small.rate) for name in DRAWN}
     points["random"] = random_policy(blind)
     for weight in WEIGHTS:
         bounds = solve(blind, weight).worth, solve(golden, weight).worth
@@ -229,30 +253,13 @@ def test_no_policy_of_the_book_beats_its_bound(setting: Setting, threshold: floa
             assert worth(weight, point) <= bounds[name.startswith("oracle")] + 1e-9, name
 
 
-@pytest.fixture(scope="module")
-def boards() -> list[bound.Board]:
-    return bound.load_boards("paper observed released", 8, 2)
-
-
-def test_the_engines_own_draws_agree(boards) -> None:
-    for board in boards[2::3]:
-        assert bound.check_sampling(board, "0:3000")["score"].abs().max() < 4.5
-
-
 def test_what_cannot_be_solved_is_refused() -> None:
-    for protocol in (
-        RELEASED,
-        replace(PAPER, name="x", clock="stands"),
-        replace(PAPER, name="x", answer="withheld"),
-    ):
+    turned = [replace(PAPER, name="x", clock="stands"), replace(PAPER, name="x", answer="withheld")]
+    for protocol in (RELEASED, *turned):
         with pytest.raises(InputError, match="cannot be solved exactly"):
-            Setting(protocol=protocol)
-    with pytest.raises(InputError, match="none of them"):
-        bound.load_boards("released", 4, 1)
-    with pytest.raises(InputError, match="horizon 11"):
-        Setting(horizon=11)
+            SmallWorld(protocol=protocol)
     with pytest.raises(InputError, match="replays"):
-        leaves(Setting(), POLICIES["yoked"])
+        leaves(SmallWorld(), POLICIES["yoked"])
 
 
 # --- ceilings -----------------------------------------------------------------------------------
@@ -262,7 +269,7 @@ def test_what_cannot_be_solved_is_refused() -> None:
 @given(cells(), seeds)
 def test_no_policy_succeeds_where_none_can(cell: Cell, some: np.ndarray) -> None:
     assume(ceilings.has_ceiling(cell.protocol))
-    possible = ceilings.success_ceiling(cell.world, cell.regime, cell.protocol, cell.profile, some)
+    possible = ceilings.success_ceiling(cell, some)
     assert not (run_cells([cell], some)["success"] & ~possible).any()
 
 
@@ -301,7 +308,7 @@ def test_where_the_ceiling_is_exact_it_is_a_search(name: str) -> None:
     regime = replace(REGIMES["S1"], horizon=7, mutation=2)
     some, profile = np.arange(20), replace(TYPICAL, name="slips", slip=0.3, quit=0.05)
     cell = Cell(name, POLICIES["no-probe"], regime, PAPER, profile)
-    possible = ceilings.success_ceiling(name, regime, PAPER, profile, some)
+    possible = ceilings.success_ceiling(cell, some)
     assert 0 < possible.sum() < len(some)
     assert possible.tolist() == [_reachable(cell, seed) for seed in some.tolist()]
 
@@ -309,7 +316,7 @@ def test_where_the_ceiling_is_exact_it_is_a_search(name: str) -> None:
 def test_rooms_are_bounded_by_a_search() -> None:
     regime = replace(REGIMES["S1"], horizon=5, mutation=2)
     cell, some = Cell("objectstate", POLICIES["no-probe"], regime, PAPER, AGENT), np.arange(12)
-    possible = ceilings.success_ceiling("objectstate", regime, PAPER, AGENT, some)
+    possible = ceilings.success_ceiling(cell, some)
     found = np.array([_reachable(cell, seed) for seed in some.tolist()])
     assert 0 < found.sum() <= possible.sum() < len(some)
     assert not (found & ~possible).any()
@@ -318,15 +325,9 @@ def test_rooms_are_bounded_by_a_search() -> None:
 def test_the_ceiling_of_accuracy_by_hand() -> None:
     """S2 rooms: 23 fields; two boxes and one idle goal at risk; of three keyed doors at most two in sight."""
     profile = replace(PROFILES["perfect"], name="x", slip=0.1)
-    found = ceilings.accuracy_ceiling("objectstate", REGIMES["S2"], PAPER, profile, np.arange(30))
+    rooms = Cell("objectstate", POLICIES["no-probe"], profile=profile)
+    found = ceilings.accuracy_ceiling(rooms, np.arange(30))
     loose = 3 * 0.1 * 0.8 * (1 - 30 * 0.1 / 33)
     assert set(np.round((1 - found) * 23, 9)) <= {round(loose + doors * 0.1, 9) for doors in (1, 2)}
-    tools = ceilings.accuracy_ceiling("tooldag", REGIMES["S2"], PAPER, TYPICAL, np.arange(2))
+    tools = ceilings.accuracy_ceiling(Cell("tooldag", POLICIES["no-probe"]), np.arange(2))
     assert tools == pytest.approx([1 - 0.2 * 0.5 / 27] * 2)
-
-
-def test_protocols_without_a_ceiling_are_left_out() -> None:
-    found = bound.load_ceilings("S1", "paper released", "typical", "0:20")
-    assert set(found["protocol"]) == {"paper"}
-    assert len(found) == 3 * 20
-    assert found["most"].between(0, 1).all()

@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from envprobe_core import __version__
-from envprobe_core.agents.profiles import PROFILE_FOLDER, SCRIBE, AgentProfile, as_record, read_record
+from envprobe_core.agents.profiles import SCRIBE, AgentProfile, as_record
 from envprobe_core.cells import RELEASED_SEEDS, Cell, Seeds
 from envprobe_core.claims.printed import PaperValue, paper_value
 from envprobe_core.engine.recording import Columns
@@ -141,14 +141,14 @@ def calibration_cells(profiles: Sequence[AgentProfile], protocol: Protocol = PRO
     ]
 
 
-def measure_with_confidence(cell: Cell, seeds: Seeds) -> Columns:
-    """Run a cell and score its episodes, with the counts of `measures.confident_counts` where they count."""
-    if cell.policy.name in REPORTING:
-        recording = record(cell, seeds, scores_all=False)
-        return recording.measures | confident_counts(recording, cell)
-    return measure(cell, seeds) | dict.fromkeys(
-        ("confident", "confident_wrong"), np.zeros(len(seeds), np.int64)
-    )
+def measure_with_confidence(cell: Cell, seeds: Seeds, reporting: Sequence[str] = REPORTING) -> Columns:
+    """Run a cell; count confident beliefs, and the wrong ones, where its policy is `reporting` (else 0)."""
+    counts = dict.fromkeys(("confident", "confident_wrong"), np.zeros(len(seeds), np.int64))
+    if cell.policy.name not in reporting:
+        return measure(cell, seeds) | counts
+    recording = record(cell, seeds, scores_all=False)
+    found = confident_counts(recording, cell)
+    return recording.measures | {name: found[name] for name in counts}
 
 
 def predict(
@@ -248,20 +248,9 @@ class Settings:
     left_out_generations: int = 8
     seed: int = 20_250_101
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the settings by name, with the method's own."""
-        return {
-            "method": "scipy.optimize.differential_evolution",
-            "strategy": "best1bin",
-            "grid": 1 / THOUSANDTHS,
-            "population": self.population,
-            "generations": self.generations,
-            "left_out_generations": self.left_out_generations,
-            "seed": self.seed,
-        }
-
 
 DEFAULT = Settings()
+METHOD = {"method": "scipy.optimize.differential_evolution", "strategy": "best1bin", "grid": 1 / THOUSANDTHS}
 
 
 @dataclass(frozen=True)
@@ -334,7 +323,7 @@ class Search:
         differential_evolution(
             objective,
             [(item.low * THOUSANDTHS, item.high * THOUSANDTHS) for item in FREE],
-            strategy="best1bin",
+            strategy=METHOD["strategy"],
             init=np.array(self.best(counted, settings.population), dtype=float) if warm else "sobol",
             popsize=max(settings.population // len(FREE), 1),  # rounded up to a power of two
             maxiter=settings.left_out_generations if left_out else settings.generations,
@@ -360,45 +349,14 @@ def fit_record(
     fitted: Fit, others: Sequence[Fit], search: Search, settings: Settings = DEFAULT
 ) -> dict[str, Any]:
     """Return the file of a fitted profile and of all that made it; `others` left a kind of target out."""
-    titles, (first, past) = [target.name for target in TARGETS], RELEASED_SEEDS
-    seeds = f"{first}:{past}" if search.seeds is None else ",".join(map(str, search.seeds.tolist()))
-    return as_record(fitted.profile, "fitted") | {
-        "fit": {
-            "command": COMMAND,
-            "engine_version": __version__,
-            "protocol": PROTOCOL.name,
-            "regime": REGIME.name,
-            "seeds": seeds,
-            "policies": list(TARGET_POLICIES),
-            "base": BASE.name,
-            "free": [asdict(item) for item in FREE],
-            "optimizer": settings.as_dict(),
-            "objective": {
-                "loss": "soft-l1",
-                "scale": SCALE,
-                "value": fitted.loss,
-                "first_generation": fitted.first_loss,
-            },
-            "evaluations": fitted.evaluations,
-            "targets": _target_records(fitted),
-            "left_out": [
-                {
-                    "kind": other.left_out,
-                    "value": other.loss,
-                    "rates": {item.name: getattr(other.profile, item.name) for item in FREE},
-                    "ours": dict(zip(titles, other.predicted.tolist(), strict=True)),
-                }
-                for other in others
-            ],
-        }
-    }
 
-
-def _target_records(fitted: Fit) -> list[dict[str, Any]]:
     def place(key: Place) -> dict[str, str]:
         return dict(zip(("source", "row", "column"), key, strict=True))
 
-    return [
+    titles, (first, past) = [target.name for target in TARGETS], RELEASED_SEEDS
+    seeds = f"{first}:{past}" if search.seeds is None else ",".join(map(str, search.seeds.tolist()))
+    objective = {"scale": SCALE, "value": fitted.loss, "first_generation": fitted.first_loss}
+    targets = [
         {
             "name": target.name,
             **place(target.place),
@@ -411,20 +369,34 @@ def _target_records(fitted: Fit) -> list[dict[str, Any]]:
         }
         for target, ours in zip(TARGETS, fitted.predicted, strict=True)
     ]
+    left_out = [
+        {
+            "kind": other.left_out,
+            "value": other.loss,
+            "rates": {item.name: getattr(other.profile, item.name) for item in FREE},
+            "ours": dict(zip(titles, other.predicted.tolist(), strict=True)),
+        }
+        for other in others
+    ]
+    return as_record(fitted.profile, "fitted") | {
+        "fit": {
+            "command": COMMAND,
+            "engine_version": __version__,
+            "protocol": PROTOCOL.name,
+            "regime": REGIME.name,
+            "seeds": seeds,
+            "policies": list(TARGET_POLICIES),
+            "base": BASE.name,
+            "free": [asdict(item) for item in FREE],
+            "optimizer": METHOD | asdict(settings),
+            "objective": {"loss": "soft-l1"} | objective,
+            "evaluations": fitted.evaluations,
+            "targets": targets,
+            "left_out": left_out,
+        }
+    }
 
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
     """Write a profile's file; the same record gives the same bytes."""
     path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def read_fit(name: str = "calibrated", folder: Path = PROFILE_FOLDER) -> dict[str, Any]:
-    """Return what a committed profile's file says of its fit.
-
-    Raises:
-        InputError: if there is no such file, it is damaged, or the profile was not fitted.
-    """
-    record = read_record(folder / f"{name}.json")
-    if record["kind"] != "fitted":
-        raise InputError(f"profile {name!r} was not fitted; it is {record['kind']}")
-    return record["fit"]

@@ -1,4 +1,4 @@
-"""Ceilings of the full-size worlds: what no policy can exceed, by relaxing what a policy may know and do.
+"""Ceilings of the full-size worlds (ours): what no policy can exceed, by relaxing what it may know and do.
 
 Success: an actor who knows every future draw of the world, chooses its actions freely and may stand still at
 no charge; it is bound only by what no probe can change, the agent's slips and its quitting, by the world's
@@ -23,9 +23,7 @@ from envprobe_core.engine.noise import IMPULSE, MUTATION, choice, draw, happens
 from envprobe_core.engine.records import NONE
 from envprobe_core.engine.running import Episodes
 from envprobe_core.engine.sets import covers, has, plus
-from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import Protocol
-from envprobe_core.regimes import Regime
 from envprobe_core.worlds import RULES, make_world
 from envprobe_core.worlds.base import Floats, Ints, Mask
 
@@ -37,22 +35,20 @@ def has_ceiling(protocol: Protocol) -> bool:
     return (protocol.clock, protocol.accuracy, protocol.pairing) == ("runs", "terminal", "same-step")
 
 
-def success_ceiling(
-    world_name: str, regime: Regime, protocol: Protocol, profile: AgentProfile, seeds: Ints
-) -> Mask:
+def success_ceiling(cell: Cell, seeds: Ints) -> Mask:
     """Say on which seeds any policy at all could complete the task, [seed].
 
     Args:
-        protocol: one that `has_ceiling`.
-        profile: the agent, for its slips and its quitting.
+        cell: whatever its policy; its protocol is one that `has_ceiling`.
+        seeds: [seed].
     """
-    episodes = Episodes(Cell(world_name, POLICIES["no-probe"], regime, protocol, profile), seeds)
+    episodes = Episodes(cell, seeds)
     rules, done = episodes.setting.world, np.zeros(len(seeds), dtype=np.int8)
-    if world_name == "tooldag":
+    if cell.world == "tooldag":
         reached = np.zeros((2, 1 << (rules.tools - 1)), dtype=np.int8)
         tools_within_reach(episodes.setting, episodes.block, *impulses(episodes), reached, done)
     else:
-        reached = np.zeros((2, places(world_name, rules), 1 << rules.keys), dtype=np.int8)
+        reached = np.zeros((2, places(cell.world, rules), 1 << rules.keys), dtype=np.int8)
         goal_within_reach(episodes.setting, episodes.block, *impulses(episodes), reached, done)
     return done == 1
 
@@ -207,22 +203,23 @@ def places(world_name: str, rules: Any) -> int:
     return int(rules.rooms if world_name == "objectstate" else rules.nodes)
 
 
-def accuracy_ceiling(
-    world_name: str, regime: Regime, protocol: Protocol, profile: AgentProfile, seeds: Ints
-) -> Floats:
+def accuracy_ceiling(cell: Cell, seeds: Ints) -> Floats:
     """Return the greatest expected A_H that is left to any policy, [seed], given the instance.
 
     Per field: what the last mutation undoes out of sight, unless the agent's last overwrite falls on it,
     which is wrong as often as a random value is. Boxes and idle goal objects count as at risk unless a slip
     picked them up; keys and the goal object may all be held; as many locks are seen as one place shows.
+
+    Args:
+        cell: as in `success_ceiling`.
+        seeds: [seed].
     """
-    world = make_world(world_name, regime, protocol)
-    cell = Cell(world_name, POLICIES["no-probe"], regime, protocol, profile)
+    world = make_world(cell.world, cell.regime, cell.protocol)
     loss = np.zeros((len(seeds), world.fields))  # of tools none: a policy may leave nothing that could unload
-    if world_name != "tooldag":
-        loss = _last_mutation(world, profile, Episodes(cell, seeds).block.task)
-    once = 1.0 - profile.overwrite
-    hit = 1.0 - (once**2 if regime.observation == "distractor" else once)
+    if cell.world != "tooldag":
+        loss = _last_mutation(world, cell.profile, Episodes(cell, seeds).block.task)
+    once = 1.0 - cell.profile.overwrite
+    hit = 1.0 - (once**2 if cell.regime.observation == "distractor" else once)
     random_wrong = 1.0 - 1.0 / world.domain
     share = hit / world.fields
     return 1.0 - ((1.0 - share) * loss + share * random_wrong).mean(axis=1)

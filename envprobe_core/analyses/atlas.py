@@ -1,0 +1,351 @@
+"""The robustness atlas: which claims survive when the agent behaves differently (ours).
+
+A box of behaviours says which agents the atlas speaks of: those that keep a table. Each behaviour in
+`AgentProfile` is one axis, and every named profile that keeps a table lies inside. A scrambled Sobol sequence
+fills the box evenly; every agent meets every policy in every world under every protocol on the same seeds,
+and each claim is tested once for each agent.
+
+Rates are spread on a square scale: half of the agents lie in the lowest quarter of each range, since an agent
+that errs all the time can do nothing that a claim could be tested on, and should be met, but rarely. The
+scribe, which keeps nothing, is an agent of another form, and what only it does (`NO_TABLE`) is no axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from envprobe_core.agents.profiles import AgentProfile
+from envprobe_core.analyses.calibration import (
+    PROTOCOL,
+    TARGET_POLICIES,
+    TARGETS,
+    measure_with_confidence,
+    pool,
+)
+from envprobe_core.cells import PAPER_POLICIES, Cell, Seeds, find_protocols
+from envprobe_core.claims import Claim, find_claim, load_claims, policy_and_budget
+from envprobe_core.claims.episodes import MIN_UNITS, Sample, measured
+from envprobe_core.claims.judge import (
+    HOLDS,
+    INCONCLUSIVE,
+    NO_EFFECT,
+    NOT_TESTED,
+    OTHER_SIZE,
+    REVERSES,
+    Comparison,
+    comparisons,
+    estimate,
+    groups_of,
+    level_of,
+    sample_of,
+    verdicts,
+)
+from envprobe_core.claims.records import columns_of
+from envprobe_core.policies import OF_THE_PAPER
+from envprobe_core.protocols import Protocol
+from envprobe_core.regimes import REGIMES
+from envprobe_core.sweep import run_tasks
+from envprobe_core.worlds import WORLDS
+from envprobe_core.worlds.base import Floats
+
+SCRAMBLE_SEED = 20_250_101
+SOBOL_BITS = 30
+REGIME = REGIMES["S2"]
+OURS = "ours"
+AT_ONCE = 64  # agents a task
+
+# the box
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One behaviour and the values it takes in the box."""
+
+    name: str  # the field of `AgentProfile`
+    low: float  # the ends, both included; of a yes-or-no behaviour 0 and 1
+    high: float
+    why: str  # the reason for the range, one clause
+    kind: str = "share"  # `share` (a probability, on a square scale), `whole` or `habit` (yes or no)
+    share: float = 0.5  # of a habit, the part of the sample that has it
+
+    def value(self, unit: float) -> float:
+        """Return the axis' value for a coordinate in [0, 1)."""
+        if self.kind == "habit":
+            return float(unit < self.share)
+        if self.kind == "whole":
+            return float(np.floor(self.low + unit * (self.high - self.low + 1)))
+        return self.low + unit * unit * (self.high - self.low)
+
+
+BOX: tuple[Axis, ...] = (
+    Axis("omit", 0.0, 1.0, "from writing all its news to writing none"),
+    Axis("overwrite", 0.0, 1.0, "up to one spoilt field at every step"),
+    Axis("slip", 0.0, 0.5, "up to every other action drawn at random"),
+    Axis("quit", 0.0, 0.1, "up to giving up after ten steps on average"),
+    Axis("misreport", 0.0, 1.0, "from true to always wrong about when it last looked"),
+    Axis("hedge", 0.0, 0.5, "up to every other report below .7"),
+    Axis("confidence", 60, 100, "from less than the .7 that counts as confident to certainty", "whole"),
+    Axis("spread", 0, 40, "from one figure for everything to forty percent of variation", "whole"),
+    Axis("fade", 0, 5, "up to a loss of confidence that empties a report in twenty steps", "whole"),
+    Axis("single_report", 0, 1, "an odd habit, so only a quarter of the sample has it", "habit", 0.25),
+    Axis("writes", 0, 1, "1 is `true`, 0 the number seen; matters to `released` scoring alone", "habit"),
+    Axis("keeps_open", 0, 1, "matters to `released` scoring alone", "habit"),
+)
+NO_TABLE = (
+    "scribe", "copies_gold", "lost", "loop", "critical", "risky", "names_goal", "asks", "lists_all",
+)  # fmt: skip
+
+
+def coordinates(count: int) -> Floats:
+    """Return the first points of a scrambled Sobol sequence, [profile, axis] in [0, 1).
+
+    The scramble's seed is fixed, so a larger sample only adds points to a smaller one; a power of
+    two fills the box most evenly.
+    """
+    from scipy.stats import qmc
+
+    sampler = qmc.Sobol(len(BOX), scramble=True, bits=SOBOL_BITS, rng=np.random.default_rng(SCRAMBLE_SEED))
+    return sampler.random_base2(max(count - 1, 0).bit_length())[:count]
+
+
+def profile_of(values: Floats, name: str) -> AgentProfile:
+    """Make an agent of one value an axis, [axis] in the order of `BOX`."""
+    kinds = {"share": float, "whole": int, "habit": bool}
+    taken = {axis.name: kinds[axis.kind](value) for axis, value in zip(BOX, values.tolist(), strict=True)}
+    taken["writes"] = "true" if taken["writes"] else "number"
+    return AgentProfile(name, assumption="A point of the atlas.", **taken)
+
+
+def values_of(profile: AgentProfile) -> Floats:
+    """Return a profile's behaviours as numbers, [axis] in the order of `BOX`."""
+    given = {**vars(profile), "writes": profile.writes == "true"}
+    return np.array([float(given[axis.name]) for axis in BOX])
+
+
+def sample_profiles(count: int) -> tuple[AgentProfile, ...]:
+    """Return the atlas' agents: `count` points of the box, named by their number."""
+    points = coordinates(count)
+    values = np.array([[axis.value(unit) for axis, unit in zip(BOX, point, strict=True)] for point in points])
+    return tuple(profile_of(row, f"atlas-{number:04}") for number, row in enumerate(values))
+
+
+# the questions
+
+COLUMNS = (
+    "accuracy", "success", "probes", "useful", "budget", "collapse_onset", "action_onset", "confident",
+    "confident_wrong",
+)  # fmt: skip
+SPATIAL, EVERYWHERE = ("objectstate", "graphnav"), ("tooldag", "objectstate", "graphnav")
+ANSWERS = (  # that the paper leaves open and its extra policies answer: id, statement, worlds, arm, reference
+    (
+        "information-procedural",
+        "On the tool world EnvProbe-Simple is more accurate than its yoked placebo, which spends "
+        "the same steps and is told nothing.",
+        ("tooldag",), "simple", "yoked",
+    ),
+    (
+        "information-spatial",
+        "On the spatial worlds EnvProbe-Simple is more accurate than its yoked placebo.",
+        SPATIAL, "simple", "yoked",
+    ),
+    (
+        "gain-without-answers",
+        "On the tool world the placebo, which is told nothing, is more accurate than Periodic.",
+        ("tooldag",), "placebo", "periodic",
+    ),
+    (
+        "better-than-no-probe",
+        "Over the three worlds EnvProbe-Simple is more accurate than not probing at all.",
+        EVERYWHERE, "simple", "no-probe",
+    ),
+    (
+        "weights-help-the-oracle",
+        "Over the three worlds the task-weighted oracle is more accurate than the unweighted one.",
+        EVERYWHERE, "oracle-tw", "oracle",
+    ),
+)  # fmt: skip
+
+
+def atlas_claims() -> tuple[Claim, ...]:
+    """Return the claims the atlas tests: those of its regime whose columns it has, then ours.
+
+    Left out are claims about the settings of the environments (a family of one), which do not depend on
+    the agent, about other budgets, and about the agent's log, but for the canonical confident-wrong rate.
+    """
+
+    def testable(claim: Claim) -> bool:
+        budgets = {policy_and_budget(arm)[1] for arm in claim.arms + claim.references}
+        known = columns_of(claim) <= set(COLUMNS)
+        return claim.regime == REGIME.name and not claim.setting and known and budgets == {None}
+
+    ours = replace(
+        find_claim("main-procedural"), source=OURS, section="atlas", value=None, low=None, high=None, n=None,
+        primary=False, inputs=(),
+    )  # fmt: skip
+    return (
+        *filter(testable, load_claims()),
+        *(
+            replace(ours, id=name, statement=statement, worlds=worlds, arms=(arm,), references=(reference,))
+            for name, statement, worlds, arm, reference in ANSWERS
+        ),
+    )
+
+
+# the runs
+
+COPIES = {"placebo": "simple", "yoked": "simple", "oracle-tw": "oracle"}
+"""Where no answer reaches the agent, these are copies of others bit for bit, and are not run again."""
+
+
+def run_profiles(profiles: Sequence[AgentProfile], protocol: Protocol, seeds: Seeds) -> dict[str, Floats]:
+    """Run every policy in every world; return `COLUMNS`, [world, policy, profile, seed] each.
+
+    Confidence is counted for the policies of the paper's main tables; no claim asks for that of others (0).
+    """
+    same = COPIES if protocol.answer == "withheld" else {}
+    own = [name for name in OF_THE_PAPER if name not in same]
+    cells = [
+        Cell(world, OF_THE_PAPER[name], REGIME, protocol, profile)
+        for world in WORLDS
+        for name in own
+        for profile in profiles
+    ]
+    found = [measure_with_confidence(cell, seeds, PAPER_POLICIES) for cell in cells]
+    shape = (len(WORLDS), len(own), len(profiles), len(seeds))
+    rows = [own.index(same.get(name, name)) for name in OF_THE_PAPER]
+    budget = {"budget": np.full(len(seeds), REGIME.budget)}
+    return {
+        name: np.reshape([(part | budget)[name] for part in found], shape)[:, rows].astype(np.float64)
+        for name in COLUMNS
+    }
+
+
+@dataclass(frozen=True)
+class Atlas:
+    """The verdicts on every claim, for every agent."""
+
+    profiles: tuple[AgentProfile, ...]
+    claims: tuple[Claim, ...]
+    protocols: tuple[str, ...]  # names, in the order asked
+    verdict: npt.NDArray[np.int8]  # [protocol, profile, claim], positions in `OUTCOMES`
+    support: Floats  # [protocol, profile, claim]: how far the estimate is on the claimed side, or in its
+    # margin, in the claim's unit; of several comparisons the least; NaN: not tested
+    targets: Floats | None  # [profile, target], of the calibration; None where its protocol is not asked
+
+
+def load_atlas(
+    profiles: int = 512,
+    seeds_each: int = 50,
+    protocol: str = "paper observed released",
+    resamples: int = 1_000,
+    jobs: int = 2,
+) -> Atlas:
+    """Draw the sample, run it and test every claim; the same arguments give the same verdicts.
+
+    Args:
+        seeds_each: episodes of each agent, world and policy: the first of the protocol's default seeds.
+        protocol: names of protocols, as `cells.names` splits them.
+        jobs: processes; changes nothing but speed.
+    """
+    agents, claims, protocols = sample_profiles(profiles), atlas_claims(), find_protocols(protocol)
+    shape = (len(protocols), profiles, len(claims))
+    verdict, support = np.zeros(shape, np.int8), np.full(shape, np.nan)
+    targets = np.full((profiles, len(TARGETS)), np.nan)
+    tasks = [
+        (row, one, agents[first : first + AT_ONCE], first)
+        for row, one in enumerate(protocols)
+        for first in range(0, profiles, AT_ONCE)
+    ]
+    work = partial(_run_and_judge, claims=claims, seeds_each=seeds_each, resamples=resamples)
+    for row, own, found, reached, aimed in run_tasks(work, tasks, jobs):
+        verdict[row, own], support[row, own] = found, reached
+        if aimed is not None:
+            targets[own] = aimed
+    known = targets if PROTOCOL in protocols else None
+    return Atlas(agents, claims, tuple(one.name for one in protocols), verdict, support, known)
+
+
+def _run_and_judge(
+    task: tuple[int, Protocol, tuple[AgentProfile, ...], int],
+    claims: Sequence[Claim],
+    seeds_each: int,
+    resamples: int,
+) -> tuple[int, slice, npt.NDArray[np.int8], Floats, Floats | None]:
+    """Run some agents under one protocol: what they are in the atlas, verdicts, support and targets."""
+    row, protocol, agents, first = task
+    seeds = Cell("tooldag", OF_THE_PAPER["no-probe"], REGIME, protocol).default_seeds()[:seeds_each]
+    columns = run_profiles(agents, protocol, seeds)
+    aimed = None
+    if protocol == PROTOCOL:
+        chosen = [list(OF_THE_PAPER).index(name) for name in TARGET_POLICIES]
+        levels = [columns["accuracy"].mean(axis=3)]
+        levels += [columns[name].sum(axis=3) for name in ("confident", "confident_wrong")]
+        aimed = pool(*(level[:, chosen] for level in levels))
+    return row, slice(first, first + len(agents)), *judge_all(claims, columns, resamples), aimed
+
+
+# the verdicts
+
+OUTCOMES = (HOLDS, INCONCLUSIVE, REVERSES, NOT_TESTED)
+YES, OPEN, NO, UNTESTED = range(4)
+ALIKE = {OTHER_SIZE: HOLDS, NO_EFFECT: INCONCLUSIVE}
+"""The atlas asks whether a claim survives, not whether its size does."""
+
+
+class Table:
+    """Columns of many agents, for `judge.sample_of`: what `Episodes` is to a frame, an agent a column."""
+
+    def __init__(self, columns: dict[str, Floats]) -> None:
+        """Hold columns [world, policy, profile, seed]; measures are kept once computed."""
+        self._columns, self._measures = columns, dict[str, Floats]()
+
+    def values(self, measure: str, regime: str, world: str, policies: Sequence[str]) -> Floats:
+        """Return a measure of some policies, [policy, seed, profile]."""
+        if measure not in self._measures:
+            self._measures[measure] = measured(measure, self._columns.__getitem__)
+        rows = [list(OF_THE_PAPER).index(name) for name in policies]
+        return self._measures[measure][list(WORLDS).index(world), rows].transpose(0, 2, 1)
+
+
+def judge_all(
+    claims: Sequence[Claim], columns: dict[str, Floats], resamples: int
+) -> tuple[npt.NDArray[np.int8], Floats]:
+    """Test every claim on every agent of `run_profiles`; return verdicts and support, [profile, claim]."""
+    table, found = Table(columns), []
+    for claim in claims:
+        links = [_test(claim, one, table, resamples) for one in comparisons(claim)]
+        codes, support = (np.stack(part) for part in zip(*links, strict=True))
+        rules = [(codes == UNTESTED).any(axis=0), (codes == NO).any(axis=0), (codes == YES).all(axis=0)]
+        found.append((np.select(rules, [UNTESTED, NO, YES], OPEN), support.min(axis=0)))
+    verdict, support = (np.stack(part, axis=1) for part in zip(*found, strict=True))
+    return verdict.astype(np.int8), support
+
+
+def _test(claim: Claim, one: Comparison, table: Table, resamples: int) -> tuple[npt.NDArray, Floats]:
+    """Test one comparison on every agent that has episodes enough: verdict and support, [profile] each."""
+    sample = sample_of(claim, one, table)
+    counts = [np.count_nonzero(sample.bottom[group], axis=0) for group in groups_of(claim, sample)]
+    tested = np.min(counts, axis=0) >= MIN_UNITS
+    codes, support = np.full(tested.shape, UNTESTED), np.full(tested.shape, np.nan)
+    if tested.any():
+        each = None if sample.each is None else sample.each[..., tested]
+        known = Sample(sample.top[:, tested], sample.bottom[:, tested], sample.worlds, each)
+        found = estimate(claim, known, resamples)
+        words = verdicts(claim, one.direction, known, found).tolist()
+        codes[tested] = [OUTCOMES.index(ALIKE.get(word, word)) for word in words]
+        support[tested] = _support(claim, one.direction, found.mean)
+    return codes, support
+
+
+def _support(claim: Claim, direction: str, value: Floats) -> Floats:
+    if direction == "either":
+        return np.abs(value)
+    away = value - level_of(claim)
+    if direction in ("none", "equal"):
+        return (claim.margin or 0.0) - np.abs(away)
+    return away if direction == "greater" else -away

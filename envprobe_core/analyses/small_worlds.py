@@ -1,0 +1,454 @@
+"""The best possible on a world that can be enumerated: ToolDAGWorld with three tools, a perfect agent (ours).
+
+It is the engine's own world, only smaller. Chance enters through mutation alone: after each step every
+loaded tool but the target may unload. So an episode is determined by the policy and by a *script*, what
+unloads at each tick, and `leaves` runs a policy on all of them.
+
+An *information state* is all that a policy can know at a step: the agent's table (and so its proposal), the
+probes used, and the *posterior*, the chances of the hidden gold states given everything shown so far.
+Histories that agree in these have the same future, so they are one state. The true rate, the agent's rule,
+the task graph and the start are given: no deployable policy knows more. `grow` finds all states by running
+the engine one step at a time. For U = lambda A_H + (1 - lambda) success, `solve` finds the best policy by
+backward induction, and `frontier` does so for every lambda.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from envprobe_core import worlds
+from envprobe_core.agents.profiles import PROFILES
+from envprobe_core.cells import Cell
+from envprobe_core.engine import loop
+from envprobe_core.engine.compiling import entry
+from envprobe_core.engine.records import NONE, Int, new, record
+from envprobe_core.engine.running import Episodes
+from envprobe_core.errors import InputError
+from envprobe_core.policies import POLICIES, THRESHOLD, Policy
+from envprobe_core.protocols import PAPER, Protocol
+from envprobe_core.regimes import HIGH, LOW, MEDIUM, Regime
+from envprobe_core.worlds.base import Floats, Ints, Mask, Values, World
+from envprobe_core.worlds.tooldag import describe
+
+TOOLS, MUTABLE = 3, 2  # the target, the last tool, never unloads
+FIELDS = 3 * TOOLS
+HIDDEN = 1 << (2 * TOOLS)  # gold states: loaded and complete tools, as one number
+LOSSES = range(1 << MUTABLE)  # which tools a tick may unload, as sets
+ACT = NONE  # the choice to take the proposed action; the others are the fields to probe
+DECIMALS = 12  # posteriors that agree in so many are one
+TIE = 1e-12  # choices whose worth differs by less are equal; the tolerance of the whole computation is 1e-9
+LEAST_GAIN = 1e-10
+AGENT = PROFILES["perfect"]
+MUTATIONS = (LOW, MEDIUM, HIGH)
+SOLVED = (
+    "the optimum is computed where answers are delivered, the world runs on during a probe, sight is local, "
+    "the task graph is known and A_H is terminal"
+)
+Point = tuple[float, float]  # accuracy and success
+
+# the world
+
+
+@dataclass(frozen=True)
+class SmallWorld:
+    """One small world, its clock and its probes."""
+
+    density: int = 0  # 0: a chain, every tool needs the one before it; 1: a tool needs both earlier ones
+    mutation: int = 2  # the regimes' level, 0, 1 or 2, for a rate of .02, .10 or .30
+    horizon: int = 8  # H
+    budget: int = 2  # B
+    protocol: Protocol = PAPER
+
+    def __post_init__(self) -> None:
+        """Refuse a protocol under which nothing here holds."""
+        if not can_be_solved(self.protocol):
+            raise InputError(f"protocol {self.protocol.name!r} cannot be solved exactly; {SOLVED}")
+
+    @property
+    def regime(self) -> Regime:
+        """Return the world's regime: clean observations, the sizes of the small world."""
+        return Regime("small", LOW, self.density, self.mutation, LOW, self.horizon, (0, 1), "three tools")
+
+    @cached_property
+    def built(self) -> World:
+        """Return the engine's world."""
+        return describe(self.regime, self.protocol, TOOLS)
+
+    @property
+    def rate(self) -> float:
+        """Return the chance that a loaded tool unloads in one step, to the last bit of the engine."""
+        return int(self.built.rules.mutation) / 2.0**32
+
+    def episodes(self, policy: Policy, seeds: Ints, threshold: float = THRESHOLD) -> Episodes:
+        """Begin episodes of the perfect agent, a row a seed; with three tools all have the same task.
+
+        Raises:
+            InputError: if the policy repeats another one's probes.
+        """
+        if policy.replays is not None:
+            raise InputError(
+                f"policy {policy.name} replays another's probes; the small world runs none that does"
+            )
+        own = threshold if policy.has_threshold else None
+        cell = Cell("tooldag", policy, self.regime, self.protocol, AGENT, self.budget, own)
+        return Episodes(cell, seeds, world=self.built, scores_all=False)
+
+
+def can_be_solved(protocol: Protocol) -> bool:
+    """Say whether the small world's optimum is computed under a protocol."""
+    needed = {
+        "answer": "delivered", "clock": "runs", "rates": "mean", "instances": "ancestors", "sight": "local",
+        "structure": "graph", "end": "horizon", "accuracy": "terminal", "pairing": "same-step",
+    }  # fmt: skip
+    return all(getattr(protocol, switch) == value for switch, value in needed.items())
+
+
+@entry
+def act(setting, block, fields, logs):
+    """Probe a field or carry out the proposed action, [row]; the world stands still."""
+    for row in range(len(block)):
+        loop.act(setting, block[row], fields[row], logs[row])
+
+
+@entry
+def lose(setting, block, lost):
+    """Unload tools, sets [row], and let the agents observe."""
+    for row in range(len(block)):
+        episode = block[row]
+        episode.state.loaded &= ~lost[row]
+        loop.observe(setting, episode, episode.acting, episode.worked)
+        episode.t += 1
+
+
+# policies on every script
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """The episodes that a policy can have, one a leaf of its chance tree."""
+
+    right: Floats  # [leaf], share of fields right at the end
+    success: Mask  # [leaf]
+    lost: Ints  # [leaf], how often a loaded tool unloaded
+    kept: Ints  # [leaf], and how often it did not
+
+    def chances(self, rate: float) -> Floats:
+        """Return each leaf's chance at a mutation rate."""
+        return rate**self.lost * (1.0 - rate) ** self.kept
+
+    def means(self, rate: float) -> Point:
+        """Return the policy's exact accuracy and success at a mutation rate."""
+        chance = self.chances(rate)
+        return float((chance * self.right).sum()), float(chance[self.success].sum())
+
+
+def leaves(small: SmallWorld, policy: Policy, threshold: float = THRESHOLD) -> Leaves:
+    """Run a policy on every script; the world's own rate does not matter.
+
+    After each step an episode forks: one copy goes on for every set of tools that may have unloaded.
+
+    Args:
+        policy: any policy that draws nothing; Random does, see `random_policy`.
+    """
+    episodes = small.episodes(policy, np.zeros(1), threshold)
+    lost = kept = np.zeros(1, dtype=np.int64)
+    while True:
+        episodes.propose()
+        if not episodes.settle():
+            break
+        act(episodes.setting, episodes.block, episodes.decide(), episodes.logs)
+        exposed = episodes.block.state.loaded & LOSSES[-1]
+        row, gone = np.nonzero(np.array(LOSSES) & ~exposed[:, None] == 0)
+        lost = lost[row] + np.bitwise_count(gone)
+        kept = kept[row] + np.bitwise_count(exposed[row] & ~gone)
+        episodes.block, episodes.logs = episodes.block[row], episodes.logs[row]
+        lose(episodes.setting, episodes.block, gone)
+    right = (episodes.block.table.value == episodes.block.gold)[:, :FIELDS]
+    return Leaves(right.mean(axis=1), episodes.block.ended == 1, lost, kept)
+
+
+# information states
+
+CASE = record(("value", np.int8, FIELDS), ("action", Int), ("hidden", Int), ("choice", Int), ("lost", Int))
+"""An agent's table and proposal, the gold state, what is chosen, and the tools that then unload, as a set."""
+
+OUTCOME = record(
+    ("value", np.int8, FIELDS), ("action", Int), ("hidden", Int),
+    ("exposed", Int), ("answer", Int), ("valid", Int), ("seen", np.int8, FIELDS),
+)  # fmt: skip
+"""Table, proposal and gold state a step later; which tools could unload, the answer (-1: none was asked for),
+whether the action worked, and what is seen of each field.
+"""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The information states before the decision at one step."""
+
+    value: Values  # [state, field], the agent's table
+    action: Ints  # [state], its proposal
+    used: Ints  # [state], probes fired
+    posterior: Floats  # [state, hidden], chances of the gold states
+
+    def __len__(self) -> int:
+        """Return the number of states."""
+        return len(self.used)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What may follow the decisions at one step, one entry an outcome, ordered by state and choice."""
+
+    signature: Ints  # [outcome], ascending: the state, the choice and what is shown, as one number
+    state: Ints  # [outcome], index into this layer
+    choice: Ints  # [outcome], ACT or the probed field
+    chance: Floats  # [outcome], given state and choice
+    child: Ints  # [outcome], index into the next layer
+
+
+@dataclass(frozen=True)
+class InformationTree:
+    """All information states of a small world, layer by layer (t = 0..H), and the steps between them."""
+
+    small: SmallWorld
+    layers: list[Layer]  # [time]
+    steps: list[Steps]  # [step]
+    accuracy: Floats  # [state of the last layer], expected share of right fields
+    success: Floats  # [state of the last layer], chance of success
+
+
+def grow(small: SmallWorld, *, sees_gold: bool = False) -> InformationTree:
+    """Enumerate the information states of a small world.
+
+    Args:
+        sees_gold: whether the policy is shown the gold state, as no deployable policy is.
+    """
+    layers, steps = [_root(small)], []
+    for _ in range(small.horizon):
+        following, step = _grow_step(small, layers[-1], sees_gold)
+        layers.append(following)
+        steps.append(step)
+    gold = _gold_of_hidden(small)
+    last = layers[-1]
+    right = (last.value[:, None, :] == gold[None]).mean(axis=2)
+    success = last.posterior @ gold[:, -1].astype(float)
+    return InformationTree(small, layers, steps, (last.posterior * right).sum(axis=1), success)
+
+
+def _root(small: SmallWorld) -> Layer:
+    """Return the one state before the first decision: nothing is loaded, and that is given."""
+    episodes = small.episodes(POLICIES["no-probe"], np.zeros(1))
+    episodes.propose()
+    block = episodes.block
+    posterior = np.zeros((1, HIDDEN))
+    posterior[0, 0] = 1.0
+    value = block.table.value[:, :FIELDS].astype(np.int8)
+    return Layer(value, block.action.astype(np.int64), np.zeros(1, dtype=np.int64), posterior)
+
+
+def signature_of(state: Ints, choice: Ints, answer: Ints, valid: Ints, seen: Values) -> Ints:
+    """Number what a policy is shown after a choice, [row]; `answer` is -1 without a probe."""
+    digits = 3 ** np.arange(FIELDS)
+    number = (state * (FIELDS + 1) + choice + 1) * 3 + answer + 1
+    return ((number * 2 + valid) * 3**FIELDS + (seen.astype(np.int64) + 1) @ digits) * HIDDEN
+
+
+@entry
+def follow(setting, block, logs, cases, found):
+    """Take a step of each case, [case], and fill in what is found; the one episode of the block is paper."""
+    world, episode = setting.world, block[0]
+    task, state, table = episode.task, episode.state, episode.table
+    for number in range(len(cases)):
+        case, out = cases[number], found[number]
+        state.loaded, state.complete = case.hidden % (1 << TOOLS), case.hidden >> TOOLS
+        worlds.reveal(world, task, state, episode.gold)
+        for field in range(world.fields):
+            table.value[field] = case.value[field]
+        episode.t, episode.action = 0, case.action
+        loop.act(setting, episode, case.choice, logs[0])
+        out.exposed = state.loaded & (1 << MUTABLE) - 1
+        state.loaded &= ~case.lost
+        loop.observe(setting, episode, episode.acting, episode.worked)
+        episode.t = 1
+        loop.propose(setting, episode)
+        out.hidden = state.loaded + (state.complete << TOOLS)
+        out.action, out.valid, out.answer = episode.action, episode.worked, -1
+        if case.choice != ACT:
+            out.answer = episode.answer
+        for field in range(world.fields):
+            out.value[field], out.seen[field] = table.value[field], episode.observation.value[field]
+
+
+def _grow_step(small: SmallWorld, layer: Layer, sees_gold: bool) -> tuple[Layer, Steps]:
+    """Take every choice in every state and every gold state it may be, and every mutation that may follow."""
+    row_state, row_choice, hidden = _choices(small, layer)
+    row, found, chance = _mutations(small, layer, row_state, row_choice, hidden)
+    weight = layer.posterior[row_state, hidden][row] * chance
+    row_state, row_choice = row_state[row], row_choice[row]
+    signature = signature_of(row_state, row_choice, found.answer, found.valid, found.seen)
+    signature += found.hidden if sees_gold else 0
+    signature, first, outcome = np.unique(signature, return_index=True, return_inverse=True)
+    posterior = np.zeros((len(signature), HIDDEN))
+    np.add.at(posterior, (outcome, found.hidden), weight)
+    chance = posterior.sum(axis=1)
+    posterior /= chance[:, None]
+
+    shown = found[first]  # table and proposal follow from what is shown
+    used = layer.used[row_state[first]] + (row_choice[first] != ACT)
+    key = np.concatenate([shown.value, used[:, None], np.round(posterior, DECIMALS)], axis=1)
+    _, kept, child = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    following = Layer(shown.value[kept], shown.action[kept], used[kept], posterior[kept])
+    return following, Steps(signature, row_state[first], row_choice[first], chance, child.reshape(-1))
+
+
+def _choices(small: SmallWorld, layer: Layer) -> tuple[Ints, Ints, Ints]:
+    """Return state, choice and hidden gold state of everything that may be tried, [row] each."""
+    state, hidden = np.nonzero(layer.posterior > 0.0)
+    choice = np.tile(np.arange(ACT, FIELDS), len(state))
+    state, hidden = np.repeat(state, FIELDS + 1), np.repeat(hidden, FIELDS + 1)
+    allowed = (choice == ACT) | (layer.used[state] < small.budget)
+    return state[allowed], choice[allowed], hidden[allowed]
+
+
+def _mutations(
+    small: SmallWorld, layer: Layer, state: Ints, choice: Ints, hidden: Ints
+) -> tuple[Ints, Any, Floats]:
+    """Return for every mutation that may happen: the row it happens in, what is found, its chance."""
+    cases = new(CASE, len(LOSSES), len(state))
+    cases.value, cases.action = layer.value[state], layer.action[state]
+    cases.hidden, cases.choice, cases.lost = hidden, choice, np.array(LOSSES)[:, None]
+    found = new(OUTCOME, cases.size)
+    episodes = small.episodes(POLICIES["no-probe"], np.zeros(1))
+    follow(episodes.setting, episodes.block, episodes.logs, cases.reshape(-1), found)
+    found = found.reshape(cases.shape)
+    rows, chances = [], []
+    for lost in LOSSES:
+        possible = np.flatnonzero(lost & ~found[lost].exposed == 0)
+        at_risk = np.bitwise_count(found[lost].exposed[possible]).astype(np.int64)
+        gone = lost.bit_count()
+        rows.append(possible)
+        chances.append(small.rate**gone * (1.0 - small.rate) ** (at_risk - gone))
+    kept = np.concatenate([found[lost][possible] for lost, possible in zip(LOSSES, rows, strict=True)])
+    return np.concatenate(rows), kept.view(np.recarray), np.concatenate(chances)
+
+
+def _gold_of_hidden(small: SmallWorld) -> Values:
+    """Return the gold fields of every numbered state, [hidden, field]; the last says that it is a success."""
+    episodes = small.episodes(POLICIES["no-probe"], np.zeros(HIDDEN))
+    state, number = episodes.block.state, np.arange(HIDDEN)
+    state.loaded, state.complete = number % (1 << TOOLS), number >> TOOLS
+    lose(episodes.setting, episodes.block, np.zeros(HIDDEN, dtype=np.int64))
+    return episodes.block.gold[:, :FIELDS].astype(np.int8)
+
+
+# the best policy
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The best policy for one weight."""
+
+    weight: float  # lambda
+    accuracy: float  # exact mean
+    success: float  # exact mean
+    choices: list[Ints]  # [step] of [state], ACT or the field to probe
+
+    @property
+    def worth(self) -> float:
+        """Return U."""
+        return worth(self.weight, (self.accuracy, self.success))
+
+
+def worth(weight: float, point: Point) -> float:
+    """Return U = lambda accuracy + (1 - lambda) success."""
+    return weight * point[0] + (1.0 - weight) * point[1]
+
+
+def solve(tree: InformationTree, weight: float) -> Solution:
+    """Find the best policy for a weight; among equals the better sum of both measures counts."""
+    accuracy, success, choices = tree.accuracy, tree.success, []
+    for steps in reversed(tree.steps):
+        options = Options(steps)
+        both = options.mean(accuracy), options.mean(success)
+        best = options.best(weight * both[0] + (1.0 - weight) * both[1], both[0] + both[1])
+        accuracy, success = both[0][best], both[1][best]
+        choices.append(options.choice[best])
+    return Solution(weight, float(accuracy[0]), float(success[0]), choices[::-1])
+
+
+class Options:
+    """The choices in every state of a layer, one entry a state and choice."""
+
+    def __init__(self, steps: Steps) -> None:
+        """Group the outcomes, which are ordered by state and choice."""
+        new = (np.diff(steps.state, prepend=-1) != 0) | (np.diff(steps.choice, prepend=ACT - 1) != 0)
+        self._steps, self._first = steps, np.flatnonzero(new)
+        self.state, self.choice = steps.state[self._first], steps.choice[self._first]
+        self.states = np.flatnonzero(np.diff(self.state, prepend=-1))
+
+    def mean(self, of_child: Floats) -> Floats:
+        """Return the expectation of what the next layer's states are worth, [option]."""
+        return np.add.reduceat(self._steps.chance * of_child[self._steps.child], self._first)
+
+    def best(self, first: Floats, second: Floats) -> Ints:
+        """Return each state's best option by the first measure, by the second among equals."""
+        top = np.maximum.reduceat(first, self.states)[self.state]
+        second = np.where(first >= top - TIE, second, -np.inf)
+        top = np.maximum.reduceat(second, self.states)[self.state]
+        among = np.flatnonzero(second >= top - TIE)
+        return among[np.unique(self.state[among], return_index=True)[1]]
+
+
+def frontier(tree: InformationTree) -> list[Solution]:
+    """Return the corners of the optimum over all weights, from the most success to the most accuracy."""
+
+    def between(left: Solution, right: Solution) -> list[Solution]:
+        rise, run = right.accuracy - left.accuracy, left.success - right.success
+        if rise <= LEAST_GAIN or run <= LEAST_GAIN:
+            return []
+        middle = solve(tree, run / (rise + run))
+        gain = middle.worth - worth(middle.weight, (left.accuracy, left.success))
+        if gain <= LEAST_GAIN:
+            return []
+        return [*between(left, middle), middle, *between(middle, right)]
+
+    first, last = solve(tree, 0.0), solve(tree, 1.0)
+    return [first, *between(first, last), last]
+
+
+def random_policy(tree: InformationTree) -> Point:
+    """Return the exact means of Random: with chance B/H a uniformly drawn field, while budget is left."""
+    small, both = tree.small, [tree.accuracy, tree.success]
+    chance = (small.budget << 32) // small.horizon / 2.0**32
+    for t in reversed(range(len(tree.steps))):
+        options = Options(tree.steps[t])
+        left = tree.layers[t].used[options.state] < small.budget
+        probing = np.where(left, chance, 0.0)
+        share = np.where(options.choice == ACT, 1.0 - probing, probing / FIELDS)
+        both = [np.add.reduceat(share * options.mean(value), options.states) for value in both]
+    return float(both[0][0]), float(both[1][0])
+
+
+def continuation(tree: InformationTree, solution: Solution, step: int) -> tuple[Floats, Floats]:
+    """Return what every state at a step is worth if the policy is followed: accuracy and success, [state]."""
+    both = [tree.accuracy, tree.success]
+    for t in reversed(range(step, len(tree.steps))):
+        options = Options(tree.steps[t])
+        chosen = np.flatnonzero(options.choice == solution.choices[t][options.state])
+        both = [options.mean(value)[chosen] for value in both]
+    return both[0], both[1]
+
+
+def reached_under(tree: InformationTree, solution: Solution) -> list[Floats]:
+    """Return each state's chance to be met under a policy, [time] of [state]."""
+    chances = [np.ones(1)]
+    for steps, choices in zip(tree.steps, solution.choices, strict=True):
+        taken = steps.choice == choices[steps.state]
+        following = np.zeros(int(steps.child.max()) + 1)
+        np.add.at(following, steps.child[taken], chances[-1][steps.state[taken]] * steps.chance[taken])
+        chances.append(following)
+    return chances
