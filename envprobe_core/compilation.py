@@ -12,6 +12,7 @@ import time
 import numpy as np
 
 from envprobe_core.analyses.ceilings import success_ceiling
+from envprobe_core.analyses.repairs import Setting, look, play, rank_values
 from envprobe_core.analyses.small_worlds import SmallWorld, grow, leaves
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import Episodes, measure, record, walk
@@ -22,8 +23,6 @@ from envprobe_core.policies import POLICIES
 from envprobe_core.pool import cores, fresh_processes
 from envprobe_core.protocols import PAPER
 from envprobe_core.regimes import REGIMES
-from envprobe_core.theory.forks import Setting, look, play
-from envprobe_core.theory.gains import rank_values
 from envprobe_core.worlds import WORLDS, make_world
 
 SEEDS = np.arange(2)

@@ -8,20 +8,19 @@ import pytest
 from hypothesis import assume, given, settings
 
 from envprobe_core import run
-from envprobe_core.analyses import theory
+from envprobe_core.analyses import repairs
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import record
 from envprobe_core.facts import effective_actions, fact
 from envprobe_core.instances import act, instances, states_of, succeeded
 from envprobe_core.plans import plan_length
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.theory import forks, gains
 from envprobe_core.worlds import make_world
 
 WORLDS = ("tooldag", "objectstate", "graphnav")
 PROTOCOLS = ("paper", "observed", "released")
 rng_seeds = st.integers(0, 2**32 - 1)
-SLACK = 1e-9
+SLACK, TOLERANCE = 1e-9, 1e-12
 
 
 def random_coverage(seed, items):
@@ -29,15 +28,15 @@ def random_coverage(seed, items):
     generator = np.random.default_rng(seed)
     covers = generator.random((items, 7)) < generator.uniform(0.1, 0.8)
     weights = generator.exponential(size=7)
-    return ((theory.subsets(items)[:, :, None] & covers).any(axis=1) * weights).sum(axis=1)
+    return ((repairs.subsets(items)[:, :, None] & covers).any(axis=1) * weights).sum(axis=1)
 
 
 def is_monotone(values):
-    return bool((theory.first_differences(values)[2] >= -theory.TOLERANCE).all())
+    return bool((repairs.first_differences(values)[2] >= -TOLERANCE).all())
 
 
 def is_submodular(values):
-    return bool((theory.second_differences(values)[3] >= -theory.TOLERANCE).all())
+    return bool((repairs.second_differences(values)[3] >= -TOLERANCE).all())
 
 
 def quality(values, order):
@@ -45,14 +44,14 @@ def quality(values, order):
     items, mask, least = len(values).bit_length() - 1, 0, 1.0
     for item in order:
         gains = {i: values[mask | 1 << i] - values[mask] for i in range(items) if not mask >> i & 1}
-        if max(gains.values()) > theory.TOLERANCE:
+        if max(gains.values()) > TOLERANCE:
             least = min(least, gains[item] / max(gains.values()))
         mask |= 1 << item
     return max(0.0, least)
 
 
 def repair_bound(gamma, values, size):
-    best = values[theory.subsets(len(values).bit_length() - 1).sum(axis=1) <= size].max()
+    best = values[repairs.subsets(len(values).bit_length() - 1).sum(axis=1) <= size].max()
     return (1 - math.exp(-gamma)) * best
 
 
@@ -75,9 +74,9 @@ def test_differences_agree_with_the_definition(seed, items):
     values = np.random.default_rng(seed).normal(size=1 << items)
     sets = range(1 << items)
     nested = [(s, r) for s in sets for r in sets if s & r == s]
-    assert is_monotone(values) == all(values[s] <= values[r] + theory.TOLERANCE for s, r in nested)
+    assert is_monotone(values) == all(values[s] <= values[r] + TOLERANCE for s, r in nested)
     assert is_submodular(values) == all(
-        values[s | 1 << i] - values[s] >= values[r | 1 << i] - values[r] - theory.TOLERANCE
+        values[s | 1 << i] - values[s] >= values[r | 1 << i] - values[r] - TOLERANCE
         for s, r in nested
         for i in range(items)
         if not r >> i & 1
@@ -90,16 +89,16 @@ def test_differences_agree_with_the_definition(seed, items):
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_fork_without_repair_on_its_own_seed_is_the_engines_episode(world, protocol):
-    setting = forks.Setting.of(world, "S2", protocol, "typical")
+    setting = repairs.Setting.of(world, "S2", protocol, "typical")
     seeds = rows = np.arange(40, dtype=np.int64)
-    played = forks.play(setting, seeds, seeds, np.zeros((40, setting.world.fields), dtype=bool))
+    played = repairs.play(setting, seeds, seeds, np.zeros((40, setting.world.fields), dtype=bool))
     cell = make_cell(world, "no-probe", "S2", parse_protocol(protocol))
     engine = record(cell, seeds)
     np.testing.assert_array_equal(
         played.right, engine.belief[rows, engine.steps] == engine.gold[rows, engine.steps]
     )
     np.testing.assert_array_equal(played.success, engine.success)
-    past = forks.look(setting, seeds)
+    past = repairs.look(setting, seeds)
     for name in ("belief", "gold", "confidence", "staleness"):
         np.testing.assert_array_equal(
             getattr(past, name), getattr(engine, name)[past.seeds, setting.moment], name
@@ -109,26 +108,26 @@ def test_a_fork_without_repair_on_its_own_seed_is_the_engines_episode(world, pro
 @settings(max_examples=10, deadline=None)
 @given(st.sampled_from(WORLDS), st.sampled_from(PROTOCOLS), rng_seeds)
 def test_repairing_right_beliefs_changes_nothing(world, protocol, seed):
-    setting = forks.Setting.of(world, "R1", protocol, "typical")
-    past = forks.look(setting, np.arange(6, dtype=np.int64))
+    setting = repairs.Setting.of(world, "R1", protocol, "typical")
+    past = repairs.look(setting, np.arange(6, dtype=np.int64))
     assume(len(past.seeds) > 0)
     some = np.random.default_rng(seed).random(past.wrong.shape) < 0.5
-    later = forks.future_seeds(past.seeds, np.arange(len(past.seeds)))
-    one = forks.play(setting, past.seeds, later, some)
-    other = forks.play(setting, past.seeds, later, some & past.wrong)
+    later = repairs.future_seeds(past.seeds, np.arange(len(past.seeds)))
+    one = repairs.play(setting, past.seeds, later, some)
+    other = repairs.play(setting, past.seeds, later, some & past.wrong)
     np.testing.assert_array_equal(one.right, other.right)
     np.testing.assert_array_equal(one.actions, other.actions)
 
 
 def test_forks_do_not_depend_on_the_block():
-    setting = forks.Setting.of("graphnav", "S2", "paper", "typical")
+    setting = repairs.Setting.of("graphnav", "S2", "paper", "typical")
     seeds = np.arange(12, dtype=np.int64)
-    later = forks.future_seeds(seeds, np.full(12, 3))
+    later = repairs.future_seeds(seeds, np.full(12, 3))
     repaired = np.random.default_rng(0).random((12, setting.world.fields)) < 0.3
-    together = forks.play(setting, seeds, later, repaired).right
+    together = repairs.play(setting, seeds, later, repaired).right
     for row in range(12):
         part = slice(row, row + 1)
-        alone = forks.play(setting, seeds[part], later[part], repaired[part]).right
+        alone = repairs.play(setting, seeds[part], later[part], repaired[part]).right
         np.testing.assert_array_equal(alone, together[part])
 
 
@@ -136,58 +135,54 @@ def test_forks_do_not_depend_on_the_block():
 
 
 def test_scores_rank_as_the_engine_scores():
-    setting = forks.Setting.of("tooldag", "S2", "paper", "typical")
+    setting = repairs.Setting.of("tooldag", "S2", "paper", "typical")
     seeds = np.arange(10, dtype=np.int64)
-    past = forks.look(setting, seeds)
+    past = repairs.look(setting, seeds)
     cell = make_cell("tooldag", "simple", "S2", budget=1, threshold=-1.0)
-    first = forks.Setting.of("tooldag", "S2", "paper", "typical", share=0.0)
-    full = gains.rank_values(first, forks.look(first, seeds), "full")
+    first = repairs.Setting.of("tooldag", "S2", "paper", "typical", share=0.0)
+    full = repairs.rank_values(first, repairs.look(first, seeds), "full")
     engine = record(cell, seeds, scores_all=False)
     np.testing.assert_array_equal(np.argmax(full, axis=1), engine.probe[:, 0])
-    weighted = gains.rank_values(setting, past, "oracle-tw")
+    weighted = repairs.rank_values(setting, past, "oracle-tw")
     assert (past.wrong[np.arange(10), np.argmax(weighted, axis=1)] == past.wrong.any(axis=1)).all()
 
 
 def test_least_ratio_by_hand():
     top, bottom = np.array([[1.0, 2.0], [1.0, 2.0]]), np.full((2, 2), 2.0)
-    assert gains.least_ratio(top, bottom, 100) == (0.5, 0.5, 0.5, 2)
-    assert math.isnan(gains.least_ratio(top, np.zeros((2, 2)), 100).value)
+    assert repairs.least_ratio(top, bottom, 100) == (0.5, 0.5, 0.5, 2)
+    assert math.isnan(repairs.least_ratio(top, np.zeros((2, 2)), 100).value)
 
 
 def test_choosing_and_valuing_apart_does_not_flatter():
     """Where nothing has a gain, the chosen best is worth nothing on average."""
     noise = np.random.default_rng(0).normal(size=(4000, 20, 2))
-    assert abs(np.mean([theory.best_of_halves(part) for part in noise])) < 0.03
+    assert abs(np.mean([repairs.best_of_halves(part) for part in noise])) < 0.03
     assert noise.mean(axis=2).max(axis=1).mean() > 1.0
 
 
 def test_an_oracle_that_repairs_all_that_is_wrong_reaches_the_whole_gain():
-    setting = forks.Setting.of("tooldag", "R1", "paper", "typical")
-    played = theory.play_quality(setting, "procedural", np.arange(10), futures=4, depth=15)
-    np.testing.assert_allclose(played.total["oracle"], played.total["oracle-tw"], atol=1e-12)
-    np.testing.assert_allclose(played.realized["oracle"].sum(axis=1), played.total["oracle"], atol=1e-12)
+    setting = repairs.Setting.of("tooldag", "R1", "paper", "typical")
+    realized, _, total = repairs.play_quality(setting, "procedural", np.arange(10), futures=4, depth=15)
+    np.testing.assert_allclose(total["oracle"], total["oracle-tw"], atol=1e-12)
+    np.testing.assert_allclose(realized["oracle"].sum(axis=1), total["oracle"], atol=1e-12)
 
 
 def test_single_gains_are_the_first_floor_of_the_lattice():
-    setting = forks.Setting.of("tooldag", "R1", "paper", "typical")
-    alone, past = theory.play_singles(setting, np.arange(20)), forks.look(setting, np.arange(20))
+    setting = repairs.Setting.of("tooldag", "R1", "paper", "typical")
+    past, gain, _ = repairs.play_singles(setting, np.arange(20))
     row = int(np.flatnonzero((past.wrong.sum(axis=1) >= 2) & (past.wrong.sum(axis=1) <= 6))[0])
-    (lattice,) = theory.play_subsets(setting, past, "procedural", np.array([row]), 8)
+    (lattice,) = repairs.play_subsets(setting, past, "procedural", np.array([row]), 8)
     gained = lattice.repairs.gains(0).mean(axis=1)
-    assert gained == pytest.approx(alone.gain[row, lattice.wrong], abs=1e-12)
+    assert gained == pytest.approx(gain[row, lattice.wrong], abs=1e-12)
 
 
-def test_nothing_wrong_leaves_nothing_to_test():
-    """At step 0 under the text's protocol the table is right: no gains, no lattices, no quality."""
-    common = ("R1", "paper", "perfect", "0:12")
-    played = theory.load_lattices("tooldag", *common, share=0.0)
-    assert played[0].lattices == []
-    counted, violations = theory.check_assumption(played)
-    assert counted["share"].isna().all()
-    assert violations.empty
-    assert theory.greedy_repair(played, 3, 100).empty
-    quality = theory.measure_quality("tooldag", *common, share=0.0, pasts=12, futures=2, resamples=100)
-    assert quality["gamma"].isna().all()
+def test_nothing_wrong_leaves_nothing_to_gain():
+    """At step 0 under the text's protocol the table is right: no wrong fields, no gains, no quality."""
+    setting = repairs.Setting.of("tooldag", "R1", "paper", "perfect", share=0.0)
+    realized, best, _ = repairs.play_quality(setting, "procedural", np.arange(12), futures=2)
+    for score in repairs.SCORES:
+        assert not realized[score].any()
+        assert math.isnan(repairs.least_ratio(realized[score], best[score], 100).value)
 
 
 # facts of episodes

@@ -25,10 +25,11 @@ from envprobe_core.measures import audit_counts, confidence_histogram, count_tru
 from envprobe_core.plans import chain_length, plan_length
 from envprobe_core.policies import TERMS
 from envprobe_core.policies.rules import SELF_UNCERTAINTY_ALPHA
-from envprobe_core.worlds import make_world
+from envprobe_core.worlds import World, make_world
 from envprobe_core.worlds.base import PROCEDURAL
 
-Fact = Callable[[Cell, Seeds, Trajectory], Mapping[str, np.ndarray]]
+Table = Mapping[str, np.ndarray]
+Fact = Callable[[Cell, Seeds, Trajectory], Table]
 NOTICING = 5  # steps within which a change counts as noticed (ours)
 FACTS: dict[str, Fact] = {}
 """What measures a column that `run` can add, by the column's name."""
@@ -49,120 +50,9 @@ def fact(*columns: str) -> Callable[[Fact], Fact]:
     return keep
 
 
-@fact("first_probe", "last_probe", "steps_left")
-def when_probed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Find the steps of the first and the last probe, and how long the episode went on; NaN without any."""
-    fired = recording.probe >= 0
-    some = fired.any(axis=1)
-    last = fired.shape[1] - 1 - np.argmax(fired[:, ::-1], axis=1)
-    steps = {
-        "first_probe": np.argmax(fired, axis=1),
-        "last_probe": last,
-        "steps_left": recording.steps - last,
-    }
-    return {name: np.where(some, column, np.nan) for name, column in steps.items()}
-
-
-FOUND = ("probe_step", "early_probes", "unknown_probes", "wrong_probes")
-
-
-def field_at_probes(recording: Trajectory, table: np.ndarray) -> np.ndarray:
-    """Return a table's value [row, step, field] of the probed field, [row, step]; of field 0 without one."""
-    field = np.maximum(recording.probe, 0)[..., None].astype(np.int64)
-    return np.take_along_axis(table, field, axis=2)[..., 0]
-
-
-def corrects(recording: Trajectory) -> np.ndarray:
-    """Say which probes tell that a known value is wrong, [row, step], whatever the protocol calls useful."""
-    held = field_at_probes(recording, recording.belief[:, :-1])
-    return (recording.probe >= 0) & (held != UNKNOWN) & (held != recording.answer)
-
-
-@fact(*FOUND)
-def what_probes_found(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Find when each episode probed, and what it held about the probed fields.
-
-    `probe_step` is the mean step, NaN where there was no probe; `early_probes` fall within the first B steps;
-    `unknown_probes` and `wrong_probes` asked for a field whose value was unknown, or known and wrong:
-    together what the paper's words call useful, whatever the protocol counts (its switch `useful`).
-    """
-    fired = recording.probe >= 0
-    steps, count = np.arange(fired.shape[1]), fired.sum(axis=1)
-    unknown = fired & (field_at_probes(recording, recording.belief[:, :-1]) == UNKNOWN)
-    total = (fired * steps).sum(axis=1)
-    return {
-        "probe_step": np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0),
-        "early_probes": (fired & (steps < cell.budget_in_force)).sum(axis=1),
-        "unknown_probes": unknown.sum(axis=1),
-        "wrong_probes": corrects(recording).sum(axis=1),
-    }
-
-
-@fact("answered", "spent", "failed")
-def what_was_spent(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Count the probes whose answer stands in the table a step later, and all steps that are no wait."""
-    stands = field_at_probes(recording, recording.belief[:, 1:]) == recording.answer
-    probes, actions = (recording.measures[name].astype(np.int64) for name in ("probes", "actions"))
-    return {
-        "answered": (stands & (recording.probe >= 0)).sum(axis=1),
-        "spent": probes + actions,
-        "failed": (~recording.success).astype(np.int64),
-    }
-
-
-@fact("reproduced")
-def what_comes_out_again(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Run the cell once more, its seeds in the opposite order, and say which episodes are the same."""
-    again = measure(cell, seeds[::-1])["digest"][::-1]
-    return {"reproduced": (again == recording.measures["digest"]).astype(np.float64)}
-
-
-@fact("chain_length", "mutation_rate", "procedural", "spatial")
-def what_the_seed_holds(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Measure K, the shortest plan at the start, events a mutable field and tick, and fields by type."""
-    world = make_world(cell.world, cell.regime, cell.protocol)
-    procedural = world.field_kinds.count(PROCEDURAL)
-    return {
-        "chain_length": chain_length(world, seeds),
-        "mutation_rate": drawn_mutation(world, seeds),
-        "procedural": np.full(len(seeds), procedural),
-        "spatial": np.full(len(seeds), world.fields - procedural),
-    }
-
-
-def accuracy_track(recording: Trajectory) -> np.ndarray:
-    """Return A_t, the share of fields believed right at each time, [row, time]; NaN after the end."""
-    fields = count_true(recording.gold != UNKNOWN)  # that the instance has
-    share = right_fields(recording.belief, recording.gold) / fields
-    return np.where(np.arange(share.shape[1])[None, :] > recording.steps[:, None], np.nan, share)
-
-
-@fact("initial_accuracy", "changed", "changed_all")
-def what_changed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Measure A_0, and the share of mutable, and of all, fields that mutation changed in a tick."""
-    world = make_world(cell.world, cell.regime, cell.protocol)
-    columns = (accuracy_track(recording)[:, 0], *effective_mutation(world, seeds, recording))
-    return dict(zip(("initial_accuracy", "changed", "changed_all"), columns, strict=True))
-
-
-@fact("changes", "noticed")
-def what_was_noticed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Count changes of the world to fields believed right, and those noticed within `NOTICING` steps.
-
-    A change is noticed where the table holds the new value before it changes once more. Changes too close
-    to the episode's end are not counted.
-    """
-    world = make_world(cell.world, cell.regime, cell.protocol)
-    right, moved = recording.belief == recording.gold, exogenous(world, instances(world, seeds), recording)
-    last = recording.gold.shape[1] - 1 - NOTICING
-    change = moved[:, :last] & right[:, :last]
-    change &= (np.arange(last)[None, :] + 1 + NOTICING <= recording.steps[:, None])[..., None]
-    noticed, lasting = np.zeros_like(change), np.ones_like(change)
-    new = recording.gold[:, 1 : last + 1]
-    for later in range(1, NOTICING + 2):
-        lasting &= recording.gold[:, later : later + last] == new
-        noticed |= lasting & right[:, later : later + last]
-    return {"changes": change.sum(axis=(1, 2)), "noticed": (change & noticed).sum(axis=(1, 2))}
+def world_of(cell: Cell) -> World:
+    """Return the world that a cell's episodes are in."""
+    return make_world(cell.world, cell.regime, cell.protocol)
 
 
 def arrays(rows: np.ndarray) -> np.ndarray:
@@ -170,72 +60,60 @@ def arrays(rows: np.ndarray) -> np.ndarray:
     return np.fromiter((row.copy() for row in rows), dtype=object, count=len(rows))
 
 
-@fact("track")
-def accuracy_over_time(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Keep the accuracy that the protocol watches, an array [time] an episode; NaN where it is not scored."""
-    return {"track": arrays(recording.accuracy)}
+# probes
 
 
-@fact("right_track")
-def what_was_right(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Follow A_t, the share of fields believed right: an array [time] an episode, NaN after its end."""
-    return {"right_track": arrays(accuracy_track(recording))}
+def at_probes(recording: Trajectory, table: np.ndarray) -> np.ndarray:
+    """Return a table's value [row, step, field] of the probed field, [row, step]; of field 0 without one."""
+    field = np.maximum(recording.probe, 0)[..., None].astype(np.int64)
+    return np.take_along_axis(table, field, axis=2)[..., 0]
 
 
-SURE = (
-    "confident", "confident_wrong", "wrong", "total", "low_steps", "low_consistent", "scan_beliefs",
-    "scan_confident", "scan_wrong", "sample_confident", "sample_wrong", "wrong_known",
-)  # fmt: skip
+def corrects(recording: Trajectory) -> np.ndarray:
+    """Say which probes tell that a known value is wrong, [row, step], whatever the protocol calls useful."""
+    held = at_probes(recording, recording.belief[:, :-1])
+    return (recording.probe >= 0) & (held != UNKNOWN) & (held != recording.answer)
 
 
-@fact(*SURE)
-def what_was_sure(cell: Cell, seeds: Seeds, recording: Trajectory) -> Mapping[str, np.ndarray]:
-    """Count what the audit of confidently wrong beliefs needs."""
-    return audit_counts(recording, cell, seeds)
+WHEN = ("first_probe", "last_probe", "steps_left", "probe_step", "helped_step")
+FOUND = ("early_probes", "unknown_probes", "wrong_probes")
 
 
-@fact("sure_right", "sure_wrong")
-def how_sure(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Count right and wrong known beliefs by reported confidence: arrays [percent] an episode."""
-    right, wrong = confidence_histogram(recording, cell.protocol)
-    return {"sure_right": arrays(right), "sure_wrong": arrays(wrong)}
+@fact(*WHEN)
+def when_probed(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+    """Find the steps of probes; NaN without any.
 
-
-PATTERN = (
-    "stage1", "stage2", "stage3", "stage4", "stage5", "pattern", "pattern_step", "pattern_field",
-    "pattern_missed",
-)  # fmt: skip
-
-
-@fact(*PATTERN)
-def what_failed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Count the probes that meet the first conditions of the world's failure pattern, and all of them.
-
-    The first full match is given by its step, its field and the field that should have been asked for; -1
-    where there is none.
+    The first and the last one, how long the episode went on after it, the mean step, and the first probe that
+    corrects a wrong belief before an action that works.
     """
-    found = match(witness(cell, seeds))
-    counts = found.episodes(len(seeds)).astype(np.float64)
-    stages = np.full((len(seeds), 5), np.nan)
-    stages[:, : counts.shape[1]] = counts
-    first = np.full((len(seeds), 3), -1)
-    full = np.flatnonzero(found.stage[:, -1])[::-1]  # the earliest is written last
-    first[found.row[full]] = np.stack([found.step[full], found.field[full], found.missed[full]], axis=1)
-    return dict(zip(PATTERN, np.column_stack([stages, counts[:, -1], first]).T, strict=True))
-
-
-@fact("helped_step")
-def when_a_probe_helped(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
-    """Find the first probe that corrects a wrong belief before an action that works; NaN without one."""
+    fired = recording.probe >= 0
+    some, steps = fired.any(axis=1), np.arange(fired.shape[1])
+    last = steps[-1] - np.argmax(fired[:, ::-1], axis=1)
+    mean = (fired * steps).sum(axis=1) / np.maximum(fired.sum(axis=1), 1)
+    columns = (np.argmax(fired, axis=1), last, recording.steps - last, mean)
     helped = corrects(recording)[:, :-1] & recording.acted[:, 1:] & recording.valid[:, 1:]
-    return {"helped_step": np.where(helped.any(axis=1), np.argmax(helped, axis=1), np.nan)}
+    first = np.where(helped.any(axis=1), np.argmax(helped, axis=1), np.nan)
+    return dict(zip(WHEN, (*(np.where(some, own, np.nan) for own in columns), first), strict=True))
+
+
+@fact(*FOUND)
+def what_probes_found(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+    """Count probes within the first B steps, of a field with unknown value, and of one known and wrong.
+
+    The last two together are what the paper's words call useful, whatever the protocol counts (its switch
+    `useful`).
+    """
+    fired, steps = recording.probe >= 0, np.arange(recording.probe.shape[1])
+    unknown = fired & (at_probes(recording, recording.belief[:, :-1]) == UNKNOWN)
+    masks = (fired & (steps < cell.budget_in_force), unknown, corrects(recording))
+    return {name: mask.sum(axis=1) for name, mask in zip(FOUND, masks, strict=True)}
 
 
 FIRED = ("fired_c", "fired_s", "fired_u", "fired_d", "structure_probes", "soon_probes")
 
 
 @fact(*FIRED)
-def what_was_it_fired_for(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+def what_was_it_fired_for(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
     """Add up the terms of an episode's probed fields, and count probes.
 
     `structure_probes` are those whose c + d alone reaches the threshold, `soon_probes` those of the first 2B
@@ -249,10 +127,68 @@ def what_was_it_fired_for(cell: Cell, seeds: Seeds, recording: Trajectory) -> di
     return dict(zip(FIRED, counts, strict=True))
 
 
+@fact("answered", "spent", "failed")
+def what_was_spent(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+    """Count the probes whose answer stands in the table a step later, and all steps that are no wait."""
+    stands = at_probes(recording, recording.belief[:, 1:]) == recording.answer
+    probes, actions = (recording.measures[name].astype(np.int64) for name in ("probes", "actions"))
+    return {
+        "answered": (stands & (recording.probe >= 0)).sum(axis=1),
+        "spent": probes + actions,
+        "failed": (~recording.success).astype(np.int64),
+    }
+
+
+PATTERN = (
+    "stage1", "stage2", "stage3", "stage4", "stage5", "pattern", "pattern_step", "pattern_field",
+    "pattern_missed",
+)  # fmt: skip
+
+
+@fact(*PATTERN)
+def what_failed(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+    """Count the probes that meet the first conditions of the world's failure pattern, and all of them.
+
+    The first full match is given by its step, its field and the field that should have been asked for; -1
+    where there is none.
+    """
+    found = match(witness(cell, seeds))
+    counts = np.zeros((len(seeds), found.stage.shape[1]))
+    np.add.at(counts, found.row, found.stage)
+    stages, first = np.full((len(seeds), 5), np.nan), np.full((len(seeds), 3), -1)
+    stages[:, : counts.shape[1]] = counts
+    full = np.flatnonzero(found.stage[:, -1])[::-1]  # the earliest is written last
+    first[found.row[full]] = np.stack([found.step[full], found.field[full], found.missed[full]], axis=1)
+    return dict(zip(PATTERN, np.column_stack([stages, counts[:, -1], first]).T, strict=True))
+
+
+# the world and the table
+
+
+@fact("reproduced")
+def what_comes_out_again(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+    """Run the cell once more, its seeds in the opposite order, and say which episodes are the same."""
+    again = measure(cell, seeds[::-1])["digest"][::-1]
+    return {"reproduced": (again == recording.measures["digest"]).astype(np.float64)}
+
+
+@fact("chain_length", "mutation_rate", "procedural", "spatial")
+def what_the_seed_holds(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+    """Measure K, the shortest plan at the start, events a mutable field and tick, and fields by type."""
+    world = world_of(cell)
+    procedural = world.field_kinds.count(PROCEDURAL)
+    return {
+        "chain_length": chain_length(world, seeds),
+        "mutation_rate": drawn_mutation(world, seeds),
+        "procedural": np.full(len(seeds), procedural),
+        "spatial": np.full(len(seeds), world.fields - procedural),
+    }
+
+
 @fact("effective")
-def effective_actions(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+def effective_actions(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
     """Count the valid actions that shorten the shortest plan of the true world by one, before success."""
-    world = make_world(cell.world, cell.regime, cell.protocol)
+    world = world_of(cell)
     instance = instances(world, seeds)
     before = states_of(world, recording.gold[:, :-1], recording.place[:, :-1])
     after, _ = act(world, instance, before, np.where(recording.valid, recording.action, NO_ACTION))
@@ -261,8 +197,70 @@ def effective_actions(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[s
     return {"effective": (recording.valid & shorter & ~reached).sum(axis=1)}
 
 
+@fact("track")
+def accuracy_over_time(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+    """Keep the accuracy that the protocol watches, an array [time] an episode; NaN where it is not scored."""
+    return {"track": arrays(recording.accuracy)}
+
+
+@fact("right_track", "initial_accuracy")
+def what_was_right(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+    """Follow A_t, the share of fields believed right: an array [time] an episode, NaN after its end."""
+    share = right_fields(recording.belief, recording.gold) / count_true(recording.gold != UNKNOWN)
+    share[np.arange(share.shape[1])[None, :] > recording.steps[:, None]] = np.nan
+    return {"right_track": arrays(share), "initial_accuracy": share[:, 0]}
+
+
+@fact("changed", "changed_all")
+def what_changed(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+    """Measure the share of mutable, and of all, fields that mutation changed in a tick."""
+    changed, everywhere = effective_mutation(world_of(cell), seeds, recording)
+    return {"changed": changed, "changed_all": everywhere}
+
+
+@fact("changes", "noticed")
+def what_was_noticed(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+    """Count changes of the world to fields believed right, and those noticed within `NOTICING` steps.
+
+    A change is noticed where the table holds the new value before it changes once more. Changes too close
+    to the episode's end are not counted.
+    """
+    world, right = world_of(cell), recording.belief == recording.gold
+    moved = exogenous(world, instances(world, seeds), recording)
+    last = recording.gold.shape[1] - 1 - NOTICING
+    change = moved[:, :last] & right[:, :last]
+    change &= (np.arange(last)[None, :] + 1 + NOTICING <= recording.steps[:, None])[..., None]
+    noticed, lasting = np.zeros_like(change), np.ones_like(change)
+    new = recording.gold[:, 1 : last + 1]
+    for later in range(1, NOTICING + 2):
+        lasting &= recording.gold[:, later : later + last] == new
+        noticed |= lasting & right[:, later : later + last]
+    return {"changes": change.sum(axis=(1, 2)), "noticed": (change & noticed).sum(axis=(1, 2))}
+
+
+# confidence
+
+SURE = (
+    "confident", "confident_wrong", "wrong", "total", "low_steps", "low_consistent", "scan_beliefs",
+    "scan_confident", "scan_wrong", "sample_confident", "sample_wrong", "wrong_known",
+)  # fmt: skip
+
+
+@fact(*SURE)
+def what_was_sure(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+    """Count what the audit of confidently wrong beliefs needs."""
+    return audit_counts(recording, cell, seeds)
+
+
+@fact("sure_right", "sure_wrong")
+def how_sure(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+    """Count right and wrong known beliefs by reported confidence: arrays [percent] an episode."""
+    right, wrong = confidence_histogram(recording, cell.protocol)
+    return {"sure_right": arrays(right), "sure_wrong": arrays(wrong)}
+
+
 @fact("step_wrong", "step_confident", "step_confident_wrong", "step_reached")
-def what_was_believed(cell: Cell, seeds: Seeds, recording: Trajectory) -> dict[str, np.ndarray]:
+def what_was_believed(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
     """Count beliefs over the decision steps: wrong, held with alpha confidence, both; wrong and probed."""
     steps = recording.probe.shape[1]
     lived = np.arange(steps)[None, :] < recording.steps[:, None]

@@ -58,12 +58,6 @@ class Matches:
     missed: Ints  # [probe], the field to ask for (of several the first or most critical), -1: none is named
     stage: Mask  # [probe, stage], whether this and all earlier conditions hold
 
-    def episodes(self, rows: int) -> Ints:
-        """Count for each stage the probes of every episode that reach it, [row, stage]."""
-        counts = np.zeros((rows, self.stage.shape[1]), dtype=np.int64)
-        np.add.at(counts, self.row, self.stage)
-        return counts
-
 
 def match(seen: Witnessed) -> Matches:
     """Follow the pattern of a world through the probes of witnessed episodes, by row, then step."""

@@ -1,8 +1,7 @@
-"""Recordings with the score terms in them: what the policy saw at every decision of real episodes.
+"""Recordings with the score terms in them: what the policy saw at every decision.
 
-A trajectory holds beliefs, truth and decisions; the terms c and d stand only in what a policy sees, and
-under `released` they come from the agent. A witness plays the recorded episodes again, step by step, with the
-probes that were made, and keeps what the policy saw before each decision.
+The terms c and d stand only in what a policy sees, and under `released` they come from the agent. So the
+recorded episodes are played again, step by step, with the probes that were made.
 """
 
 from __future__ import annotations
