@@ -26,8 +26,7 @@ from envprobe_core.llm.provider import PLACEHOLDER, Secret
 from envprobe_core.llm.running import Service, run_missing
 from envprobe_core.llm.store import AnswerStore
 from envprobe_core.runs.folder import open_run
-from envprobe_core.runs.inputs import make_inputs
-from envprobe_core.runs.manifest import read_manifest
+from envprobe_core.runs.manifest import RunInputs, read_manifest
 
 SERVER = Path(__file__).resolve().parents[1] / "tests" / "scripted_server.py"
 LATENCY = 0.2
@@ -46,7 +45,7 @@ def start_server(latency: float) -> tuple[subprocess.Popen[str], str]:
 
 def run(folder: Path, service: Service, episodes: int) -> dict[str, float]:
     """Run episodes of one cell into a folder; seconds, processor seconds, and the steady rate of calls."""
-    inputs = make_inputs(["tooldag"], ["simple"], seeds=f"0:{episodes}", agent=service.agent)
+    inputs = RunInputs(["tooldag"], ["simple"], seeds=f"0:{episodes}", agent=service.agent)
     marks: list[tuple[int, float]] = []
 
     def notice(done: int, counts: Counts) -> None:
@@ -85,7 +84,7 @@ def measure(latency: float, concurrency: int, episodes: int) -> dict[str, Any]:
         store = AnswerStore(folder / "answers.sqlite", writable=False)
         replay = run(folder / "replay", Service(agent, store), episodes)
         store.close()
-        hashes = {read_manifest(folder / name)["result_hash"] for name in ("live", "replay")}
+        hashes = {read_manifest(folder / name).result_hash for name in ("live", "replay")}
     ideal = concurrency / latency
     return {
         "latency": latency,

@@ -45,8 +45,10 @@ def require(frame: pd.DataFrame, names: Iterable[str]) -> None:
 
 
 def first_fault(error: ValidationError) -> str:
-    """Return where the first fault of a file is, and what."""
+    """Return where the first fault of a file is, and what; a refusal of ours in its own words."""
     first = error.errors()[0]
+    if isinstance(own := first.get("ctx", {}).get("error"), InputError):
+        return str(own)
     return f"{' '.join(str(part) for part in first['loc'])}: {first['msg']}".removeprefix(": ")
 
 

@@ -27,7 +27,7 @@ from envprobe_core.llm.replayed import ReplayedRun
 from envprobe_core.llm.running import Service
 from envprobe_core.llm.situations import DATED_TABLE, NOTHING, action_name
 from envprobe_core.llm.store import AnswerStore
-from envprobe_core.runs.inputs import make_inputs
+from envprobe_core.runs.manifest import RunInputs
 from envprobe_core.show.markup import EMPTY, Table, Text, code, listed
 from envprobe_core.worlds.base import Ints
 
@@ -325,7 +325,7 @@ def estimates(
     rows = []
     for protocol in find_protocols(protocols):
         grid = (names(worlds), names(policies), regime, [protocol.name])
-        inputs = make_inputs(*grid, seeds=seeds, logs="none", agent=agent)
+        inputs = RunInputs(*grid, seeds=seeds, logs="none", agent=agent)
         found = estimate(inputs.cells, inputs.seeds_of_cells, agent, prices, sample)
         rows.append({"protocol": protocol.name} | found)
     frame = pd.DataFrame(rows)

@@ -25,7 +25,7 @@ from envprobe_core.llm.replayed import FOLDER, SUFFIX
 from envprobe_core.llm.running import Service, replay_run, run_missing
 from envprobe_core.llm.store import AnswerStore
 from envprobe_core.runs.folder import open_run
-from envprobe_core.runs.inputs import make_inputs
+from envprobe_core.runs.manifest import RunInputs
 from envprobe_core.worlds import WORLDS
 
 FILE = "scripted"
@@ -38,7 +38,7 @@ NOTE = "Made by the project's scripted test server, which is no language model."
 def demonstrated_run(seeds=SEEDS):
     """Return the run whose answers the file holds, or the same on other seeds."""
     agent = ModelAgent(LOCAL, PROMPT_VERSION, MODEL)
-    return make_inputs(WORLDS, POLICIES, seeds=seeds, logs="none", agent=agent)
+    return RunInputs(WORLDS, POLICIES, seeds=seeds, logs="none", agent=agent)
 
 
 def make_replay(out, inputs):

@@ -26,8 +26,7 @@ from envprobe_core.protocols import SWITCHES, parse_protocol, switch_values
 from envprobe_core.regimes import REGIMES
 from envprobe_core.runs import folder as folders
 from envprobe_core.runs.folder import open_run
-from envprobe_core.runs.inputs import cell_slug, make_inputs, seed_ranges
-from envprobe_core.runs.summary import ROW_KEYS
+from envprobe_core.runs.manifest import RunInputs, cell_slug, seed_ranges
 from envprobe_core.runs.tables import HEADER
 from envprobe_core.sources import PACKAGE, engine_sources
 from envprobe_core.worlds import WORLDS
@@ -49,7 +48,7 @@ def test_a_real_process_prints_one_array_or_one_line(tmp_path):
     done = envprobe("run", *SMALL, "--protocol", "paper", "--json", "--out", tmp_path / "run")
     assert (done.returncode, done.stderr) == (0, "")
     rows = json.loads(done.stdout)
-    assert [tuple(row) for row in rows] == [ROW_KEYS] * 2
+    assert [list(row) for row in rows] == [list(rows[0])] * 2
     assert (rows[0]["world"], rows[0]["policy"], rows[0]["n"], rows[1]["probes"]) == (
         "tooldag",
         "simple",
@@ -91,7 +90,7 @@ def test_the_folder_holds_table_logs_and_a_manifest_of_what_was_run(tmp_path, ca
 
 def test_defaults_are_told_and_taken(tmp_path, call):
     text = " ".join(re.sub("[│╭╮╰╯─]", " ", call("run", "--help")[1]).split())
-    for words in ("S2", "(paper)", "(horizon / 4)", "(1.5)", "typical", "full", "1500"):
+    for words in ("S2", "(paper)", "(horizon / 4)", "(1.5)", "typical", "full"):
         assert f"[default: {words}]" in text
     assert "at S2 0:220, under released 42:262" in text
     given = ["--world", "tooldag", "--policy", "no-probe", "--logs", "none"]
@@ -116,8 +115,8 @@ GRID += ["--protocol", "observed", "--protocol", "released:end=horizon"]
 @pytest.mark.parametrize(
     "how",
     [
-        ["--jobs", "2", "--batch-size", "7"],
-        ["--jobs", "1", "--batch-size", "2000", "--seeds", "30:40,29,0:29"],
+        ["--jobs", "2"],
+        ["--jobs", "1", "--seeds", "30:40,29,0:29"],
         ["--world", "graphnav", "--policy", "simple"],
     ],
 )
@@ -160,7 +159,7 @@ def test_logs_do_not_touch_results(tmp_path, call):
 )
 def test_a_finished_run_is_recognised_and_a_different_one_refused(finished, tmp_path, call, changed, named):
     run = shutil.copytree(finished, tmp_path / "run")
-    code, _, err = call("run", *SMALL, "--jobs", "2", "--batch-size", "3", "--out", run)
+    code, _, err = call("run", *SMALL, "--jobs", "2", "--out", run)
     assert (code, "finished already; nothing was repeated" in err) == (0, True)
     if isinstance(changed, tuple):
         manifest = json.loads((run / "manifest.json").read_text())
@@ -233,7 +232,7 @@ def test_bad_input_is_one_line_and_leaves_no_folder(tmp_path, call, given, words
     assert not (tmp_path / "run").exists()
 
 
-GOING = ["--world", "graphnav", "--seeds", "0:90", "--batch-size", "5"]
+GOING = ["--world", "graphnav", "--seeds", "0:1100"]
 GOING += ["--policy", "simple", "--policy", "random", "--policy", "oracle"]
 
 
@@ -254,12 +253,12 @@ def wait_for(condition, process=None):
 
 
 def finished_parts(run):
-    return [path for path in run.glob("parts/[!.]*.parquet") if not path.name.endswith(".log.parquet")]
+    return list(run.glob("parts/[!.]*.rows.arrow"))
 
 
 MOMENTS = {
     "folder": lambda run: run.exists(),
-    "first log": lambda run: list(run.glob("parts/*.log.parquet")),
+    "first log": lambda run: list(run.glob("parts/[!.]*.steps.arrow")),
     "second part": lambda run: len(finished_parts(run)) >= 2,
     "table": lambda run: (run / "episodes.parquet").exists(),
 }
@@ -273,7 +272,7 @@ def test_a_killed_run_is_completed_to_the_same_bytes(tmp_path, whole, moment, ca
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     assert set(contents(run)) != set(whole) or contents(run) == whole
-    assert call("run", *GOING, "--batch-size", "150", "--out", run)[0] == 0
+    assert call("run", *GOING, "--out", run)[0] == 0
     assert contents(run) == whole
     assert not (run / "parts").exists()
 
@@ -303,7 +302,7 @@ def test_two_processes_end_together_and_the_run_goes_on(tmp_path, whole, call, e
     assert told is None or err == told
     wait_for(lambda: not processes_of(str(run)))
     assert not processes_of(str(run))
-    assert call("run", *GOING, "--batch-size", "150", "--out", run)[0] == 0
+    assert call("run", *GOING, "--out", run)[0] == 0
     assert contents(run) == whole
 
 
@@ -333,23 +332,23 @@ def test_an_end_while_the_engine_is_compiled(tmp_path, given, order):
 def test_what_is_there_is_not_run_again(tmp_path, call, monkeypatch, whole):
     """Nor in a folder that another run is writing to."""
     run, ran = tmp_path / "run", []
-    with open_run(run, make_inputs(["graphnav"], ["simple", "random", "oracle"], seeds="0:90")) as folder:
+    with open_run(run, RunInputs(["graphnav"], ["simple", "random", "oracle"], seeds="0:1100")) as folder:
         folder.fill(jobs=1)
-        assert len(list((run / "parts").iterdir())) == 6
-        sorted((run / "parts").glob("*random*.log.parquet"))[0].unlink()
-        sorted((run / "parts").glob("*oracle*[0-9].parquet"))[0].write_text("{}")
+        assert len(list((run / "parts").iterdir())) == 18
+        next((run / "parts").glob("*random*.rows.arrow")).unlink()
+        next((run / "parts").glob("*oracle*.rows.arrow")).write_text("{}")
         (run / "parts" / ".x.1.part").write_text("what a kill left behind")
         code, _, err = call("run", *GOING, "--out", run)
         assert (code, f"another run is writing to {run}" in err) == (2, True)
-    compute = folders.compute_parts
+    compute = folders.compute_part
 
-    def counted(parts):
-        ran.extend(part.cell.policy.name for part in parts)
-        return compute(parts)
+    def counted(part):
+        ran.append(part.cell.policy.name)
+        return compute(part)
 
-    monkeypatch.setattr(folders, "compute_parts", counted)
-    assert call("run", *GOING, "--jobs", "1", "--batch-size", "150", "--out", run)[0] == 0
-    assert ran == ["random", "oracle"]
+    monkeypatch.setattr(folders, "compute_part", counted)
+    assert call("run", *GOING, "--jobs", "1", "--out", run)[0] == 0
+    assert sorted(ran) == ["oracle", "random"]
     assert contents(run) == whole
 
 

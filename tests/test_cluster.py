@@ -33,7 +33,7 @@ from envprobe_core.sources import PACKAGE
 from envprobe_core.sweep import run_cells
 
 RUN = ["run", "--world", "graphnav", "--world", "tooldag", "--policy", "simple", "--policy", "yoked"]
-RUN += ["--protocol", "observed", "--seeds", "0:1500", "--logs", "sample:200", "--batch-size", "60"]
+RUN += ["--protocol", "observed", "--seeds", "0:1500", "--logs", "sample:200"]
 DASK = "import sys; from dask.__main__ import main; sys.argv[0] = 'dask'; main()"
 WITHOUT_PACKAGE = f"import sys; sys.modules['envprobe_core'] = None; {DASK}"
 PATIENCE = 300
@@ -116,7 +116,7 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def local(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The files of the run that this machine makes alone."""
     folder = tmp_path_factory.mktemp("local") / "run"
-    assert envprobe(*RUN[:-2], "--jobs", "1", "--out", folder).returncode == 0
+    assert envprobe(*RUN, "--jobs", "1", "--out", folder).returncode == 0
     return contents(folder)
 
 
@@ -128,7 +128,7 @@ def wait_for(condition: Callable[[], object], seconds: float = 0.01) -> None:
 
 
 def stored(run: Path) -> list[Path]:
-    return list(run.glob("parts/[!.]*[0-9].parquet"))
+    return list(run.glob("parts/[!.]*.rows.arrow"))
 
 
 def marking() -> Callable[[Cell, Seeds], Columns]:

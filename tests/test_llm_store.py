@@ -38,7 +38,7 @@ from envprobe_core.llm.store import (
     cost_of_cells,
     read_stats,
 )
-from envprobe_core.runs.inputs import make_inputs
+from envprobe_core.runs.manifest import RunInputs
 
 BODY = b'{"choices":[{"message":{"content":"text %d"}}],"usage":{"prompt_tokens":7,"completion_tokens":2}}'
 NOBODY = 65534
@@ -361,7 +361,7 @@ def test_damage_within_is_named_where_it_is_met(path):
 # ---------------------------------------------------------------- replay files
 
 AGENT = ModelAgent("local", "1", "m")
-RUN = make_inputs(["tooldag"], ["simple"], seeds="0:3", agent=AGENT)
+RUN = RunInputs(["tooldag"], ["simple"], seeds="0:3", agent=AGENT)
 
 
 def test_a_replay_file_holds_the_answers_asked_for(store, tmp_path):

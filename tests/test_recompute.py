@@ -20,7 +20,7 @@ from envprobe_core.protocols import SWITCHES, switch_values
 from envprobe_core.runs import manifest as manifests
 from envprobe_core.runs import recompute as recomputing
 from envprobe_core.runs.folder import open_run
-from envprobe_core.runs.inputs import make_inputs
+from envprobe_core.runs.manifest import RunInputs
 
 POLICIES = ("simple", "judge", "yoked", "random")
 LOG = "logs/tooldag_S2_paper_simple.parquet"
@@ -29,7 +29,7 @@ TABLE = "episodes.parquet"
 
 def make_run(path, seeds="0:12", logs="full", **inputs):
     given = {"worlds": ["tooldag"], "policies": POLICIES} | inputs
-    with open_run(path, make_inputs(**given, seeds=seeds, logs=logs)) as folder:
+    with open_run(path, RunInputs(**given, seeds=seeds, logs=logs)) as folder:
         folder.fill(jobs=1)
         folder.finish()
     return path
@@ -239,7 +239,7 @@ def test_a_sample_is_checked_as_far_as_it_goes(tmp_path, recompute, monkeypatch)
 def test_runs_without_logs_or_end_cannot_be_checked(tmp_path, recompute):
     told = "was run with --logs none: there are no logs to compute from"
     assert told in recompute(make_run(tmp_path / "run", logs="none"))[2]
-    with open_run(tmp_path / "other", make_inputs(["tooldag"], ["simple"])):
+    with open_run(tmp_path / "other", RunInputs(["tooldag"], ["simple"])):
         pass
     code, _, err = recompute(tmp_path / "other")
     assert (code, "is not finished" in err) == (2, True)

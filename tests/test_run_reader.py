@@ -7,7 +7,7 @@ import pytest
 from processes import call, contents
 
 from envprobe_core.errors import InputError
-from envprobe_core.runs.crate import CRATE
+from envprobe_core.runs.manifest import CRATE
 from envprobe_core.runs.reader import read_run
 
 GRID = ["run", "--world=tooldag", "--policy=simple", "--policy=periodic", "--protocol=observed", "--budget=4"]

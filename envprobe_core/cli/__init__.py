@@ -11,13 +11,14 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from envprobe_core import __version__
-from envprobe_core.cli import calibrate, claims, compiling, lab, listing, model, options, pdf, reproduce, run
+from envprobe_core.cli import model, options, reproduce, run
 from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.sources import ROOT
 
 INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 HUNG_UP = 128 + signal.SIGHUP
 ENDED = {INTERRUPTED: "interrupted", TERMINATED: "terminated", HUNG_UP: "hung up"}
+GONE = "the working folder is gone; change to one that is there"
 AGAIN = 0.1  # seconds after which an order to end is given again
 OF_A_CHECKOUT = ("reproduce", "book", "answers", "lab", "pdf")
 
@@ -45,20 +46,15 @@ def _options(
     """Recompute, question and extend the results of 'Ask the World Before Acting'."""
 
 
-app.command("run")(run.run)
-app.command("estimate")(model.estimate)
-app.command("recompute")(run.recompute)
-app.command("reproduce")(reproduce.reproduce)
-app.command("book")(reproduce.book)
-app.command("pdf")(pdf.pdf)
-app.command("calibrate")(calibrate.calibrate)
-app.command("claims")(claims.claims)
-app.command("answers")(reproduce.answers)
-app.command("lab")(lab.lab)
+for command in (
+    run.run, model.estimate, run.recompute, reproduce.reproduce, reproduce.book, reproduce.pdf, run.calibrate,
+    run.claims, reproduce.answers, reproduce.lab,
+):  # fmt: skip
+    app.command()(command)
 app.add_typer(model.store, name="store")
 app.add_typer(model.model, name="model")
-app.command("compile")(compiling.compile_engine)
-app.command("list")(listing.list_names)
+app.command("compile")(run.compile_engine)
+app.command("list")(run.list_names)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -94,7 +90,7 @@ def main(arguments: list[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
-        _fail(f"{error.filename or 'input and output'}: {error.strerror or error}")
+        _fail(f"{error.filename or 'input and output'}: {error.strerror or error}" if _here() else GONE)
     if code in ENDED:
         print(f"envprobe: {ENDED[code]}", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)
@@ -117,8 +113,19 @@ def _order_again(swallowed: Any) -> None:
     again.start()
 
 
+def _here() -> bool:
+    """Say whether the working folder is there."""
+    try:
+        return bool(os.getcwd())
+    except FileNotFoundError:
+        return False
+
+
 def _check(arguments: list[str]) -> None:
     """Refuse what no command can use: arguments that are no text, sections where there are none."""
+    threads = os.environ.get("NUMBA_NUM_THREADS", "1")
+    if not threads.isdecimal() or int(threads) == 0:  # which Numba would tell with a traceback
+        raise InputError(f"NUMBA_NUM_THREADS={threads}: accepted is a whole number from 1")
     for text in arguments:
         if any("\ud800" <= sign <= "\udfff" for sign in text):
             raise InputError(f"{text!r} is not UTF-8; give files and values names that are")

@@ -17,7 +17,7 @@ from envprobe_core.files import refuse_existing
 
 if TYPE_CHECKING:
     from envprobe_core.llm.store import AnswerStore
-    from envprobe_core.runs.inputs import RunInputs
+    from envprobe_core.runs.manifest import RunInputs
 
 LATENCY = 1.0  # seconds a call, for the time that is shown
 LISTED = 20  # faults that are spelled out
@@ -236,16 +236,16 @@ def _replayed(file: Path, run: Path) -> Iterator[tuple[AnswerStore, RunInputs, s
     """
     from envprobe_core.llm.running import Service, replay_run
     from envprobe_core.llm.store import AnswerStore
-    from envprobe_core.runs.inputs import inputs_of
     from envprobe_core.runs.manifest import read_finished
 
-    inputs = inputs_of(manifest := read_finished(run))
+    manifest = read_finished(run)
+    inputs = manifest.inputs
     if inputs.agent is None:
         raise InputError(f"{run} is a run of the simulated agent: no store holds its answers")
     with closing(AnswerStore(file, writable=False)) as answers:
         with modelling.stopped_runs():
             replayed = replay_run(Service(inputs.agent, answers), inputs)
-        if replayed.result_hash != manifest["result_hash"]:
+        if replayed.result_hash != manifest.result_hash:
             raise InputError(
                 f"{run} does not come out of {file}: the result hash is another; nothing was written"
             )

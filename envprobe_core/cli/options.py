@@ -19,54 +19,18 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from envprobe_core.errors import InputError
-from envprobe_core.files import environment
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
     from envprobe_core.llm.identity import ModelAgent
-    from envprobe_core.runs.inputs import RunInputs
+    from envprobe_core.runs.manifest import RunInputs
 
-ALL = "all"
 CORES = os.cpu_count() or 1
 LARGEST = 10**9  # seconds or dollars
 MACHINES = "Past one machine"
-
-
-def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each field of every dataclass among its arguments.
-
-    Of `Annotated[Group, ("model", "prices")]` it has only these, in the order of the group.
-    """
-    hints, taken = get_type_hints(command, include_extras=True), {}
-    groups = {name: kind for name, kind in get_type_hints(command).items() if is_dataclass(kind)}
-    for name, kind in groups.items():
-        only = getattr(hints[name], "__metadata__", [()])[0]
-        taken[name] = [field for field in fields(kind) if not only or field.name in only]
-    parameters = []
-    for name, parameter in inspect.signature(command).parameters.items():
-        if name not in groups:
-            parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[name]))
-            continue
-        own = get_type_hints(groups[name], include_extras=True)
-        for field in taken[name]:
-            default = parameter.empty if field.default is MISSING else field.default
-            parameters.append(
-                inspect.Parameter(
-                    field.name, parameter.KEYWORD_ONLY, default=default, annotation=own[field.name]
-                )
-            )
-
-    @functools.wraps(command)
-    def call(**given: Any) -> None:
-        for name, kind in groups.items():
-            given[name] = kind(**{field.name: given.pop(field.name) for field in taken[name]})
-        command(**given)
-
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return call
+Text, Whole, Number, File, Texts = str | None, int | None, float | None, Path | None, list[str] | None
 
 
 def option(
@@ -76,18 +40,85 @@ def option(
     metavar: str | None = None,
     default: str | bool = True,
     panel: str | None = None,
-    **more: Any,
+    min: int | None = None,
+    max: int | None = None,
 ) -> Any:
-    """Return the type of an option; `default` is what help shows where none is given."""
-    names, shown = name.split(), {"show_default": default, "rich_help_panel": panel}
-    return Annotated[kind, typer.Option(*names, help=about, metavar=metavar, **shown, **more)]
+    """Return the type of an option.
+
+    Args:
+        kind: of its value.
+        name: with its short form, if it has one, behind a blank.
+        about: the help.
+        metavar: what stands for the value there.
+        default: what help shows where none is given.
+        panel: the part of the help in which it stands.
+        min, max: the bounds of a whole number.
+    """
+    reader = {Whole: int, int: int, Number: float, float: float}.get(kind)
+    more: dict[str, Any] = {}
+    if reader is not None:
+        more["parser"] = functools.partial(_read_number, reader, min, max)
+        metavar = metavar or ("X" if reader is float else "N")
+        about += f" [{min}..{max}]" if max is not None else ""
+    return Annotated[
+        kind,
+        typer.Option(
+            *name.split(), help=about, metavar=metavar, show_default=default, rich_help_panel=panel, **more
+        ),
+    ]
 
 
-Text, Whole, Number, File, Texts = str | None, int | None, float | None, Path | None, list[str] | None
+def _read_number(kind: type, least: int | None, most: int | None, text: Any) -> Any:
+    """Read a number as people write it: Python's `1_000` and digits of other scripts are none."""
+    if isinstance(text, kind):  # a default
+        return text
+    try:
+        if "_" in text or not text.isascii():
+            raise ValueError
+        value = kind(text)
+    except ValueError:
+        what = "a whole number" if kind is int else "a number"
+        raise typer.BadParameter(f"{text!r} is not {what}") from None
+    if (least is not None and value < least) or (most is not None and value > most):
+        raise typer.BadParameter(f"{value} is not in {least}..{most}")
+    return value
+
+
+def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each field of every dataclass among its arguments.
+
+    Of `Annotated[Group, ("model", "prices")]` it has only these, in the order of the group.
+    """
+    hints, groups, parameters = get_type_hints(command, include_extras=True), {}, []
+    for name, parameter in inspect.signature(command).parameters.items():
+        only, kind = getattr(hints[name], "__metadata__", [()])[0], hints[name]
+        kind = getattr(kind, "__origin__", kind)
+        if not is_dataclass(kind):
+            parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[name]))
+            continue
+        own = get_type_hints(kind, include_extras=True)
+        taken = [field for field in fields(kind) if not only or field.name in only]
+        groups[name] = kind, [field.name for field in taken]
+        for field in taken:
+            default = parameter.empty if field.default is MISSING else field.default
+            made = {"default": default, "annotation": own[field.name]}
+            parameters.append(inspect.Parameter(field.name, parameter.KEYWORD_ONLY, **made))
+
+    @functools.wraps(command)
+    def call(**given: Any) -> None:
+        for name, (kind, taken) in groups.items():
+            given[name] = kind(**{field: given.pop(field) for field in taken})
+        command(**given)
+
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call
+
+
 Json = option(bool, "--json", "Print JSON on standard output, and nothing else.")
 Profile = option(str, "--profile", "Profile of the simulated agent.", "NAME")
 Jobs = option(
-    Whole, "--jobs", "Processes; changes nothing but speed.", default="as many as pay", min=1, max=256
+    Whole, "--jobs", "Processes; changes nothing but speed.", None, "as many as pay", min=1, max=256
 )
 Assignments = option(
     Texts,
@@ -127,21 +158,20 @@ class Grid:
     def inputs(self, profile: str, logs: str, agent: ModelAgent | None) -> RunInputs:
         """Check everything and return what a run is asked for."""
         from envprobe_core.policies import POLICIES
-        from envprobe_core.runs.inputs import make_inputs
+        from envprobe_core.runs.manifest import RunInputs
         from envprobe_core.worlds import WORLDS
 
         for name in ("world", "policy"):
             if not getattr(self, name):
                 raise InputError(f"Missing option '--{name}'")
         worlds, policies = _every(self.world, WORLDS), _every(self.policy, POLICIES)
-        protocols = self.protocol or ["paper"]
-        numbers = (self.budget, self.threshold, self.seeds)
-        return make_inputs(worlds, policies, self.regime, protocols, profile, *numbers, logs, agent)
+        protocols, numbers = self.protocol or ["paper"], (self.budget, self.threshold, self.seeds)
+        return RunInputs(worlds, policies, self.regime, protocols, profile, *numbers, logs, agent)
 
 
 def _every(names: list[str] | None, known: Iterable[str]) -> list[str]:
     """Replace the word `all` by every name."""
-    return [each for name in names or () for each in (known if name == ALL else [name])]
+    return [each for name in names or () for each in (known if name == "all" else [name])]
 
 
 @dataclass(frozen=True)
@@ -200,6 +230,7 @@ def handing_out(address: str | None) -> Iterator[None]:
     Raises:
         InputError: if no scheduler answers, or a worker is refused.
     """
+    from envprobe_core.files import environment
     from envprobe_core.pool import ENVIRONMENT
 
     if address is not None:
@@ -218,12 +249,13 @@ def told_losses() -> Iterator[None]:
     try:
         yield
     except BrokenProcessPool:
-        _stop("a process was ended from outside, perhaps for lack of memory; give the command again")
+        stop("a process was ended from outside, perhaps for lack of memory; give the command again")
     except ClusterLostError as error:
-        _stop(str(error))
+        stop(str(error))
 
 
-def _stop(text: str) -> None:
+def stop(text: str) -> None:
+    """Say why a command stops, and end it with exit code 1."""
     typer.echo(f"envprobe: {text}", err=True)
     raise typer.Exit(1) from None
 
@@ -237,8 +269,8 @@ def progress_bar(label: str) -> Iterator[Callable[..., None] | None]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(label, total=None)
         yield lambda done, total, left=label: progress.update(
             task, completed=done, total=total, description=left
@@ -270,7 +302,9 @@ def console(width: int) -> Console:
     return made if made.is_terminal else Console(highlight=False, width=width)
 
 
-def table(title: str, left: Iterable[str], right: Iterable[str] = ()) -> Table:
+def table(
+    title: str, left: Iterable[str], right: Iterable[str] = (), rows: Iterable[Iterable[str]] = ()
+) -> Table:
     """Return a plain table with columns set to the left, and then to the right."""
     from rich.table import Table
 
@@ -279,6 +313,8 @@ def table(title: str, left: Iterable[str], right: Iterable[str] = ()) -> Table:
         made.add_column(name, no_wrap=place == 0 and not right)
     for name in right:
         made.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        made.add_row(*row)
     return made
 
 

@@ -1,30 +1,47 @@
-"""``envprobe reproduce``, ``book``, ``answers``: run the sections, build the book, write the answer key."""
+"""Commands of the book: reproduce, book, pdf, answers, lab."""
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from envprobe_core.cli import options
-from envprobe_core.cli.options import File, Number, Whole, option
-from envprobe_core.errors import in_one_line
-from envprobe_core.files import held, refuse_existing, sweep, working_folder, write_new
-from envprobe_core.reproduce import build
-from envprobe_core.reproduce.parameters import parse_assignments
-from envprobe_core.reproduce.sections import missing_parameters, plan
+from envprobe_core.cli.options import File, Number, Texts, Whole, option
+from envprobe_core.errors import InputError, in_one_line, look_up
 from envprobe_core.sources import ROOT
 
 KEY, SOLVED, STUDENTS = "answers.md", "solved.ipynb", "exercises.ipynb"
 
-Jobs = option(Whole, "--jobs", "Sections to execute at a time.", default="every core", min=1, max=256)
+Jobs = option(Whole, "--jobs", "Sections to execute at a time.", None, "every core", min=1, max=256)
 CellTimeout = option(Number, "--cell-timeout", "Seconds that a cell may take.", "S", "no end")
+
+
+def plan(names: Sequence[str], given: dict[str, str], **how: Any) -> Any:
+    """Return what is to be executed; see `reproduce.sections.plan`."""
+    from envprobe_core.reproduce import sections
+
+    return sections.plan(names, given, **how)
+
+
+def _asked(
+    names: Sequence[str], param: Texts, cell_timeout: float | None
+) -> tuple[dict[str, str], float | None]:
+    """Read parameters and time limit, and refuse what no section takes before any work."""
+    from envprobe_core.reproduce.parameters import parse_assignments
+
+    given = parse_assignments(param or [])
+    seconds = options.check_positive("--cell-timeout", cell_timeout)
+    plan(names, given, faults={})
+    return given, seconds
 
 
 @options.expanded
@@ -46,9 +63,7 @@ def reproduce(
     With `--scheduler` every grid of more than one block is computed by a Dask cluster.
     Exit code 1 if a section failed, 2 if a name or value is not accepted.
     """
-    given = parse_assignments(param or [])
-    seconds = options.check_positive("--cell-timeout", cell_timeout)
-    plan(sections or [], given, faults={})
+    given, seconds = _asked(sections or [], param, cell_timeout)
     with _alone_in(ROOT / "book"), options.handing_out(cluster.address()):
         done = _execute(sections or [], given, jobs or options.CORES, seconds)
     if not done:
@@ -68,15 +83,14 @@ def book(
     The pages lie in book/_build/html/, of the checkout or of DIR. Nothing is done if nothing has
     changed. Exit code 1 if a section or the build failed, 2 if a name or value is not accepted.
     """
-    given = parse_assignments(param or [])
-    seconds = options.check_positive("--cell-timeout", cell_timeout)
-    plan((), given, faults={})
+    from envprobe_core.reproduce import build
+
+    given, seconds = _asked((), param, cell_timeout)
     root = build.claim(out) if out else ROOT
     with _alone_in(root / "book"), options.handing_out(cluster.address()):
         if out:
             build.stage(out)
-        done = _execute([], given, jobs or options.CORES, seconds, root / "book" / "executed")
-        if not done:
+        if not _execute([], given, jobs or options.CORES, seconds, root / "book" / "executed"):
             typer.echo("the book was not built, because a section failed", err=True)
             raise typer.Exit(1)
         index = build.html_folder(root) / "index.html"
@@ -96,6 +110,8 @@ def book(
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
     """Wait until no other command executes sections into a book, and hold it."""
+    from envprobe_core.files import held, sweep
+
     folder.mkdir(exist_ok=True)
     with held(folder, lambda: typer.echo(f"waiting: another envprobe works in {folder}", err=True)):
         sweep(folder / "executed")
@@ -111,6 +127,7 @@ def _execute(
 ) -> bool:
     """Plan, run and report; whether every section is now up to date."""
     from envprobe_core.reproduce.execution import run
+    from envprobe_core.reproduce.sections import missing_parameters
 
     faults: dict[str, str] = {}
     planned = plan(names, given, executed=executed, faults=faults)
@@ -128,7 +145,7 @@ def _execute(
             if outcome.error:
                 errors.append(outcome.error)
             if show is not None:
-                show(stale - len(left), stale, _waiting(list(left)))
+                show(stale - len(left), stale, ", ".join([*left][:3]) + (" ..." if len(left) > 3 else ""))
     typer.echo(
         f"sections: {stale - len(errors)} executed, {len(planned) - stale} unchanged, "
         f"{len(errors) + len(faults)} failed ({time.monotonic() - start:.1f} s)"
@@ -138,9 +155,38 @@ def _execute(
     return not errors and not faults
 
 
-def _waiting(names: Sequence[str]) -> str:
-    """The names of the sections that are not done yet, in few words."""
-    return ", ".join(names[:3]) + (" ..." if len(names) > 3 else "")
+def pdf(
+    documents: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[DOCUMENT]...", help="summary, slides, handout or book; all four if none."),
+    ] = None,
+    out: option(File, "--out", "Folder of the PDFs.", "DIR", "book/_build/pdf") = None,
+    book: option(Path, "--book", "A book of its own.", "DIR", "the checkout's") = ROOT,
+) -> None:
+    """Print the built book: a summary of two pages, twelve slides, a handout of two pages, and the whole.
+
+    All come from the pages that `envprobe book` built; the command `chromium` prints them. A PDF that this
+    command made is replaced, any other file is not. Exit code 2 if there is no built book or no Chromium.
+    """
+    from envprobe_core.files import held
+    from envprobe_core.reproduce import build, chromium, printing
+
+    chosen = documents or list(printing.DOCUMENTS)
+    for name in chosen:
+        look_up("document", name, dict.fromkeys(printing.DOCUMENTS))
+    if not (build.html_folder(book) / "index.html").is_file():
+        raise InputError(f"no built book in {book}; `envprobe book` builds one")
+    chromium.needed()
+    files = {name: (out or build.html_folder(book).parent / "pdf") / f"{name}.pdf" for name in chosen}
+    for path in files.values():
+        printing.refuse_foreign(path)
+    if not build.is_fresh(book):
+        typer.echo("the book has changed since it was built; `envprobe book` builds it again", err=True)
+    with held(book / "book", lambda: typer.echo("waiting: another envprobe works on the book", err=True)):
+        for name, path in files.items():
+            start = time.monotonic()
+            printing.make(name, path, book)
+            typer.echo(f"{name}: {path} ({time.monotonic() - start:.1f} s)")
 
 
 def answers(
@@ -157,8 +203,10 @@ def answers(
     Nothing is executed if the book's own exercises are up to date, and no file is replaced. Exit code 1 if a
     solution failed, 2 if a name or value is not accepted.
     """
+    from envprobe_core.files import refuse_existing, working_folder, write_new
     from envprobe_core.lab.exercises import NAME, answer_key, exercises_notebook, student_copy
     from envprobe_core.reproduce.execution import run
+    from envprobe_core.reproduce.parameters import parse_assignments
 
     given = parse_assignments(param or [])
     (job,) = plan((NAME,), given)
@@ -180,3 +228,36 @@ def answers(
     texts = {name: json.dumps(made, ensure_ascii=False, indent=1) + "\n" for name, made in notebooks.items()}
     write_new("--out", {out / name: text for name, text in ({KEY: key} | texts).items()})
     typer.echo(f"wrote {KEY}, {SOLVED}, {STUDENTS} in {out}")
+
+
+def lab(
+    out: option(Path, "--out", "The folder.", "DIR", "lab, in the checkout") = ROOT / "lab",
+    files_only: option(bool, "--files-only", "Lay the folder out, and open nothing.") = False,
+    jupyter: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- OPTION...]", help="Options of `jupyter lab`.")
+    ] = None,
+) -> None:
+    """Open JupyterLab in a folder with a START notebook, the exercises and copies of all sections.
+
+    The folder is made at the first time and brought up to date later; files that you have changed there stay
+    as they are. Exit code 2 if DIR cannot be used.
+    """
+    from envprobe_core.lab.desk import CONFIG, START, lay_out
+
+    for name in lay_out(out):
+        typer.echo(f"left as you changed it: {out / name}")
+    typer.echo(f"{START} is in {out}")
+    if files_only:
+        return
+    folder = out.resolve()
+    paths = [str(folder / CONFIG), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
+    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(paths)
+    settings = [
+        *(["--allow-root"] if os.getuid() == 0 else []),
+        f"--ServerApp.root_dir={folder}",
+        f"--LabApp.default_url=/lab/tree/{START}",
+        "--LabApp.news_url=None",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    ]
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "jupyter", "lab", *settings, *(jupyter or ())])

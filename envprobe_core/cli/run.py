@@ -1,19 +1,30 @@
-"""``envprobe run`` and ``envprobe recompute``: make a run folder, and check one from its logs."""
+"""Commands of the experiment: run, recompute, claims, calibrate, compile, list."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import sys
+import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from envprobe_core.cli import modelling, options
-from envprobe_core.cli.options import File, option
+from envprobe_core.cli.options import File, Texts, option
 from envprobe_core.errors import InputError, in_one_line
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+    from rich.table import Table
+
+    from envprobe_core.runs.manifest import Manifest
+
 LISTED = 20  # disagreements that are spelled out
-WIDTH = 200  # of the table where standard output is no terminal
+
+
+# --- run and recompute ------------------------------------------------------------------------
 
 
 @options.expanded
@@ -22,13 +33,6 @@ def run(
     out: option(Path, "--out", "Folder of the run; made if it is not there.", "DIR"),
     profile: options.Profile = "typical",
     jobs: options.Jobs = None,
-    batch_size: option(
-        int,
-        "--batch-size",
-        "Episodes handed to a process at a time; changes nothing but speed and memory.",
-        min=1,
-        max=100_000,
-    ) = 1500,
     logs: option(
         str,
         "--logs",
@@ -56,16 +60,15 @@ def run(
     `envprobe list` names the worlds, policies, protocols, regimes and profiles.
     """
     from envprobe_core.runs.folder import open_run
-    from envprobe_core.runs.inputs import inputs_of
     from envprobe_core.runs.summary import summary_rows
 
     before = None
     if source is not None:
-        before = _stated(
-            source, out, grid, profile != "typical" or logs != "full" or agent != modelling.SIMULATED
-        )
-        inputs = inputs_of(before)
-        asked = inputs.agent
+        if grid != options.Grid() or (profile, logs, agent) != ("typical", "full", modelling.SIMULATED):
+            told = "beside it stand --out, --jobs, --json, and who answers"
+            raise InputError(f"--from states the whole run; {told}")
+        before = _stated(source, out)
+        inputs, asked = before.inputs, before.inputs.agent
         modelling.refuse_others(model, asked, source)
     else:
         asked = modelling.chosen_agent(agent, model, profile)
@@ -78,7 +81,7 @@ def run(
     elif scheduler is not None and jobs is not None:
         raise InputError("--jobs is for processes of this machine; a cluster has its workers")
     with open_run(out, inputs) as folder:
-        if folder.finished:
+        if folder.manifest.finished:
             typer.echo(f"{out}: this run is finished already; nothing was repeated", err=True)
             summaries = folder.read()
         elif asked is not None:
@@ -88,55 +91,65 @@ def run(
             if scheduler is not None:
                 options.announce(scheduler)
             with options.told_losses(), options.progress_bar("episodes") as show:
-                folder.fill(jobs=jobs, batch_size=batch_size, progress=show, scheduler=scheduler)
+                folder.fill(jobs=jobs, progress=show, scheduler=scheduler)
                 summaries = folder.finish()
-        result = folder.manifest["result_hash"]
+        result = folder.manifest.result_hash
     rows = summary_rows(inputs.cells, summaries)
     if json:
         options.print_json(rows)
-        _compare(before, result)
-        return
-    _print_table(rows)
-    episodes = sum(own.n for own in summaries)
-    acting = f"profile {inputs.profile}" if asked is None else f"model {asked.model}"
-    typer.echo(f"{len(rows)} cells, {episodes} episodes, {inputs.regime}, {acting}: {out}")
-    if asked is not None:
-        typer.echo(modelling.say_calls(out))
-    _compare(before, result)
+    else:
+        left, right = ("world", "policy", "protocol"), ("n", *MEANS, "never", "result hash")
+        table = options.table("", left, right, map(_summarized, rows))
+        table.columns[0].no_wrap, table.columns[-1].justify = False, "left"
+        options.console(200).print(table)
+        acting = f"profile {inputs.profile}" if asked is None else f"model {asked.model}"
+        episodes = sum(own.n for own in summaries)
+        typer.echo(f"{len(rows)} cells, {episodes} episodes, {inputs.regime}, {acting}: {out}")
+        if asked is not None:
+            typer.echo(modelling.say_calls(out))
+    if before is not None and before.finished:
+        if before.result_hash != result:
+            options.stop(f"other results: {before.result_hash} before, {result} now")
+        typer.echo("every result is the same as before", err=True)
 
 
-def _stated(source: Path, out: Path, grid: options.Grid, more: bool) -> dict[str, Any]:
+def _stated(source: Path, out: Path) -> Manifest:
     """Read the manifest of a run to repeat, and say by which engine it was made if that is another.
 
     Raises:
-        InputError: if there is none, if it is to be repeated in its own folder, or if more is asked for.
+        InputError: if there is none, or if it is to be repeated in its own folder.
     """
-    from envprobe_core.runs.inputs import inputs_of
-    from envprobe_core.runs.manifest import MANIFEST, first_difference, new_manifest, read_manifest
+    from envprobe_core.runs.manifest import MANIFEST, begun, first_difference, read_manifest
 
-    if more or grid != options.Grid():
-        raise InputError(
-            "--from states the whole run; beside it stand --out, --jobs, --json, and who answers"
-        )
     if not source.is_dir() and source.name != MANIFEST:
         raise InputError(f"--from {source}: neither a run's folder nor its {MANIFEST}")
     folder = source if source.is_dir() else source.parent
     if out.resolve() == folder.resolve():
         raise InputError(f"--out {out}: is the run itself; give another folder")
     manifest = read_manifest(folder)
-    if difference := first_difference(manifest, new_manifest(inputs_of(manifest))):
+    if difference := first_difference(manifest, begun(manifest.inputs)):
         typer.echo(in_one_line(f"{source} was made otherwise ({difference})"), err=True)
     return manifest
 
 
-def _compare(before: dict[str, Any] | None, result: str) -> None:
-    """Say whether a repeated run came to the same; exit code 1 if not."""
-    if before is None or not before["finished"]:
-        return
-    if before["result_hash"] != result:
-        typer.echo(f"envprobe: other results: {before['result_hash']} before, {result} now", err=True)
-        raise typer.Exit(1)
-    typer.echo("every result is the same as before", err=True)
+MEANS = ("accuracy", "terminal", "slots", "success", "probes", "useful", "onset")
+
+
+def _summarized(row: dict[str, Any]) -> list[str]:
+    """Return a row of the summary for people: rounded, intervals in brackets."""
+
+    def number(name: str, digits: int = 3) -> str:
+        return "-" if row[name] is None else f"{row[name]:.{digits}f}"
+
+    def interval(name: str) -> str:
+        return f"{number(name)} [{number(f'{name}_low')}, {number(f'{name}_high')}]"
+
+    return [
+        *(str(row[name]) for name in ("world", "policy", "protocol", "n")),
+        interval("accuracy"), number("accuracy_terminal"), number("accuracy_slot"), interval("task_success"),
+        number("probes", 2), number("useful_probe_rate"), number("collapse_onset", 2),
+        str(row["onset_censored"]), str(row["result_hash"])[:12],
+    ]  # fmt: skip
 
 
 def recompute(
@@ -154,39 +167,278 @@ def recompute(
     for text in report.disagreements[:LISTED]:
         typer.echo(f"envprobe: {in_one_line(text)}", err=True)
     if report.disagreements:
-        typer.echo(f"envprobe: {len(report.disagreements)} disagreements in {folder}", err=True)
-        raise typer.Exit(1)
+        options.stop(f"{len(report.disagreements)} disagreements in {folder}")
     typer.echo(report.text)
 
 
-def _print_table(rows: Sequence[dict[str, Any]]) -> None:
-    """Print the summary for people: rounded, intervals in brackets."""
-    from rich.table import Table
+# --- claims and calibrate ---------------------------------------------------------------------
 
-    table = Table("world", "policy", "protocol", box=None, pad_edge=False)
-    for heading in ["n", "accuracy", "terminal", "slots", "success", "probes", "useful", "onset", "never"]:
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("result hash", no_wrap=True)
-    for row in rows:
-        table.add_row(
-            *(str(row[key]) for key in ("world", "policy", "protocol", "n")),
-            _interval(row, "accuracy"),
-            _number(row["accuracy_terminal"]),
-            _number(row["accuracy_slot"]),
-            _interval(row, "task_success"),
-            _number(row["probes"], 2),
-            _number(row["useful_probe_rate"]),
-            _number(row["collapse_onset"], 2),
-            str(row["onset_censored"]),
-            str(row["result_hash"])[:12],
+STYLES = {
+    "holds": "green", "holds, other size": "cyan", "inconclusive": "yellow", "no effect": "yellow",
+    "reverses": "red", "near": "green", "differs": "yellow", "as printed": "green",
+    "not as printed": "yellow", "input": "magenta", "not tested": "dim",
+}  # fmt: skip
+
+
+def claims(
+    as_json: options.Json = False,
+    profile: options.Profile = "typical",
+    protocol: option(
+        Texts, "--protocol", "Protocol; may be repeated.", "P", "paper observed released"
+    ) = None,
+    seeds: option(str, "--seeds", "Seeds A..B-1 of the regime; others run on their own.", "A:B") = "0:220",
+    regime: option(str, "--regime", "Ask claims about S2 of this regime instead.", "R") = "S2",
+    section: option(Texts, "--section", "Only claims of this section; may be repeated.", "NAME") = None,
+    resamples: option(int, "--resamples", "Bootstrap resamples.", min=100, max=1_000_000) = 10_000,
+    jobs: options.Jobs = None,
+) -> None:
+    """Run the paper's claims and judge each under each protocol.
+
+    With --json: one object a claim and protocol, with the keys id, source, statement, paper, ours, protocol,
+    profile, interval, verdict and section. Numbers are in the claim's own unit; `interval` is the adjusted
+    one that decides; what there is none of is null. Exit code 2 if a name or value is not accepted.
+    """
+    from envprobe_core.analyses.scoreboard import as_records, load_scoreboard
+    from envprobe_core.protocols import PROTOCOLS
+
+    def report(text: str) -> None:
+        if not as_json and sys.stderr.isatty():
+            print(f"{text} ...", file=sys.stderr)
+
+    chosen = tuple(section or ()), tuple(protocol or PROTOCOLS)
+    workers = min(jobs or 1, options.CORES)
+    board = load_scoreboard(*chosen, profile, seeds, regime, resamples, workers, report=report)
+    if as_json:
+        print(json.dumps(as_records(board), ensure_ascii=False, indent=1, allow_nan=False))
+        return
+    console = options.console(180)
+    for name, part in board.groupby("section", sort=False):
+        console.print(_judged(str(name), part), "")
+    protocols = list(dict.fromkeys(board["protocol"]))
+    title = f"{board['claim'].nunique()} claims, profile {board['profile'].iloc[0]} (simulated agent)"
+    counts = board.groupby(["verdict", "protocol"]).size()
+    rows = (
+        [_marked(verdict), *(str(counts.get((verdict, one), 0)) for one in protocols)] for verdict in STYLES
+    )
+    console.print(options.table(title, ["verdict"], protocols, rows))
+
+
+def _judged(section: str, part: DataFrame) -> Table:
+    """Return a section's claims, a row each: the paper's number, and verdict and number a protocol."""
+    from envprobe_core.claims.places import place
+
+    def number(value: float | None) -> str:
+        return "" if value is None or value != value else f"{value:.4g}".replace("-", "−")
+
+    table = options.table(section, ["claim", "where"], ["paper"])
+    table.columns[0].ratio, table.columns[1].ratio = 4, 1
+    for name in dict.fromkeys(part["protocol"]):
+        table.add_column(name, ratio=2)
+    for _, rows in part.groupby("claim", sort=False):
+        first = rows.iloc[0]
+        cells = (
+            _marked(row.verdict) + ("" if row.verdict == "not tested" else f" {number(row.estimate)}")
+            for row in rows.itertuples()
         )
-    options.console(WIDTH).print(table)
+        table.add_row(first["statement"], place(first["source"]), number(first["paper_value"]), *cells)
+    return table
 
 
-def _interval(row: dict[str, Any], name: str) -> str:
-    ends = f" [{_number(row[f'{name}_low'])}, {_number(row[f'{name}_high'])}]"
-    return _number(row[name]) + ends
+def _marked(verdict: str) -> str:
+    from envprobe_core.analyses.scoreboard import SIGNS
+
+    return f"[{STYLES[verdict]}]{SIGNS[verdict]} {verdict}[/]"
 
 
-def _number(value: float | None, digits: int = 3) -> str:
-    return "-" if value is None else f"{value:.{digits}f}"
+def calibrate(
+    jobs: options.Jobs = None, out: option(File, "--out", "New file for the fitted profile.", "FILE") = None
+) -> None:
+    """Fit the profile `calibrated` to the paper, and say how well it fits.
+
+    Only the accuracies of Periodic and the canonical confident-wrong rate are looked at, under `released`.
+    The same command gives the same file, which holds all that made it.
+    """
+    from envprobe_core.files import refuse_existing, replacing
+
+    if out is not None:
+        refuse_existing("--out", out)
+    from envprobe_core.analyses import calibration
+
+    start, shown = time.monotonic(), sys.stderr.isatty()
+    tell = (lambda count: typer.echo(f"\r{count} profiles evaluated", err=True, nl=False)) if shown else None
+    search = calibration.Search(jobs=jobs or options.CORES, tell=tell)
+    fitted, others = calibration.calibrate(search)
+    fits = [fitted, *others]
+    table = options.table(
+        "", ["target", "where"], ["paper", "fit", *(f"without {other.left_out}" for other in others)]
+    )
+    for place, target in enumerate(calibration.TARGETS):
+        cells = (f"{one.predicted[place]:.3f} ({one.residuals[place]:+.3f})" for one in fits)
+        table.add_row(target.symbol, target.place[0], f"{target.value:.3f}", *cells)
+    table.add_row("")
+    for item in calibration.FREE:
+        rates = (f"{getattr(one.profile, item.name):.3f}" for one in fits)
+        table.add_row(item.name, "free rate", "", *rates)
+    table.add_row("objective", "soft L1", "", *(f"{one.loss:.3f}" for one in fits))
+    options.console(160).print(table, "")
+    typer.echo(f"{len(search.seen)} profiles evaluated in {time.monotonic() - start:.0f} s")
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(out, new=True) as temporary:
+            calibration.write_record(temporary, calibration.fit_record(fitted, others, search))
+        typer.echo(f"written: {out}")
+
+
+# --- compile and list -------------------------------------------------------------------------
+
+
+def compile_engine() -> None:
+    """Compile the engine and keep it; whatever needs it would otherwise compile its part at first use."""
+    from envprobe_core.engine.compiling import INTERPRETED, cache_folder
+
+    folder = cache_folder()
+    if INTERPRETED or folder is None:
+        why = "NUMBA_DISABLE_JIT is set" if INTERPRETED else "no folder can be written to"
+        print(f"nothing is compiled ahead of time: {why}")
+        return
+    from envprobe_core.compilation import compile_everything
+
+    print("compiling the engine for the three worlds, once; about a minute ...", end=" ", flush=True)
+    before, begin = set(folder.rglob("*.nbc")), time.monotonic()
+    compile_everything()
+    took = f"{time.monotonic() - begin:.0f} s"
+    print(f"done in {took}" if set(folder.rglob("*.nbc")) - before else "it was there already")
+
+
+ABOUT_PROTOCOLS = {
+    "paper": "the paper's text: the first belief equals gold (Algorithm 1)",
+    "observed": "the text, but the first belief holds only what the first observation shows",
+    "released": "the paper's public code (commit 3266b54)",
+}
+
+
+def list_names(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[worlds|policies|protocols|regimes|profiles|sections]",
+            help="What to list; everything if left out.",
+        ),
+    ] = None,
+) -> None:
+    """List worlds, policies, protocols, regimes, profiles and sections."""
+    if what is not None and what not in LISTS:
+        raise InputError(f"no list of {what!r}; accepted: {', '.join(LISTS)}")
+    console = options.console(160)
+    for name in LISTS if what is None else [what]:
+        heads, *rows = LISTS[name]()
+        table = options.table(name, heads, (), rows)
+        if name == "protocols":
+            table.caption = "a switch is turned behind a colon: paper:clock=stands,end=success"
+            table.caption_justify = "left"
+        console.print(table, "")
+
+
+Rows = Iterable[Iterable[str]]
+
+
+def _worlds() -> Rows:
+    from envprobe_core.protocols import PAPER
+    from envprobe_core.regimes import REGIMES
+    from envprobe_core.worlds import MODULES, WORLDS, make_world
+
+    yield "name", "title", "fields (S1/S2/S3)", "actions", "what it is"
+    for name, title in WORLDS.items():
+        sizes = [make_world(name, REGIMES[regime], PAPER) for regime in ("S1", "S2", "S3")]
+        lines = (MODULES[name].__doc__ or "").splitlines()
+        about = next(line for line in lines if line.startswith("Description: "))
+        fields, actions = ([str(getattr(world, part)) for world in sizes] for part in ("fields", "actions"))
+        yield name, title, " / ".join(fields), " / ".join(actions), about.removeprefix("Description: ")
+
+
+def _policies() -> Rows:
+    from envprobe_core.policies import POLICIES, THRESHOLD, rules
+
+    highest = "Probe the first highest-scored field if its score reaches the threshold (Algorithm 1)"
+    doing = {
+        rules.NEVER: "Never probe",
+        rules.RANDOM: "Probe a uniformly drawn field with probability B/H",
+        rules.PERIODIC: "Probe at steps K - 1, 2K - 1, ... with K = floor(H/B): fields in turn, or the "
+        "stalest as in the public code",
+        rules.SELF_UNCERTAINTY: "Probe the field of lowest reported confidence, if that is low enough",
+        rules.SCORE: highest,
+        rules.OWN: highest,
+        rules.JUDGE: "Let an embedded judge override Simple: veto d = 0, force a doubted direct blocker "
+        "(ours)",
+        rules.ORACLE: "Probe the first mismatched field",
+        rules.ORACLE_TW: "Probe the mismatched field of greatest weight w (Section 4.2, Oracle-TW)",
+        rules.REPLAY: "Probe what the schedule says, when it says so",
+        rules.VOI: "Probe where an answer is expected to gain more than the step is worth (ours)",
+        rules.LATE: "Keep all probes for the last B steps (ours)",
+    }
+    yield "name", "title", "score", "threshold", "what it does"
+    for name, policy in POLICIES.items():
+        more = f"; repeats the probes of {policy.replays}" if policy.replays else ""
+        more += "; sees gold" if policy.sees_gold else ""
+        more += "" if policy.answered else "; the answer is withheld"
+        threshold = str(THRESHOLD) if policy.has_threshold else "-"
+        yield (
+            name,
+            policy.title,
+            "+".join(policy.terms or ()) or "-",
+            threshold,
+            doing[policy.rule.kind] + more,
+        )
+
+
+def _protocols() -> Rows:
+    """Yield a row a switch; the first value of a switch is the text's."""
+    from envprobe_core.protocols import PROTOCOLS, SWITCHES, switch_values
+
+    yield "switch", *PROTOCOLS, "accepted"
+    yield "", *(ABOUT_PROTOCOLS.get(name, "") for name in PROTOCOLS), ""
+    for switch in SWITCHES:
+        values = (getattr(protocol, switch) for protocol in PROTOCOLS.values())
+        yield switch, *values, " ".join(switch_values(switch))
+
+
+def _regimes() -> Rows:
+    from envprobe_core.regimes import REGIMES
+
+    levels = ("low", "medium", "high")
+    sizes = ("horizon", "budget", "seeds")
+    yield "name", "what it is", "complexity", "density", "mutation", "observations", *sizes
+    for name, regime in REGIMES.items():
+        level = (levels[one] for one in (regime.complexity, regime.density, regime.mutation))
+        sizes = (str(regime.horizon), str(regime.budget), "{}:{}".format(*regime.seeds))
+        yield name, regime.title, *level, regime.observation, *sizes
+
+
+def _profiles() -> Rows:
+    from envprobe_core.agents.profiles import PROFILES, TYPICAL
+
+    yield "name", "what it assumes"
+    for name, profile in PROFILES.items():
+        yield f"{name} (default)" if profile is TYPICAL else name, profile.assumption
+
+
+def _sections() -> Rows:
+    from rich.markup import escape
+
+    from envprobe_core.reproduce.sections import find_sections
+
+    yield "name", "title"
+    faults: dict[str, str] = {}
+    try:
+        for name, section in find_sections(faults=faults).items():
+            yield escape(name), escape(section.title)
+    except InputError as error:  # the package without its checkout
+        faults["-"] = str(error)
+    for name, fault in faults.items():
+        yield escape(name), escape(in_one_line(fault))
+
+
+LISTS = {
+    "worlds": _worlds, "policies": _policies, "protocols": _protocols, "regimes": _regimes,
+    "profiles": _profiles, "sections": _sections,
+}  # fmt: skip

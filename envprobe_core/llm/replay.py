@@ -24,7 +24,7 @@ from envprobe_core.files import read_whole, replacing
 from envprobe_core.llm.calls import MOST_TOKENS, Answer, Tokens
 from envprobe_core.llm.identity import ModelAgent
 from envprobe_core.llm.store import AnswerStore
-from envprobe_core.runs.inputs import RunInputs, inputs_of, stated_inputs
+from envprobe_core.runs.manifest import RunInputs
 
 LEVEL = 9
 
@@ -89,7 +89,7 @@ def write_replay(
 
     The `note` tells readers where they come from; `keys` are the questions, in hexadecimal.
     """
-    stated = {name: value for name, value in stated_inputs(inputs).items() if name != "logs"}
+    stated = {name: value for name, value in inputs.as_dict().items() if name != "logs"}
     return write_answers(path, Header(note=note, inputs=stated, result_hash=result_hash), store, keys)
 
 
@@ -118,7 +118,7 @@ def read_replay(path: Path) -> ReplayFile:
     """
     header, answers = read_answers(path, Header)
     try:
-        inputs = inputs_of(header.model_dump())
+        inputs = RunInputs.from_dict(header.inputs)
         if inputs.agent is None:
             raise InputError("it names no model")
     except InputError as error:

@@ -18,7 +18,7 @@ from envprobe_core.llm import running
 from envprobe_core.llm.calls import RunStoppedError
 from envprobe_core.llm.identity import VERSIONS
 from envprobe_core.llm.replay import ReplayFile, read_replay
-from envprobe_core.runs.inputs import RunInputs
+from envprobe_core.runs.manifest import RunInputs
 from envprobe_core.sources import DATA, ROOT
 from envprobe_core.statistics import RESAMPLES
 

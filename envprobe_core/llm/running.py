@@ -24,8 +24,8 @@ from envprobe_core.llm.local import serving
 from envprobe_core.llm.provider import Caller, Secret
 from envprobe_core.llm.replay import Answers
 from envprobe_core.runs.folder import ASKED, Part, RunFolder, part_files
-from envprobe_core.runs.inputs import RunInputs
-from envprobe_core.runs.summary import Summary, result_hash, total_hash
+from envprobe_core.runs.manifest import RunInputs, total_hash
+from envprobe_core.runs.summary import Summary, result_hash
 from envprobe_core.sweep import Piece, named
 
 REPLAYED_ROWS = 250  # episodes in lockstep where every answer is at hand

@@ -1,57 +1,149 @@
-"""The manifest: what a run is, with which engine and packages it was made, and hashes of what it came to.
+"""What a run is: what is asked for, and the manifest that says so and what came of it.
 
-It holds no times, paths or machine names, so that the same run twice gives the same bytes.
+A manifest holds no times, paths or machine names, so that the same run twice gives the same bytes. Beside it
+lies the same description as an RO-Crate 1.1 (https://w3id.org/ro/crate/1.1), which archives read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+import numpy as np
 import orjson
-from pydantic import BaseModel, Field, StrictBool, ValidationError, model_validator
+import pydantic
+from pydantic import BaseModel, BeforeValidator, Field, StrictBool, StrictInt, ValidationError
 
 from envprobe_core import __version__
-from envprobe_core.cells import Cell
+from envprobe_core.cells import Cell, Seeds, make_cell, parse_seeds
 from envprobe_core.errors import InputError, first_fault
 from envprobe_core.files import read_whole, replacing
-from envprobe_core.runs.inputs import (
-    RunInputs,
-    StatedInputs,
-    cell_slug,
-    inputs_of,
-    seed_ranges,
-    stated_inputs,
-)
-from envprobe_core.runs.summary import total_hash
+from envprobe_core.llm.identity import ModelAgent
+from envprobe_core.protocols import parse_protocol
 from envprobe_core.sources import ROOTS, engine_sha256, package_versions
 
+MANIFEST, CRATE, EPISODES = "manifest.json", "ro-crate-metadata.json", "episodes.parquet"
 FORMAT = "envprobe-run/2"
-MANIFEST = "manifest.json"
 MODEL_ROOTS = (*ROOTS, "llm/running.py")
+LONGEST_SLUG = 80
+PUBLISHED = "2026"  # this version of the engine; a run of it has no date, so that its bytes are the same
+LICENCE = "https://creativecommons.org/licenses/by/4.0/"
+ENCODINGS = {".parquet": "application/vnd.apache.parquet", ".jsonl": "application/x-ndjson"}
 
 
-class Manifest(BaseModel, extra="allow"):
-    """A manifest as it stands in a file: `book/provenance.md` describes it."""
+def _agent(stated: Any) -> Any:
+    return ModelAgent.from_dict(stated) if isinstance(stated, Mapping) else stated
 
-    format: Literal["envprobe-run/2"]
-    finished: StrictBool
-    inputs: StatedInputs
-    engine: dict[str, str]
-    versions: dict[str, str]
-    profile: dict[str, Any]
-    protocols: dict[str, dict[str, str]]
-    cells: list[dict[str, Any]] = []
-    sha256: dict[str, str] = {}
-    result_hash: str | None = Field(default=None, max_length=64, pattern="^[0-9a-f]*$")
 
-    @model_validator(mode="after")
-    def _whole(self) -> Manifest:
-        if self.finished and not (self.cells and self.sha256 and self.result_hash):
-            raise ValueError("it says finished and states no results")
-        return self
+@dataclass(frozen=True)
+class RunInputs:
+    """What a run is asked for, checked and in one form: a name that comes twice counts once.
+
+    Raises:
+        InputError: for anything that is not accepted.
+    """
+
+    __pydantic_config__ = pydantic.ConfigDict(extra="forbid")
+
+    worlds: list[str]  # names, in the order asked for, here and below
+    policies: list[str]
+    regime: str = "S2"
+    protocols: list[str] = ("paper",)  # type: ignore[assignment]
+    profile: str = "typical"
+    budget: StrictInt | None = None  # probes an episode may spend, or None for the regime's
+    threshold: float | None = None  # the gate's, or None for the paper's
+    seeds: str | None = None  # as `cells.parse_seeds` reads them, or None for each cell's own
+    logs: str = "full"  # `full`, `none` or `sample:N`
+    # the language model, None for the simulated agent
+    agent: Annotated[ModelAgent | None, BeforeValidator(_agent)] = None
+
+    def __post_init__(self) -> None:
+        """Bring names, numbers and seeds into their form."""
+        form = {
+            "worlds": list(dict.fromkeys(self.worlds)),
+            "policies": list(dict.fromkeys(self.policies)),
+            "protocols": list(dict.fromkeys(parse_protocol(text).name for text in self.protocols)),
+            "threshold": None if self.threshold is None else float(self.threshold),
+            "seeds": None if self.seeds is None else seed_ranges(np.sort(parse_seeds(self.seeds))),
+        }
+        for name, value in form.items():
+            object.__setattr__(self, name, value)
+        if not re.fullmatch(r"full|none|sample:[1-9]\d{0,17}", self.logs, re.ASCII):
+            raise InputError(f"logs {self.logs!r}: accepted are full, none, and sample:N with N from 1")
+        if not self.cells:
+            raise InputError("a run needs at least one world, one policy and one protocol")
+
+    @classmethod
+    def from_dict(cls, stated: object) -> RunInputs:
+        """Read what a manifest states.
+
+        Raises:
+            InputError: if it states nothing that can be run.
+        """
+        try:
+            return pydantic.TypeAdapter(cls).validate_python(stated)
+        except ValidationError as error:
+            raise InputError(f"its inputs, {first_fault(error)}") from None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what a manifest states; the simulated agent goes without saying."""
+        stated = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.agent is None:
+            del stated["agent"]
+        else:
+            stated["agent"] = self.agent.as_dict()
+            del stated["profile"]  # a language model has none
+        return stated
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """The cells: for each protocol and world, every policy."""
+        cells = [
+            make_cell(world, policy, self.regime, protocol, self.profile, self.budget, self.threshold)
+            for protocol in map(parse_protocol, self.protocols)
+            for world in self.worlds
+            for policy in self.policies
+        ]
+        if self.agent is None:
+            return cells
+        return [replace(cell, profile=self.agent.profile) for cell in cells]
+
+    @cached_property
+    def seeds_of_cells(self) -> list[Seeds]:
+        """Each cell's seeds, ascending."""
+        if self.seeds is None:
+            return [np.sort(cell.default_seeds()) for cell in self.cells]
+        return [parse_seeds(self.seeds)] * len(self.cells)
+
+    @property
+    def most_logged(self) -> int | None:
+        """How many episodes of each cell are logged, the first ones; None for all."""
+        return None if self.logs == "full" else int(self.logs.partition(":")[2] or 0)
+
+    def logged(self, cell: int) -> Seeds:
+        """Return the seeds of a cell whose episodes are logged."""
+        return self.seeds_of_cells[cell][: self.most_logged]
+
+
+def seed_ranges(seeds: Seeds) -> str:
+    """Write ascending seeds as `parse_seeds` reads them, in as few ranges as there can be."""
+    breaks = np.flatnonzero(np.diff(seeds) != 1) + 1
+    runs = ((int(run[0]), int(run[-1])) for run in np.split(seeds, breaks))
+    return ",".join(f"{first}:{last + 1}" if last > first else str(first) for first, last in runs)
+
+
+def cell_slug(cell: Cell) -> str:
+    """Name a cell in a way that is safe as a file name and unlike any other cell's of the run."""
+    protocol = cell.protocol.name.replace(":", "+").replace(",", "+").replace("=", "-")
+    if len(protocol) > LONGEST_SLUG:
+        rest = hashlib.sha256(protocol.encode()).hexdigest()[:12]
+        protocol = f"{protocol[:LONGEST_SLUG]}~{rest}"
+    return f"{cell.world}_{cell.regime.name}_{protocol}_{cell.policy.name}"
 
 
 def log_name(cell: Cell) -> str:
@@ -59,66 +151,113 @@ def log_name(cell: Cell) -> str:
     return f"logs/{cell_slug(cell)}.parquet"
 
 
-def new_manifest(inputs: RunInputs) -> dict[str, object]:
+class Manifest(BaseModel, extra="forbid"):
+    """A manifest as it stands in a file: `book/provenance.md` describes it."""
+
+    format: Literal["envprobe-run/2"] = FORMAT
+    finished: StrictBool
+    inputs: RunInputs
+    engine: dict[str, str]
+    versions: dict[str, str]
+    profile: dict[str, Any]
+    protocols: dict[str, dict[str, str]]
+    cells: list[dict[str, Any]] | None = None
+    sha256: dict[str, str] | None = None
+    result_hash: str | None = Field(default=None, max_length=64, pattern="^[0-9a-f]*$")
+
+    @pydantic.model_validator(mode="after")
+    def _whole(self) -> Manifest:
+        if self.finished and not (self.cells and self.sha256 and self.result_hash):
+            raise ValueError("it says finished and states no results")
+        return self
+
+    @pydantic.field_serializer("inputs")
+    def _stated(self, inputs: RunInputs) -> dict[str, Any]:
+        return inputs.as_dict()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as it stands in its file."""
+        missing = {name for name in ("cells", "sha256", "result_hash") if getattr(self, name) is None}
+        return self.model_dump(exclude=missing)
+
+    def write(self, folder: Path) -> None:
+        """Write it into a run's folder, in one step."""
+        _write_json(folder / MANIFEST, self.as_dict())
+
+
+def begun(inputs: RunInputs) -> Manifest:
     """Make the manifest of a run that has not begun."""
-    return {
-        "format": FORMAT,
-        "finished": False,
-        "inputs": stated_inputs(inputs),
-        "engine": {
+    return Manifest(
+        finished=False,
+        inputs=inputs,
+        engine={
             "version": __version__,
             "sources_sha256": engine_sha256(MODEL_ROOTS) if inputs.agent else engine_sha256(),
         },
-        "versions": package_versions(),
-        "profile": inputs.cells[0].profile.as_dict(),
-        "protocols": {
+        versions=package_versions(),
+        profile=inputs.cells[0].profile.as_dict(),
+        protocols={
             cell.protocol.name: {
                 switch: value for switch, value in asdict(cell.protocol).items() if switch != "name"
             }
             for cell in inputs.cells
         },
-    }
+    )
 
 
-def finished_manifest(
-    inputs: RunInputs, started: Mapping[str, object], hashes: Sequence[str], files: Mapping[str, str]
-) -> dict[str, object]:
+def finished(started: Manifest, hashes: list[str], files: Mapping[str, str]) -> Manifest:
     """Add a run's results to its manifest: each cell's result hash, and each file's SHA-256 by its name."""
-    cells: list[dict[str, object]] = []
+    cells, inputs = [], started.inputs
     for index, (cell, own) in enumerate(zip(inputs.cells, hashes, strict=True)):
-        logged = inputs.logged(index)
-        entry = dict(cell.key)
-        entry["threshold_in_force"] = cell.threshold_in_force if cell.policy.has_threshold else None
-        entry["seeds"] = seed_ranges(inputs.seeds_of_cells[index])
-        entry["episodes"] = len(inputs.seeds_of_cells[index])
-        entry["log"] = log_name(cell) if len(logged) else None
-        entry["logged_episodes"] = len(logged)
-        entry["result_hash"] = own
-        cells.append(entry)
-    total = total_hash(inputs.cells, hashes)
-    return {**started, "finished": True, "cells": cells, "sha256": dict(files), "result_hash": total}
+        logged, seeds = inputs.logged(index), inputs.seeds_of_cells[index]
+        cells.append(
+            cell.key
+            | {
+                "threshold_in_force": cell.threshold_in_force if cell.policy.has_threshold else None,
+                "seeds": seed_ranges(seeds),
+                "episodes": len(seeds),
+                "log": log_name(cell) if len(logged) else None,
+                "logged_episodes": len(logged),
+                "result_hash": own,
+            }
+        )
+    results = {"cells": cells, "sha256": dict(files), "result_hash": total_hash(inputs.cells, hashes)}
+    return started.model_copy(update={"finished": True} | results)
 
 
-def first_difference(old: Mapping[str, object], new: Mapping[str, object]) -> str | None:
+def total_hash(cells: list[Cell], hashes: list[str]) -> str:
+    """Condense the hashes of a run's cells, with the cells' names, into one."""
+    lines = (
+        " ".join([*(str(value) for value in (cell.key | cell.profile.identity).values()), own]) + "\n"
+        for cell, own in zip(cells, hashes, strict=True)
+    )
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def first_difference(old: Manifest, new: Manifest) -> str | None:
     """Say where two runs first differ, if they do: in inputs and what they stand for, engine, or packages."""
+    was, wanted = old.as_dict(), new.as_dict()
     for part in ("inputs", "profile", "protocols", "engine", "versions"):
-        was, wanted = old.get(part), new[part]
-        if not isinstance(was, dict) or not isinstance(wanted, dict):
-            return f"{part}: missing from its manifest"
-        for name in dict.fromkeys([*wanted, *was]):
-            if was.get(name) != wanted.get(name):
-                label = name if part == "inputs" else f"{part} {name}"
-                return _difference(label, was.get(name), wanted.get(name))
+        for path, before, now in differences(was[part], wanted[part]):
+            label = " ".join(map(str, path if part == "inputs" else (part, *path)))
+            return f"{label}: {_words(before)} there, {_words(now)} now"
     return None
 
 
-def _difference(label: str, was: object, wanted: object) -> str:
-    """Say where two values differ; of an agent, in its first entry that does."""
+def differences(was: Any, wanted: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, Any, Any]]:
+    """Go through two documents; yield path, value and value wherever they are not the same."""
     if isinstance(was, dict) and isinstance(wanted, dict):
-        for name in dict.fromkeys([*wanted, *was]):
-            if was.get(name) != wanted.get(name):
-                return _difference(f"{label} {name}", was.get(name), wanted.get(name))
-    return f"{label}: {_words(was)} there, {_words(wanted)} now"
+        for key in dict.fromkeys([*wanted, *was]):
+            yield from differences(was.get(key), wanted.get(key), (*path, key))
+    elif _is_table(was) and _is_table(wanted) and len(was) == len(wanted):
+        for row, (before, now) in enumerate(zip(was, wanted, strict=True)):
+            yield from differences(before, now, (*path, row))
+    elif was != wanted:
+        yield path, was, wanted
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
 
 
 def _words(value: object) -> str:
@@ -129,42 +268,78 @@ def _words(value: object) -> str:
     return "the default" if value is None else str(value)
 
 
-def read_manifest(path: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a run's folder.
 
     Raises:
         InputError: if there is none, or it is none of ours.
     """
-    if not path.is_dir():
-        raise InputError(f"{path} is not a folder")
+    path = folder / MANIFEST
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder")
     try:
-        content = read_whole(path / MANIFEST)
-        Manifest.model_validate_json(content)
-        manifest = orjson.loads(content)
+        return Manifest.model_validate(orjson.loads(read_whole(path)))
     except FileNotFoundError:
-        raise InputError(f"{path} holds no run: it has no {MANIFEST}") from None
+        raise InputError(f"{folder} holds no run: it has no {MANIFEST}") from None
     except OSError as error:
-        raise InputError(f"{path / MANIFEST} cannot be read ({error.strerror})") from None
+        raise InputError(f"{path} cannot be read ({error.strerror})") from None
     except ValidationError as error:
-        raise InputError(f"{path / MANIFEST} is no manifest of a run: {first_fault(error)}") from None
-    except orjson.JSONDecodeError as error:  # numbers that JSON does not know, as NaN
-        raise InputError(f"{path / MANIFEST} is no manifest of a run: {error}") from None
-    try:
-        inputs_of(manifest)
-    except InputError as error:
-        raise InputError(f"{path / MANIFEST}: {error}") from None
-    return manifest
+        raise InputError(f"{path} is no manifest of a run: {first_fault(error)}") from None
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"{path} is no manifest of a run: {error}") from None
 
 
-def read_finished(path: Path) -> dict[str, Any]:
+def read_finished(folder: Path) -> Manifest:
     """Read the manifest of a run that is finished; any other is refused."""
-    manifest = read_manifest(path)
-    if not manifest["finished"]:
-        raise InputError(f"{path} holds a run that is not finished; the command that began it completes it")
+    manifest = read_manifest(folder)
+    if not manifest.finished:
+        raise InputError(f"{folder} holds a run that is not finished; the command that began it completes it")
     return manifest
 
 
-def write_manifest(path: Path, manifest: Mapping[str, object]) -> None:
-    """Write a run's manifest in one step."""
-    with replacing(path / MANIFEST) as temporary:
-        temporary.write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+def write_crate(folder: Path, manifest: Manifest) -> None:
+    """Describe a finished run as an RO-Crate: no more than the manifest says, and not hashed."""
+    inputs, sums = manifest.inputs, dict(sorted((manifest.sha256 or {}).items()))
+    names = (" ".join(part) for part in (inputs.policies, inputs.worlds, inputs.protocols))
+    run = {
+        "@id": "./",
+        "@type": "Dataset",
+        "name": f"EnvProbe run {manifest.result_hash:.12}",
+        "description": "Episodes of {} in {} under {} at ".format(*names)
+        + f"{inputs.regime}, by envprobe_core {__version__}.",
+        "datePublished": PUBLISHED,
+        "license": {"@id": LICENCE},
+        "hasPart": [{"@id": name} for name in [MANIFEST, *sums]],
+        "mentions": {"@id": "#run"},
+    }
+    files = [
+        {"@id": name, "@type": "File", "sha256": own, "encodingFormat": ENCODINGS[Path(name).suffix]}
+        for name, own in sums.items()
+    ]
+    about = {
+        "@id": CRATE,
+        "@type": "CreativeWork",
+        "about": {"@id": "./"},
+        "conformsTo": {"@id": "https://w3id.org/ro/crate/1.1"},
+    }
+    made = {
+        "@id": "#run",
+        "@type": "CreateAction",
+        "instrument": {"@id": "#engine"},
+        "result": [{"@id": name} for name in sums],
+    }
+    engine = {
+        "@id": "#engine",
+        "@type": "SoftwareApplication",
+        "name": "envprobe_core",
+        "version": manifest.engine["version"],
+        "softwareRequirements": [f"{name} {version}" for name, version in manifest.versions.items()],
+    }
+    stated = {"@id": MANIFEST, "@type": "File", "encodingFormat": "application/json"}
+    graph = [about, run, stated, *files, made, engine]
+    _write_json(folder / CRATE, {"@context": "https://w3id.org/ro/crate/1.1/context", "@graph": graph})
+
+
+def _write_json(path: Path, content: object) -> None:
+    with replacing(path) as temporary:
+        temporary.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))

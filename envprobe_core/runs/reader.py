@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow.parquet as pq
 
 from envprobe_core.errors import InputError
-from envprobe_core.runs.folder import EPISODES
-from envprobe_core.runs.manifest import read_finished
+from envprobe_core.runs.manifest import EPISODES, read_finished
 from envprobe_core.runs.tables import DamagedFileError, sha256
 
 
@@ -63,7 +61,7 @@ class Run:
     def _read(self, name: str) -> pd.DataFrame:
         if sha256(self.path, name) != self.manifest["sha256"].get(name):
             raise DamagedFileError(f"{self.path / name} is not the file that its manifest is of")
-        return pq.read_table(self.path / name).to_pandas()
+        return pd.read_parquet(self.path / name)
 
 
 def read_run(path: Path | str) -> Run:
@@ -75,5 +73,4 @@ def read_run(path: Path | str) -> Run:
     Raises:
         InputError: if there is none, or it is not finished.
     """
-    folder = Path(path)
-    return Run(folder, read_finished(folder))
+    return Run(Path(path), read_finished(Path(path)).as_dict())

@@ -8,14 +8,13 @@ whose SHA-256 the manifest states.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from envprobe_core.cells import Cell
+from envprobe_core.cells import Cell, Seeds
 from envprobe_core.engine.recording import Columns, Trajectory
 from envprobe_core.engine.records import NONE, WAIT
 from envprobe_core.engine.setting import setting_of
@@ -23,20 +22,20 @@ from envprobe_core.errors import InputError
 from envprobe_core.instances import informative, instances
 from envprobe_core.policies.rules import VOI
 from envprobe_core.pool import cores, spread
-from envprobe_core.runs.folder import CALLS, EPISODES
-from envprobe_core.runs.inputs import inputs_of
-from envprobe_core.runs.manifest import MANIFEST, finished_manifest, log_name, new_manifest, read_finished
-from envprobe_core.runs.summary import result_hash
-from envprobe_core.runs.tables import (
-    MEASURES,
-    DamagedFileError,
-    episode_columns,
-    read_episodes,
-    read_steps,
-    sha256,
+from envprobe_core.runs import tables
+from envprobe_core.runs.folder import CALLS
+from envprobe_core.runs.manifest import (
+    EPISODES,
+    MANIFEST,
+    begun,
+    differences,
+    finished,
+    log_name,
+    read_finished,
 )
+from envprobe_core.runs.summary import result_hash
+from envprobe_core.runs.tables import MEASURES, DamagedFileError, episode_columns, sha256
 from envprobe_core.worlds import make_world
-from envprobe_core.worlds.base import Ints
 
 PROCESS_PAYS = 6000  # episodes that outweigh starting a process
 COMPARED = ("profile", "protocols", "cells", "sha256", "result_hash")
@@ -51,22 +50,22 @@ class Report:
 
 
 @dataclass(frozen=True)
-class _Log:
-    """One log to be checked against its episodes' stated measures."""
+class Log:
+    """A log and what it is to agree with: its episodes' measures as the table states them."""
 
     folder: Path
     cell: Cell
-    seeds: Ints
+    seeds: Seeds
     stated: Columns
 
 
 @dataclass(frozen=True)
-class _Outcome:
-    """What one log gave: its name and SHA-256, its own result hash, or its damage."""
+class Outcome:
+    """What a log gave: its name, rows, disagreements, SHA-256 and result hash; or its damage."""
 
     name: str
-    rows: int
-    disagreements: list[str]
+    rows: int = 0
+    disagreements: list[str] = field(default_factory=list)
     sha256: str = ""
     result_hash: str = ""
     damage: str | None = None
@@ -78,39 +77,38 @@ def check_run(path: Path, progress: Callable[[int, int], None] | None = None) ->
     Raises:
         InputError: if there is no finished run with logs, or one of its files is damaged.
     """
-    manifest = read_finished(path)
-    inputs = inputs_of(manifest)
+    stated = read_finished(path)
+    inputs = stated.inputs
     if inputs.most_logged == 0:
         raise InputError(f"{path} was run with --logs none: there are no logs to compute from")
     sizes = [len(seeds) for seeds in inputs.seeds_of_cells]
     blocks: list[list[Columns]] = [[] for _ in sizes]
-    for index, columns in read_episodes(path / EPISODES, EPISODES, inputs.cells, sizes):
+    for index, columns in tables.read_episodes(path / EPISODES, EPISODES, inputs.cells, sizes):
         blocks[index].append(columns)
-    table = [{name: np.concatenate([block[name] for block in own]) for name in MEASURES} for own in blocks]
-    logs = [
-        _Log(path, cell, seeds, {name: column[: len(seeds)] for name, column in stated.items()})
-        for index, (cell, stated) in enumerate(zip(inputs.cells, table, strict=True))
-        for seeds in [inputs.logged(index)]
-    ]
+    measures = list(map(_joined, blocks))
+    logs = []
+    for index, (cell, own) in enumerate(zip(inputs.cells, measures, strict=True)):
+        seeds = inputs.logged(index)
+        logs.append(Log(path, cell, seeds, {name: own[name][: len(seeds)] for name in MEASURES}))
     episodes, run = sum(len(log.seeds) for log in logs), sum(sizes)
-    found: dict[str, _Outcome] = {}
+    found: dict[str, Outcome] = {}
     for outcome in spread(check_log, logs, 1 + min(episodes // PROCESS_PAYS, cores() - 1)):
         found[outcome.name] = outcome
         if progress is not None:
             progress(len(found), len(logs))
     outcomes = [found[log_name(log.cell)] for log in logs]
-    damages = [outcome.damage for outcome in outcomes if outcome.damage]
-    if damages:
+    if damages := [outcome.damage for outcome in outcomes if outcome.damage]:
         others = f" (and {len(damages) - 1} more logs are damaged)" if len(damages) > 1 else ""
         raise InputError(damages[0] + others)
-    logged = [outcome.result_hash for outcome in outcomes]
-    hashes = logged if episodes == run else [result_hash(columns) for columns in table]
+    hashes = [own.result_hash for own in outcomes] if episodes == run else list(map(result_hash, measures))
     files = {EPISODES: sha256(path, EPISODES)} | {own.name: own.sha256 for own in outcomes}
-    now = new_manifest(inputs)
-    expected = finished_manifest(inputs, now, hashes, files)
-    disagreements = [text for outcome in outcomes for text in outcome.disagreements]
-    for key in COMPARED:
-        disagreements += _differences(f"{MANIFEST}, {key}", manifest.get(key), expected[key])
+    now = begun(inputs)
+    expected = finished(now, hashes, files)
+    texts = [text for outcome in outcomes for text in outcome.disagreements]
+    there, due = ({name: one.as_dict()[name] for name in COMPARED} for one in (stated, expected))
+    for keys, is_stated, is_found in differences(there, due):
+        where = "".join(f" {key}" if isinstance(key, int) else f", {key}" for key in keys)
+        texts.append(f"{MANIFEST}{where}: {is_stated} is stated, {is_found} is found")
     text = f"{len(logs)} logs, {episodes} episodes, {sum(outcome.rows for outcome in outcomes)} rows"
     text += f": every measure agrees with {EPISODES} and {MANIFEST}"
     if episodes < run:
@@ -118,45 +116,44 @@ def check_run(path: Path, progress: Callable[[int, int], None] | None = None) ->
     text += "; versions of Python and packages are stated there and not compared"
     if inputs.agent is not None:
         text += f", nor is {CALLS}: `envprobe store verify --run` does that"
-    if manifest.get("engine") != now["engine"] and disagreements:
-        disagreements.append("the engine is not the one that made this run")
-    return Report(disagreements, f"{text} (result hash {expected['result_hash']})")
+    if stated.engine != now.engine and texts:
+        texts.append("the engine is not the one that made this run")
+    return Report(texts, f"{text} (result hash {expected.result_hash})")
 
 
-def check_log(log: _Log) -> _Outcome:
+def _joined(blocks: list[Columns]) -> Columns:
+    return {name: np.concatenate([block[name] for block in blocks]) for name in MEASURES}
+
+
+def check_log(log: Log) -> Outcome:
     """Read one log, look for contradictions, score it, and compare."""
-    name = log_name(log.cell)
-    texts: list[str] = []
-    blocks: list[Columns] = []
-    rows = done = 0
+    name, texts, blocks, rows = log_name(log.cell), [], [], 0
     try:
         whole = sha256(log.folder, name)
-        for seeds, trajectory in read_steps(log.folder / name, name, log.cell, log.seeds):
+        for seeds, trajectory in tables.read_steps(log.folder / name, name, log.cell, log.seeds):
             texts += _contradictions(name, log.cell, seeds, trajectory)
             blocks.append(episode_columns(log.cell, seeds, trajectory.measures))
-            stated = {key: log.stated[key][done : done + len(seeds)] for key in MEASURES}
-            texts += _disagreements(name, blocks[-1], stated)
-            done += len(seeds)
             rows += int((trajectory.steps + 1).sum())
     except DamagedFileError as error:
-        return _Outcome(name, rows, texts, damage=str(error))
-    joined = {key: np.concatenate([block[key] for block in blocks]) for key in MEASURES}
-    return _Outcome(name, rows, texts, whole, result_hash(joined))
+        return Outcome(name, damage=str(error))
+    found = _joined(blocks)
+    return Outcome(
+        name, rows, texts + list(_disagreements(name, found, log.stated)), whole, result_hash(found)
+    )
 
 
 def _disagreements(name: str, ours: Columns, stated: Columns) -> Iterator[str]:
     """Compare the measures of some episodes with the table's."""
     for measure in MEASURES:
         mine, theirs = ours[measure], stated[measure]
-        both_none = (mine != mine) & (theirs != theirs)
-        for row in np.flatnonzero((mine != theirs) & ~both_none):
+        for row in np.flatnonzero((mine != theirs) & ~((mine != mine) & (theirs != theirs))):
             yield (
                 f"{name}, seed {ours['seed'][row]}, {measure}: the log gives {mine[row]}, "
                 f"{EPISODES} says {theirs[row]}"
             )
 
 
-def _contradictions(name: str, cell: Cell, seeds: Ints, log: Trajectory) -> Iterator[str]:
+def _contradictions(name: str, cell: Cell, seeds: Seeds, log: Trajectory) -> Iterator[str]:
     """Look for decisions that the log's own beliefs, gold values and inputs rule out."""
     rows, steps = np.indices(log.probe.shape)
     executed = steps < log.steps[:, None]
@@ -183,15 +180,3 @@ def _contradictions(name: str, cell: Cell, seeds: Ints, log: Trajectory) -> Iter
     ):
         for row, step in np.argwhere(wrong):
             yield f"{name}, seed {seeds[row]}, t {step}, {key}: {what}"
-
-
-def _differences(where: str, stated: Any, expected: Any) -> Iterator[str]:
-    """Name every place where a part of the manifest is not what it should be."""
-    if isinstance(expected, Mapping) and isinstance(stated, Mapping):
-        for key in dict.fromkeys([*expected, *stated]):
-            yield from _differences(f"{where}, {key}", stated.get(key), expected.get(key))
-    elif isinstance(expected, list) and isinstance(stated, list) and len(expected) == len(stated):
-        for index, (ours, theirs) in enumerate(zip(expected, stated, strict=True)):
-            yield from _differences(f"{where} {index}", theirs, ours)
-    elif stated != expected:
-        yield f"{where}: {stated} is stated, {expected} is found"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,21 +20,19 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from envprobe_core.cells import Cell
+from envprobe_core.cells import Cell, Seeds
 from envprobe_core.engine.recording import Columns, Trajectory, score
 from envprobe_core.engine.records import CERTAIN, NONE, STALENESS_LIMIT, UNKNOWN, WAIT
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.errors import InputError
 from envprobe_core.files import check_plain, replacing
 from envprobe_core.instances import gold_of, instances
-from envprobe_core.runs.inputs import seed_ranges
+from envprobe_core.runs.manifest import seed_ranges
 from envprobe_core.worlds import World, make_world
-from envprobe_core.worlds.base import Ints
 
 GROUP_ROWS = 50_000  # of a file; what is in memory at once while it is written or read
 FORM: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 HEADER = b"envprobe"
-LISTS = ("belief", "gold", "staleness", "confidence")
 LARGEST_PLACE = 127
 
 KEYS = {
@@ -49,11 +47,16 @@ MEASURES = {
     "repeated_probes": pa.int64(), "digest": pa.uint64(),
 }  # fmt: skip
 NULLABLE = ("threshold", "collapse_onset", "action_onset")
-SCHEMA = pa.schema([pa.field(name, kind) for name, kind in (KEYS | MEASURES).items()])
+SCHEMA = pa.schema(KEYS | MEASURES)
+
+Values = npt.NDArray[Any]
 
 
 class DamagedFileError(InputError):
     """A table or log that is not what a run writes; the message names file, place and column."""
+
+
+# --- files ------------------------------------------------------------------------------------
 
 
 def sha256(folder: Path, name: str) -> str:
@@ -70,35 +73,25 @@ def sha256(folder: Path, name: str) -> str:
         raise DamagedFileError(f"{name}: cannot be read ({error.strerror})") from None
 
 
-def as_parquet(table: pa.Table) -> bytes:
-    """Write one table as the bytes of a Parquet file."""
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, **FORM)
-    return sink.getvalue().to_pybytes()
-
-
 def write_tables(path: Path, tables: Iterable[pa.Table], header: dict[str, Any] | None = None) -> str:
     """Write tables one after the other, whole ones to a row group, and return the file's SHA-256.
 
     Args:
-        tables: at least one; no more than `GROUP_ROWS` rows of them are in memory.
+        tables: at least one; little more than `GROUP_ROWS` rows of them are in memory.
         header: what the file says of itself in its metadata.
     """
-    writer, waiting = None, []
-    metadata = None if header is None else {HEADER: orjson.dumps(header)}
+    tables = iter(tables)
+    first = next(tables)
+    schema = first.schema.with_metadata(header and {HEADER: orjson.dumps(header)})
     with replacing(path) as temporary:
-        for table in tables:
-            if writer is None:
-                schema = table.schema.with_metadata(metadata)
-                writer = pq.ParquetWriter(temporary, schema, **FORM)
-            waiting.append(table.replace_schema_metadata(metadata))
-            if sum(map(len, waiting)) >= GROUP_ROWS:
-                writer.write_table(pa.concat_tables(waiting))
-                waiting = []
-        if writer is not None:
-            if waiting:
-                writer.write_table(pa.concat_tables(waiting))
-            writer.close()
+        with pq.ParquetWriter(temporary, schema, **FORM) as writer:
+            waiting = [first.cast(schema)]
+            for table in tables:
+                if sum(map(len, waiting)) >= GROUP_ROWS:
+                    writer.write_table(pa.concat_tables(waiting))
+                    waiting.clear()
+                waiting.append(table.cast(schema))
+            writer.write_table(pa.concat_tables(waiting))
         return sha256(temporary.parent, temporary.name)
 
 
@@ -116,17 +109,16 @@ def read_groups(path: Path, name: str, schema: pa.Schema, header: Any = None) ->
     try:
         check_plain(path)
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            found = file.schema_arrow
+            found = {field.name: field.type for field in file.schema_arrow}
             for field in schema:
-                if field.name not in found.names:
-                    raise DamagedFileError(f"{name}: has no column {field.name}")
-                if found.field(field.name).type != field.type:
-                    kind = found.field(field.name).type
-                    raise DamagedFileError(f"{name}: column {field.name} is {kind}, not {field.type}")
-            if strange := set(found.names) - set(schema.names):
-                raise DamagedFileError(f"{name}: column {min(strange)} is none of a run's")
-            if header is not None:
-                _check_header(name, (found.metadata or {}).get(HEADER, b"{}"), header)
+                if found.pop(field.name, None) != field.type:
+                    raise DamagedFileError(f"{name}: has no column {field.name} of type {field.type}")
+            if found:
+                raise DamagedFileError(f"{name}: column {min(found)} is none of a run's")
+            stated = orjson.loads((file.schema_arrow.metadata or {}).get(HEADER, b"{}"))
+            for key, value in (header or {}).items():
+                if not isinstance(stated, dict) or stated.get(key) != value:
+                    raise DamagedFileError(f"{name}: its header does not say {key} {value!r:.60}")
             for number in range(file.num_row_groups):
                 yield file.read_row_group(number)
     except DamagedFileError:
@@ -135,38 +127,75 @@ def read_groups(path: Path, name: str, schema: pa.Schema, header: Any = None) ->
         raise DamagedFileError(f"{name}: cannot be read as Parquet ({error})") from None
 
 
-def _check_header(name: str, stated: bytes, header: dict[str, Any]) -> None:
-    try:
-        found = orjson.loads(stated)
-    except orjson.JSONDecodeError:
-        found = None
-    if not isinstance(found, dict):
-        raise DamagedFileError(f"{name}: its header is no JSON object")
-    for key, value in header.items():
-        if found.get(key) != value:
-            raise DamagedFileError(f"{name}: its header says {key} {found.get(key)!r:.60}, not {value!r:.60}")
+def to_arrow(values: Values, kind: pa.DataType, null: Values | None = None) -> pa.Array:
+    """Turn an array [row] into Arrow's, null where said; pyarrow's own way imports pandas (0.2 s) first."""
+    if kind == pa.bool_():
+        data = np.packbits(values, bitorder="little")
+    else:
+        data = np.ascontiguousarray(values, dtype=kind.to_pandas_dtype())
+    there = None if null is None else pa.py_buffer(np.packbits(~null, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [there, pa.py_buffer(data)])
+
+
+def to_numpy(column: pa.ChunkedArray) -> tuple[Values, Values]:
+    """Return a column's numbers, whatever they are where it is null, and where that is, [row] each."""
+    array = column.combine_chunks()
+    there, data = array.buffers()
+    rows = slice(array.offset, array.offset + len(array))
+
+    def bits(buffer: pa.Buffer) -> Values:
+        return np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little")[rows].astype(bool)
+
+    null = np.zeros(len(array), bool) if there is None else ~bits(there)
+    values = (
+        bits(data) if array.type == pa.bool_() else np.frombuffer(data, array.type.to_pandas_dtype())[rows]
+    )
+    return values, null
 
 
 # --- episodes ---------------------------------------------------------------------------------
 
 
-def episode_columns(cell: Cell, seeds: Ints, measures: Columns) -> Columns:
+def episode_columns(cell: Cell, seeds: Seeds, measures: Columns) -> Columns:
     """Return the columns `MEASURES` of a cell's episodes, [row] each, from `engine.running.measure`."""
-    sizes = {"n_fields": make_world(cell.world, cell.regime, cell.protocol).fields}
-    sizes["horizon"] = cell.regime.horizon
-    known = {"seed": seeds} | {name: np.full(len(seeds), size) for name, size in sizes.items()}
-    return {name: known[name] if name in known else measures[name] for name in MEASURES}
+    fields = make_world(cell.world, cell.regime, cell.protocol).fields
+    sizes = {"n_fields": np.full(len(seeds), fields), "horizon": np.full(len(seeds), cell.regime.horizon)}
+    known = {"seed": seeds} | sizes | measures
+    return {name: known[name] for name in MEASURES}
+
+
+def plain_table(columns: Columns) -> pa.Table:
+    """Return the columns `MEASURES` as they are; an onset that never comes stays NaN."""
+    arrays = {name: to_arrow(columns[name], kind) for name, kind in MEASURES.items()}
+    return pa.table(arrays)
+
+
+def plain_columns(table: pa.Table) -> Columns:
+    """Return the columns `MEASURES` of a table; a null is NaN."""
+    found = {name: to_numpy(table.column(name)) for name in MEASURES}
+    return {
+        name: np.where(null, np.nan, values) if null.any() else values
+        for name, (values, null) in found.items()
+    }
 
 
 def episode_table(cell: Cell, columns: Columns) -> pa.Table:
     """Return a cell's episodes as rows of the table."""
     rows = len(columns["seed"])
-    keys = [_repeated(cell.key[name], rows, kind) for name, kind in KEYS.items()]
-    values = [
-        _array(columns[name], kind, np.isnan(columns[name]) if name in NULLABLE else None)
-        for name, kind in MEASURES.items()
-    ]
-    return pa.Table.from_arrays([*keys, *values], schema=SCHEMA)
+    arrays = []
+    for name, kind in KEYS.items():
+        value = cell.key[name]
+        if kind == pa.string():
+            text = str(value).encode()
+            ends = np.arange(rows + 1, dtype=np.int32) * len(text)
+            arrays.append(pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(text * rows)))
+        elif value is None:
+            arrays.append(pa.nulls(rows, kind))
+        else:
+            arrays.append(to_arrow(np.full(rows, value), kind))
+    for name, kind in MEASURES.items():
+        arrays.append(to_arrow(columns[name], kind, np.isnan(columns[name]) if name in NULLABLE else None))
+    return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 
 def read_episodes(
@@ -184,84 +213,45 @@ def read_episodes(
     Raises:
         DamagedFileError: if it cannot be read, or holds other cells.
     """
-    ends, start = np.cumsum(sizes), 0
+    due = [[index, size] for index, size in enumerate(sizes)]
     for table in read_groups(path, name, SCHEMA):
         for column in SCHEMA.names:
             if column not in NULLABLE and table.column(column).null_count:
                 raise DamagedFileError(f"{name}: column {column} holds nulls")
-        past = start + len(table)
-        while start < min(past, ends[-1]):
-            index = int(np.searchsorted(ends, start, side="right"))
-            stop = min(past, int(ends[index]))
-            rows = table.slice(len(table) - (past - start), stop - start)
+        while len(table):
+            if not due:
+                raise DamagedFileError(f"{name}: has more than {sum(sizes)} rows")
+            (index, left), rows = due[0], table.slice(0, due[0][1])
             for key in KEYS:
                 if rows.column(key).unique().to_pylist() != [cells[index].key[key]]:
                     raise DamagedFileError(f"{name}: column {key} does not name the run's cells")
-            yield index, {key: _measure(rows.column(key)) for key in MEASURES}
-            start = stop
-        start = past
-    if start != ends[-1]:
-        raise DamagedFileError(f"{name}: has {start} rows, not {ends[-1]}")
-
-
-def _measure(column: pa.ChunkedArray) -> npt.NDArray[Any]:
-    values, null = _numpy(column)
-    return np.where(null, np.nan, values) if null.any() else values
-
-
-def _repeated(value: Any, rows: int, kind: pa.DataType) -> pa.Array:
-    if kind != pa.string():
-        missing = np.full(rows, value is None)
-        return _array(np.full(rows, 0 if value is None else value, kind.to_pandas_dtype()), kind, missing)
-    text = str(value).encode()
-    ends = np.arange(rows + 1, dtype=np.int32) * len(text)
-    return pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(text * rows))
-
-
-def _numpy(column: pa.ChunkedArray) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Return a column's numbers, whatever they are where it is null, and where that is, [row] each."""
-    array = column.combine_chunks()
-    there, data = array.buffers()
-    rows = slice(array.offset, array.offset + len(array))
-
-    def bits(buffer: pa.Buffer) -> npt.NDArray[np.bool_]:
-        return np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little")[rows].astype(bool)
-
-    null = np.zeros(len(array), bool) if there is None else ~bits(there)
-    if array.type == pa.bool_():
-        return bits(data), null
-    return np.frombuffer(data, array.type.to_pandas_dtype())[rows], null
-
-
-def _array(values: npt.NDArray[Any], kind: pa.DataType, missing: npt.NDArray[np.bool_] | None) -> pa.Array:
-    """Turn an array into Arrow's, as `_numpy` turns it back; pyarrow's own ways import pandas first."""
-    if kind == pa.bool_():
-        data = np.packbits(values, bitorder="little")
-    else:
-        data = np.ascontiguousarray(values, dtype=kind.to_pandas_dtype())
-    there = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(values), [there, pa.py_buffer(data)])
+            yield index, plain_columns(rows)
+            table, due[0][1] = table.slice(len(rows)), left - len(rows)
+            if not due[0][1]:
+                due.pop(0)
+    if due:
+        raise DamagedFileError(
+            f"{name}: has {sum(sizes) - sum(left for _, left in due)} rows, not {sum(sizes)}"
+        )
 
 
 # --- steps ------------------------------------------------------------------------------------
 
 
-def log_header(cell: Cell, seeds: Ints) -> dict[str, Any]:
+def log_header(cell: Cell, seeds: Seeds) -> dict[str, Any]:
     """Return what a cell's log of some seeds, ascending, says of itself.
 
     `lists_all` stands only where it is true: a log of any other profile keeps the bytes that it had before
     there was such a habit.
     """
     world = make_world(cell.world, cell.regime, cell.protocol)
+    habits = {name: getattr(cell.profile, name) for name in ("writes", "keeps_open", "scribe", "copies_gold")}
     return {
         "format": "envprobe-log/2",
         **cell.key,
         **cell.profile.identity,
         "threshold_in_force": cell.threshold_in_force if cell.policy.has_threshold else None,
-        "writes": cell.profile.writes,
-        "keeps_open": cell.profile.keeps_open,
-        "scribe": cell.profile.scribe,
-        "copies_gold": cell.profile.copies_gold,
+        **habits,
         **({"lists_all": True} if cell.profile.lists_all else {}),
         "horizon": cell.regime.horizon,
         "fields": list(world.field_names),
@@ -271,69 +261,85 @@ def log_header(cell: Cell, seeds: Ints) -> dict[str, Any]:
     }
 
 
-class StepFormat:
-    """The columns of a world's log, each with its Arrow type, the values it accepts and where it is null."""
+class StepColumn(NamedTuple):
+    """A column of a log between `seed`, `t` and `success`."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        numbers = {"place": (pa.int8(), 0, LARGEST_PLACE)}
-        for table, (kind, low, high) in {
-            "belief": (pa.int8(), UNKNOWN, world.domain - 1),
-            "gold": (pa.int8(), 0, world.domain - 1),  # but for fields that an instance lacks
-            "staleness": (pa.uint8(), 0, STALENESS_LIMIT),
-            "confidence": (pa.uint8(), 0, CERTAIN),
-        }.items():
-            tops = np.broadcast_to(high, world.fields).tolist()
-            for field, top in zip(world.field_names, tops, strict=True):
-                numbers[f"{table} {field}"] = (kind, low, top)
-        self.state = numbers
-        self.decision = {
-            "action": (pa.int16(), WAIT, world.actions - 1),
-            "probe": (pa.int16(), 0, world.fields - 1),
-            "answer": (pa.int8(), 0, int(np.max(world.domain)) - 1),
-            "useful": (pa.bool_(), 0, 1),
-            "valid": (pa.bool_(), 0, 1),
-            "acted": (pa.bool_(), 0, 1),
-            "score": (pa.float64(), -np.inf, np.inf),
-        }
-        kinds = {"seed": pa.int64(), "t": pa.int16()}
-        kinds |= {name: kind for name, (kind, _, _) in (self.state | self.decision).items()}
-        self.schema = pa.schema([*kinds.items(), ("success", pa.bool_())])
+    kind: pa.DataType
+    low: float  # the smallest and the largest value that it can have
+    high: float
+    array: str  # of a `Trajectory`
+    field: int | None = None  # the belief field, of the arrays that have one
 
-    def table(self, seeds: Ints, trajectory: Trajectory) -> pa.Table:
-        """Return the rows of some episodes, recorded with staleness and confidence."""
-        times = np.arange(self.world.regime.horizon + 1)
-        row, t = np.nonzero(times <= trajectory.steps[:, None])
-        final = t == trajectory.steps[row]
-        step = np.minimum(t, self.world.regime.horizon - 1)
-        columns = {"seed": _array(seeds[row], pa.int64(), None), "t": _array(t, pa.int16(), None)}
-        columns["place"] = _array(trajectory.place[row, t], pa.int8(), None)
-        for name in LISTS:
-            values = getattr(trajectory, name)[row, t].T
-            for field, own in zip(self.world.field_names, values, strict=True):
-                columns[f"{name} {field}"] = _array(own, self.state[f"{name} {field}"][0], None)
-        unprobed = final | (trajectory.probe[row, step] == NONE)
-        unscored = final | np.isnan(trajectory.score[row, step])
-        nulls = {"probe": unprobed, "answer": unprobed, "score": unscored}
-        for name, (kind, _, _) in self.decision.items():
-            columns[name] = _array(getattr(trajectory, name)[row, step], kind, nulls.get(name, final))
-        columns["success"] = _array(trajectory.success[row], pa.bool_(), ~final)
-        return pa.Table.from_arrays([columns[name] for name in self.schema.names], schema=self.schema)
+    @property
+    def of_state(self) -> bool:
+        """Whether it says something of the state at t, and not of the decision."""
+        return self.field is not None or self.array == "place"
 
 
-def lacking(world: World, seeds: Ints) -> npt.NDArray[np.bool_]:
+def step_columns(world: World) -> dict[str, StepColumn]:
+    """Return what a world's log says of the state at t, and then of the decision, by name and in order."""
+    top = np.broadcast_to(world.domain, world.fields) - 1
+    state = {"place": StepColumn(pa.int8(), 0, LARGEST_PLACE, "place")}
+    for array, kind, low, tops in (
+        ("belief", pa.int8(), UNKNOWN, top),
+        ("gold", pa.int8(), 0, top),  # but for fields that an instance lacks
+        ("staleness", pa.uint8(), 0, np.full(world.fields, STALENESS_LIMIT)),
+        ("confidence", pa.uint8(), 0, np.full(world.fields, CERTAIN)),
+    ):
+        for field, name in enumerate(world.field_names):
+            state[f"{array} {name}"] = StepColumn(kind, low, int(tops[field]), array, field)
+    decision = {
+        "action": (pa.int16(), WAIT, world.actions - 1),
+        "probe": (pa.int16(), 0, world.fields - 1),
+        "answer": (pa.int8(), 0, int(np.max(world.domain)) - 1),
+        "useful": (pa.bool_(), 0, 1),
+        "valid": (pa.bool_(), 0, 1),
+        "acted": (pa.bool_(), 0, 1),
+        "score": (pa.float64(), -np.inf, np.inf),
+    }
+    return state | {name: StepColumn(*range_, name) for name, range_ in decision.items()}
+
+
+def step_schema(columns: dict[str, StepColumn]) -> pa.Schema:
+    """Return the schema of a log with these columns."""
+    kinds = {name: column.kind for name, column in columns.items()}
+    return pa.schema({"seed": pa.int64(), "t": pa.int16(), **kinds, "success": pa.bool_()})
+
+
+def lines_of(steps: npt.NDArray[np.int64]) -> tuple[Values, Values, Values]:
+    """Return row and t of each line of a log, [line], and whether it is its episode's last."""
+    row = np.repeat(np.arange(len(steps)), steps + 1)
+    t = np.arange(len(row)) - np.repeat(np.cumsum(steps + 1) - steps - 1, steps + 1)
+    return row, t, t == steps[row]
+
+
+def step_table(cell: Cell, seeds: Seeds, trajectory: Trajectory) -> pa.Table:
+    """Return the log rows of a cell's episodes, recorded with staleness and confidence."""
+    columns = step_columns(make_world(cell.world, cell.regime, cell.protocol))
+    row, t, final = lines_of(trajectory.steps)
+    step = np.minimum(t, cell.regime.horizon - 1)
+    unprobed = final | (trajectory.probe[row, step] == NONE)
+    nulls = {"probe": unprobed, "answer": unprobed, "score": final | np.isnan(trajectory.score[row, step])}
+    arrays = {"seed": to_arrow(seeds[row], pa.int64()), "t": to_arrow(t, pa.int16())}
+    for name, column in columns.items():
+        values = getattr(trajectory, column.array)
+        if column.of_state:
+            values = values[row, t] if column.field is None else values[row, t, column.field]
+            arrays[name] = to_arrow(values, column.kind)
+        else:
+            arrays[name] = to_arrow(values[row, step], column.kind, nulls.get(name, final))
+    arrays["success"] = to_arrow(trajectory.success[row], pa.bool_(), ~final)
+    return pa.table(arrays, schema=step_schema(columns))
+
+
+def lacking(world: World, seeds: Seeds) -> npt.NDArray[np.bool_]:
     """Say which fields the instance of each seed lacks, [row, field]: edges of a graph of the public code."""
     if world.name != "graphnav" or world.protocol.instances != "sampled":
         return np.zeros((len(seeds), world.fields), bool)
     return gold_of(world, drawn := instances(world, seeds), drawn.state[:, None])[:, 0] == UNKNOWN
 
 
-def step_table(cell: Cell, seeds: Ints, trajectory: Trajectory) -> pa.Table:
-    """Return the log rows of a cell's episodes, as `StepFormat.table` does."""
-    return StepFormat(make_world(cell.world, cell.regime, cell.protocol)).table(seeds, trajectory)
-
-
-def read_steps(path: Path, name: str, cell: Cell, seeds: Ints) -> Iterator[tuple[Ints, Trajectory]]:
+def read_steps(path: Path, name: str, cell: Cell, seeds: Seeds) -> Iterator[tuple[Seeds, Trajectory]]:
     """Read a cell's log, some episodes at a time, and score them.
 
     Args:
@@ -345,83 +351,60 @@ def read_steps(path: Path, name: str, cell: Cell, seeds: Ints) -> Iterator[tuple
     Raises:
         DamagedFileError: at the first value that no run writes.
     """
-    form = StepFormat(make_world(cell.world, cell.regime, cell.protocol))
-    done = 0
-    for table in read_groups(path, name, form.schema, log_header(cell, seeds)):
-        episodes = _Episodes(name, form, table, seeds[done:])
-        yield episodes.seeds, score(setting_of(cell), episodes.recorded())
-        done += len(episodes.seeds)
+    world = make_world(cell.world, cell.regime, cell.protocol)
+    columns, done = step_columns(world), 0
+    for table in read_groups(path, name, step_schema(columns), log_header(cell, seeds)):
+        recorded = _recorded(name, world, columns, table, seeds[done:])
+        own = seeds[done : done + len(recorded["steps"])]
+        yield own, score(setting_of(cell), recorded)
+        done += len(own)
     if done < len(seeds):
         raise DamagedFileError(f"{name}: ends before seed {seeds[done]}")
 
 
-class _Episodes:
-    """The rows of whole episodes, turned into arrays [row, time]."""
+def _recorded(
+    name: str, world: World, columns: dict[str, StepColumn], table: pa.Table, due: Seeds
+) -> Columns:
+    """Return `belief` to `success` of a `Trajectory` from the lines of whole episodes, each value checked."""
+    found = {key: to_numpy(table.column(key)) for key in table.column_names}
 
-    def __init__(self, name: str, form: StepFormat, table: pa.Table, due: Ints) -> None:
-        self.name, self.form = name, form
-        self.columns = {key: _numpy(table.column(key)) for key in form.schema.names}
-        final = ~self.columns["success"][1]
-        starts = np.flatnonzero(np.concatenate([[True], final[:-1]]))
-        self.row = np.cumsum(np.concatenate([[0], final[:-1]]))
-        self.t = np.arange(len(table)) - starts[self.row]
-        self.final, self.seeds = final, due[: len(starts)]
-        if len(starts) > len(due):
-            raise DamagedFileError(f"{name}: goes on after its last seed")
-        for key, expected in (("seed", self.seeds[self.row]), ("t", self.t)):
-            found, null = self.columns[key]
-            if (wrong := np.flatnonzero(null | (found != expected))).size:
-                at = wrong[0]
-                self._damaged(at, key, f"{found[at]} stands where {expected[at]} is due")
-        horizon = form.world.regime.horizon
-        if (late := np.flatnonzero((self.t >= horizon) & ~final)).size:
-            self._damaged(late[0], "success", "is missing where the horizon is reached")
-        if not final[-1]:
-            self._damaged(len(final) - 1, "success", "is missing: the log is cut short")
-
-    def recorded(self) -> dict[str, npt.NDArray[Any]]:
-        """Return `belief` to `success` of a `Trajectory`, every value in its range."""
-        world, rows = self.form.world, len(self.seeds)
-        horizon = world.regime.horizon
-        unprobed, no_score = self.columns["probe"][1], self.columns["score"][1]
-        made: dict[str, npt.NDArray[Any]] = {}
-        lacks = lacking(world, self.seeds)[self.row]
-        for name in LISTS:
-            block = np.zeros((rows, horizon + 1, world.fields), np.int16)
-            for index, field in enumerate(world.field_names):
-                unknown = lacks[:, index] & (name == "gold")
-                block[self.row, self.t, index] = self._checked(f"{name} {field}", np.False_, unknown)
-            made[name] = block.astype(np.uint8 if name in ("staleness", "confidence") else np.int8)
-        made["place"] = np.zeros((rows, horizon + 1), np.int8)
-        made["place"][self.row, self.t] = self._checked("place", np.False_)
-        acting = ~self.final
-        nulls = {"probe": unprobed | self.final, "answer": unprobed, "score": no_score | self.final}
-        empty = {"action": WAIT, "probe": NONE, "score": np.nan}
-        kinds = {"action": np.int16, "probe": np.int16, "answer": np.int8, "score": np.float64}
-        for name in self.form.decision:
-            made[name] = np.full((rows, horizon), empty.get(name, 0), kinds.get(name, np.bool_))
-            missing = nulls.get(name, self.final)
-            values = np.where(missing, empty.get(name, 0), self._checked(name, missing))
-            made[name][self.row[acting], self.t[acting]] = values[acting]
-        success = self.columns["success"][0][self.final]
-        return made | {"steps": self.t[self.final], "success": success}
-
-    def _checked(self, name: str, missing: Any, unknown: Any = np.False_) -> npt.NDArray[Any]:
-        """Return a column's values, in its range or `unknown`, null where due and nowhere else."""
-        _, low, high = (self.form.state | self.form.decision)[name]
-        values, null = self.columns[name]
-        inside = np.where(unknown, values == UNKNOWN, (values >= low) & (values <= high))
-        wrong = (null != missing) | (~null & ~inside)
+    def refuse(key: str, wrong: Values, what: str, due: Any = None) -> None:
+        """Name the first line that is wrong: what is there, and what is due there."""
         if wrong.any():
-            at = np.flatnonzero(wrong)[0]
-            low, high = (UNKNOWN, UNKNOWN) if np.broadcast_to(unknown, null.shape)[at] else (low, high)
-            given = "null" if null[at] else values[at]
-            due = (
-                f"accepted: {low}..{high}" if not np.broadcast_to(missing, null.shape)[at] else "null is due"
-            )
-            self._damaged(at, name, f"{given} is out of place; {due}")
-        return values
+            at = int(np.flatnonzero(wrong)[0])
+            (seed, _), (t, _), (values, null) = found["seed"], found["t"], found[key]
+            told = what.format("null" if null[at] else values[at], *(one[at] for one in due or ()))
+            raise DamagedFileError(f"{name}, seed {seed[at]}, t {t[at]}, {key}: {told}")
 
-    def _damaged(self, at: int, column: str, what: str) -> None:
-        seed, t = (self.columns[key][0][at] for key in ("seed", "t"))
-        raise DamagedFileError(f"{self.name}, seed {seed}, t {t}, {column}: {what}")
+    success, ongoing = found["success"]
+    refuse("success", ongoing & (np.arange(len(table)) == len(table) - 1), "is missing: the log is cut short")
+    steps = np.diff(np.flatnonzero(~ongoing), prepend=-1) - 1
+    if len(steps) > len(due):
+        raise DamagedFileError(f"{name}: goes on after its last seed")
+    row, t, final = lines_of(steps)
+    for key, expected in (("seed", due[row]), ("t", t)):
+        values, null = found[key]
+        refuse(key, null | (values != expected), "{} stands where {} is due", [expected])
+    horizon = world.regime.horizon
+    refuse("success", (t >= horizon) & ~final, "is missing where the horizon is reached")
+    lacks = lacking(world, due[: len(steps)])[row]
+    nulls = {"probe": found["probe"][1] | final, "score": found["score"][1] | final}
+    nulls["answer"] = nulls["probe"]
+    empty = {"action": WAIT, "probe": NONE, "score": np.nan}
+    made: Columns = {}
+    for key, column in columns.items():
+        values, null = found[key]
+        blank = np.zeros(len(table), bool) if column.of_state else nulls.get(key, final)
+        low, high = np.full(len(table), column.low), np.full(len(table), column.high)
+        if column.array == "gold":
+            low[lacks[:, column.field]] = high[lacks[:, column.field]] = UNKNOWN
+        refuse(key, ~null & blank, "{} is out of place; null is due")
+        outside = ~blank & (null | (values < low) | (values > high))
+        refuse(key, outside, "{} is out of place; accepted: {}..{}", [low, high])
+        shape = (len(steps), horizon + 1, *(() if column.field is None else (world.fields,)))
+        kind = column.kind.to_pandas_dtype()
+        whole = made.setdefault(column.array, np.full(shape, empty.get(key, 0), kind))
+        place = (row, t) if column.field is None else (row, t, column.field)
+        whole[place] = np.where(blank, empty.get(key, 0), values)
+    decided = {name: made[name][:, :-1] for name, column in columns.items() if not column.of_state}
+    return made | decided | {"steps": steps, "success": success[final]}
