@@ -62,8 +62,9 @@ RC = {
     "lines.linewidth": 1.6,
     "lines.markersize": 5.5,
 }
-WIDTH = 5.2  # inches; narrow, so that a phone can show a figure whole and its text can still be read
-LARGEST, SMALLEST = 1.15, 0.68  # how far a page may enlarge or shrink a figure
+WIDTH = 5.2  # inches; narrow, so that a phone shows most of a figure
+LARGEST = 1.15  # how far a page may enlarge a figure
+READABLE = 10  # pixels of its smallest text, to which a narrow page may shrink it; beyond that it scrolls
 POINTS = 72  # an inch, the unit of SVG
 MARGIN = 0.2  # of the data's range, beside data for which an axis is widened
 UNDATED = {"Date": None}
@@ -338,9 +339,14 @@ def _embedded(svg: str, name: str, alt: str) -> str:
     head = re.match(r'<svg[^>]*width="([\d.]+)pt"[^>]*(viewBox="[^"]*")[^>]*>', svg)
     if head is None:
         raise ValueError("Matplotlib's SVG does not begin as expected")
-    width = float(head[1]) * _PIXELS / 72
+    width = float(head[1]) * _PIXELS / POINTS
+    least = (
+        min(map(float, re.findall(r'<text style="font-size: ([\d.]+)px', svg)), default=READABLE)
+        * _PIXELS
+        / POINTS
+    )
     style = (
-        f"width: 100%; max-width: {LARGEST * width:.0f}px; min-width: {SMALLEST * width:.0f}px; height: "
+        f"width: 100%; max-width: {LARGEST * width:.0f}px; min-width: {READABLE / least * width:.0f}px; height: "
         f"auto; font-family: {_FONTS}"
     )
     opening = (
