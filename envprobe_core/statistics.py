@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,30 +44,19 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A resampled statistic, one number or [column].
+    """A resampled statistic, one number or [column]."""
 
-    Attributes:
-        mean: the observed statistic.
-        low, high: percentile interval at `level`.
-        p: two-sided, min(1, 2 min(p_greater, p_less)).
-        n: units that carry an event.
-        low_adjusted, high_adjusted: percentile interval at 1 - (1 - level) / family (Bonferroni).
-        p_adjusted: min(1, p family).
-        p_greater, p_less: one-sided, for a statistic above and below the null.
-        level, family: as asked.
-    """
-
-    mean: Number
-    low: Number
+    mean: Number  # the observed statistic
+    low: Number  # percentile interval at `level`
     high: Number
-    p: Number
-    n: Number
-    low_adjusted: Number
+    p: Number  # two-sided, min(1, 2 min(p_greater, p_less))
+    n: Number  # units that carry an event
+    low_adjusted: Number  # percentile interval at 1 - (1 - level) / family (Bonferroni)
     high_adjusted: Number
-    p_adjusted: Number
-    p_greater: Number
+    p_adjusted: Number  # min(1, p family)
+    p_greater: Number  # one-sided, for a statistic above the null
     p_less: Number
-    level: float
+    level: float  # as asked, like the next
     family: int
 
 
@@ -217,21 +206,15 @@ def one_sided(draws: npt.ArrayLike, null: float = 0.0) -> tuple[Floats, Floats]:
     return below / (1 + len(data)), above / (1 + len(data))
 
 
-def bonferroni(p: float, family: int) -> float:
-    """Return p adjusted for `family` comparisons: min(1, p family)."""
-    whole_number("family", family, 1)
-    between("p", p, 0, 1)
-    return min(1.0, p * family)
-
-
 def _summary(
     mean: Floats,
     draws: Floats,
     kept: npt.NDArray[np.bool_],
     n: npt.NDArray[np.int64],
-    null: float,
-    level: float,
-    family: int,
+    *,
+    null: float = 0.0,
+    level: float = LEVEL,
+    family: int = 1,
 ) -> Estimate:
     """Summarize resampled statistics, [resample, column]; resamples that are not `kept` do not count."""
     check_level(level)
@@ -278,11 +261,9 @@ def clustered_rate(
     strata: npt.ArrayLike | None = None,
     *,
     first: npt.ArrayLike | None = None,
-    null: float = 0.0,
-    level: float = LEVEL,
-    family: int = 1,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    **asked: Any,
 ) -> Estimate:
     """Estimate the ratio of two sums over units, resampled by unit: the one statistic of the book.
 
@@ -294,11 +275,10 @@ def clustered_rate(
         strata: [unit], within which units are resampled.
         first: [unit]; if given, the statistic is the ratio where it is true minus the ratio elsewhere,
             and the strata are by default these two groups.
-        null: what p is against.
-        level: of the raw interval.
-        family: comparisons that the adjusted interval and p allow for.
         resamples: bootstrap resamples; those without an event are left out.
         seed: of the resampling.
+        asked: `null`, what p is against (0); `level` of the raw interval (0.95); `family`, the comparisons
+            that the adjusted interval and p allow for (1).
 
     Raises:
         InputError: for what `bootstrap_means` refuses, negative denominators, and a ratio without events.
@@ -310,14 +290,14 @@ def clustered_rate(
     single, top, bottom = top.ndim == 1, *(part.reshape(len(part), -1) for part in (top, bottom))
     if not bottom.any(axis=0).all():
         raise InputError("denominators are all 0; at least one event is needed")
-    settings = {"resamples": resamples, "seed": seed}
+    drawn = {"resamples": resamples, "seed": seed}
     if first is None:
         mean = _ratios(top, bottom)
         if (bottom == bottom[0]).all() and (bottom[0] == np.rint(bottom[0])).all():  # so in every resample
-            draws = bootstrap_means(top, strata, **settings) / bottom[0]
+            draws = bootstrap_means(top, strata, **drawn) / bottom[0]
             kept = np.ones(draws.shape, dtype=bool)
         else:
-            draws, kept = _resampled_ratios(top, bottom, strata, **settings)
+            draws, kept = _resampled_ratios(top, bottom, strata, **drawn)
     else:
         chosen = np.asarray(first, dtype=bool)
         _same_length("first", chosen, "numerators", top)
@@ -326,9 +306,9 @@ def clustered_rate(
             raise InputError("first leaves a group without events; events in both are needed")
         labels = chosen if strata is None else strata
         mean = np.subtract(*(_ratios(top[group], bottom[group]) for group in groups))
-        parts = [_resampled_ratios(top * g[:, None], bottom * g[:, None], labels, **settings) for g in groups]
+        parts = [_resampled_ratios(top * g[:, None], bottom * g[:, None], labels, **drawn) for g in groups]
         draws, kept = parts[0][0] - parts[1][0], parts[0][1] & parts[1][1]
-    found = _summary(mean, draws, kept, np.count_nonzero(bottom, axis=0), null, level, family)
+    found = _summary(mean, draws, kept, np.count_nonzero(bottom, axis=0), **asked)
     return _single(found) if single else found
 
 
@@ -348,16 +328,14 @@ def paired_bootstrap(
     resamples: int = RESAMPLES,
     level: float = LEVEL,
     family: int = 1,
-    *,
-    null: float = 0.0,
-    seed: int = 0,
+    **settings: Any,
 ) -> Estimate:
     """Estimate the mean of paired `differences` [unit]; settings and refusals as in `clustered_rate`.
 
     Differences of exactly 0 everywhere give the interval [0, 0] and p = 1.
     """
     data = numbers("differences", differences, (1,))
-    settings = {"null": null, "level": level, "family": family, "resamples": resamples, "seed": seed}
+    settings |= {"resamples": resamples, "level": level, "family": family}
     return clustered_rate(data, np.ones(len(data)), strata, **settings)
 
 
@@ -365,7 +343,7 @@ def mean_of_ratios(
     numerators: npt.ArrayLike,
     denominators: npt.ArrayLike,
     strata: npt.ArrayLike | None = None,
-    **settings: float,
+    **settings: Any,
 ) -> Estimate:
     """Estimate the mean over units of numerator / denominator (both [unit]) where there is a denominator.
 
@@ -383,13 +361,11 @@ def median_bootstrap(
     values: npt.ArrayLike,
     strata: npt.ArrayLike | None = None,
     *,
-    null: float = 0.0,
-    level: float = LEVEL,
-    family: int = 1,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    **asked: Any,
 ) -> Estimate:
-    """Estimate the median of all defined `values` [unit, arm], resampled by unit; p is against `null`.
+    """Estimate the median of all defined `values` [unit, arm], resampled by unit; as in `clustered_rate`.
 
     Whole-numbered measures (steps) take few values, so a resample is the sum of its units' histograms, and
     its median is read off the cumulated counts: no resample is ever laid out. The median of an even count
@@ -409,7 +385,7 @@ def median_bootstrap(
     kept = counts.any(axis=1)
     medians = _medians(points, counts)[:, None]
     mean, n = _medians(points, histogram.sum(axis=0, keepdims=True)), defined.any(axis=1).sum(keepdims=True)
-    return _single(_summary(mean, medians, kept[:, None], n, null, level, family))
+    return _single(_summary(mean, medians, kept[:, None], n, **asked))
 
 
 def _medians(points: Floats, counts: npt.NDArray[np.int64]) -> Floats:
@@ -464,15 +440,12 @@ def mean_interval(
 
 
 def mean_track(track: Floats, resamples: int = RESAMPLES) -> dict[str, npt.NDArray[np.generic]]:
-    """Average a track [episode, time] over its running episodes, with percentile intervals over episodes.
-
-    Args:
-        track: NaN after an episode's end.
-        resamples: bootstrap resamples.
+    """Average a track [episode, time], NaN after an episode's end, over its running episodes.
 
     Returns:
-        `t accuracy low high running n`, each [time]; NaN where fewer than `MIN_RUNNING` episodes run (all of
-        them, if there are fewer), and at the ends of a single episode's interval.
+        `t accuracy low high running n`, each [time], with percentile intervals over episodes; NaN where fewer
+        than `MIN_RUNNING` episodes run (all of them, if there are fewer), and at the ends of a single
+        episode's interval.
     """
     episodes, times = track.shape
     running = ~np.isnan(track)

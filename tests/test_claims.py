@@ -72,27 +72,114 @@ NOISE = np.random.default_rng(0).normal(0, 0.02, N)
 
 # each kind by hand
 
+PRINTED = {"value": 11.76, "ci_low": 10.77, "ci_high": 12.75}
+HALVES = np.resize([0.1, -0.1], N)
+MARGIN = {"kind": "equivalence", "direction": "none", "margin": 2}
+EQUAL = {"direction": "equal", "value": 0.5}
+CONTRAST = {"kind": "contrast", "worlds": "tooldag", "against": "graphnav"}
+BOTH = frame(two(0.6), two(0.55, world="graphnav"))
+ORDER = {"kind": "ordering", "arm": "no-probe periodic simple", "reference": ""}
+DOMINANCE = {"kind": "dominance", "measure": "accuracy success", "direction": "greater greater"}
+TWO_RIVALS = DOMINANCE | {"reference": "periodic random"}
+ALIKE = two(0.5 + NOISE, 0.5 + NOISE)
+
+
+def ranked(*levels):
+    return frame(*(episodes(p, accuracy=a) for p, a in zip(ORDER["arm"].split(), levels, strict=True)))
+
+
+def rivals(accuracy, success):
+    return frame(
+        episodes("simple", accuracy=0.6, success=True),
+        episodes("periodic"),
+        episodes("random", accuracy=accuracy, success=success),
+    )
+
+
+def alone(accuracy):
+    return episodes("simple", accuracy=accuracy)
+
 
 @pytest.mark.parametrize(
-    ("arm", "changes", "expected"),
+    ("a_claim", "a_frame", "expected"),
     [
-        (0.62, {"value": 11.76, "ci_low": 10.77, "ci_high": 12.75}, "holds"),
-        (0.72, {"value": 11.76, "ci_low": 10.77, "ci_high": 12.75}, "holds, other size"),
-        (0.51, {"value": 11.76, "ci_low": 10.77, "ci_high": 12.75}, "holds, other size"),
-        (0.51, {}, "holds"),
-        (0.539, {"value": "3.9"}, "holds"),
-        (0.540, {"value": "3.9"}, "holds, other size"),
-        (0.540, {"value": "4"}, "holds"),
-        (0.45, {"value": 11.76}, "reverses"),
-        (0.5, {"value": 11.76}, "no effect"),
-        (0.5 + np.resize([0.1, -0.1], N), {}, "inconclusive"),
-        (0.5 + NOISE - NOISE.mean(), {}, "inconclusive"),
-        (0.45, {"direction": "less"}, "holds"),
-        (0.55, {"direction": "less"}, "reverses"),
+        (claim(**PRINTED), two(0.62), "holds"),
+        (claim(**PRINTED), two(0.72), "holds, other size"),
+        (claim(**PRINTED), two(0.51), "holds, other size"),
+        (claim(), two(0.51), "holds"),
+        (claim(value="3.9"), two(0.539), "holds"),
+        (claim(value="3.9"), two(0.540), "holds, other size"),
+        (claim(value="4"), two(0.540), "holds"),
+        (claim(value=11.76), two(0.45), "reverses"),
+        (claim(), two(0.5 + NOISE - NOISE.mean()), "inconclusive"),
+        (claim(), two(0.5 + HALVES), "inconclusive"),
+        (claim(direction="less"), two(0.45), "holds"),
+        (claim(direction="less"), two(0.55), "reverses"),
+        (claim(), two(0.6, n=10), "holds"),  # ten episodes are enough
+        # no effect is agreement in every episode; the same mean is not enough
+        (claim(value=11.76), ALIKE, "no effect"),
+        (claim(), two(0.5 + NOISE, 0.5 + NOISE[::-1]), "inconclusive"),
+        (claim(kind="mcnemar", measure="success", direction="either"), ALIKE, "no effect"),
+        (claim(**DOMINANCE), ALIKE, "no effect"),
+        # no difference is claimed within a margin
+        (claim(**MARGIN), ALIKE, "holds"),
+        *((claim(**MARGIN, value=-0.4), two(0.5 + gap), "holds") for gap in (0.0, 0.02, -0.02)),
+        *((claim(**MARGIN, value=-0.4), two(0.5 + gap), "reverses") for gap in (0.03, -0.03)),
+        (claim(**MARGIN, value=-0.4), two(0.52 + NOISE), "inconclusive"),
+        # levels and settings
+        (level(**EQUAL, margin=0), alone(0.5), "near"),
+        (level(**EQUAL, margin=0.03), alone(0.53), "near"),
+        (level(**EQUAL, margin=0.03), alone(0.54), "differs"),
+        (level(**EQUAL | {"value": 9}, bound=0.5, margin=0.1), alone(0.45), "near"),
+        (level(direction="equal", bound=0.5, margin=0.01), alone(0.5 + NOISE), "inconclusive"),
+        (level(bound=0.5), alone(0.6), "holds"),
+        (level(bound=0.5, value=0.735), alone(0.6), "holds, other size"),
+        (level(bound=0.5), alone(0.5), "inconclusive"),
+        (level(bound=0.5), alone(0.4), "reverses"),
+        (level(bound=1, direction="less"), alone(0.4), "holds"),
+        (level(bound=1, direction="less"), alone(1.0), "inconclusive"),
+        (level(**EQUAL, family="setting", margin=0.03), alone(0.5), "as printed"),
+        (level(**EQUAL, family="setting", margin=0.03), alone(0.7), "not as printed"),
+        # contrasts of gains, or of levels
+        (claim(**CONTRAST), BOTH, "holds"),
+        (claim(**CONTRAST | {"worlds": "graphnav", "against": "tooldag"}), BOTH, "reverses"),
+        (claim(**CONTRAST | {"worlds": "graphnav", "against": "tooldag", "reference": "",
+                             "direction": "less"}), BOTH, "holds"),
+        # an ordering needs every step, dominance every reference and measure
+        (claim(**ORDER), ranked(0.4, 0.5, 0.6), "holds"),
+        (claim(**ORDER), ranked(0.4, 0.5, 0.5), "inconclusive"),
+        (claim(**ORDER), ranked(0.4, 0.6, 0.5), "reverses"),
+        (claim(**ORDER | {"arm": "simple periodic no-probe", "direction": "less"}), ranked(0.4, 0.5, 0.6),
+         "holds"),
+        (claim(**TWO_RIVALS), rivals(0.5, False), "holds"),
+        (claim(**TWO_RIVALS), rivals(0.5, True), "inconclusive"),
+        (claim(**TWO_RIVALS), rivals(0.7, False), "reverses"),
+        (claim(**TWO_RIVALS | {"direction": "greater less"}), rivals(0.5, False), "reverses"),
+    ],
+)  # fmt: skip
+def test_a_verdict_says_where_the_interval_lies(a_claim, a_frame, expected):
+    assert judged(a_claim, a_frame).verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("a_claim", "a_frame", "estimate", "n"),
+    [
+        (claim(), ALIKE, 0, N),
+        (claim(**CONTRAST), BOTH, 5, 2 * N),
+        (claim(**ORDER), ranked(0.4, 0.6, 0.5), -10, N),  # the weakest step
+        (claim(**TWO_RIVALS | {"measure": "accuracy", "direction": "greater"}), rivals(0.55, False), 5, N),
+        (level(bound=0.5), alone(0.5 + NOISE), np.mean(0.5 + NOISE), N),
     ],
 )
-def test_paired_differences(arm, changes, expected):
-    assert judged(claim(**changes), two(arm)).verdict == expected
+def test_an_estimate_is_of_the_comparison_that_decides(a_claim, a_frame, estimate, n):
+    result = judged(a_claim, a_frame)
+    assert (result.estimate, result.n) == (pytest.approx(estimate), n)
+
+
+@pytest.mark.parametrize("accuracy", [0.6, 0.5, 0.4])
+def test_the_p_of_a_level_is_against_its_bound(accuracy):
+    result = judged(level(bound=0.5), alone(accuracy))
+    assert result.p == pytest.approx(1.0 if accuracy == 0.5 else 2 / 401)
 
 
 def test_a_record_holds_the_statistics_and_the_reason():
@@ -116,9 +203,6 @@ def test_a_record_holds_the_statistics_and_the_reason():
     assert np.isnan([same.difference, same.paper_value]).all()
 
 
-HALVES = np.resize([0.1, -0.1], N)
-PRINTED = {"value": 11.76, "ci_low": 10.77, "ci_high": 12.75}
-MARGIN = {"kind": "equivalence", "direction": "none", "margin": 2}
 WINS = {"kind": "mcnemar", "measure": "success"}
 EIGHT_WON = frame(episodes("simple", success=np.arange(N) < 8), episodes("periodic"))
 ONSETS = episodes("simple", collapse_onset=np.where(np.arange(N) < 4, np.nan, 3.0))
@@ -175,7 +259,6 @@ def test_the_adjusted_interval_decides():
     wide, narrow = judged(claim(family=6), two(arm)), judged(claim(family=1), two(arm))
     assert (wide.verdict, narrow.verdict) == ("inconclusive", "holds")
     assert wide.low == narrow.low > 0 > wide.low_adjusted
-    assert judged(claim(), two(0.6, n=10)).verdict == "holds", "ten episodes are enough"
 
 
 def test_worlds_are_pooled_and_resampled_within():
@@ -219,41 +302,6 @@ def test_mcnemar(only_arm, only_reference, direction, expected):
     assert result.estimate == pytest.approx(100 * (only_arm - only_reference) / N)
 
 
-@pytest.mark.parametrize(
-    ("difference", "expected"),
-    [(0.0, "holds"), (0.02, "holds"), (-0.02, "holds"), (0.03, "reverses"), (-0.03, "reverses"),
-     (0.02 + NOISE, "inconclusive")],
-)  # fmt: skip
-def test_no_difference_is_claimed_within_a_margin(difference, expected):
-    a_claim = claim(kind="equivalence", direction="none", margin=2, value=-0.4)
-    result = judged(a_claim, two(0.5 + np.asarray(difference)))
-    assert result.verdict == expected
-
-
-@pytest.mark.parametrize(
-    ("changes", "accuracy", "expected"),
-    [
-        ({"direction": "equal", "value": 0.5, "margin": 0}, 0.5, "near"),
-        ({"direction": "equal", "value": 0.5, "margin": 0.03}, 0.53, "near"),
-        ({"direction": "equal", "value": 0.5, "margin": 0.03}, 0.54, "differs"),
-        ({"direction": "equal", "value": 9, "bound": 0.5, "margin": 0.1}, 0.45, "near"),
-        ({"direction": "equal", "bound": 0.5, "margin": 0.01}, 0.5 + NOISE, "inconclusive"),
-        ({"direction": "greater", "bound": 0.5}, 0.6, "holds"),
-        ({"direction": "greater", "bound": 0.5, "value": 0.735}, 0.6, "holds, other size"),
-        ({"direction": "greater", "bound": 0.5}, 0.5, "inconclusive"),
-        ({"direction": "greater", "bound": 0.5}, 0.4, "reverses"),
-        ({"direction": "less", "bound": 1}, 0.4, "holds"),
-        ({"direction": "less", "bound": 1}, 1.0, "inconclusive"),
-    ],
-)
-def test_levels(changes, accuracy, expected):
-    result = judged(level(**changes), episodes("simple", accuracy=accuracy))
-    assert result.verdict == expected
-    assert result.estimate == pytest.approx(np.mean(accuracy))
-    if np.ndim(accuracy) == 0 and "bound" in changes:  # p is against the bound
-        assert result.p == pytest.approx(1.0 if accuracy == changes["bound"] else 2 / 401)
-
-
 def test_rates_are_sums_over_sums_clustered_by_episode():
     top, bottom = np.resize([1, 2, 9], N), np.resize([2, 3, 10], N)
     wrong = frame(
@@ -268,82 +316,6 @@ def test_rates_are_sums_over_sums_clustered_by_episode():
     mean_of_ratios = judged(level(measure="confident_wrong/confident", bound=0.6), wrong)
     assert mean_of_ratios.estimate == pytest.approx(np.mean(top / bottom))
     assert mean_of_ratios.n == N
-
-
-def test_contrast_of_gains():
-    a_claim = claim(kind="contrast", worlds="tooldag", against="graphnav")
-    both = [two(0.6), two(0.55, world="graphnav")]
-    result = judged(a_claim, frame(*both))
-    assert (result.verdict, result.n) == ("holds", 2 * N)
-    assert result.estimate == pytest.approx(5)
-    swapped = judged(claim(kind="contrast", worlds="graphnav", against="tooldag"), frame(*both))
-    assert swapped.verdict == "reverses"
-    alone = claim(kind="contrast", worlds="graphnav", against="tooldag", reference="", direction="less")
-    assert judged(alone, frame(*both)).verdict == "holds"
-
-
-def test_orderings_need_every_step():
-    def ranked(*levels):
-        names = ("no-probe", "periodic", "simple")
-        return frame(
-            *(episodes(p, accuracy=a) for p, a in zip(names, levels, strict=True))
-        )  # fmt: skip
-
-    a_claim = claim(kind="ordering", arm="no-probe periodic simple", reference="")
-    assert judged(a_claim, ranked(0.4, 0.5, 0.6)).verdict == "holds"
-    assert judged(a_claim, ranked(0.4, 0.5, 0.5)).verdict == "inconclusive"
-    against = judged(a_claim, ranked(0.4, 0.6, 0.5))
-    assert against.verdict == "reverses"
-    assert against.estimate == pytest.approx(-10)
-    falling = claim(kind="ordering", arm="simple periodic no-probe", reference="", direction="less")
-    assert judged(falling, ranked(0.4, 0.5, 0.6)).verdict == "holds"
-
-
-def test_dominance_needs_every_reference_and_measure():
-    changes = {
-        "kind": "dominance",
-        "measure": "accuracy success",
-        "direction": "greater greater",
-        "reference": "periodic random",
-    }
-
-    def against(accuracy, success):
-        return frame(
-            episodes("simple", accuracy=0.6, success=True),
-            episodes("periodic"),
-            episodes("random", accuracy=accuracy, success=success),
-        )
-
-    assert judged(claim(**changes), against(0.5, False)).verdict == "holds"
-    assert judged(claim(**changes), against(0.5, True)).verdict == "inconclusive"
-    lost = judged(claim(**changes), against(0.7, False))
-    assert lost.verdict == "reverses"
-    assert "accuracy, EnvProbe-Simple minus Random" in lost.reason
-    traded = claim(**changes | {"direction": "greater less"})
-    assert judged(traded, against(0.5, False)).verdict == "reverses"
-    weaker = claim(**changes | {"measure": "accuracy", "direction": "greater"})
-    assert judged(weaker, against(0.55, False)).estimate == pytest.approx(5)
-
-
-def test_no_effect_is_agreement_in_every_episode():
-    alike, swapped = two(0.5 + NOISE, 0.5 + NOISE), two(0.5 + NOISE, 0.5 + NOISE[::-1])
-    none = judged(claim(value=11.76), alike)
-    assert (none.verdict, none.estimate) == ("no effect", 0)
-    assert judged(claim(), swapped).verdict == "inconclusive", "the same mean is not enough"
-    wins = {"kind": "mcnemar", "measure": "success", "direction": "either"}
-    assert judged(claim(**wins), alike).verdict == "no effect"
-    both = {"kind": "dominance", "measure": "accuracy success", "direction": "greater greater"}
-    assert judged(claim(**both), alike).verdict == "no effect"
-    same = claim(kind="equivalence", direction="none", margin=2)
-    assert judged(same, alike).verdict == "holds", "no difference was claimed"
-
-
-@pytest.mark.parametrize(("accuracy", "expected"), [(0.5, "as printed"), (0.7, "not as printed")])
-def test_a_setting_is_as_printed_or_not(accuracy, expected):
-    setting = level(family="setting", direction="equal", value=0.5, margin=0.03)
-    assert (setting.about, setting.family) == ("setting", 1)
-    result = judged(setting, episodes("simple", accuracy=accuracy))
-    assert (result.verdict, result.about) == (expected, "setting")
 
 
 # undefined measures

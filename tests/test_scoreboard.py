@@ -8,17 +8,15 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from processes import envprobe
 
 from envprobe_core import run
 from envprobe_core.analyses import scoreboard
 from envprobe_core.analyses.scoreboard import as_records, choose_claims, load_scoreboard, needs, run_claims
 from envprobe_core.cells import make_cell
-from envprobe_core.claims import load_claims, parse_claim, places
-from envprobe_core.claims.judge import NOT_TESTED, VERDICTS, judge
-from envprobe_core.claims.printed import paper_values, read_rows
+from envprobe_core.claims import load_claims, places
+from envprobe_core.claims.judge import NOT_TESTED, VERDICTS
+from envprobe_core.claims.printed import paper_values
 from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
 from envprobe_core.facts import FACTS, NOTICING
@@ -26,7 +24,6 @@ from envprobe_core.grid import COLUMNS
 from envprobe_core.instances import exogenous, instances
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.reproduce.sections import find_sections
-from envprobe_core.statistics import median_bootstrap, percentile_interval, resample_counts
 from envprobe_core.worlds import make_world
 
 SEEDS = "0:60"
@@ -141,52 +138,6 @@ def test_answers_and_traces_against_plain_loops(world, protocol):
                 seen = any(held[k] and (gold[: k + 1] == gold[0]).all() for k in range(NOTICING + 1))
                 counts[:, row] += 1, seen
         np.testing.assert_array_equal(counts, [found["changes"], found["noticed"]])
-
-
-# --- medians ----------------------------------------------------------------------------------
-
-VALUES = st.lists(
-    st.lists(st.one_of(st.integers(-6, 6), st.none()), min_size=2, max_size=2), min_size=2, max_size=9
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(VALUES)
-def test_medians_equal_numpys_on_every_resample(rows):
-    values = np.array([[np.nan if x is None else x for x in row] for row in rows], dtype=float)
-    if np.isnan(values).all():
-        with pytest.raises(InputError, match="all undefined"):
-            median_bootstrap(values, resamples=20)
-        return
-    found = median_bootstrap(values, resamples=60)
-    counts = resample_counts(len(values), 60, 0)
-    draws = [np.repeat(values, count, axis=0) for count in counts]
-    draws = [np.median(draw[~np.isnan(draw)]) for draw in draws if not np.isnan(draw).all()]
-    assert found.mean == np.nanmedian(values)
-    assert (found.low, found.high) == percentile_interval(np.array(draws))
-    assert found.n == (~np.isnan(values)).any(axis=1).sum()
-
-
-def test_a_median_is_judged_by_its_margin():
-    row = dict.fromkeys(read_rows("claims.csv")[0], "") | {
-        "id": "m", "kind": "median", "measure": "steps", "worlds": "tooldag", "arm": "simple periodic",
-        "direction": "equal", "value": "3", "margin": "1", "unit": "steps", "family": "6", "regime": "S2",
-    }  # fmt: skip
-    frame = pd.concat(
-        pd.DataFrame(
-            {
-                "world": "tooldag", "policy": policy, "regime": "S2", "protocol": "paper",
-                "profile": "typical", "seed": np.arange(30), "steps": steps,
-            }
-        )
-        for policy, steps in (("simple", 3.0), ("periodic", 9.0))
-    )  # fmt: skip
-    judged = judge(frame, [parse_claim(row | {"arm": "simple"})], resamples=100)
-    assert (judged.loc[0, "verdict"], judged.loc[0, "estimate"]) == ("near", 3)
-    both = judge(frame, [parse_claim(row)], resamples=100)
-    assert (both.loc[0, "verdict"], both.loc[0, "estimate"]) == ("differs", 6)
-    with pytest.raises(InputError, match="values have 1 dimensions"):
-        median_bootstrap(np.zeros(3))
 
 
 # --- as records, pages and sentences ----------------------------------------------------------

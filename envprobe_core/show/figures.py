@@ -339,15 +339,11 @@ def _embedded(svg: str, name: str, alt: str) -> str:
     head = re.match(r'<svg[^>]*width="([\d.]+)pt"[^>]*(viewBox="[^"]*")[^>]*>', svg)
     if head is None:
         raise ValueError("Matplotlib's SVG does not begin as expected")
-    width = float(head[1]) * _PIXELS / POINTS
-    least = (
-        min(map(float, re.findall(r'<text style="font-size: ([\d.]+)px', svg)), default=READABLE)
-        * _PIXELS
-        / POINTS
-    )
+    width, sizes = float(head[1]) * _PIXELS / POINTS, re.findall(r'<text style="font-size: ([\d.]+)px', svg)
+    smallest = min(map(float, sizes), default=READABLE) * _PIXELS / POINTS
     style = (
-        f"width: 100%; max-width: {LARGEST * width:.0f}px; min-width: {READABLE / least * width:.0f}px; height: "
-        f"auto; font-family: {_FONTS}"
+        f"width: 100%; max-width: {LARGEST * width:.0f}px; min-width: {width * READABLE / smallest:.0f}px; "
+        f"height: auto; font-family: {_FONTS}"
     )
     opening = (
         f"<style>{_COLOURS}</style>"
