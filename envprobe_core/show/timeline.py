@@ -6,6 +6,7 @@ decision (`witness`), mutations from the world's own states.
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,10 @@ from envprobe_core import measures
 from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.facts.witness import Witnessed
 from envprobe_core.policies import TERMS
-from envprobe_core.protocols import parse_protocol
+from envprobe_core.protocols import Protocol, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import make_world
-from envprobe_core.worlds.base import World
+from envprobe_core.worlds.base import Values, World
 
 TOP = 5  # fields whose scores are drawn at a step; the probed one is added where it is none of them
 OUTCOMES = {
@@ -50,6 +51,14 @@ def action_name(world: World, action: int) -> str:
     return "wait" if action == WAIT else world.action_names[action]
 
 
+def changes(world: World, before: Values, after: Values) -> dict[int, str]:
+    """Say which fields have another value: field -> its name, the old and the new value in words."""
+    return {
+        i: f"{world.field_names[i]}: {word(world, i, before[i])} → {word(world, i, after[i])}"
+        for i in np.flatnonzero(before != after).tolist()
+    }
+
+
 def record_run(seen: Witnessed) -> dict[str, Any]:
     """Return the first of the episodes that were witnessed, ready for JSON.
 
@@ -68,7 +77,7 @@ def record_run(seen: Witnessed) -> dict[str, Any]:
     lived, decided = slice(steps + 1), slice(steps)
     belief, gold = recording.belief[0, lived], recording.gold[0, lived]
     probe, fired = recording.probe[0, decided], recording.probe[0, decided] >= 0
-    score, counts = seen.rho()[0], (belief == gold).sum(axis=1)
+    score, right, counts = seen.rho()[0], (belief == gold).tolist(), (belief == gold).sum(axis=1)
     acted, held = seen.after_action()[0], belief[decided].copy()
     if cell.policy.answered and cell.protocol.answer == "delivered":  # the answer is in the table at once
         held[fired, probe[fired]] = recording.answer[0, decided][fired]
@@ -77,12 +86,6 @@ def record_run(seen: Witnessed) -> dict[str, Any]:
     accuracies = measures.step_accuracy(recording, cell.protocol)[0, lived]
     own_track = cell.protocol.accuracy != "terminal" or cell.protocol.pairing != "same-step"
     track = [None if np.isnan(x) else round(x, 4) for x in accuracies]
-
-    def changes(before: np.ndarray, after: np.ndarray) -> list[tuple[int, str]]:
-        return [
-            (i, f"{world.field_names[i]}: {word(world, i, before[i])} → {word(world, i, after[i])}")
-            for i in np.flatnonzero(before != after).tolist()
-        ]
 
     run: dict[str, Any] = {
         "name": cell.policy.name,
@@ -112,9 +115,9 @@ def record_run(seen: Witnessed) -> dict[str, Any]:
         "gate": [_gate(seen, t, used[t]) for t in range(steps)],
         "deed": [_deed(seen, t) for t in range(steps)],
         "reply": [_reply(seen, t) for t in range(steps)],
-        "world": [[said for _, said in changes(acted[t], gold[t + 1])] for t in range(steps)],
+        "world": [list(changes(world, acted[t], gold[t + 1]).values()) for t in range(steps)],
         "wrote": [
-            [(said, bool(belief[t + 1, i] == gold[t + 1, i])) for i, said in changes(held[t], belief[t + 1])]
+            [(said, right[t + 1][i]) for i, said in changes(world, held[t], belief[t + 1]).items()]
             for t in range(steps)
         ],
         "brief": [_brief(seen, t) for t in range(steps)],
@@ -216,8 +219,6 @@ def _brief(seen: Witnessed, t: int) -> str:
     return f"does {name}{'' if recording.valid[0, t] else ' in vain'}"
 
 
-# --- a table of steps ---------------------------------------------------------------------------
-
 WAITS = "waits"
 
 
@@ -236,50 +237,47 @@ def describe_steps(
     """
     rules = parse_protocol(protocol)
     built = make_world(world, REGIMES[regime], rules)
-    untold = "; the answer never reaches the agent" if rules.answer == "withheld" else ""
     steps = [rows.reset_index(drop=True) for _, rows in episode.groupby("t", sort=True)]
     told = []
-    for place, rows in enumerate(steps):
-        truth = [word(built, i, value) for i, value in enumerate(rows["gold"])]
-        best = rows[list(TERMS)].sum(axis=1).idxmax()
-        moved = []
-        if place + 1 < len(steps):
-            later = [word(built, i, value) for i, value in enumerate(steps[place + 1]["gold"])]
-            changes = zip(rows["field"], truth, later, strict=True)
-            moved = [f"{name}: {old} → {new}" for name, old, new in changes if old != new]
+    for rows, later in zip(steps, [*steps[1:], steps[-1]], strict=True):
+        rho = rows[list(TERMS)].sum(axis=1)
+        moved = changes(built, rows["gold"].to_numpy(), later["gold"].to_numpy()).values()
         told.append(
             {
-                "first": int(rows["t"][0]),
-                "last": int(rows["t"][0]),
+                "step": str(rows["t"][0]),
                 "right": float((rows["belief"] == rows["gold"]).mean()),
-                "best": rows["field"][best],
-                "rho": float(rows.loc[best, list(TERMS)].sum()),
-                "deed": _told_deed(rows, built, truth) + (untold if rows["probe"].any() else ""),
+                "best": rows["field"][rho.idxmax()],
+                "rho": float(rho.max()),
+                "deed": _told_deed(rows, built, rules),
                 "changes": len(moved),
                 "moved": "; ".join(moved),
             }
         )
-    folded: list[dict[str, Any]] = []
-    for row in told:
-        if fold and folded and row["deed"] == folded[-1]["deed"] == WAITS:
-            folded[-1] |= {"last": row["last"], "changes": folded[-1]["changes"] + row["changes"]}
-            folded[-1]["moved"] = f"{folded[-1]['changes']} changes"
-        else:
-            folded.append(row)
-    frame = pd.DataFrame(folded)
-    several = frame["first"] != frame["last"]
-    span = frame["first"].astype(str) + ("–" + frame["last"].astype(str)).where(several, "")
-    frame.insert(0, "step", span)
-    return frame
+    if fold:
+        groups = [list(group) for _, group in groupby(told, key=lambda row: row["deed"] == WAITS)]
+        told = [row for group in groups for row in _folded(group)]
+    return pd.DataFrame(told)
 
 
-def _told_deed(rows: pd.DataFrame, built: World, truth: list[str]) -> str:
+def _folded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Make one row of several on which the agent waits."""
+    if rows[0]["deed"] != WAITS or len(rows) == 1:
+        return rows
+    count = sum(row["changes"] for row in rows)
+    span = f"{rows[0]['step']}–{rows[-1]['step']}"
+    return [rows[0] | {"step": span, "changes": count, "moved": f"{count} changes"}]
+
+
+def _told_deed(rows: pd.DataFrame, built: World, rules: Protocol) -> str:
     """Say what was done at a step: a probe and what it found, an action and whether it worked, or nothing."""
-    if rows["probe"].any():
-        at = int(rows["probe"].idxmax())
-        held = word(built, at, rows["belief"][at])
-        found = "confirms it" if held == truth[at] else f"it is {truth[at]}"
-        return f"asks for *{rows['field'][at]}*, believed {held}: {found}"
-    if not rows["acted"][0]:
-        return WAITS
-    return f"{rows['action'][0]}: {'works' if rows['valid'][0] else 'fails'}"
+    if not rows["probe"].any():
+        return (
+            WAITS
+            if not rows["acted"][0]
+            else f"{rows['action'][0]}: {'works' if rows['valid'][0] else 'fails'}"
+        )
+    at = int(rows["probe"].idxmax())
+    held, truth = (word(built, at, rows[name][at]) for name in ("belief", "gold"))
+    found = "confirms it" if held == truth else f"it is {truth}"
+    told = f"asks for *{rows['field'][at]}*, believed {held}: {found}"
+    return told + ("; the answer never reaches the agent" if rules.answer == "withheld" else "")
