@@ -45,38 +45,58 @@ function axisTitle() {
   return shape("text", { class: "ew-axis-title" });
 }
 
-// Draw or update the axis at the bottom: lines across the plot, numbers, and what they mean.
-function bottomAxis(axes, { x, values, top, bottom, title, format = String }) {
-  const marks = keyed(axes.bottom, values.map(String), () => shape("g", {}, shape("line"), shape("text")));
+// Draw or update an axis: at each value `place(line, text, value)` puts a line across the plot and a number.
+function axis(group, values, format, place) {
+  const ticks = keyed(group, values.map(String), () => shape("g", {}, shape("line"), shape("text")));
   values.forEach((value, i) => {
-    const [line, text] = marks[i].children;
+    place(...ticks[i].children, value);
+    say(ticks[i].lastChild, format(value));
+  });
+}
+
+// The axis at the bottom, and what its numbers mean.
+function bottomAxis(axes, { x, values, top, bottom, title, format = String }) {
+  axis(axes.bottom, values, format, (line, text, value) => {
     const at = px(x(value));
     change(line, { x1: at, x2: at, y1: top, y2: bottom + 4 });
     change(text, { x: at, y: bottom + 16, "text-anchor": "middle" });
-    say(text, format(value));
   });
   change(axes.bottomTitle, { x: px((x(x.low) + x(x.high)) / 2), y: bottom + 33, "text-anchor": "middle" });
   sayWithSubscripts(axes.bottomTitle, title);
 }
 
-// Set what the values along the left mean; it stands above them, so that it reads level.
+// What the values along the left mean; it stands above them, so that it reads level.
 function leftTitle(axes, title) {
   change(axes.leftTitle, { x: 2, y: 12 });
   sayWithSubscripts(axes.leftTitle, title);
 }
 
-// Draw or update the axis at the left.
+// The axis at the left.
 function leftAxis(axes, { y, values, left, right, title, format = String }) {
-  const marks = keyed(axes.left, values.map(String), () => shape("g", {}, shape("line"), shape("text")));
-  values.forEach((value, i) => {
-    const [line, text] = marks[i].children;
+  axis(axes.left, values, format, (line, text, value) => {
     const at = px(y(value));
     change(line, { x1: left - 4, x2: right, y1: at, y2: at });
     change(text, { x: left - 8, y: at + 4, "text-anchor": "end" });
-    say(text, format(value));
   });
   leftTitle(axes, title);
 }
+
+// Draw or update one group a policy, in its colour: `make(policy)` gives its parts, which `place(parts,
+// reading, i)` puts where they belong.
+function eachPolicy(layer, { vocabulary }, readings, make, place, kind = "ew-ink") {
+  const names = [...readings.keys()];
+  const groups = keyed(layer, names, (name) => {
+    const policy = vocabulary.policy(name);
+    return shape("g", { class: kind, ...ink(policy) }, ...make(policy));
+  });
+  names.forEach((name, i) => place([...groups[i].children], readings.get(name), i));
+}
+
+const whisker = () => shape("line", { class: "ew-interval" });
+const leader = () => shape("line", { class: "ew-leader" });
+const held = (...parts) => shape("g", {}, ...parts); // moved as one
+const moveTo = (node, x, y) => change(node, { transform: `translate(${px(x)} ${px(y)})` });
+const between = (line, x1, x2, y1, y2) => change(line, { x1: px(x1), x2: px(x2), y1: px(y1), y2: px(y2) });
 
 // Move labels along one direction as little as possible, until none is nearer to another than `gap`.
 function apart(places, gap, low, high) {
@@ -187,22 +207,17 @@ function openGrid({ budgets, thresholds, units, rows, readings }) {
 }
 
 // Where readings come from: the grid inside the page, or the engine behind a live widget. Either way
-// `ask(setting)` leads to `answer(setting, readings, note)` or `refuse(message)`, the latest setting winning.
+// `ask(setting, others)` leads to `answer(setting, readings, others, note)` or `refuse(message)`, the latest
+// setting winning.
 
 // The readings computed when the page was built: answers at once.
 function openStatic(payload, { answer }) {
   const grid = openGrid(payload);
+  const read = (setting, policies) => new Map(policies.map((policy) => [policy, grid.read({ ...setting, policy })]));
   return {
-    ask(setting, others) {
-      const read = (policy) => grid.read({ ...setting, policy });
-      answer(setting, readEach(setting.policies, read), readEach(others, read), "");
-    },
+    ask: (setting, others) => answer(setting, read(setting, setting.policies), read(setting, others), ""),
     close() {},
   };
-}
-
-function readEach(policies, read) {
-  return new Map(policies.map((policy) => [policy, read(policy)]));
 }
 
 const PATIENCE = 1000; // milliseconds until the reader is told, and then again and again, that the engine is at work
@@ -297,13 +312,10 @@ function tickValues({ low, high }) {
   return ticks(low, high, high - low > 0.55 ? 0.2 : high - low > 0.25 ? 0.1 : 0.05);
 }
 
-function drawOthers(layer, { others, vocabulary }, x, y) {
-  const names = [...others.keys()].filter((name) => others.get(name).success);
-  const marks = keyed(layer, names, (name) => {
-    const policy = vocabulary.policy(name);
-    return shape("g", { class: "ew-other" }, shape("title", {}, policy.title), mark(policy, 3.2));
-  });
-  names.forEach((name, i) => moveTo(marks[i], others.get(name), x, y));
+function drawOthers(layer, view, x, y) {
+  const make = (policy) => [shape("title", {}, policy.title), mark(policy, 3.2)];
+  const place = ([, outline], { success, accuracy }) => moveTo(outline.parentNode, x(success[0]), y(accuracy[0]));
+  eachPolicy(layer, view, view.others, make, place, "ew-other");
 }
 
 // A cross in the policy's colour; where the paper prints no success, a stroke at the accuracy's height.
@@ -319,52 +331,40 @@ function drawPrinted(layer, { printed, vocabulary }, x, y) {
     return shape("g", { class: "ew-ink ew-printed", ...ink(vocabulary.policy(policy)) }, ...outline, name);
   });
   printed.forEach(({ success, accuracy }, i) => {
-    const atX = success === null ? PARETO.right - 10 : x(success);
-    change(marks[i], { transform: `translate(${px(atX)} ${px(y(accuracy))})` });
+    moveTo(marks[i], success === null ? PARETO.right - 10 : x(success), y(accuracy));
   });
 }
 
-function drawPoints(layer, { readings, vocabulary }, x, y) {
-  const names = [...readings.keys()];
-  const points = keyed(layer, names, (name) => {
-    const policy = vocabulary.policy(name);
-    const lines = [shape("line", { class: "ew-interval" }), shape("line", { class: "ew-interval" })];
-    return shape("g", { class: "ew-ink", ...ink(policy) }, ...lines, shape("g", {}, mark(policy)));
-  });
-  names.forEach((name, i) => {
-    const { success, accuracy } = readings.get(name);
-    const [across, upright, place] = points[i].children;
-    const [atX, atY] = [px(x(success[0])), px(y(accuracy[0]))];
+function drawPoints(layer, view, x, y) {
+  const make = (policy) => [whisker(), whisker(), held(mark(policy))];
+  eachPolicy(layer, view, view.readings, make, ([across, upright, place], { success, accuracy }) => {
+    const [atX, atY] = [x(success[0]), y(accuracy[0])];
     const [left, right] = ends(success);
     const [low, high] = ends(accuracy);
-    change(across, { x1: px(x(left)), x2: px(x(right)), y1: atY, y2: atY });
-    change(upright, { x1: atX, x2: atX, y1: px(y(low)), y2: px(y(high)) });
-    change(place, { transform: `translate(${atX} ${atY})` });
+    between(across, x(left), x(right), atY, atY);
+    between(upright, atX, atX, y(low), y(high));
+    moveTo(place, atX, atY);
   });
 }
 
 // Each name takes the first free place near its mark: beside it, then higher and lower, with a line back.
-function drawLabels(layer, { readings, vocabulary }, x, y) {
-  const names = [...readings.keys()];
-  const labels = keyed(layer, names, (name) => {
-    const policy = vocabulary.policy(name);
-    const attributes = { class: "ew-ink ew-label", ...ink(policy) };
-    return shape("g", attributes, shape("line", { class: "ew-leader" }), shape("text", {}, policy.short));
-  });
-  const marks = names.map((name) => [x(readings.get(name).success[0]), y(readings.get(name).accuracy[0])]);
-  const taken = marks.map(([atX, atY]) => ({ left: atX - 6, right: atX + 6, top: atY - 6, bottom: atY + 6 }));
-  names.forEach((name, i) => {
-    const [atX, atY] = marks[i];
-    const width = LETTER * vocabulary.policy(name).short.length;
+function drawLabels(layer, view, x, y) {
+  const at = ({ success, accuracy }) => [x(success[0]), y(accuracy[0])];
+  const taken = [...view.readings.values()].map(at).map(([atX, atY]) => (
+    { left: atX - 6, right: atX + 6, top: atY - 6, bottom: atY + 6 }
+  ));
+  const make = (policy) => [leader(), shape("text", {}, policy.short)];
+  const place = ([line, text], reading) => {
+    const [atX, atY] = at(reading);
+    const width = LETTER * text.textContent.length;
     const all = PLACES.map(([side, lift]) => labelBox(atX, atY, width, side, lift));
     const box = all.find((one) => isInside(one) && !taken.some((other) => overlap(one, other))) ?? all[0];
     taken.push(box);
-    const [line, text] = labels[i].children;
     const [from, toward] = box.side > 0 ? [box.left, "start"] : [box.right, "end"];
     change(text, { x: px(from), y: px(box.bottom - 3), "text-anchor": toward });
-    const middle = (box.top + box.bottom) / 2;
-    change(line, { x1: px(atX + box.side * 4), y1: px(atY), x2: px(from - box.side * 2), y2: px(middle) });
-  });
+    between(line, atX + box.side * 4, from - box.side * 2, atY, (box.top + box.bottom) / 2);
+  };
+  eachPolicy(layer, view, view.readings, make, place, "ew-ink ew-label");
 }
 
 function labelBox(atX, atY, width, side, lift) {
@@ -379,10 +379,6 @@ const isInside = (box) =>
 const overlap = (one, other) =>
   one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
 
-function moveTo(node, reading, x, y) {
-  change(node, { transform: `translate(${px(x(reading.success[0]))} ${px(y(reading.accuracy[0]))})` });
-}
-
 // Belief accuracy A_t over the horizon: one line a policy, named at its end, and the line of belief collapse.
 
 const CURVES = { left: 36, right: WIDTH - 104, top: 26, bottom: HEIGHT - 42 };
@@ -396,37 +392,34 @@ function curvePlot() {
   const lines = shape("g");
   data.append(shape("g", {}, rule, ruleName), lines);
 
-  function update({ readings, vocabulary, horizon }) {
+  function update(view) {
+    const { readings, vocabulary, horizon } = view;
     const x = scale(0, horizon, CURVES.left, CURVES.right);
     const y = scale(0, 1, CURVES.bottom, CURVES.top);
     bottomAxis(axes, { x, values: ticks(0, horizon, stepFor(horizon)), ...CURVES, title: "step t" });
     leftAxis(axes, { y, values: ticks(0, 1, 0.2), ...CURVES, title: "mean accuracy A_t of episodes still running" });
-    change(rule, { x1: CURVES.left, x2: CURVES.right, y1: px(y(vocabulary.collapse)), y2: px(y(vocabulary.collapse)) });
+    const collapse = y(vocabulary.collapse);
+    between(rule, CURVES.left, CURVES.right, collapse, collapse);
     say(ruleName, `collapse below ${vocabulary.collapse}`);
-    change(ruleName, { x: CURVES.left + 5, y: px(y(vocabulary.collapse)) + 13 });
-
-    const names = [...readings.keys()];
-    const drawn = keyed(lines, names, (name) => curve(vocabulary.policy(name)));
-    const ends = names.map((name) => lastPoint(readings.get(name).curve));
-    const heights = apart(ends.map(({ value }) => y(value)), LABEL_GAP, CURVES.top, CURVES.bottom);
-    names.forEach((name, i) => {
-      const [path, leader, place, text] = drawn[i].children;
-      const [endX, endY] = [x(ends[i].step), y(ends[i].value)];
-      change(path, { d: pathOf(readings.get(name).curve, x, y) });
-      change(leader, { x1: px(endX), y1: px(endY), x2: CURVES.right + 13, y2: px(heights[i]) });
-      change(place, { transform: `translate(${px(endX)} ${px(endY)})` });
+    change(ruleName, { x: CURVES.left + 5, y: px(collapse) + 13 });
+    const lasts = [...readings.values()].map(({ curve }) => lastPoint(curve));
+    const heights = apart(lasts.map(({ value }) => y(value)), LABEL_GAP, CURVES.top, CURVES.bottom);
+    const make = (policy) => [
+      shape("path", { class: policy.filled ? "ew-line" : "ew-line ew-dashed" }),
+      leader(),
+      held(mark(policy, 4)),
+      shape("text", { class: "ew-label" }, policy.short),
+    ];
+    eachPolicy(lines, view, readings, make, ([path, line, place, text], { curve }, i) => {
+      const [endX, endY] = [x(lasts[i].step), y(lasts[i].value)];
+      change(path, { d: pathOf(curve, x, y) });
+      between(line, endX, CURVES.right + 13, endY, heights[i]);
+      moveTo(place, endX, endY);
       change(text, { x: CURVES.right + 15, y: px(heights[i] + 4) });
     });
   }
 
   return { root, update };
-}
-
-function curve(policy) {
-  const line = shape("path", { class: policy.filled ? "ew-line" : "ew-line ew-dashed" });
-  const leader = shape("line", { class: "ew-leader" });
-  const name = shape("text", { class: "ew-label" }, policy.short);
-  return shape("g", { class: "ew-ink", ...ink(policy) }, line, leader, shape("g", {}, mark(policy, 4)), name);
 }
 
 // Where no episode is left (the protocol stops at success), there is no mean, and the line ends.
@@ -457,32 +450,24 @@ function stepFor(horizon) {
 const ROWS = { left: 96, right: WIDTH - 12, top: 26, bottom: HEIGHT - 42 };
 const TALLEST_ROW = 58;
 
-function rowsOf(names) {
-  const height = Math.min(TALLEST_ROW, (ROWS.bottom - ROWS.top) / names.length);
-  return { height, top: (i) => ROWS.bottom - (names.length - i) * height };
+function rowsOf({ readings }) {
+  const height = Math.min(TALLEST_ROW, (ROWS.bottom - ROWS.top) / readings.size);
+  return { height, top: (i) => ROWS.bottom - (readings.size - i) * height };
 }
 
 // When the probes fire: bars, as high as the share of episodes that probe at a step. Returns {root, update}.
 function firesPlot() {
   const { root, axes, data } = plot(HEIGHT, "When the probes fire");
 
-  function update({ readings, vocabulary, horizon }) {
-    const x = scale(0, horizon, ROWS.left, ROWS.right);
-    bottomAxis(axes, { x, values: ticks(0, horizon, stepFor(horizon)), ...ROWS, title: "step t" });
+  function update(view) {
+    const x = scale(0, view.horizon, ROWS.left, ROWS.right);
+    bottomAxis(axes, { x, values: ticks(0, view.horizon, stepFor(view.horizon)), ...ROWS, title: "step t" });
     leftTitle(axes, "episodes that probe at step t (a full row: all)");
-    const names = [...readings.keys()];
-    const rows = rowsOf(names);
-    const drawn = keyed(data, names, (name) => {
-      const policy = vocabulary.policy(name);
-      const base = shape("line", { class: "ew-base" });
-      const bars = shape("path", { class: "ew-bars" });
-      return shape("g", { class: "ew-ink", ...ink(policy) }, base, bars, label(policy));
-    });
-    names.forEach((name, i) => {
-      const { fires, n } = readings.get(name);
+    const rows = rowsOf(view);
+    const make = (policy) => [shape("line", { class: "ew-base" }), shape("path", { class: "ew-bars" }), label(policy)];
+    eachPolicy(data, view, view.readings, make, ([base, bars, text], { fires, n }, i) => {
       const bottom = rows.top(i) + rows.height - 2;
-      const [base, bars, text] = drawn[i].children;
-      change(base, { x1: ROWS.left, x2: ROWS.right, y1: px(bottom), y2: px(bottom) });
+      between(base, ROWS.left, ROWS.right, bottom, bottom);
       change(bars, { d: barsOf(fires, n, x, bottom, rows.height - 5) });
       change(text, { x: ROWS.left - 8, y: px(bottom - rows.height / 2 + 5) });
     });
@@ -502,33 +487,27 @@ function barsOf(fires, n, x, bottom, height) {
 function ratesPlot() {
   const { root, axes, data } = plot(HEIGHT, "Useful and repeated probes");
 
-  function update({ readings, vocabulary }) {
+  function update(view) {
     const x = scale(0, 1, ROWS.left, ROWS.right);
     bottomAxis(axes, { x, values: ticks(0, 1, 0.25), ...ROWS, title: "share of probes" });
     leftTitle(axes, "useful (mark, 95% interval) and repeated (upright line)");
-    const names = [...readings.keys()];
-    const rows = rowsOf(names);
-    const drawn = keyed(data, names, (name) => {
-      const policy = vocabulary.policy(name);
-      const parts = [shape("line", { class: "ew-repeated" }), shape("line", { class: "ew-interval" })];
-      const none = shape("text", { class: "ew-none", x: ROWS.left + 6 }, "fires no probe");
-      return shape("g", { class: "ew-ink", ...ink(policy) }, ...parts, shape("g", {}, mark(policy)), label(policy), none);
-    });
-    names.forEach((name, i) => {
-      const { useful, useful_rate: rate, repeated } = readings.get(name);
-      const middle = px(rows.top(i) + rows.height / 2);
-      const [again, across, place, text, none] = drawn[i].children;
-      const shown = { display: rate ? null : "none" };
-      change(text, { x: ROWS.left - 8, y: middle + 4 });
-      change(none, { y: middle + 4, display: rate ? "none" : null });
-      [again, across, place].forEach((part) => change(part, shown));
+    const rows = rowsOf(view);
+    const none = () => shape("text", { class: "ew-none", x: ROWS.left + 6 }, "fires no probe");
+    const make = (policy) => [
+      shape("line", { class: "ew-repeated" }), whisker(), held(mark(policy)), label(policy), none(),
+    ];
+    eachPolicy(data, view, view.readings, make, ([again, across, place, text, nothing], reading, i) => {
+      const { useful, useful_rate: rate, repeated } = reading;
+      const middle = rows.top(i) + rows.height / 2;
+      change(text, { x: ROWS.left - 8, y: px(middle) + 4 });
+      change(nothing, { y: px(middle) + 4, display: rate ? "none" : null });
+      [again, across, place].forEach((part) => change(part, { display: rate ? null : "none" }));
       if (!rate) return;
-      const at = px(x(repeated / useful[1]));
+      const at = x(repeated / useful[1]);
       const half = Math.min(9, rows.height / 2 - 1);
-      change(again, { x1: at, x2: at, y1: middle - half, y2: middle + half });
-      const [low, high] = ends(rate);
-      change(across, { x1: px(x(low)), x2: px(x(high)), y1: middle, y2: middle });
-      change(place, { transform: `translate(${px(x(rate[0]))} ${middle})` });
+      between(again, at, at, middle - half, middle + half);
+      between(across, ...ends(rate).map(x), middle, middle);
+      moveTo(place, x(rate[0]), middle);
     });
   }
 

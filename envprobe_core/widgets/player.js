@@ -28,84 +28,76 @@ function lastTime(pair) {
   return Math.max(...pair.runs.map((run) => run.steps));
 }
 
-// The signs of the player's drawings. What is drawn is the truth; a mark says how the belief stands to it,
-// always by its shape as well as by its colour.
+// The parts of the player's drawings, each of some kinds: what a kind looks like stands in player.css.
+
+const kinds = (names) => names.split(" ").filter(Boolean).map((name) => `player-${name}`).join(" ");
+const stroke = (d, kind) => shape("path", { d, class: kinds(kind) });
+const disc = (cx, cy, r, kind) => shape("circle", { cx, cy, r, class: kinds(kind) });
+const plate = (x, y, width, height, rx, kind) => shape("rect", { x, y, width, height, rx, class: kinds(kind) });
+const lettering = (x, y, text, kind) => shape("text", { x, y, class: kinds(kind) }, String(text));
+
+// The signs. What is drawn is the truth; a mark says how the belief stands to it, always by its shape as well
+// as by its colour.
 
 // A cross for a wrong belief, a question mark for an unknown one; nothing for a right one.
 function badge(state, x, y) {
   if (state === "right") return [];
-  const disc = shape("circle", { cx: x, cy: y, r: 5.2, class: `player-badge-${state}` });
-  if (state === "unknown") {
-    return [disc, shape("text", { x, y: y + 3.1, class: "player-badge-sign" }, "?")];
-  }
   const cross = `M${x - 2.1} ${y - 2.1}L${x + 2.1} ${y + 2.1}M${x - 2.1} ${y + 2.1}L${x + 2.1} ${y - 2.1}`;
-  return [disc, shape("path", { d: cross, class: "player-badge-cross" })];
+  const sign = state === "unknown" ? lettering(x, y + 3.1, "?", "badge-sign") : stroke(cross, "badge-cross");
+  return [disc(x, y, 5.2, `badge-${state}`), sign];
 }
 
-// A flash beside what the world has changed by itself since the step before.
+// How the belief of a field stands; a flash where the world has changed it by itself since the step before,
+// and a lens where the policy asks about it. Each is given where it stands.
+function marks({ run, t, moved, probed }, field, at, flashAt, lensAt) {
+  const parts = badge(standing(run, t, field), ...at);
+  if (moved.includes(field)) parts.push(flash(...flashAt));
+  if (probed === field) parts.push(...lens(...lensAt));
+  return parts;
+}
+
 function flash(x, y) {
-  return shape("path", {
-    d: `M${x + 1.5} ${y - 6}L${x - 3} ${y + 0.8}H${x}L${x - 1.5} ${y + 6}L${x + 3} ${y - 0.8}H${x}Z`,
-    class: "player-flash",
-  });
+  return stroke(`M${x + 1.5} ${y - 6}L${x - 3} ${y + 0.8}H${x}L${x - 1.5} ${y + 6}L${x + 3} ${y - 0.8}H${x}Z`, "flash");
 }
 
-// A lens around what the policy asks about.
 function lens(x, y, r) {
   const reach = r * Math.SQRT1_2;
-  return [
-    shape("circle", { cx: x, cy: y, r, class: "player-lens" }),
-    shape("path", { d: `M${x + reach} ${y + reach}l5.5 5.5`, class: "player-lens-handle" }),
-  ];
+  return [disc(x, y, r, "lens"), stroke(`M${x + reach} ${y + reach}l5.5 5.5`, "lens-handle")];
 }
 
-// A padlock: shut where locked, its shackle up where open.
+// A padlock with the name of its key: shut where locked, its shackle up where open.
 function padlock(x, y, locked) {
   const shackle = locked ? `M${x - 3} ${y}v-3a3 3 0 0 1 6 0v3` : `M${x - 3} ${y}v-4.5a3 3 0 0 1 6 0`;
-  return [
-    shape("path", { d: shackle, class: "player-shackle" }),
-    shape("rect", {
-      x: x - 4.6, y, width: 9.2, height: 7, rx: 1.4,
-      class: locked ? "player-lock" : "player-lock player-lock-open",
-    }),
-  ];
+  return [stroke(shackle, "shackle"), plate(x - 4.6, y, 9.2, 7, 1.4, locked ? "lock" : "lock lock-open")];
 }
-
-const TOKEN = { width: 27, height: 15 };
 
 // A thing with its name; a ghost where it is only believed to be.
 function token(thing, x, y, kind) {
-  const { width, height } = TOKEN;
   const role = thing.goal ? "goal" : thing.key ? "key" : "box";
   return [
-    shape("rect", {
-      x: x - width / 2, y: y - height / 2, width, height, rx: 4,
-      class: `player-token player-${role} player-${kind}`,
-    }),
-    shape("text", { x, y: y + 3.6, class: `player-token-name player-${role} player-${kind}` }, thing.label),
+    plate(x - 13.5, y - 7.5, 27, 15, 4, `token ${role} ${kind}`),
+    lettering(x, y + 3.6, thing.label, `token-name ${role} ${kind}`),
   ];
 }
 
 // The agent itself: a head and shoulders; dashed where it only believes to be.
 function person(x, y, kind) {
-  const body = `M${x - 6.5} ${y + 7}a6.5 7 0 0 1 13 0z`;
-  return [
-    shape("path", { d: body, class: `player-person player-${kind}` }),
-    shape("circle", { cx: x, cy: y - 4.4, r: 3.6, class: `player-person player-${kind}` }),
-  ];
+  return [stroke(`M${x - 6.5} ${y + 7}a6.5 7 0 0 1 13 0z`, `person ${kind}`), disc(x, y - 4.4, 3.6, `person ${kind}`)];
 }
 
+// What the agent's next action aims at; put off where the step goes to a probe.
+const aimed = ({ aim }, kind, number) => aim?.[0] === kind && aim[1] === number;
+const aimKind = ({ probed }) => (probed < 0 ? "aim" : "aim put-off");
+
 // A hand's width of tokens: what is held, and what is only believed to be.
-function tray(things, y, width) {
-  const parts = [shape("text", { x: 6, y: y + 3.6, class: "player-note" }, "in hand:")];
+function tray(moment, things, y, width) {
+  const parts = [lettering(6, y + 3.6, "in hand:", "note")];
   let x = 70;
-  for (const { thing, kind, state, asked, moved } of things) {
-    parts.push(...token(thing, x, y, kind), ...badge(state, x + 12, y - 7));
-    if (asked) parts.push(...lens(x, y, 16));
-    if (moved) parts.push(flash(x - 16, y));
+  for (const { thing, kind, field } of things) {
+    parts.push(...token(thing, x, y, kind), ...marks(moment, field, [x + 12, y - 7], [x - 16, y], [x, y, 16]));
     x = Math.min(x + 42, width - 18);
   }
-  if (!things.length) parts.push(shape("text", { x: 57, y: y + 3.6, class: "player-note" }, "nothing"));
+  if (!things.length) parts.push(lettering(57, y + 3.6, "nothing", "note"));
   return parts;
 }
 
@@ -116,17 +108,9 @@ const TOOL_LINE = 27, TOOL_HEAD = 24, TOOL_COLUMN = 104, TOOL_LIGHTS = [172, 236
 function drawTools(scene, moment) {
   const height = TOOL_HEAD + TOOL_LINE * scene.tools.length + 4;
   const y = (tool) => TOOL_HEAD + TOOL_LINE * (tool + 0.5);
-  const parts = scene.heads.map((head, place) =>
-    shape("text", { x: TOOL_LIGHTS[place], y: 13, class: "player-head" }, head));
-  if (moment.aim) {
-    parts.push(shape("rect", {
-      x: 1, y: y(moment.aim[1]) - TOOL_LINE / 2 + 1, width: 338, height: TOOL_LINE - 2, rx: 5,
-      class: moment.probed < 0 ? "player-aim" : "player-aim player-put-off",
-    }));
-  }
-  scene.tools.forEach((tool, number) => {
-    for (const before of tool.needs) parts.push(arc(y(before), y(number)));
-  });
+  const parts = scene.heads.map((head, place) => lettering(TOOL_LIGHTS[place], 13, head, "head"));
+  if (moment.aim) parts.push(plate(1, y(moment.aim[1]) - TOOL_LINE / 2 + 1, 338, TOOL_LINE - 2, 5, aimKind(moment)));
+  scene.tools.forEach((tool, number) => parts.push(...tool.needs.map((before) => arc(y(before), y(number)))));
   scene.tools.forEach((tool, number) => parts.push(...toolLine(scene, moment, tool, number, y(number))));
   return { height, parts };
 }
@@ -135,36 +119,23 @@ function drawTools(scene, moment) {
 function arc(from, to) {
   const bow = Math.min(84, 14 + 0.32 * (to - from));
   const x = TOOL_COLUMN - 10;
-  return shape("path", {
-    d: `M${x} ${from + 3}C${x - bow} ${from + 6} ${x - bow} ${to - 6} ${x - 1} ${to - 3}`,
-    class: "player-arc",
-  });
+  return stroke(`M${x} ${from + 3}C${x - bow} ${from + 6} ${x - bow} ${to - 6} ${x - 1} ${to - 3}`, "arc");
 }
 
 function toolLine(scene, moment, tool, number, y) {
-  const { run, t } = moment;
   const target = number === scene.target;
   const parts = [
-    shape("circle", {
-      cx: TOOL_COLUMN, cy: y, r: 10,
-      class: `player-node${target ? " player-target" : ""}${tool.needed ? "" : " player-idle"}`,
-    }),
-    shape("text", { x: TOOL_COLUMN, y: y + 3.8, class: "player-number" }, String(number)),
+    disc(TOOL_COLUMN, y, 10, `node ${target ? "target" : ""} ${tool.needed ? "" : "idle"}`),
+    lettering(TOOL_COLUMN, y + 3.8, number, "number"),
   ];
-  if (target) parts.push(shape("circle", { cx: TOOL_COLUMN, cy: y, r: 12.6, class: "player-target" }));
-  if (moment.aim?.[1] === number) {
-    parts.push(shape("path", { d: `M${TOOL_COLUMN + 16} ${y - 5}l9 5l-9 5z`, class: "player-arrow" }));
-  }
+  if (target) parts.push(disc(TOOL_COLUMN, y, 12.6, "target"));
+  if (moment.aim?.[1] === number) parts.push(stroke(`M${TOOL_COLUMN + 16} ${y - 5}l9 5l-9 5z`, "arrow"));
   tool.parts.forEach((field, place) => {
     const x = TOOL_LIGHTS[place];
-    const on = run.gold[t][field] === 1;
-    parts.push(
-      shape("circle", { cx: x, cy: y, r: 7, class: on ? "player-light player-on" : "player-light" }),
-      ...(on ? [shape("path", { d: `M${x - 3.2} ${y}l2.4 2.6l4.2 -5`, class: "player-tick" })] : []),
-      ...badge(standing(run, t, field), x + 12.5, y - 3),
-    );
-    if (moment.moved.includes(field)) parts.push(flash(x - 14, y));
-    if (moment.probed === field) parts.push(...lens(x, y, 11));
+    const on = moment.run.gold[moment.t][field] === 1;
+    parts.push(disc(x, y, 7, on ? "light on" : "light"));
+    if (on) parts.push(stroke(`M${x - 3.2} ${y}l2.4 2.6l4.2 -5`, "tick"));
+    parts.push(...marks(moment, field, [x + 12.5, y - 3], [x - 14, y], [x, y, 11]));
   });
   return parts;
 }
@@ -183,9 +154,10 @@ function drawRooms(scene, moment) {
   const parts = [];
   for (let room = 0; room < scene.rooms; room++) parts.push(...drawRoom(scene, moment, room, place));
   scene.doors.forEach((door, number) => parts.push(...drawDoor(moment, door, number, place)));
-  parts.push(...drawThings(scene, moment, place));
+  const stacked = (room, height) => [left(room) + wide / 2, top(room) + 13 + ROW_STACK * height];
+  parts.push(...drawThings(scene, moment, scene.rooms, stacked, { badge: [12, -8], flash: [-11, -6] }));
   const y = top(scene.rooms - 1) + tall + ROW_FOOT + 13;
-  parts.push(...tray(inHand(scene, moment), y, ROW_WIDTH));
+  parts.push(...tray(moment, inHand(scene, moment), y, ROW_WIDTH));
   return { height: y + 16, parts };
 }
 
@@ -208,93 +180,59 @@ function deepest(scene, runs) {
 }
 
 function drawRoom(scene, moment, room, { wide, tall, left, top }) {
-  const { aim, probed, run, t } = moment;
   const [x, y] = [left(room), top(room)];
-  const parts = [
-    shape("text", { x: x + wide / 2, y: y - 5, class: "player-note player-middle" }, String(room)),
-  ];
-  if (aim?.[0] === "room" && aim[1] === room) {
-    parts.push(shape("rect", {
-      x: x + 2, y: y + 1, width: wide - 4, height: tall - 2, rx: 3,
-      class: probed < 0 ? "player-aim" : "player-aim player-put-off",
-    }));
-  }
+  const parts = [lettering(x + wide / 2, y - 5, room, "note middle")];
+  if (aimed(moment, "room", room)) parts.push(plate(x + 2, y + 1, wide - 4, tall - 2, 3, aimKind(moment)));
   const ends = [...(room === 0 ? [x] : []), ...(room === scene.rooms - 1 ? [x + wide] : [])];
   const outer = ends.map((end) => `M${end} ${y}v${tall}`).join("");
-  const walls = `M${x} ${y}h${wide}M${x} ${y + tall}h${wide}${outer}`;
-  parts.push(shape("path", { d: walls, class: "player-wall" }));
-  if (run.place[t] === room) parts.push(...person(x + wide / 2, y + tall - 11, "true"));
+  parts.push(stroke(`M${x} ${y}h${wide}M${x} ${y + tall}h${wide}${outer}`, "wall"));
+  if (moment.run.place[moment.t] === room) parts.push(...person(x + wide / 2, y + tall - 11, "true"));
   return parts;
 }
 
 function drawDoor(moment, door, number, { tall, left, top, wide }) {
-  const { run, t } = moment;
   const [x, y] = [left(number) + wide, top(number)];
-  const locked = run.gold[t][door.field] === 1;
-  const parts = [
-    shape("path", { d: `M${x} ${y}v${tall}`, class: locked ? "player-door player-shut" : "player-door" }),
-  ];
+  const locked = moment.run.gold[moment.t][door.field] === 1;
+  const parts = [stroke(`M${x} ${y}v${tall}`, locked ? "door shut" : "door")];
   const foot = y + tall + 8;
-  if (moment.aim?.[0] === "door" && moment.aim[1] === number) {
-    parts.push(shape("circle", { cx: x, cy: foot, r: 11, class: "player-aim" }));
-  }
-  if (door.key >= 0) {
-    parts.push(...padlock(x, foot - 2, locked));
-    parts.push(shape("text", { x, y: foot + 15, class: "player-key-name" }, `k${door.key}`));
-  }
+  if (aimed(moment, "door", number)) parts.push(disc(x, foot, 11, "aim"));
+  if (door.key >= 0) parts.push(...padlock(x, foot - 2, locked), lettering(x, foot + 15, `k${door.key}`, "key-name"));
   const [aside, above] = door.key >= 0 ? [9, 4] : [0, 0];
-  parts.push(...badge(standing(run, t, door.field), x + aside, foot - above));
-  if (moment.moved.includes(door.field)) parts.push(flash(x - 10, foot + 1));
-  if (moment.probed === door.field) parts.push(...lens(x, foot, 12));
+  parts.push(...marks(moment, door.field, [x + aside, foot - above], [x - 10, foot + 1], [x, foot, 12]));
   return parts;
 }
 
-// Things where they are, and ghosts where they are believed to be; those in a room stand above each other.
-function drawThings(scene, moment, { wide, left, top }) {
-  const heights = new Array(scene.rooms).fill(0);
+// Things where they are, and ghosts where they are believed to be; those in one of so many places stand where
+// `stacked` says. The marks of a thing stand so far from it.
+function drawThings(scene, moment, places, stacked, { badge: aside, flash: behind }) {
+  const { run, t } = moment;
+  const heights = new Array(places).fill(0);
   const parts = [];
-  const put = (thing, room, kind, state, asked, moved) => {
-    const [x, y] = [left(room) + wide / 2, top(room) + 13 + ROW_STACK * heights[room]++];
-    parts.push(...token(thing, x, y, kind), ...badge(state, x + 12, y - 8));
-    if (moved) parts.push(flash(x - 11, y - 6));
-    if (asked) parts.push(...lens(x, y, 18));
-  };
-  placeThings(scene, moment, scene.rooms, put);
-  return parts;
-}
-
-// Puts each thing where it is, and a ghost where it is believed to be, into one of so many places.
-function placeThings(scene, { run, t, probed, moved, aim }, places, put) {
   scene.things.forEach((thing, number) => {
     const field = thing.location;
     const [is, held] = [run.gold[t][field], run.belief[t][field]];
-    const kind = aim?.[0] === "thing" && aim[1] === number ? "true player-aimed" : "true";
-    if (is < places) put(thing, is, kind, standing(run, t, field), probed === field, moved.includes(field));
-    if (held !== is && held >= 0 && held < places) put(thing, held, "ghost", "right", false, false);
+    if (is < places) {
+      const [x, y] = stacked(is, heights[is]++);
+      const [at, flashAt] = [aside, behind].map(([dx, dy]) => [x + dx, y + dy]);
+      parts.push(...token(thing, x, y, aimed(moment, "thing", number) ? "true aimed" : "true"));
+      parts.push(...marks(moment, field, at, flashAt, [x, y, 18]));
+    }
+    if (held !== is && held >= 0 && held < places) parts.push(...token(thing, ...stacked(held, heights[held]++), "ghost"));
   });
+  return parts;
 }
 
 // What is in the agent's hand, and what it believes to be: the field "held" and the location "held".
-function inHand(scene, moment) {
-  const { run, t } = moment;
-  const shown = [];
-  for (const thing of scene.things) {
-    const location = thing.location;
+function inHand(scene, { run, t, probed }) {
+  return scene.things.flatMap((thing) => {
+    const { location } = thing;
     const field = thing.held ?? location;
     const inside = (values) =>
       thing.held === undefined ? wordIsHeld(scene, location, values[location]) : values[field] === 1;
     const [is, held] = [inside(run.gold[t]), inside(run.belief[t])];
-    const unknown = run.belief[t][field] === -1;
-    if (!is && !held && !(unknown && moment.probed === field)) continue;
-    shown.push({
-      thing,
-      kind: is ? "true" : "ghost",
-      state: standing(run, t, field),
-      asked: moment.probed === field,
-      moved: moment.moved.includes(field),
-    });
-  }
-  return shown;
+    const asked = run.belief[t][field] === -1 && probed === field;
+    return is || held || asked ? [{ thing, kind: is ? "true" : "ghost", field }] : [];
+  });
 }
 
 // The last value of a location means that the thing is held.
@@ -312,78 +250,54 @@ function drawGraph(scene, moment) {
   const highest = Math.max(...ys);
   const spots = scene.spots.map(([x, y]) => [MAP_SIDE + wide * x, MAP_TOP + MAP_RISE * (highest - y)]);
   const bottom = MAP_TOP + MAP_RISE * (highest - Math.min(...ys)) + 36;
-  const parts = [];
-  for (const edge of scene.edges) parts.push(...drawEdge(moment, edge, spots));
-  spots.forEach((spot, node) => parts.push(...drawNode(scene, moment, node, spot)));
-  parts.push(...drawAgent(moment, spots), ...drawKeys(scene, moment, spots));
-  parts.push(...tray(inHand(scene, moment), bottom + 16, MAP_WIDTH));
+  const stacked = (node, height) => {
+    const [x, y] = spots[node];
+    return [x, y + 20 + 16 * height + (node === scene.target ? 17 : 0)];
+  };
+  const parts = [
+    ...scene.edges.flatMap((edge) => drawEdge(moment, edge, spots)),
+    ...spots.flatMap((spot, node) => drawNode(scene, moment, node, spot)),
+    ...drawAgent(moment, spots),
+    ...drawThings(scene, moment, spots.length, stacked, { badge: [13, -6], flash: [-18, 0] }),
+    ...tray(moment, inHand(scene, moment), bottom + 16, MAP_WIDTH),
+  ];
   return { height: bottom + 32, parts };
 }
 
 function drawEdge(moment, edge, spots) {
-  const { run, t } = moment;
   const [[x0, y0], [x1, y1]] = edge.ends.map((end) => spots[end]);
   // an edge within a column bows out, so that it does not run through the nodes between
   const far = Math.abs(y1 - y0);
   const bow = x0 === x1 && far > MAP_RISE + 1 ? -0.2 * far : 0;
   const [mx, my] = [(x0 + x1) / 2 + bow, (y0 + y1) / 2];
   const [x, y] = [mx - bow / 2, my];
-  const locked = run.gold[t][edge.field] === 1;
-  const asked = moment.probed === edge.field;
-  const kind = locked ? "player-edge player-shut" : "player-edge";
-  const parts = [shape("path", { d: `M${x0} ${y0}Q${mx} ${my} ${x1} ${y1}`, class: kind })];
+  const locked = moment.run.gold[moment.t][edge.field] === 1;
+  const parts = [stroke(`M${x0} ${y0}Q${mx} ${my} ${x1} ${y1}`, locked ? "edge shut" : "edge")];
   if (edge.key >= 0) {
-    parts.push(shape("circle", { cx: x, cy: y + 1, r: 9.5, class: "player-ground" }));
-    parts.push(...padlock(x, y - 0.5, locked));
-    parts.push(shape("text", { x: x + 6, y: y + 15, class: "player-key-name" }, `k${edge.key}`));
+    parts.push(disc(x, y + 1, 9.5, "ground"), ...padlock(x, y - 0.5, locked));
+    parts.push(lettering(x + 6, y + 15, `k${edge.key}`, "key-name"));
   }
-  parts.push(...badge(standing(run, t, edge.field), x + (edge.key >= 0 ? 9 : 0), y - (edge.key >= 0 ? 7 : 0)));
-  if (moment.moved.includes(edge.field)) parts.push(flash(x - 12, y));
-  if (asked) parts.push(...lens(x, y, 13));
+  const [aside, above] = edge.key >= 0 ? [9, 7] : [0, 0];
+  parts.push(...marks(moment, edge.field, [x + aside, y - above], [x - 12, y], [x, y, 13]));
   return parts;
 }
 
 function drawNode(scene, moment, node, [x, y]) {
   const target = node === scene.target;
-  const parts = [];
-  if (moment.aim?.[0] === "node" && moment.aim[1] === node) {
-    parts.push(shape("circle", {
-      cx: x, cy: y, r: 18, class: moment.probed < 0 ? "player-aim" : "player-aim player-put-off",
-    }));
-  }
-  parts.push(
-    shape("circle", { cx: x, cy: y, r: 11, class: target ? "player-node player-target" : "player-node" }),
-    shape("text", { x, y: y + 3.8, class: "player-number" }, String(node)),
-  );
-  if (target) {
-    parts.push(shape("circle", { cx: x, cy: y, r: 13.8, class: "player-target" }));
-    parts.push(shape("text", { x, y: y + 25, class: "player-note player-middle player-target-name" }, "target"));
-  }
+  const parts = aimed(moment, "node", node) ? [disc(x, y, 18, aimKind(moment))] : [];
+  parts.push(disc(x, y, 11, target ? "node target" : "node"), lettering(x, y + 3.8, node, "number"));
+  if (target) parts.push(disc(x, y, 13.8, "target"), lettering(x, y + 25, "target", "note middle target-name"));
   return parts;
 }
 
 // The agent stands above its node; the node field is what it believes of its own place.
 function drawAgent(moment, spots) {
-  const { run, t } = moment;
   const field = 0;
-  const [is, held] = [run.gold[t][field], run.belief[t][field]];
+  const [is, held] = [moment.run.gold[moment.t][field], moment.run.belief[moment.t][field]];
   const [x, y] = spots[is];
-  const parts = [...person(x, y - 19, "true"), ...badge(standing(run, t, field), x + 10, y - 24)];
-  if (moment.probed === field) parts.push(...lens(x, y - 18, 12));
+  const still = { ...moment, moved: [] }; // the world does not move it
+  const parts = [...person(x, y - 19, "true"), ...marks(still, field, [x + 10, y - 24], [], [x, y - 18, 12])];
   if (held !== is && held >= 0) parts.push(...person(spots[held][0], spots[held][1] - 19, "ghost"));
-  return parts;
-}
-
-function drawKeys(scene, moment, spots) {
-  const used = new Array(spots.length).fill(0);
-  const parts = [];
-  const put = (thing, node, kind, state, asked, moved) => {
-    const [x, y] = [spots[node][0], spots[node][1] + 20 + 16 * used[node]++ + (node === scene.target ? 17 : 0)];
-    parts.push(...token(thing, x, y, kind), ...badge(state, x + 13, y - 6));
-    if (moved) parts.push(flash(x - 18, y));
-    if (asked) parts.push(...lens(x, y, 18));
-  };
-  placeThings(scene, moment, spots.length, put);
   return parts;
 }
 
@@ -434,31 +348,17 @@ function accuracyLine(run, t, last, collapse) {
   const { width, height, left, right, top, bottom } = CURVE;
   const x = (time) => left + ((width - left - right) * time) / Math.max(1, last);
   const y = (share) => height - bottom - (height - bottom - top) * share;
-  const parts = [];
-  for (const share of [0, 1]) {
-    parts.push(
-      shape("path", { d: `M${left} ${y(share)}H${width - right}`, class: "player-axis" }),
-      shape("text", { x: left - 5, y: y(share) + 3.5, class: "player-note player-end" }, String(share)),
-    );
-  }
-  parts.push(
-    shape("path", { d: `M${left} ${y(collapse)}H${width - right}`, class: "player-collapse" }),
-    shape("text", { x: left - 5, y: y(collapse) + 3.5, class: "player-note player-end" }, String(collapse)),
-  );
-  for (const time of [0, Math.round(last / 2), last]) {
-    parts.push(
-      shape("text", { x: x(time), y: height - 3, class: "player-note player-middle" }, String(time)),
-    );
-  }
-  const probes = run.probe.slice(0, t).flatMap((field, time) => (field >= 0 ? [time] : []));
-  for (const time of probes) {
-    parts.push(shape("path", { d: `M${x(time)} ${height - bottom + 1}l2.6 5h-5.2z`, class: "player-probe-tick" }));
-  }
-  if (run.track) parts.push(shape("path", { d: path(run.track, t, x, y), class: "player-track" }));
-  parts.push(
-    shape("path", { d: path(run.accuracy, t, x, y), class: "player-curve" }),
-    shape("circle", { cx: x(t), cy: y(run.accuracy[t]), r: 3.6, class: "player-now" }),
-  );
+  const level = (share, kind) => [
+    stroke(`M${left} ${y(share)}H${width - right}`, kind),
+    lettering(left - 5, y(share) + 3.5, share, "note end"),
+  ];
+  const parts = [...level(0, "axis"), ...level(1, "axis"), ...level(collapse, "collapse")];
+  parts.push(...[0, Math.round(last / 2), last].map((time) => lettering(x(time), height - 3, time, "note middle")));
+  run.probe.slice(0, t).forEach((field, time) => {
+    if (field >= 0) parts.push(stroke(`M${x(time)} ${height - bottom + 1}l2.6 5h-5.2z`, "probe-tick"));
+  });
+  if (run.track) parts.push(stroke(path(run.track, t, x, y), "track"));
+  parts.push(stroke(path(run.accuracy, t, x, y), "curve"), disc(x(t), y(run.accuracy[t]), 3.6, "now"));
   return parts;
 }
 
