@@ -15,7 +15,7 @@ HOME = Path(__file__).resolve().parents[1] / "envprobe_core"
 CORE = ("agents", "engine", "facts", "grid", "measures", "policies", "statistics", "worlds")
 ANALYSES = ("analyses",)
 BUDGETS = {  # folders and modules, how many lines of Python they may have, and how many the plan gives them
-    "core": (CORE, 6_380, 4_300),
+    "core": (CORE, 6_350, 4_300),
     "engine": (("agents", "engine", "policies", "worlds"), 4_830, 3_000),
     "facts": (("facts",), 500, 330),
     "claims": (("claims",), 860, 680),
@@ -28,9 +28,9 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 1_300, 510),
     "cli": (("cli",), 1_800, 400),
 }
-WHOLE = (24_720, 13_500)
+WHOLE = (24_700, 13_500)
 FILES = (121, 85)
-TESTS = (15_390, 9_000)
+TESTS = (15_320, 9_000)
 PAGES = ("analyses", "cli", "lab", "model_page", "reproduce", "show", "widgets")
 
 
