@@ -30,7 +30,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
 }
 WHOLE = (24_700, 13_500)
 FILES = (121, 85)
-TESTS = (15_320, 9_000)
+TESTS = (15_300, 9_000)
 PAGES = ("analyses", "cli", "lab", "model_page", "reproduce", "show", "widgets")
 
 

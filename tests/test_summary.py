@@ -20,19 +20,13 @@ from envprobe_core.engine.recording import Columns
 from envprobe_core.engine.running import record
 from envprobe_core.engine.scoring import DIGEST_KEY
 from envprobe_core.measures import right_fields
-from envprobe_core.protocols import PROTOCOLS, RELEASED
+from envprobe_core.protocols import RELEASED
 from envprobe_core.runs import summary, tables
 from envprobe_core.runs.folder import EPISODES, open_run
 from envprobe_core.runs.manifest import RunInputs
 from envprobe_core.runs.summary import HASHED, Summary, exact_sum, result_hash, summary_rows
 from envprobe_core.statistics import mean_interval, wilson
 from envprobe_core.sweep import run_cells
-
-GRID = [
-    make_cell(world, policy, protocol=PROTOCOLS[protocol])
-    for world, protocol in (("tooldag", "released"), ("objectstate", "paper"), ("graphnav", "observed"))
-    for policy in ("random", "simple", "yoked", "oracle")
-]
 
 
 def split(table: Columns, count: int) -> list[Columns]:
@@ -163,15 +157,6 @@ def test_the_hash_of_a_cell_depends_on_nothing_around_it(
     expected = [hashes([cell], some)[0] for cell in grid]
     assert hashes(grid, shuffled, batch_size=batch_size) == expected
     assert hashes(grid[::-1], some) == expected[::-1]
-
-
-@pytest.fixture(scope="module")
-def expected() -> list[str]:
-    return hashes(GRID, np.arange(40))
-
-
-def test_the_hash_is_the_same_in_two_processes(expected: list[str]) -> None:
-    assert hashes(GRID, np.arange(40), batch_size=160, jobs=2) == expected
 
 
 @given(
