@@ -16,7 +16,7 @@ MAKEFLAGS += --jobs=2  # the browser and the packages install side by side
 unexport PYTHONDONTWRITEBYTECODE  # many processes start, and each would compile the engine again
 
 .DEFAULT_GOAL := help
-.PHONY: help book test lint bench serve lab fuzz kills mutants replay lock browser clean
+.PHONY: help book test lint bench serve lab fuzz kills mutants lock browser clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -68,9 +68,6 @@ kills: $(MADE) ## reproduce and book killed 20 times each at random moments
 
 mutants: $(MADE) ## mutation testing of statistics, measures, judge and rules: one mutant in ten (SAMPLE=all)
 	$(BIN)/python tests/mutants.py --sample $(or $(SAMPLE),7)
-
-replay: $(MADE) ## ask the scripted test server again for data/replays/scripted.replay.gz
-	$(BIN)/python tests/demonstration.py
 
 PIN := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --universal \
 	--python-version 3.11 --generate-hashes --no-strip-extras --no-annotate --no-emit-index-url --no-emit-find-links --quiet

@@ -21,18 +21,20 @@ from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT
 from envprobe_core.engine.setting import room_for_episodes
 from envprobe_core.errors import InputError
 from envprobe_core.llm.answers import STANDS, WAITING, Verdict, write_update, write_verdict
-from envprobe_core.llm.calls import DEMAND, Answer, Tokens
-from envprobe_core.llm.prompts import JUDGE_TITLE, headline
-from envprobe_core.llm.rehearsal import answering_setting, simulated_updates
-from envprobe_core.llm.situations import (
+from envprobe_core.llm.calls import Answer, Tokens
+from envprobe_core.llm.prompts import (
     CANDIDATES,
     CHECK,
     DATED_TABLE,
+    DEMAND,
+    JUDGE_TITLE,
     LAST_AT,
     NOTHING,
     UNKNOWN_SIGN,
     VALIDITY,
+    headline,
 )
+from envprobe_core.llm.rehearsal import answering_setting, simulated_updates
 from envprobe_core.policies.rules import JUDGE_CONFIDENCE
 from envprobe_core.protocols import Protocol, switch_values
 from envprobe_core.regimes import OBSERVATIONS, Regime
@@ -49,7 +51,7 @@ class Scripted:
     def __init__(self, profile=TYPICAL):
         self.profile = profile
 
-    async def ask(self, request, identity):
+    async def ask(self, request, identity, spoilt=""):
         """Answer at once."""
         text = answer(request, self.profile)
         return Answer(text, used=rough_tokens(request, text))

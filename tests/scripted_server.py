@@ -29,8 +29,9 @@ from scripted import answer, rough_tokens
 from envprobe_core.agents.profiles import TYPICAL
 from envprobe_core.cells import find_profile
 from envprobe_core.errors import InputError
-from envprobe_core.llm.calls import DEMAND, written
-from envprobe_core.llm.replayed import FINGERPRINT
+from envprobe_core.llm.calls import written
+from envprobe_core.llm.prompts import DEMAND
+from envprobe_core.llm.recorded import FINGERPRINT
 
 LARGEST_BODY = 4 * 2**20
 DRIP = 0.05  # seconds a byte

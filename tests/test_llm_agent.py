@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from scripted import Scripted, answer, read_situation, world_of, worlds
@@ -21,13 +22,22 @@ from envprobe_core.engine.recording import score
 from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.engine.running import record
 from envprobe_core.engine.setting import setting_of
+from envprobe_core.llm import HINTED, PROMPT_VERSION, PUBLIC, VERSIONS, ModelAgent, find_version
 from envprobe_core.llm.agent import LanguageModelAgent, run_model
-from envprobe_core.llm.calls import DEMAND, Answer
-from envprobe_core.llm.identity import HINTED, PROMPT_VERSION, PUBLIC, VERSIONS, ModelAgent, find_version
+from envprobe_core.llm.calls import Answer
 from envprobe_core.llm.notes import remember
-from envprobe_core.llm.prompts import HINTS, JUDGE_TITLE, LONGEST_ECHO, headline, prompts_of, update_system
+from envprobe_core.llm.prompts import (
+    DEMAND,
+    JUDGE_TITLE,
+    LONGEST_ECHO,
+    UNCHANGED,
+    SituationWriter,
+    headline,
+    prompts_of,
+    update_system,
+    words,
+)
 from envprobe_core.llm.rehearsal import exchanges
-from envprobe_core.llm.situations import UNCHANGED, SituationWriter
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED, parse_protocol
 from envprobe_core.regimes import REGIMES
@@ -48,9 +58,9 @@ class Recording(Scripted):
         super().__init__(cell.profile)
         self.requests = []
 
-    async def ask(self, request, identity):
+    async def ask(self, request, identity, spoilt=""):
         self.requests.append(request)
-        return await super().ask(request, identity)
+        return await super().ask(request, identity, spoilt)
 
     @property
     def bodies(self):
@@ -60,9 +70,10 @@ class Recording(Scripted):
 def run(cell, seeds, asker, rows=1, live=8, how=MODEL):
     async def running():
         live_blocks = asyncio.Semaphore(live)
-        return await run_model(cell, seeds, asker, how, live=live_blocks, rows=rows, reports=True)
+        return await run_model(cell, seeds, asker.ask, how, live=live_blocks, rows=rows, reports=True)
 
-    return asyncio.run(running())
+    trajectory, tally = asyncio.run(running())
+    return trajectory, pd.DataFrame(tally)
 
 
 def assert_same(cell, seeds, trajectory):
@@ -88,7 +99,7 @@ def test_a_run_through_the_scripted_brain_equals_the_simulated_run(world, protoc
             seeds = np.array([17 + turn])
             trajectory, tally = run(cell, seeds, Scripted(cell.profile))
             assert_same(cell, seeds, trajectory)
-            assert not (tally.invalid_updates + tally.invalid_verdicts + tally.reasks).any()
+            assert not tally[["invalid_updates", "invalid_verdicts", "reasks"]].any(axis=None)
             assert (tally.calls == trajectory.steps + 1 + tally.verdicts).all()
 
 
@@ -204,7 +215,7 @@ def test_the_public_codes_way_shows_five_actions_no_table_and_where_wanted_a_hin
         assert "Table" not in situation
         recent = situation.partition("Your last actions: ")[2].partition("\n")[0]
         assert len(recent.split(", ")) == (min(step, 5) or 1)
-        assert hinted[-1]["content"] == f"{situation}\nMethod hint: {HINTS['periodic']}"
+        assert hinted[-1]["content"] == f"{situation}\nMethod hint: {words()['hints']['periodic']}"
         assert hinted[:-1] == plain[:-1]
     told = [re.search(r"Told: (\d+):(\S+)", messages[-1]["content"]) for messages in said[PUBLIC]]
     assert any(told)  # what a check has found is said, since no table shows it
@@ -321,7 +332,7 @@ class Delaying(Recording):
         self.seeds_under_way = set()
         self.most = 0
 
-    async def ask(self, request, identity):
+    async def ask(self, request, identity, spoilt=""):
         self.seeds_under_way.add(request["seed"])
         self.most = max(self.most, len(self.seeds_under_way))
         if request["seed"] == 0:
@@ -333,7 +344,7 @@ class Delaying(Recording):
             self.others_are_done.set()
         if "Step: 30 of 30" in request["messages"][-1]["content"]:
             self.seeds_under_way.remove(request["seed"])
-        return await super().ask(request, identity)
+        return await super().ask(request, identity, spoilt)
 
 
 def test_one_slow_answer_holds_up_nobody_and_no_more_are_live_than_allowed():
@@ -352,18 +363,18 @@ def test_blocks_of_any_size_give_the_same_rows_and_requests():
         other, counted_block = run(cell, seeds, block, rows=5)
         assert_same(cell, seeds, other)
         assert sorted(alone.bodies) == sorted(block.bodies)
-        assert counted.tolist() == counted_block.tolist()
+        assert counted.equals(counted_block)
         assert one.belief.shape == other.belief.shape
 
 
 class Failing(Recording):
     """Fails for good after some answers, as a client does that gives up."""
 
-    async def ask(self, request, identity):
+    async def ask(self, request, identity, spoilt=""):
         if len(self.requests) >= 20:
             raise ConnectionError("the server is gone")
         await asyncio.sleep(0)
-        return await super().ask(request, identity)
+        return await super().ask(request, identity, spoilt)
 
 
 @pytest.mark.parametrize("rows", [1, 4])
@@ -385,9 +396,9 @@ class Garbling(Recording):
         super().__init__(cell)
         self.garbles, self.text = garbles, text
 
-    async def ask(self, request, identity):
+    async def ask(self, request, identity, spoilt=""):
         attempt = sum(message["content"].startswith(DEMAND) for message in request["messages"])
-        answered = await super().ask(request, identity)
+        answered = await super().ask(request, identity, spoilt)
         return Answer(self.text, used=answered.used) if self.garbles(attempt, request) else answered
 
 
@@ -445,8 +456,8 @@ class Ruling(Recording):
         super().__init__(cell)
         self.verdict = verdict
 
-    async def ask(self, request, identity):
-        answered = await super().ask(request, identity)
+    async def ask(self, request, identity, spoilt=""):
+        answered = await super().ask(request, identity, spoilt)
         judged = request["messages"][0]["content"].startswith(JUDGE_TITLE)
         return Answer(self.verdict) if judged else answered
 

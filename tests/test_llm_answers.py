@@ -15,6 +15,7 @@ from envprobe_core.agents.simulated import RISK_LOW
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.records import NONE, TABLE, UNKNOWN, WAIT, new
 from envprobe_core.engine.running import Episodes
+from envprobe_core.llm import SECOND, ModelAgent
 from envprobe_core.llm.agent import LanguageModelAgent
 from envprobe_core.llm.answers import (
     LONGEST_ANSWER,
@@ -35,7 +36,6 @@ from envprobe_core.llm.answers import (
     write_verdict,
 )
 from envprobe_core.llm.calls import Answer
-from envprobe_core.llm.identity import SECOND, ModelAgent
 from envprobe_core.protocols import PAPER, RELEASED
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS, make_world
@@ -293,13 +293,13 @@ class Says:
 
     text = ""
 
-    async def ask(self, request, identity):
+    async def ask(self, request, identity, spoilt=""):
         return Answer(self.text)
 
 
 SAYS = Says()
 EPISODES = Episodes(make_cell("tooldag", "no-probe", "S1", RELEASED), np.arange(1))
-AGENT = LanguageModelAgent(EPISODES, SAYS, ModelAgent("local", SECOND, "m", reasks=0))
+AGENT = LanguageModelAgent(EPISODES, SAYS.ask, ModelAgent("local", SECOND, "m", reasks=0))
 
 
 @settings(max_examples=200, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -321,13 +321,13 @@ def applied_or_counted(text):
     block.action[0], block.risk[0] = 3, 1
     sight.c[:fields] = sight.d[:fields] = 1.0
     before = np.stack([table.value, table.staleness, table.confidence])
-    counted = int(AGENT.tally.invalid_updates[0])
+    counted = int(AGENT.tally[0]["invalid_updates"])
     SAYS.text = text
     with pytest.raises(StopIteration):  # what never has to wait is finished at once
         AGENT.propose().send(None)
     after = np.stack([table.value, table.staleness, table.confidence])
     assert (after[:, fields:] == before[:, fields:]).all()
-    if AGENT.tally.invalid_updates[0] > counted:
+    if AGENT.tally[0]["invalid_updates"] > counted:
         assert (after == before).all()
         assert (block.action[0], block.risk[0]) == (WAIT, RISK_LOW)
         assert not sight.c[:fields].any()

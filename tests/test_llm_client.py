@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
 from contextlib import asynccontextmanager, closing
@@ -15,8 +16,8 @@ from scripted_server import CONTENT, LASTING, PASSING, Plan, served
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import Episodes
 from envprobe_core.errors import InputError
+from envprobe_core.llm import SECOND, ModelAgent
 from envprobe_core.llm.calls import (
-    DEMAND,
     NO_TOKENS,
     Answer,
     Fault,
@@ -26,19 +27,23 @@ from envprobe_core.llm.calls import (
     RunStoppedError,
     Tokens,
     find_price,
-    key_of,
-    most_tokens,
     provider_label,
     question,
     read_prices,
     read_response,
     total_cost,
 )
-from envprobe_core.llm.client import Client, Limits
-from envprobe_core.llm.identity import SECOND, ModelAgent
-from envprobe_core.llm.prompts import prompts_of
-from envprobe_core.llm.provider import HIDDEN, Caller, Secret, retry_after, secret_from_environment
-from envprobe_core.llm.situations import NONE_YET, SituationWriter
+from envprobe_core.llm.client import (
+    HIDDEN,
+    Caller,
+    Client,
+    Limits,
+    Secret,
+    guard_logs,
+    retry_after,
+    secret_from_environment,
+)
+from envprobe_core.llm.prompts import NONE_YET, SituationWriter, prompts_of
 from envprobe_core.llm.store import AnswerStore, check_store, read_stats
 from envprobe_core.worlds import make_world
 
@@ -48,17 +53,19 @@ PRICES = {"m": Price(input=100, output=1000, cached_input=50)}
 BRIEF = {"attempts": 2, "deadline": 60.0, "first": 0.01, "longest": 5.0}
 IMPATIENT = BRIEF | {"deadline": 2.0}
 ENDLESS = ("stall", "drip")  # each ends by the deadline alone
+CELL = make_cell("tooldag", "no-probe", "S1")
+PROMPTS = prompts_of(CELL, SECOND)
 FREE = ("rate-limit", "rate-limit-seconds", "rate-limit-date", *LASTING)
 
 
 @pytest.fixture(scope="module")
 def requests():
     """First situations of some episodes, as the agent asks about them."""
-    cell, seeds = make_cell("tooldag", "no-probe", "S1"), np.arange(8)
-    world, block = make_world(cell.world, cell.regime, cell.protocol), Episodes(cell, seeds).block
+    world, seeds = make_world(CELL.world, CELL.regime, CELL.protocol), np.arange(8)
+    block = Episodes(CELL, seeds).block
     texts = SituationWriter(world, block.task).write(block, np.full(8, NONE_YET), seeds)
-    agent, prompts = ModelAgent("local", SECOND, "m"), prompts_of(cell, SECOND)
-    asked = [prompts.update_request(agent, text, seed) for seed, text in enumerate(texts)]
+    agent = ModelAgent("local", SECOND, "m")
+    asked = [PROMPTS.update_request(agent, text, seed) for seed, text in enumerate(texts)]
     answer(asked[0])  # so that what answers is compiled before a client waits for it
     return asked
 
@@ -98,7 +105,7 @@ def at(plan=None, *, store, latency=0.0, refuses=(), **limits):
 
 def worst(request):
     """Dollars that a call can cost."""
-    return total_cost(PRICES, {"m": most_tokens(request)})
+    return total_cost(PRICES, {"m": question("local", request, "sample").most})
 
 
 def spent(store):
@@ -116,7 +123,7 @@ def test_a_fault_that_stays_ends_the_run_and_is_paid_for(fault, store, requests)
         assert len(text) < 500
         assert KEY not in text
 
-    assert store.find(key_of(question("local", requests[0], "sample"))) is None
+    assert store.find(question("local", requests[0], "sample").key) is None
     tries = 1 if fault in LASTING else BRIEF["attempts"]
     stats = read_stats(store.path, PRICES)
     assert (stats["answered"], sum(stats["attempts"].values()), stats["wasted_attempts"]) == (0, tries, tries)
@@ -151,8 +158,7 @@ def test_a_bad_text_is_stored_as_it_came_and_marked_when_asked_again(fault, stor
         first = await client.ask(request, "sample")
         assert first.text != answer(request)
         assert KEY not in first.text
-        turns = [{"role": "assistant", "content": "no"}, {"role": "user", "content": DEMAND}]
-        again = await client.ask(request | {"messages": request["messages"] + turns}, "sample")
+        again = await client.ask(PROMPTS.asked_again(request, "no", "a fault"), "sample", first.key)
         assert again.text == answer(request)
         assert client.counts.unusable == 1
 
@@ -263,11 +269,9 @@ def test_keys_hold_the_request_the_provider_and_the_sample_and_nothing_else(requ
     ]  # fmt: skip
     asked = [("local", {}, "sample"), ("openai", {}, "sample"), ("local", {}, "other")]
     asked += [("local", change, "sample") for change in changes]
-    keys = {
-        key_of(question(provider, requests[0] | change, identity)) for provider, change, identity in asked
-    }
+    keys = {question(provider, requests[0] | change, identity).key for provider, change, identity in asked}
     assert len(keys) == len(asked)
-    assert key_of(question("local", dict(reversed(requests[0].items())), "sample")) in keys
+    assert question("local", dict(reversed(requests[0].items())), "sample").key in keys
 
 
 def test_a_provider_is_named_without_its_port():
@@ -360,7 +364,7 @@ def test_prices_are_read_and_bound_a_call(tmp_path, requests):
     assert price.cost(Tokens(10, 2, 4)) == pytest.approx((6 * 0.15 + 4 * 0.075 + 2 * 0.6) / 1e6)
     assert Price(input=3, output=1).cost(Tokens(10, 2, 4)) == pytest.approx(32 / 1e6)
     assert find_price(prices, "unheard-of") is None
-    bound = most_tokens(requests[0])
+    bound = question("local", requests[0], "sample").most
     assert bound.prompt > sum(len(m["content"].encode()) for m in requests[0]["messages"])
     assert bound.completion == requests[0]["max_tokens"]
     for text in ("{", "[]", '{"models":{"m":{"input":1}}}', '{"models":{"m":{"input":NaN,"output":1}}}'):
@@ -369,7 +373,10 @@ def test_prices_are_read_and_bound_a_call(tmp_path, requests):
             read_prices(tmp_path / "p.json")
 
 
-def test_the_key_hides_itself(monkeypatch):
+def test_the_key_hides_itself(monkeypatch, caplog):
+    guard_logs(SECRET)
+    logging.getLogger("httpx2").warning("sent %s", KEY)
+    assert caplog.messages == [f"sent {HIDDEN}"]
     assert KEY not in repr(SECRET) + str(SECRET) + f"{SECRET}"
     escaped = KEY.replace("/", "\\/")
     assert SECRET.hide(f"<{KEY}> <{escaped}> \ud800") == f"<{HIDDEN}> <{HIDDEN}> \ud800"

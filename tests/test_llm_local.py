@@ -19,13 +19,11 @@ import pytest
 from processes import call
 
 from envprobe_core.errors import InputError
+from envprobe_core.llm import FIRST, PUBLIC, SECOND, ModelAgent
 from envprobe_core.llm import local as weighing
-from envprobe_core.llm import trial as trials
-from envprobe_core.llm.calls import Answer
-from envprobe_core.llm.identity import FIRST, PUBLIC, SECOND, ModelAgent
+from envprobe_core.llm import recorded as trials
 from envprobe_core.llm.local import PROVIDER, SMOLLM2, fetch_weights, find_weights, local_agent, serving
 from envprobe_core.llm.prompts import seen_rows
-from envprobe_core.model_page import prompts_compared
 
 GGUF = b"GGUF" + bytes(range(256)) * 20_000
 
@@ -136,26 +134,19 @@ def test_a_trial_counts_what_is_written_right_and_what_is_copied():
         situations=9,
     )  # fmt: skip
     versions = [asked.met("graphnav", version) for version in asked.versions]
-    told = {tuple((one.seed, one.step, one.seen) for one in met) for met in versions}
+    told = {str([(one.seed, one.step, seen) for one, seen in met]) for met in versions}
     assert len(told) == 1  # the same situations, whatever the version
-    first, second, _ = (met[4] for met in versions)
-    example = json.loads(second.request["messages"][2]["content"])
-    rows = "".join(f"{field}:{value},{second.step},90;" for field, value in second.seen)  # as it should be
-    right = trials.judged(second, Answer(json.dumps(example | {"set": rows})))
+    (first, _), (second, shown), _ = (met[4] for met in versions)
+    turns = [message["content"] for message in second.request["messages"]]
+    rows = "".join(f"{field}:{value},{second.step},90;" for field, value in shown)  # as it should be
+    right = trials.judged(second, shown, SECOND, json.dumps(json.loads(turns[2]) | {"set": rows}))
     assert (right["valid"], right["right"], right["copied"]) == (True, right["seen"], 0)
-    copied = trials.judged(second, Answer(second.request["messages"][2]["content"]))
-    seen = set(second.seen) & set(seen_rows(second.request["messages"][1]["content"]))
-    assert copied["copied"] == copied["rows"] - len(seen) > 0
-    old = trials.judged(first, Answer('{"set":"0:1,0,95","fade":0,"act":"wait","risk":0}'))
+    copied = trials.judged(second, shown, SECOND, turns[2])
+    assert copied["copied"] == copied["rows"] - len({*shown} & {*seen_rows(turns[1])}) > 0
+    old = trials.judged(first, [], FIRST, '{"set":"0:1,0,95","fade":0,"act":"wait","risk":0}')
     assert (old["valid"], old["copied"], old["rows"]) == (True, 1, 1)  # the example in the first prompts
-    refused = trials.judged(second, Answer("no"))
+    refused = trials.judged(second, shown, SECOND, "no")
     assert (refused["valid"], refused["rows"]) == (False, 0)
-    import pandas as pd
-
-    summed = prompts_compared(
-        pd.DataFrame([{"world": "w", "version": "v"} | each for each in (right, copied, refused)])
-    )
-    assert summed["valid"].tolist() == [2 / 3]
 
 
 # ---------------------------------------------------------------- the real model

@@ -1,32 +1,50 @@
-"""The section on language models: its replay file, what joins the book's tables, and what it shows."""
+"""The section on language models: its replay files, what joins the book's tables, and what it shows."""
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from demonstration import demonstrated_run, make_replay
 
-from envprobe_core import model_page as page
 from envprobe_core import run as run_grid
 from envprobe_core.analyses.scoreboard import as_csv, show_scoreboard
+from envprobe_core.cells import find_profile
 from envprobe_core.claims.judge import judge as evaluate_all
 from envprobe_core.claims.records import load_claims
 from envprobe_core.errors import InputError
-from envprobe_core.llm import replayed
+from envprobe_core.grid import run_frame
+from envprobe_core.llm import FIRST, recorded
 from envprobe_core.llm.agent import finish_in_loop
 from envprobe_core.llm.calls import read_prices
-from envprobe_core.llm.identity import FIRST, PROMPT_VERSION
-from envprobe_core.llm.replayed import join_scoreboard, replay_run
+from envprobe_core.llm.running import Step
 from envprobe_core.protocols import in_words
 from envprobe_core.reproduce.parameters import VOCABULARIES
+from envprobe_core.sources import ROOT
 
-COMMITTED = Path(__file__).parent / "replays" / f"first-prompts{replayed.SUFFIX}"
-EVERY = "tooldag objectstate graphnav"
+COMMITTED = Path(__file__).parent / "replays" / f"first-prompts{recorded.SUFFIX}"
 HOSTILE = "<script>alert(1)</script>`|x"
+CELLS = {
+    cell["id"]: "".join(cell["source"])
+    for cell in json.loads((ROOT / "notebooks" / "language-model.ipynb").read_text())["cells"]
+}
+
+
+def execute(*ids, before=None, **given):
+    """Execute cells of the section with other parameters; return their names, and what the last one shows."""
+    space = dict(before or {})
+    if before is None:
+        exec(CELLS["1"], space)
+    space |= given
+    for name in ids:
+        *body, shown = ast.parse(CELLS[name]).body
+        exec(compile(ast.Module(body, []), name, "exec"), space)
+        value = eval(compile(ast.Expression(shown.value), name, "eval"), space)
+    return space, value
 
 
 def spoiled(change, folder, name="other"):
@@ -34,7 +52,7 @@ def spoiled(change, folder, name="other"):
     lines = [json.loads(line) for line in gzip.decompress(COMMITTED.read_bytes()).splitlines()]
     change(lines)
     lines[-1]["answers"] = len(lines) - 2
-    path = folder / f"{name}{replayed.SUFFIX}"
+    path = folder / f"{name}{recorded.SUFFIX}"
     path.write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
     return path
 
@@ -59,33 +77,37 @@ def call_it_hostile(lines):
 
 @pytest.fixture(scope="module")
 def run():
-    return replay_run(COMMITTED)
+    return recorded.replay_file(COMMITTED)
+
+
+@pytest.fixture(scope="module")
+def begun():
+    """The section's names after its first cell, which replays the file, and what that cell says."""
+    return execute("2", replay=str(COMMITTED))
+
+
+def same_as_simulated(run, profile="typical"):
+    """Whether every episode equals the simulated agent's of the profile, its name aside."""
+    cells = [replace(cell, profile=find_profile(profile)) for cell in run.inputs.cells]
+    played = run_frame(cells, run.inputs.seeds_of_cells)
+    return played.drop(columns="profile").equals(run.frame.drop(columns="profile"))
 
 
 # ---------------------------------------------------------------- the file that the book comes with
 
 
-def test_an_old_file_replays_and_is_the_simulated_agents(run):
+def test_an_old_file_replays_and_is_the_simulated_agents(run, begun):
     """Answers to the first prompts, of which today's are the second."""
     assert run.file.agent.prompt_version == FIRST
     assert (run.fault, run.scripted, run.seeds) == ("", True, 12)
-    beside = page.beside(run, "typical")
-    assert page.same_episodes(run.frame, beside).all()
-    assert "**No language model was asked.**" in page.show_origin(run).markdown
-    cells = page.cells(run, beside, 100)
-    assert (cells["same"] == cells["episodes"]).all()
+    assert same_as_simulated(run)
+    assert not same_as_simulated(run, "perfect")
+    space, said = begun
+    assert "**No language model was asked.**" in said.markdown
+    cells = execute("23", before=space, resamples=100)[0]["cells"]
     assert (cells["accuracy"] == cells["simulated_accuracy"]).all()
     assert cells["accuracy_low"].lt(cells["accuracy"]).all()
     assert (cells[["usable", "invalid"]] == [1, 0]).all(axis=None)
-    assert not page.same_episodes(run.frame, page.beside(run, "perfect")).all()
-
-
-def test_a_run_through_the_scripted_server_can_be_handed_on(tmp_path):
-    """Every world and policy: asked with today's prompts, exported, replayed."""
-    assert make_replay(tmp_path / "again.replay.gz", demonstrated_run("0:2")) > 400
-    again = replay_run(tmp_path / "again.replay.gz")
-    assert (again.fault, again.file.agent.prompt_version) == ("", PROMPT_VERSION)
-    assert page.same_episodes(again.frame, page.beside(again, "typical")).all()
 
 
 @pytest.mark.parametrize(
@@ -94,28 +116,28 @@ def test_a_run_through_the_scripted_server_can_be_handed_on(tmp_path):
     ids=["prompts", "lost", "altered"],
 )
 def test_what_does_not_come_out_again_has_no_results(change, fault, tmp_path):
-    other = replay_run(spoiled(change, tmp_path))
+    path = spoiled(change, tmp_path)
+    other = recorded.replay_file(path)
     assert other.fault
     assert fault in other.fault
     assert other.frame is None
-    assert "**It has no results here:**" in page.show_origin(other).markdown
-    assert page.cells(other, page.beside(other, "typical"), 100).empty
+    assert "**It has no results here:**" in execute("2", replay=str(path))[1].markdown
 
 
 def test_runs_of_one_label_are_told_apart(tmp_path):
     for name in ("one", "two"):
         spoiled(older_prompts, tmp_path, name)
-    labels = [each.label for each in replayed.load_replays(tmp_path)]
+    labels = [each.label for each in recorded.load_replays(tmp_path)]
     assert labels == [f"scripted-server, prompts 0-older, {name}" for name in ("one", "two")]
 
 
 def test_a_file_that_is_none_is_named(tmp_path):
-    (tmp_path / f"broken{replayed.SUFFIX}").write_bytes(b"broken")
+    (tmp_path / f"broken{recorded.SUFFIX}").write_bytes(b"broken")
     with pytest.raises(InputError, match=r"broken\.replay\.gz"):
-        replayed.load_replays(tmp_path)
+        recorded.load_replays(tmp_path)
     with pytest.raises(ValueError, match=r"accepted: .*path of a file"):
         VOCABULARIES["replay"]("nowhere")
-    assert replayed.find_replay("tests/replays/first-prompts.replay.gz") == COMMITTED
+    assert recorded.find_replay("tests/replays/first-prompts.replay.gz") == COMMITTED
 
 
 # ---------------------------------------------------------------- joining the book's tables
@@ -125,7 +147,7 @@ def test_a_replay_is_one_more_column_of_the_scoreboard(run):
     grid = run_grid(policies=run.inputs.policies, protocols="paper observed", seeds="0:12")
     claims, label = load_claims(section="main"), f"paper: {run.label}"
     board = evaluate_all(grid, claims, protocols=["paper", "observed"], resamples=100)
-    board = join_scoreboard(board, [run], claims, protocols="paper observed", resamples=100)
+    board = recorded.join_scoreboard(board, [run], claims, protocols="paper observed", resamples=100)
     assert board["protocol"].tolist() == ["paper", "observed", label] * len(claims)
     assert board["claim"].tolist() == [claim.id for claim in claims for _ in range(3)]
     verdicts = board.pivot(index="claim", columns="protocol", values="verdict")
@@ -133,54 +155,61 @@ def test_a_replay_is_one_more_column_of_the_scoreboard(run):
     shown = show_scoreboard(board).html
     assert f'<th scope="col">{in_words(label)}</th>' in shown
     assert f',"{label}",{run.file.agent.model},' in as_csv(board)
-    other = join_scoreboard(board, [run], claims, "S1", "paper observed", 100)
+    other = recorded.join_scoreboard(board, [run], claims, "S1", "paper observed", 100)
     assert len(other) == len(board)
 
 
-def test_what_a_file_says_stays_text(tmp_path):
+def test_what_a_file_says_stays_text(tmp_path, monkeypatch):
     path = spoiled(call_it_hostile, tmp_path)
-    other = replay_run(path)
-    texts = [page.show_origin(other).markdown, page.show_replays([other]).markdown()]
-    for text in texts:
+    space, said = execute("2", replay=str(path))
+    monkeypatch.setattr(recorded, "load_replays", lambda: [space["run"]])
+    table = execute("33", before=space)[1]
+    for text in (said.markdown, table.markdown()):
         assert HOSTILE not in text
         pieces = text.replace("\\|", "|").split("`")
         assert not any("<script>" in piece for piece in pieces[::2])  # only ever inside code
-    assert "<script>" not in page.show_replays([other]).html()
+    assert "<script>" not in table.html()
 
 
 # ---------------------------------------------------------------- what is asked, and what it costs
 
 
 @pytest.mark.parametrize(
-    "setting",
+    ("regime", "protocol", "profile", "seeds"),
     [
         ("S2", "paper", "typical", "0:220"),
         ("S3", "observed", "perfect", "0:40"),
         ("S1", "released", "typical", "7"),
     ],
-    ids=lambda setting: setting[0],
 )
-@pytest.mark.parametrize("world", EVERY.split())
-def test_the_situation_shown_is_whole(world, setting):
-    shown = page.find_exchange(world, *setting, "m")
-    assert f"\nStep: {shown.step} of " in shown.texts[-1]
-    assert len(shown.texts) == 1 + 6 + 1
-    pairs = zip(page.show_effect(shown).rows, shown.update.entries, strict=True)
+@pytest.mark.parametrize("worlds", ["tooldag", "objectstate", "graphnav"])
+def test_the_situation_shown_is_whole(begun, worlds, regime, protocol, profile, seeds):
+    own = {"worlds": worlds, "regime": regime, "protocol": protocol, "profile": profile, "seeds": seeds}
+    space, effect = execute("4", "15", before=begun[0], **own)
+    assert f"\nStep: {space['asked'].step} of " in space["situation"]
+    assert len(space["texts"]) == 1 + 6 + 1
+    pairs = zip(effect.rows, space["update"].entries, strict=True)
     for row, (field, value, staleness, confidence) in pairs:
+        evidence = str(space["asked"].step - staleness)
         assert row[0] == str(field)
-        evidence = str(shown.step - staleness)
         assert row[5:] == ["?" if value < 0 else str(value), evidence, str(confidence)]
-    assert len(page.show_exchange(shown).markdown) > 100
 
 
-def test_the_estimate_is_of_the_grid_and_the_list():
-    found = page.estimates("tooldag", "simple periodic", "S1", "paper released", "0:3", "gpt-4o-mini", 3)
+def test_the_estimate_is_of_the_grid_and_the_list(begun):
+    own = {"worlds": "tooldag", "policies": "simple periodic", "regime": "S1", "protocol": "paper released"}
+    space, _ = execute("4", "29", "31", before=begun[0], seeds="0:3", dry_run=3, **own)
+    found, listed = space["estimates"], space["listed_prices"]
     assert found["episodes"].tolist() == [6, 6]
     assert found.loc[0, "steps"] == 6 * 21
     assert (found["calls"] < found["steps"]).all()
-    listed = page.priced(found.iloc[0])
     assert listed["model"].tolist() == list(read_prices())
     assert listed["price"][0] == found["price"][0]
+
+
+def test_an_episode_is_shown_step_by_step_and_what_is_said_stays_text(begun):
+    space, shown = execute("27", before=begun[0])
+    assert shown.html.count("<tr>") == 1 + 31
+    assert "<script>" not in space["shown"]("t", [Step(0, HOSTILE, HOSTILE, HOSTILE, [HOSTILE])]).html
 
 
 def test_work_ends_where_a_loop_runs_and_brings_no_error_of_its_own():

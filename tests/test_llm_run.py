@@ -270,7 +270,6 @@ def test_the_key_is_nowhere(faults, code, tmp_path):
         given = [*SMALL[:-1], "0:2", *MODEL, "--base-url", server.url, "--out", tmp_path / "run"]
         done = envprobe("run", *given, OPENAI_API_KEY=KEY, OPENAI_LOG="debug", PYTHONASYNCIODEBUG="1")
     assert done.returncode == code, done.stderr
-    assert "openai" in done.stderr  # the SDK's own log is on
     assert KEY not in done.stdout + done.stderr
     assert KEY.encode() not in everything(tmp_path)
     if code:

@@ -15,19 +15,8 @@ from pathlib import Path
 import pytest
 
 from envprobe_core.errors import InputError
-from envprobe_core.llm.calls import (
-    Answer,
-    Price,
-    Raw,
-    RunStoppedError,
-    Tokens,
-    key_of,
-    most_tokens,
-    question,
-    total_cost,
-)
-from envprobe_core.llm.identity import ModelAgent
-from envprobe_core.llm.replay import read_replay, write_replay
+from envprobe_core.llm import ModelAgent
+from envprobe_core.llm.calls import Answer, Fault, Price, Raw, RunStoppedError, Tokens, question, total_cost
 from envprobe_core.llm.store import (
     APPLICATION_ID,
     MACHINE,
@@ -36,7 +25,9 @@ from envprobe_core.llm.store import (
     Refusal,
     check_store,
     cost_of_cells,
+    read_replay,
     read_stats,
+    write_replay,
 )
 from envprobe_core.runs.manifest import RunInputs
 
@@ -54,16 +45,16 @@ def asked(number):
     return question("local", request(number), "sample")
 
 
-MOST = most_tokens(request(0))
+MOST = asked(0).most
 WORST = total_cost(PRICES, {"m": MOST})
 
 
 def begin(store, number, seconds=60.0, **more):
-    return store.claim(asked(number), most_tokens(request(number)), seconds, **more)
+    return store.claim(asked(number), seconds, **more)
 
 
 def finish(store, call, number):
-    store.settle(int(call), Raw(200, "application/json", BODY % number), "answer", USED)
+    store.settle(int(call), Raw(200, "application/json", BODY % number), Answer("", USED))
 
 
 def add(store, number):
@@ -74,7 +65,7 @@ def add(store, number):
 
 
 def text_of(store, number):
-    found = store.find(key_of(asked(number)))
+    found = store.find(asked(number).key)
     return None if found is None else found.text
 
 
@@ -119,7 +110,7 @@ def test_a_question_has_one_claim_until_it_is_settled_or_its_time_is_over(path):
         finish(other, second, 80)
         finish(store, first, 8)  # too late: paid, and not used
         assert text_of(store, 8) == "text 80"
-        store.settle(int(begin(store, 9)), None, "timeout", None)
+        store.settle(int(begin(store, 9)), None, Fault("timeout"))
         assert isinstance(begin(other, 9), int)
     assert list(check_store(path)) == []
     stats = read_stats(path, PRICES)
@@ -147,16 +138,16 @@ def test_what_is_used_adds_up_with_every_change_and_a_cap_holds(store):
     call = begin(store, 9, **under(27 + WORST))
     assert begin(store, 8, **under(27 + WORST)) is Refusal.OVER_CAP
     assert total_cost(PRICES, store.used()) == 27 + WORST
-    store.settle(int(call), None, "timeout", Tokens(4, 0, 1))
+    store.settle(int(call), None, Fault("timeout", used=Tokens(4, 0, 1)))
     assert store.used() == {"m": Tokens(25, 6, 1)}
     assert isinstance(begin(store, 8, **under(31 + WORST)), int)
 
 
 def test_a_cell_costs_every_attempt_to_get_its_answers(path):
     with closing(AnswerStore(path)) as store:
-        store.settle(int(begin(store, 3)), None, "timeout", Tokens(4, 0))
+        store.settle(int(begin(store, 3)), None, Fault("timeout", used=Tokens(4, 0)))
         add(store, 3)
-    keys = [[key_of(asked(number)).hex() for number in numbers] for numbers in ((0, 1), (1, 2, 3))]
+    keys = [[asked(number).key.hex() for number in numbers] for numbers in ((0, 1), (1, 2, 3))]
     assert cost_of_cells(path, keys, PRICES) == [
         {"questions": 2, "usd": 18.0, "shared_usd": 9.0},
         {"questions": 3, "usd": 31.0, "shared_usd": 9.0},
@@ -365,15 +356,15 @@ RUN = RunInputs(["tooldag"], ["simple"], seeds="0:3", agent=AGENT)
 
 
 def test_a_replay_file_holds_the_answers_asked_for(store, tmp_path):
-    keys = [key_of(asked(number)).hex() for number in (2, 0, 2)]
+    keys = [asked(number).key.hex() for number in (2, 0, 2)]
     file = tmp_path / "r.gz"
     assert write_replay(file, RUN, "a hash", "a test", store, keys) == 2
     replay = read_replay(file)
-    assert (replay.agent, replay.header.note, len(replay)) == (AGENT, "a test", 2)
+    assert (replay.agent, replay.header.note, len(replay.answers)) == (AGENT, "a test", 2)
     assert replace(replay.inputs, logs="full") == RUN
     assert replay.header.result_hash == "a hash"
-    assert replay.find(bytes.fromhex(keys[0])) == Answer("text 2", Tokens(7, 2))
-    assert replay.find(key_of(asked(1))) is None
+    assert replay.find(bytes.fromhex(keys[0])) == Answer("text 2", Tokens(7, 2), key=keys[0])
+    assert replay.find(asked(1).key) is None
     data = file.read_bytes()
     for spoilt in (data[: len(data) // 2], data[:-40] + bytes(40), b"not gzip", b""):
         file.write_bytes(spoilt)

@@ -289,7 +289,7 @@ def show_scoreboard(board: pd.DataFrame, folder: str = "") -> Html:
     """Show every claim in the paper's order: its figure, ours and the verdict under each protocol.
 
     Args:
-        board: from `load_scoreboard`, with or without what `llm.replayed.join_scoreboard` adds.
+        board: from `load_scoreboard`, with or without what `llm.recorded.join_scoreboard` adds.
         folder: where the pages of sections lie, seen from the page that shows the table.
     """
     protocols, profile = list(dict.fromkeys(board["protocol"])), board["profile"].iloc[0]

@@ -1,41 +1,356 @@
-"""``envprobe estimate``, ``model`` and ``store``: before, beside and after a run on a language model."""
+"""A language model on the command line: its options, runs on it, and what comes before, beside and after.
+
+``envprobe estimate``, ``model`` and ``store`` are here; ``run`` takes the options.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import signal
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
-from envprobe_core.cli import modelling, options
-from envprobe_core.cli.options import File, option
+from envprobe_core.cli import options
+from envprobe_core.cli.options import File, Number, Text, Whole, check_positive
 from envprobe_core.errors import InputError
 from envprobe_core.files import refuse_existing
 
 if TYPE_CHECKING:
+    from envprobe_core.llm import ModelAgent
+    from envprobe_core.llm.calls import Price
+    from envprobe_core.llm.client import Counts
+    from envprobe_core.llm.running import Service
     from envprobe_core.llm.store import AnswerStore
+    from envprobe_core.runs.folder import RunFolder
     from envprobe_core.runs.manifest import RunInputs
+    from envprobe_core.runs.summary import Summary
 
+SIMULATED, OPENAI, LOCAL = "simulated", "openai", "local"
+DEFAULT_CONCURRENCY = 16
 LATENCY = 1.0  # seconds a call, for the time that is shown
 LISTED = 20  # faults that are spelled out
-OneObject = option(bool, "--json", "Print one JSON object and nothing else.")
-Note = option(str, "--note", "Where the answers come from, for readers.")
-StoreFile = Annotated[Path, typer.Argument(metavar="FILE", help="Store that a run on a model made.")]
 
 model = typer.Typer(no_args_is_help=True, help="Get the weights of a small open model for `--agent local`.")
 store = typer.Typer(
     no_args_is_help=True, help="Look into a store of answers, check it, or export a run's answers."
 )
 
+# ---------------------------------------------------------------- options
+
+option = partial(options.option, panel="Language model as the agent")
+OneObject = options.option(bool, "--json", "Print one JSON object and nothing else.")
+Note = options.option(str, "--note", "Where the answers come from, for readers.")
+StoreFile = Annotated[Path, typer.Argument(metavar="FILE", help="Store that a run on a model made.")]
+Agent = options.option(
+    str,
+    "--agent",
+    "Who acts: the simulated agent, a language model behind an OpenAI-compatible server, or one that runs on "
+    "this machine without a key (`envprobe model fetch`).",
+    "[simulated|openai|local]",
+)
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What was given on the command line; None or False where nothing was."""
+
+    model: option(
+        Text, "--model", "Model's name, as in gpt-4o-mini; with --agent local a file, as in M.gguf.", "M"
+    ) = None
+    judge_model: option(Text, "--judge-model", "Second model of the policy judge.", "M", "the same") = None
+    base_url: option(
+        Text,
+        "--base-url",
+        "Of a compatible server, as in http://127.0.0.1:8080/v1; one on this machine needs no key and is "
+        "sent a made-up one where OPENAI_API_KEY is not set.",
+        "URL",
+        "OpenAI's",
+    ) = None
+    prompts: option(Text, "--prompts", "Version of the prompts: 1, 2, public or public-hint.", "V", "2") = (
+        None
+    )
+    reasks: option(
+        Whole,
+        "--reasks",
+        "Times that an answer that cannot be used is asked for again.",
+        None,
+        "2",
+        min=0,
+        max=9,
+    ) = None
+    concurrency: option(
+        Whole,
+        "--concurrency",
+        "Calls under way at once; with --agent local its servers, of one thread each.",
+        default=f"{DEFAULT_CONCURRENCY}; local: as many as cores",
+        min=1,
+        max=1024,
+    ) = None
+    max_cost: option(
+        Number,
+        "--max-cost",
+        "The most that all attempts in the store may cost together; the run stops before a call that could "
+        "exceed it.",
+        "USD",
+        "no cap",
+    ) = None
+    prices: option(
+        File, "--prices", "Prices of models, in the form of data/prices.json.", "FILE", "data/prices.json"
+    ) = None
+    store: option(
+        File, "--store", "Where answers are kept; several runs may share it.", "FILE", "DIR.answers.sqlite"
+    ) = None
+    replay_only: option(
+        bool, "--replay-only", "Take every answer from the store; needs no key and opens no connection."
+    ) = False
+    replay: option(
+        File,
+        "--replay",
+        "Take every answer from a file that `envprobe store export` wrote; it names the model.",
+        "FILE",
+    ) = None
+    timeout: option(
+        Number, "--timeout", "Seconds that a call may take, to its last byte.", "S", "120; local: 900"
+    ) = None
+    attempts: option(
+        Whole, "--attempts", "Times that a call is tried before the run stops.", default="6", min=1, max=100
+    ) = None
+
+    def __post_init__(self) -> None:
+        """Refuse numbers and an address that cannot be used."""
+        check_positive("--timeout", self.timeout)
+        if self.max_cost != 0:
+            check_positive("--max-cost", self.max_cost)
+        if self.base_url is not None and not _is_address(self.base_url):
+            shown = self.base_url.rpartition("@")[2]
+            raise InputError(
+                f"--base-url {shown!r}: accepted is http://HOST:PORT/... or https://..., without a password"
+            )
+
+    def refuse(self, names: Iterable[str], why: str) -> None:
+        """Refuse some of the options.
+
+        Raises:
+            InputError: naming the first that was given.
+        """
+        for name in names:
+            if getattr(self, name) not in (None, False):
+                raise InputError(f"--{name.replace('_', '-')} {why}")
+
+    def agent(self, kind: str = OPENAI) -> ModelAgent:
+        """Return which model is asked, and how.
+
+        Raises:
+            InputError: if no model is named or found, or an option contradicts another.
+        """
+        from envprobe_core.llm import PROMPT_VERSION, ModelAgent, calls, find_version, local
+        from envprobe_core.llm.store import read_replay
+
+        if self.replay is not None:
+            alone = set(vars(self)) - {"replay", "replay_only", "timeout", "attempts", "prices"}
+            self.refuse(sorted(alone), "cannot stand beside --replay")
+            return read_replay(self.replay).agent
+        version = find_version(self.prompts or PROMPT_VERSION)
+        reasks = ModelAgent.reasks if self.reasks is None else self.reasks
+        if kind == LOCAL:
+            self.refuse(("judge_model", "base_url"), f"cannot stand beside --agent {LOCAL}")
+            return local.local_agent(local.find_weights(self.weights), version, reasks)
+        if self.model is None:
+            raise InputError(f"--agent {OPENAI} needs --model, as in --model gpt-4o-mini")
+        provider = calls.provider_label(self.base_url)
+        return ModelAgent(provider, version, self.model, judge_model=self.judge_model, reasks=reasks)
+
+    @property
+    def weights(self) -> Path | None:
+        """Return the file that --model names with --agent local."""
+        return None if self.model is None else Path(self.model)
+
+    def service(self, agent: ModelAgent, out: Path) -> Service:
+        """Open the store, by default beside the run's folder, or the replay file, and say who answers.
+
+        Raises:
+            InputError: for a store, key, price or number that cannot be used.
+        """
+        from envprobe_core.llm import calls, client, local
+        from envprobe_core.llm.running import Service
+        from envprobe_core.llm.store import AnswerStore, read_replay
+
+        if self.replay is not None:
+            return Service(agent, read_replay(self.replay))
+        place = out if out.name else out.resolve()
+        path = self.store or place.with_name(f"{place.name}.answers.sqlite")
+        if self.replay_only:
+            return Service(agent, AnswerStore(path, writable=False))
+        prices, weights = calls.read_prices(self.prices), None
+        self._demand_prices(prices, agent.models)
+        deadline, at_once = client.Limits.deadline, DEFAULT_CONCURRENCY
+        if agent.provider == local.PROVIDER:
+            local.check_installed()
+            weights, secret = local.find_weights(self.weights), client.Secret(client.PLACEHOLDER)
+            deadline, at_once = local.DEADLINE, os.cpu_count() or 1
+        else:
+            secret = client.secret_from_environment(agent.provider)
+        limits = client.Limits(
+            self.concurrency or at_once,
+            self.max_cost,
+            self.attempts or client.Limits.attempts,
+            self.timeout or deadline,
+        )
+        if self.store is None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        answers = AnswerStore(path)
+        self._demand_prices(prices, answers.used())
+        urls = (self.base_url or calls.OPENAI_URL,)
+        return Service(agent, answers, secret, urls, limits, prices, weights)
+
+    def _demand_prices(self, prices: Mapping[str, Price], models: Iterable[str]) -> None:
+        """Refuse a cap where a model that is asked, or that the store holds calls to, has no price."""
+        from envprobe_core.llm.calls import find_price
+
+        for name in models if self.max_cost is not None else ():
+            if find_price(prices, name) is None:
+                known = ", ".join(prices)
+                raise InputError(
+                    f"--max-cost needs a price for {name!r}; known: {known}; give others with --prices"
+                )
+
+
+def _is_address(text: str) -> bool:
+    """Say whether a server can be asked at a URL: both readers of URLs, and a name service, must take it."""
+    from pydantic import HttpUrl
+
+    try:
+        parts, read = urlsplit(text), HttpUrl(text)
+        parts.netloc.encode("idna")
+    except ValueError:
+        return False
+    plain = text.isprintable() and not any(sign in text for sign in " @\\")
+    return plain and bool(parts.scheme in ("http", "https") and parts.hostname and read.port)
+
+
+def chosen_agent(kind: str, given: ModelOptions, profile: str) -> ModelAgent | None:
+    """Return the model that a run asks, None for the simulated agent.
+
+    Raises:
+        InputError: if options and agent do not fit together.
+    """
+    if given.replay is not None and kind == SIMULATED:
+        kind = OPENAI
+    if kind == SIMULATED:
+        given.refuse(vars(given), f"is for a language model; give --agent {OPENAI} too")
+        return None
+    if kind not in (OPENAI, LOCAL):
+        raise InputError(f"unknown agent {kind!r}; accepted: {SIMULATED}, {OPENAI}, {LOCAL}")
+    if profile != "typical":
+        raise InputError(f"--profile {profile} is of the simulated agent; a language model has none")
+    return given.agent(kind)
+
+
+def refuse_others(given: ModelOptions, asked: ModelAgent | None, source: Path) -> None:
+    """Refuse what contradicts the run that is repeated: another model, or another provider.
+
+    Raises:
+        InputError: naming the first such option.
+    """
+    from envprobe_core.llm import calls, local
+
+    if asked is None:
+        given.refuse(vars(given), f"is for a language model, and {source} has none")
+        return
+    here = asked.provider == local.PROVIDER
+    stated = ("judge_model", "prompts", "reasks", *(() if here else ("model",)))
+    given.refuse(stated, f"is stated by {source}")
+    offline = given.replay is not None or given.replay_only
+    if not offline and not here and calls.provider_label(given.base_url) != asked.provider:
+        raise InputError(
+            f"--base-url {given.base_url or 'of OpenAI'}: {source} was answered by {asked.provider!r}; "
+            "name its server"
+        )
+
+
+# ---------------------------------------------------------------- a run on a model
+
+
+def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
+    """Run what a folder lacks, with a live line on standard error where that is a terminal."""
+    from envprobe_core.llm.calls import dollars
+    from envprobe_core.llm.running import run_missing
+
+    missing = folder.missing()
+    total, began = sum(len(part.seeds) for part in missing), time.monotonic()
+    # a job that a script put into the background ignores interrupts, and asyncio then would end on none
+    orders = {signal.SIGINT: signal.default_int_handler} | dict.fromkeys(options.orders_to_end(), _interrupt)
+    before = {number: signal.signal(number, handler) for number, handler in orders.items()}
+    try:
+        with service.at_work() as ready, options.progress_bar("episodes") as show:
+
+            def notice(done: int, counts: Counts) -> None:
+                speed = (counts.prompt_tokens + counts.completion_tokens) / max(time.monotonic() - began, 1.0)
+                cost = f", {dollars(counts.cost)}" if service.prices else ""
+                text = (
+                    f"{counts.calls} calls ({counts.faults} failed), {counts.replayed} from the store, "
+                    f"{counts.prompt_tokens}+{counts.completion_tokens} tokens, {speed:.0f} a second{cost}, "
+                    f"{counts.unusable} unusable, {counts.cut} cut; episodes"
+                )
+                show(done, total, text)  # type: ignore[misc]
+
+            return run_missing(folder, missing, ready, *((notice,) if show else ()))
+    except KeyboardInterrupt:
+        kept = f"all answers are kept in {service.answers.path}: give the command again to go on"
+        typer.echo(f"envprobe: interrupted; nothing was scored, {kept}", err=True)
+        raise typer.Abort from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Treat an order to end as an interrupt from the keyboard: calls under way are stored, and it is said."""
+    signal.raise_signal(signal.SIGINT)
+
+
+def say_calls(folder: Path) -> str:
+    """Say in one line what a run on a model asked for, and how much of it was invalid."""
+    from envprobe_core.llm.running import total_tally
+    from envprobe_core.runs.folder import CALLS
+
+    total = total_tally((folder / CALLS).read_bytes())
+    verdicts = (
+        f", {total['invalid_verdicts']} of {total['verdicts']} verdicts invalid" if total["verdicts"] else ""
+    )
+    return (
+        f"{total['calls']} answers ({total['reasks']} asked again), {total['invalid_updates']} belief "
+        f"updates invalid{verdicts}, {total['prompt_tokens']} + {total['completion_tokens']} tokens"
+    )
+
+
+@contextmanager
+def stopped_runs() -> Iterator[None]:
+    """Say in one line why a run on a model stopped, and end with exit code 1."""
+    from envprobe_core.llm.calls import RunStoppedError
+
+    try:
+        yield
+    except RunStoppedError as error:
+        typer.echo(f"envprobe: {error}", err=True)
+        raise typer.Exit(1) from None
+
 
 @options.expanded
 def estimate(
     grid: options.Grid,
-    given: Annotated[modelling.ModelOptions, ("model", "judge_model", "base_url", "concurrency", "prices")],
-    sample: option(int, "--sample", "Seeds of each cell in the dry run.", min=1, max=10_000) = 5,
+    given: Annotated[ModelOptions, ("model", "judge_model", "base_url", "concurrency", "prices")],
+    sample: options.option(int, "--sample", "Seeds of each cell in the dry run.", min=1, max=10_000) = 5,
     json: OneObject = False,
 ) -> None:
     """Estimate calls, tokens and money of a run on a model, from a dry run of its prompts.
@@ -43,30 +358,30 @@ def estimate(
     Needs no key and opens no connection: the simulated agent answers on a few seeds. A model's episodes
     differ, so this is no bound; `envprobe run --max-cost` sets one.
     """
-    from envprobe_core.llm.calls import dollars
-    from envprobe_core.llm.rehearsal import CHARACTERS_A_TOKEN
-    from envprobe_core.llm.rehearsal import estimate as dry_run
+    from envprobe_core.llm import rehearsal
+    from envprobe_core.llm.calls import dollars, read_prices
 
-    agent = given.agent()
+    agent, prices = given.agent(), read_prices(given.prices)
     inputs = grid.inputs("typical", "none", agent)
-    found = dry_run(inputs.cells, inputs.seeds_of_cells, agent, given.price_table(agent), sample)
+    found = rehearsal.estimate(inputs.cells, inputs.seeds_of_cells, agent, prices, sample)
     if json:
         dollar = {f"{name}_usd": found.pop(name) for name in ("cost", "most")}
         options.print_json(found | dollar)
         return
-    at_once = given.concurrency or modelling.DEFAULT_CONCURRENCY
+    at_once = given.concurrency or DEFAULT_CONCURRENCY
     minutes = found["calls"] * LATENCY / at_once / 60
-    tokens = f"{found['prompt_tokens']} + {found['completion_tokens']}"
-    if found["cost"] is None or found["most"] is None:
-        cost = f"not known: no price for {agent.model}; give one with --prices"
-    else:
+    cost = f"not known: no price for {agent.model}; give one with --prices"
+    if found["cost"] is not None:
         cost = f"{dollars(found['cost'])}; {dollars(found['most'])} were every call to cost its most"
-    typer.echo(f"{len(inputs.cells)} cells, {found['episodes']} episodes; dry run of {found['dry_run']}")
-    typer.echo(f"answers  {found['steps']}")
-    typer.echo(f"calls    {found['calls']} (policies that meet the same situation share an answer)")
-    typer.echo(f"tokens   {tokens}, at {CHARACTERS_A_TOKEN} characters a token; there may be up to 40% more")
-    typer.echo(f"cost     {cost}")
-    typer.echo(f"time     {minutes:.0f} min at {LATENCY:g} s a call and concurrency {at_once}")
+    typer.echo(
+        f"{len(inputs.cells)} cells, {found['episodes']} episodes; dry run of {found['dry_run']}\n"
+        f"answers  {found['steps']}\n"
+        f"calls    {found['calls']} (policies that meet the same situation share an answer)\n"
+        f"tokens   {found['prompt_tokens']} + {found['completion_tokens']}, at "
+        f"{rehearsal.CHARACTERS_A_TOKEN} characters a token; there may be up to 40% more\n"
+        f"cost     {cost}\n"
+        f"time     {minutes:.0f} min at {LATENCY:g} s a call and concurrency {at_once}"
+    )
 
 
 # ---------------------------------------------------------------- a model on this machine
@@ -91,12 +406,12 @@ def fetch() -> None:
 @model.command("trial")
 @options.expanded
 def trial(
-    out: option(Path, "--out", "File to write, as in x.trial.gz.", "FILE"),
-    world: option(list[str], "--world", "World; may be repeated.", "W"),
-    prompts: option(list[str], "--prompts", "Version of the prompts; may be repeated.", "V"),
-    situations: option(int, "--situations", "Of each world.", min=1, max=10_000) = 200,
-    regime: option(str, "--regime", "Stress regime.", "R") = "S1",
-    given: Annotated[modelling.ModelOptions, ("model", "concurrency", "store")] = modelling.ModelOptions(),  # noqa: B008
+    out: options.option(Path, "--out", "File to write, as in x.trial.gz.", "FILE"),
+    world: options.option(list[str], "--world", "World; may be repeated.", "W"),
+    prompts: options.option(list[str], "--prompts", "Version of the prompts; may be repeated.", "V"),
+    situations: options.option(int, "--situations", "Of each world.", min=1, max=10_000) = 200,
+    regime: options.option(str, "--regime", "Stress regime.", "R") = "S1",
+    given: Annotated[ModelOptions, ("model", "concurrency", "store")] = ModelOptions(),
     note: Note = "",
 ) -> None:
     """Ask a local model about the same situations in several versions of the prompts.
@@ -106,26 +421,19 @@ def trial(
     Given again after an interruption, the command goes on where it stopped.
     """
     from envprobe_core.cells import make_cell
-    from envprobe_core.llm import trial as trials
-    from envprobe_core.llm.identity import find_version
-    from envprobe_core.llm.replay import write_answers
+    from envprobe_core.llm import find_version, recorded
+    from envprobe_core.llm.store import write_answers
 
     refuse_existing("--out", out)
     for each in world:
         make_cell(each, "simple", regime)  # a name that is none is refused before a store is made
-    agent = given.agent(modelling.LOCAL)
-    asked = trials.Trial(
-        agent=agent.as_dict(),
-        worlds=world,
-        versions=[find_version(each) for each in prompts],
-        policy="simple",
-        regime=regime,
-        situations=situations,
-        note=note,
-    )
-    service = given.service(agent, out)
-    with modelling.stopped_runs(), service.at_work() as ready:
-        count = write_answers(out, asked, service.answers, trials.ask(asked, ready))
+    agent, versions = given.agent(LOCAL), [find_version(each) for each in prompts]
+    asked = recorded.Trial(
+        agent=agent.as_dict(), worlds=world, versions=versions, policy="simple", regime=regime,
+        situations=situations, note=note,
+    )  # fmt: skip
+    with stopped_runs(), given.service(agent, out).at_work() as ready:
+        count = write_answers(out, asked, ready.answers, recorded.ask_trial(asked, ready))
     typer.echo(f"{count} answers of {agent.model}, {out.stat().st_size} bytes: {out}")
 
 
@@ -137,8 +445,8 @@ def trial(
 def stats(
     file: StoreFile,
     json: OneObject = False,
-    given: Annotated[modelling.ModelOptions, ("prices",)] = modelling.ModelOptions(),  # noqa: B008
-    run: option(File, "--run", "Say also what each cell of this run cost.", "DIR") = None,
+    given: Annotated[ModelOptions, ("prices",)] = ModelOptions(),
+    run: options.option(File, "--run", "Say also what each cell of this run cost.", "DIR") = None,
 ) -> None:
     """Count what was asked, answered, wasted and paid.
 
@@ -149,12 +457,12 @@ def stats(
     from envprobe_core.llm.calls import dollars, read_prices
     from envprobe_core.llm.store import cost_of_cells, read_stats
 
-    table = read_prices(given.prices)
-    found = read_stats(file, table)
+    prices = read_prices(given.prices)
+    found = read_stats(file, prices)
     cells = []
     if run is not None:
         with _replayed(file, run) as (_, inputs, _, keys):
-            costs = cost_of_cells(file, keys, table)
+            costs = cost_of_cells(file, keys, prices)
         cells = [cell.key | cost for cell, cost in zip(inputs.cells, costs, strict=True)]
     if json:
         options.print_json(found | ({"cells": cells} if run else {}))
@@ -166,12 +474,14 @@ def stats(
     unpriced = f" (and {found['unpriced']} attempts without a price)" if found["unpriced"] else ""
     most = found["uncertain_usd"]
     uncertain = f", of it up to {dollars(most)} where usage is not known" if most else ""
-    typer.echo(f"asked     {found['questions']} questions ({listed('models')})")
-    typer.echo(f"answered  {found['answered']} ({listed('finished')})")
-    typer.echo(f"attempts  {sum(found['attempts'].values())} ({listed('attempts')})")
-    typer.echo(f"tokens    {found['prompt_tokens']} + {found['completion_tokens']}")
-    typer.echo(f"wasted    {found['wasted_attempts']} attempts, {dollars(found['wasted_usd'])}")
-    typer.echo(f"paid      {dollars(found['paid_usd'])}{unpriced}{uncertain}")
+    typer.echo(
+        f"asked     {found['questions']} questions ({listed('models')})\n"
+        f"answered  {found['answered']} ({listed('finished')})\n"
+        f"attempts  {sum(found['attempts'].values())} ({listed('attempts')})\n"
+        f"tokens    {found['prompt_tokens']} + {found['completion_tokens']}\n"
+        f"wasted    {found['wasted_attempts']} attempts, {dollars(found['wasted_usd'])}\n"
+        f"paid      {dollars(found['paid_usd'])}{unpriced}{uncertain}"
+    )
     for cell in cells:
         name = " ".join(str(cell[part]) for part in ("world", "policy", "protocol"))
         shared = f", of it {dollars(cell['shared_usd'])} shared" if cell["shared_usd"] else ""
@@ -181,7 +491,7 @@ def stats(
 @store.command("verify")
 def verify(
     file: StoreFile,
-    run: option(File, "--run", "A finished run whose answers must all be there.", "DIR") = None,
+    run: options.option(File, "--run", "A finished run whose answers must all be there.", "DIR") = None,
 ) -> None:
     """Recompute every key, verdict and total of a store.
 
@@ -208,15 +518,15 @@ def verify(
 @store.command("export")
 def export(
     file: StoreFile,
-    run: option(Path, "--run", "Folder of a finished run on a model.", "DIR"),
-    out: option(Path, "--out", "File to write, as in answers.replay.gz.", "REPLAY"),
+    run: options.option(Path, "--run", "Folder of a finished run on a model.", "DIR"),
+    out: options.option(Path, "--out", "File to write, as in answers.replay.gz.", "REPLAY"),
     note: Note = "",
 ) -> None:
     """Write the answers that a run used to a small file, with which anybody can replay it.
 
     The run is replayed first: its hash must come out again. `envprobe run --replay REPLAY` uses the file.
     """
-    from envprobe_core.llm.replay import write_replay
+    from envprobe_core.llm.store import write_replay
 
     refuse_existing("--out", out)
     with _replayed(file, run) as (answers, inputs, result_hash, keys):
@@ -243,10 +553,10 @@ def _replayed(file: Path, run: Path) -> Iterator[tuple[AnswerStore, RunInputs, s
     if inputs.agent is None:
         raise InputError(f"{run} is a run of the simulated agent: no store holds its answers")
     with closing(AnswerStore(file, writable=False)) as answers:
-        with modelling.stopped_runs():
-            replayed = replay_run(Service(inputs.agent, answers), inputs)
-        if replayed.result_hash != manifest.result_hash:
+        with stopped_runs():
+            cells, found = replay_run(Service(inputs.agent, answers), inputs)
+        if found != manifest.result_hash:
             raise InputError(
                 f"{run} does not come out of {file}: the result hash is another; nothing was written"
             )
-        yield answers, inputs, replayed.result_hash, replayed.keys
+        yield answers, inputs, found, [list(cell.answers) for cell in cells]

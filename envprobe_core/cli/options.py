@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from envprobe_core.llm.identity import ModelAgent
+    from envprobe_core.llm import ModelAgent
     from envprobe_core.runs.manifest import RunInputs
 
 CORES = os.cpu_count() or 1
@@ -266,11 +266,14 @@ def progress_bar(label: str) -> Iterator[Callable[..., None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
+    from rich import progress as bars
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    columns = (
+        bars.TextColumn("{task.description}"), bars.BarColumn(10), bars.MofNCompleteColumn(),
+        bars.TimeElapsedColumn(), bars.TextColumn("left"), bars.TimeRemainingColumn(),
+    )  # fmt: skip
+    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(label, total=None)
         yield lambda done, total, left=label: progress.update(
             task, completed=done, total=total, description=left

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from envprobe_core.cli import modelling, options
+from envprobe_core.cli import model as models
+from envprobe_core.cli import options
 from envprobe_core.cli.options import File, Texts, option
 from envprobe_core.errors import InputError, in_one_line
 
@@ -44,8 +45,8 @@ def run(
     ) = None,
     json: options.Json = False,
     cluster: options.Cluster = options.Cluster(),  # noqa: B008  (frozen)
-    agent: modelling.Agent = modelling.SIMULATED,
-    model: modelling.ModelOptions = modelling.ModelOptions(),  # noqa: B008
+    agent: models.Agent = models.SIMULATED,
+    model: models.ModelOptions = models.ModelOptions(),  # noqa: B008
 ) -> None:
     """Run policies in worlds and keep every step.
 
@@ -64,14 +65,14 @@ def run(
 
     before = None
     if source is not None:
-        if grid != options.Grid() or (profile, logs, agent) != ("typical", "full", modelling.SIMULATED):
+        if grid != options.Grid() or (profile, logs, agent) != ("typical", "full", models.SIMULATED):
             told = "beside it stand --out, --jobs, --json, and who answers"
             raise InputError(f"--from states the whole run; {told}")
         before = _stated(source, out)
         inputs, asked = before.inputs, before.inputs.agent
-        modelling.refuse_others(model, asked, source)
+        models.refuse_others(model, asked, source)
     else:
-        asked = modelling.chosen_agent(agent, model, profile)
+        asked = models.chosen_agent(agent, model, profile)
         inputs = grid.inputs(profile, logs, asked)
     if asked is not None and jobs is not None:
         raise InputError("--jobs is for the simulated agent; for a language model give --concurrency")
@@ -85,8 +86,8 @@ def run(
             typer.echo(f"{out}: this run is finished already; nothing was repeated", err=True)
             summaries = folder.read()
         elif asked is not None:
-            with modelling.stopped_runs():
-                summaries = modelling.run_on_model(folder, model.service(asked, out))
+            with models.stopped_runs():
+                summaries = models.run_on_model(folder, model.service(asked, out))
         else:
             if scheduler is not None:
                 options.announce(scheduler)
@@ -106,7 +107,7 @@ def run(
         episodes = sum(own.n for own in summaries)
         typer.echo(f"{len(rows)} cells, {episodes} episodes, {inputs.regime}, {acting}: {out}")
         if asked is not None:
-            typer.echo(modelling.say_calls(out))
+            typer.echo(models.say_calls(out))
     if before is not None and before.finished:
         if before.result_hash != result:
             options.stop(f"other results: {before.result_hash} before, {result} now")

@@ -19,6 +19,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cached_property
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,6 +29,7 @@ from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.records import NONE, UNKNOWN
 from envprobe_core.engine.running import Episodes
+from envprobe_core.llm import FIRST, ModelAgent
 from envprobe_core.llm.answers import (
     NO_UPDATE,
     STANDS,
@@ -38,11 +41,9 @@ from envprobe_core.llm.answers import (
     parse_verdict,
     reported_terms,
 )
-from envprobe_core.llm.calls import Asker, ChatRequest
-from envprobe_core.llm.identity import FIRST, ModelAgent
+from envprobe_core.llm.calls import Ask, ChatRequest
 from envprobe_core.llm.notes import remember
-from envprobe_core.llm.prompts import Prompts, prompts_of
-from envprobe_core.llm.situations import NONE_YET, Case, SituationWriter, action_name, cases_of
+from envprobe_core.llm.prompts import NONE_YET, Case, Prompts, SituationWriter, action_name, prompts_of
 from envprobe_core.policies import POLICIES
 from envprobe_core.worlds import make_world
 from envprobe_core.worlds.base import Ints
@@ -55,13 +56,8 @@ COUNTS = (
 """What is counted of an episode: answers taken, stored or fresh, re-asks and verdicts among them; re-asks;
 belief updates that stayed unusable; verdicts, re-asks aside; those that stayed unusable; tokens as far as the
 server counted them."""
-Tally = Any  # a record array of COUNTS, [row]
+Tally = list[dict[str, int]]  # COUNTS, [row]
 Result = TypeVar("Result")
-
-
-def joined(tallies: Sequence[Tally]) -> Tally:
-    """Put the rows of several tallies one after the other."""
-    return np.concatenate(tallies).view(np.recarray)
 
 
 class LanguageModelAgent:
@@ -71,24 +67,20 @@ class LanguageModelAgent:
         tally: what was asked for, [row].
     """
 
-    def __init__(self, episodes: Episodes, asker: Asker, model: ModelAgent) -> None:
+    def __init__(self, episodes: Episodes, ask: Ask, model: ModelAgent) -> None:
         """Take episodes that have just begun; of them it reads what the simulated agent may read."""
         cell, rows = episodes.cell, len(episodes.seeds)
-        self.tally = np.zeros(rows, [(name, np.int64) for name in COUNTS]).view(np.recarray)
+        self.tally: Tally = [dict.fromkeys(COUNTS, 0) for _ in range(rows)]
         self._world = make_world(cell.world, cell.regime, cell.protocol)
-        self._episodes, self._asker, self._model = episodes, asker, model
+        self._episodes, self._ask_for, self._model = episodes, ask, model
         self._seeds: list[int] = episodes.seeds.tolist()
         self._last_worked = np.full(rows, NONE_YET)
         self._situations = SituationWriter(self._world, episodes.block.task, model.prompt_version)
         self._past: list[list[str]] = [[] for _ in self._seeds]  # [row], the actions so far
 
-    @property
+    @cached_property
     def _prompts(self) -> Prompts:
         return prompts_of(self._episodes.cell, self._model.prompt_version)
-
-    def _step(self, row: int) -> int | None:
-        """Return the step that rows of answers count from, None where they give ages."""
-        return None if self._model.prompt_version == FIRST else int(self._episodes.block.t[row])
 
     async def propose(self) -> None:
         """Ask for the update of every episode that is not over; write it down, and what it proposes."""
@@ -107,7 +99,7 @@ class LanguageModelAgent:
         embedded = episodes.decide()  # fills in the sights too
         block = episodes.block
         asked = np.flatnonzero((block.over == 0) & (block.probes_used < budget))
-        cases = cases_of(self._world, block.sight[asked])
+        cases = self._situations.cases(block.sight[asked])
         verdicts = await self._verdicts(asked, cases, embedded[asked])
         fields = np.full(len(block), NONE)
         fields[asked] = [case.ruled(verdict) for case, verdict in zip(cases, verdicts, strict=True)]
@@ -127,42 +119,45 @@ class LanguageModelAgent:
                 sight.c[row, :count], sight.d[row, :count] = reported_terms(update, known[row])
 
     async def _updates(self, due: Ints, situations: Sequence[str]) -> list[Update]:
-        return await together(list(map(self._update, due.tolist(), situations)))
+        steps = self._episodes.block.t[due].tolist()
+        asked = zip(due.tolist(), steps, situations, strict=True)
+        return [await self._update(row, step, situation) for row, step, situation in asked]
 
     async def _verdicts(self, asked: Ints, cases: Sequence[Case], embedded: Ints) -> list[Verdict]:
         """Ask for verdicts; what the embedded judge decides is left aside."""
-        return await together(list(map(self._verdict, asked.tolist(), cases)))
+        return [await self._verdict(row, case) for row, case in zip(asked.tolist(), cases, strict=True)]
 
-    async def _update(self, row: int, situation: str) -> Update:
+    async def _update(self, row: int, step: int, situation: str) -> Update:
         request = self._prompts.update_request(self._model, situation, self._seeds[row])
-        step = self._step(row)
-        update = await self._ask(row, request, "update", lambda text: parse_update(text, self._world, step))
-        self.tally.invalid_updates[row] += update is None
+        dated = None if self._model.prompt_version == FIRST else step
+        update = await self._ask(row, request, "update", lambda text: parse_update(text, self._world, dated))
+        self.tally[row]["invalid_updates"] += update is None
         return update or NO_UPDATE
 
     async def _verdict(self, row: int, case: Case) -> Verdict:
         request = self._prompts.judge_request(self._model, case.text, case.candidates, self._seeds[row])
         verdict = await self._ask(row, request, "judge", lambda text: parse_verdict(text, case.candidates))
-        self.tally.verdicts[row] += 1
-        self.tally.invalid_verdicts[row] += verdict is None
+        self.tally[row]["verdicts"] += 1
+        self.tally[row]["invalid_verdicts"] += verdict is None
         return verdict or STANDS
 
     async def _ask(
         self, row: int, request: ChatRequest, role: str, parse: Callable[[str], Result]
     ) -> Result | None:
         """Ask until an answer can be used, but not for ever; None where none could."""
-        tally = self.tally[row]
+        tally, spoilt = self.tally[row], ""
         for attempt in range(self._model.reasks + 1):
-            answer = await self._asker.ask(request, identity_of(role, self._seeds[row]))
-            tally.calls += 1
-            tally.reasks += attempt > 0
+            answer = await self._ask_for(request, identity_of(role, self._seeds[row]), spoilt)
+            tally["calls"] += 1
+            tally["reasks"] += attempt > 0
             if answer.used is not None:
-                tally.prompt_tokens += answer.used.prompt
-                tally.completion_tokens += answer.used.completion
+                tally["prompt_tokens"] += answer.used.prompt
+                tally["completion_tokens"] += answer.used.completion
             try:
                 return parse(answer.text)
             except InvalidAnswer as fault:
                 request = self._prompts.asked_again(request, answer.text, str(fault))
+                spoilt = answer.key
         return None
 
 
@@ -174,7 +169,7 @@ def identity_of(role: str, seed: int) -> str:
 async def run_model(
     cell: Cell,
     seeds: Ints,
-    asker: Asker,
+    ask: Ask,
     model: ModelAgent,
     *,
     live: asyncio.Semaphore,
@@ -185,11 +180,11 @@ async def run_model(
 
     The cell's profile only says how a table is scored. At most `live` blocks of `rows` episodes are under
     way: 1 row while answers take time, a few hundred where they are at hand. With `reports` the highest score
-    is recorded also where the budget is spent, as logs hold it. The asker's errors end the run as they are.
+    is recorded also where the budget is spent, as logs hold it. Errors of `ask` end the run as they are.
     """
 
     def in_charge_of(episodes: Episodes) -> LanguageModelAgent:
-        return LanguageModelAgent(episodes, asker, model)
+        return LanguageModelAgent(episodes, ask, model)
 
     async def run(some: Ints) -> tuple[Trajectory, Tally]:
         async with live:
@@ -197,7 +192,7 @@ async def run_model(
 
     blocks = [seeds[start : start + rows] for start in range(0, len(seeds), rows)]
     trajectories, tallies = zip(*await together([run(some) for some in blocks]), strict=True)
-    return Trajectory.joined(list(trajectories)), joined(tallies)
+    return Trajectory.joined(list(trajectories)), list(chain.from_iterable(tallies))
 
 
 async def run_rows(
@@ -223,8 +218,6 @@ async def run_rows(
 
 async def together(waiting: Sequence[Awaitable[Result]]) -> list[Result]:
     """Wait for all at once; the first failure cancels the others and is raised as it is."""
-    if len(waiting) == 1:
-        return [await waiting[0]]
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in waiting]  # type: ignore[arg-type]

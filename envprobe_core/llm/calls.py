@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import orjson
@@ -25,8 +24,6 @@ from envprobe_core.files import read_whole
 from envprobe_core.sources import DATA
 
 ChatRequest = dict[str, Any]
-DEMAND = "This answer cannot be used"
-"""How the last message of a request begins that asks again."""
 OPENAI_URL = "https://api.openai.com/v1"
 LOCAL, LOCAL_HOSTS = "local", ("localhost", "127.0.0.1", "::1", "0.0.0.0")
 
@@ -40,57 +37,6 @@ class RunStoppedError(Exception):
 
 class MissingAnswerError(RunStoppedError):
     """A replay needs an answer that its store does not hold."""
-
-
-# ---------------------------------------------------------------- what is asked, and its key
-
-
-class Asker(Protocol):
-    """Anything that answers requests."""
-
-    async def ask(self, request: ChatRequest, identity: str) -> Answer:
-        """Answer a request, which is left as it is.
-
-        Args:
-            identity: whose sample it is (an episode's seed and the role that asks): with the request, the
-                whole key of an answer. Two policies that meet one situation share request and identity.
-
-        Raises:
-            RunStoppedError: if no answer can be had; it passes through the agent and stops the run.
-        """
-
-
-def written(value: Any, *, in_order_of_names: bool = False) -> bytes:
-    """Write a JSON value without spaces, its names as they stand or sorted, as keys are made of."""
-    try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS if in_order_of_names else None)
-    except TypeError:  # lone surrogates and whole numbers beyond 64 bits
-        separators = (",", ":")
-        return json.dumps(value, sort_keys=in_order_of_names, separators=separators, allow_nan=False).encode()
-
-
-def question(provider: str, request: ChatRequest, identity: str) -> bytes:
-    """Return what a key condenses: provider label, whole request and the sample's identity.
-
-    The API key, time limits, retries and concurrency are no part of it.
-    """
-    return written({"provider": provider, "request": request, "identity": identity}, in_order_of_names=True)
-
-
-def key_of(content: bytes) -> bytes:
-    """Return the 32 bytes of a question's key."""
-    return hashlib.sha256(content).digest()
-
-
-def provider_label(base_url: str | None) -> str:
-    """Name who answers: `openai`, `local` for any server of this machine, else the host.
-
-    A local server's port is left out, so that its answers still count after it was started on another.
-    """
-    host = urlsplit(base_url or OPENAI_URL).hostname or ""
-    if host == urlsplit(OPENAI_URL).hostname:
-        return "openai"
-    return LOCAL if host in LOCAL_HOSTS else host
 
 
 # ---------------------------------------------------------------- what it uses, and costs
@@ -110,18 +56,12 @@ class Tokens(NamedTuple):
     completion: int
     cached: int = 0
 
-    def plus(self, other: Tokens) -> Tokens:
-        """Add what another call used."""
-        return Tokens(*map(operator.add, self, other))
+    def plus(self, other: Tokens, times: int = 1) -> Tokens:
+        """Add what another call used, or with -1 take it away."""
+        return Tokens(*(one + times * more for one, more in zip(self, other, strict=True)))
 
 
 NO_TOKENS = Tokens(0, 0)
-
-
-def most_tokens(request: ChatRequest) -> Tokens:
-    """Bound a call's tokens: each is at least a byte of the request, and `max_tokens` caps the answer."""
-    length = len(written(request)) + TOKENS_A_MESSAGE * (len(request.get("messages", ())) + 1)
-    return Tokens(length, int(request.get("max_tokens") or 0))
 
 
 class Price(BaseModel):
@@ -186,6 +126,64 @@ def dollars(amount: float) -> str:
     return f"${amount:,.2f}" if amount >= 1 or not amount else f"${amount:.4g}"
 
 
+# ---------------------------------------------------------------- what is asked, and its key
+
+
+class Question(NamedTuple):
+    """What is asked, of whom, and whose sample the answer is: one question has one answer."""
+
+    request: ChatRequest
+    content: bytes  # canonical JSON of provider, request and identity
+    key: bytes  # SHA-256 of the content: 32 bytes
+
+    @property
+    def model(self) -> str:
+        """Return the model that is asked."""
+        return str(self.request.get("model", ""))
+
+    @property
+    def most(self) -> Tokens:
+        """Bound a call's tokens: each is at least a byte of the request, and `max_tokens` caps the answer."""
+        length = len(written(self.request)) + TOKENS_A_MESSAGE * (len(self.request.get("messages", ())) + 1)
+        return Tokens(length, int(self.request.get("max_tokens") or 0))
+
+
+def question(provider: str, request: ChatRequest, identity: str) -> Question:
+    """Return a question with its key.
+
+    The API key, time limits, retries and concurrency are no part of it.
+
+    Args:
+        provider: from `provider_label`.
+        request: what is asked.
+        identity: whose sample it is: the role that asks and the episode's seed. Two policies that meet one
+            situation share request and identity.
+    """
+    whole = {"provider": provider, "request": request, "identity": identity}
+    content = written(whole, in_order_of_names=True)
+    return Question(request, content, hashlib.sha256(content).digest())
+
+
+def written(value: Any, *, in_order_of_names: bool = False) -> bytes:
+    """Write a JSON value without spaces, its names as they stand or sorted, as keys are made of."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS if in_order_of_names else None)
+    except TypeError:  # lone surrogates and whole numbers beyond 64 bits
+        separators = (",", ":")
+        return json.dumps(value, sort_keys=in_order_of_names, separators=separators, allow_nan=False).encode()
+
+
+def provider_label(base_url: str | None) -> str:
+    """Name who answers: `openai`, `local` for any server of this machine, else the host.
+
+    A local server's port is left out, so that its answers still count after it was started on another.
+    """
+    host = urlsplit(base_url or OPENAI_URL).hostname or ""
+    if host == urlsplit(OPENAI_URL).hostname:
+        return "openai"
+    return LOCAL if host in LOCAL_HOSTS else host
+
+
 # ---------------------------------------------------------------- what came back
 
 LONGEST_DETAIL = 160
@@ -197,20 +195,18 @@ REFUSED_PARTS = {
     "no-max-tokens": ("max_completion_tokens",),
     "no-temperature": ("temperature",),
 }
-"""Parts of a request that some servers refuse, by the words that name them; `provider` leaves them out."""
+"""Parts of a request that some servers refuse, by the words that name them; `client` leaves them out."""
 
 
-@dataclass(frozen=True)
-class Raw:
+class Raw(NamedTuple):
     """A response as it came, but for the API key, should it stand in it."""
 
     status: int
-    kind: str
+    kind: str  # its Content-Type
     body: bytes
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """A model's answer."""
 
     text: str  # the message's content; empty where the model gave none
@@ -218,7 +214,12 @@ class Answer:
     fingerprint: str = ""  # the server's own name for what answered, empty where it gave none
     # why it ended, as `stop`, or `length` where it was cut; empty where the server did not say
     finish: str = ""
-    key: str = ""  # under which it is stored, in hexadecimal; empty where there is no store
+    key: str = ""  # of its question, in hexadecimal; empty where there is no store
+
+
+Ask = Callable[[ChatRequest, str, str], Awaitable[Answer]]
+"""What answers: from a request, whose sample it is, and the key of the answer that it is to replace because
+it could not be used, or "". It raises `RunStoppedError` if there is no answer to be had."""
 
 
 @dataclass(frozen=True)
@@ -258,29 +259,26 @@ def read_response(raw: Raw) -> Answer | Fault:
         case {}:
             return Fault("malformed", "no message in it", used=_tokens(content))
     html = "html" in raw.kind or raw.body.lstrip()[:1] == b"<"
-    return Fault("html" if html else "malformed", _words_of(raw.body))
+    return Fault("html" if html else "malformed", _shortened(raw.body.decode("utf-8", "replace")))
 
 
 def _refusal(raw: Raw, content: Any) -> Fault:
     status, used = raw.status, _tokens(content)
     code, words = _error(content)
-    words = words or _words_of(raw.body)
+    words = words or _shortened(raw.body.decode("utf-8", "replace"))
     said = words.lower()
+    parts = [part for part, named in REFUSED_PARTS.items() if any(word in said for word in named)]
     name, final = "refused", True
-    if status == 429 and (code in QUOTA or "exceeded your current quota" in said):
+    if status in (400, 422, 500, 501) and parts:
+        name, final = parts[0], False
+    elif status == 429 and (code in QUOTA or "exceeded your current quota" in said):
         name = "no-quota"
     elif status in (401, 403) or code in KEY_CODES:
         name = "key-refused"
     elif status == 404:
         name = "not-found"
     elif status in (408, 409, 425, 429) or status >= 500:
-        final = False
-        name = "rate-limit" if status == 429 else "busy" if status < 500 else "server-error"
-    if status in (400, 422, 500, 501):
-        for part, named in REFUSED_PARTS.items():
-            if any(word in said for word in named):
-                name, final = part, False
-                break
+        name, final = "rate-limit" if status == 429 else "busy" if status < 500 else "server-error", False
     detail = f"HTTP {status}{': ' if words else ''}{words}"
     return Fault(name, detail, final, NO_TOKENS if used is None and status < 500 else used)
 
@@ -312,11 +310,7 @@ def _tokens(content: Any) -> Tokens | None:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
-
-
-def _words_of(body: bytes) -> str:
-    return _shortened(body.decode("utf-8", "replace"))
+    return type(value) is int and 0 <= value <= MOST_TOKENS
 
 
 def _shortened(text: str) -> str:

@@ -3,39 +3,59 @@
 A question in flight is asked once, whoever else wants it, in this process or in another on the same store. A
 fault that may pass is tried again with the same request; one that will not, or not soon, ends the run.
 It never becomes an answer.
+
+Of the `openai` SDK a call takes its address, headers and transport and nothing else: each of its retries
+would be a call that nobody has stored, and what it cannot parse it throws away.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
+import logging
+import os
 import random
-from collections.abc import Callable
+import socket
+import time
+import traceback
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any
+from urllib.parse import quote
 
+from envprobe_core.errors import InputError
 from envprobe_core.llm.calls import (
-    DEMAND,
+    LOCAL,
+    NO_TOKENS,
     REFUSED_PARTS,
     Answer,
     ChatRequest,
     Fault,
     MissingAnswerError,
     Prices,
+    Question,
+    Raw,
     RunStoppedError,
     dollars,
-    key_of,
-    most_tokens,
+    provider_label,
     question,
+    read_response,
     total_cost,
+    written,
 )
-from envprobe_core.llm.provider import Caller, adapted
-from envprobe_core.llm.replay import Answers
-from envprobe_core.llm.store import ANSWER, STARTED, Refusal
+from envprobe_core.llm.store import STARTED, Answers, Refusal
 
 GRACE = 10.0  # seconds that calls under way get to be stored when a run ends early
 MARGIN = 30.0  # seconds that a claim outlasts the deadline of its call, for the store's sake
 LOOK = 0.2  # seconds between two looks for another's answer, for room under the cap, or for the run's end
+VARIABLE = "OPENAI_API_KEY"
+PLACEHOLDER = "local-server-without-a-key"
+SHORTEST_SECRET = 8  # characters; `none`, `EMPTY` and the like are no secrets and may stand in answers
+HIDDEN = "[API key]"
 
 
 @dataclass
@@ -70,20 +90,6 @@ class Limits:
         return min(self.longest, max(jitter, asked or 0.0))
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """A request to be answered: what is stored of it, and the key of the spoilt answer before it."""
-
-    request: ChatRequest
-    question: bytes
-    key: bytes
-    spoilt: bytes | None
-
-    @property
-    def model(self) -> str:
-        return str(self.request.get("model", ""))
-
-
 class Client:
     """Answers requests from a store and, unless it only replays, by calling a provider."""
 
@@ -102,6 +108,7 @@ class Client:
             store: where answers are; one that can be written to, where there is a caller.
             provider: its label in keys.
             caller: who calls; None to replay only.
+            limits: what may be done.
             prices: dollars, by model.
             notice: told of every call and every answer.
         """
@@ -116,33 +123,29 @@ class Client:
         self._under_way = 0
         self._stopped: RunStoppedError | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store")
+        self._changes: list[tuple[bool, Callable[[], Any], asyncio.Future[Any]]] = []
+        self._committing: asyncio.Task[None] | None = None
         self._dice = random.Random()
 
-    async def ask(self, request: ChatRequest, identity: str) -> Answer:
-        """Answer a request; see `calls.Asker`.
+    async def ask(self, request: ChatRequest, identity: str, spoilt: str = "") -> Answer:
+        """Answer a request; see `calls.Ask`.
 
         Raises:
             RunStoppedError: if there is no answer and none can be had.
         """
-        messages = request["messages"]
-        again = messages[-1]["content"].startswith(DEMAND)
-        self.counts.unusable += again
+        self.counts.unusable += bool(spoilt)
         asked = question(self._provider, request, identity)
-        key = key_of(asked)
-        if (found := self._store.find(key)) is not None:
+        if (found := self._store.find(asked.key)) is not None:
             self.counts.replayed += 1
             self._notice(self.counts)
-            return replace(found, key=key.hex())
+            return found
         if self._caller is None:
-            sample = f"{key.hex()[:16]} ({identity}, model {request.get('model')} of {self._provider})"
+            sample = f"{asked.key.hex()[:16]} ({identity}, model {asked.model} of {self._provider})"
             raise MissingAnswerError(self._store.lacks(sample))
-        if (task := self._flying.get(key)) is None:
-            before = question(self._provider, request | {"messages": messages[:-2]}, identity)
-            spoilt = key_of(before) if again else None
-            task = asyncio.create_task(self._obtain(_Asked(request, asked, key, spoilt)))
-            self._flying[key] = task
-            task.add_done_callback(lambda done: self._landed(key, done))
-        return replace(await asyncio.shield(task), key=key.hex())
+        if (task := self._flying.get(asked.key)) is None:
+            task = self._flying[asked.key] = asyncio.create_task(self._obtain(asked, spoilt))
+            task.add_done_callback(partial(self._landed, asked.key))
+        return await asyncio.shield(task)
 
     async def close(self) -> None:
         """Let calls under way be stored, then close the connection; the store stays open."""
@@ -161,16 +164,16 @@ class Client:
         if not task.cancelled():
             task.exception()  # seen by those who waited; nobody may have
 
-    async def _obtain(self, asked: _Asked) -> Answer:
+    async def _obtain(self, asked: Question, spoilt: str) -> Answer:
         """Call until there is an answer, or until another process has one."""
         failures, refused = 0, self._refused.setdefault(asked.model, set())
         while True:
             async with self._room:
                 await self._wait(self._quiet_until)
                 without = frozenset(refused)
-                call = await self._claim(asked)
+                call = await self._claim(asked, spoilt)
                 found = None if call is None else await self._call(call, asked, without)
-            if found is None or isinstance(found, Answer):
+            if isinstance(found, Answer) or found is None:
                 # another process may have been faster
                 if (stored := self._store.find(asked.key) or found) is not None:
                     return stored
@@ -201,15 +204,14 @@ class Client:
             self._quiet_until = max(self._quiet_until, now + asked)
         return now + limits.wait(failures, asked, self._dice)
 
-    async def _claim(self, asked: _Asked) -> int | None:
+    async def _claim(self, asked: Question, spoilt: str) -> int | None:
         """Claim a question, None if another process has it; wait while calls under way may free money."""
-        limits, most = self._limits, most_tokens(asked.request)
-        cap = limits.cap
+        limits, cap = self._limits, self._limits.cap
         fits = None if cap is None else lambda used: total_cost(self._prices, used) <= cap
+        claim = partial(self._store.claim, asked, limits.deadline + MARGIN, fits, spoilt)
         while self._stopped is None:
             busy = self._under_way > 0
-            seconds = limits.deadline + MARGIN
-            call = await self._do(self._store.claim, asked.question, most, seconds, fits, asked.spoilt)
+            call = await self._commit(claim, durable=fits is not None)
             if call is Refusal.TAKEN:
                 return None
             if call is not Refusal.OVER_CAP:
@@ -217,7 +219,7 @@ class Client:
                 return int(call)
             if not busy and not self._under_way:
                 spent = dollars(total_cost(self._prices, self._store.used()))
-                worst = dollars(total_cost(self._prices, {asked.model: most}))
+                worst = dollars(total_cost(self._prices, {asked.model: asked.most}))
                 raise self._stop(
                     f"the cap of {dollars(cap or 0.0)} is reached: {spent} are spent, and the next call can "
                     f"cost up to {worst}; all answers are kept in {self._store.path}: raise --max-cost and "
@@ -226,24 +228,59 @@ class Client:
             await asyncio.sleep(LOOK)
         raise RunStoppedError(str(self._stopped))  # a new error, as each keeps a traceback of its own
 
-    async def _call(self, call: int, asked: _Asked, without: frozenset[str]) -> Answer | Fault:
+    async def _call(self, call: int, asked: Question, without: frozenset[str]) -> Answer | Fault:
         """Make a call and commit what came of it, whatever that is."""
         assert self._caller is not None
-        raw, found = None, Fault(STARTED)
+        raw: Raw | None = None
+        found: Answer | Fault = Fault(STARTED)
         try:
             raw, found = await self._caller.send(adapted(asked.request, without))
         finally:
-            verdict = ANSWER if isinstance(found, Answer) else found.name
             try:
-                await self._do(self._store.settle, call, raw, verdict, found.used)
+                await self._commit(partial(self._store.settle, call, raw, found), durable=True)
             finally:
                 self._under_way -= 1
-        self._count(asked, found)
+        counts, used = self.counts, found.used
+        counts.calls += 1
+        counts.cost += total_cost(self._prices, {asked.model: asked.most if used is None else used})
+        if used is not None:
+            counts.prompt_tokens += used.prompt
+            counts.completion_tokens += used.completion
+        if isinstance(found, Answer):
+            counts.cut += found.finish == "length"
+            found = found._replace(key=asked.key.hex())
+        else:
+            counts.faults += 1
+        self._notice(counts)
         return found
 
-    async def _do(self, work: Callable[..., Any], *arguments: object) -> Any:
-        """Do something on the one thread that writes, so that no commit holds up the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(self._writer, work, *arguments)
+    async def _commit(self, change: Callable[[], Any], *, durable: bool) -> Any:
+        """Change the store, with all else that waits to be committed when the last commit is done.
+
+        A commit that outlasts a power cut takes the disk some milliseconds: one for each answer would set
+        the pace of a run. It is made on a thread, and holds up no other call.
+        """
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        self._changes.append((durable, change, done))
+        if self._committing is None:
+            self._committing = loop.create_task(self._commit_all())
+        return await done
+
+    async def _commit_all(self) -> None:
+        while changes := self._changes:
+            self._changes = []
+            durable, works, waiting = zip(*changes, strict=True)
+            together = partial(self._store.together, works, durable=any(durable))
+            try:
+                results = await asyncio.get_running_loop().run_in_executor(self._writer, together)
+            except RunStoppedError as error:
+                results = [error] * len(waiting)
+            for one, result in zip(waiting, results, strict=True):
+                if not one.done():  # who waited may have been cancelled
+                    set_it = one.set_exception if isinstance(result, Exception) else one.set_result
+                    set_it(result)
+        self._committing = None
 
     async def _wait(self, until: float) -> None:
         """Wait until a time of the loop, or until the run ends."""
@@ -256,15 +293,185 @@ class Client:
         self._stopped = self._stopped or RunStoppedError(why)
         return self._stopped
 
-    def _count(self, asked: _Asked, found: Answer | Fault) -> None:
-        counts, used = self.counts, found.used
-        counts.calls += 1
-        counts.faults += isinstance(found, Fault)
-        counts.cut += isinstance(found, Answer) and found.finish == "length"
-        counts.cost += total_cost(
-            self._prices, {asked.model: most_tokens(asked.request) if used is None else used}
+
+# ---------------------------------------------------------------- the API key, which nobody else gets to see
+
+
+@dataclass(frozen=True)
+class Secret:
+    """The API key; it shows itself to nobody who does not ask for `reveal()`."""
+
+    _value: str
+
+    def __repr__(self) -> str:
+        return f"Secret({HIDDEN})"
+
+    def reveal(self) -> str:
+        """Return the key itself."""
+        return self._value
+
+    def hide(self, text: str) -> str:
+        """Return a text without the key, in whatever usual form it stands there."""
+        return self.hide_bytes(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def hide_bytes(self, body: bytes) -> bytes:
+        """Return a server's answer without the key."""
+        value = self._value
+        if len(value) < SHORTEST_SECRET or value == PLACEHOLDER:
+            return body
+        forms = {value, json.dumps(value)[1:-1], value.replace("/", "\\/"), quote(value, safe="")}
+        forms.add(base64.b64encode(value.encode()).decode().rstrip("="))
+        for form in sorted(forms, key=len, reverse=True):
+            body = body.replace(form.encode(), HIDDEN.encode())
+        return body
+
+
+def secret_from_environment(provider: str) -> Secret:
+    """Read the key from OPENAI_API_KEY; a server on this machine needs none.
+
+    Raises:
+        InputError: if there is none, or it cannot stand in a header; the message does not show it.
+    """
+    value = os.environ.get(VARIABLE, "").strip()
+    if not value and provider == LOCAL:
+        return Secret(PLACEHOLDER)
+    if not value:
+        raise InputError(
+            f"{VARIABLE} is not set; it holds the key for {provider} (a server on this machine needs none, "
+            "and --replay-only opens no connection)"
         )
-        if used is not None:
-            counts.prompt_tokens += used.prompt
-            counts.completion_tokens += used.completion
-        self._notice(counts)
+    if not all("!" <= letter <= "~" for letter in value):
+        raise InputError(f"{VARIABLE} holds spaces or letters that no key has")
+    return Secret(value)
+
+
+class HidingFilter(logging.Filter):
+    """Take the key out of a log record, its traceback included, before a handler writes it."""
+
+    def __init__(self, secret: Secret) -> None:
+        super().__init__()
+        self._secret = secret
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Rewrite the record; always let it pass."""
+        record.msg, record.args = self._secret.hide(record.getMessage()), None
+        if record.exc_info:
+            record.exc_text = self._secret.hide("".join(traceback.format_exception(*record.exc_info)))
+            record.exc_info = None
+        return True
+
+
+def guard_logs(secret: Secret) -> None:
+    """Take the key out of all logs of this process, those of OPENAI_LOG=debug included."""
+    own = [logging.getLogger(name) for name in ("openai", "httpx2", "httpcore", "aiohttp", "asyncio")]
+    for holder in [*own, *(handler for logger in (logging.root, *own) for handler in logger.handlers)]:
+        holder.filters = [old for old in holder.filters if not isinstance(old, HidingFilter)]
+        holder.addFilter(HidingFilter(secret))
+
+
+# ---------------------------------------------------------------- one call: bytes in, bytes out
+
+
+class Caller:
+    """Open connections to a provider, or to several servers of the same model.
+
+    What the transport raises becomes a plain `Fault` here, so that no request object (its headers hold the
+    key) goes further.
+    """
+
+    def __init__(self, secret: Secret, urls: Sequence[str], concurrency: int, deadline: float) -> None:
+        import httpx2
+        import openai
+
+        self._secret, self._deadline = secret, deadline
+        self._under_way = [0] * len(urls)
+        try:
+            self._http = openai.DefaultAioHttpClient(
+                limits=httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency),
+                timeout=None,  # the deadline counts all that a call takes
+                follow_redirects=False,
+                # no proxy stands before a server of this machine
+                trust_env=any(provider_label(url) != LOCAL for url in urls),
+            )
+            told = [openai.AsyncOpenAI(api_key=secret.reveal(), base_url=url) for url in urls]
+            self._addresses = [httpx2.URL(f"{sdk.base_url}chat/completions") for sdk in told]
+        except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:  # of a proxy, or certificates
+            raise InputError(f"no connection can be made as this environment says: {error}") from None
+        named = {name: value for name, value in told[0].default_headers.items() if isinstance(value, str)}
+        self._headers = httpx2.Headers(named | {"Content-Type": "application/json"})
+        guard_logs(secret)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def send(self, request: ChatRequest) -> tuple[Raw | None, Answer | Fault]:
+        """Send a request to the least busy server, and wait for the whole response until the deadline.
+
+        The request goes out in its own order: a constrained decoder writes the keys of an answer in the
+        order of the schema's properties.
+
+        Returns:
+            The response, None where none came, and what it says.
+        """
+        import httpx2
+
+        server = self._under_way.index(min(self._under_way))
+        asked = httpx2.Request(
+            "POST", self._addresses[server], headers=self._headers, content=written(request)
+        )
+        self._under_way[server] += 1
+        try:
+            async with asyncio.timeout(self._deadline):
+                response = await self._http.send(asked)
+        except TimeoutError:
+            return None, Fault("timeout", f"no whole answer within {self._deadline:g} s")
+        except (httpx2.HTTPError, OSError, ValueError, RuntimeError) as error:
+            return None, self._lost(error)
+        finally:
+            self._under_way[server] -= 1
+        kind = self._secret.hide(response.headers.get("content-type", ""))
+        raw = Raw(response.status_code, kind, self._secret.hide_bytes(response.content))
+        found = read_response(raw)
+        return raw, replace(found, wait=retry_after(response.headers)) if isinstance(found, Fault) else found
+
+    def _lost(self, error: BaseException) -> Fault:
+        """Say why there is no whole response; one that never connected cannot have been charged."""
+        import aiohttp
+
+        while (beneath := error.__cause__ or error.__context__) is not None:
+            error = beneath  # the transport gives all lost connections the name of a time-out
+        kind = type(error).__name__
+        if isinstance(error, aiohttp.ClientConnectorError | ConnectionRefusedError | socket.gaierror):
+            return Fault("no-connection", "nothing answers there", used=NO_TOKENS)
+        words = " ".join(self._secret.hide(str(error)).split())[:120]
+        return Fault("cut-off", f"{kind}: {words}" if words else kind)
+
+
+def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
+    """Read Retry-After, in seconds or as a date from `now`; None where it is missing or makes no sense."""
+    text = headers.get("retry-after", "").strip()
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(text).timestamp() - (time.time() if now is None else now)
+        except (ValueError, OverflowError, TypeError):
+            return None
+    return max(0.0, seconds) if seconds == seconds else None
+
+
+def adapted(request: ChatRequest, refused: Collection[str]) -> ChatRequest:
+    """Return a request without the parts that its server refuses (`calls.REFUSED_PARTS`).
+
+    The prompt says by itself what form an answer has; models that reason name their limit otherwise and
+    have no temperature. The key of an answer is that of the request as the agent makes it.
+    """
+    sent = dict(request)
+    if "no-json-schema" in refused:
+        sent.pop("response_format", None)
+    if "no-max-tokens" in refused:
+        sent["max_completion_tokens"] = sent.pop("max_tokens")
+    if "no-temperature" in refused:
+        sent.pop("temperature", None)
+    return sent

@@ -1,162 +1,58 @@
-"""The prompts of the language-model agent: ours, in versions, the same for every policy.
+"""What the language-model agent is asked: ours, in versions, the same for every policy.
 
 A request begins with what never changes: the rules of the world, its fields, the form of the answer (the
 system message, the same bytes for all episodes of one world and size), and worked examples as turns. Then
-comes the user message: the instance's task graph, which stays the same for an episode, and what changes
-(`situations`), what changes least first. So a server that keeps prefixes reads the long part once.
+comes the situation: the instance's task graph, which stays the same for an episode, the belief table, the
+observation, what a check has told, and a few notes that cannot grow without end; what changes least first.
+So a server that keeps prefixes reads the long part once. A judge is shown a case: the belief table, the
+proposed action, and what the score makes of it (Section 4.2).
 
 Nothing in a prompt tells the policy, the budget or the gate, and nothing in it is gold; only the version
-`public-hint` names the policy, as the public code does. A new wording is a new version; a test holds the
-fingerprint of each. Earlier versions stay, so that what they were answered can be replayed.
+`public-hint` names the policy, as the public code does. The words stand in `data/prompts.toml`. The tests
+take a situation back apart and let the simulated agent answer it: nothing that it uses is missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import cache, lru_cache
+from itertools import groupby
+from typing import Any
 
+import numpy as np
+
+from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.cells import Cell
+from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT
+from envprobe_core.llm import FIRST, HINTED, PROMPT_VERSION, SECOND, ModelAgent, find_version
 from envprobe_core.llm.answers import (
+    UNKNOWN_SIGN,
     UPDATE_SCHEMA,
     VERDICT_SCHEMA,
     WAITING,
+    Verdict,
     gives_reasons,
     update_schema,
     verdict_schema,
     write_update,
 )
-from envprobe_core.llm.calls import DEMAND, ChatRequest
-from envprobe_core.llm.identity import FIRST, HINTED, PROMPT_VERSION, SECOND, ModelAgent, find_version
+from envprobe_core.llm.calls import ChatRequest
 from envprobe_core.policies import POLICIES
+from envprobe_core.policies.rules import JUDGE_CANDIDATES
+from envprobe_core.sources import DATA
 from envprobe_core.worlds import graphnav, make_world, objectstate, tooldag
-from envprobe_core.worlds.base import World
+from envprobe_core.worlds.base import Ints, World
 
 UPDATE_TITLE = "EnvProbe belief update"
 JUDGE_TITLE = "EnvProbe judge"
+DEMAND = "This answer cannot be used"
+"""How the last message of a request begins that asks again."""
 LONGEST_ECHO = 600  # characters of an answer that a re-ask repeats
 WARMER = 0.7  # the temperature of a re-ask: at 0 a model would repeat itself
 EXAMPLE_SEED = 900_001  # of the episode that worked examples are taken from; in no regime's seeds
 SURE = 95  # percent, in worked examples
-SEEN = "Seen: "
-
-HINTS = {  # of the public code (commit 3266b54), by policy; its ablations' translated
-    "no-probe": "Probing is DISABLED. You must always choose type=='act'.",
-    "random": "Use random probing roughly within the given probe budget.",
-    "periodic": "Probing is allowed periodically. The method will trigger probes at fixed intervals.",
-    "self-uncertainty": "Probe ONLY when you genuinely judge your belief is uncertain. "
-    "Set risk_level honestly.",
-    "simple": "Maintain accurate criticality / staleness / confidence / required_for fields. "
-    "Probing is triggered when belief score is high. "
-    "Score = criticality + staleness + (1-confidence) + dependency_role.",
-    "minus-c": "Probing score ignores the criticality dimension (ablation).",
-    "minus-s": "Probing score ignores the staleness dimension (ablation).",
-    "minus-u": "Probing score ignores the uncertainty dimension (ablation).",
-    "minus-d": "Probing score ignores the dependency_role dimension (ablation).",
-    "cd": "Maintain accurate criticality / required_for fields. "
-    "Probing triggered when (criticality + dependency_role) score is high.",
-    "judge": "An external judge will decide whether to act or probe. Provide accurate belief table.",
-    "oracle": "An oracle scheduler may force probes on critically mismatched beliefs.",
-}
-
-_SECOND_RULES = """\
-You carry out a task in a world that also changes by itself. {memory} At each step you first correct the \
-table, then propose your next action.
-
-Rules
-{rules}
-- A step may be spent on a check of one field instead of your action. {told}
-
-Fields, by index
-{fields}
-
-Actions
-{actions}; {wait} does nothing.
-
-A row is index:value,step,confidence; the value is ? where it is not known, the step is that of your last \
-evidence, the confidence in percent. "Seen" shows index:value; it may leave fields out, and may show what \
-has no field.
-
-Answer with one JSON object:
-"set": a new row for every field seen, and for others that you now know better, in order of index, each \
-row ended by ; or "" if there is none.
-"fade": by how many percent your confidence in all other fields falls, 0 to 100.
-"act": your next action.
-"risk": how likely it is to fail: 0 low, 1 medium, 2 high."""
-_WITH_TABLE = {
-    "memory": "You keep a table of beliefs about it, a row a field; besides it you remember only your notes.",
-    "told": '"Told" names a field that was just checked; its row is already corrected.',
-}
-_LOST_TABLE = _WITH_TABLE | {
-    "memory": "Your table of beliefs about it, a row a field, is empty again after every step; you remember "
-    "only your notes.",
-    "told": '"Told" names a field that was just checked.',
-}
-_WITHOUT_TABLE = {
-    "memory": "You are given what you see and your last five actions, and write a table of what you believe.",
-    "told": '"Told" shows index:value of a field that was just checked.',
-}
-_WHY = """
-"why": the known fields that your action depends on, "index:criticality,used,steps" in order of index, \
-each ended by ; criticality 0 low, 1 medium, 2 high; used 1 if the action needs the field now, else 0; \
-steps, how many later steps need it; "" if there is none."""
-
-_FIRST_RULES = """\
-You carry out a task in a world that also changes by itself. You keep a table of beliefs about it. At \
-each step you first correct the table, then propose your next action. Two things count: that the table \
-is right at every step, and that the task gets done within the steps.
-
-Rules
-{rules}
-- A step may be spent on something other than your action, for instance on checking one field. If a \
-check has told you something, "Told" names the field; its entry in the table is already corrected.
-- An observation may leave an item out, and it may show an item that does not exist and has no field.
-
-Fields, by index
-{fields}
-A value that is not known is written ?.
-
-Actions
-{actions}; {wait} does nothing.
-
-The table
-Each field has a value, a staleness (steps since you last had evidence for it, 0 to 99) and a confidence\
- (whole percents, 0 to 100). Every staleness grows by 1 a step by itself. Besides the table you are \
-given the observation after the last step and a few notes of your own. You remember nothing else.
-
-Your answer is one JSON object with these five keys and nothing else:
-"set": the entries that change, as "index:value,staleness,confidence" with ; between them; "" if none \
-does. Write what the observation shows, and what follows from it. Leave out every entry that stays as it\
- is.
-"fade": by how many percent your confidence in all other fields falls at this step (not in one just \
-told), 0 to 100.
-"act": your next action.
-"risk": how likely it is to fail: 0 low, 1 medium, 2 high.
-"why": the known fields your action depends on, at most 8, as "index:criticality,used,steps" with ; \
-between them: criticality 0 low, 1 medium, 2 high; used 1 if the action needs the field now, else 0; \
-steps, how many later steps need it; "" if there is none.
-Example: {{"set":"0:1,0,95;2:?,0,0","fade":0,"act":"{example}","risk":0,"why":"0:2,1,1"}}"""
-
-_JUDGE_RULES = """\
-An agent carries out a task in a world that also changes by itself, and keeps a table of beliefs about \
-it. At each step it either carries out its proposed action, or checks one field, whose true value it is \
-then told; a check costs the step. A score decides: c (how critical the field is for the task) + s \
-(reported staleness) + u (reported doubt) + d (1 if the action reads the field, less if it depends on it\
- indirectly, 0 if it does not). You may override the decision.
-
-Rules
-{rules}
-
-Fields, by index
-{fields}
-A value that is not known is written ?.
-
-Your answer is one JSON object with these two keys and nothing else:
-"override": true to override the decision, false to let it stand.
-"field": where you override, the index of the candidate to check instead, or -1 to carry out the action;\
- else -1.
-Example: {{"override":false,"field":-1}}"""
 
 
 @dataclass(frozen=True)
@@ -178,7 +74,7 @@ class Prompts:
     def judge_request(
         self, agent: ModelAgent, case: str, candidates: Sequence[int], seed: int
     ) -> ChatRequest:
-        """Return the request of a verdict on a case (`situations.cases_of`) with its candidates."""
+        """Return the request of a verdict on a case with its candidates."""
         schema = VERDICT_SCHEMA if self.version == FIRST else verdict_schema(candidates)
         messages = [_message("system", self.judge_system), _message("user", case)]
         model = agent.judge_model or agent.model
@@ -224,7 +120,7 @@ def prompts_of(cell: Cell, version: str) -> Prompts:
     """
     find_version(version)
     world = make_world(cell.world, cell.regime, cell.protocol)
-    hint = HINTS.get(cell.policy.name) if version == HINTED else None
+    hint = words()["hints"].get(cell.policy.name) if version == HINTED else None
     return Prompts(
         version,
         update_system(world, version),
@@ -235,36 +131,52 @@ def prompts_of(cell: Cell, version: str) -> Prompts:
     )
 
 
+@cache
+def words() -> dict[str, Any]:
+    """Return what `data/prompts.toml` holds."""
+    return tomllib.loads((DATA / "prompts.toml").read_text(encoding="utf-8"))
+
+
 def update_system(world: World, version: str = PROMPT_VERSION) -> str:
     """Return the system message of a belief update."""
-    words = WORDS[world.name](world)
-    parts = {"rules": words.rules, "fields": words.fields, "actions": words.actions, "wait": WAITING}
-    if version == FIRST:
-        text = _FIRST_RULES.format(example=world.action_names[0], **parts)
-    else:
-        kept = _LOST_TABLE if world.protocol.memory == "none" else _WITH_TABLE
-        text = _SECOND_RULES.format(**(kept if version == SECOND else _WITHOUT_TABLE), **parts)
-        text += _WHY if gives_reasons(world) else ""
-    return f"{headline(UPDATE_TITLE, world)}\n{text}"
+    text = words()["update"]["first" if version == FIRST else "later"]
+    if version != FIRST and gives_reasons(world):
+        text += words()["update"]["why"]
+    table = "none" if version not in (FIRST, SECOND) else "table" if _keeps(world) else "lost"
+    return f"{headline(UPDATE_TITLE, world)}\n{_filled(text, world, kept=words()['kept'][table])}"
 
 
 def judge_system(world: World) -> str:
     """Return the system message of a judge's verdict."""
-    words = WORDS[world.name](world)
-    text = _JUDGE_RULES.format(rules=words.rules, fields=words.fields)
-    return f"{headline(JUDGE_TITLE, world)}\n{text}"
+    return f"{headline(JUDGE_TITLE, world)}\n{_filled(words()['judge']['rules'], world)}"
 
 
 def headline(title: str, world: World) -> str:
     """Return the first line of a system message: what is asked, and the world's name, sizes and switches."""
     graph = "known" if world.protocol.structure == "graph" else "not known"
     sight = "what is near" if world.protocol.sight == "local" else "overview"
-    sizes = WORDS[world.name](world).sizes
-    line = f"{title}. World: {world.title}, {sizes}. Task graph: {graph}. Sight: {sight}."
-    return line if world.protocol.memory == "kept" else f"{line} Table: lost at each step."
+    line = f"{title}. World: {world.title}, {_filled('{sizes}', world)}. Task graph: {graph}. Sight: {sight}."
+    return line if _keeps(world) else f"{line} Table: lost at each step."
 
 
-# ---------------------------------------------------------------- worked examples
+def _keeps(world: World) -> bool:
+    return world.protocol.memory == "kept"
+
+
+def _filled(text: str, world: World, **more: Any) -> str:
+    """Fill in what a world's words say, then its numbers: sizes, last members, and spans of fields."""
+    sizes = {name: size for name, size in world.rules._asdict().items() if type(size) is int}
+    kinds = groupby(enumerate(world.field_names), key=lambda field: field[1].partition("(")[0])
+    spans = {kind.replace(" ", "_"): [index for index, _ in own] for kind, own in kinds}
+    own = dict(words()["worlds"][world.name])
+    turned = {switch: texts[getattr(world.protocol, switch)] for switch, texts in own.pop("by").items()}
+    numbers = {
+        **sizes,
+        **{f"last_{name}": size - 1 for name, size in sizes.items()},
+        **{kind: f"{span[0]}-{span[-1]}".removesuffix("-0") for kind, span in spans.items()},
+    }
+    told = {part: said.format(**numbers, **turned) for part, said in own.items()}
+    return text.format(example=world.action_names[0], wait=WAITING, **told, **more)
 
 
 def worked_examples(cell: Cell, version: str) -> tuple[dict[str, str], ...]:
@@ -272,17 +184,17 @@ def worked_examples(cell: Cell, version: str) -> tuple[dict[str, str], ...]:
 
     A simulated agent without errors meets them; the answers set what is seen and nothing else.
     """
-    from envprobe_core.llm.rehearsal import met  # which runs the agent, which asks with these prompts
+    from envprobe_core.llm.rehearsal import rehearse  # which runs the agent, which asks with these prompts
 
     world = make_world(cell.world, cell.regime, cell.protocol)
     simple = replace(cell, policy=POLICIES["simple"], budget=None, threshold=None)
-    situations = met(simple, [EXAMPLE_SEED], version)
+    situations = rehearse(simple, np.array([EXAMPLE_SEED]), version, PROFILES["perfect"])
     acting = [one for one in situations if one.said.action >= 0] or situations
     most = max(len(seen_rows(one.text)) for one in acting)
     telling = [one for one in acting if len(seen_rows(one.text)) >= min(2, most)]
     late = acting[len(acting) // 2 :]
     blind = next((one for one in late if not seen_rows(one.text)), late[0])
-    blind = replace(blind, text=f"{blind.text.rpartition(SEEN)[0]}{SEEN}nothing")
+    blind = replace(blind, text=f"{blind.text.rpartition(SEEN)[0]}{SEEN}{NOTHING}")
     turns = []
     for one in (telling[0], blind, telling[-1]):
         entries = tuple((*row, 0, SURE) for row in seen_rows(one.text))
@@ -298,101 +210,222 @@ def seen_rows(situation: str) -> list[tuple[int, int]]:
     return [(int(field), int(value)) for field, value in pairs]
 
 
-# ---------------------------------------------------------------- the worlds, in words
+# ---------------------------------------------------------------- situations and cases, as text
+
+NONE_YET, INVALID, VALID = -1, 0, 1  # of the agent's last task action
+VALIDITY = {NONE_YET: "none yet", INVALID: "invalid", VALID: "valid"}
+NOTHING, SEEN = "nothing", "Seen: "
+TABLE = "Beliefs (index field: value, staleness, confidence)"
+DATED_TABLE = "Table"
+REMEMBERED = 5  # last actions, where there is no table
+EDGES_HIDDEN = "only those that you have met are known, see below"
+NEW, UNCHANGED = "new", "the same as before, the world has stood still"
+LAST_AT = ", last step taken at "
+CANDIDATES = "Candidates (index field: value, staleness, confidence; c, s, u, d, score)"
+ACT, CHECK = "carry out the action", "check field "
+_SIGNS = {UNKNOWN: UNKNOWN_SIGN} | {value: str(value) for value in range(128)}
 
 
-class Words(NamedTuple):
-    """What a prompt says of a world: its sizes, and its rules, fields by index and actions."""
-
-    sizes: str
-    rules: str
-    fields: str
-    actions: str
+def action_name(world: World, action: int) -> str:
+    """Return how a task action is written."""
+    if action == WAIT:
+        return WAITING
+    return NOTHING if action == NO_ACTION else world.action_names[action]
 
 
-def _tools(world: World) -> Words:
-    n, last = world.rules.tools, world.rules.tools - 1
-    seen = (
-        "After a call you see whether it was valid, and which of the called tool and the tools it needs are "
-        "loaded."
-        if world.protocol.sight == "local"
-        else "After each step you see whether your call was valid, and which of all tools are loaded."
+@dataclass(frozen=True)
+class Case:
+    """What a judge rules on; a verdict that stays unusable lets the decision stand."""
+
+    text: str  # what it is shown
+    candidates: list[int]  # the highest-scored fields, best first
+    decision: int  # the field that the score alone probes, or NONE
+
+    def ruled(self, verdict: Verdict) -> int:
+        """Return the field that is probed, or NONE."""
+        return verdict.field if verdict.override else self.decision
+
+
+class SituationWriter:
+    """Writes the situations and cases of a block of episodes; the task graphs are written once."""
+
+    def __init__(self, world: World, task: Any, version: str = SECOND) -> None:
+        """Take the world, the task graph of every episode, [row], and the version of the prompts.
+
+        In the first version the table gives ages; in the second it gives the steps of evidence, and what is
+        seen comes last; the public code's two have no table and no notes, but the last five actions.
+        """
+        self._world, self._version = world, version
+        self._maps = _map_texts(world, task)
+        named = list(enumerate(world.field_names))
+        self._named_heads = [f"{index} {name}: " for index, name in named]  # of the table's lines
+        self._heads, self._labels = [f"{index}:" for index, _ in named], [f"{index}:" for index, _ in named]
+        if version == FIRST:
+            self._heads, self._labels = self._named_heads, [f"{name}=" for _, name in named]
+
+    def write(
+        self, block: Any, last_worked: Ints, rows: Ints, past: Sequence[Sequence[str]] = ()
+    ) -> list[str]:
+        """Write the situations of some rows of a block, whose episodes stand with their notes.
+
+        Args:
+            block: the episodes.
+            last_worked: [row], NONE_YET, INVALID or VALID, this step's included.
+            rows: which are written.
+            past: [row], the actions so far, which only the public code's versions tell.
+        """
+        world, episodes = self._world, block[rows]
+        table, seen = episodes.table, episodes.observation
+        ages = table.staleness if self._version == FIRST else episodes.t[:, None] - table.staleness
+        columns = (
+            rows, episodes.t, seen.place, seen.came_from, seen.action, seen.valid, seen.fresh, episodes.told,
+            last_worked[rows],
+        )  # fmt: skip
+        texts = zip(
+            _table_texts(self._heads, episodes.fields, table, ages),
+            self._seen(seen),
+            _note_texts(world, episodes),
+            *(column.tolist() for column in columns),
+            strict=True,
+        )
+        written = []
+        for table, shown, notes, row, step, place, origin, action, valid, fresh, told, worked in texts:
+            at = f"Step: {step} of {world.regime.horizon}\n"
+            outcome = "" if action < 0 else f" ({VALIDITY[valid]})"
+            done = f"Last step: {action_name(world, action)}{outcome}\n"
+            where = "" if world.name == tooldag.NAME else f"Place: {place}{LAST_AT}{origin}\n"
+            checked = f"Told: {NOTHING if told == NONE else told}\n"
+            validity = f"Your last task action: {VALIDITY[worked]}"
+            if self._version == FIRST:
+                text = (
+                    f"{at}{TABLE}\n{table}\n\n{done}Observation: {NEW if fresh else UNCHANGED}\n"
+                    f"{where}{SEEN}{shown}\n{checked}{validity}{notes}"
+                )
+            elif self._version == SECOND:
+                still = "" if fresh else f"Observation: {UNCHANGED}\n"
+                text = (
+                    f"{DATED_TABLE}\n{table}\n\n{at}{done}{still}{where}{checked}{validity}{notes}"
+                    f"\n{SEEN}{shown}"
+                )
+            else:
+                recent = ", ".join(past[row][-REMEMBERED:]) or NOTHING
+                answer = NOTHING if told == NONE else table.split("\n")[told].partition(",")[0]
+                text = f"{at}Your last actions: {recent}\n{done}{where}Told: {answer}\n{SEEN}{shown}"
+            written.append(f"{self._maps[row]}\n\n{text}")
+        return written
+
+    def cases(self, sights: Any) -> list[Case]:
+        """Write the case of every sight, [row], which the score has been written to."""
+        world, count = self._world, self._world.fields
+        order = np.argsort(-sights.rho[:, :count], axis=1, kind="stable")[:, :JUDGE_CANDIDATES].tolist()
+        terms = np.stack([sights[name][:, :count] for name in ("c", "s", "u", "d", "rho")], axis=2).tolist()
+        tables = _table_texts(self._named_heads, sights.fields, sights, sights.staleness)
+        probes = (sights.highest >= sights.threshold).tolist()
+        columns = zip(tables, sights.action.tolist(), probes, order, terms, strict=True)
+        cases = []
+        for table, action, probe, candidates, scored in columns:
+            lines, decision = table.split("\n"), candidates[0] if probe else NONE
+            shown = [f"{lines[i]}; " + ", ".join(f"{term:.3f}" for term in scored[i]) for i in candidates]
+            text = (
+                f"{TABLE}\n{table}\n\nProposed action: {action_name(world, action)}\n"
+                + "\n".join([CANDIDATES, *shown])
+                + f"\nDecision: {ACT if decision == NONE else f'{CHECK}{decision}'}"
+            )
+            cases.append(Case(text, candidates, decision))
+        return cases
+
+    def _seen(self, observation: Any) -> list[str]:
+        distracted = self._world.regime.observation == "distractor"
+        rows = []
+        for values, place in zip(observation.value.tolist(), observation.place.tolist(), strict=True):
+            pairs = zip(self._labels, values, strict=False)
+            items = [f"{label}{value}" for label, value in pairs if value != UNKNOWN]
+            rows.append(_listed([*items, _distractor(self._world, place)] if distracted else items))
+        return rows
+
+
+def _distractor(world: World, place: int) -> str:
+    """Return an item that no instance of this size has, as an observation shows it."""
+    if world.name == tooldag.NAME:
+        return f"loaded({world.rules.tools})=1"
+    if world.name == objectstate.NAME:
+        return f"location(box {world.rules.boxes})={place}"
+    return f"location(key {world.rules.keys})={place}"
+
+
+def _map_texts(world: World, task: Any) -> list[str]:
+    """Write the task graph of every episode, [row], as far as it is known before anything is seen."""
+    if world.name == tooldag.NAME:
+        if not world.rules.knows_graph:
+            return ["Needs: not known"] * len(task)
+        needed = task.needs[:, : world.rules.tools].tolist()
+        return [
+            "Needs: "
+            + "; ".join(f"{tool}: {','.join(map(str, _members(own))) or '-'}" for tool, own in enumerate(row))
+            for row in needed
+        ]
+    if world.name == objectstate.NAME:
+        return [
+            "Keys: " + _listed(f"key {key} opens door {door}" for door, key in enumerate(keys) if key != NONE)
+            for keys in task.key_of_door.tolist()
+        ]
+    edges = [EDGES_HIDDEN] * len(task)
+    if world.rules.knows_graph:
+        edges = [_edges(task, row, (1 << count) - 1) for row, count in enumerate(task.edges.tolist())]
+    targets = task.target.tolist()
+    return [f"Target: {target}\nEdges: {shown}" for target, shown in zip(targets, edges, strict=True)]
+
+
+def _edges(task: Any, row: int, met: int) -> str:
+    ends, keys = task.ends[row].tolist(), task.key_of_edge[row].tolist()
+    return _listed(
+        f"{edge}: {ends[edge][0]}-{ends[edge][1]}" + (f" key {keys[edge]}" if keys[edge] != NONE else "")
+        for edge in _members(met)
     )
-    unknown = "Which tools a tool needs is not known to you; lower tools never need higher ones."
-    return Words(
-        f"{n} tools",
-        _rules(
-            "call(t) is valid if tool t is not loaded and every tool that it needs is loaded. Then t is "
-            "loaded and its subgoal is complete.",
-            f"Task: complete the subgoal of tool {last}, the target.",
-            "A loaded tool other than the target may become unloaded by itself at any step. A complete "
-            "subgoal stays complete.",
-            seen,
-            "" if world.protocol.structure == "graph" else unknown,
-        ),
-        f"{_span(0, n)}: loaded(t) of tool t, in order: 0 no, 1 yes\n"
-        f"{_span(n, n)}: dependency satisfied(t), all tools that t needs are loaded: 0 no, 1 yes\n"
-        f"{_span(2 * n, n)}: subgoal complete(t): 0 no, 1 yes",
-        f"call(0) to call({last})",
-    )
 
 
-def _rooms(world: World) -> Words:
-    rules, near = world.rules, world.protocol.sight == "local"
-    items, doors = rules.objects, rules.doors
-    objects = f"key 0 to {rules.keys - 1}, box 0 to {rules.boxes - 1}, goal 0 to {rules.goals - 1}"
-    doors_seen = ", and whether its doors are locked." if near else "; not the locks of doors."
-    return Words(
-        f"{rules.rooms} rooms, {rules.keys} keys, {rules.boxes} boxes, {rules.goals} goals",
-        _rules(
-            f"Rooms 0 to {rules.rooms - 1} stand in a row; door d is between rooms d and d+1. move(r) is "
-            "valid if r is next to your room and the door between is open. pick(x) is valid if x lies in "
-            "your room; then you hold it. unlock(d) is valid if your room has door d, it is locked and you "
-            "hold its key. place(x) puts down what you hold.",
-            "Task: hold goal 0.",
-            "At any step an object that nobody holds may be in another room, and a door that has a key may "
-            "lock or unlock, by itself."
-            if world.protocol.rates == "mean"
-            else "At any step a key that nobody holds may be in another room by itself.",
-            f"After each step you see your room, what lies in it and what you hold{doors_seen} You see "
-            "whether your action was valid.",
-        ),
-        f"{_span(0, items)}: location(x) of the keys, boxes and goals, in order: a room, or {rules.rooms} "
-        f"for held\n{_span(items, doors)}: lock(d) of door d, in order: 0 open, 1 locked\n"
-        f"{_span(items + doors, items)}: held(x) of the same objects: 0 no, 1 yes",
-        f"move(0) to move({rules.rooms - 1}); unlock(0) to unlock({doors - 1}); pick(x) and place(x) with x "
-        f"one of {objects}, as in pick(key 0)",
-    )
+def _members(numbers: int) -> list[int]:
+    """Return the members of one of the engine's `sets`, ascending."""
+    return [number for number in range(numbers.bit_length()) if numbers >> number & 1]
 
 
-def _graph(world: World) -> Words:
-    rules, near = world.rules, world.protocol.sight == "local"
-    most = "" if world.protocol.instances == "ancestors" else "at most "  # one drawn twice is one edge
-    edges_seen = " and whether they are locked." if near else "; not whether they are locked."
-    return Words(
-        f"{rules.nodes} nodes, {rules.keys} keys, {most}{rules.edges} edges",
-        _rules(
-            "move(v) is valid if an edge joins your node and v, and it is open or you hold its key. "
-            "collect(k) is valid if k lies at your node; then you hold it.",
-            "Task: reach the target node.",
-            "At any step a key that nobody holds may be at another node, and an edge that has a key may lock "
-            "or unlock, by itself.",
-            "After each step you see your node, which keys lie there and which you hold, the edges there"
-            f"{edges_seen} You see whether your action was valid.",
-        ),
-        f"0: node, where you are\n"
-        f"{_span(1, rules.keys)}: location(k) of key k, in order: a node, or {rules.nodes} for held\n"
-        f"{_span(1 + rules.keys, rules.edges)}: state(e) of edge e, in order: 0 open, 1 locked",
-        f"move(0) to move({rules.nodes - 1}); collect(key 0) to collect(key {rules.keys - 1})",
-    )
+def _listed(items: Iterable[str]) -> str:
+    return "; ".join(items) or NOTHING
 
 
-WORDS = {tooldag.NAME: _tools, objectstate.NAME: _rooms, graphnav.NAME: _graph}
+def _note_texts(world: World, block: Any) -> list[str]:
+    """Write the notes of every episode, [row]: at most an entry a place, edge or tool, however long it is."""
+    mind = block.mind
+    if world.name == tooldag.NAME:
+        if world.rules.knows_graph:
+            return [""] * len(block)
+        ago = (mind.calls[:, None] - mind.failed_at[:, : world.rules.tools]).tolist()
+        return [
+            "\nFailed calls (tool and how many of your calls ago): "
+            + _listed(f"{tool}: {calls}" for tool, calls in enumerate(row) if calls < tooldag.FAILURE_MEMORY)
+            for row in ago
+        ]
+    been = [
+        "\nLast been there (place and step): "
+        + _listed(f"{place}: {step}" for place, step in enumerate(row) if step >= 0)
+        for row in mind.last_seen.tolist()
+    ]
+    if world.name == graphnav.NAME and not world.rules.knows_graph:
+        met = [_edges(block.task, row, edges) for row, edges in enumerate(mind.met.tolist())]
+        return [f"\nEdges met: {edges}{places}" for edges, places in zip(met, been, strict=True)]
+    return been
 
 
-def _rules(*lines: str) -> str:
-    return "\n".join(f"- {line}" for line in lines if line)
+def _table_texts(heads: Sequence[str], counts: Ints, table: Any, ages: Ints) -> list[str]:
+    """Write the beliefs of every table or sight, [row], a line for each of the fields that its instance has.
 
-
-def _span(first: int, count: int) -> str:
-    return f"{first}-{first + count - 1}"
+    A line begins with the field's head; `ages` are staleness or the steps of evidence, [row, field].
+    """
+    columns = (counts, table.value, ages, table.confidence)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [
+        "\n".join(
+            [f"{head}{_SIGNS[v]},{age},{c}" for head, v, age, c in zip(heads[:count], *row, strict=False)]
+        )
+        for count, *row in rows
+    ]

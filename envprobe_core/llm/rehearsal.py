@@ -1,4 +1,4 @@
-"""A rehearsal: the simulated agent in a model's place, which is asked what a model would be asked.
+"""Rehearsals: the simulated agent in a model's place, which is asked what a model would be asked.
 
 It answers from the episode itself and not from the prompt; that a prompt tells everything it uses is tested
 with a program that reads nothing else. What a run would ask and cost is counted in a rehearsal of some of its
@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
+from envprobe_core.agents.profiles import TYPICAL, AgentProfile
 from envprobe_core.agents.simulated import RISK_LOW, RISK_MEDIUM
 from envprobe_core.cells import Cell
 from envprobe_core.engine.compiling import announced
@@ -22,6 +22,7 @@ from envprobe_core.engine.loop import PROPOSE
 from envprobe_core.engine.records import NONE
 from envprobe_core.engine.running import Episodes, take
 from envprobe_core.engine.setting import setting_of
+from envprobe_core.llm import FIRST, ModelAgent
 from envprobe_core.llm.agent import LanguageModelAgent, finish_in_loop, identity_of, run_rows
 from envprobe_core.llm.answers import (
     NO_UPDATE,
@@ -29,24 +30,12 @@ from envprobe_core.llm.answers import (
     Update,
     Verdict,
     apply_updates,
-    parse_update,
     write_update,
     write_verdict,
 )
-from envprobe_core.llm.calls import (
-    ChatRequest,
-    Prices,
-    RunStoppedError,
-    Tokens,
-    find_price,
-    key_of,
-    most_tokens,
-    question,
-)
-from envprobe_core.llm.identity import FIRST, ModelAgent
+from envprobe_core.llm.calls import Answer, ChatRequest, Prices, RunStoppedError, Tokens, find_price, question
 from envprobe_core.llm.notes import take_over
-from envprobe_core.llm.prompts import prompts_of
-from envprobe_core.llm.situations import INVALID, Case
+from envprobe_core.llm.prompts import INVALID, Case, prompts_of
 from envprobe_core.policies import POLICIES
 from envprobe_core.regimes import Regime
 from envprobe_core.worlds import World, make_world
@@ -63,12 +52,11 @@ class Met:
     seed: int  # of the episode
     step: int
     text: str  # the situation, or the judge's case
-    said: Update | Verdict  # what the simulated agent answers
-    candidates: list[int] | None = None  # of a case
+    said: Any  # what the simulated agent answers: an Update, or the embedded judge: a Verdict
+    candidates: Sequence[int] = ()  # of a case
 
 
-@dataclass(frozen=True)
-class Exchange:
+class Exchange(NamedTuple):
     """What a model would be asked at a step of an episode, and the simulated agent's answer."""
 
     world: World
@@ -78,40 +66,19 @@ class Exchange:
     identity: str  # whose sample the answer is
     answer: str
 
-    @property
-    def texts(self) -> list[str]:
-        """Return the messages: the rules, worked examples and their answers in turn, and what is the case."""
-        return [message["content"] for message in self.request["messages"]]
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """Return the JSON schema of the answer."""
-        return self.request["response_format"]["json_schema"]["schema"]
-
-    @property
-    def update(self) -> Update:
-        """Return the answer to today's prompts, checked."""
-        return parse_update(self.answer, self.world, self.step)
-
 
 def rehearse(cell: Cell, seeds: Ints, version: str, profile: AgentProfile = TYPICAL) -> list[Met]:
     """Run episodes of a cell, asking a model's questions of the simulated agent with a profile's errors.
 
     The version of the prompts decides what a situation tells. Returns the questions in the order of steps.
     """
-    asked: list[Met] = []
+    met: list[Met] = []
 
     async def work() -> None:  # what it returned, `asyncio.run` would write out whole as it frees SIGINT
-        await run_rows(cell, seeds, lambda episodes: _Rehearsal(episodes, version, profile, asked))
+        await run_rows(cell, seeds, lambda episodes: _Rehearsal(episodes, version, profile, met))
 
     finish_in_loop(work())
-    return asked
-
-
-def met(cell: Cell, seeds: Sequence[int], version: str, every: int = 1) -> list[Met]:
-    """Return what a simulated agent without errors meets at every so many steps, seed by seed."""
-    found = rehearse(cell, np.array(seeds), version, PROFILES["perfect"])
-    return [one for seed in seeds for one in [own for own in found if own.seed == seed][::every]]
+    return met
 
 
 def exchanges(
@@ -126,22 +93,21 @@ def exchanges(
                 request, role = prompts.update_request(agent, one.text, one.seed), "update"
                 answer = write_update(one.said, world, None if version == FIRST else one.step)
             else:
-                request = prompts.judge_request(agent, one.text, one.candidates or [], one.seed)
+                request = prompts.judge_request(agent, one.text, one.candidates, one.seed)
                 role, answer = "judge", write_verdict(one.said)
             yield Exchange(world, one.seed, one.step, request, identity_of(role, one.seed), answer)
 
 
-class _Nobody:
-    async def ask(self, request: ChatRequest, identity: str) -> Any:
-        raise RunStoppedError("nobody is asked in a rehearsal")
+async def _nobody(request: ChatRequest, identity: str, spoilt: str) -> Answer:
+    raise RunStoppedError("nobody is asked in a rehearsal")
 
 
 class _Rehearsal(LanguageModelAgent):
     """Answers from the episode, and notes what it is asked."""
 
-    def __init__(self, episodes: Episodes, version: str, profile: AgentProfile, asked: list[Met]) -> None:
-        super().__init__(episodes, _Nobody(), ModelAgent("nobody", version, "none"))
-        self._asked = asked
+    def __init__(self, episodes: Episodes, version: str, profile: AgentProfile, met: list[Met]) -> None:
+        super().__init__(episodes, _nobody, ModelAgent("nobody", version, "none"))
+        self._met = met
         self._setting = answering_setting(self._world, episodes.cell.regime, profile)
         self._before = episodes.block.copy()
 
@@ -154,7 +120,7 @@ class _Rehearsal(LanguageModelAgent):
         before.table[:] = self._episodes.block.table[due]  # lost by now where the table is not kept
         seeds, worked = self._episodes.seeds[due], self._last_worked[due]
         updates = simulated_updates(before, seeds, worked, self._world, self._setting)
-        self._note(due, situations, updates, [None] * len(updates))
+        self._note(due, situations, updates, [()] * len(updates))
         return updates
 
     async def _verdicts(self, asked: Ints, cases: Sequence[Case], embedded: Ints) -> list[Verdict]:
@@ -168,8 +134,8 @@ class _Rehearsal(LanguageModelAgent):
 
     def _note(self, rows: Ints, *columns: Sequence[Any]) -> None:
         steps = self._episodes.block.t
-        for row, text, said, candidates in zip(rows.tolist(), *columns, strict=True):
-            self._asked.append(Met(self._seeds[row], int(steps[row]), text, said, candidates))
+        for row, *told in zip(rows.tolist(), *columns, strict=True):
+            self._met.append(Met(self._seeds[row], int(steps[row]), *told))
 
 
 def answering_setting(world: World, regime: Regime, profile: AgentProfile) -> Any:
@@ -183,7 +149,9 @@ def simulated_updates(block: Any, seeds: Ints, worked: Ints, world: World, setti
 
     Args:
         block: the episodes, [row], with notes as they were before this step; it is changed.
+        seeds: of the agents.
         worked: [row], NONE_YET, INVALID or VALID: of the last task action, this step's included.
+        world: of all of them.
         setting: from `answering_setting`.
     """
     fades = np.where(block.t > 0, int(setting.habits.fade), 0).tolist()
@@ -232,27 +200,25 @@ def estimate(
         the questions, once for all policies that share them; `prompt_tokens` and `completion_tokens` of
         these, roughly; in dollars their `cost`, and the `most` it could be, both None without a price.
     """
-    asked: dict[bytes, tuple[int, int, float, float]] = {}
+    asked: dict[bytes, tuple[float, ...]] = {}
     steps = 0
     for cell, own in zip(cells, seeds, strict=True):
         for one in exchanges(cell, own[:sample], agent):
             steps += 1
-            key = key_of(question(agent.provider, one.request, one.identity))
-            if key not in asked:
-                prompt = sum(map(len, one.texts))
+            whole = question(agent.provider, one.request, one.identity)
+            if whole.key not in asked:
+                prompt = sum(len(message["content"]) for message in one.request["messages"])
                 tokens = Tokens(*(math.ceil(n / CHARACTERS_A_TOKEN) for n in (prompt, len(one.answer))))
-                price = find_price(prices, one.request["model"])
-                costs = (price.cost(tokens), price.cost(most_tokens(one.request))) if price else (0.0, 0.0)
-                asked[key] = tokens.prompt, tokens.completion, *costs
+                price = find_price(prices, whole.model)
+                costs = (price.cost(tokens), price.cost(whole.most)) if price else (0.0, 0.0)
+                asked[whole.key] = tokens.prompt, tokens.completion, *costs
     episodes, dry_run = sum(map(len, seeds)), sum(min(sample, len(own)) for own in seeds)
     prompt, completion, cost, most = map(sum, zip(*asked.values(), strict=True))
     counts = {"steps": steps, "calls": len(asked), "prompt_tokens": prompt, "completion_tokens": completion}
     priced = all(find_price(prices, model) is not None for model in agent.models)
+    money = {"cost": cost, "most": most}
     return (
         {"episodes": episodes, "dry_run": dry_run}
         | {name: math.ceil(count * episodes / dry_run) for name, count in counts.items()}
-        | {
-            name: total * (episodes / dry_run) if priced else None
-            for name, total in (("cost", cost), ("most", most))
-        }
+        | {name: total * (episodes / dry_run) if priced else None for name, total in money.items()}
     )

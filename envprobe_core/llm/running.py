@@ -1,4 +1,4 @@
-"""Runs on a model: what a run folder lacks, and whole runs from stored answers.
+"""Runs on a model: what a run folder lacks, whole runs from stored answers, and one episode, watched.
 
 A run that was killed is simply run again: what was answered is replayed from the store. Beside the table,
 `calls.jsonl` says of each episode what was asked for.
@@ -10,23 +10,38 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import orjson
 
+from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Columns, Trajectory
+from envprobe_core.engine.running import Episodes
 from envprobe_core.errors import InputError
-from envprobe_core.llm.agent import COUNTS, Tally, finish_in_loop, run_model, together
-from envprobe_core.llm.calls import OPENAI_URL, Answer, ChatRequest, Prices
-from envprobe_core.llm.client import Client, Counts, Limits
-from envprobe_core.llm.identity import ModelAgent, find_version
+from envprobe_core.llm import ModelAgent, find_version
+from envprobe_core.llm.agent import (
+    COUNTS,
+    LanguageModelAgent,
+    Tally,
+    finish_in_loop,
+    run_model,
+    run_rows,
+    together,
+)
+from envprobe_core.llm.answers import UNKNOWN_SIGN, Update
+from envprobe_core.llm.calls import OPENAI_URL, Answer, Ask, ChatRequest, Prices
+from envprobe_core.llm.client import Caller, Client, Counts, Limits, Secret
 from envprobe_core.llm.local import serving
-from envprobe_core.llm.provider import Caller, Secret
-from envprobe_core.llm.replay import Answers
+from envprobe_core.llm.prompts import action_name
+from envprobe_core.llm.store import Answers
 from envprobe_core.runs.folder import ASKED, Part, RunFolder, part_files
 from envprobe_core.runs.manifest import RunInputs, total_hash
 from envprobe_core.runs.summary import Summary, result_hash
 from envprobe_core.sweep import Piece, named
+from envprobe_core.worlds.base import Ints
 
 REPLAYED_ROWS = 250  # episodes in lockstep where every answer is at hand
 LIVE_PER_CALL = 2  # episodes under way for each call that may be
@@ -68,55 +83,33 @@ class Service:
         finally:
             await client.close()
 
-    @property
-    def rows(self) -> int:
-        """Return how many episodes go in lockstep: one while answers take time."""
-        return REPLAYED_ROWS if self.secret is None else 1
-
-    @property
-    def live(self) -> int:
-        """Return how many blocks of episodes may be under way."""
-        if self.secret is None:
-            return 1
-        return self.limits.concurrency * (1 if self.weights else LIVE_PER_CALL)
-
-
-class Listener:
-    """Passes requests on and notes which servers answered, by fingerprint, and which answers were used."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self.fingerprints: set[str] = set()
-        self.keys: dict[str, None] = {}
-
-    async def ask(self, request: ChatRequest, identity: str) -> Answer:
-        """Answer a request."""
-        answer = await self._client.ask(request, identity)
-        self.keys[answer.key] = None
-        if answer.fingerprint:
-            self.fingerprints.add(answer.fingerprint)
-        return answer
-
 
 @dataclass(frozen=True)
 class Asked:
-    """What came of running a cell's rows on a model: who answered, and a row an episode of all else."""
+    """What came of running a cell's rows on a model."""
 
-    listener: Listener
+    answers: dict[str, Answer]  # those that were used, by key, in order of their first use
     trajectory: Trajectory
-    tally: Tally
-    columns: Columns
+    tally: Tally  # [row]
+    columns: Columns  # of the table of episodes, [row]
 
 
 async def _ask(
     client: Client, service: Service, piece: Piece, live: asyncio.Semaphore, *, reports: bool = False
 ) -> Asked:
-    """Run a cell's rows; see `agent.run_model`."""
-    listener = Listener(client)
+    """Run a cell's rows, one at a time while answers take time; see `agent.run_model`."""
+    answers: dict[str, Answer] = {}
+
+    async def ask(request: ChatRequest, identity: str, spoilt: str) -> Answer:
+        answer = await client.ask(request, identity, spoilt)
+        answers[answer.key] = answer
+        return answer
+
+    rows = REPLAYED_ROWS if service.secret is None else 1
     trajectory, tally = await run_model(
-        piece.cell, piece.seeds, listener, service.agent, live=live, rows=service.rows, reports=reports
+        piece.cell, piece.seeds, ask, service.agent, live=live, rows=rows, reports=reports
     )
-    return Asked(listener, trajectory, tally, named([piece], trajectory.measures))
+    return Asked(answers, trajectory, tally, named([piece], trajectory.measures))
 
 
 def run_missing(
@@ -140,7 +133,8 @@ def run_missing(
 async def _run_parts(
     folder: RunFolder, parts: Sequence[Part], service: Service, notice: Callable[[int, Counts], None]
 ) -> None:
-    done, live = 0, asyncio.Semaphore(service.live)
+    done, at_once = 0, service.limits.concurrency * (1 if service.weights else LIVE_PER_CALL)
+    live = asyncio.Semaphore(1 if service.secret is None else at_once)
 
     async def run(client: Client, part: Part) -> None:
         nonlocal done
@@ -156,10 +150,10 @@ async def _run_parts(
 
 def _call_lines(part: Part, asked: Asked) -> bytes:
     """Write what was asked for, a line an episode; fingerprints are those of the whole part."""
-    names = {"fingerprints": sorted(asked.listener.fingerprints)}
+    names = {"fingerprints": sorted({answer.fingerprint for answer in asked.answers.values()} - {""})}
     key = {name: part.cell.key[name] for name in ("world", "policy", "protocol")}
-    rows = zip(part.seeds.tolist(), asked.tally.tolist(), strict=True)
-    lines = (key | {"seed": seed} | dict(zip(COUNTS, counts, strict=True)) | names for seed, counts in rows)
+    rows = zip(part.seeds.tolist(), asked.tally, strict=True)
+    lines = (key | {"seed": seed} | counts | names for seed, counts in rows)
     return b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
 
 
@@ -172,24 +166,8 @@ def total_tally(lines: bytes) -> dict[str, int]:
         raise InputError(f"calls.jsonl is damaged: {error}") from None
 
 
-# ---------------------------------------------------------------- a whole run from stored answers
-
-
-@dataclass(frozen=True)
-class Replay:
-    """What came of running a whole run from stored answers."""
-
-    cells: list[Asked]  # what came of each cell; a listener's keys are those of its answers, in order of use
-    result_hash: str  # as in a run's manifest
-
-    @property
-    def keys(self) -> list[list[str]]:
-        """Return the keys of each cell's answers, in hexadecimal; cells may share some."""
-        return [list(cell.listener.keys) for cell in self.cells]
-
-
-def replay_run(service: Service, inputs: RunInputs) -> Replay:
-    """Run every cell of a run from a store or a replay file.
+def replay_run(service: Service, inputs: RunInputs) -> tuple[list[Asked], str]:
+    """Run every cell of a run from a store or a replay file; return what came of each, and the result hash.
 
     Raises:
         MissingAnswerError: if an answer is not there.
@@ -198,9 +176,75 @@ def replay_run(service: Service, inputs: RunInputs) -> Replay:
 
     async def replay() -> list[Asked]:
         pieces = map(Piece, range(len(inputs.cells)), inputs.cells, inputs.seeds_of_cells)
-        live = asyncio.Semaphore(1)
         async with service.client() as client:
-            return [await _ask(client, service, piece, live) for piece in pieces]
+            return [await _ask(client, service, piece, asyncio.Semaphore(1)) for piece in pieces]
 
     cells = finish_in_loop(replay())
-    return Replay(cells, total_hash(inputs.cells, [result_hash(cell.columns) for cell in cells]))
+    return cells, total_hash(inputs.cells, [result_hash(cell.columns) for cell in cells])
+
+
+# ---------------------------------------------------------------- one episode, watched
+
+
+class Step(NamedTuple):
+    """A step of an episode on a model, beside the truth."""
+
+    step: int
+    asked: str  # the last message of the request
+    answered: str
+    action: str  # that is proposed
+    wrong: list[str]  # beliefs after the answer that are not true, in words
+
+
+def watch(
+    service: Service, cell: Cell, seed: int, notice: Callable[[list[Step]], object] = lambda steps: None
+) -> list[Step]:
+    """Play one episode on a model; `notice` is told of the steps so far whenever there is one more.
+
+    Raises:
+        RunStoppedError: if there is no answer.
+    """
+    steps: list[Step] = []
+
+    async def play(ready: Service) -> None:
+        async with ready.client() as client:
+            make = partial(_Watched, ask=client.ask, model=ready.agent, steps=steps, notice=notice)
+            await run_rows(cell, np.array([seed]), make)
+
+    with service.at_work() as ready:
+        finish_in_loop(play(ready))
+    return steps
+
+
+class _Watched(LanguageModelAgent):
+    """Notes every step of one episode."""
+
+    def __init__(
+        self,
+        episodes: Episodes,
+        ask: Ask,
+        model: ModelAgent,
+        steps: list[Step],
+        notice: Callable[[list[Step]], object],
+    ) -> None:
+        async def heard(request: ChatRequest, identity: str, spoilt: str) -> Answer:
+            answer = await ask(request, identity, spoilt)
+            self._said = request["messages"][-1]["content"], answer.text
+            return answer
+
+        super().__init__(episodes, heard, model)
+        self._steps, self._notice, self._said = steps, notice, ("", "")
+
+    def _write(self, due: Ints, updates: Sequence[Update]) -> None:
+        super()._write(due, updates)
+        own, world = self._episodes.block, self._world
+        pairs = zip(world.field_names, own.table.value[0].tolist(), own.gold[0].tolist(), strict=False)
+        wrong = [
+            f"{name}: {UNKNOWN_SIGN if believed < 0 else believed}, not {true}"
+            for name, believed, true in pairs
+            if believed != true
+        ]
+        for update in updates:
+            action = action_name(world, update.action)
+            self._steps.append(Step(int(own.t[0]), *self._said, action, wrong))
+            self._notice(self._steps)

@@ -1,21 +1,25 @@
 """The store: every call to a model, a row each, in one SQLite file; cache, record and replay source at once.
 
-A question is a request with its provider and identity; its key is the SHA-256 of their canonical JSON. Before
-a call begins its row claims the question, at the most tokens that the call can use. When the call has ended,
-one transaction settles the row: what came back, raw, what it was, and what it used. A question has one
-answer, the first, for every process and for ever, and one claim at a time: another process that wants it
-waits, unless the claimant is gone or its time is over. No row is ever deleted.
+Before a call begins its row claims the question, at the most tokens that the call can use. When the call has
+ended, its row is settled: what came back, raw, what it was, and what it used. A question has one answer, the
+first, for every process and for ever, and one claim at a time: another process that wants it waits, unless
+the claimant is gone or its time is over. No row is ever deleted.
 
 The file is opened by SQLite alone. Were a process that uses a store to open and close the file itself, POSIX
 would drop all its locks on it, and the next process to leave would take the write-ahead log from under it.
 
-Methods that write are called on one thread only (`client` has it); `find` may be called on another.
+A replay file holds the answers of one run, small enough to hand on: a gzip file of JSON lines. The first says
+which model answered, what was run and which result hash came out; then a line an answer, `[key, text, prompt
+tokens, completion tokens, fingerprint]`, in order of key; the last counts them. It holds no requests: the
+run makes them again, and finds its answers by their keys.
 """
 
 from __future__ import annotations
 
 import enum
-import operator
+import gzip
+import hashlib
+import io
 import os
 import platform
 import secrets
@@ -23,34 +27,40 @@ import sqlite3
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from envprobe_core.errors import InputError
-from envprobe_core.files import LARGEST
+from envprobe_core.errors import InputError, first_fault
+from envprobe_core.files import LARGEST, read_whole, replacing
+from envprobe_core.llm import ModelAgent
 from envprobe_core.llm.calls import (
+    MOST_TOKENS,
     NO_TOKENS,
     Answer,
+    Fault,
     Prices,
+    Question,
     Raw,
     RunStoppedError,
     Tokens,
     find_price,
-    key_of,
-    most_tokens,
     read_response,
     total_cost,
 )
+from envprobe_core.runs.manifest import RunInputs
 
 APPLICATION_ID, VERSION = 0x45505241, 2
 SMALLEST_FILE = 512  # bytes of the smallest SQLite database; a shorter file would pass for an empty one
 PATIENCE = 30.0  # seconds to wait for another process's commit
-LEVEL = 6  # of compression
+LEVEL = 6  # of compression in a store
+SMALLEST = 9  # of compression in a replay file
 
 ANSWER = "answer"
 UNUSABLE = "unusable"  # an answer from which no belief update could be read; the agent asks again
@@ -104,7 +114,7 @@ class Refusal(enum.Enum):
 
 
 class AnswerStore:
-    """An open store."""
+    """An open store. What changes it is called on one thread at a time; `find` may be called on another."""
 
     def __init__(self, path: Path, *, writable: bool = True) -> None:
         """Open a store; make it where it may be written and is not there.
@@ -113,14 +123,13 @@ class AnswerStore:
             InputError: if the file is no store, damaged, of another version, missing, or read-only.
         """
         self.path = path
-        self._reading = connect(path, writable=writable)
-        self._writing = connect(path, writable=True) if writable else None
+        self._reading = _connect(path, writable=writable)
+        self._writing = _connect(path, writable=True) if writable else self._reading
 
     def close(self) -> None:
         """Close the file."""
         self._reading.close()
-        if self._writing is not None:
-            self._writing.close()
+        self._writing.close()
 
     def find(self, key: bytes) -> Answer | None:
         """Return the answer to a question, None where there is none yet.
@@ -134,14 +143,14 @@ class AnswerStore:
         if row is None:
             return None
         call, status, kind, response = row
-        body = inflated(response)
+        body = _inflated(response)
         found = None if body is None else read_response(Raw(status, kind, body))
         if not isinstance(found, Answer):
             raise RunStoppedError(
                 f"store {self.path} is damaged: call {call} cannot be read; `envprobe store verify` lists "
                 "what is; nothing was changed"
             )
-        return found
+        return found._replace(key=key.hex())
 
     def lacks(self, what: str) -> str:
         """Say that an answer is not here, and how to get it."""
@@ -153,20 +162,19 @@ class AnswerStore:
     def used(self) -> dict[str, Tokens]:
         """Return the tokens of all stored calls together, by model; what is not known counts as its most."""
         with self._explained():
-            return used_by(self._reading)
+            return _used(self._reading)
 
     def claim(
         self,
-        question: bytes,
-        most: Tokens,
+        asked: Question,
         seconds: float,
         fits: Callable[[Mapping[str, Tokens]], bool] | None = None,
-        spoilt: bytes | None = None,
+        spoilt: str = "",
     ) -> int | Refusal:
         """Note that a call begins, at the most it can use; nobody else begins one to the same question.
 
         Args:
-            question: canonical, from `calls.question`.
+            asked: the question.
             seconds: after which the claim holds no longer.
             fits: whether a cap leaves room for the tokens, by model, that would be used; None for no cap.
             spoilt: the key of the answer that could not be used, if that is why this is asked.
@@ -174,12 +182,11 @@ class AnswerStore:
         Returns:
             The call, for `settle`; or why it may not begin.
         """
-        key, now = key_of(question), time.time()
+        key, model, most, now = asked.key, asked.model, asked.most, time.time()
         with self._transaction(durable=fits is not None) as connection:
-            if spoilt is not None:
-                connection.execute(
-                    "UPDATE calls SET verdict = ? WHERE key = ? AND verdict = ?", (UNUSABLE, spoilt, ANSWER)
-                )
+            if spoilt:
+                change = "UPDATE calls SET verdict = ? WHERE key = ? AND verdict = ?"
+                connection.execute(change, (UNUSABLE, bytes.fromhex(spoilt), ANSWER))
             query = "SELECT id, holder, until FROM calls WHERE key = ? AND holder IS NOT NULL"
             for call, holder, until in connection.execute(query, (key,)).fetchall():
                 if now < until and not _is_gone(holder):
@@ -187,44 +194,52 @@ class AnswerStore:
                 connection.execute("UPDATE calls SET holder = NULL WHERE id = ?", (call,))
             if connection.execute(f"SELECT 1 FROM calls WHERE key = ? AND {GOOD}", (key,)).fetchone():
                 return Refusal.TAKEN
-            model = str(orjson.loads(question)["request"].get("model", ""))
             if fits is not None:
-                used = used_by(connection)
+                used = _used(connection)
                 if not fits(used | {model: used.get(model, NO_TOKENS).plus(most)}):
                     return Refusal.OVER_CAP
             _use(connection, model, most)
             call = connection.execute(
                 "INSERT INTO calls (key, model, question, verdict, holder, until, prompt, completion, "
                 "cached, certain) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
-                (key, model, zlib.compress(question, LEVEL), STARTED, HOLDER, now + seconds, *most),
+                (key, model, zlib.compress(asked.content, LEVEL), STARTED, HOLDER, now + seconds, *most),
             )
             return int(call.lastrowid or 0)
 
-    def settle(self, call: int, raw: Raw | None, verdict: str, tokens: Tokens | None) -> None:
-        """Commit what came back from a call and its verdict, and free its question.
+    def settle(self, call: int, raw: Raw | None, found: Answer | Fault) -> None:
+        """Commit what came back from a call, raw and as it reads, and free its question.
 
         Where it is not known what the call used, the most stays counted.
         """
+        verdict, tokens = ANSWER if isinstance(found, Answer) else found.name, found.used
         with self._transaction() as connection:
-            key, model, *most = connection.execute(
+            key, model, *counts = connection.execute(
                 "SELECT key, model, prompt, completion, cached FROM calls WHERE id = ?", (call,)
             ).fetchone()
+            most = Tokens(*counts)
             late = f"SELECT 1 FROM calls WHERE key = ? AND {GOOD}"
             if verdict == ANSWER and connection.execute(late, (key,)).fetchone():
                 verdict = DUPLICATE
-            ends = most if tokens is None else tokens
-            _use(connection, model, Tokens(*map(operator.sub, ends, most)))
+            if tokens is not None:
+                _use(connection, model, tokens.plus(most, -1))
             response = (raw.status, raw.kind, zlib.compress(raw.body, LEVEL)) if raw else (None, None, None)
             connection.execute(
                 "UPDATE calls SET verdict = ?, holder = NULL, until = NULL, status = ?, kind = ?, "
                 "response = ?, prompt = ?, completion = ?, cached = ?, certain = ? WHERE id = ?",
-                (verdict, *response, *ends, tokens is not None, call),
+                (verdict, *response, *(tokens or most), tokens is not None, call),
             )
+
+    def together(self, changes: Sequence[Callable[[], Any]], *, durable: bool) -> list[Any]:
+        """Make several changes in one transaction, all or none; return what each returns."""
+        with self._transaction(durable=durable):
+            return [change() for change in changes]
 
     @contextmanager
     def _transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
         """Commit what is done inside, all of it or nothing; durable ones outlast a power cut, all a kill."""
-        assert self._writing is not None, "this store was opened for reading"
+        if self._writing.in_transaction:
+            yield self._writing
+            return
         with self._explained():
             self._writing.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             self._writing.execute("BEGIN IMMEDIATE")
@@ -243,12 +258,11 @@ class AnswerStore:
             yield
         except sqlite3.Error as error:
             raise RunStoppedError(
-                f"store {self.path} cannot be used: {explain(error)}; what was stored is still there"
+                f"store {self.path} cannot be used: {_explain(error)}; what was stored is still there"
             ) from None
 
 
-def used_by(connection: sqlite3.Connection) -> dict[str, Tokens]:
-    """Return the stored totals."""
+def _used(connection: sqlite3.Connection) -> dict[str, Tokens]:
     rows = connection.execute("SELECT model, prompt, completion, cached FROM used")
     return {model: Tokens(*counts) for model, *counts in rows}
 
@@ -261,7 +275,7 @@ def _use(connection: sqlite3.Connection, model: str, tokens: Tokens) -> None:
     )
 
 
-def inflated(content: bytes) -> bytes | None:
+def _inflated(content: bytes) -> bytes | None:
     """Return what was compressed, None where it is damaged, or more than can be."""
     try:
         unpacking = zlib.decompressobj()
@@ -269,9 +283,6 @@ def inflated(content: bytes) -> bytes | None:
         return unpacked if unpacking.eof else None
     except (zlib.error, TypeError):
         return None
-
-
-# ---------------------------------------------------------------- who holds a claim
 
 
 def _machine() -> str:
@@ -304,7 +315,7 @@ def _is_gone(holder: str) -> bool:
 # ---------------------------------------------------------------- opening the file
 
 
-def connect(path: Path, *, writable: bool) -> sqlite3.Connection:
+def _connect(path: Path, *, writable: bool) -> sqlite3.Connection:
     """Open a store's file, or make it; one that is no store is left as it is.
 
     Raises:
@@ -323,7 +334,7 @@ def connect(path: Path, *, writable: bool) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorname", "") == "SQLITE_NOTADB":
             raise _no_store(path) from None
-        raise InputError(f"store {path} cannot be opened: {explain(error)}; it was left as it is") from None
+        raise InputError(f"store {path} cannot be opened: {_explain(error)}; it was left as it is") from None
     except (OSError, RuntimeError) as error:  # Python 3.11's word for links that lead in a circle
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"store {path} cannot be opened ({reason})") from None
@@ -390,7 +401,7 @@ def _no_store(path: Path) -> InputError:
     return InputError(f"{path} is no store of answers (not an SQLite file); it was left as it is")
 
 
-def explain(error: sqlite3.Error) -> str:
+def _explain(error: sqlite3.Error) -> str:
     """Put an error of SQLite into words that say what to do."""
     name = getattr(error, "sqlite_errorname", "") or ""
     return next((words for starts, words in EXPLAINED.items() if name.startswith(starts)), "{}").format(error)
@@ -400,13 +411,9 @@ def explain(error: sqlite3.Error) -> str:
 
 
 @contextmanager
-def at_one_moment(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a store for reading; all that is read is of one moment, whoever writes.
-
-    Raises:
-        InputError: if it is no store or cannot be read.
-    """
-    with closing(connect(path, writable=False)) as connection:
+def _at_one_moment(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a store for reading; all that is read is of one moment, whoever writes."""
+    with closing(_connect(path, writable=False)) as connection:
         connection.execute("BEGIN")
         yield connection
 
@@ -424,7 +431,7 @@ def read_stats(path: Path, prices: Prices) -> dict[str, Any]:
     Raises:
         InputError: if it is no store or cannot be read.
     """
-    with at_one_moment(path) as connection:
+    with _at_one_moment(path) as connection:
         models = "SELECT model, count(DISTINCT key) FROM calls GROUP BY 1 ORDER BY 1"
         asked = dict(connection.execute(models).fetchall())
         groups = connection.execute(
@@ -433,23 +440,23 @@ def read_stats(path: Path, prices: Prices) -> dict[str, Any]:
         ).fetchall()
         answers = connection.execute(f"SELECT status, kind, response FROM calls WHERE {GOOD}")
         finished = Counter(_finish(*row) for row in answers)
-    attempts: dict[str, int] = {}
+    attempts: Counter[str] = Counter()
     known, paid, wasted, uncertain, unpriced = NO_TOKENS, 0.0, 0.0, 0.0, 0
     for model, verdict, certain, count, *counts in groups:
         cost = total_cost(prices, {model: Tokens(*counts)})
-        attempts[verdict] = attempts.get(verdict, 0) + count
-        known = known.plus(Tokens(*counts)) if certain else known
+        attempts[verdict] += count
+        known = known.plus(Tokens(*counts), certain)
         paid += cost
         wasted += cost * (verdict != ANSWER)
         uncertain += cost * (not certain)
         unpriced += count * (find_price(prices, model) is None)
     return {
         "questions": sum(asked.values()),
-        "answered": attempts.get(ANSWER, 0) + attempts.get(UNUSABLE, 0),
-        "attempts": attempts,
+        "answered": attempts[ANSWER] + attempts[UNUSABLE],
+        "attempts": {verdict: count for verdict, count in attempts.items() if count},
         "prompt_tokens": known.prompt,
         "completion_tokens": known.completion,
-        "wasted_attempts": sum(attempts.values()) - attempts.get(ANSWER, 0),
+        "wasted_attempts": attempts.total() - attempts[ANSWER],
         "paid_usd": paid,
         "wasted_usd": wasted,
         "uncertain_usd": uncertain,
@@ -460,11 +467,11 @@ def read_stats(path: Path, prices: Prices) -> dict[str, Any]:
 
 
 def _finish(status: int, kind: str, response: bytes) -> str:
-    found = read_response(Raw(status, kind, inflated(response) or b""))
+    found = read_response(Raw(status, kind, _inflated(response) or b""))
     return found.finish or "not said" if isinstance(found, Answer) else "damaged"
 
 
-def cost_of_cells(path: Path, keys: Sequence[Sequence[str]], prices: Prices) -> list[dict[str, float]]:
+def cost_of_cells(path: Path, keys: Sequence[Iterable[str]], prices: Prices) -> list[dict[str, float]]:
     """Say what the answers to each cell's keys, in hexadecimal, cost, with every attempt to get them.
 
     Returns:
@@ -472,7 +479,7 @@ def cost_of_cells(path: Path, keys: Sequence[Sequence[str]], prices: Prices) -> 
         ask too, which are paid once.
     """
     costs: Counter[str] = Counter()
-    with at_one_moment(path) as connection:
+    with _at_one_moment(path) as connection:
         for key, model, *counts in connection.execute(
             "SELECT key, model, prompt, completion, cached FROM calls"
         ):
@@ -480,7 +487,7 @@ def cost_of_cells(path: Path, keys: Sequence[Sequence[str]], prices: Prices) -> 
     asked = Counter(chain.from_iterable(keys))
     return [
         {
-            "questions": len(own),
+            "questions": len(list(own)),
             "usd": sum(costs[key] for key in own),
             "shared_usd": sum(costs[key] for key in own if asked[key] > 1),
         }
@@ -494,44 +501,168 @@ def check_store(path: Path) -> Iterator[str]:
     Raises:
         InputError: if it is no store or cannot be opened.
     """
-    with at_one_moment(path) as connection:
+    with _at_one_moment(path) as connection:
         try:
             for (line,) in connection.execute("PRAGMA integrity_check(20)"):
                 if line != "ok":
                     yield f"file: {line}"
             sums: dict[str, Tokens] = {}
             rows = connection.execute(
-                "SELECT id, key, model, question, verdict, status, kind, response, certain, prompt, "
+                "SELECT id, model, key, question, verdict, status, kind, response, certain, prompt, "
                 "completion, cached FROM calls"
             )
-            for call, key, model, question, verdict, status, kind, response, certain, *counts in rows:
-                used, asked = Tokens(*counts), inflated(question)
+            for call, model, *row, certain, prompt, completion, cached in rows:
+                used = Tokens(prompt, completion, cached)
                 sums[model] = used.plus(sums.get(model, NO_TOKENS))
-                if asked is None or key_of(asked) != key:
-                    yield f"call {call}: its question does not give its key {bytes(key).hex()[:16]}"
-                elif fault := _fault(asked, verdict, (status, kind, response), used, bool(certain)):
+                if fault := _fault(*row, used, bool(certain)):
                     yield f"call {call}: {fault}"
-            if sums != used_by(connection):
-                yield f"tokens: the calls add up to {sums}, the totals say {used_by(connection)}"
+            if sums != _used(connection):
+                yield f"tokens: the calls add up to {sums}, the totals say {_used(connection)}"
         except sqlite3.Error as error:
-            yield f"file: {explain(error)}"
+            yield f"file: {_explain(error)}"
 
 
 def _fault(
-    question: bytes, verdict: str, came: tuple[int, str, bytes | None], tokens: Tokens, certain: bool
-) -> str | None:
-    """Say what is wrong with a call, None where verdict and tokens are what its response gives."""
-    status, kind, response = came
+    key: bytes, packed: bytes, verdict: str, status: int, kind: str, response: bytes | None,
+    tokens: Tokens, certain: bool,
+) -> str | None:  # fmt: skip
+    """Say what is wrong with a call, None where key, verdict and tokens are what its texts give."""
+    content = _inflated(packed)
+    if content is None or hashlib.sha256(content).digest() != key:
+        return f"its question does not give its key {bytes(key).hex()[:16]}"
     if response is None:
         return "it is said to be answered and has no response" if verdict in (ANSWER, UNUSABLE) else None
-    if (body := inflated(response)) is None:
+    if (body := _inflated(response)) is None:
         return "its response cannot be read"
     found = read_response(Raw(status, kind, body))
     said = ANSWER if verdict in (UNUSABLE, DUPLICATE) else verdict
     reads = ANSWER if isinstance(found, Answer) else found.name
     if said != reads:
         return f"its verdict is {verdict}, its response reads as {reads}"
-    gives = found.used or most_tokens(orjson.loads(question)["request"])
+    gives = found.used or Question(orjson.loads(content)["request"], content, key).most
     if gives != tokens or certain != (found.used is not None):
         return f"its tokens are {tokens}, its response says {gives}"
     return None
+
+
+# ---------------------------------------------------------------- replay files
+
+
+class Header(BaseModel):
+    """The first line of a replay file."""
+
+    format: Literal["envprobe-replay/1"] = "envprobe-replay/1"
+    note: str = ""
+    inputs: dict[str, Any]
+    result_hash: str
+
+
+Count = Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None
+LINE = TypeAdapter(tuple[str, str, Count, Count, str])
+Head = TypeVar("Head", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class ReplayFile:
+    """A replay file that was read; it answers as a store does and takes nothing."""
+
+    path: Path
+    header: Header  # what it says of itself
+    inputs: RunInputs  # the run whose answers it holds
+    agent: ModelAgent  # which model answered, and how it was asked
+    answers: Mapping[bytes, Answer]  # by key
+
+    @property
+    def fingerprints(self) -> frozenset[str]:
+        """Return the names that the servers gave to what answered."""
+        return frozenset(answer.fingerprint for answer in self.answers.values())
+
+    def find(self, key: bytes) -> Answer | None:
+        """Return the answer to a question, None where the file has none."""
+        return self.answers.get(key)
+
+    def lacks(self, what: str) -> str:
+        """Say that an answer is not here, and what is."""
+        inputs = self.inputs
+        held = f"{' '.join(inputs.worlds)}; {' '.join(inputs.policies)}; {' '.join(inputs.protocols)}"
+        seeds = inputs.seeds or "the default ones"
+        return (
+            f"replay {self.path} has no answer to {what}; it holds {held}; {inputs.regime}, seeds {seeds}, "
+            "and replays as it was run or not at all"
+        )
+
+    def close(self) -> None:
+        """Do nothing: the file was read at once."""
+
+
+Answers = AnswerStore | ReplayFile
+
+
+def write_replay(
+    path: Path, inputs: RunInputs, result_hash: str, note: str, store: AnswerStore, keys: Iterable[str]
+) -> int:
+    """Write the answers of a run on a model to a file; return how many there are.
+
+    The `note` tells readers where they come from; `keys` are the questions, in hexadecimal.
+    """
+    stated = {name: value for name, value in inputs.as_dict().items() if name != "logs"}
+    return write_answers(path, Header(note=note, inputs=stated, result_hash=result_hash), store, keys)
+
+
+def write_answers(path: Path, header: BaseModel, store: Answers, keys: Iterable[str]) -> int:
+    """Write a header and the answers to some questions, in hexadecimal; return how many there are."""
+    lines = [orjson.dumps(header.model_dump())]
+    for key in sorted(set(keys)):
+        found = store.find(bytes.fromhex(key))
+        if found is None:
+            raise RuntimeError(f"answer {key} was used and is not in the store")
+        counts = (found.used.prompt, found.used.completion) if found.used else (None, None)
+        # a lone surrogate, which no file can hold, is replaced: no usable answer has one
+        text = found.text.encode("utf-8", "backslashreplace").decode()
+        lines.append(orjson.dumps([key, text, *counts, found.fingerprint]))
+    lines.append(orjson.dumps({"answers": len(lines) - 1}))
+    with replacing(path, new=True) as temporary:
+        temporary.write_bytes(gzip.compress(b"\n".join(lines) + b"\n", SMALLEST, mtime=0))
+    return len(lines) - 2
+
+
+def read_replay(path: Path) -> ReplayFile:
+    """Read a replay file.
+
+    Raises:
+        InputError: if it is none, or damaged, or cut short.
+    """
+    header, answers = read_answers(path, Header)
+    try:
+        inputs = RunInputs.from_dict(header.inputs)
+        if inputs.agent is None:
+            raise InputError("it names no model")
+    except InputError as error:
+        raise InputError(f"replay {path}: {error}") from None
+    return ReplayFile(path, header, inputs, inputs.agent, answers)
+
+
+def read_answers(path: Path, kind: type[Head]) -> tuple[Head, dict[bytes, Answer]]:
+    """Read a header of some kind, and the answers by key.
+
+    Raises:
+        InputError: if the file is none, or damaged, or cut short.
+    """
+    try:
+        head, _, rest = read_whole(path, packed=True).partition(b"\n")
+        found = kind.model_validate_json(head)
+        lines, _, foot = rest.rstrip(b"\n").rpartition(b"\n")
+        count = {"answers": lines.count(b"\n") + bool(lines)}
+        answers = {}
+        for line in io.BytesIO(lines):
+            key, text, prompt, completion, fingerprint = LINE.validate_json(line)
+            used = None if prompt is None or completion is None else Tokens(prompt, completion)
+            answers[bytes.fromhex(key)] = Answer(text, used, fingerprint, key=key)
+        if not orjson.loads(foot) == count == {"answers": len(answers)}:
+            raise ValueError("it does not count its own lines")
+        return found, answers
+    except OSError as error:
+        raise InputError(f"replay {path} cannot be read ({error.strerror or error})") from None
+    except (ValueError, EOFError, zlib.error) as error:
+        why = first_fault(error) if isinstance(error, ValidationError) else error
+        raise InputError(f"{path} is no replay file, or a damaged one ({why})") from None

@@ -196,8 +196,8 @@ def _protocols(text: str) -> None:
 
 
 def _replay(text: str) -> None:
-    from envprobe_core.llm.replay import read_replay
-    from envprobe_core.llm.replayed import find_replay
+    from envprobe_core.llm.recorded import find_replay
+    from envprobe_core.llm.store import read_replay
 
     read_replay(find_replay(text))
 

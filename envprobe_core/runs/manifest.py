@@ -23,7 +23,7 @@ from envprobe_core import __version__
 from envprobe_core.cells import Cell, Seeds, make_cell, parse_seeds
 from envprobe_core.errors import InputError, first_fault
 from envprobe_core.files import read_whole, replacing
-from envprobe_core.llm.identity import ModelAgent
+from envprobe_core.llm import ModelAgent
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.sources import ROOTS, engine_sha256, package_versions
 
