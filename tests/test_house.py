@@ -30,7 +30,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
 }
 WHOLE = (24_000, 13_500)
 FILES = (114, 85)
-TESTS = (15_260, 9_000)
+TESTS = (15_250, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
