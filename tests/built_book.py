@@ -55,21 +55,18 @@ def page_names(html):
     """Every page of the book; addresses of old that only lead to a page are none."""
     redirects = yaml.safe_load((ROOT / "book/redirects.yml").read_text(encoding="utf-8"))
     moved = {html / f"{old}.html" for old in redirects}
-    return sorted(
-        path.relative_to(html).as_posix()
-        for path in {*html.rglob("*.html")} - moved
-        if "_static" not in path.relative_to(html).parts
-    )
+    found = (path.relative_to(html) for path in {*html.rglob("*.html")} - moved)
+    return sorted(path.as_posix() for path in found if "_static" not in path.parts)
 
 
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
+class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *arguments):
         pass
 
 
 @pytest.fixture(scope="session")
 def server(html):
-    handler = functools.partial(QuietHandler, directory=str(html))
+    handler = functools.partial(Quiet, directory=str(html))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         thread = threading.Thread(target=running.serve_forever)
         thread.start()

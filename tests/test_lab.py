@@ -9,10 +9,12 @@ import warnings
 
 import numpy as np
 import pytest
+from built_book import SMALL
 from processes import call
 
 from envprobe_core import lab
 from envprobe_core.cells import Cell, parse_seeds
+from envprobe_core.cli import reproduce
 from envprobe_core.engine import loop, running
 from envprobe_core.engine.running import measure, record
 from envprobe_core.errors import InputError
@@ -21,11 +23,8 @@ from envprobe_core.lab import drawing, exercises, guard
 from envprobe_core.policies import POLICIES, custom_policy, find_policy, own
 from envprobe_core.policies.own import View
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.reproduce.sections import cell_source, cell_tags, find_sections
+from envprobe_core.reproduce.sections import cell_source, cell_tags, find_sections, plan
 from envprobe_core.statistics import paired_bootstrap
-
-SMALL = {"seeds": "0:6", "held_out": "50:56", "resamples": "100", "protocol": "observed"}
-
 
 # --- policies that are refused ----------------------------------------------------------------
 
@@ -374,11 +373,15 @@ def test_a_policy_that_never_fires_is_told_so():
 
 
 @pytest.fixture(scope="module")
-def key(tmp_path_factory):
-    """What `envprobe answers --out` writes, on few seeds."""
+def key(tmp_path_factory, small_book):
+    """What `envprobe answers --out` writes of the small book's exercises."""
     out = tmp_path_factory.mktemp("answers") / "key"
-    given = [text for name, value in SMALL.items() for text in ("-p", f"{name}={value}")]
-    assert call("answers", "--out", out, *given) == 0
+    known = find_sections()[exercises.NAME].parameters
+    given = [text for name in known & SMALL.keys() for text in ("-p", f"{name}={SMALL[name]}")]
+    with pytest.MonkeyPatch.context() as patched:
+        planned = functools.partial(plan, executed=small_book / "book" / "executed")
+        patched.setattr(reproduce, "plan", planned)
+        assert call("answers", "--out", out, *given) == 0
     return out
 
 
@@ -423,6 +426,28 @@ def test_students_get_questions_that_run_self_checks_and_no_solution(key, whole)
     assert space["play"]("no-probe").belief.shape[0] == 220
     link = exercises.student_download()._repr_mimebundle_()["text/html"]
     assert 'download="envprobe-exercises.ipynb"' in link
+
+
+def test_answers_are_executed_and_printed(checkout, write_notebook, monkeypatch, capsys):
+    fence = "````"
+    path = write_notebook("exercises", "n: int = 3  # how many; accepts 1..10", "print('so many:', n)")
+    notebook = json.loads(path.read_text())
+    texts = (
+        f"{fence}{{exercise}} Count\n:label: ex\n\n*Level: craft; about 5 minutes; teaches counting.*\n\nHow "
+        f"many?\n{fence}",
+        f"{fence}{{solution-start}} ex\n{fence}",
+        f"{fence}{{solution-end}}\n{fence}",
+    )
+    first = notebook["cells"][0]
+    exercise, start, end = ({**first, "id": f"c{i}", "source": text} for i, text in enumerate(texts))
+    notebook["cells"][2:] = [exercise, start, notebook["cells"][2], end]
+    path.write_text(json.dumps(notebook))
+    monkeypatch.setattr(reproduce, "plan", functools.partial(plan, root=checkout))
+    assert call("answers", "-p", "n=4") == 0
+    assert "## 1. Count\n\n*craft, about 5 minutes; teaches counting*\n\nHow many?" in (
+        told := capsys.readouterr().out
+    )
+    assert "~~~text\nso many: 4\n" in told
 
 
 def test_a_malformed_exercise_is_named():

@@ -23,7 +23,7 @@ from envprobe_core.llm.agent import finish_in_loop
 from envprobe_core.llm.calls import read_prices
 from envprobe_core.llm.running import Step
 from envprobe_core.protocols import in_words
-from envprobe_core.reproduce.parameters import VOCABULARIES
+from envprobe_core.reproduce.parameters import check_words
 from envprobe_core.sources import ROOT
 
 COMMITTED = Path(__file__).parent / "replays" / f"first-prompts{recorded.SUFFIX}"
@@ -136,7 +136,7 @@ def test_a_file_that_is_none_is_named(tmp_path):
     with pytest.raises(InputError, match=r"broken\.replay\.gz"):
         recorded.load_replays(tmp_path)
     with pytest.raises(ValueError, match=r"accepted: .*path of a file"):
-        VOCABULARIES["replay"]("nowhere")
+        check_words("replay", "nowhere")
     assert recorded.find_replay("tests/replays/first-prompts.replay.gz") == COMMITTED
 
 

@@ -13,14 +13,14 @@ import yaml
 from processes import COMMAND, MARK, envprobe, processes_of
 
 from envprobe_core.lab.exercises import exercises_notebook
-from envprobe_core.reproduce import chromium as browser
 from envprobe_core.reproduce.build import html_folder
-from envprobe_core.reproduce.printing import DOCUMENTS, MADE_BY_US, SHORT
+from envprobe_core.reproduce.printing import CHROMIUM, DOCUMENTS, MADE_BY_US, SHORT
 from envprobe_core.sources import ROOT
 
 CHAPTERS = ("definitions", "executed/over-time")
 printed = pytest.mark.skipif(
-    browser.find() is None and "ENVPROBE_REQUIRE_BROWSER" not in os.environ, reason="no Chromium"
+    not any(map(shutil.which, CHROMIUM)) and "ENVPROBE_REQUIRE_BROWSER" not in os.environ,
+    reason="no Chromium",
 )
 
 

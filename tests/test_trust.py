@@ -162,7 +162,7 @@ DAMAGE = {
     "no Python": (
         '{"nbformat": 4, "metadata": {}, "cells": [{"cell_type": "code", "source": "n: int = (", '
         '"metadata": {"tags": ["parameters"]}}]}',
-        "its parameters cell is no Python",
+        "line 1 of its parameters is not of the form",
     ),
 }
 

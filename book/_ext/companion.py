@@ -26,8 +26,6 @@ from envprobe_core.reproduce.sections import stored_record
 logger = logging.getLogger(__name__)
 
 EXECUTED = "executed/"
-_ICON_SCRIPT = re.compile(r"[ \t]*<script [^>]*/fontawesome/[^>]*></script>\n?")
-_FONT_PRELOAD = re.compile(r'[ \t]*<link rel="preload" as="font"[^>]*>\n?')
 SCHEMES = ("", "http", "https", "mailto")
 LABELS = {
     "profile": "Agent profile",
@@ -37,6 +35,15 @@ LABELS = {
     "resamples": "Bootstrap resamples",
 }
 """What every page states, by the parameter that holds it."""
+CORRECTIONS = (
+    # browsers refuse preloaded fonts to a page opened as a file; the style sheets load the same fonts
+    (r'[ \t]*<link rel="preload" as="font"[^>]*>\n?', ""),
+    # which draw every icon: the theme's script that draws them a second time is half a megabyte a page
+    (r"[ \t]*<script [^>]*/fontawesome/[^>]*></script>\n?", ""),
+    # a list whose children are no list items, of docutils
+    ('<div role="list" class="citation-list">', '<div class="citation-list">'),
+)
+"""What the tools write in each page, and what stands there instead."""
 
 
 class ProvenanceTable(SphinxDirective):
@@ -44,80 +51,64 @@ class ProvenanceTable(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """One table with a row for each section of the table of contents."""
-        head = ("Section", "Parameters", "Inputs (SHA-256)")
-        rows = []
+        group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in range(3)), cols=3)
+        head = [nodes.Text(text) for text in ("Section", "Parameters", "Inputs (SHA-256)")]
+        body = nodes.tbody("")
         for docname, record in records(self.env).items():
-            link = make_refnode(
-                self.env.app.builder, self.env.docname, docname, "", nodes.literal(text=record["section"])
-            )
+            self.env.note_dependency(str(self.env.doc2path(docname)))  # the table follows the notebooks
+            name = nodes.literal(text=record["section"])
+            link = make_refnode(self.env.app.builder, self.env.docname, docname, "", name)
             values = [
                 f"{name} = {value}" + ("" if value == record["defaults"][name] else " (changed)")
                 for name, value in record["parameters"].items()
             ]
             digest = nodes.literal(text=record["inputs_sha256"][:12])
-            rows.append([link, nodes.Text("; ".join(values)), digest])
-        # dependencies, so that the table follows the notebooks
-        for docname in records(self.env):
-            self.env.note_dependency(str(self.env.doc2path(docname)))
-        return [_table(head, rows)]
+            body += _row([link, nodes.Text("; ".join(values)), digest])
+        group += [nodes.thead("", _row(head)), body]
+        return [nodes.table("", group)]
 
 
-def _table(head: tuple[str, ...], rows: list[list[nodes.Node]]) -> nodes.table:
-    """A plain table of inline nodes."""
-
-    def row(cells: list[nodes.Node]) -> nodes.row:
-        entries = (nodes.entry("", nodes.paragraph("", "", cell)) for cell in cells)
-        return nodes.row("", *entries)
-
-    group = nodes.tgroup("", cols=len(head))
-    group += [nodes.colspec(colwidth=1) for _ in head]
-    group += nodes.thead("", row([nodes.Text(text) for text in head]))
-    group += nodes.tbody("", *(row(cells) for cells in rows))
-    return nodes.table("", group)
+def _row(cells: list[nodes.Node]) -> nodes.row:
+    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", cell)) for cell in cells))
 
 
 def records(env: BuildEnvironment) -> dict[str, dict[str, Any]]:
-    """What each executed page of the book says of its own making, by document name.
-
-    Args:
-        env: the build's environment.
-    """
+    """What each executed page of the book says of its own making, by document name."""
     found = {}
-    for docname in sorted(env.found_docs):
-        if docname.startswith(EXECUTED):
-            record = stored_record(Path(env.doc2path(docname)))
-            if record is None:
-                logger.warning("not executed by `envprobe reproduce`", location=docname)
-            else:
-                found[docname] = record
+    for docname in sorted(name for name in env.found_docs if name.startswith(EXECUTED)):
+        record = stored_record(Path(env.doc2path(docname)))
+        if record is None:
+            logger.warning("not executed by `envprobe reproduce`", location=docname)
+        else:
+            found[docname] = record
     return found
 
 
 def provenance(pagename: str, executed: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """What the block at the foot of one page states.
 
-    Args:
-        pagename: the page's document name.
-        executed: the records of all executed pages.
-
     Returns:
         ``rows``: label, value, and the default where another value was used; ``command``: what
         executes this page again, or nothing for a page of text; ``section``: its name.
     """
     record = executed.get(pagename)
-    rows = []
-    for name, label in LABELS.items():
-        if record is None:
-            used = {str(r["parameters"][name]) for r in executed.values() if name in r["parameters"]}
-            rows.append((label, "; ".join(sorted(used)) or "not used", ""))
-        elif name in record["parameters"]:
-            rows.append((label, *_value_and_default(record, name)))
     if record is None:
+        rows = []
+        for name, label in LABELS.items():
+            used = {str(one["parameters"][name]) for one in executed.values() if name in one["parameters"]}
+            rows.append((label, "; ".join(sorted(used)) or "not used", ""))
         return {"rows": rows, "command": "", "section": "", "engine": envprobe_core.__version__}
-    others = [name for name in record["parameters"] if name not in LABELS]
-    rows += [(name.replace("_", " ").capitalize(), *_value_and_default(record, name)) for name in others]
-    ordered = [name for name in (*LABELS, *others) if name in record["parameters"]]
-    given = (f"-p {name}={shlex.quote(str(record['parameters'][name]))}" for name in ordered)
+    values, defaults = record["parameters"], record["defaults"]
+    ordered = [name for name in dict.fromkeys((*LABELS, *values)) if name in values]
+    rows = [
+        (
+            LABELS.get(name, name.replace("_", " ").capitalize()),
+            str(values[name]),
+            "" if values[name] == defaults[name] else str(defaults[name]),
+        )
+        for name in ordered
+    ]
+    given = (f"-p {name}={shlex.quote(str(values[name]))}" for name in ordered)
     return {
         "rows": rows,
         "command": " ".join(["envprobe reproduce", record["section"], *given]),
@@ -126,15 +117,7 @@ def provenance(pagename: str, executed: dict[str, dict[str, Any]]) -> dict[str, 
     }
 
 
-def _value_and_default(record: dict[str, Any], name: str) -> tuple[str, str]:
-    """A parameter's value, and its default if that is another."""
-    value, default = record["parameters"][name], record["defaults"][name]
-    return str(value), "" if value == default else str(default)
-
-
-def add_provenance(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
-) -> None:
+def add_provenance(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], _: object) -> None:
     """Give the page's template what its foot states (event ``html-page-context``)."""
     context["provenance"] = provenance(pagename, app.companion_records)  # type: ignore[attr-defined]
 
@@ -160,32 +143,25 @@ def refuse_scripts(app: Sphinx, doctree: nodes.document) -> None:
             link.replace_self(nodes.inline("", "", *link.children))
 
 
-def copy_mathjax(app: Sphinx, exception: Exception | None) -> None:
-    """Put MathJax into the book: of the package's 24 MB the 1.8 MB that TeX to CHTML needs."""
+def finish(app: Sphinx, exception: Exception | None) -> None:
+    """Correct each page, and put MathJax into the book (event ``build-finished``).
+
+    Of the package's 24 MB it takes the 1.8 MB that TeX to CHTML needs.
+    """
     if exception is not None or app.builder.format != "html":
         return
+    for page in Path(app.outdir).rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        for wrong, right in CORRECTIONS:
+            text = re.sub(wrong, right, text)
+        page.write_text(text, encoding="utf-8")
     package = importlib.util.find_spec("sphinx-mathjax-offline")
     if package is None or package.origin is None:
         raise RuntimeError("the package sphinx-mathjax-offline is not installed")
-    source = Path(package.origin).parent / "static" / "mathjax"
-    target = Path(app.outdir) / "_static" / "mathjax"
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
+    source, target = Path(package.origin).parent / "static/mathjax", Path(app.outdir) / "_static/mathjax"
+    fonts = "output/chtml/fonts"
+    shutil.copytree(source / fonts, target / fonts, dirs_exist_ok=True)
     shutil.copy(source / "tex-chtml-full.js", target)
-    fonts = Path("output") / "chtml" / "fonts"
-    shutil.copytree(source / fonts, target / fonts)
-
-
-def drop_font_preloads(app: Sphinx, exception: Exception | None) -> None:
-    """Take out the theme's preloading of fonts, which browsers refuse to a page opened as a file.
-
-    The style sheets load the same fonts, in every case, and draw every icon with them: so the theme's script
-    that draws icons a second time, half a megabyte a page, goes too.
-    """
-    if exception is None and app.builder.format == "html":
-        for page in Path(app.outdir).rglob("*.html"):
-            text = page.read_text(encoding="utf-8")
-            page.write_text(_ICON_SCRIPT.sub("", _FONT_PRELOAD.sub("", text)), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -195,6 +171,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-read", refuse_scripts)
     app.connect("env-updated", collect)
     app.connect("html-page-context", add_provenance)
-    app.connect("build-finished", copy_mathjax)
-    app.connect("build-finished", drop_font_preloads)
+    app.connect("build-finished", finish)
     return {"version": envprobe_core.__version__, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -28,11 +28,7 @@ _PLAIN = str.maketrans({MINUS: "-", FIXED: " ", UNBROKEN: "-"})
 
 
 def as_csv(table: nodes.table) -> str:
-    """Return a table's cells as CSV, with plain minus signs and spaces.
-
-    Args:
-        table: of a page; its caption is left out.
-    """
+    """Return a table's cells as CSV, with plain minus signs and spaces, without the caption."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     for row in table.findall(nodes.row):
@@ -42,11 +38,7 @@ def as_csv(table: nodes.table) -> str:
 
 
 def as_file(svg: str) -> str:
-    """Return a figure of a page as a file of its own: dark on white, whatever the page's colours.
-
-    Args:
-        svg: one element, as `figures.Drawing` embeds it.
-    """
+    """Return a figure of a page as a file of its own: dark on white, whatever the page's colours."""
     head, rest = svg.split(">", 1)
     head = _STYLE.sub(' font-family="sans-serif" style="background: #fff"', head, count=1)
     text = f"{head}>{rest}".replace("currentColor", "#000000")
@@ -67,32 +59,22 @@ def offer(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     page = docname.replace("/", "-").removeprefix("executed-")
     if docname.startswith("executed/"):
         for number, table in enumerate(list(doctree.findall(nodes.table)), start=1):
-            name = _name(table, f"{page}-table-{number}")
-            _place(app, docname, table, TABLES, f"{name}.csv", as_csv(table))
+            _place(app, docname, table, TABLES, f"{page}-table-{number}", ".csv", as_csv(table))
     number = 0
     for raw in list(doctree.findall(nodes.raw)):
         for svg in _SVG.findall(raw.astext()) if raw.get("format") == "html" else ():
-            number += 1
-            figure = _figure_around(raw)
-            name = _name(figure, f"{page}-figure-{number}")
-            _place(app, docname, figure, FIGURES, f"{name}.svg", as_file(svg))
+            number, figure = number + 1, raw
+            while figure is not None and not isinstance(figure, nodes.figure):
+                figure = figure.parent
+            around = raw if figure is None else figure
+            _place(app, docname, around, FIGURES, f"{page}-figure-{number}", ".svg", as_file(svg))
 
 
-def _name(node: nodes.Element, otherwise: str) -> str:
-    """The label that text refers to the node by, if it has one."""
-    return node["names"][0] if node.get("names") else otherwise
-
-
-def _figure_around(node: nodes.Node) -> nodes.Element:
-    """The numbered figure that a drawing stands in, or the drawing itself."""
-    above = node
-    while above is not None and not isinstance(above, nodes.figure):
-        above = above.parent
-    return node if above is None else above
-
-
-def _place(app: Sphinx, docname: str, node: nodes.Element, kind: str, name: str, content: str) -> None:
-    """Write a file and link it behind a node."""
+def _place(
+    app: Sphinx, docname: str, node: nodes.Element, kind: str, otherwise: str, ending: str, content: str
+) -> None:
+    """Write a file, named after the label that text refers to the node by, and link it behind the node."""
+    name = (node["names"][0] if node.get("names") else otherwise) + ending
     path = Path(app.outdir) / FOLDER / kind / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content, encoding="utf-8")

@@ -14,29 +14,15 @@ from sphinx.util.docutils import SphinxDirective
 
 import envprobe_core
 
-PLACEHOLDER = "OWNER/REPOSITORY"
+BINDER = "https://mybinder.org/v2/gh/{place}/{branch}?urlpath=lab/tree/notebooks/{section}.ipynb"
+COLAB = "https://colab.research.google.com/github/{place}/blob/{branch}/notebooks/{section}.ipynb"
 _GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?$")
 
 
 def repository(config: Config) -> tuple[str, str]:
-    """Return owner and name on GitHub, empty if none is set, and the branch.
-
-    Args:
-        config: of the build.
-    """
-    options = config.html_theme_options
-    match = _GITHUB.match(options.get("repository_url") or "")
-    return match[1] if match else "", options.get("repository_branch") or "HEAD"
-
-
-def binder(place: str, branch: str, section: str) -> str:
-    """Return the address that opens a section in JupyterLab on Binder."""
-    return f"https://mybinder.org/v2/gh/{place}/{branch}?urlpath=lab/tree/notebooks/{section}.ipynb"
-
-
-def colab(place: str, branch: str, section: str) -> str:
-    """Return the address that opens a section in Colab."""
-    return f"https://colab.research.google.com/github/{place}/blob/{branch}/notebooks/{section}.ipynb"
+    """Return owner and name on GitHub, empty if none is set, and the branch."""
+    match = _GITHUB.match(config.html_theme_options.get("repository_url") or "")
+    return match[1] if match else "", config.html_theme_options.get("repository_branch") or "HEAD"
 
 
 class BinderAddress(SphinxDirective):
@@ -47,28 +33,23 @@ class BinderAddress(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """A block to copy from."""
         place, branch = repository(self.config)
-        address = binder(place or PLACEHOLDER, branch, self.arguments[0])
-        return [nodes.literal_block(address, address, language="text")]
+        text = BINDER.format(place=place or "OWNER/REPOSITORY", branch=branch, section=self.arguments[0])
+        return [nodes.literal_block(text, text, language="text")]
 
 
-def add_links(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
-) -> None:
+def add_links(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], _: object) -> None:
     """Give a section's page what opens it elsewhere (event ``html-page-context``)."""
     section = pagename.removeprefix("executed/")
-    if section == pagename:
-        context["launch"] = {}
-        return
-    place, branch = repository(app.config)
-    links = {}
-    if place:
-        links = {"Binder": binder(place, branch, section), "Colab": colab(place, branch, section)}
-    context["launch"] = {
-        "notebook": context["pathto"](f"_sources/{pagename}.ipynb", 1),
-        "file": f"{section}.ipynb",
-        "links": links,
-        "clone": f"https://github.com/{place}" if place else "",
-    }
+    context["launch"] = {}
+    if section != pagename:
+        place, branch = repository(app.config)
+        known = {"place": place, "branch": branch, "section": section}
+        context["launch"] = {
+            "notebook": context["pathto"](f"_sources/{pagename}.ipynb", 1),
+            "file": f"{section}.ipynb",
+            "links": {"Binder": BINDER.format(**known), "Colab": COLAB.format(**known)} if place else {},
+            "clone": f"https://github.com/{place}" if place else "",
+        }
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

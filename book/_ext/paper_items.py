@@ -77,12 +77,7 @@ class InlineFigure(SphinxDirective):
 
 
 def document_of(target: str, env: BuildEnvironment) -> str | None:
-    """Return the document that holds a target of an item, None where there is none.
-
-    Args:
-        target: as in `items.Item.targets`.
-        env: the build's environment, every document read.
-    """
+    """Return the document that holds a target of an item, None where there is none."""
     if target.startswith(TERM):
         return GLOSSARY
     if target.startswith(FLOATS):
@@ -104,9 +99,7 @@ def collect(app: Sphinx, env: BuildEnvironment) -> None:
     app.companion_items = {name: list(items) for name, items in found.items()}  # type: ignore[attr-defined]
 
 
-def add_items(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
-) -> None:
+def add_items(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], _: object) -> None:
     """Give the page's template the names of its items (event ``html-page-context``)."""
     context["paper_items"] = app.companion_items.get(pagename, [])  # type: ignore[attr-defined]
 

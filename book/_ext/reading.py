@@ -24,7 +24,7 @@ import envprobe_core
 from envprobe_core.claims.places import EQUATION, FLOATS, STATEMENTS, TERM, in_words, load_items, place
 from envprobe_core.claims.printed import paper_values
 from envprobe_core.errors import InputError
-from envprobe_core.reproduce import chromium
+from envprobe_core.reproduce.printing import picture
 
 logger = logging.getLogger(__name__)
 
@@ -111,24 +111,22 @@ def draw_picture(app: Sphinx, env: BuildEnvironment) -> None:
     """Take the picture that shared links show (event ``env-updated``), in light colours."""
     app.companion_picture = ""  # type: ignore[attr-defined]
     page, name = HERO
-    if app.builder.format != "html" or page not in env.found_docs or chromium.find() is None:
+    if app.builder.format != "html" or page not in env.found_docs:
         return
     cells = json.loads(Path(env.doc2path(page)).read_text(encoding="utf-8"))["cells"]
-    for cell in cells:
-        figure = cell["metadata"].get("mystnb", {}).get("figure", {})
-        if figure.get("name") == name:
-            drawn = next(out["data"]["text/html"] for out in cell["outputs"] if "text/html" in out["data"])
-            alt = next(out["data"]["text/plain"] for out in cell["outputs"] if "text/html" in out["data"])
-            title, caption = escape(app.config.html_title), escape(figure["caption"])
-            text = _PICTURE_PAGE.format(title=title, caption=caption, figure="".join(drawn))
-            path = Path(app.outdir) / PICTURE
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                chromium.picture(text, path, *PICTURE_SIZE)
-            except InputError as error:
-                logger.info("no picture for shared links: %s", error)
-            else:
-                app.companion_picture = "".join(alt)  # type: ignore[attr-defined]
+    found = ((cell, cell["metadata"].get("mystnb", {}).get("figure", {})) for cell in cells)
+    cell, figure = next((cell, figure) for cell, figure in found if figure.get("name") == name)
+    shown = next(out["data"] for out in cell["outputs"] if "text/html" in out["data"])
+    title, caption = escape(app.config.html_title), escape(figure["caption"])
+    text = _PICTURE_PAGE.format(title=title, caption=caption, figure="".join(shown["text/html"]))
+    path = Path(app.outdir) / PICTURE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        picture(text, path, *PICTURE_SIZE)
+    except InputError as error:
+        logger.info("no picture for shared links: %s", error)
+    else:
+        app.companion_picture = "".join(shown["text/plain"])  # type: ignore[attr-defined]
 
 
 def describe(
@@ -141,16 +139,17 @@ def describe(
     text = " ".join(first.astext().split()) if first is not None else ""
     if len(text) > LONGEST_PREVIEW:
         text = text[:LONGEST_PREVIEW].rpartition(" ")[0] + " ..."
-    named = {"name": {"description": text}, "property": {"og:description": text, "og:type": "article"}}
     title = unescape(re.sub(r"<[^>]*>", "", context.get("title", "")))
-    named["property"] |= {"og:title": title, "og:site_name": app.config.html_title}
+    properties = {"og:description": text, "og:type": "article", "og:title": title}
+    properties |= {"og:site_name": app.config.html_title}
+    named = {"name": {"description": text}, "property": properties}
     if alt := app.companion_picture:  # type: ignore[attr-defined]
         # those who show links want a whole address; without `html: baseurl:` in _config.yml none is known
         base = app.config.html_baseurl
         address = urljoin(base.rstrip("/") + "/", PICTURE) if base else context["pathto"](PICTURE, 1)
         width, height = map(str, PICTURE_SIZE)
-        named["property"] |= {"og:image": address, "og:image:alt": alt, "og:image:width": width}
-        named["property"] |= {"og:image:height": height}
+        properties |= {"og:image": address, "og:image:alt": alt}
+        properties |= {"og:image:width": width, "og:image:height": height}
         named["name"]["twitter:card"] = "summary_large_image"
     context["metatags"] = context.get("metatags", "") + "\n".join(
         f'<meta {key}="{name}" content="{escape(value)}">'

@@ -16,9 +16,7 @@ from envprobe_core.widgets.host import FOLDER, module_text, style_sheets
 _WIDGET = re.compile(r'<div class="static-widget" id="[^"]*" data-module="([\w-]+)">')
 
 
-def add_modules(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
-) -> None:
+def add_modules(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], _: object) -> None:
     """Give a page the modules that its widgets need (event ``html-page-context``)."""
     names = sorted(set(_WIDGET.findall(context.get("body", ""))))
     if names:

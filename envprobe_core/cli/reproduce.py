@@ -127,14 +127,11 @@ def _execute(
 ) -> bool:
     """Plan, run and report; whether every section is now up to date."""
     from envprobe_core.reproduce.execution import run
-    from envprobe_core.reproduce.sections import missing_parameters
 
     faults: dict[str, str] = {}
     planned = plan(names, given, executed=executed, faults=faults)
     for fault in faults.values():
         typer.echo(f"envprobe: {in_one_line(fault)}", err=True)
-    for name, lacking in missing_parameters(planned, given).items():
-        typer.echo(f"{name}: not a parameter of {', '.join(lacking)}")
     left = {job.section.name: job for job in planned if not job.fresh}
     stale, start, errors = len(left), time.monotonic(), []
     with options.progress_bar("sections") as show:
@@ -169,14 +166,14 @@ def pdf(
     command made is replaced, any other file is not. Exit code 2 if there is no built book or no Chromium.
     """
     from envprobe_core.files import held
-    from envprobe_core.reproduce import build, chromium, printing
+    from envprobe_core.reproduce import build, printing
 
     chosen = documents or list(printing.DOCUMENTS)
     for name in chosen:
         look_up("document", name, dict.fromkeys(printing.DOCUMENTS))
     if not (build.html_folder(book) / "index.html").is_file():
         raise InputError(f"no built book in {book}; `envprobe book` builds one")
-    chromium.needed()
+    printing.find_chromium()
     files = {name: (out or build.html_folder(book).parent / "pdf") / f"{name}.pdf" for name in chosen}
     for path in files.values():
         printing.refuse_foreign(path)

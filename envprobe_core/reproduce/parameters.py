@@ -6,24 +6,29 @@ A notebook's cell tagged ``parameters`` holds one line a parameter::
     resamples: int = 10_000  # bootstrap resamples; accepts 100..100000
     measure: str = "terminal"  # which accuracy; accepts one of mean terminal
 
-What follows ``accepts`` is an interval for numbers, a list of words, or a name of `VOCABULARIES`.
-Papermill's own inspection is neither strict about types nor does it know bounds, and importing it
-takes longer than everything here, so that the cell is read with `ast` instead.
+What follows ``accepts`` is an interval for numbers, a list of words, ``true or false``, or a name of
+`VOCABULARIES`. Papermill's own inspection knows neither types nor bounds.
 """
 
+from __future__ import annotations
+
 import ast
-import io
 import re
-import tokenize
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from envprobe_core.errors import InputError, look_up
 
 Value = bool | int | float | str
 
 TYPES: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
+VOCABULARIES = ("seeds", "worlds", "policies", "protocols", "regime", "profile", "replay")
+"""Rules for texts that `check_words` knows."""
+_ARTICLE = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
+_LINE = re.compile(
+    r"(?P<name>[a-z_]\w*): (?P<kind>\w+) = (?P<default>.+?)  # (?P<description>.+?); accepts (?P<accepts>.+)"
+)
+_RULE = re.compile(rf"true or false|one of .+|-?[\d_.]*\d\.\.-?[\d_.]*\d|{'|'.join(VOCABULARIES)}")
 
 
 @dataclass(frozen=True)
@@ -60,25 +65,21 @@ class Parameter:
         Raises:
             InputError: if the rule does not accept it.
         """
-        if self.kind == "bool":
-            return
         if self.accepts in VOCABULARIES:
             try:
-                VOCABULARIES[self.accepts](str(value))
+                check_words(self.accepts, str(value))
             except ValueError as error:
                 raise InputError(f"parameter {self.name}: {error}") from None
+            return
+        if self.accepts == _ARTICLE["bool"]:
+            accepted = isinstance(value, bool)
         elif self.accepts.startswith("one of "):
             accepted = str(value) in self.accepts.split()[2:]
         else:
-            low, high = (float(bound) for bound in self.accepts.split(".."))
-            accepted = low <= value <= high  # type: ignore[operator]  # no number is text
-        if self.accepts not in VOCABULARIES and not accepted:
+            low, high = map(float, self.accepts.split(".."))
+            accepted = not isinstance(value, str) and low <= value <= high
+        if not accepted:
             raise InputError(f"parameter {self.name}: {value!r} given; accepted: {self.accepts}")
-
-
-_ARTICLE = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
-_COMMENT = re.compile(r"#\s*(?P<description>.+?)\s*;\s*accepts\s+(?P<accepts>.+?)\s*$")
-_INTERVAL = re.compile(r"-?[\d_.]*\d\.\.-?[\d_.]*\d$")
 
 
 def read_parameters(source: str, where: str) -> dict[str, Parameter]:
@@ -88,44 +89,31 @@ def read_parameters(source: str, where: str) -> dict[str, Parameter]:
         InputError: if a line is not of the form the module describes, or its default is not
             accepted by its own rule.
     """
-    try:
-        tree = ast.parse(source)
-        tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
-    except (SyntaxError, ValueError, tokenize.TokenError, RecursionError, MemoryError) as error:
-        raise InputError(f"notebook {where}: its parameters cell is no Python ({error})") from None
-    comments = {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
-    read = (_read_line(node, comments.get(node.end_lineno or 0, ""), where) for node in tree.body)
-    return {parameter.name: parameter for parameter in read}
-
-
-def _read_line(node: ast.stmt, comment: str, where: str) -> Parameter:
-    """One parameter from one statement and the comment behind it."""
-    form = "`name: type = default  # description; accepts RULE`"
-    fault = f"notebook {where}: line {node.lineno} of its parameters cell"
-    match node:
-        case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id=kind), value=ast.expr() as given):
-            pass
-        case _:
-            raise InputError(f"{fault} is not of the form {form}")
-    match = _COMMENT.match(comment)
-    if kind not in TYPES or match is None:
-        raise InputError(f"{fault} ({name}) is not of the form {form} with a type of {list(TYPES)}")
-    accepts = match["accepts"]
-    known = accepts in VOCABULARIES or accepts.startswith("one of ") or _INTERVAL.match(accepts)
-    if not (known or (kind == "bool" and accepts == "true or false")):
-        raise InputError(f"{fault} ({name}): no rule {accepts!r}")
-    try:
-        default = ast.literal_eval(given)
-    except ValueError:
-        default = ast.unparse(given)
-    if type(default) is not TYPES[kind]:
-        raise InputError(f"{fault} ({name}): the default {default!r} is not {_ARTICLE[kind]}")
-    parameter = Parameter(name, kind, default, match["description"], accepts)
-    try:
-        parameter.check(default)
-    except InputError as error:
-        raise InputError(f"notebook {where}: {error}") from None
-    return parameter
+    found = {}
+    for number, line in enumerate(source.splitlines(), 1):
+        if not line.strip():
+            continue
+        match, fault = _LINE.fullmatch(line.rstrip()), f"notebook {where}: line {number} of its parameters"
+        if match is None or match["kind"] not in TYPES:
+            raise InputError(
+                f"{fault} is not of the form `name: type = default  # description; accepts RULE` with a type "
+                f"of {', '.join(TYPES)}"
+            )
+        name, kind, written, description, accepts = match.groups()
+        if not _RULE.fullmatch(accepts):
+            raise InputError(f"{fault} ({name}): no rule {accepts!r}")
+        try:
+            default = ast.literal_eval(written)
+        except (ValueError, SyntaxError):
+            default = None
+        if type(default) is not TYPES[kind]:
+            raise InputError(f"{fault} ({name}): the default {written} is not {_ARTICLE[kind]}")
+        found[name] = Parameter(name, kind, default, description, accepts)
+        try:
+            found[name].check(default)
+        except InputError as error:
+            raise InputError(f"{fault}: {error}") from None
+    return found
 
 
 def parse_assignments(assignments: list[str]) -> dict[str, str]:
@@ -158,57 +146,31 @@ def resolve(declared: Mapping[str, Parameter], given: Mapping[str, str]) -> dict
     }
 
 
-# what the rules look names up in takes a second to import
+def check_words(rule: str, text: str) -> None:
+    """Check a text by one of `VOCABULARIES`.
 
+    Raises:
+        ValueError: saying what was wrong with it.
+    """
+    from envprobe_core import cells  # which takes a second
 
-def _seeds(text: str) -> None:
-    from envprobe_core.cells import parse_seeds
+    if rule == "seeds":
+        cells.parse_seeds(text)
+    elif rule == "replay":
+        from envprobe_core.llm.recorded import find_replay
+        from envprobe_core.llm.store import read_replay
 
-    parse_seeds(text)
-
-
-def _one(kind: str, name: str) -> None:
-    from envprobe_core.cells import POLICIES, PROFILES, REGIMES, WORLDS
-
-    known = {"world": WORLDS, "policy": POLICIES, "regime": REGIMES, "profile": PROFILES}
-    look_up(kind, name, known[kind])
-
-
-def _each(kind: str, text: str) -> None:
-    """Check names between blanks and commas."""
-    names = text.replace(",", " ").split()
-    if not names:
-        raise ValueError("no name given")
-    if len(set(names)) < len(names):
-        raise ValueError(f"{text!r} names one twice")
-    for name in names:
-        _one(kind, name)
-
-
-def _protocols(text: str) -> None:
-    from envprobe_core.protocols import parse_protocol
-
-    # a protocol with switches turned, as `paper:clock=stands,end=success`, has commas of its own
-    names = text.split() if ":" in text else text.replace(",", " ").split()
-    found = [parse_protocol(name).name for name in names]
-    if len(set(found)) < len(found) or not found:
-        raise ValueError(f"{text!r} names {'one twice' if found else 'none'}")
-
-
-def _replay(text: str) -> None:
-    from envprobe_core.llm.recorded import find_replay
-    from envprobe_core.llm.store import read_replay
-
-    read_replay(find_replay(text))
-
-
-VOCABULARIES: dict[str, Callable[[str], None]] = {
-    "seeds": _seeds,
-    "worlds": partial(_each, "world"),
-    "policies": partial(_each, "policy"),
-    "protocols": _protocols,
-    "regime": partial(_one, "regime"),
-    "profile": partial(_one, "profile"),
-    "replay": _replay,
-}
-"""Named rules: each takes the text and raises ``ValueError`` saying what was wrong with it."""
+        read_replay(find_replay(text))
+    elif rule in ("regime", "profile"):
+        look_up(rule, text, cells.REGIMES if rule == "regime" else cells.PROFILES)
+    else:
+        one, known = ("world", cells.WORLDS) if rule == "worlds" else ("policy", cells.POLICIES)
+        found = []
+        for name in cells.names(text):
+            if rule == "protocols":
+                name = cells.parse_protocol(name).name
+            else:
+                look_up(one, name, known)  # type: ignore[arg-type]
+            found.append(name)
+        if not found or len(set(found)) < len(found):
+            raise ValueError(f"{text!r} names {'one twice' if found else 'none'}")

@@ -2,16 +2,25 @@
 
 The first three are Markdown in ``book/print/``: what a person wrote, one page between two lines ``---``, and
 pieces of the book's own pages, written as pictures, ``![CSS selector](page)``. So no number stands there.
+
+The printer is the system's Chromium, without the network. What it needs lies in the temporary folder of this
+process, and it ends when this process does.
 """
 
 from __future__ import annotations
 
 import copy
+import ctypes
+import functools
 import html
+import os
 import posixpath
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import yaml
@@ -19,9 +28,9 @@ from bs4 import BeautifulSoup, Tag
 from markdown_it import MarkdownIt
 
 from envprobe_core.errors import InputError
-from envprobe_core.files import replacing
+from envprobe_core.files import replacing, working_folder
+from envprobe_core.pool import PARENT_DEATH_SIGNAL
 from envprobe_core.reproduce.build import html_folder
-from envprobe_core.reproduce.chromium import print_pdf
 from envprobe_core.sources import ROOT
 
 BOOK, SHORT = "book", ("summary", "slides", "handout")
@@ -29,48 +38,26 @@ DOCUMENTS = (*SHORT, BOOK)
 MADE_BY_US = b"\n% made by envprobe pdf\n"  # ends each file, which may then be replaced
 FURNITURE = ".headerlink, .take-along, .live-link, details.hide, button, script, .tag_parameters"
 _REFERENCES = ("href", "xlink:href", "for", "aria-labelledby", "aria-describedby")
-_FIT = """
-const fit = () => {
-  for (const page of document.querySelectorAll(".page")) {
-    const content = page.firstElementChild;
-    for (let size = 1; page.scrollHeight > page.clientHeight && size > 0.5; size -= 0.01)
-      content.style.zoom = size;
-  }
-  for (const wide of document.querySelectorAll("table, mjx-container[display] > mjx-math")) {
-    const room = wide.parentElement.clientWidth;
-    if (room && wide.scrollWidth > room) wide.style.zoom = room / wide.scrollWidth;
-  }
-};
-window.addEventListener("load", () => MathJax.startup.promise.then(fit));
-"""
-"""What overflows its page shrinks until it fits; so do tables and formulas wider than the paper."""
 
 
-@dataclass
 class Pages:
     """The pages of a built book, by name: ``index``, ``executed/voi``."""
 
-    folder: Path  # of the built pages
-    read: dict[str, BeautifulSoup] = field(default_factory=dict)  # those that were read
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder  # of the built pages
+        self.page = functools.cache(self._read)
 
-    def page(self, name: str) -> BeautifulSoup:
-        """Read a page.
-
-        Raises:
-            InputError: if the book has none of this name.
-        """
-        if name not in self.read:
-            path = self.folder / f"{name}.html"
-            if not path.is_file():
-                raise InputError(f"no page {path}; `envprobe book` builds the book")
-            self.read[name] = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
-        return self.read[name]
+    def _read(self, name: str) -> BeautifulSoup:
+        path = self.folder / f"{name}.html"
+        if not path.is_file():
+            raise InputError(f"no page {path}; `envprobe book` builds the book")
+        return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
 
     def pieces(self, name: str, selector: str) -> list[Tag]:
         """Return copies of what a CSS selector finds in a page's text, without what only a screen can use.
 
         Raises:
-            InputError: if it finds nothing.
+            InputError: if it finds nothing, or the book has no page of this name.
         """
         found = [copy.copy(tag) for tag in self.page(name).select(f"article.bd-article {selector}")]
         if not found:
@@ -81,14 +68,15 @@ class Pages:
 
     def head(self) -> str:
         """Return the book's style sheets and MathJax, by absolute address."""
+
+        def address(relative: object) -> str:
+            return (self.folder.resolve() / str(relative).partition("?")[0]).as_uri()
+
         sheets = [str(link["href"]) for link in self.page("index").select("link[rel=stylesheet]")]
         settings = next(tag for tag in self.page("index").select("script") if "window.MathJax" in tag.text)
         script = self.page("index").select_one("script[src*=mathjax]")
-        lines = [f'<link rel="stylesheet" href="{self._address(sheet)}">' for sheet in sheets]
-        return "\n".join([*lines, str(settings), f'<script src="{self._address(script["src"])}"></script>'])
-
-    def _address(self, relative: object) -> str:
-        return (self.folder.resolve() / str(relative).partition("?")[0]).as_uri()
+        lines = [f'<link rel="stylesheet" href="{address(sheet)}">' for sheet in sheets]
+        return "\n".join([*lines, str(settings), f'<script src="{address(script["src"])}"></script>'])
 
 
 def _tidy(piece: Tag, page: str) -> None:
@@ -150,28 +138,20 @@ def fill(source: str, pages: Pages) -> BeautifulSoup:
 
 def whole(pages: Pages, root: Path) -> BeautifulSoup:
     """Put all pages of a book's contents behind one another, with a page of contents before them."""
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    parts = [(part["caption"], [chapter["file"] for chapter in part["chapters"]]) for part in toc["parts"]]
     body = BeautifulSoup('<nav class="parts"><h1>Contents</h1></nav>', "html.parser")
-    contents = body.nav
-    for caption, names in _contents(root):
+    for caption, names in [("", [toc["root"]]), *parts]:
         entries = ""
         for name in names:
             (article,) = pages.pieces(name, "> section")
-            title = article.h1
-            entries += f'<li><a href="#{_anchor(name)}">{html.escape(title.text)}</a></li>'
+            entries += f'<li><a href="#{_anchor(name)}">{html.escape(article.h1.text)}</a></li>'
             chapter = body.new_tag("section", attrs={"class": "chapter", "id": _anchor(name)})
             chapter.extend([*article.find_previous_siblings("span"), article])
             body.append(chapter)
         heading = f"<h2>{html.escape(caption)}</h2>" if caption else ""
-        contents.append(BeautifulSoup(f"{heading}<ul>{entries}</ul>", "html.parser"))
+        body.nav.append(BeautifulSoup(f"{heading}<ul>{entries}</ul>", "html.parser"))
     return body
-
-
-def _contents(root: Path) -> Iterator[tuple[str, list[str]]]:
-    """Go through the parts of the table of contents: their titles, and their pages."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    yield "", [toc["root"]]
-    for part in toc["parts"]:
-        yield part["caption"], [chapter["file"] for chapter in part["chapters"]]
 
 
 def refuse_foreign(path: Path) -> None:
@@ -197,12 +177,12 @@ def make(document: str, out: Path, root: Path = ROOT) -> None:
     else:
         body = fill((folder / f"{document}.md").read_text(encoding="utf-8"), pages)
     _drop_dead_links(body)
-    look = (folder / "print.css").read_text(encoding="utf-8")
+    look, fit = ((folder / name).read_text(encoding="utf-8") for name in ("print.css", "fit.js"))
     title = pages.page("index").h1
     page = (
         f'<!DOCTYPE html><html lang="en" data-theme="light" class="{document}"><head><meta charset="utf-8">'
         f"<title>{html.escape(title.find(string=True) or '')}: {document}</title>{pages.head()}"
-        f"<style>{look}</style><script>{_FIT}</script></head>"
+        f"<style>{look}</style><script>{fit}</script></head>"
         f'<body><article class="bd-article">{body}</article></body></html>'
     )
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -210,3 +190,72 @@ def make(document: str, out: Path, root: Path = ROOT) -> None:
         print_pdf(page, temporary)
         with temporary.open("ab") as file:
             file.write(MADE_BY_US)
+
+
+# --- Chromium ---------------------------------------------------------------------------------
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+LONGEST = 600.0  # seconds that a print may take
+_ALONE = (
+    "--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-quic",
+    "--host-resolver-rules=MAP * ~NOTFOUND",  # nobody is asked for anything
+    "--allow-file-access-from-files", "--hide-scrollbars",
+    "--virtual-time-budget=20000",  # what a page does with its formulas is waited for
+)  # fmt: skip
+_END_WITH_PARENT = (
+    functools.partial(ctypes.CDLL(None).prctl, PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if sys.platform == "linux"
+    else None
+)
+
+
+def find_chromium() -> str:
+    """Return where Chromium is; an `InputError` says that this system has none."""
+    browser = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if browser is None:
+        raise InputError("printing needs Chromium, the command `chromium`, and this system has none")
+    return browser
+
+
+def print_pdf(page: str, out: Path) -> None:
+    """Print a page of HTML, its addresses absolute, with its headings as the PDF's outline.
+
+    Raises:
+        InputError: if there is no Chromium, or it prints nothing.
+    """
+    _run(page, out, "--print-to-pdf", "--no-pdf-header-footer", "--generate-pdf-document-outline")
+
+
+def picture(page: str, out: Path, width: int, height: int) -> None:
+    """Take a picture of a page as PNG, in pixels; else as `print_pdf`."""
+    _run(page, out, "--screenshot", f"--window-size={width},{height}")
+
+
+def _run(page: str, out: Path, what: str, *options: str) -> None:
+    browser = find_chromium()
+    with tempfile.TemporaryDirectory(dir=working_folder(), ignore_cleanup_errors=True) as folder:
+        source, made = Path(folder, "page.html"), Path(folder, f"made{out.suffix}")
+        source.write_text(page, encoding="utf-8")
+        as_root = ["--no-sandbox"] if os.getuid() == 0 else []
+        given = [f"--user-data-dir={folder}/profile", f"{what}={made}", *options, source.as_uri()]
+        try:
+            done = subprocess.run(
+                [browser, *_ALONE, *as_root, *given],
+                env={**os.environ, "HOME": folder, "TMPDIR": folder},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=LONGEST,
+                check=False,
+                start_new_session=True,
+                preexec_fn=_END_WITH_PARENT,
+            )
+        except subprocess.TimeoutExpired:
+            raise InputError(f"{browser} did not print within {LONGEST:.0f} s") from None
+        if done.returncode or not made.exists():
+            last = (done.stdout.strip().splitlines() or ["it says nothing"])[-1]
+            raise InputError(f"{browser} printed nothing (exit code {done.returncode}): {last}")
+        shutil.copyfile(made, out)

@@ -119,18 +119,12 @@ def read_section(path: Path) -> Section:
         raise InputError(f"notebook {name}: {path.name} cannot be read{at}: {fault['msg']}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"notebook {name}: {path.name} cannot be read: {error}") from None
-    tagged = [cell for cell in cells if "parameters" in cell_tags(cell)]
+    tagged = [cell_source(cell) for cell in cells if "parameters" in cell_tags(cell)]
     if len(tagged) > 1:
         raise InputError(f"notebook {name}: more than one cell is tagged parameters")
-    declared = read_parameters(cell_source(tagged[0]), name) if tagged else {}
-    headings = (
-        line[2:].strip()
-        for cell in cells
-        if cell["cell_type"] == "markdown"
-        for line in cell_source(cell).splitlines()
-        if line.startswith("# ")
-    )
-    return Section(name, next(headings, name), path, declared, cells)
+    written = "\n".join(cell_source(cell) for cell in cells if cell["cell_type"] == "markdown")
+    title = next((line[2:].strip() for line in written.splitlines() if line.startswith("# ")), name)
+    return Section(name, title, path, read_parameters("".join(tagged), name), cells)
 
 
 def find_sections(root: Path = ROOT, faults: dict[str, str] | None = None) -> dict[str, Section]:
@@ -168,26 +162,22 @@ def plan(
     Args:
         names: sections; none means all.
         executed: the folder of executed notebooks; by default the book's.
-        faults: as in `find_sections`; a malformed notebook that is named is raised all the same.
+        faults: as in `find_sections`, where all sections are meant.
 
     Raises:
-        InputError: for an unknown section, a parameter that none of the sections has, or a value
+        InputError: for an unknown or malformed section, a parameter that none of the sections has, or a value
             that is not accepted.
     """
     given = given or {}
     executed = executed or root / "book" / "executed"
     broken: dict[str, str] = {}
     sections = find_sections(root, broken)
-    for name in names:
-        if name in broken:
-            raise InputError(broken[name])
-        look_up("section", name, sections)
-    if broken and not names:
-        if faults is None:
-            raise InputError(next(iter(broken.values())))
+    if wrong := [fault for name, fault in broken.items() if name in names or (not names and faults is None)]:
+        raise InputError(wrong[0])
+    if not names and faults is not None:
         faults.update(broken)
-    chosen = [sections[name] for name in dict.fromkeys(names or sections)]
-    known = {name: None for section in chosen for name in section.parameters}
+    chosen = [look_up("section", name, sections) for name in dict.fromkeys(names or sections)]
+    known = dict.fromkeys(name for section in chosen for name in section.parameters)
     for name in given:
         if name not in known:
             where = chosen[0].name if len(chosen) == 1 else "any of these sections"
@@ -203,13 +193,6 @@ def plan(
         fresh = stored is not None and stored["inputs_sha256"] == digest
         jobs.append(Job(section, values, digest, output, fresh))
     return jobs
-
-
-def missing_parameters(jobs: Iterable[Job], given: Mapping[str, str]) -> dict[str, list[str]]:
-    """For each given parameter that only some sections have: the sections that lack it."""
-    jobs = list(jobs)
-    lacking = {name: [job.section.name for job in jobs if name not in job.values] for name in given}
-    return {name: sections for name, sections in lacking.items() if sections}
 
 
 def file_digest(root: Path, patterns: Iterable[str]) -> str:
