@@ -39,15 +39,13 @@ MILD = (  # axe-core's rules whose faults are neither serious nor critical, and 
 )  # fmt: skip
 
 
-def serious(page, context=None, only=(), but=()):
-    """What axe-core calls serious or critical; it is told of rules that alone are asked, or are not."""
+def serious(page, context=None):
+    """What axe-core calls serious or critical."""
     from axe_playwright_python.sync_playwright import Axe
 
     # `preload` would ask for style sheets again, which a browser refuses to a file
     options = {"resultTypes": ["violations"], "selectors": False, "preload": False}
-    options["rules"] = {rule: {"enabled": False} for rule in (*but, *MILD)}
-    if only:
-        options |= {"runOnly": {"type": "rule", "values": only}, "rules": {}}
+    options["rules"] = {rule: {"enabled": False} for rule in MILD}
     found = Axe().run(page, context=context, options=options).response["violations"]
     return [
         (fault["id"], node["html"][:200])
