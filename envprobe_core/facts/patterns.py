@@ -2,20 +2,6 @@
 
 Each pattern is a chain of conditions on one probe; a probe matches when it meets all of them, and the
 counts after each condition say where the chain thins out. The cut-offs are ours: the paper gives none.
-
-procedural (tools)
-    1. the probed field is uncertain (u at least `DOUBT`) and of little criticality (c below `MINOR`);
-    2. the call that stands proposed has a prerequisite, another field, that is not loaded and not known so;
-    3. the next executed call is invalid and still has such a prerequisite among those of 2;
-    4. the probe corrects a belief;
-    5. the target is not complete by then and never becomes so.
-
-spatial (rooms, graph)
-    1. the probed field is reported stale (s at least `STALE`);
-    2. its true value has been the same for as long as reported;
-    3. the probe confirms the belief;
-    4. the location of another object or key, changed by the world alone, is believed as it once was,
-       and still is at the next step.
 """
 
 from __future__ import annotations
@@ -33,18 +19,18 @@ DOUBT = 0.3  # u = 1 - conf: confidence of 70 or less, the alpha of Self-Uncerta
 MINOR = 0.5  # c: half of the greatest weight
 STALE = 0.5  # s = min(1, tau_hat / 10): five steps or more
 
-PROCEDURAL_STAGES = (
+PROCEDURAL_STAGES = (  # in one world, tools
     "uncertain and minor field probed",
-    "a precondition of the proposed call is wrong",
+    "a precondition of the proposed call is wrong",  # another field: not loaded, and not known so
     "the next call fails on it",
     "the probe corrects a belief",
     "the task stays unfinished",
 )
-SPATIAL_STAGES = (
+SPATIAL_STAGES = (  # in rooms and graphs
     "field reported stale probed",
     "it has not changed for that long",
     "the probe confirms the belief",
-    "a location that the world changed stays stale",
+    "a location that the world changed stays stale",  # believed as it once was, and still at the next step
 )
 
 
@@ -65,15 +51,13 @@ def match(seen: Witnessed) -> Matches:
     field = seen.trajectory.probe[row, step].astype(np.int64)
     follow = _procedural if seen.world.name == "tooldag" else _spatial
     missed, conditions = follow(seen, row, step, field)
-    stage = np.logical_and.accumulate(np.stack(conditions, axis=1), axis=1)
-    return Matches(row, step, field, missed, stage)
+    return Matches(row, step, field, missed, np.logical_and.accumulate(np.stack(conditions, axis=1), axis=1))
 
 
 def _procedural(seen: Witnessed, row: Ints, step: Ints, field: Ints) -> tuple[Ints, list[Mask]]:
     """Return the field that should have been asked for, and each condition of the pattern, [probe]."""
     recording, tools = seen.trajectory, seen.world.rules.tools
-    standing = _blockers(seen, row, step)
-    inside = field < tools
+    standing, inside = _blockers(seen, row, step), field < tools
     standing[inside, field[inside]] = False  # the probed field itself is not overlooked
     steps = recording.acted.shape[1]
     acted = np.where(recording.acted, np.arange(steps), steps)
@@ -82,8 +66,7 @@ def _procedural(seen: Witnessed, row: Ints, step: Ints, field: Ints) -> tuple[In
     at = np.where(later < steps, later, 0)
     failed = (later < steps) & ~recording.valid[row, at]
     blocking = standing & _blockers(seen, row, at) & failed[:, None]
-    missed = np.where(blocking.any(axis=1), np.argmax(blocking, axis=1), -1)
-    return missed, [
+    return np.where(blocking.any(axis=1), np.argmax(blocking, axis=1), -1), [
         (seen.term("u")[row, step, field] >= DOUBT) & (seen.term("c")[row, step, field] < MINOR),
         standing.any(axis=1),
         blocking.any(axis=1),
@@ -97,9 +80,9 @@ def _blockers(seen: Witnessed, row: Ints, step: Ints) -> Mask:
     recording, tools = seen.trajectory, seen.world.rules.tools
     call = recording.action[row, step].astype(np.int64)
     needs = seen.instance.task.needs[row, np.maximum(call, 0)]
-    needed = members(needs, tools) & (call >= 0)[:, None]
     absent = recording.gold[row, step, :tools] == 0
-    return needed & absent & (recording.belief[row, step, :tools] != 0)
+    unaware = recording.belief[row, step, :tools] != 0
+    return members(needs, tools) & (call >= 0)[:, None] & absent & unaware
 
 
 def _spatial(seen: Witnessed, row: Ints, step: Ints, field: Ints) -> tuple[Ints, list[Mask]]:
@@ -109,8 +92,7 @@ def _spatial(seen: Witnessed, row: Ints, step: Ints, field: Ints) -> tuple[Ints,
     stale = _stale_locations(seen, last)[row, step] & (recording.belief != recording.gold)[row, step + 1]
     stale[np.arange(len(row)), field] = False
     critical = np.where(stale, seen.term("c")[row, step], -1.0)
-    missed = np.where(stale.any(axis=1), np.argmax(critical, axis=1), -1)
-    return missed, [
+    return np.where(stale.any(axis=1), np.argmax(critical, axis=1), -1), [
         seen.term("s")[row, step, field] >= STALE,
         step - last[row, step, field] >= np.minimum(reported, step),
         ~recording.useful[row, step],
