@@ -15,9 +15,9 @@ HOME = Path(__file__).resolve().parents[1] / "envprobe_core"
 CORE = ("agents", "engine", "facts", "grid", "measures", "policies", "statistics", "worlds")
 ANALYSES = ("analyses",)
 BUDGETS = {  # folders and modules, how many lines of Python they may have, and how many the plan gives them
-    "core": (CORE, 6_350, 4_300),
+    "core": (CORE, 6_340, 4_300),
     "engine": (("agents", "engine", "policies", "worlds"), 4_830, 3_000),
-    "facts": (("facts",), 500, 330),
+    "facts": (("facts",), 480, 330),
     "claims": (("claims",), 860, 680),
     "analyses": (ANALYSES, 2_780, 2_970),
     "show": (("show",), 1_690, 1_060),
@@ -28,7 +28,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 1_150, 510),
     "cli": (("cli",), 1_750, 400),
 }
-WHOLE = (24_000, 13_500)
+WHOLE = (23_980, 13_500)
 FILES = (114, 85)
 TESTS = (15_250, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
