@@ -28,8 +28,8 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 1_150, 510),
     "cli": (("cli",), 1_750, 400),
 }
-WHOLE = (23_980, 13_500)
-FILES = (114, 85)
+WHOLE = (23_820, 13_500)
+FILES = (111, 85)
 TESTS = (15_250, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
