@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from envprobe_core.cells import make_cell
+from envprobe_core.grid import run_cells
 from envprobe_core.policies import custom_policy
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS
 
 try:

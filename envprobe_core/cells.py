@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from envprobe_core.errors import InputError, look_up
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy
 from envprobe_core.protocols import PAPER, Protocol, parse_protocol
 from envprobe_core.regimes import REGIMES, Regime
-from envprobe_core.worlds import WORLDS
+from envprobe_core.worlds import WORLDS, make_world
 
 Names = str | Iterable[str]
 Seeds = npt.NDArray[np.int64]
@@ -96,6 +97,12 @@ class Cell:
             "budget": self.budget_in_force,
             "threshold": self.base_threshold,
         }
+
+    def named(self, seeds: Seeds, measures: Mapping[str, Any]) -> dict[str, Any]:
+        """Put before the measures [row] of episodes whose they are: `seed n_fields horizon`, [row] each."""
+        fields = make_world(self.world, self.regime, self.protocol).fields
+        sizes = {"n_fields": fields, "horizon": self.regime.horizon}
+        return {"seed": seeds, **{name: np.full(len(seeds), n) for name, n in sizes.items()}, **measures}
 
     def default_seeds(self) -> Seeds:
         """Return the seeds of the regime, or those of the public code's main run under its protocol."""

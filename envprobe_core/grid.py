@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,8 +30,8 @@ from envprobe_core.errors import InputError, look_up
 from envprobe_core.facts import FACTS
 from envprobe_core.facts.witness import witness
 from envprobe_core.policies import POLICIES, TERMS, Policy, find_policy
+from envprobe_core.pool import spread
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.sweep import run_cells, seeds_of_cells
 from envprobe_core.worlds import WORLDS
 
 COLUMNS = (
@@ -42,15 +41,7 @@ COLUMNS = (
 )  # fmt: skip
 TABLES = ("belief", "gold", "staleness", "confidence")
 OWN = -1  # as a budget: the regime's; as a threshold: 1.5
-
-
-def _own(value: float) -> Any:
-    """Return None, a cell's word for its own value, where a notebook's parameter says so."""
-    return None if value == OWN else value
-
-
-def _policy(given: str | Policy) -> Policy:
-    return given if isinstance(given, Policy) else find_policy(given)
+_OWN = {OWN: None}  # a cell's word for it
 
 
 def run(
@@ -86,20 +77,57 @@ def run(
     Raises:
         InputError: for an unknown name or a value that a cell refuses.
     """
+    chosen = [one if isinstance(one, Policy) else find_policy(one) for one in names(policies)]
     cells = [
         Cell(
-            world, policy, regime, protocol, profile, _own(budget),
-            _own(threshold) if policy.has_threshold else None,
+            world, policy, regime, protocol, profile, _OWN.get(budget, budget),
+            _OWN.get(threshold, threshold) if policy.has_threshold else None,
         )
         for protocol, profile, regime, world, policy, budget, threshold in product(
             find_protocols(protocols), map(find_profile, names(profiles)), map(find_regime, names(regimes)),
-            names(worlds), map(_policy, names(policies)),
+            names(worlds), chosen,
             np.atleast_1d(budgets).tolist(), np.atleast_1d(thresholds).tolist(),
         )
     ]  # fmt: skip
     if not cells:
         raise InputError("run: nothing to run; give at least one of worlds, policies, regimes and so on")
     return run_frame(cells, read_seeds(seeds), facts, jobs=jobs)
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    seeds: Seeds | Sequence[Seeds] | None = None,
+    *,
+    batch_size: int = 4000,
+    jobs: int = 1,
+    work: Callable[[Cell, Seeds], Columns] = measure,
+) -> Columns:
+    """Run a grid and return its episode table, in the order of cells and of each cell's seeds.
+
+    Args:
+        cells: the grid; the column `cell` is a place in it.
+        seeds: the seeds of all cells, or one array a cell; by default each cell's own.
+        batch_size: the most episodes that a process is given at a time; changes nothing but speed.
+        jobs: processes; changes nothing but speed.
+        work: what runs and measures a cell on some of its seeds: columns [row].
+    """
+    if seeds is None:
+        seeds = [cell.default_seeds() for cell in cells]
+    of_cells = [seeds] * len(cells) if isinstance(seeds, np.ndarray) else seeds
+    pieces = [
+        (index, cell, own[first : first + batch_size])
+        for index, (cell, own) in enumerate(zip(cells, of_cells, strict=True))
+        for first in range(0, len(own), batch_size)
+    ]
+    done = dict(spread(partial(_run_piece, work), enumerate(pieces), jobs))
+    return {name: np.concatenate([done[number][name] for number in range(len(done))]) for name in done[0]}
+
+
+def _run_piece(
+    work: Callable[[Cell, Seeds], Columns], numbered: tuple[int, tuple[int, Cell, Seeds]]
+) -> tuple[int, Columns]:
+    number, (index, cell, seeds) = numbered
+    return number, {"cell": np.full(len(seeds), index)} | cell.named(seeds, work(cell, seeds))
 
 
 def run_frame(
@@ -110,20 +138,15 @@ def run_frame(
     for name in wanted:
         look_up("fact", name, FACTS)
     work = partial(_measured, facts=wanted) if wanted else measure
-    kept = _kept_cells.get()
-    if kept is None:
-        table = run_cells(cells, seeds, jobs=jobs, work=work)
-    else:
-        table = kept.run(
-            cells, seeds_of_cells(cells, seeds), wanted, partial(run_cells, jobs=jobs, work=work)
-        )
-    return episode_frame(cells, table, wanted)
+    if kept := _kept_cells.get():
+        work, jobs = partial(kept.run, work, wanted), 1
+    return episode_frame(cells, run_cells(cells, seeds, jobs=jobs, work=work), wanted)
 
 
 def episode_frame(
     cells: Sequence[Cell], table: Mapping[str, np.ndarray], facts: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Return a table of `sweep.run_cells`, whose column `cell` is a place in `cells`, as `run`'s frame."""
+    """Return a table of `run_cells` as `run`'s frame."""
     keys = pd.DataFrame([cell.key for cell in cells]).astype({"budget": np.int64, "threshold": np.float64})
     columns = {**table, **{name: keys[name].to_numpy()[table["cell"]] for name in keys}}
     return pd.DataFrame({name: columns[name] for name in (*COLUMNS, *facts)})
@@ -134,37 +157,20 @@ class KeptCells:
 
     def __init__(self, most: int = 1_000) -> None:
         # by cell, facts and first seed; what was run on more seeds serves those that ask for the first ones
-        self._most, self._known = most, dict[tuple[Cell, int, tuple[str, ...]], Columns]()
+        self._most, self._known = most, dict[tuple[Cell, tuple[str, ...], int], Columns]()
 
     def run(
-        self,
-        cells: Sequence[Cell],
-        seeds: Sequence[Seeds],
-        facts: tuple[str, ...],
-        work: Callable[..., Columns],
+        self, work: Callable[[Cell, Seeds], Columns], facts: tuple[str, ...], cell: Cell, seeds: Seeds
     ) -> Columns:
-        """Return the table of `sweep.run_cells`; `work` runs the cells that are missing."""
-        keys = [(cell, int(own[0]), facts) for cell, own in zip(cells, seeds, strict=True)]
-        held = [self._known.get(key, {"seed": np.array([])}) for key in keys]
-        missing = [
-            place
-            for place, (own, there) in enumerate(zip(seeds, held, strict=True))
-            if not np.array_equal(there["seed"][: len(own)], own)
-        ]
-        if missing:
-            table = work([cells[place] for place in missing], [seeds[place] for place in missing])
-            ends = np.cumsum([len(seeds[place]) for place in missing])[:-1]
-            parts = {name: np.split(column, ends) for name, column in table.items()}
-            for number, place in enumerate(missing):
-                held[place] = {name: part[number] for name, part in parts.items()}
-        for key, there in zip(keys, held, strict=True):
-            self._known.pop(key, None)
-            self._known[key] = there  # the last used stand last
-        for key in list(self._known)[: -self._most]:
-            del self._known[key]
-        found = list(zip(held, map(len, seeds), strict=True))
-        table = {name: np.concatenate([there[name][:count] for there, count in found]) for name in held[0]}
-        return table | {"cell": np.repeat(np.arange(len(cells)), [len(own) for own in seeds])}
+        """Return what `work` gives for some seeds of a cell; it is asked where that is not known."""
+        key = (cell, facts, int(seeds[0]))
+        known = self._known.pop(key, {"seed": seeds[:0]})
+        if not np.array_equal(known["seed"][: len(seeds)], seeds):
+            known = {"seed": seeds} | work(cell, seeds)
+        self._known[key] = known  # the last used stand last
+        if len(self._known) > self._most:
+            del self._known[next(iter(self._known))]
+        return {name: column[: len(seeds)] for name, column in known.items()}
 
 
 _kept_cells: ContextVar[KeptCells | None] = ContextVar("kept_cells", default=None)
@@ -211,8 +217,8 @@ def play(
     if not is_whole(seed) or not 0 <= seed <= LARGEST_SEED:
         raise InputError(f"play: seed {seed!r} is not a whole number in 0..{LARGEST_SEED}")
     cell = make_cell(
-        world, policy, regime, parse_protocol(protocol), profile, _own(budget),
-        _own(threshold) if find_policy(policy).has_threshold else None,
+        world, policy, regime, parse_protocol(protocol), profile, _OWN.get(budget, budget),
+        _OWN.get(threshold, threshold) if find_policy(policy).has_threshold else None,
     )  # fmt: skip
     seen = witness(cell, np.array([seed], dtype=np.int64))
     recording, built, tables = seen.trajectory, seen.world, []

@@ -21,7 +21,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
@@ -61,28 +61,29 @@ def cores() -> int:
 
 
 def spread(
-    work: Callable[[Item], Result], items: Sequence[Item], jobs: int = 1, scheduler: str | None = None
+    work: Callable[[Item], Result], items: Iterable[Item], jobs: int = 1, *, local: bool = False
 ) -> Iterator[Result]:
-    """Do the work on all items; results as they come.
+    """Do the work on all items here, in fresh processes, or on the cluster in force; results as they come.
 
     Args:
         work: a function of a module; a cluster takes others too.
         items: what to do it on; taken from both ends, so large ones should stand in front.
         jobs: processes in all, this one included; changes nothing but speed.
-        scheduler: address of a Dask scheduler whose workers do it instead.
+        local: whether to leave the cluster aside, as it is for a single item.
 
     Raises:
         BrokenProcessPool: if one of the processes is ended from outside.
         ClusterLostError: if the cluster is lost.
     """
-    if scheduler is not None:
-        yield from hand_out(work, items, scheduler)
-        return
-    if jobs <= 1 or len(items) <= 1:
-        yield from map(work, items)
-        return
-    others = min(jobs, len(items)) - 1
     left = deque(items)
+    scheduler = None if local or len(left) <= 1 else scheduler_in_force()
+    if scheduler is not None:
+        yield from hand_out(work, left, scheduler)
+        return
+    others = min(jobs, len(left)) - 1
+    if others < 1:
+        yield from map(work, left)
+        return
     given: set[Future[Result]] = set()
     with fresh_processes(others) as pool:
         while left or given:
@@ -193,7 +194,7 @@ def hand_out(work: Callable[[Item], Result], items: Iterable[Item], address: str
 
     items, given = iter(items), set()
     with _connected(address) as client:
-        run, expected = _traveller("answer"), identity()
+        run, expected = _traveller(), identity()
         try:
             while True:
                 room = max(LEAST_UNDER_WAY, UNDER_WAY * sum(client.ncores().values())) - len(given)
@@ -205,12 +206,16 @@ def hand_out(work: Callable[[Item], Result], items: Iterable[Item], address: str
                     return
                 for future in _finished(client, given):
                     given.remove(future)
-                    yield _result(future)
+                    lacks, found = future.result()
+                    future.release()
+                    if lacks:
+                        raise InputError(f"a worker of the cluster has {lacks}")
+                    yield found
         except KilledWorker as error:
             lost = error.allowed_failures + 1
             raise ClusterLostError(
                 f"{lost} workers of {address} were lost on one task, perhaps for lack of memory; what is "
-                "finished is kept: give the command again, with larger workers or a smaller --batch-size"
+                "finished is kept: give the command again, with larger workers"
             ) from None
         except (OSError, CancelledError, RuntimeError) as error:
             if isinstance(error, CancelledError) or not _alive(client):
@@ -230,54 +235,40 @@ def identity() -> dict[str, str]:
     return {"envprobe_core": f"{__version__} ({package_sha256()[:12]})", **package_versions()}
 
 
-def answer(expected: dict[str, str], payload: bytes) -> Any:
-    """Do a task that was handed out; on a worker, which must have the `identity` of the one who asks.
+def answer(expected: dict[str, str], payload: bytes | None = None) -> tuple[str | None, Any]:
+    """Do a task that was handed out, on a worker.
 
-    Raises:
-        InputError: if something else computes here.
+    Args:
+        expected: the `identity` of the one who asks, which must be that of the worker.
+        payload: what to do, and on what; None to compare identities alone.
+
+    Returns:
+        What the worker lacks, in words, or None, and what came of the task.
     """
     from cloudpickle import loads
 
-    if lacks := _difference(identity(), expected):
-        raise InputError(f"a worker of the cluster has {lacks}")
-    work, item = loads(payload)
-    return work(item)
+    for name, version in expected.items():
+        if identity().get(name) != version:
+            there = f"{name} {identity().get(name)}, here it is {version}"
+            return f"{there}; install the same everywhere", None
+    work, item = (bool, None) if payload is None else loads(payload)
+    return None, work(item)
 
 
-def _difference(there: dict[str, str] | None, here: dict[str, str]) -> str | None:
-    """Say what a worker lacks, in words."""
-    if there is None:
-        return "no envprobe_core; install the version that is here"
-    for name, version in here.items():
-        if there.get(name) != version:
-            return f"{name} {there.get(name)}, here it is {version}; install the same everywhere"
-    return None
-
-
-def _traveller(name: str) -> Callable[..., Any]:
-    """Make a function that calls one of this module on a worker; None where the package is not installed.
+def _traveller() -> Callable[..., tuple[str | None, Any]]:
+    """Make a function that calls `answer` on a worker, also where the package is not installed.
 
     A function inside a function is sent whole, and so can be read where this package is missing.
     """
 
-    def call(*given: Any) -> Any:
+    def call(*given: Any) -> tuple[str | None, Any]:
         try:
-            from envprobe_core import pool
-
-            work = getattr(pool, name)
-        except (ImportError, AttributeError):
-            return None
-        return (work(*given),)
+            from envprobe_core.pool import answer
+        except ImportError:
+            return "no envprobe_core; install the version that is here", None
+        return answer(*given)
 
     return call
-
-
-def _result(future: distributed.Future) -> Any:
-    found = future.result()
-    future.release()
-    if found is None:
-        raise InputError(f"a worker of the cluster has {_difference(None, {})}")
-    return found[0]
 
 
 @contextmanager
@@ -299,9 +290,9 @@ def _connected(address: str) -> Iterator[distributed.Client]:
                 f"no Dask scheduler answers at {address!r} ({text}); as in tcp://HOST:8786"
             ) from None
     try:
-        for worker, told in client.run(_traveller("identity"), on_error="return").items():
-            if not isinstance(told, BaseException) and (lacks := _difference(told and told[0], identity())):
-                raise InputError(f"worker {worker} has {lacks}")
+        for worker, told in client.run(_traveller(), identity(), on_error="return").items():
+            if isinstance(told, tuple) and told[0]:
+                raise InputError(f"worker {worker} has {told[0]}")
         yield client
     finally:
         client.close(timeout=1)

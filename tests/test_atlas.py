@@ -21,10 +21,10 @@ from envprobe_core.claims.judge import (
     judge,
 )
 from envprobe_core.engine.running import record
+from envprobe_core.grid import run_cells
 from envprobe_core.measures import confident_counts
 from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.protocols import PROTOCOLS
-from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS
 
 SEEDS = np.arange(12)

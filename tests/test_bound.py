@@ -34,10 +34,10 @@ from envprobe_core.engine.noise import MUTATION
 from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.running import Episodes, walk
 from envprobe_core.errors import InputError
+from envprobe_core.grid import run_cells
 from envprobe_core.policies import POLICIES, custom_policy
 from envprobe_core.protocols import OBSERVED, PAPER, RELEASED
 from envprobe_core.regimes import REGIMES
-from envprobe_core.sweep import run_cells
 
 WEIGHTS = (0.0, 0.3, 0.5, 0.9, 1.0)
 DRAWN = tuple(name for name in POLICIES if name not in ("random", "yoked"))

@@ -44,8 +44,8 @@ from envprobe_core.claims.printed import paper_value, paper_values
 from envprobe_core.cli import main
 from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
+from envprobe_core.grid import run_cells
 from envprobe_core.measures import confident_counts
-from envprobe_core.sweep import run_cells
 
 SEEDS = np.arange(42, 54)
 SMALL = Settings(population=8, generations=2, left_out_generations=1, seed=3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -27,10 +28,10 @@ from envprobe_core.cli.options import handing_out
 from envprobe_core.engine.recording import Columns
 from envprobe_core.engine.running import measure
 from envprobe_core.errors import InputError
+from envprobe_core.grid import run_cells
 from envprobe_core.reproduce import execution
 from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.sources import PACKAGE
-from envprobe_core.sweep import run_cells
 
 RUN = ["run", "--world", "graphnav", "--world", "tooldag", "--policy", "simple", "--policy", "yoked"]
 RUN += ["--protocol", "observed", "--seeds", "0:1500", "--logs", "sample:200"]
@@ -171,7 +172,7 @@ import os
 import numpy as np
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import measure
-from envprobe_core.sweep import run_cells
+from envprobe_core.grid import run_cells
 def where(cell, seeds):
     return measure(cell, seeds) | {"process": np.full(len(seeds), os.getpid())}
 table = run_cells([make_cell("tooldag", "simple")], np.arange(40), batch_size=5, work=where)
@@ -230,9 +231,9 @@ def test_workers_that_would_compute_something_else_are_refused(two_workers: Clus
 
 def test_a_worker_that_joins_later_is_refused_too() -> None:
     payload = dumps((len, "four"))
-    assert pool.answer(pool.identity(), payload) == 4
-    with pytest.raises(InputError, match=r"has numpy .*, here it is 0; install the same everywhere"):
-        pool.answer(pool.identity() | {"numpy": "0"}, payload)
+    assert pool.answer(pool.identity(), payload) == (None, 4)
+    lacks, _ = pool.answer(pool.identity() | {"numpy": "0"}, payload)
+    assert re.fullmatch(r"numpy .*, here it is 0; install the same everywhere", lacks)
 
 
 def test_a_killed_worker_loses_nothing(two_workers: Cluster, tmp_path: Path, local: dict[str, bytes]) -> None:

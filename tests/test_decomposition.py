@@ -33,9 +33,9 @@ from envprobe_core.analyses.decomposition import (
 )
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.engine.running import record
+from envprobe_core.grid import run_cells
 from envprobe_core.policies import POLICIES, hybrid
 from envprobe_core.protocols import PROTOCOLS
-from envprobe_core.sweep import run_cells
 
 SEEDS = "0:14"
 

@@ -18,10 +18,10 @@ from envprobe_core.engine.recording import Trajectory, score
 from envprobe_core.engine.records import NONE, WAIT
 from envprobe_core.engine.running import Episodes, measure, record, schedules_of, take, walk
 from envprobe_core.engine.setting import setting_of
+from envprobe_core.grid import run_cells
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
-from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS, make_world
 
 GRID = [

@@ -3,8 +3,8 @@
 import pytest
 
 from envprobe_core.cells import make_cell
+from envprobe_core.grid import run_cells
 from envprobe_core.protocols import OBSERVED, PAPER, parse_protocol
-from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from envprobe_core import draw, interact, run, summarize
 from envprobe_core.cells import FEWEST
+from envprobe_core.engine.running import measure
 from envprobe_core.errors import InputError
 from envprobe_core.grid import KeptCells, keeping_cells
 from envprobe_core.regimes import REGIMES
 from envprobe_core.show.figures import Kept, keeping
 from envprobe_core.show.interact import DRAFT
-from envprobe_core.sweep import run_cells
 
 
 def draw_means(budget, threshold):
@@ -162,16 +162,16 @@ def test_cells_that_do_not_change_are_run_once(monkeypatch):
     """By threshold, Simple alone is run again, and first seeds never; what is kept is what would be run."""
     asked, kept = [], KeptCells()
 
-    def counted(cells, *given, **how):
-        asked.append([cell.policy.name for cell in cells])
-        return run_cells(cells, *given, **how)
+    def counted(cell, seeds):
+        asked.append(cell.policy.name)
+        return measure(cell, seeds)
 
-    monkeypatch.setattr("envprobe_core.grid.run_cells", counted)
+    monkeypatch.setattr("envprobe_core.grid.measure", counted)
     given = ("tooldag", "periodic simple", "S2", "paper", "typical")
     settings = [("0:6", 1.5), ("0:6", 2.0), ("0:4", 1.5), ("0:6", 1.5), ("0,2,3", 1.5), ("0:4", 1.5)]
     with keeping_cells(kept):
         found = [run(*given, seeds, thresholds=gate) for seeds, gate in settings]
-    assert asked == [["periodic", "simple"], ["simple"], *[["periodic", "simple"]] * 2]
+    assert asked == ["periodic", "simple", "simple", *["periodic", "simple"] * 2]
     for frame, (seeds, gate) in zip(found, settings, strict=True):
         pd.testing.assert_frame_equal(frame, run(*given, seeds, thresholds=gate))
 

@@ -21,11 +21,11 @@ from processes import COMMAND, call, contents, envprobe, keyless
 from scripted_server import CONTENT, PASSING, server_process
 
 from envprobe_core.cells import make_cell
+from envprobe_core.grid import run_cells
 from envprobe_core.llm.calls import read_prices
 from envprobe_core.llm.prompts import PROMPT_VERSION
 from envprobe_core.llm.store import check_store, read_stats
 from envprobe_core.runs.tables import HEADER
-from envprobe_core.sweep import run_cells
 
 BACKGROUND = ("sh", "-c", "trap '' INT; exec \"$@\"", "sh")  # as a script starts what ends with &
 KEY = "sk-a-secret-of-the-run-tests/0123456789"

@@ -19,6 +19,7 @@ from envprobe_core.cells import Cell, make_cell
 from envprobe_core.engine.recording import Columns
 from envprobe_core.engine.running import record
 from envprobe_core.engine.scoring import DIGEST_KEY
+from envprobe_core.grid import run_cells
 from envprobe_core.measures import right_fields
 from envprobe_core.protocols import RELEASED
 from envprobe_core.runs import summary, tables
@@ -26,7 +27,6 @@ from envprobe_core.runs.folder import EPISODES, open_run
 from envprobe_core.runs.manifest import RunInputs
 from envprobe_core.runs.summary import HASHED, Summary, exact_sum, result_hash, summary_rows
 from envprobe_core.statistics import mean_interval, wilson
-from envprobe_core.sweep import run_cells
 
 
 def split(table: Columns, count: int) -> list[Columns]:

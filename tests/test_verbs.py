@@ -10,10 +10,10 @@ from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
 from envprobe_core.facts import FACTS
+from envprobe_core.grid import run_cells
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.show.conclude import BOOK, ConclusionError
-from envprobe_core.sweep import run_cells
 
 SEEDS = "0:12"
 

@@ -12,10 +12,10 @@ from envprobe_core.engine.noise import level32
 from envprobe_core.engine.records import FIELDS, NONE, UNKNOWN
 from envprobe_core.engine.running import Episodes, record, take, walk
 from envprobe_core.engine.setting import setting_of
+from envprobe_core.grid import run_cells
 from envprobe_core.policies import POLICIES, value_policy, voi
 from envprobe_core.policies.voi import FINISH, PACE, PRIOR_CHANGES, PRIOR_STEPS
 from envprobe_core.protocols import OBSERVED, PAPER, RELEASED
-from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS, make_world
 
 NAMES = {"voi": 0.5, "voi-accuracy": 1.0, "voi-success": 0.0}  # what accuracy weighs

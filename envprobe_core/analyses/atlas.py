@@ -47,9 +47,9 @@ from envprobe_core.claims.judge import (
 )
 from envprobe_core.claims.records import columns_of
 from envprobe_core.policies import OF_THE_PAPER
+from envprobe_core.pool import spread
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.sweep import run_tasks
 from envprobe_core.worlds import WORLDS
 from envprobe_core.worlds.base import Floats
 
@@ -262,7 +262,7 @@ def load_atlas(
         for first in range(0, profiles, AT_ONCE)
     ]
     work = partial(_run_and_judge, claims=claims, seeds_each=seeds_each, resamples=resamples)
-    for row, own, found, reached, aimed in run_tasks(work, tasks, jobs):
+    for row, own, found, reached, aimed in spread(work, tasks, jobs):
         verdict[row, own], support[row, own] = found, reached
         if aimed is not None:
             targets[own] = aimed

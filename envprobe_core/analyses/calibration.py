@@ -30,11 +30,11 @@ from envprobe_core.claims.printed import PaperValue, paper_value
 from envprobe_core.engine.recording import Columns
 from envprobe_core.engine.running import measure, record
 from envprobe_core.errors import InputError
+from envprobe_core.grid import run_cells
 from envprobe_core.measures import REPORTING, confident_counts
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import RELEASED, Protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS
 from envprobe_core.worlds.base import Floats
 

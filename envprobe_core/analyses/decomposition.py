@@ -20,10 +20,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from envprobe_core.cells import Cell, Names, find_profile, find_regime, names, parse_seeds
+from envprobe_core.grid import run_cells
 from envprobe_core.policies import POLICIES, Policy, hybrid
 from envprobe_core.protocols import PROTOCOLS, Protocol, parse_protocol, turned
 from envprobe_core.statistics import RESAMPLES, mean_intervals
-from envprobe_core.sweep import run_cells
 from envprobe_core.worlds import WORLDS
 from envprobe_core.worlds.base import Floats
 

@@ -89,10 +89,12 @@ def run(
             with models.stopped_runs():
                 summaries = models.run_on_model(folder, model.service(asked, out))
         else:
-            if scheduler is not None:
-                options.announce(scheduler)
-            with options.told_losses(), options.progress_bar("episodes") as show:
-                folder.fill(jobs=jobs, progress=show, scheduler=scheduler)
+            with (
+                options.handing_out(scheduler),
+                options.told_losses(),
+                options.progress_bar("episodes") as show,
+            ):
+                folder.fill(jobs=jobs, progress=show)
                 summaries = folder.finish()
         result = folder.manifest.result_hash
     rows = summary_rows(inputs.cells, summaries)

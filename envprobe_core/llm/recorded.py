@@ -107,6 +107,7 @@ def replay_file(path: Path) -> ReplayedRun:
     if found != file.header.result_hash:
         return replace(run, fault="other episodes come out with this engine")
     columns = {name: np.concatenate([cell.columns[name] for cell in cells]) for name in cells[0].columns}
+    columns["cell"] = np.repeat(np.arange(len(cells)), [len(cell.tally) for cell in cells])
     tally = pd.DataFrame([counts for cell in cells for counts in cell.tally])
     return replace(run, frame=episode_frame(file.inputs.cells, columns), tally=tally)
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import orjson
 
-from envprobe_core.cells import Cell
+from envprobe_core.cells import Cell, Seeds
 from envprobe_core.engine.recording import Columns, Trajectory
 from envprobe_core.engine.running import Episodes
 from envprobe_core.errors import InputError
@@ -40,7 +40,6 @@ from envprobe_core.llm.store import Answers
 from envprobe_core.runs.folder import ASKED, Part, RunFolder, part_files
 from envprobe_core.runs.manifest import RunInputs, total_hash
 from envprobe_core.runs.summary import Summary, result_hash
-from envprobe_core.sweep import Piece, named
 from envprobe_core.worlds.base import Ints
 
 REPLAYED_ROWS = 250  # episodes in lockstep where every answer is at hand
@@ -95,7 +94,7 @@ class Asked:
 
 
 async def _ask(
-    client: Client, service: Service, piece: Piece, live: asyncio.Semaphore, *, reports: bool = False
+    client: Client, service: Service, cell: Cell, seeds: Seeds, live: asyncio.Semaphore, reports: bool = False
 ) -> Asked:
     """Run a cell's rows, one at a time while answers take time; see `agent.run_model`."""
     answers: dict[str, Answer] = {}
@@ -107,9 +106,9 @@ async def _ask(
 
     rows = REPLAYED_ROWS if service.secret is None else 1
     trajectory, tally = await run_model(
-        piece.cell, piece.seeds, ask, service.agent, live=live, rows=rows, reports=reports
+        cell, seeds, ask, service.agent, live=live, rows=rows, reports=reports
     )
-    return Asked(answers, trajectory, tally, named([piece], trajectory.measures))
+    return Asked(answers, trajectory, tally, cell.named(seeds, trajectory.measures))
 
 
 def run_missing(
@@ -138,8 +137,7 @@ async def _run_parts(
 
     async def run(client: Client, part: Part) -> None:
         nonlocal done
-        piece = Piece(0, part.cell, part.seeds)
-        asked = await _ask(client, service, piece, live, reports=part.logged > 0)
+        asked = await _ask(client, service, part.cell, part.seeds, live, reports=part.logged > 0)
         files = part_files(part, asked.columns, asked.trajectory.rows(slice(part.logged)))
         folder.store(part, {ASKED: _call_lines(part, asked)} | files)
         done += len(part.seeds)
@@ -175,9 +173,9 @@ def replay_run(service: Service, inputs: RunInputs) -> tuple[list[Asked], str]:
     find_version(service.agent.prompt_version)
 
     async def replay() -> list[Asked]:
-        pieces = map(Piece, range(len(inputs.cells)), inputs.cells, inputs.seeds_of_cells)
+        pairs = zip(inputs.cells, inputs.seeds_of_cells, strict=True)
         async with service.client() as client:
-            return [await _ask(client, service, piece, asyncio.Semaphore(1)) for piece in pieces]
+            return [await _ask(client, service, *pair, asyncio.Semaphore(1)) for pair in pairs]
 
     cells = finish_in_loop(replay())
     return cells, total_hash(inputs.cells, [result_hash(cell.columns) for cell in cells])

@@ -75,7 +75,7 @@ def compute_part(part: Part) -> tuple[Part, dict[str, bytes]]:
 
 def part_files(part: Part, measures: Columns, trajectory: Trajectory | None) -> dict[str, bytes]:
     """Write a part's episodes, and the steps of those logged, if any, by ending of the file."""
-    files = {ROWS: _packed(tables.plain_table(tables.episode_columns(part.cell, part.seeds, measures)))}
+    files = {ROWS: _packed(tables.plain_table(part.cell.named(part.seeds, measures)))}
     if part.logged and trajectory is not None:
         files[STEPS] = _packed(tables.step_table(part.cell, part.seeds[: part.logged], trajectory))
     return files
@@ -125,19 +125,12 @@ class RunFolder:
             with replacing(self._file(part, ending)) as path:
                 path.write_bytes(files[ending])
 
-    def fill(
-        self,
-        *,
-        jobs: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
-        scheduler: str | None = None,
-    ) -> None:
-        """Run what is missing.
+    def fill(self, *, jobs: int | None = None, progress: Callable[[int, int], None] | None = None) -> None:
+        """Run what is missing, here or on the cluster in force; what comes of it is stored here.
 
         Args:
             jobs: processes; None means every core, where that is faster.
             progress: called with the number of episodes done and to do.
-            scheduler: address of a Dask scheduler whose workers compute; what they send back is stored here.
 
         Raises:
             BrokenProcessPool, ClusterLostError: if those who compute are lost; what is finished is kept.
@@ -147,7 +140,7 @@ class RunFolder:
         if jobs is None:
             work = total + (LOGGED_COST - 1) * sum(part.logged for part in missing)
             jobs = min(1 + work // PROCESS_PAYS, cores())
-        for part, files in spread(compute_part, missing, jobs, scheduler):
+        for part, files in spread(compute_part, missing, jobs):
             self.store(part, files)
             done += len(part.seeds)
             if progress is not None:

@@ -34,7 +34,7 @@ from envprobe_core.runs.manifest import (
     read_finished,
 )
 from envprobe_core.runs.summary import result_hash
-from envprobe_core.runs.tables import MEASURES, DamagedFileError, episode_columns, sha256
+from envprobe_core.runs.tables import MEASURES, DamagedFileError, sha256
 from envprobe_core.worlds import make_world
 
 PROCESS_PAYS = 6000  # episodes that outweigh starting a process
@@ -92,7 +92,7 @@ def check_run(path: Path, progress: Callable[[int, int], None] | None = None) ->
         logs.append(Log(path, cell, seeds, {name: own[name][: len(seeds)] for name in MEASURES}))
     episodes, run = sum(len(log.seeds) for log in logs), sum(sizes)
     found: dict[str, Outcome] = {}
-    for outcome in spread(check_log, logs, 1 + min(episodes // PROCESS_PAYS, cores() - 1)):
+    for outcome in spread(check_log, logs, 1 + min(episodes // PROCESS_PAYS, cores() - 1), local=True):
         found[outcome.name] = outcome
         if progress is not None:
             progress(len(found), len(logs))
@@ -132,7 +132,7 @@ def check_log(log: Log) -> Outcome:
         whole = sha256(log.folder, name)
         for seeds, trajectory in tables.read_steps(log.folder / name, name, log.cell, log.seeds):
             texts += _contradictions(name, log.cell, seeds, trajectory)
-            blocks.append(episode_columns(log.cell, seeds, trajectory.measures))
+            blocks.append(log.cell.named(seeds, trajectory.measures))
             rows += int((trajectory.steps + 1).sum())
     except DamagedFileError as error:
         return Outcome(name, damage=str(error))

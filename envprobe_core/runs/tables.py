@@ -156,14 +156,6 @@ def to_numpy(column: pa.ChunkedArray) -> tuple[Values, Values]:
 # --- episodes ---------------------------------------------------------------------------------
 
 
-def episode_columns(cell: Cell, seeds: Seeds, measures: Columns) -> Columns:
-    """Return the columns `MEASURES` of a cell's episodes, [row] each, from `engine.running.measure`."""
-    fields = make_world(cell.world, cell.regime, cell.protocol).fields
-    sizes = {"n_fields": np.full(len(seeds), fields), "horizon": np.full(len(seeds), cell.regime.horizon)}
-    known = {"seed": seeds} | sizes | measures
-    return {name: known[name] for name in MEASURES}
-
-
 def plain_table(columns: Columns) -> pa.Table:
     """Return the columns `MEASURES` as they are; an onset that never comes stays NaN."""
     arrays = {name: to_arrow(columns[name], kind) for name, kind in MEASURES.items()}

@@ -44,11 +44,11 @@ from envprobe_core.policies.rules import (
     SELF_UNCERTAINTY,
     Rule,
 )
+from envprobe_core.pool import spread
 from envprobe_core.protocols import PROTOCOLS, Protocol, parse_protocol
 from envprobe_core.regimes import Regime
 from envprobe_core.sources import PACKAGE, engine_sha256
 from envprobe_core.statistics import RESAMPLES
-from envprobe_core.sweep import BATCH_SIZE, run_tasks
 from envprobe_core.widgets.readings import (
     CURVE_UNITS,
     SHARE_UNITS,
@@ -62,6 +62,7 @@ from envprobe_core.widgets.readings import (
 )
 from envprobe_core.worlds import WORLDS
 
+AT_ONCE = 4000  # sequences of probes
 POOL = "pool"
 VIEWS = (*WORLDS, POOL)
 THRESHOLDS = tuple(quarters / 4 for quarters in range(17))
@@ -175,8 +176,8 @@ def _replayed(block: Block, keys: npt.NDArray[np.uint8]) -> Iterator[Episodes]:
         own = keys[keys[:, 0] == answered]
         policy = Policy("replay", "Replay", Rule(REPLAY), answered=answered)
         cell = block.cell(policy, budget=block.regime.horizon)
-        for first in range(0, len(own), BATCH_SIZE):
-            part = own[first : first + BATCH_SIZE]
+        for first in range(0, len(own), AT_ONCE):
+            part = own[first : first + AT_ONCE]
             seeds = block.seeds[np.ascontiguousarray(part[:, 1:5]).view(">u4")[:, 0]]
             schedules = part[:, 5:].astype(np.int8).astype(np.int64)
             yield measure(record(cell, seeds, scores_all=False, schedules=schedules))
@@ -208,7 +209,7 @@ def run_grid(
         Block(world, level, protocol, find_profile(profile), parse_seeds(seeds), budgets)
         for protocol, world in product(chosen, WORLDS)
     ]
-    ran = {(block.protocol.name, block.world): rest for block, *rest in run_tasks(run_block, blocks, jobs)}
+    ran = {(block.protocol.name, block.world): rest for block, *rest in spread(run_block, blocks, jobs)}
     rows: dict[str, list[list[int]]] = {}
     parts: list[Readings] = []
     for protocol in chosen:
