@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from itertools import product
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -39,9 +40,7 @@ COLUMNS = (
     "horizon", "steps", "accuracy", "accuracy_terminal", "accuracy_slot", "success", "probes", "useful",
     "collapse_onset", "actions", "valid_actions", "action_onset", "repeated_probes",
 )  # fmt: skip
-TABLES = ("belief", "gold", "staleness", "confidence")
 OWN = -1  # as a budget: the regime's; as a threshold: 1.5
-_OWN = {OWN: None}  # a cell's word for it
 
 
 def run(
@@ -80,8 +79,8 @@ def run(
     chosen = [one if isinstance(one, Policy) else find_policy(one) for one in names(policies)]
     cells = [
         Cell(
-            world, policy, regime, protocol, profile, _OWN.get(budget, budget),
-            _OWN.get(threshold, threshold) if policy.has_threshold else None,
+            world, policy, regime, protocol, profile, {OWN: None}.get(budget, budget),
+            {OWN: None}.get(threshold, threshold) if policy.has_threshold else None,
         )
         for protocol, profile, regime, world, policy, budget, threshold in product(
             find_protocols(protocols), map(find_profile, names(profiles)), map(find_regime, names(regimes)),
@@ -115,32 +114,28 @@ def run_cells(
         seeds = [cell.default_seeds() for cell in cells]
     of_cells = [seeds] * len(cells) if isinstance(seeds, np.ndarray) else seeds
     pieces = [
-        (index, cell, own[first : first + batch_size])
+        (index, first, cell, own[first : first + batch_size])
         for index, (cell, own) in enumerate(zip(cells, of_cells, strict=True))
         for first in range(0, len(own), batch_size)
     ]
-    done = dict(spread(partial(_run_piece, work), enumerate(pieces), jobs))
-    return {name: np.concatenate([done[number][name] for number in range(len(done))]) for name in done[0]}
+    done = sorted(spread(partial(_run_piece, work), pieces, jobs), key=itemgetter(0))
+    return {name: np.concatenate([columns[name] for _, columns in done]) for name in done[0][1]}
 
 
-def _run_piece(
-    work: Callable[[Cell, Seeds], Columns], numbered: tuple[int, tuple[int, Cell, Seeds]]
-) -> tuple[int, Columns]:
-    number, (index, cell, seeds) = numbered
-    return number, {"cell": np.full(len(seeds), index)} | cell.named(seeds, work(cell, seeds))
+def _run_piece(work: Callable[..., Columns], piece: tuple[int, int, Cell, Seeds]) -> tuple[object, Columns]:
+    index, first, cell, seeds = piece
+    return (index, first), {"cell": np.full(len(seeds), index)} | cell.named(seeds, work(cell, seeds))
 
 
 def run_frame(
     cells: Sequence[Cell], seeds: Seeds | Sequence[Seeds] | None = None, facts: Names = (), *, jobs: int = 1
 ) -> pd.DataFrame:
     """Run cells, each on the seeds given or on its own; the frame of `run`."""
-    wanted = names(facts)
-    for name in wanted:
-        look_up("fact", name, FACTS)
+    wanted = {name: look_up("fact", name, FACTS) for name in names(facts)}
     work = partial(_measured, facts=wanted) if wanted else measure
     if kept := _kept_cells.get():
-        work, jobs = partial(kept.run, work, wanted), 1
-    return episode_frame(cells, run_cells(cells, seeds, jobs=jobs, work=work), wanted)
+        work, jobs = partial(kept.run, work, tuple(wanted)), 1
+    return episode_frame(cells, run_cells(cells, seeds, jobs=jobs, work=work), tuple(wanted))
 
 
 def episode_frame(
@@ -157,11 +152,9 @@ class KeptCells:
 
     def __init__(self, most: int = 1_000) -> None:
         # by cell, facts and first seed; what was run on more seeds serves those that ask for the first ones
-        self._most, self._known = most, dict[tuple[Cell, tuple[str, ...], int], Columns]()
+        self._most, self._known = most, dict[tuple[Cell, Names, int], Columns]()
 
-    def run(
-        self, work: Callable[[Cell, Seeds], Columns], facts: tuple[str, ...], cell: Cell, seeds: Seeds
-    ) -> Columns:
+    def run(self, work: Callable[..., Columns], facts: Names, cell: Cell, seeds: Seeds) -> Columns:
         """Return what `work` gives for some seeds of a cell; it is asked where that is not known."""
         key = (cell, facts, int(seeds[0]))
         known = self._known.pop(key, {"seed": seeds[:0]})
@@ -186,11 +179,11 @@ def keeping_cells(kept: KeptCells) -> Iterator[None]:
         _kept_cells.reset(token)
 
 
-def _measured(cell: Cell, seeds: Seeds, facts: tuple[str, ...]) -> Columns:
+def _measured(cell: Cell, seeds: Seeds, facts: Mapping[str, Callable[..., Columns]]) -> Columns:
     """Run a cell, and measure facts of its episodes."""
     recording = record(cell, seeds, scores_all=False)
     found = dict(recording.measures)
-    for measured in dict.fromkeys(FACTS[name] for name in facts):
+    for measured in dict.fromkeys(facts.values()):
         columns = measured(cell, seeds, recording)
         found |= {name: np.asarray(columns[name]) for name in columns.keys() & facts}
     return found
@@ -217,8 +210,8 @@ def play(
     if not is_whole(seed) or not 0 <= seed <= LARGEST_SEED:
         raise InputError(f"play: seed {seed!r} is not a whole number in 0..{LARGEST_SEED}")
     cell = make_cell(
-        world, policy, regime, parse_protocol(protocol), profile, _OWN.get(budget, budget),
-        _OWN.get(threshold, threshold) if find_policy(policy).has_threshold else None,
+        world, policy, regime, parse_protocol(protocol), profile, {OWN: None}.get(budget, budget),
+        {OWN: None}.get(threshold, threshold) if find_policy(policy).has_threshold else None,
     )  # fmt: skip
     seen = witness(cell, np.array([seed], dtype=np.int64))
     recording, built, tables = seen.trajectory, seen.world, []
@@ -228,7 +221,9 @@ def play(
             "t": t,
             "field": built.field_names,
             "kind": built.field_kinds,
-            **{name: getattr(recording, name)[0, t] for name in TABLES},
+            **{
+                name: getattr(recording, name)[0, t] for name in ("belief", "gold", "staleness", "confidence")
+            },
             **{term: seen.term(term)[0, t] for term in TERMS},
             "action": built.action_names[action] if action >= 0 else "wait",
             "probe": np.arange(built.fields) == probe,
