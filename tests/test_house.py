@@ -19,7 +19,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "engine": (("agents", "engine", "policies", "worlds"), 4_830, 3_000),
     "facts": (("facts",), 480, 330),
     "claims": (("claims",), 860, 680),
-    "analyses": (ANALYSES, 2_780, 2_970),
+    "analyses": (ANALYSES, 2_770, 2_970),
     "show": (("show",), 1_690, 1_060),
     "widgets": (("widgets",), 1_370, 1_180),
     "lab": (("lab",), 960, 330),
@@ -28,9 +28,9 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 1_150, 510),
     "cli": (("cli",), 1_750, 400),
 }
-WHOLE = (23_820, 13_500)
-FILES = (111, 85)
-TESTS = (15_250, 9_000)
+WHOLE = (23_680, 13_500)
+FILES = (110, 85)
+TESTS = (15_280, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
