@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import envprobe_core
-from envprobe_core import compare, conclude, draw, guess, judge, play, run, summarize, table, take_away
+from envprobe_core import compare, conclude, draw, guess, play, run, summarize, table, take_away
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
@@ -130,35 +130,6 @@ def test_play_shows_what_the_policy_saw(world):
     np.testing.assert_array_equal(seen["gold"], recording.gold[0, : len(score)].ravel())
 
 
-def test_compare_is_the_mean_of_pairs(episodes):
-    found = compare(episodes, "simple", "periodic", resamples=200)
-    pairs = episodes.pivot(index=["protocol", "world", "seed"], columns="policy", values="accuracy")
-    gap = 100 * (pairs["simple"] - pairs["periodic"])
-    for row in found[found["stratum"] == "combined"].itertuples():
-        assert row.gain == pytest.approx(gap[row.protocol].mean())
-        assert row.gain_low_adjusted <= row.gain_low <= row.gain <= row.gain_high <= row.gain_high_adjusted
-        assert (row.n, row.same) == (36, (gap[row.protocol] == 0).sum())
-    shuffled = compare(episodes.sample(frac=1, random_state=1), "simple", "periodic", resamples=200)
-    both = [frame.set_index(["protocol", "stratum"]).sort_index() for frame in (found, shuffled)]
-    pd.testing.assert_frame_equal(*both)
-
-
-def test_judge_asks_a_section_of_another_regime(episodes):
-    found = judge(episodes, section="main", resamples=200)
-    assert set(found["protocol"]) == {"paper", "observed", "released"}
-    assert (found["regime"] == "S2").all()
-    other = judge(episodes, section="main", regime="S3", resamples=200)
-    assert (other["verdict"] == "not tested").all()
-
-
-def test_summarize_is_the_mean_of_episodes(episodes):
-    found = summarize(episodes, "accuracy probes", ("protocol", "policy"), resamples=200)
-    means = episodes.groupby(["protocol", "policy"])[["accuracy", "probes"]].mean()
-    for row in found.itertuples():
-        assert row.mean == pytest.approx(means.loc[(row.protocol, row.policy), row.measure])
-        assert row.low <= row.mean <= row.high
-
-
 FRAME = pd.DataFrame(
     {
         "protocol": ["paper", "paper", "released"],
@@ -234,3 +205,36 @@ def test_which_guess_is_right_is_computed(monkeypatch):
     for choices in ({"A": False, "B": False}, {"A": True, "B": True}):
         with pytest.raises(ConclusionError, match="answers are right: Q"):
             guess("Q?", choices, "R.")
+
+
+ROWS = pd.DataFrame(
+    {
+        "policy": ["simple", "cd"],
+        "mean": [0.5, 0.6],
+        "mean_low": [0.4, 0.5],
+        "mean_high": [0.6, 0.7],
+        "share": [0.1, 0.3],
+        "printed_mean": [np.nan, 0.55],
+        "printed_share": [np.nan, 0.2],
+        "nondominated": [False, True],
+    }
+)
+
+
+@pytest.mark.parametrize("kind", ["forest", "bars"])
+def test_printed_numbers_are_diamonds_on_their_rows(kind):
+    axes = draw(kind, ROWS, "figure", "mean", x="policy").figure.axes[0]
+    diamonds = [one for one in axes.lines if one.get_marker() == "d" and np.isfinite(one.get_xdata()).all()]
+    assert [(one.get_xdata()[0], one.get_ydata()[0]) for one in diamonds] == [(0.55, 1)]
+
+
+def test_the_frontier_joins_and_fills_what_is_nondominated():
+    drawing = draw(
+        "frontier", ROWS, "figure", "mean", x="share", series="policy", label="accuracy", across="success"
+    )
+    axes = drawing.figure.axes[0]
+    assert axes.lines[0].get_xdata().tolist() == [0.3]
+    dots = [line for line in axes.lines if not line.get_label().startswith("_")]
+    hollow = [dot.get_markerfacecolor() == "#ffffff" for dot in dots]
+    assert hollow == [True, False]
+    assert "nondominated: EnvProbe-(c+d);" in drawing.alt

@@ -133,16 +133,6 @@ def _values(column: pd.Series) -> list[Any]:
     return column.drop_duplicates().tolist()
 
 
-def difference(value: float, low: float, high: float, digits: int = 2) -> str:
-    """Write a change with its interval: bold where that leaves 0 out, a plain 0 where nothing moved."""
-    if _missing(value):
-        return EMPTY
-    if low == high == 0:
-        return "0"
-    text = signed(value, digits)
-    return f"{f'**{text}**' if low > 0 or high < 0 else text} {bracket(low, high, digits)}"
-
-
 def written(value: Any, how: str) -> str:
     """Write one value (`table` says how)."""
     if how in _WORDS:

@@ -18,7 +18,6 @@ from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy
 from envprobe_core.protocols import in_words
 from envprobe_core.regimes import REGIMES, Regime
 from envprobe_core.show.figures import AMBER, GREEN, POLICY_STYLES, PURPLE, VERMILLION, Style
-from envprobe_core.show.interact import fragment
 from envprobe_core.statistics import RESAMPLES
 from envprobe_core.widgets.grid import POOL, THRESHOLDS
 from envprobe_core.widgets.host import Widget
@@ -172,9 +171,3 @@ def printed_points() -> list[dict[str, Any]]:
             }
         )
     return points
-
-
-def link_to(setting: Mapping[str, Any]) -> str:
-    """Return the fragment that sets the page's explorer to `world protocol policies budget threshold`."""
-    said = {name: setting[name] for name in ("world", "protocol", "budget", "threshold")}
-    return fragment(said | {"policies": ",".join(setting["policies"])})

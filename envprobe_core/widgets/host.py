@@ -15,17 +15,15 @@ import base64
 import html
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import anywidget
-import pandas as pd
 import traitlets
 
 from envprobe_core.errors import InputError
 from envprobe_core.reproduce.sections import ROOT
-from envprobe_core.show.markup import Html
 
 FOLDER = Path(__file__).resolve().parent
 STYLES = ROOT / "book" / "assets"
@@ -56,19 +54,6 @@ def packed(value: Any) -> str:
     # keys keep their order: a front end may follow it
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
-
-
-def linked_table(lines: Sequence[Mapping[str, object]], name: str) -> Html:
-    """Show lines as a table with links into a widget of the same page; it scrolls where it is too wide.
-
-    Args:
-        lines: column -> cell, as HTML.
-        name: what the table is, for screen readers.
-    """
-    frame = pd.DataFrame(lines)
-    table = frame.to_html(index=False, escape=False, border=0)
-    region = f'<div style="overflow-x: auto" tabindex="0" role="region" aria-label="{html.escape(name)}">'
-    return Html(f"{region}{table}</div>", frame.to_string(index=False))
 
 
 class Widget(anywidget.AnyWidget):
