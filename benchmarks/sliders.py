@@ -42,17 +42,17 @@ def needed(path: Path) -> ast.Module | None:
     if not calls:
         return None
     call = ast.Assign([ast.Name(MARK, ast.Store())], calls[0])
-    kept: list[ast.stmt] = [ast.fix_missing_locations(ast.copy_location(call, calls[0]))]
-    wanted = _names(call, ast.Load)
-    before = [one for one in statements if one.end_lineno < calls[0].lineno]  # type: ignore[operator]
-    for one in reversed(before):
-        if isinstance(one, ast.Expr):  # shows something
-            continue
-        made = _names(one, ast.Store)
-        if made & wanted:
-            kept.insert(0, one)
-            wanted |= _names(one, ast.Load)
-    return ast.Module(kept, [])
+    last, wanted = ast.fix_missing_locations(ast.copy_location(call, calls[0])), _names(call, ast.Load)
+    before = [
+        one
+        for one in statements
+        if one.end_lineno < calls[0].lineno and not isinstance(one, ast.Expr)  # type: ignore[operator]
+    ]
+    kept: list[ast.stmt] = []
+    while new := [one for one in before if one not in kept and _names(one, ast.Store) & wanted]:
+        kept += new  # a function may read what is given a value after it
+        wanted |= set().union(*(_names(one, ast.Load) for one in new))
+    return ast.Module([*(one for one in before if one in kept), last], [])
 
 
 def _names(node: ast.AST, context: type) -> set[str]:

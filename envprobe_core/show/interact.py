@@ -29,6 +29,7 @@ HIGHEST, STEP = 4.0, 0.05  # of the threshold's slider: a score is the sum of fo
 KNOBS = ("budget", "threshold")
 DRAFT = 500  # bootstrap resamples of a figure that is moved, where its function takes a number
 ANSWER = 0.25  # seconds within which a moved figure answers; one that takes longer shows a draft first
+MOST = 0.7  # of that, which a draft aims at
 PAYS = 1.25  # how many times faster a draft must be than the whole figure
 REST = 0.3  # seconds that the sliders rest before the whole figure follows a draft
 LINK = "Move the budget and the threshold in the explorer"
@@ -53,9 +54,11 @@ class Interaction:
         self._drafts = "resamples" in inspect.signature(figure).parameters
         self._known: dict[tuple[float, ...], str] = {}
         self._waiting: asyncio.TimerHandle | None = None  # the whole figure that follows a draft
-        began = time.perf_counter()
+        began = time.process_time()
         self.drawing = self._draw(own)
-        self._took, self._draft_took = time.perf_counter() - began, 0.0  # seconds, of the last ones
+        # processor seconds of the last ones: what else the machine does decides nothing
+        self._took, self._draft_took = time.process_time() - began, 0.0
+        self._share = 1.0  # of the seeds, in the next draft
         self.sliders: dict[str, Any] = {}
         if in_jupyterlab():
             self._go_live(find_regime(regime).horizon)
@@ -113,10 +116,12 @@ class Interaction:
         if loop is None or quick or tuple(self._asked().values()) in self._known:
             self._settle()
             return
-        began = time.perf_counter()
-        with first_seeds(ANSWER / self._took / 2):  # the other half is for what does not grow with the seeds
+        began = time.process_time()
+        share = min(self._share, MOST * ANSWER / self._took)
+        with first_seeds(share):
             self._show(self._moved, " From the first seeds alone; all follow once the slider rests.")
-        self._draft_took = time.perf_counter() - began
+        self._draft_took = time.process_time() - began
+        self._share = share * MOST * ANSWER / self._draft_took  # not all that it takes grows with the seeds
         self._waiting = loop.call_later(REST, self._settle)
 
     def _settle(self) -> None:
@@ -127,9 +132,9 @@ class Interaction:
     def _whole(self, asked: Mapping[str, float]) -> str:
         key = tuple(asked.values())
         if key not in self._known:
-            began = time.perf_counter()
+            began = time.process_time()
             self._known[key] = self._moved(asked)
-            self._took = time.perf_counter() - began
+            self._took = time.process_time() - began
         return self._known[key]
 
     def _asked(self) -> dict[str, float]:
