@@ -141,7 +141,7 @@ def resample_counts(n: int, resamples: int = RESAMPLES, seed: int = 0) -> npt.ND
     return counts
 
 
-def _resampled_sums(columns: Floats, resamples: int, seed: int) -> Floats:
+def resampled_sums(columns: Floats, resamples: int, seed: int) -> Floats:
     """Sum `columns` [unit, column] over every resample, [resample, column], exactly.
 
     Values are rounded to multiples of a power of two for which no sum can exceed 2**53: the
@@ -174,7 +174,7 @@ def bootstrap_means(
     columns = data.reshape(len(data), -1)
     total = np.zeros((resamples, columns.shape[1]))
     for shift, group in enumerate(_strata(strata, len(data))):
-        total += np.roll(_resampled_sums(columns[group], resamples, seed), shift, axis=0)
+        total += np.roll(resampled_sums(columns[group], resamples, seed), shift, axis=0)
     means = total / len(data)
     return means[:, 0] if data.ndim == 1 else means
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from envprobe_core.cells import Cell
 from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.running import record
-from envprobe_core.statistics import FIXED_POINT_BITS, RESAMPLES, percentile_interval, resample_counts
+from envprobe_core.statistics import RESAMPLES, percentile_interval, resampled_sums
 from envprobe_core.worlds import WORLDS
 from envprobe_core.worlds.base import Floats, Ints, Mask
 
@@ -25,7 +24,7 @@ SHARE_UNITS = 10_000  # shares and their intervals are given to four decimals
 CURVE_UNITS = 1_000  # curves to three
 FIXED_POINT = 2.0**32  # sums of A_t are formed in whole numbers: no order of episodes moves a bit
 NONE = -1  # in whole numbers, a value that does not exist
-SETTINGS_AT_ONCE, RESAMPLES_AT_ONCE = 128, 500  # so that products stay in the cache
+SETTINGS_AT_ONCE = 128
 KEPT_SUMS = 2_000  # columns; one of 10,000 resamples takes 80 kB
 
 Reading = dict[str, Any]
@@ -138,7 +137,7 @@ def take_readings(settings: Sequence[Setting], seeds: Ints, *, resamples: int = 
 
 
 class ResampledSums:
-    """Exact resampled sums of columns, remembered; the means are those of `resampling.bootstrap_means`.
+    """Exact resampled sums of columns, remembered; the means are those of `statistics.bootstrap_means`.
 
     The sums of a world's column are formed once, for the world and for the pool.
     """
@@ -157,40 +156,16 @@ class ResampledSums:
         """
         if len(self._known) > KEPT_SUMS:
             self._known.clear()
-        total = np.empty((len(columns), self._resamples))
+        total = np.zeros((len(columns), self._resamples))
         for shift, part in enumerate(np.split(columns, strata, axis=1)):
-            keys = self._form(np.ascontiguousarray(part))
-            for mean, sums in zip(total, map(self._known.__getitem__, keys), strict=True):
-                if shift:  # the k-th stratum reads the count matrix k rows on
-                    mean[shift:] += sums[:-shift]
-                    mean[:shift] += sums[-shift:]
-                else:
-                    mean[:] = sums
-        total /= columns.shape[1]
-        return total
-
-    def _form(self, columns: Floats) -> list[bytes]:
-        """Form the sums that are not known yet, exact in fixed point; return what columns are known by."""
-        keys = [column.tobytes() for column in columns]
-        missing = {key: place for place, key in enumerate(keys) if key not in self._known}
-        if missing:
-            new = columns[list(missing.values())]
-            counts = _counts(columns.shape[1], self._resamples)
-            exponent = FIXED_POINT_BITS - np.frexp(columns.shape[1] * np.abs(new).max(axis=1))[1]
-            whole = np.rint(np.ldexp(new, exponent[:, None]))
-            sums = np.empty((len(new), self._resamples))
-            for start in range(0, self._resamples, RESAMPLES_AT_ONCE):
-                part = slice(start, start + RESAMPLES_AT_ONCE)
-                np.matmul(whole, counts[:, part], out=sums[:, part])
-            sums *= np.ldexp(1.0, -exponent)[:, None]
-            self._known |= zip(missing, sums, strict=True)
-        return keys
-
-
-@lru_cache(maxsize=2)
-def _counts(units: int, resamples: int) -> Floats:
-    """Return how often each unit is drawn, [unit, resample]."""
-    return np.ascontiguousarray(resample_counts(units, resamples).T, dtype=np.float64)
+            keys = [column.tobytes() for column in part]
+            missing = {key: place for place, key in enumerate(keys) if key not in self._known}
+            if missing:
+                sums = resampled_sums(part[list(missing.values())].T, self._resamples, seed=0)
+                self._known |= zip(missing, np.ascontiguousarray(sums.T), strict=True)
+            for mean, key in zip(total, keys, strict=True):
+                mean += np.roll(self._known[key], shift)  # the k-th stratum reads the count matrix k rows on
+        return total / columns.shape[1]
 
 
 def read_episodes(episodes: Episodes, rows: Ints, worlds: int, sums: ResampledSums) -> Readings:
