@@ -10,145 +10,92 @@ from envprobe_core import run
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.cells import first_seed, make_cell, names, parse_seeds, read_seeds
 from envprobe_core.errors import InputError
-from envprobe_core.protocols import (
-    OBSERVED,
-    PAPER,
-    RELEASED,
-    SWITCHES,
-    Protocol,
-    parse_protocol,
-    switch_values,
-)
+from envprobe_core.protocols import OBSERVED, PAPER, RELEASED, SWITCHES, Protocol, parse_protocol
+from envprobe_core.protocols import switch_values as values_of
 
 
-def test_seeds() -> None:
+def test_seeds_are_given_or_the_cells_own():
     assert parse_seeds("0:220").tolist() == list(range(220))
-    assert parse_seeds("7").tolist() == [7]
     assert parse_seeds("3:5, 9, 0:2").tolist() == [3, 4, 9, 0, 1]
     assert parse_seeds(str(2**63 - 1)).dtype == np.int64
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", "is not FIRST:PAST"),
-        ("a:b", "is not FIRST:PAST"),
-        ("-1:4", "is not FIRST:PAST"),
-        ("1.5", "is not FIRST:PAST"),
-        ("0:", "is not FIRST:PAST"),
-        ("4:4", "the range 4:4 is empty"),
-        ("5:4", "the range 5:4 is empty"),
-        ("0:3,2", "a seed stands twice"),
-        (str(2**63), "exceeds the largest seed"),
-        ("0:1000000000000", "1000000000000 seeds; at most 10000000"),
-        ("0:9000000,9000000:18000000", "18000000 seeds; at most 10000000"),
-        ("٣", "is not FIRST:PAST"),
-    ],
-)
-def test_bad_seeds(text: str, says: str) -> None:
-    with pytest.raises(InputError, match=re.escape(says)) as refused:
-        parse_seeds(text)
-    assert repr(text) in str(refused.value)
-
-
-def test_cells_know_their_defaults() -> None:
-    cell = make_cell("tooldag", "minus-c", "S2", RELEASED)
-    assert cell.budget_in_force == 7
-    assert cell.base_threshold == 1.5
-    assert cell.threshold_in_force == 1.125
-    assert cell.default_seeds().tolist() == list(range(42, 262))
-    assert make_cell("tooldag", "simple").default_seeds().tolist() == list(range(220))
-    assert make_cell("tooldag", "simple", "S1", RELEASED).default_seeds().tolist() == list(range(1000, 1030))
-    assert make_cell("tooldag", "simple", "R4").default_seeds().tolist() == list(range(2000, 2060))
-    assert make_cell("tooldag", "random").base_threshold is None
-    assert make_cell("tooldag", "random").threshold_in_force == 0.0
-    assert make_cell("tooldag", "simple", budget=0, threshold=0.5).key == {
-        "world": "tooldag",
-        "policy": "simple",
-        "regime": "S2",
-        "protocol": "paper",
-        "profile": "typical",
-        "budget": 0,
-        "threshold": 0.5,
+    assert (read_seeds("default"), read_seeds("3:6").tolist()) == (None, [3, 4, 5])
+    assert (first_seed("7:9", "S2"), first_seed("default", "S3")) == (7, 1000)
+    own = run("tooldag", "no-probe", protocols="paper released").groupby("protocol")["seed"]
+    assert own.agg(["min", "max", "size"]).T.to_dict("list") == {
+        "paper": [0, 219, 220],
+        "released": [42, 261, 220],
     }
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({"world": "moon"}, "unknown world 'moon'; accepted: tooldag, objectstate, graphnav"),
-        ({"policy": "best"}, "unknown policy 'best'; accepted: no-probe"),
-        ({"regime": "S9"}, "unknown regime 'S9'; accepted: S1, S2"),
-        ({"profile": "angel"}, "unknown profile 'angel'; accepted: typical, perfect"),
-        ({"budget": -1}, "budget -1 is not in 0..30"),
-        ({"budget": 31}, "budget 31 is not in 0..30"),
-        ({"threshold": float("nan")}, "threshold nan is not a finite number"),
-        ({"threshold": float("inf")}, "threshold inf is not a finite number"),
-        (
-            {"policy": "random", "threshold": 1.0},
-            "policy random has no threshold; those that have one: simple",
-        ),
-    ],
-)
-def test_bad_cells(arguments: dict[str, object], says: str) -> None:
+def test_cells_know_their_defaults():
+    cell = make_cell("tooldag", "minus-c", "S2", RELEASED)
+    assert (cell.budget_in_force, cell.base_threshold, cell.threshold_in_force) == (7, 1.5, 1.125)
+    for given, first, past in (
+        (("S2", RELEASED), 42, 262), (("S2", PAPER), 0, 220), (("S1", RELEASED), 1000, 1030),
+        (("R4",), 2000, 2060),
+    ):  # fmt: skip
+        assert make_cell("tooldag", "simple", *given).default_seeds().tolist() == list(range(first, past))
+    bare = make_cell("tooldag", "random")
+    assert (bare.base_threshold, bare.threshold_in_force) == (None, 0.0)
+    key = {"world": "tooldag", "policy": "simple", "regime": "S2", "protocol": "paper", "profile": "typical"}
+    key |= {"budget": 0, "threshold": 0.5}
+    assert make_cell("tooldag", "simple", budget=0, threshold=0.5).key == key
+
+
+def cell(**changed):
+    return lambda: make_cell(**({"world": "tooldag", "policy": "simple"} | changed))
+
+
+REFUSED = [
+    *((lambda text=text: parse_seeds(text), f"seeds {text!r}: {says}") for text, says in (
+        *((bad, f"{bad!r} is not FIRST:PAST") for bad in ("", "a:b", "-1:4", "1.5", "0:", "٣", "1_0")),
+        ("4:4", "the range 4:4 is empty"),
+        ("5:4", "the range 5:4 is empty"),
+        ("0:3,2", "a seed stands twice"),
+        (str(2**63), f"{2**63} exceeds the largest seed"),
+        ("0:1000000000000", "1000000000000 seeds; at most 10000000"),
+        ("0:9000000,9000000:18000000", "18000000 seeds; at most 10000000"),
+    )),
+    (cell(world="moon"), "unknown world 'moon'; accepted: tooldag, objectstate, graphnav"),
+    (cell(policy="best"), "unknown policy 'best'; accepted: no-probe"),
+    (cell(regime="S9"), "unknown regime 'S9'; accepted: S1, S2"),
+    (cell(profile="angel"), "unknown profile 'angel'; accepted: typical, perfect"),
+    (cell(budget=-1), "budget -1 is not in 0..30"),
+    (cell(budget=31), "budget 31 is not in 0..30"),
+    (cell(threshold=float("nan")), "threshold nan is not a finite number"),
+    (cell(threshold=float("inf")), "threshold inf is not a finite number"),
+    (cell(policy="random", threshold=1.0), "policy random has no threshold; those that have one: simple"),
+    (lambda: parse_protocol("papr"), "unknown protocol 'papr'; accepted: paper, observed, released"),
+    (lambda: parse_protocol("paper:clock"), "'clock' is not SWITCH=VALUE"),
+    (lambda: parse_protocol("paper:colour=red"), "unknown switch 'colour' of a protocol; accepted: start"),
+    (lambda: parse_protocol("paper:clock=slow"), "switch clock accepts runs or stands, not 'slow'"),
+    (lambda: Protocol("x", end="never"), "protocol switch end: 'never' is not one of horizon, success"),
+    *((lambda bad=bad: AgentProfile("x", **bad), "profile") for bad in (
+        {"omit": 1.1}, {"slip": -0.1}, {"quit": float("nan")}, {"confidence": 101}, {"fade": -1},
+        {"confidence": 50, "spread": 60}, {"writes": "yes"},
+    )),
+    (lambda: run("moon", seeds="0:3"), "accepted"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "says"), REFUSED)
+def test_what_is_not_accepted_is_told(make, says):
     with pytest.raises(InputError, match=re.escape(says)):
-        make_cell(**({"world": "tooldag", "policy": "simple"} | arguments))
+        make()
 
 
-def test_protocols_differ_as_their_tables_say() -> None:
+def test_protocols_differ_as_their_tables_say_and_are_read_with_their_switches():
     assert Protocol("paper") == PAPER
-    changed = [switch for switch in SWITCHES if getattr(OBSERVED, switch) != getattr(PAPER, switch)]
-    assert changed == ["start"]
+    assert [one for one in SWITCHES if getattr(OBSERVED, one) != getattr(PAPER, one)] == ["start"]
     for switch in SWITCHES:
-        values = switch_values(switch)
-        assert len(values) == 2
-        assert (getattr(PAPER, switch), getattr(RELEASED, switch)) == values
+        assert (getattr(PAPER, switch), getattr(RELEASED, switch)) == values_of(switch)
     assert {field.name for field in fields(Protocol)} == {"name", *SWITCHES}
-
-
-def test_protocols_are_read_with_their_switches() -> None:
     assert parse_protocol("released") is RELEASED
+    assert parse_protocol("paper:clock=runs") is PAPER
     turned = parse_protocol("paper:end=success,clock=stands")
     assert (turned.clock, turned.end, turned.start) == ("stands", "success", "gold")
     assert turned.name == "paper:clock=stands,end=success"
     assert parse_protocol(turned.name) == turned
-    assert parse_protocol("paper:clock=runs") is PAPER
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("papr", "unknown protocol 'papr'; accepted: paper, observed, released"),
-        ("paper:clock", "'clock' is not SWITCH=VALUE"),
-        ("paper:colour=red", "unknown switch 'colour' of a protocol; accepted: start"),
-        ("paper:clock=slow", "switch clock accepts runs or stands, not 'slow'"),
-    ],
-)
-def test_bad_protocols(text: str, says: str) -> None:
-    with pytest.raises(InputError, match=re.escape(says)):
-        parse_protocol(text)
-
-
-def test_a_protocol_value_is_checked_in_code_too() -> None:
-    with pytest.raises(InputError, match="protocol switch end: 'never' is not one of horizon, success"):
-        Protocol("x", end="never")
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"omit": 1.1},
-        {"slip": -0.1},
-        {"quit": float("nan")},
-        {"confidence": 101},
-        {"fade": -1},
-        {"confidence": 50, "spread": 60},
-        {"writes": "yes"},
-    ],
-)
-def test_bad_profiles(bad: dict[str, object]) -> None:
-    with pytest.raises(InputError, match="profile"):
-        AgentProfile("x", **bad)
 
 
 @pytest.mark.parametrize(
@@ -162,16 +109,3 @@ def test_bad_profiles(bad: dict[str, object]) -> None:
 )
 def test_names(given, expected):
     assert names(given) == expected
-
-
-def test_seeds_are_given_or_the_cells_own():
-    assert read_seeds("default") is None
-    assert read_seeds("3:6").tolist() == [3, 4, 5]
-    assert first_seed("7:9", "S2") == 7
-    assert first_seed("default", "S3") == 1000
-    own = run("tooldag", "no-probe", protocols="paper released")
-    seeds = own.groupby("protocol")["seed"].agg(["min", "max", "size"])
-    assert seeds.loc["paper"].tolist() == [0, 219, 220]
-    assert seeds.loc["released"].tolist() == [42, 261, 220]
-    with pytest.raises(InputError, match="accepted"):
-        run("moon", seeds="0:3")

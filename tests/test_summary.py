@@ -1,13 +1,10 @@
 """The summary table and the hash of a cell's outcomes, in memory that does not grow with the episodes."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import struct
 import subprocess
 import sys
-from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
@@ -15,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from strategies import cells, seeds
 
-from envprobe_core.cells import Cell, make_cell
-from envprobe_core.engine.recording import Columns
+from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import record
 from envprobe_core.engine.scoring import DIGEST_KEY
 from envprobe_core.grid import run_cells
@@ -29,36 +25,29 @@ from envprobe_core.runs.summary import HASHED, Summary, exact_sum, result_hash, 
 from envprobe_core.statistics import mean_interval, wilson
 
 
-def split(table: Columns, count: int) -> list[Columns]:
+def split(table, count):
     return [{k: v[table["cell"] == index] for k, v in table.items()} for index in range(count)]
 
 
-def hashes(grid: list[Cell], some: np.ndarray, **how: int) -> list[str]:
+def hashes(grid, some, **how):
     return [result_hash(part) for part in split(run_cells(grid, some, **how), len(grid))]
 
 
-def columns(n: int = 4, **changes: object) -> Columns:
+def columns(n=4, **changes):
     """A cell's episodes, made up."""
-    base: dict[str, object] = {
-        "seed": np.arange(n),
-        "steps": np.full(n, 30),
-        "accuracy": np.linspace(0.2, 0.8, n),
-        "accuracy_terminal": np.linspace(0.1, 0.4, n),
-        "accuracy_slot": np.full(n, 0.5),
-        "success": np.arange(n) == 1,
-        "probes": np.resize([0, 2, 4, 4], n),
-        "useful": np.resize([0, 1, 1, 0], n),
-        "collapse_onset": np.resize([3.0, np.nan, 5.0, np.nan], n),
-        "actions": np.full(n, 20),
-        "valid_actions": np.full(n, 15),
-        "action_onset": np.full(n, np.nan),
+    made = {
+        "seed": np.arange(n), "steps": np.full(n, 30), "accuracy": np.linspace(0.2, 0.8, n),
+        "accuracy_terminal": np.linspace(0.1, 0.4, n), "accuracy_slot": np.full(n, 0.5),
+        "success": np.arange(n) == 1, "probes": np.resize([0, 2, 4, 4], n),
+        "useful": np.resize([0, 1, 1, 0], n), "collapse_onset": np.resize([3.0, np.nan, 5.0, np.nan], n),
+        "actions": np.full(n, 20), "valid_actions": np.full(n, 15), "action_onset": np.full(n, np.nan),
         "repeated_probes": np.zeros(n, dtype=np.int64),
         "digest": np.arange(n, dtype=np.uint64) + np.uint64(2**63),
-    }
-    return base | changes  # type: ignore[return-value]
+    }  # fmt: skip
+    return made | changes
 
 
-def summarise(cells: list[Cell], parts: list[Columns]) -> list[dict[str, object]]:
+def summarise(cells, parts):
     """Make the rows of episodes in memory."""
     summaries = [Summary() for _ in cells]
     for own, part in zip(summaries, parts, strict=True):
@@ -66,26 +55,23 @@ def summarise(cells: list[Cell], parts: list[Columns]) -> list[dict[str, object]
     return summary_rows(cells, summaries)
 
 
-def test_a_row_by_hand() -> None:
+def test_a_row_by_hand():
     (row,) = summarise([make_cell("tooldag", "simple", protocol=RELEASED)], [columns()])
-    names = [row[key] for key in ("world", "policy", "regime", "protocol", "profile", "n")]
-    assert names == ["tooldag", "simple", "S2", "released", "typical", 4]
-    accuracy = mean_interval(columns()["accuracy"])
-    found = (row["accuracy"], row["accuracy_low"], row["accuracy_high"])
-    assert found == (accuracy.value, accuracy.low, accuracy.high)
-    assert row["accuracy"] == pytest.approx(0.5)
-    assert row["accuracy_terminal"] == pytest.approx(0.25)
-    assert row["accuracy_slot"] == 0.5
-    success = wilson(1, 4)
-    found = (row["task_success"], row["task_success_low"], row["task_success_high"])
-    assert found == (0.25, success.low, success.high)
-    assert row["probes"] == 2.5
-    assert row["useful_probe_rate"] == pytest.approx((1 / 2 + 1 / 4 + 0 / 4) / 3)
-    assert row["collapse_onset"] == 4.0
-    assert row["onset_censored"] == 2
+    accuracy, success = mean_interval(columns()["accuracy"]), wilson(1, 4)
+    expected = {
+        "world": "tooldag", "policy": "simple", "regime": "S2", "protocol": "released", "profile": "typical",
+        "n": 4, "accuracy": accuracy.value, "accuracy_low": accuracy.low, "accuracy_high": accuracy.high,
+        "accuracy_terminal": 0.25, "accuracy_slot": 0.5, "task_success": 0.25,
+        "task_success_low": success.low, "task_success_high": success.high, "probes": 2.5,
+        "useful_probe_rate": (1 / 2 + 1 / 4 + 0 / 4) / 3, "collapse_onset": 4.0, "onset_censored": 2,
+        "result_hash": result_hash(columns()),
+    }  # fmt: skip
+    assert list(row) == list(expected)
+    assert row == pytest.approx(expected)
+    assert accuracy.value == pytest.approx(0.5)
 
 
-def test_a_mean_without_events_is_none_and_one_episode_has_no_interval() -> None:
+def test_a_mean_without_events_is_none_and_one_episode_has_no_interval():
     never, nothing = np.full(4, np.nan), np.zeros(4, dtype=np.int64)
     part = columns(probes=nothing, useful=nothing, collapse_onset=never)
     (row,) = summarise([make_cell("tooldag", "no-probe")], [part])
@@ -96,7 +82,7 @@ def test_a_mean_without_events_is_none_and_one_episode_has_no_interval() -> None
     assert row["task_success_high"] < 1
 
 
-def test_the_hash_is_that_of_its_definition() -> None:
+def test_the_hash_is_that_of_its_definition():
     part = columns()
     octets = b""
     for row in range(4):
@@ -109,7 +95,7 @@ def test_the_hash_is_that_of_its_definition() -> None:
 
 
 @pytest.mark.parametrize("name", HASHED)
-def test_every_outcome_enters_the_hash(name: str) -> None:
+def test_every_outcome_enters_the_hash(name):
     part = columns()
     changed = part[name].copy()
     changed[2] = ~changed[2] if changed.dtype == bool else changed[2] + 1
@@ -118,7 +104,7 @@ def test_every_outcome_enters_the_hash(name: str) -> None:
     assert result_hash(columns(**{name: changed})) != result_hash(part)
 
 
-def words(key: int, count: int) -> list[int]:
+def words(key, count):
     """The numbered words of a key (SplitMix64) in plain integers."""
     found, wrap = [], 2**64 - 1
     for number in range(1, count + 1):
@@ -131,7 +117,7 @@ def words(key: int, count: int) -> list[int]:
 
 @settings(max_examples=30, deadline=None)
 @given(cells(), seeds)
-def test_the_digest_is_that_of_its_definition(cell: Cell, some: np.ndarray) -> None:
+def test_the_digest_is_that_of_its_definition(cell, some):
     trajectory = record(cell, some)
     right = right_fields(trajectory.belief, trajectory.gold)
     horizon = cell.regime.horizon
@@ -144,12 +130,10 @@ def test_the_digest_is_that_of_its_definition(cell: Cell, some: np.ndarray) -> N
 
 @settings(max_examples=15, deadline=None)
 @given(st.lists(cells(), min_size=1, max_size=4), st.integers(1, 9), st.randoms(use_true_random=False))
-def test_the_hash_of_a_cell_depends_on_nothing_around_it(
-    grid: list[Cell], batch_size: int, shuffle: object
-) -> None:
+def test_the_hash_of_a_cell_depends_on_nothing_around_it(grid, batch_size, shuffle):
     some = np.arange(5)
     shuffled = some.copy()
-    shuffle.shuffle(shuffled)  # type: ignore[attr-defined]
+    shuffle.shuffle(shuffled)
     expected = [hashes([cell], some)[0] for cell in grid]
     assert hashes(grid, shuffled, batch_size=batch_size) == expected
     assert hashes(grid[::-1], some) == expected[::-1]
@@ -163,14 +147,14 @@ def test_the_hash_of_a_cell_depends_on_nothing_around_it(
     ),
     st.data(),
 )
-def test_sums_are_exact_in_any_order_and_cut(values: list[float], data: st.DataObject) -> None:
+def test_sums_are_exact_in_any_order_and_cut(values, data):
     shuffled = data.draw(st.permutations(values))
     cut = data.draw(st.integers(0, len(values)))
     parts = [part for some in (shuffled[:cut], shuffled[cut:]) for part in exact_sum(np.array(some))]
     assert math.fsum(parts) == math.fsum(values)
 
 
-def test_many_episodes_have_the_normal_interval() -> None:
+def test_many_episodes_have_the_normal_interval():
     values = np.random.default_rng(7).uniform(0.3, 0.9, 30_000)
     whole = Summary()
     for block in np.array_split(values, 7):
@@ -180,7 +164,7 @@ def test_many_episodes_have_the_normal_interval() -> None:
     assert whole.normal_interval() == pytest.approx(expected[:3], rel=1e-13)
 
 
-def test_a_run_folder_is_summed_up_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_folder_is_summed_up_piece_by_piece(tmp_path, monkeypatch):
     """With pieces so small, and an interval so soon normal, that every path is taken."""
     inputs = RunInputs(["tooldag", "graphnav"], ["simple", "no-probe"], seeds="0:1700", logs="none")
     parts = split(run_cells(inputs.cells, inputs.seeds_of_cells), 4)
@@ -195,7 +179,7 @@ def test_a_run_folder_is_summed_up_piece_by_piece(tmp_path: Path, monkeypatch: p
             assert folder.manifest.finished
             assert summary_rows(inputs.cells, folder.read()) == made == summarise(inputs.cells, parts)
         assert [row["result_hash"] for row in made] == [result_hash(part) for part in parts]
-        read: list[list[Columns]] = [[] for _ in parts]
+        read = [[] for _ in parts]
         for index, some in tables.read_episodes(path / EPISODES, EPISODES, inputs.cells, [1700] * 4):
             read[index].append(some)
         for ours, theirs in zip(read, parts, strict=True):
@@ -218,7 +202,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
-def test_memory_does_not_grow_with_the_episodes(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_the_episodes(tmp_path):
     """The columns of the episodes added here are 3 MiB; a table of them, with its keys, took 15."""
     peaks = []
     for size in (5_000, 30_000):
