@@ -1,7 +1,5 @@
 """Past one machine: a real scheduler and real workers, some of which are killed."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -10,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -22,10 +19,9 @@ from processes import contents, envprobe, going
 
 from envprobe_core import pool
 from envprobe_core.analyses.atlas import load_atlas
-from envprobe_core.cells import Cell, Seeds, make_cell
+from envprobe_core.cells import make_cell
 from envprobe_core.cli.options import Cluster as Options
 from envprobe_core.cli.options import handing_out
-from envprobe_core.engine.recording import Columns
 from envprobe_core.engine.running import measure
 from envprobe_core.errors import InputError
 from envprobe_core.grid import run_cells
@@ -43,25 +39,25 @@ PATIENCE = 300
 class Cluster:
     """A scheduler and its workers, each a process of its own, all on this machine."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder, self.file = folder, folder / "scheduler.json"
-        self.workers: list[subprocess.Popen[bytes]] = []
-        self.processes: list[subprocess.Popen[bytes]] = []
+        self.workers = []
+        self.processes = []
         self.start()
 
-    def start(self) -> None:
+    def start(self):
         self.file.unlink(missing_ok=True)
         given = ["scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
         self.scheduler = self._process([*given, "--scheduler-file", self.file])
 
-    def add_worker(self, program: str = DASK, **environment: str) -> subprocess.Popen[bytes]:
+    def add_worker(self, program=DASK, **environment):
         given = ["worker", "--scheduler-file", self.file, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
         given += ["--death-timeout", str(PATIENCE), "--local-directory", self.folder]
         self.workers.append(self._process(given, program, environment))
         return self.workers[-1]
 
-    def wait_for(self, workers: int) -> None:
-        def joined() -> bool:
+    def wait_for(self, workers):
+        def joined():
             with contextlib.suppress(InputError):
                 return pool.check_cluster(self.address)[0] == workers
             return False
@@ -69,25 +65,23 @@ class Cluster:
         wait_for(self.file.exists)
         wait_for(joined, 0.2)
 
-    def remove(self, worker: subprocess.Popen[bytes]) -> None:
+    def remove(self, worker):
         worker.kill()
         self.workers.remove(worker)
         with Client(self.address, set_as_default=False) as client:  # asks the scheduler alone
             wait_for(lambda: len(client.ncores()) == len(self.workers))
 
     @property
-    def address(self) -> str:
+    def address(self):
         return pool.read_scheduler_file(self.file)
 
-    def stop(self) -> None:
+    def stop(self):
         for process in self.processes:
             process.kill()
         for process in self.processes:
             process.wait()
 
-    def _process(
-        self, given: list[object], program: str = DASK, environment: dict[str, str] | None = None
-    ) -> subprocess.Popen[bytes]:
+    def _process(self, given, program=DASK, environment=None):
         with (self.folder / f"{len(self.processes)}.txt").open("wb") as told:
             self.processes.append(
                 subprocess.Popen(
@@ -102,7 +96,7 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def two_workers(tmp_path_factory):
     started = Cluster(tmp_path_factory.mktemp("cluster"))
     try:
         started.add_worker()
@@ -114,36 +108,34 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def local(tmp_path_factory):
     """The files of the run that this machine makes alone."""
     folder = tmp_path_factory.mktemp("local") / "run"
     assert envprobe(*RUN, "--jobs", "1", "--out", folder).returncode == 0
     return contents(folder)
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 0.01) -> None:
+def wait_for(condition, seconds=0.01):
     end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end
         time.sleep(seconds)
 
 
-def stored(run: Path) -> list[Path]:
+def stored(run):
     return list(run.glob("parts/[!.]*.rows.arrow"))
 
 
-def marking() -> Callable[[Cell, Seeds], Columns]:
+def marking():
     """Make a function, of no module, that runs a cell and says in which process."""
 
-    def marked(cell: Cell, seeds: Seeds) -> Columns:
+    def marked(cell, seeds):
         return measure(cell, seeds) | {"process": np.full(len(seeds), os.getpid())}
 
     return marked
 
 
-def test_a_grid_has_the_same_episodes_on_a_cluster(
-    two_workers: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_grid_has_the_same_episodes_on_a_cluster(two_workers, monkeypatch):
     cells = [make_cell(world, "yoked") for world in ("tooldag", "objectstate")]
     here = run_cells(cells, np.arange(90), batch_size=20, work=marking())
     monkeypatch.setenv(pool.ENVIRONMENT, two_workers.address)
@@ -156,9 +148,7 @@ def test_a_grid_has_the_same_episodes_on_a_cluster(
         np.testing.assert_array_equal(here[name], there[name])
 
 
-def test_the_atlas_has_the_same_verdicts_on_a_cluster(
-    two_workers: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_atlas_has_the_same_verdicts_on_a_cluster(two_workers, monkeypatch):
     small = {"profiles": 2, "seeds_each": 2, "protocol": "observed released", "resamples": 100}
     here = load_atlas(**small, jobs=1)
     monkeypatch.setenv(pool.ENVIRONMENT, two_workers.address)
@@ -180,9 +170,7 @@ print(*sorted(set(table["process"].tolist())))
 """
 
 
-def test_the_kernels_of_sections_use_the_cluster(
-    two_workers: Cluster, checkout: Path, write_notebook: Callable[..., Path]
-) -> None:
+def test_the_kernels_of_sections_use_the_cluster(two_workers, checkout, write_notebook):
     write_notebook("demo", "", NOTEBOOK)
     with handing_out(two_workers.address):
         (outcome,) = execution.run(notebooks.plan(root=checkout), 1)
@@ -193,14 +181,14 @@ def test_the_kernels_of_sections_use_the_cluster(
     assert pool.ENVIRONMENT not in os.environ
 
 
-def test_a_fault_of_the_work_is_told_as_it_is(two_workers: Cluster) -> None:
+def test_a_fault_of_the_work_is_told_as_it_is(two_workers):
     with pytest.raises(ZeroDivisionError, match="modulo by zero"):
         list(pool.hand_out(lambda number: 1 // number, range(3), two_workers.address))
     with pytest.raises(FileNotFoundError, match="absent"):
         list(pool.hand_out(lambda name: Path(name).read_text(), ["absent"], two_workers.address))
 
 
-def test_workers_that_would_compute_something_else_are_refused(two_workers: Cluster, tmp_path: Path) -> None:
+def test_workers_that_would_compute_something_else_are_refused(two_workers, tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "envprobe_core", ignore=shutil.ignore_patterns("__pycache__"))
     with (tmp_path / "envprobe_core" / "protocols.py").open("a") as changed:
         changed.write("OTHER = True\n")
@@ -209,9 +197,9 @@ def test_workers_that_would_compute_something_else_are_refused(two_workers: Clus
         (DASK, {"PYTHONPATH": str(tmp_path)}, "install the same everywhere"),
     ):
         odd = two_workers.add_worker(program, **environment)
-        refused: list[str] = []
+        refused = []
 
-        def say_no(refused: list[str] = refused) -> bool:
+        def say_no(refused=refused):
             try:
                 pool.check_cluster(two_workers.address)
             except InputError as error:
@@ -229,14 +217,14 @@ def test_workers_that_would_compute_something_else_are_refused(two_workers: Clus
         two_workers.remove(odd)
 
 
-def test_a_worker_that_joins_later_is_refused_too() -> None:
+def test_a_worker_that_joins_later_is_refused_too():
     payload = dumps((len, "four"))
     assert pool.answer(pool.identity(), payload) == (None, 4)
     lacks, _ = pool.answer(pool.identity() | {"numpy": "0"}, payload)
     assert re.fullmatch(r"numpy .*, here it is 0; install the same everywhere", lacks)
 
 
-def test_a_killed_worker_loses_nothing(two_workers: Cluster, tmp_path: Path, local: dict[str, bytes]) -> None:
+def test_a_killed_worker_loses_nothing(two_workers, tmp_path, local):
     run = tmp_path / "run"
     with going(*RUN, "--scheduler", two_workers.address, "--out", run) as process:
         wait_for(lambda: len(stored(run)) >= 2)
@@ -250,9 +238,7 @@ def test_a_killed_worker_loses_nothing(two_workers: Cluster, tmp_path: Path, loc
     assert contents(run) == local
 
 
-def test_a_killed_scheduler_is_told_and_the_same_command_completes(
-    tmp_path: Path, local: dict[str, bytes]
-) -> None:
+def test_a_killed_scheduler_is_told_and_the_same_command_completes(tmp_path, local):
     run, lost = tmp_path / "run", Cluster(tmp_path)
     command = [*RUN, "--scheduler-file", lost.file, "--out", run]
     try:
@@ -279,7 +265,7 @@ def test_a_killed_scheduler_is_told_and_the_same_command_completes(
         lost.stop()
 
 
-def test_an_address_where_nobody_answers_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_where_nobody_answers_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(pool, "CONNECT_SECONDS", 0.5)
     with ThreadPoolExecutor(2) as threads:
         for text, begins in zip(
@@ -301,20 +287,20 @@ def test_an_address_where_nobody_answers_is_refused(tmp_path: Path, monkeypatch:
         Options("tcp://127.0.0.1:9", file).address()
 
 
-def refusal(address: str) -> str:
+def refusal(address):
     with pytest.raises(InputError) as refused:
         pool.check_cluster(address)
     return str(refused.value)
 
 
-def test_processes_are_not_asked_of_a_cluster(tmp_path: Path) -> None:
+def test_processes_are_not_asked_of_a_cluster(tmp_path):
     given = [*RUN, "--jobs", "2", "--scheduler", "tcp://127.0.0.1:9", "--out", str(tmp_path / "run")]
     done = envprobe(*given)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "envprobe: --jobs is for processes of this machine; a cluster has its workers\n"
 
 
-def test_a_model_is_asked_here_whatever_cluster_there_is(tmp_path: Path) -> None:
+def test_a_model_is_asked_here_whatever_cluster_there_is(tmp_path):
     given = ["run", "--world", "tooldag", "--policy", "simple", "--seeds", "0:2", "--agent", "openai"]
     given += ["--model", "gpt-4o-mini", "--replay-only", "--store", tmp_path / "none.sqlite"]
     given += ["--scheduler", "tcp://127.0.0.1:9", "--out", tmp_path / "run"]

@@ -1,7 +1,5 @@
 """Step logs: what is written can be read back, and every value that no run writes is named by its place."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields
 

@@ -1,14 +1,10 @@
 """Recomputation from step logs: it agrees with honest runs and names whatever was altered."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json
 import operator
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -43,9 +39,6 @@ def original(tmp_path_factory):
 @pytest.fixture
 def run(original, tmp_path):
     return shutil.copytree(original, tmp_path / "run")
-
-
-Recompute = Callable[[Path], tuple[int, str, str]]
 
 
 @pytest.fixture
