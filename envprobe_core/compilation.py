@@ -71,7 +71,7 @@ def _steps(world: str) -> None:
 
 def _forks(world: str) -> None:
     """Repair a belief in the middle of an episode."""
-    setting = Setting.of(world, "S2", PAPER, "typical")
+    setting = Setting.of(world, "S2", "paper", "typical")
     past = look(setting, SEEDS)
     rank_values(setting, past, "random")
     play(setting, past.seeds, past.seeds, past.wrong)

@@ -29,7 +29,7 @@ from envprobe_core.engine.noise import PROBE, STREAMS, draw, stream_keys
 from envprobe_core.engine.records import CERTAIN, NONE, Word
 from envprobe_core.engine.running import Episodes
 from envprobe_core.policies import POLICIES
-from envprobe_core.protocols import Protocol, parse_protocol
+from envprobe_core.protocols import parse_protocol
 from envprobe_core.statistics import Interval, bootstrap_means, percentile_interval
 from envprobe_core.worlds import make_world
 from envprobe_core.worlds.base import PROCEDURAL, SPATIAL, Floats, Ints, Mask, Values, World
@@ -53,14 +53,10 @@ class Setting:
     moment: int
 
     @classmethod
-    def of(
-        cls, world: str, regime: str, protocol: str | Protocol, profile: str, share: float = 0.5
-    ) -> Setting:
+    def of(cls, world: str, regime: str, protocol: str, profile: str, share: float = 0.5) -> Setting:
         """Build a setting from names; the moment is that share of the horizon, rounded down."""
-        level = find_regime(regime)
-        rules = parse_protocol(protocol) if isinstance(protocol, str) else protocol
-        built = make_world(world, level, rules)
-        return cls(built, find_profile(profile), int(share * level.horizon))
+        built = make_world(world, find_regime(regime), parse_protocol(protocol))
+        return cls(built, find_profile(profile), int(share * built.regime.horizon))
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -205,15 +201,7 @@ def accuracies(
 
 # what scores rank fields by
 
-TERM_SCORES: dict[str, tuple[str, ...]] = {
-    "full": ("c", "s", "u", "d"),
-    "c+d": ("c", "d"),
-    "s+u": ("s", "u"),
-    "c": ("c",),
-    "s": ("s",),
-    "u": ("u",),
-    "d": ("d",),
-}
+TERM_SCORES = {"full": "csud", "c+d": "cd", "s+u": "su", "c": "c", "s": "s", "u": "u", "d": "d"}
 SCORES = (*TERM_SCORES, "random", "periodic", "oracle", "oracle-tw")
 
 
@@ -230,17 +218,14 @@ def rank_values(setting: Setting, past: Past, score: str) -> Floats:
     """
     terms, shape = terms_of(past), past.c.shape
     if score in TERM_SCORES:
-        total = np.zeros(shape)
-        for term in TERM_SCORES[score]:
-            total = total + terms[term]
-        return total
+        return np.asarray(sum(terms[term] for term in TERM_SCORES[score]))
     if score == "random":
         words = np.zeros(shape, np.uint64)
         _draw(setting.world.rules.code, past.seeds, setting.moment, words)
         return words.astype(np.float64)
     if score == "periodic":
-        period = max(1, setting.world.regime.horizon // max(1, setting.world.regime.budget))
-        probed = min(setting.world.regime.budget, max(0, (setting.moment - 1) // period))
+        horizon, budget = setting.world.regime.horizon, setting.world.regime.budget
+        probed = min(budget, max(0, (setting.moment - 1) // max(1, horizon // max(1, budget))))
         turn = (np.arange(shape[1]) - probed) % shape[1]
         return np.broadcast_to(-turn.astype(np.float64), shape)
     if score == "oracle":
@@ -356,9 +341,7 @@ class Lattice:
         return Repairs(self.wrong, in_halves(self.accuracy.T))
 
 
-def play_subsets(
-    setting: Setting, past: Past, kind: str, rows: Ints, futures: int, first: int = 0
-) -> list[Lattice]:
+def play_subsets(setting: Setting, past: Past, kind: str, rows: Ints, futures: int) -> list[Lattice]:
     """Play every subset of the wrong fields of a type, on the given rows of a past."""
     own = setting.of_type(kind)
     wrong = [np.flatnonzero(past.wrong[row] & own) for row in rows]
@@ -368,7 +351,7 @@ def play_subsets(
     repaired = np.zeros((sum(counts), setting.world.fields), dtype=bool)
     for start, fields in zip(np.cumsum([0, *counts[:-1]]), wrong, strict=True):
         repaired[start : start + (1 << len(fields)), fields] = subsets(len(fields))
-    accuracy = accuracies(setting, past, np.repeat(rows, counts), repaired, futures, first)[0][kind]
+    accuracy = accuracies(setting, past, np.repeat(rows, counts), repaired, futures)[0][kind]
     parts = np.split(accuracy, np.cumsum(counts)[:-1])
     return [Lattice(int(row), fields, part.T) for row, fields, part in zip(rows, wrong, parts, strict=True)]
 
