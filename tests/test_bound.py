@@ -303,23 +303,17 @@ def _reachable(cell: Cell, seed: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("name", ["tooldag", "graphnav"])
-def test_where_the_ceiling_is_exact_it_is_a_search(name: str) -> None:
-    regime = replace(REGIMES["S1"], horizon=7, mutation=2)
-    some, profile = np.arange(20), replace(TYPICAL, name="slips", slip=0.3, quit=0.05)
-    cell = Cell(name, POLICIES["no-probe"], regime, PAPER, profile)
-    possible = ceilings.success_ceiling(cell, some)
-    assert 0 < possible.sum() < len(some)
-    assert possible.tolist() == [_reachable(cell, seed) for seed in some.tolist()]
-
-
-def test_rooms_are_bounded_by_a_search() -> None:
-    regime = replace(REGIMES["S1"], horizon=5, mutation=2)
-    cell, some = Cell("objectstate", POLICIES["no-probe"], regime, PAPER, AGENT), np.arange(12)
+@pytest.mark.parametrize(("name", "horizon"), [("tooldag", 7), ("graphnav", 7), ("objectstate", 5)])
+def test_the_ceiling_of_success_is_a_search(name: str, horizon: int) -> None:
+    """In rooms, where a door stays passable once its key was held, it is at least what a search finds."""
+    regime = replace(REGIMES["S1"], horizon=horizon, mutation=2)
+    some, profile = np.arange(12), replace(TYPICAL, name="slips", slip=0.3, quit=0.05)
+    cell = Cell(name, POLICIES["no-probe"], regime, PAPER, profile if name != "objectstate" else AGENT)
     possible = ceilings.success_ceiling(cell, some)
     found = np.array([_reachable(cell, seed) for seed in some.tolist()])
     assert 0 < found.sum() <= possible.sum() < len(some)
     assert not (found & ~possible).any()
+    assert name == "objectstate" or (found == possible).all()
 
 
 def test_the_ceiling_of_accuracy_by_hand() -> None:

@@ -1,6 +1,5 @@
 """The split of gains: Shapley values against closed forms and their definition, arms against plain runs."""
 
-from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
 from math import factorial
@@ -46,21 +45,6 @@ def runs():
 
 
 # --- Shapley values ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("carrier", [0b1, 0b110, 0b1011, 0b1111])
-def test_unanimity_game_is_shared_equally_by_its_carrier(carrier):
-    """u_T(S) = 1 if T is part of S: 1/|T| for the members of T, exactly 0 for all others."""
-    game = np.array([float(k & carrier == carrier) for k in range(16)])
-    shares, size = shapley_values(game), carrier.bit_count()
-    for player in range(4):
-        if carrier >> player & 1:
-            assert shares[player] == pytest.approx(1 / size)
-        else:
-            assert shares[player] == 0.0
-    for value, (first, second) in zip(interactions(game), pairs(4), strict=True):
-        inside = carrier >> first & carrier >> second & 1  # known value: 1 / (|T| - 1)
-        assert value == pytest.approx(1 / (size - 1) if inside else 0.0)
 
 
 def by_orders(game, players):
@@ -132,15 +116,6 @@ def test_without_answers_the_field_leaves_no_trace(name):
             for measure in ("accuracy", "accuracy_slot", "success", "probes"):
                 first, second = columns[measure].reshape(2, -1)
                 np.testing.assert_array_equal(first, second)
-
-
-def test_a_context_turns_answers_clock_and_memory_alone():
-    for name in PROTOCOLS:
-        for coalition in (0, TIME, MEMORY, TIME | MEMORY):
-            own = context(name, coalition)
-            clock, memory = "stands" if coalition & TIME else "runs", "kept" if coalition & MEMORY else "none"
-            wanted = replace(PROTOCOLS[name], name=own.name, answer="delivered", clock=clock, memory=memory)
-            assert own == wanted
 
 
 # --- the factorial ----------------------------------------------------------------------------
