@@ -215,12 +215,12 @@ def run_profiles(profiles: Sequence[AgentProfile], protocol: Protocol, seeds: Se
         for name in own
         for profile in profiles
     ]
-    found = [measure_with_confidence(cell, seeds, PAPER_POLICIES) for cell in cells]
+    budget = {"budget": np.full(len(seeds), REGIME.budget)}
+    found = [measure_with_confidence(cell, seeds, PAPER_POLICIES) | budget for cell in cells]
     shape = (len(WORLDS), len(own), len(profiles), len(seeds))
     rows = [own.index(same.get(name, name)) for name in OF_THE_PAPER]
-    budget = {"budget": np.full(len(seeds), REGIME.budget)}
     return {
-        name: np.reshape([(part | budget)[name] for part in found], shape)[:, rows].astype(np.float64)
+        name: np.reshape([part[name] for part in found], shape)[:, rows].astype(np.float64)
         for name in COLUMNS
     }
 
@@ -233,9 +233,11 @@ class Atlas:
     claims: tuple[Claim, ...]
     protocols: tuple[str, ...]  # names, in the order asked
     verdict: npt.NDArray[np.int8]  # [protocol, profile, claim], positions in `OUTCOMES`
-    support: Floats  # [protocol, profile, claim]: how far the estimate is on the claimed side, or in its
-    # margin, in the claim's unit; of several comparisons the least; NaN: not tested
-    targets: Floats | None  # [profile, target], of the calibration; None where its protocol is not asked
+    support: Floats  # [protocol, profile, claim], how far the estimate lies on the claimed side or within the
+    # margin, in the claim's unit; of several comparisons the least; NaN where a claim is not tested
+    targets: (
+        Floats | None
+    )  # [profile, target], as in the calibration; None without the calibration's protocol
 
 
 def load_atlas(
@@ -262,10 +264,10 @@ def load_atlas(
         for first in range(0, profiles, AT_ONCE)
     ]
     work = partial(_run_and_judge, claims=claims, seeds_each=seeds_each, resamples=resamples)
-    for row, own, found, reached, aimed in spread(work, tasks, jobs):
+    for row, own, found, reached, measured_targets in spread(work, tasks, jobs):
         verdict[row, own], support[row, own] = found, reached
-        if aimed is not None:
-            targets[own] = aimed
+        if measured_targets is not None:
+            targets[own] = measured_targets
     known = targets if PROTOCOL in protocols else None
     return Atlas(agents, claims, tuple(one.name for one in protocols), verdict, support, known)
 
@@ -276,17 +278,17 @@ def _run_and_judge(
     seeds_each: int,
     resamples: int,
 ) -> tuple[int, slice, npt.NDArray[np.int8], Floats, Floats | None]:
-    """Run some agents under one protocol: what they are in the atlas, verdicts, support and targets."""
+    """Run some agents under one protocol; return their place in the atlas, verdicts, support and targets."""
     row, protocol, agents, first = task
     seeds = Cell("tooldag", OF_THE_PAPER["no-probe"], REGIME, protocol).default_seeds()[:seeds_each]
     columns = run_profiles(agents, protocol, seeds)
-    aimed = None
+    targets = None
     if protocol == PROTOCOL:
         chosen = [list(OF_THE_PAPER).index(name) for name in TARGET_POLICIES]
         levels = [columns["accuracy"].mean(axis=3)]
         levels += [columns[name].sum(axis=3) for name in ("confident", "confident_wrong")]
-        aimed = pool(*(level[:, chosen] for level in levels))
-    return row, slice(first, first + len(agents)), *judge_all(claims, columns, resamples), aimed
+        targets = pool(*(level[:, chosen] for level in levels))
+    return row, slice(first, first + len(agents)), *judge_all(claims, columns, resamples), targets
 
 
 # the verdicts
@@ -327,7 +329,7 @@ def judge_all(
 
 
 def _test(claim: Claim, one: Comparison, table: Table, resamples: int) -> tuple[npt.NDArray, Floats]:
-    """Test one comparison on every agent that has episodes enough: verdict and support, [profile] each."""
+    """Test one comparison on every agent with enough episodes; return verdict and support, [profile] each."""
     sample = sample_of(claim, one, table)
     counts = [np.count_nonzero(sample.bottom[group], axis=0) for group in groups_of(claim, sample)]
     tested = np.min(counts, axis=0) >= MIN_UNITS
