@@ -220,50 +220,16 @@ function openStatic(payload, { answer }) {
   };
 }
 
-const PATIENCE = 1000; // milliseconds until the reader is told, and then again and again, that the engine is at work
-
-// The engine: one question is under way at a time, and of those asked meanwhile only the last is sent.
+// The engine, of which JupyterLab's kernel is asked.
 function openLive(model, { answer, refuse, wait }) {
-  let number = 0;
-  let underWay = null;
-  let waiting = null;
-  let timer = 0;
-
-  function send(setting) {
-    number += 1;
-    underWay = { number, setting, begun: performance.now() };
-    model.send({ kind: "ask", request: number, setting });
-    clearInterval(timer);
-    const { begun } = underWay;
-    timer = setInterval(() => wait(Math.round((performance.now() - begun) / 1000)), PATIENCE);
-  }
-
-  function receive(message) {
-    if (message?.kind !== "answer" || message.request !== underWay?.number) return; // an earlier view's
-    const { setting, begun } = underWay;
-    underWay = null;
-    clearInterval(timer);
-    if (waiting) send(waiting);
-    else if (message.error) refuse(message.error);
-    if (!message.error) {
-      const took = performance.now() - begun;
-      const note = `Recomputed by the engine: ${message.episodes} episodes, ${Math.round(took)} ms.`;
-      answer(setting, new Map(Object.entries(message.readings)), new Map(), note);
-    }
-    waiting = null;
-  }
-
-  model.on("msg:custom", receive);
-  return {
-    ask(setting) {
-      if (underWay) waiting = setting;
-      else send(setting);
+  return openQuestions(model, {
+    refuse,
+    wait,
+    answer(setting, { episodes, readings }, took) {
+      const note = `Recomputed by the engine: ${episodes} episodes, ${Math.round(took)} ms.`;
+      answer(setting, new Map(Object.entries(readings)), new Map(), note);
     },
-    close() {
-      clearInterval(timer);
-      model.off("msg:custom", receive);
-    },
-  };
+  });
 }
 
 // Accuracy against task success: one mark a policy with its intervals, and the paper's own points.

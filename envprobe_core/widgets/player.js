@@ -523,8 +523,6 @@ function pips(used, budget) {
 
 // The form of a live player: any episode, recorded anew by the engine.
 
-const PATIENCE_MS = 1000; // until the reader is told that the engine is busy
-
 // Builds the form; `receive(pair)` gets every new episode. Returns {root, close, follow}.
 function makeForm(model, choices, receive) {
   const controls = new Map();
@@ -539,29 +537,22 @@ function makeForm(model, choices, receive) {
   }
   root.append(message, busy);
 
-  let request = 0;
-  let timer = 0;
-  function ask() {
-    request += 1;
-    const setting = Object.fromEntries([...controls].map(([name, control]) => [name, control.value]));
-    clearTimeout(timer);
-    timer = setTimeout(() => say(busy, "The engine is busy."), PATIENCE_MS);
-    model.send({ kind: "ask", request, setting });
-  }
-  function answer(got) {
-    if (got?.kind !== "answer" || got.request !== request) return; // an earlier question's
-    clearTimeout(timer);
+  const settled = (error) => {
     say(busy, "");
-    say(message, got.error ?? "");
-    if (!got.error) receive(got.pair);
-  }
-  root.addEventListener("change", ask);
-  root.addEventListener("submit", (event) => event.preventDefault());
-  model.on("msg:custom", answer);
-  const close = () => {
-    clearTimeout(timer);
-    model.off("msg:custom", answer);
+    say(message, error);
   };
+  const questions = openQuestions(model, {
+    wait: () => say(busy, "The engine is busy."),
+    refuse: settled,
+    answer(_, { pair }) {
+      settled("");
+      receive(pair);
+    },
+  });
+  root.addEventListener("change", () => {
+    questions.ask(Object.fromEntries([...controls].map(([name, control]) => [name, control.value])));
+  });
+  root.addEventListener("submit", (event) => event.preventDefault());
   // Shows in the form what a menu's episode was recorded with.
   function follow(pair) {
     const { world, seed, regime, protocol, profile, runs } = pair;
@@ -569,12 +560,10 @@ function makeForm(model, choices, receive) {
     for (const [name, value] of Object.entries({ ...shown, budget: "", threshold: "" })) {
       controls.get(name).value = value;
     }
-    request += 1; // an answer under way is out of date
-    clearTimeout(timer);
-    say(busy, "");
-    say(message, "");
+    questions.forget(); // an answer under way is out of date
+    settled("");
   }
-  return { root, close, follow };
+  return { root, close: questions.close, follow };
 }
 
 const FORM = [

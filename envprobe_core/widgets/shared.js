@@ -125,3 +125,52 @@ async function reveal(root) {
 }
 
 const LINK_DELAY = 250; // milliseconds; browsers refuse to rewrite an address many times a second
+
+const PATIENCE = 1000; // milliseconds until the reader is told, and then again and again, that Python is at work
+
+// Questions to Python: one is under way at a time, and of those asked meanwhile only the last is sent. Each
+// leads to `answer(setting, message, took)` or, if it is the last, to `refuse(error)`.
+function openQuestions(model, { answer, refuse, wait }) {
+  let number = 0;
+  let underWay = null;
+  let waiting = null;
+  let timer = 0;
+
+  function send(setting) {
+    const begun = performance.now();
+    number += 1;
+    underWay = { number, setting, begun };
+    waiting = null;
+    model.send({ kind: "ask", request: number, setting });
+    clearInterval(timer);
+    timer = setInterval(() => wait(Math.round((performance.now() - begun) / 1000)), PATIENCE);
+  }
+
+  function forget() {
+    underWay = waiting = null;
+    clearInterval(timer);
+  }
+
+  function receive(message) {
+    if (message?.kind !== "answer" || message.request !== underWay?.number) return; // an earlier view's
+    const { setting, begun } = underWay;
+    const next = waiting;
+    forget();
+    if (next) send(next);
+    else if (message.error) refuse(message.error);
+    if (!message.error) answer(setting, message, performance.now() - begun);
+  }
+
+  model.on("msg:custom", receive);
+  return {
+    ask(setting) {
+      if (underWay) waiting = setting;
+      else send(setting);
+    },
+    forget,
+    close() {
+      forget();
+      model.off("msg:custom", receive);
+    },
+  };
+}
