@@ -267,7 +267,8 @@ def clustered_rate(
 ) -> Estimate:
     """Estimate the ratio of two sums over units, resampled by unit: the one statistic of the book.
 
-    With denominators of 1 it is a mean; a unit with denominator 0 is resampled but does not count.
+    With denominators of 1 it is a mean, of the units with a value where the others have denominator 0: they
+    are resampled but do not count. The raw useful-probe rate of the paper is such a mean of ratios.
 
     Args:
         numerators: [unit], or [unit, column] for many ratios at once.
@@ -337,24 +338,6 @@ def paired_bootstrap(
     data = numbers("differences", differences, (1,))
     settings |= {"resamples": resamples, "level": level, "family": family}
     return clustered_rate(data, np.ones(len(data)), strata, **settings)
-
-
-def mean_of_ratios(
-    numerators: npt.ArrayLike,
-    denominators: npt.ArrayLike,
-    strata: npt.ArrayLike | None = None,
-    **settings: Any,
-) -> Estimate:
-    """Estimate the mean over units of numerator / denominator (both [unit]) where there is a denominator.
-
-    The raw useful-probe rate of the paper: units without an event are resampled with the others but carry no
-    ratio. Settings and refusals as in `clustered_rate`.
-    """
-    top, bottom = numbers("numerators", numerators, (1,)), numbers("denominators", denominators, (1,))
-    _same_length("numerators", top, "denominators", bottom)
-    fired = bottom > 0
-    ratio = np.divide(top, bottom, out=np.zeros_like(top), where=fired)
-    return clustered_rate(ratio, fired, strata, **settings)
 
 
 def median_bootstrap(

@@ -15,7 +15,7 @@ from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
 from envprobe_core.sources import PACKAGE, engine_sources
-from envprobe_core.statistics import bootstrap_means, mean_interval, mean_of_ratios, mean_track
+from envprobe_core.statistics import bootstrap_means, clustered_rate, mean_interval, mean_track
 from envprobe_core.widgets import grid
 from envprobe_core.widgets.host import module_text
 from envprobe_core.widgets.readings import (
@@ -99,7 +99,8 @@ def test_a_reading_says_what_the_book_says(protocol):
     for column in ("accuracy", "success"):
         expected = mean_interval(frame[column].to_numpy(dtype=float), resamples=500)
         assert reading[column] == pytest.approx(list(expected[:3]), abs=0.5e-4 + 1e-9)
-    rate = mean_of_ratios(frame["useful"], frame["probes"], resamples=500)
+    rates = (frame["useful"] / frame["probes"]).fillna(0)
+    rate = clustered_rate(rates, frame["probes"] > 0, resamples=500)
     assert reading["useful_rate"] == pytest.approx([rate.mean, rate.low, rate.high], abs=0.5e-4 + 1e-9)
     assert reading["useful"] == [frame["useful"].sum(), frame["probes"].sum()]
     assert (reading["repeated"], reading["n"]) == (frame["repeated_probes"].sum(), 60)

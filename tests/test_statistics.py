@@ -238,16 +238,6 @@ def test_every_column_is_estimated_as_if_it_were_alone(seed, contrasted):
             assert getattr(both, name)[column] == getattr(alone, name), name
 
 
-def test_mean_of_ratios_leaves_out_units_without_events():
-    result = stats.mean_of_ratios([1.0, 0.0, 3.0, 1.0], [2.0, 0.0, 3.0, 4.0], resamples=200)
-    assert (result.mean, result.n) == (pytest.approx((0.5 + 1 + 0.25) / 3), 3)
-    assert result == stats.clustered_rate([0.5, 0, 1, 0.25], [1, 0, 1, 1], resamples=200)
-    own = {"strata": ["a", "a", "b", "b"], "resamples": 50, "null": 0.5, "family": 3, "seed": 1, "level": 0.5}
-    assert stats.mean_of_ratios([1.0, 0.0, 3.0, 1.0], [2.0, 0.0, 3.0, 0.5], **own) == stats.clustered_rate(
-        [0.5, 0, 1, 2], [1, 0, 1, 1], **own
-    )
-
-
 def test_contrast_of_two_groups_equals_the_naive_twin():
     values = np.array([3.0, 1.0, 4.0, 10.0, 5.0, 9.0, 2.0])
     first = np.array([True, False, True, False, False, True, False])
@@ -390,12 +380,12 @@ def test_closed_forms_by_hand():
         ("clustered_rate", ([1.0], [1.0, 2.0]),
          "numerators has 1 units, denominators has 2; equal lengths"),
         ("clustered_rate", ([1.0, 1.0], [1.0, -2.0]), "denominators hold -2.0; numbers from 0"),
-        ("mean_of_ratios", ([1.0, 1.0], [0.0, 0.0]), "denominators are all 0; at least one event is needed"),
+        ("clustered_rate", ([1.0, 1.0], [0.0, 0.0]), "denominators are all 0; at least one event is needed"),
         ("median_bootstrap", (np.zeros(3),), "values have 1 dimensions; [unit, column]"),
         ("median_bootstrap", ([[np.nan]],), "values are all undefined; at least one value is needed"),
         ("mean_intervals", ([],), "values is empty; at least one value is needed"),
-        ("mean_of_ratios", ([[1.0]], [1.0]), "numerators has 2 dimensions; [unit]"),
-        ("mean_of_ratios", ([1.0], [np.nan]), "denominators holds nan at unit 0; finite numbers"),
+        ("paired_bootstrap", ([[1.0]],), "differences has 2 dimensions; [unit]"),
+        ("clustered_rate", ([1.0], [np.nan]), "denominators holds nan at unit 0; finite numbers"),
         ("wilson", (0, 0), "n is 0; a whole number from 1"),
         ("wilson", (-1, 3), "successes is -1; a whole number from 0"),
         ("mcnemar_exact", (-1, 0), "only_first is -1; a whole number from 0"),

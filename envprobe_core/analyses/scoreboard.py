@@ -38,7 +38,6 @@ from envprobe_core.claims.judge import (
     NOT_TESTED,
     OTHER_SIZE,
     REVERSES,
-    VERDICTS,
     judge,
 )
 from envprobe_core.claims.records import LEVELS, columns_of
@@ -46,7 +45,7 @@ from envprobe_core.errors import InputError
 from envprobe_core.facts import FACTS
 from envprobe_core.grid import run_frame
 from envprobe_core.protocols import PROTOCOLS, in_words
-from envprobe_core.show.markup import EMPTY, Html, download, number, signed
+from envprobe_core.show.markup import EMPTY, Html, number, signed
 from envprobe_core.sources import ROOT
 from envprobe_core.statistics import RESAMPLES
 
@@ -199,19 +198,6 @@ SIGNS = {
     HOLDS: "✓", OTHER_SIZE: "≈", INCONCLUSIVE: "?", NO_EFFECT: "=", REVERSES: "✗", "near": "○",
     "differs": "◇", "as printed": "☑", "not as printed": "☐", INPUT: "•", NOT_TESTED: "–",
 }  # fmt: skip
-MEANINGS = {
-    HOLDS: "the interval lies on the claimed side, or within the margin set beforehand",
-    OTHER_SIZE: "the same, but it misses the paper's interval: the side agrees, the amount does not",
-    INCONCLUSIVE: "the interval reaches to both sides, or across the margin",
-    NO_EFFECT: "the two sides agree in every episode: what is compared changes nothing",
-    REVERSES: "the interval lies on the other side, or outside the margin",
-    "near": "a level: ours lies within the margin of the printed one",
-    "differs": "a level: ours lies outside the margin; it is another agent's, and contradicts nothing",
-    "as printed": "a setting of the experiment is what the paper says",
-    "not as printed": "a setting is not what the paper says",
-    INPUT: "the agent's profile was fitted to this figure or to an arm of it, so that it tests nothing",
-    NOT_TESTED: "these episodes cannot answer it; the table says why",
-}
 PAGES = {  # the notebook that shows a section's claims, where its name is another
     "main": "main-results",
     "set-up": "scoreboard",
@@ -318,31 +304,3 @@ def show_scoreboard(board: pd.DataFrame, folder: str = "") -> Html:
     )
     lines = [f"{row.claim}\t{row.protocol}\t{row.verdict}" for row in board.itertuples()]
     return Html(table, "\n".join(lines))
-
-
-def show_legend(board: pd.DataFrame) -> Html:
-    """Show what each verdict means and how many claims get it under each protocol."""
-    protocols = list(dict.fromkeys(board["protocol"]))
-    count = board.groupby(["verdict", "protocol"]).size()
-    rows = "".join(
-        f'<tr><th scope="row">{mark(verdict)}</th><td>{MEANINGS[verdict]}</td>'
-        + "".join(f'<td class="scoreboard-count">{count.get((verdict, p), 0)}</td>' for p in protocols)
-        + "</tr>"
-        for verdict in VERDICTS
-    )
-    table = (
-        '<div class="scoreboard-legend" role="region" tabindex="0" aria-label="Legend and counts">'
-        f"<table><caption>What the verdicts mean, and how many claims get each.</caption>"
-        f"<thead><tr>{_heads(['Verdict', 'Meaning', *map(in_words, protocols)])}</tr></thead>"
-        f"<tbody>{rows}</tbody></table></div>"
-    )
-    return Html(table, "\n".join(f"{SIGNS[v]} {v}: {MEANINGS[v]}" for v in VERDICTS))
-
-
-def show_download(board: pd.DataFrame) -> Html:
-    """Offer the scoreboard as a CSV file that lies inside the page."""
-    name = f"scoreboard-{board['profile'].iloc[0]}.csv"
-    link = download(name, "Download as CSV", as_csv(board), "text/csv;charset=utf-8")
-    return Html(
-        f'<p class="scoreboard-download">{link} ({len(board)} rows: a claim and a protocol each).</p>', name
-    )
