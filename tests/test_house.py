@@ -15,11 +15,11 @@ HOME = Path(__file__).resolve().parents[1] / "envprobe_core"
 CORE = ("agents", "engine", "facts", "grid", "measures", "policies", "statistics", "worlds")
 ANALYSES = ("analyses",)
 BUDGETS = {  # folders and modules, how many lines of Python they may have, and how many the plan gives them
-    "core": (CORE, 6_340, 4_300),
+    "core": (CORE, 6_320, 4_300),
     "engine": (("agents", "engine", "policies", "worlds"), 4_830, 3_000),
     "facts": (("facts",), 480, 330),
     "claims": (("claims",), 860, 680),
-    "analyses": (ANALYSES, 2_760, 2_970),
+    "analyses": (ANALYSES, 2_720, 2_970),
     "show": (("show",), 1_680, 1_060),
     "widgets": (("widgets",), 1_330, 1_180),
     "lab": (("lab",), 960, 330),
@@ -28,9 +28,9 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 1_140, 510),
     "cli": (("cli",), 1_750, 400),
 }
-WHOLE = (23_610, 13_500)
+WHOLE = (23_560, 13_500)
 FILES = (110, 85)
-TESTS = (15_100, 9_000)
+TESTS = (15_090, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
