@@ -84,12 +84,12 @@ class LanguageModelAgent:
 
     async def propose(self) -> None:
         """Ask for the update of every episode that is not over; write it down, and what it proposes."""
-        block = self._episodes.block
-        remember(self._episodes.setting, block)
-        seen = block.observation
-        acted = (seen.fresh == 1) & (seen.action >= 0)
-        self._last_worked = np.where(acted, seen.valid, self._last_worked)
-        due = np.flatnonzero(block.over == 0)
+        remember(self._episodes.setting, self._episodes.block)
+        block = np.asarray(self._episodes.block)  # attributes of records take long
+        seen = block["observation"]
+        acted = (seen["fresh"] == 1) & (seen["action"] >= 0)
+        self._last_worked = np.where(acted, seen["valid"], self._last_worked)
+        due = np.flatnonzero(block["over"] == 0)
         situations = self._situations.write(block, self._last_worked, due, self._past)
         self._write(due, await self._updates(due, situations))
 
@@ -107,19 +107,20 @@ class LanguageModelAgent:
 
     def _write(self, due: Ints, updates: Sequence[Update]) -> None:
         """Write updates of some rows into their episodes, as the simulated agent writes its own."""
-        block, count = self._episodes.block, self._world.fields
-        block.action[due] = [update.action for update in updates]
-        block.risk[due] = [update.risk for update in updates]
+        block, count = np.asarray(self._episodes.block), self._world.fields
+        block["action"][due] = [update.action for update in updates]
+        block["risk"][due] = [update.risk for update in updates]
         for row, update in zip(due.tolist(), updates, strict=True):
             self._past[row].append(action_name(self._world, update.action))
-        apply_updates(block.table, due, updates, block.told[due])
+        apply_updates(block["table"], due, updates, block["told"][due])
         if self._world.protocol.structure == "reported":
-            sight, known = block.sight, block.table.value[:, :count] != UNKNOWN
+            c, d = block["sight"]["c"], block["sight"]["d"]
+            known = block["table"]["value"][:, :count] != UNKNOWN
             for row, update in zip(due.tolist(), updates, strict=True):
-                sight.c[row, :count], sight.d[row, :count] = reported_terms(update, known[row])
+                c[row, :count], d[row, :count] = reported_terms(update, known[row])
 
     async def _updates(self, due: Ints, situations: Sequence[str]) -> list[Update]:
-        steps = self._episodes.block.t[due].tolist()
+        steps = self._episodes.block["t"][due].tolist()
         asked = zip(due.tolist(), steps, situations, strict=True)
         return [await self._update(row, step, situation) for row, step, situation in asked]
 

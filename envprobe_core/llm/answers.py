@@ -216,7 +216,7 @@ def _read(kind: type[Kind], text: str) -> Kind:
     if len(text) > LONGEST_ANSWER:
         raise InvalidAnswer(f"the answer has {len(text)} characters; at most {LONGEST_ANSWER}")
     try:
-        return kind.model_validate(json.loads(text, object_pairs_hook=_unique))
+        return kind.model_validate(_READER.decode(text))
     except InvalidAnswer:
         raise
     except RecursionError:
@@ -244,6 +244,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content) != len(pairs):
         raise InvalidAnswer("a key stands twice in the answer")
     return content
+
+
+_READER = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def _read_rows(key: str, text: str, fields: int, most: int) -> tuple[Row, ...]:
@@ -329,15 +332,17 @@ def apply_updates(table: Any, rows: Ints, updates: Sequence[Update], told: Ints)
         rows: [update], whose beliefs they are.
         told: [update], the field a delivered probe has just repaired, or NONE; its confidence does not fade.
     """
-    confidence = table.confidence[rows]
+    table = np.asarray(table)  # attributes of records take long
+    confidence = table["confidence"][rows]
     confidence -= np.minimum(confidence, np.array([update.fade for update in updates])[:, None])
     knowing = np.flatnonzero(told != NONE)
-    confidence[knowing, told[knowing]] = table.confidence[rows[knowing], told[knowing]]
-    table.confidence[rows] = confidence
+    confidence[knowing, told[knowing]] = table["confidence"][rows[knowing], told[knowing]]
+    table["confidence"][rows] = confidence
     entries = [(row, *entry) for row, update in zip(rows, updates, strict=True) for entry in update.entries]
     if entries:
         row, field, *columns = np.array(entries).T
-        table.value[row, field], table.staleness[row, field], table.confidence[row, field] = columns
+        for name, column in zip(("value", "staleness", "confidence"), columns, strict=True):
+            table[name][row, field] = column
 
 
 def reported_terms(update: Update, known: Sequence[bool]) -> tuple[Floats, Floats]:

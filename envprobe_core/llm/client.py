@@ -393,7 +393,10 @@ class Caller:
                 # no proxy stands before a server of this machine
                 trust_env=any(provider_label(url) != LOCAL for url in urls),
             )
-            told = [openai.AsyncOpenAI(api_key=secret.reveal(), base_url=url) for url in urls]
+            told = [
+                openai.AsyncOpenAI(api_key=secret.reveal(), base_url=url, http_client=self._http)
+                for url in urls
+            ]
             self._addresses = [httpx2.URL(f"{sdk.base_url}chat/completions") for sdk in told]
         except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:  # of a proxy, or certificates
             raise InputError(f"no connection can be made as this environment says: {error}") from None

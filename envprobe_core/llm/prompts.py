@@ -274,15 +274,13 @@ class SituationWriter:
             rows: which are written.
             past: [row], the actions so far, which only the public code's versions tell.
         """
-        world, episodes = self._world, block[rows]
-        table, seen = episodes.table, episodes.observation
-        ages = table.staleness if self._version == FIRST else episodes.t[:, None] - table.staleness
-        columns = (
-            rows, episodes.t, seen.place, seen.came_from, seen.action, seen.valid, seen.fresh, episodes.told,
-            last_worked[rows],
-        )  # fmt: skip
+        world, episodes = self._world, np.asarray(block)[rows]  # attributes of records take long
+        table, seen, steps = episodes["table"], episodes["observation"], episodes["t"]
+        ages = table["staleness"] if self._version == FIRST else steps[:, None] - table["staleness"]
+        told = [seen[name] for name in ("place", "came_from", "action", "valid", "fresh")]
+        columns = rows, steps, *told, episodes["told"], last_worked[rows]
         texts = zip(
-            _table_texts(self._heads, episodes.fields, table, ages),
+            _table_texts(self._heads, episodes["fields"], table, ages),
             self._seen(seen),
             _note_texts(world, episodes),
             *(column.tolist() for column in columns),
@@ -337,7 +335,7 @@ class SituationWriter:
     def _seen(self, observation: Any) -> list[str]:
         distracted = self._world.regime.observation == "distractor"
         rows = []
-        for values, place in zip(observation.value.tolist(), observation.place.tolist(), strict=True):
+        for values, place in zip(observation["value"].tolist(), observation["place"].tolist(), strict=True):
             pairs = zip(self._labels, values, strict=False)
             items = [f"{label}{value}" for label, value in pairs if value != UNKNOWN]
             rows.append(_listed([*items, _distractor(self._world, place)] if distracted else items))
@@ -377,7 +375,7 @@ def _map_texts(world: World, task: Any) -> list[str]:
 
 
 def _edges(task: Any, row: int, met: int) -> str:
-    ends, keys = task.ends[row].tolist(), task.key_of_edge[row].tolist()
+    ends, keys = task["ends"][row].tolist(), task["key_of_edge"][row].tolist()
     return _listed(
         f"{edge}: {ends[edge][0]}-{ends[edge][1]}" + (f" key {keys[edge]}" if keys[edge] != NONE else "")
         for edge in _members(met)
@@ -395,11 +393,11 @@ def _listed(items: Iterable[str]) -> str:
 
 def _note_texts(world: World, block: Any) -> list[str]:
     """Write the notes of every episode, [row]: at most an entry a place, edge or tool, however long it is."""
-    mind = block.mind
+    mind = block["mind"]
     if world.name == tooldag.NAME:
         if world.rules.knows_graph:
             return [""] * len(block)
-        ago = (mind.calls[:, None] - mind.failed_at[:, : world.rules.tools]).tolist()
+        ago = (mind["calls"][:, None] - mind["failed_at"][:, : world.rules.tools]).tolist()
         return [
             "\nFailed calls (tool and how many of your calls ago): "
             + _listed(f"{tool}: {calls}" for tool, calls in enumerate(row) if calls < tooldag.FAILURE_MEMORY)
@@ -408,10 +406,10 @@ def _note_texts(world: World, block: Any) -> list[str]:
     been = [
         "\nLast been there (place and step): "
         + _listed(f"{place}: {step}" for place, step in enumerate(row) if step >= 0)
-        for row in mind.last_seen.tolist()
+        for row in mind["last_seen"].tolist()
     ]
     if world.name == graphnav.NAME and not world.rules.knows_graph:
-        met = [_edges(block.task, row, edges) for row, edges in enumerate(mind.met.tolist())]
+        met = [_edges(block["task"], row, edges) for row, edges in enumerate(mind["met"].tolist())]
         return [f"\nEdges met: {edges}{places}" for edges, places in zip(met, been, strict=True)]
     return been
 
@@ -421,7 +419,7 @@ def _table_texts(heads: Sequence[str], counts: Ints, table: Any, ages: Ints) -> 
 
     A line begins with the field's head; `ages` are staleness or the steps of evidence, [row, field].
     """
-    columns = (counts, table.value, ages, table.confidence)
+    columns = (counts, table["value"], ages, table["confidence"])
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return [
         "\n".join(

@@ -137,9 +137,11 @@ class AnswerStore:
         Raises:
             RunStoppedError: if the file is damaged where it stands.
         """
-        with self._explained():
-            query = f"SELECT id, status, kind, response FROM calls WHERE key = ? AND {GOOD}"
+        query = f"SELECT id, status, kind, response FROM calls WHERE key = ? AND {GOOD}"
+        try:
             row = self._reading.execute(query, (key,)).fetchone()
+        except sqlite3.Error as error:
+            raise self._unusable(error) from None
         if row is None:
             return None
         call, status, kind, response = row
@@ -161,8 +163,10 @@ class AnswerStore:
 
     def used(self) -> dict[str, Tokens]:
         """Return the tokens of all stored calls together, by model; what is not known counts as its most."""
-        with self._explained():
+        try:
             return _used(self._reading)
+        except sqlite3.Error as error:
+            raise self._unusable(error) from None
 
     def claim(
         self,
@@ -240,26 +244,22 @@ class AnswerStore:
         if self._writing.in_transaction:
             yield self._writing
             return
-        with self._explained():
+        try:
             self._writing.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             self._writing.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._writing
-                self._writing.execute("COMMIT")
-            except BaseException:
-                if self._writing.in_transaction:
-                    self._writing.execute("ROLLBACK")
-                raise
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Say in one line what SQLite has against the file."""
-        try:
-            yield
+            yield self._writing
+            self._writing.execute("COMMIT")
         except sqlite3.Error as error:
-            raise RunStoppedError(
-                f"store {self.path} cannot be used: {_explain(error)}; what was stored is still there"
-            ) from None
+            raise self._unusable(error) from None
+        finally:
+            if self._writing.in_transaction:
+                self._writing.execute("ROLLBACK")
+
+    def _unusable(self, error: sqlite3.Error) -> RunStoppedError:
+        """Say in one line what SQLite has against the file."""
+        return RunStoppedError(
+            f"store {self.path} cannot be used: {_explain(error)}; what was stored is still there"
+        )
 
 
 def _used(connection: sqlite3.Connection) -> dict[str, Tokens]:
