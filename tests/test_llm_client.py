@@ -35,10 +35,9 @@ from envprobe_core.llm.calls import (
 )
 from envprobe_core.llm.client import (
     HIDDEN,
-    Caller,
-    Client,
     Limits,
     Secret,
+    Service,
     guard_logs,
     retry_after,
     secret_from_environment,
@@ -55,6 +54,7 @@ IMPATIENT = BRIEF | {"deadline": 2.0}
 ENDLESS = ("stall", "drip")  # each ends by the deadline alone
 CELL = make_cell("tooldag", "no-probe", "S1")
 PROMPTS = prompts_of(CELL, SECOND)
+AGENT = ModelAgent("local", SECOND, "m")
 FREE = ("rate-limit", "rate-limit-seconds", "rate-limit-date", *LASTING)
 
 
@@ -64,8 +64,7 @@ def requests():
     world, seeds = make_world(CELL.world, CELL.regime, CELL.protocol), np.arange(8)
     block = Episodes(CELL, seeds).block
     texts = SituationWriter(world, block.task).write(block, np.full(8, NONE_YET), seeds)
-    agent = ModelAgent("local", SECOND, "m")
-    asked = [PROMPTS.update_request(agent, text, seed) for seed, text in enumerate(texts)]
+    asked = [PROMPTS.update_request(AGENT, text, seed) for seed, text in enumerate(texts)]
     answer(asked[0])  # so that what answers is compiled before a client waits for it
     return asked
 
@@ -79,11 +78,8 @@ def store(tmp_path):
 @asynccontextmanager
 async def asking(store, url, **limits):
     own = Limits(**({"concurrency": 8} | BRIEF | limits))
-    client = Client(store, "local", Caller(SECRET, [url], own.concurrency, own.deadline), own, PRICES)
-    try:
+    async with Service(AGENT, store, SECRET, (url,), own, PRICES).client() as client:
         yield client
-    finally:
-        await client.close()
 
 
 def at(plan=None, *, store, latency=0.0, refuses=(), **limits):
@@ -239,10 +235,10 @@ def test_a_wait_that_is_too_long_is_named(store, requests):
 
 def test_a_replay_asks_nobody_and_names_what_is_missing(store, requests):
     async def run():
-        client = Client(store, "local", None, Limits(), {})
-        with pytest.raises(MissingAnswerError, match=r"answer to [0-9a-f]{16} \(sample, model m of local\)"):
-            await client.ask(requests[0], "sample")
-        await client.close()
+        named = r"answer to [0-9a-f]{16} \(sample, model m of local\)"
+        async with Service(AGENT, store).client() as client:
+            with pytest.raises(MissingAnswerError, match=named):
+                await client.ask(requests[0], "sample")
 
     asyncio.run(run())
 

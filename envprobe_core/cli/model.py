@@ -28,8 +28,7 @@ from envprobe_core.files import refuse_existing
 if TYPE_CHECKING:
     from envprobe_core.llm import ModelAgent
     from envprobe_core.llm.calls import Price
-    from envprobe_core.llm.client import Counts
-    from envprobe_core.llm.running import Service
+    from envprobe_core.llm.client import Counts, Service
     from envprobe_core.llm.store import AnswerStore
     from envprobe_core.runs.folder import RunFolder
     from envprobe_core.runs.manifest import RunInputs
@@ -182,15 +181,14 @@ class ModelOptions:
             InputError: for a store, key, price or number that cannot be used.
         """
         from envprobe_core.llm import calls, client, local
-        from envprobe_core.llm.running import Service
         from envprobe_core.llm.store import AnswerStore, read_replay
 
         if self.replay is not None:
-            return Service(agent, read_replay(self.replay))
+            return client.Service(agent, read_replay(self.replay))
         place = out if out.name else out.resolve()
         path = self.store or place.with_name(f"{place.name}.answers.sqlite")
         if self.replay_only:
-            return Service(agent, AnswerStore(path, writable=False))
+            return client.Service(agent, AnswerStore(path, writable=False))
         prices, weights = calls.read_prices(self.prices), None
         self._demand_prices(prices, agent.models)
         deadline, at_once = client.Limits.deadline, DEFAULT_CONCURRENCY
@@ -211,7 +209,7 @@ class ModelOptions:
         answers = AnswerStore(path)
         self._demand_prices(prices, answers.used())
         urls = (self.base_url or calls.OPENAI_URL,)
-        return Service(agent, answers, secret, urls, limits, prices, weights)
+        return client.Service(agent, answers, secret, urls, limits, prices, weights)
 
     def _demand_prices(self, prices: Mapping[str, Price], models: Iterable[str]) -> None:
         """Refuse a cap where a model that is asked, or that the store holds calls to, has no price."""
@@ -342,8 +340,7 @@ def stopped_runs() -> Iterator[None]:
     try:
         yield
     except RunStoppedError as error:
-        typer.echo(f"envprobe: {error}", err=True)
-        raise typer.Exit(1) from None
+        options.stop(str(error))
 
 
 @options.expanded
@@ -503,8 +500,7 @@ def verify(
     for fault in faults[:LISTED]:
         typer.echo(f"envprobe: {file}: {fault}", err=True)
     if faults:
-        typer.echo(f"envprobe: {len(faults)} faults in {file}", err=True)
-        raise typer.Exit(1)
+        options.stop(f"{len(faults)} faults in {file}")
     found = read_stats(file, {})
     attempts = sum(found["attempts"].values())
     typer.echo(
@@ -544,7 +540,8 @@ def _replayed(file: Path, run: Path) -> Iterator[tuple[AnswerStore, RunInputs, s
     Raises:
         InputError: if there is no such run, or the store gives another.
     """
-    from envprobe_core.llm.running import Service, replay_run
+    from envprobe_core.llm.client import Service
+    from envprobe_core.llm.running import replay_run
     from envprobe_core.llm.store import AnswerStore
     from envprobe_core.runs.manifest import read_finished
 

@@ -19,18 +19,22 @@ import random
 import socket
 import time
 import traceback
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import asynccontextmanager, closing, contextmanager
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
-from functools import partial
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from envprobe_core.errors import InputError
+from envprobe_core.llm import ModelAgent
 from envprobe_core.llm.calls import (
     LOCAL,
     NO_TOKENS,
+    OPENAI_URL,
     REFUSED_PARTS,
     Answer,
     ChatRequest,
@@ -47,6 +51,7 @@ from envprobe_core.llm.calls import (
     total_cost,
     written,
 )
+from envprobe_core.llm.local import serving
 from envprobe_core.llm.store import STARTED, Answers, Refusal
 
 GRACE = 10.0  # seconds that calls under way get to be stored when a run ends early
@@ -72,6 +77,9 @@ class Counts:
     cost: float = 0.0  # of this client's calls, in dollars; what is not known counts as its most
 
 
+Notice = Callable[[Counts], object]
+
+
 @dataclass(frozen=True)
 class Limits:
     """What a client may do, and its patience with one question."""
@@ -90,35 +98,53 @@ class Limits:
         return min(self.longest, max(jitter, asked or 0.0))
 
 
+@dataclass(frozen=True)
+class Service:
+    """Who answers a run."""
+
+    agent: ModelAgent  # which model, and how
+    answers: Answers  # where answers are kept; a store that can be written to, where there is a key
+    secret: Secret | None = None  # the API key; None to replay only
+    # of OpenAI, of a compatible server, or of several servers of one model
+    urls: tuple[str, ...] = (OPENAI_URL,)
+    limits: Limits = field(default_factory=Limits)  # what may be done
+    prices: Prices = field(default_factory=dict)  # dollars, by model
+    # what is served on this machine while a run lasts; None where servers run already
+    weights: Path | None = None
+
+    @contextmanager
+    def at_work(self) -> Iterator[Service]:
+        """Give the service with its servers, where it has weights to serve; close it in the end."""
+        with closing(self.answers):
+            if self.weights is None or self.secret is None:
+                yield self
+                return
+            with serving(self.weights, self.limits.concurrency) as urls:
+                yield replace(self, urls=urls)
+
+    @asynccontextmanager
+    async def client(self, notice: Notice = lambda counts: None) -> AsyncIterator[Client]:
+        """Give a client, and close it when what is under way is stored."""
+        client = Client(self, notice)
+        try:
+            yield client
+        finally:
+            await client.close()
+
+
 class Client:
     """Answers requests from a store and, unless it only replays, by calling a provider."""
 
-    def __init__(
-        self,
-        store: Answers,
-        provider: str,
-        caller: Caller | None,
-        limits: Limits,
-        prices: Prices,
-        notice: Callable[[Counts], None] = lambda counts: None,
-    ) -> None:
-        """Set up a client.
-
-        Args:
-            store: where answers are; one that can be written to, where there is a caller.
-            provider: its label in keys.
-            caller: who calls; None to replay only.
-            limits: what may be done.
-            prices: dollars, by model.
-            notice: told of every call and every answer.
-        """
+    def __init__(self, service: Service, notice: Notice) -> None:
+        """Set up a client of a service; `notice` is told of every call and every answer."""
         self.counts = Counts()
-        self._store: Any = store
-        self._provider, self._caller, self._limits = provider, caller, limits
-        self._prices, self._notice = prices, notice
+        self._store: Any = service.answers
+        self._provider, self._prices, self._limits = service.agent.provider, service.prices, service.limits
+        self._caller = None if service.secret is None else Caller(service.secret, service.urls, self._limits)
+        self._notice = notice
         self._refused: dict[str, set[str]] = {}  # parts of requests, by model
         self._flying: dict[bytes, asyncio.Task[Answer]] = {}
-        self._room = asyncio.Semaphore(limits.concurrency)
+        self._room = asyncio.Semaphore(self._limits.concurrency)
         self._quiet_until = 0.0
         self._under_way = 0
         self._stopped: RunStoppedError | None = None
@@ -155,6 +181,8 @@ class Client:
             for task in late:
                 task.cancel()
             await asyncio.gather(*flying, return_exceptions=True)
+        if self._committing is not None:
+            await self._committing
         if self._caller is not None:
             await self._caller.close()
         self._writer.shutdown()
@@ -274,7 +302,7 @@ class Client:
             together = partial(self._store.together, works, durable=any(durable))
             try:
                 results = await asyncio.get_running_loop().run_in_executor(self._writer, together)
-            except RunStoppedError as error:
+            except Exception as error:  # of the disk, or a fault of ours: nobody may wait for ever
                 results = [error] * len(waiting)
             for one, result in zip(waiting, results, strict=True):
                 if not one.done():  # who waited may have been cancelled
@@ -316,14 +344,18 @@ class Secret:
 
     def hide_bytes(self, body: bytes) -> bytes:
         """Return a server's answer without the key."""
+        for form in self._forms:
+            body = body.replace(form, HIDDEN.encode())
+        return body
+
+    @cached_property
+    def _forms(self) -> list[bytes]:
         value = self._value
         if len(value) < SHORTEST_SECRET or value == PLACEHOLDER:
-            return body
+            return []
         forms = {value, json.dumps(value)[1:-1], value.replace("/", "\\/"), quote(value, safe="")}
         forms.add(base64.b64encode(value.encode()).decode().rstrip("="))
-        for form in sorted(forms, key=len, reverse=True):
-            body = body.replace(form.encode(), HIDDEN.encode())
-        return body
+        return [form.encode() for form in sorted(forms, key=len, reverse=True)]
 
 
 def secret_from_environment(provider: str) -> Secret:
@@ -379,15 +411,15 @@ class Caller:
     key) goes further.
     """
 
-    def __init__(self, secret: Secret, urls: Sequence[str], concurrency: int, deadline: float) -> None:
+    def __init__(self, secret: Secret, urls: Sequence[str], limits: Limits) -> None:
         import httpx2
         import openai
 
-        self._secret, self._deadline = secret, deadline
+        self._secret, self._deadline, room = secret, limits.deadline, limits.concurrency
         self._under_way = [0] * len(urls)
         try:
             self._http = openai.DefaultAioHttpClient(
-                limits=httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency),
+                limits=httpx2.Limits(max_connections=room, max_keepalive_connections=room),
                 timeout=None,  # the deadline counts all that a call takes
                 follow_redirects=False,
                 # no proxy stands before a server of this machine

@@ -7,11 +7,9 @@ A run that was killed is simply run again: what was answered is replayed from th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -32,11 +30,9 @@ from envprobe_core.llm.agent import (
     together,
 )
 from envprobe_core.llm.answers import UNKNOWN_SIGN, Update
-from envprobe_core.llm.calls import OPENAI_URL, Answer, Ask, ChatRequest, Prices
-from envprobe_core.llm.client import Caller, Client, Counts, Limits, Secret
-from envprobe_core.llm.local import serving
+from envprobe_core.llm.calls import Answer, Ask, ChatRequest
+from envprobe_core.llm.client import Client, Counts, Service
 from envprobe_core.llm.prompts import action_name
-from envprobe_core.llm.store import Answers
 from envprobe_core.runs.folder import ASKED, Part, RunFolder, part_files
 from envprobe_core.runs.manifest import RunInputs, total_hash
 from envprobe_core.runs.summary import Summary, result_hash
@@ -44,43 +40,6 @@ from envprobe_core.worlds.base import Ints
 
 REPLAYED_ROWS = 250  # episodes in lockstep where every answer is at hand
 LIVE_PER_CALL = 2  # episodes under way for each call that may be
-
-
-@dataclass(frozen=True)
-class Service:
-    """Who answers a run."""
-
-    agent: ModelAgent  # which model, and how
-    answers: Answers  # where answers are kept
-    secret: Secret | None = None  # the API key; None to replay only
-    # of OpenAI, of a compatible server, or of several servers of one model
-    urls: tuple[str, ...] = (OPENAI_URL,)
-    limits: Limits = field(default_factory=Limits)  # what may be done
-    prices: Prices = field(default_factory=dict)  # dollars, by model
-    # what is served on this machine while a run lasts; None where servers run already
-    weights: Path | None = None
-
-    @contextmanager
-    def at_work(self) -> Iterator[Service]:
-        """Give the service with its servers, where it has weights to serve; close it in the end."""
-        with closing(self.answers):
-            if self.weights is None or self.secret is None:
-                yield self
-                return
-            with serving(self.weights, self.limits.concurrency) as urls:
-                yield replace(self, urls=urls)
-
-    @asynccontextmanager
-    async def client(self, notice: Callable[[Counts], None] = lambda counts: None) -> AsyncIterator[Client]:
-        """Give a client, and close it when what is under way is stored."""
-        limits, caller = self.limits, None
-        if self.secret is not None:
-            caller = Caller(self.secret, self.urls, limits.concurrency, limits.deadline)
-        client = Client(self.answers, self.agent.provider, caller, limits, self.prices, notice)
-        try:
-            yield client
-        finally:
-            await client.close()
 
 
 @dataclass(frozen=True)
