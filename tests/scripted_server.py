@@ -149,6 +149,7 @@ class ScriptedServer:
     def __init__(self, profile, latency, plan, refuses=()):
         self._profile, self._latency, self._plan, self._refuses = profile, latency, plan, refuses
         self.asked = Counter()  # by digest of the request
+        self.keys = set()  # that came with requests
         self.last = {}  # with its names in the order in which they came
         self._answered = Counter()
         self._faults = Counter()
@@ -183,6 +184,7 @@ class ScriptedServer:
 
     async def _complete(self, request):
         key = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        self.keys.add(key)
         try:
             asked = json.loads(await request.read())
             digest = hashlib.sha256(written(asked, in_order_of_names=True)).digest()

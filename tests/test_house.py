@@ -26,7 +26,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "language model": (("llm",), 3_640, 1_300),
     "runs": (("runs",), 1_420, 340),
     "reproduce": (("reproduce",), 1_140, 510),
-    "cli": (("cli",), 1_750, 400),
+    "cli": (("cli",), 1_740, 400),
 }
 WHOLE = (23_560, 13_500)
 FILES = (110, 85)

@@ -141,6 +141,7 @@ def test_a_fault_that_passes_is_tried_again_with_the_same_request(fault, store, 
     schema = server.last["response_format"]["json_schema"]["schema"]
     assert list(schema["properties"]) == schema["required"] == ["set", "fade", "act", "risk"]
     assert list(server.last) == list(requests[1])
+    assert server.keys == {KEY}
     stats = read_stats(store.path, PRICES)
     assert (stats["answered"], stats["wasted_attempts"]) == (1, 1)
 
@@ -284,7 +285,7 @@ def test_a_provider_is_named_without_its_port():
     ],
 )  # fmt: skip
 def test_retry_after(header, seconds):
-    assert retry_after({"retry-after": header}, now=10.0) == seconds
+    assert retry_after({"Retry-After": header}, now=10.0) == seconds
 
 
 def test_waits_are_jittered_honour_the_server_and_are_capped():

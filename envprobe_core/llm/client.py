@@ -4,8 +4,8 @@ A question in flight is asked once, whoever else wants it, in this process or in
 fault that may pass is tried again with the same request; one that will not, or not soon, ends the run.
 It never becomes an answer.
 
-Of the `openai` SDK a call takes its address, headers and transport and nothing else: each of its retries
-would be a call that nobody has stored, and what it cannot parse it throws away.
+Of the `openai` SDK a call takes the headers, and below it the transport that the SDK uses too: each of its
+retries would be a call that nobody has stored, and what it cannot parse it throws away.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import json
 import logging
 import os
 import random
-import socket
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
@@ -27,7 +26,8 @@ from email.utils import parsedate_to_datetime
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from envprobe_core.errors import InputError
 from envprobe_core.llm import ModelAgent
@@ -412,33 +412,32 @@ class Caller:
     """
 
     def __init__(self, secret: Secret, urls: Sequence[str], limits: Limits) -> None:
+        import aiohttp
         import httpx2
         import openai
 
-        self._secret, self._deadline, room = secret, limits.deadline, limits.concurrency
+        self._secret, self._deadline, self._proxy = secret, limits.deadline, _proxy_to(urls[0])
         self._under_way = [0] * len(urls)
         try:
-            self._http = openai.DefaultAioHttpClient(
-                limits=httpx2.Limits(max_connections=room, max_keepalive_connections=room),
-                timeout=None,  # the deadline counts all that a call takes
-                follow_redirects=False,
-                # no proxy stands before a server of this machine
-                trust_env=any(provider_label(url) != LOCAL for url in urls),
-            )
-            told = [
-                openai.AsyncOpenAI(api_key=secret.reveal(), base_url=url, http_client=self._http)
-                for url in urls
-            ]
-            self._addresses = [httpx2.URL(f"{sdk.base_url}chat/completions") for sdk in told]
-        except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:  # of a proxy, or certificates
+            secure = httpx2.create_ssl_context() if urls[0].startswith("https") else True
+        except (OSError, ValueError) as error:  # of certificates
             raise InputError(f"no connection can be made as this environment says: {error}") from None
-        named = {name: value for name, value in told[0].default_headers.items() if isinstance(value, str)}
-        self._headers = httpx2.Headers(named | {"Content-Type": "application/json"})
+        plain = openai.DefaultAioHttpClient(trust_env=False)  # which is never used
+        sdk = openai.AsyncOpenAI(api_key=secret.reveal(), base_url=urls[0], http_client=plain)
+        named = {**sdk.default_headers, **sdk.auth_headers}
+        headers = {name: value for name, value in named.items() if isinstance(value, str)}
+        self._addresses = [f"{url.rstrip('/')}/chat/completions" for url in urls]
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=limits.concurrency, ssl=secure),
+            headers=headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None),  # the deadline counts all that a call takes
+        )
         guard_logs(secret)
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        await self._session.close()
 
     async def send(self, request: ChatRequest) -> tuple[Raw | None, Answer | Fault]:
         """Send a request to the least busy server, and wait for the whole response until the deadline.
@@ -449,43 +448,53 @@ class Caller:
         Returns:
             The response, None where none came, and what it says.
         """
-        import httpx2
+        import aiohttp
 
         server = self._under_way.index(min(self._under_way))
-        asked = httpx2.Request(
-            "POST", self._addresses[server], headers=self._headers, content=written(request)
-        )
         self._under_way[server] += 1
+        sent = {"data": written(request), "proxy": self._proxy, "allow_redirects": False}
         try:
-            async with asyncio.timeout(self._deadline):
-                response = await self._http.send(asked)
+            async with (
+                asyncio.timeout(self._deadline),
+                self._session.post(self._addresses[server], **sent) as response,
+            ):
+                body = await response.read()
         except TimeoutError:
             return None, Fault("timeout", f"no whole answer within {self._deadline:g} s")
-        except (httpx2.HTTPError, OSError, ValueError, RuntimeError) as error:
-            return None, self._lost(error)
+        except aiohttp.ClientConnectorError:  # which cannot have been charged
+            return None, Fault("no-connection", "nothing answers there", used=NO_TOKENS)
+        except (aiohttp.ClientError, OSError, ValueError, RuntimeError) as error:
+            words = " ".join(self._secret.hide(str(error)).split())[:120]
+            return None, Fault("cut-off", f"{type(error).__name__}: {words}".removesuffix(": "))
         finally:
             self._under_way[server] -= 1
-        kind = self._secret.hide(response.headers.get("content-type", ""))
-        raw = Raw(response.status_code, kind, self._secret.hide_bytes(response.content))
+        kind = self._secret.hide(response.headers.get("Content-Type", ""))
+        raw = Raw(response.status, kind, self._secret.hide_bytes(body))
         found = read_response(raw)
         return raw, replace(found, wait=retry_after(response.headers)) if isinstance(found, Fault) else found
 
-    def _lost(self, error: BaseException) -> Fault:
-        """Say why there is no whole response; one that never connected cannot have been charged."""
-        import aiohttp
 
-        while (beneath := error.__cause__ or error.__context__) is not None:
-            error = beneath  # the transport gives all lost connections the name of a time-out
-        kind = type(error).__name__
-        if isinstance(error, aiohttp.ClientConnectorError | ConnectionRefusedError | socket.gaierror):
-            return Fault("no-connection", "nothing answers there", used=NO_TOKENS)
-        words = " ".join(self._secret.hide(str(error)).split())[:120]
-        return Fault("cut-off", f"{kind}: {words}" if words else kind)
+def _proxy_to(url: str) -> str | None:
+    """Return the proxy that the environment names for a server; none stands before one of this machine.
+
+    Raises:
+        InputError: if it is no address of a proxy.
+    """
+    parts, proxies = urlsplit(url), getproxies()
+    if provider_label(url) == LOCAL or proxy_bypass(parts.hostname or ""):
+        return None
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy and not proxy.startswith(("http://", "https://")):
+        shown = proxy.rpartition("@")[2]
+        raise InputError(
+            f"no connection can be made as this environment says: proxy {shown!r}; accepted is http://HOST:PORT"
+        )
+    return proxy
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Read Retry-After, in seconds or as a date from `now`; None where it is missing or makes no sense."""
-    text = headers.get("retry-after", "").strip()
+    text = headers.get("Retry-After", "").strip()
     try:
         seconds = float(text)
     except ValueError:
