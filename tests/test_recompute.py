@@ -223,7 +223,7 @@ def test_a_sample_is_checked_as_far_as_it_goes(tmp_path, recompute, monkeypatch)
     alter(run / TABLE, "actions", 4, 99)
     assert "seed 4, actions: " in recompute(run)[2]
     alter(run / TABLE, "actions", 5, 99)  # past the sample: the hashes still tell
-    monkeypatch.setattr(manifests, "engine_sha256", lambda: "another")
+    monkeypatch.setattr(manifests, "engine_sha256", lambda roots: "another")
     err = recompute(run)[2]
     assert "manifest.json, cells 0, result_hash: " in err
     assert "the engine is not the one that made this run" in err

@@ -33,7 +33,7 @@ MODEL_ROOTS = (*ROOTS, "llm/running.py")
 LONGEST_SLUG = 80
 PUBLISHED = "2026"  # this version of the engine; a run of it has no date, so that its bytes are the same
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
-ENCODINGS = {".parquet": "application/vnd.apache.parquet", ".jsonl": "application/x-ndjson"}
+PARQUET = "application/vnd.apache.parquet"
 
 
 def _agent(stated: Any) -> Any:
@@ -103,15 +103,14 @@ class RunInputs:
     @cached_property
     def cells(self) -> list[Cell]:
         """The cells: for each protocol and world, every policy."""
+        numbers = (self.budget, self.threshold)
         cells = [
-            make_cell(world, policy, self.regime, protocol, self.profile, self.budget, self.threshold)
+            make_cell(world, policy, self.regime, protocol, self.profile, *numbers)
             for protocol in map(parse_protocol, self.protocols)
             for world in self.worlds
             for policy in self.policies
         ]
-        if self.agent is None:
-            return cells
-        return [replace(cell, profile=self.agent.profile) for cell in cells]
+        return [replace(cell, profile=self.agent.profile) for cell in cells] if self.agent else cells
 
     @cached_property
     def seeds_of_cells(self) -> list[Seeds]:
@@ -187,50 +186,38 @@ class Manifest(BaseModel, extra="forbid"):
 
 def begun(inputs: RunInputs) -> Manifest:
     """Make the manifest of a run that has not begun."""
+    roots = MODEL_ROOTS if inputs.agent else ROOTS
+    protocols = {cell.protocol.name: asdict(cell.protocol) for cell in inputs.cells}
     return Manifest(
         finished=False,
         inputs=inputs,
-        engine={
-            "version": __version__,
-            "sources_sha256": engine_sha256(MODEL_ROOTS) if inputs.agent else engine_sha256(),
-        },
+        engine={"version": __version__, "sources_sha256": engine_sha256(roots)},
         versions=package_versions(),
         profile=inputs.cells[0].profile.as_dict(),
-        protocols={
-            cell.protocol.name: {
-                switch: value for switch, value in asdict(cell.protocol).items() if switch != "name"
-            }
-            for cell in inputs.cells
-        },
+        protocols={name: {key: own[key] for key in own if key != "name"} for name, own in protocols.items()},
     )
 
 
 def finished(started: Manifest, hashes: list[str], files: Mapping[str, str]) -> Manifest:
     """Add a run's results to its manifest: each cell's result hash, and each file's SHA-256 by its name."""
     cells, inputs = [], started.inputs
-    for index, (cell, own) in enumerate(zip(inputs.cells, hashes, strict=True)):
-        logged, seeds = inputs.logged(index), inputs.seeds_of_cells[index]
-        cells.append(
-            cell.key
-            | {
-                "threshold_in_force": cell.threshold_in_force if cell.policy.has_threshold else None,
-                "seeds": seed_ranges(seeds),
-                "episodes": len(seeds),
-                "log": log_name(cell) if len(logged) else None,
-                "logged_episodes": len(logged),
-                "result_hash": own,
-            }
-        )
+    for index, (cell, seeds) in enumerate(zip(inputs.cells, inputs.seeds_of_cells, strict=True)):
+        threshold, logged = cell.threshold_in_force, len(inputs.logged(index))
+        own = cell.key | {"threshold_in_force": threshold if cell.policy.has_threshold else None}
+        own |= {
+            "seeds": seed_ranges(seeds),
+            "episodes": len(seeds),
+            "log": log_name(cell) if logged else None,
+        }
+        cells.append(own | {"logged_episodes": logged, "result_hash": hashes[index]})
     results = {"cells": cells, "sha256": dict(files), "result_hash": total_hash(inputs.cells, hashes)}
     return started.model_copy(update={"finished": True} | results)
 
 
 def total_hash(cells: list[Cell], hashes: list[str]) -> str:
     """Condense the hashes of a run's cells, with the cells' names, into one."""
-    lines = (
-        " ".join([*(str(value) for value in (cell.key | cell.profile.identity).values()), own]) + "\n"
-        for cell, own in zip(cells, hashes, strict=True)
-    )
+    names = (map(str, (cell.key | cell.profile.identity).values()) for cell in cells)
+    lines = (" ".join([*name, own]) + "\n" for name, own in zip(names, hashes, strict=True))
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
@@ -283,10 +270,9 @@ def read_manifest(folder: Path) -> Manifest:
         raise InputError(f"{folder} holds no run: it has no {MANIFEST}") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror})") from None
-    except ValidationError as error:
-        raise InputError(f"{path} is no manifest of a run: {first_fault(error)}") from None
-    except orjson.JSONDecodeError as error:
-        raise InputError(f"{path} is no manifest of a run: {error}") from None
+    except (ValidationError, orjson.JSONDecodeError) as error:
+        fault = first_fault(error) if isinstance(error, ValidationError) else error
+        raise InputError(f"{path} is no manifest of a run: {fault}") from None
 
 
 def read_finished(folder: Path) -> Manifest:
@@ -300,43 +286,38 @@ def read_finished(folder: Path) -> Manifest:
 def write_crate(folder: Path, manifest: Manifest) -> None:
     """Describe a finished run as an RO-Crate: no more than the manifest says, and not hashed."""
     inputs, sums = manifest.inputs, dict(sorted((manifest.sha256 or {}).items()))
-    names = (" ".join(part) for part in (inputs.policies, inputs.worlds, inputs.protocols))
-    run = {
-        "@id": "./",
-        "@type": "Dataset",
-        "name": f"EnvProbe run {manifest.result_hash:.12}",
-        "description": "Episodes of {} in {} under {} at ".format(*names)
-        + f"{inputs.regime}, by envprobe_core {__version__}.",
-        "datePublished": PUBLISHED,
-        "license": {"@id": LICENCE},
-        "hasPart": [{"@id": name} for name in [MANIFEST, *sums]],
-        "mentions": {"@id": "#run"},
-    }
-    files = [
-        {"@id": name, "@type": "File", "sha256": own, "encodingFormat": ENCODINGS[Path(name).suffix]}
-        for name, own in sums.items()
+    policies, worlds, protocols = map(" ".join, (inputs.policies, inputs.worlds, inputs.protocols))
+    what = f"Episodes of {policies} in {worlds} under {protocols} at {inputs.regime}"
+    root, run, engine, standard = (
+        {"@id": name} for name in ("./", "#run", "#engine", "https://w3id.org/ro/crate/1.1")
+    )
+    files = [{"@id": name} for name in sums]
+    graph: list[dict[str, Any]] = [
+        {"@id": CRATE, "@type": "CreativeWork", "about": root, "conformsTo": standard},
+        {
+            **root,
+            "@type": "Dataset",
+            "name": f"EnvProbe run {manifest.result_hash:.12}",
+            "description": f"{what}, by envprobe_core {__version__}.",
+            "datePublished": PUBLISHED,
+            "license": {"@id": LICENCE},
+            "hasPart": [{"@id": MANIFEST}, *files],
+            "mentions": run,
+        },
+        {"@id": MANIFEST, "@type": "File", "encodingFormat": "application/json"},
+        *(
+            {**file, "@type": "File", "sha256": sums[file["@id"]], "encodingFormat": PARQUET}
+            for file in files
+        ),
+        {**run, "@type": "CreateAction", "instrument": engine, "result": files},
+        {
+            **engine,
+            "@type": "SoftwareApplication",
+            "name": "envprobe_core",
+            "version": manifest.engine["version"],
+            "softwareRequirements": [f"{name} {version}" for name, version in manifest.versions.items()],
+        },
     ]
-    about = {
-        "@id": CRATE,
-        "@type": "CreativeWork",
-        "about": {"@id": "./"},
-        "conformsTo": {"@id": "https://w3id.org/ro/crate/1.1"},
-    }
-    made = {
-        "@id": "#run",
-        "@type": "CreateAction",
-        "instrument": {"@id": "#engine"},
-        "result": [{"@id": name} for name in sums],
-    }
-    engine = {
-        "@id": "#engine",
-        "@type": "SoftwareApplication",
-        "name": "envprobe_core",
-        "version": manifest.engine["version"],
-        "softwareRequirements": [f"{name} {version}" for name, version in manifest.versions.items()],
-    }
-    stated = {"@id": MANIFEST, "@type": "File", "encodingFormat": "application/json"}
-    graph = [about, run, stated, *files, made, engine]
     _write_json(folder / CRATE, {"@context": "https://w3id.org/ro/crate/1.1/context", "@graph": graph})
 
 

@@ -56,9 +56,6 @@ class DamagedFileError(InputError):
     """A table or log that is not what a run writes; the message names file, place and column."""
 
 
-# --- files ------------------------------------------------------------------------------------
-
-
 def sha256(folder: Path, name: str) -> str:
     """Return SHA-256 of a file, in hexadecimal.
 
@@ -81,30 +78,24 @@ def write_tables(path: Path, tables: Iterable[pa.Table], header: dict[str, Any] 
         header: what the file says of itself in its metadata.
     """
     tables = iter(tables)
-    first = next(tables)
-    schema = first.schema.with_metadata(header and {HEADER: orjson.dumps(header)})
+    waiting = [next(tables)]
+    schema = waiting[0].schema.with_metadata(header and {HEADER: orjson.dumps(header)})
     with replacing(path) as temporary:
         with pq.ParquetWriter(temporary, schema, **FORM) as writer:
-            waiting = [first.cast(schema)]
             for table in tables:
                 if sum(map(len, waiting)) >= GROUP_ROWS:
-                    writer.write_table(pa.concat_tables(waiting))
+                    writer.write_table(pa.concat_tables(waiting).cast(schema))
                     waiting.clear()
-                waiting.append(table.cast(schema))
-            writer.write_table(pa.concat_tables(waiting))
+                waiting.append(table)
+            writer.write_table(pa.concat_tables(waiting).cast(schema))
         return sha256(temporary.parent, temporary.name)
 
 
 def read_groups(path: Path, name: str, schema: pa.Schema, header: Any = None) -> Iterator[pa.Table]:
-    """Read a Parquet file row group by row group.
-
-    Args:
-        name: how messages call it.
-        schema: the columns that it must have.
-        header: what it must say of itself.
+    """Read a Parquet file, called `name` in messages, row group by row group.
 
     Raises:
-        DamagedFileError: if it cannot be read, or is another table.
+        DamagedFileError: if it cannot be read, has other columns than `schema`, or another header.
     """
     try:
         check_plain(path)
@@ -119,8 +110,7 @@ def read_groups(path: Path, name: str, schema: pa.Schema, header: Any = None) ->
             for key, value in (header or {}).items():
                 if not isinstance(stated, dict) or stated.get(key) != value:
                     raise DamagedFileError(f"{name}: its header does not say {key} {value!r:.60}")
-            for number in range(file.num_row_groups):
-                yield file.read_row_group(number)
+            yield from filter(len, map(file.read_row_group, range(file.num_row_groups)))
     except DamagedFileError:
         raise
     except (OSError, pa.ArrowException, ValueError, KeyError, OverflowError, MemoryError) as error:
@@ -147,10 +137,9 @@ def to_numpy(column: pa.ChunkedArray) -> tuple[Values, Values]:
         return np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little")[rows].astype(bool)
 
     null = np.zeros(len(array), bool) if there is None else ~bits(there)
-    values = (
-        bits(data) if array.type == pa.bool_() else np.frombuffer(data, array.type.to_pandas_dtype())[rows]
-    )
-    return values, null
+    if array.type == pa.bool_():
+        return bits(data), null
+    return np.frombuffer(data, array.type.to_pandas_dtype())[rows], null
 
 
 # --- episodes ---------------------------------------------------------------------------------
@@ -158,33 +147,27 @@ def to_numpy(column: pa.ChunkedArray) -> tuple[Values, Values]:
 
 def plain_table(columns: Columns) -> pa.Table:
     """Return the columns `MEASURES` as they are; an onset that never comes stays NaN."""
-    arrays = {name: to_arrow(columns[name], kind) for name, kind in MEASURES.items()}
-    return pa.table(arrays)
+    return pa.table({name: to_arrow(columns[name], kind) for name, kind in MEASURES.items()})
 
 
 def plain_columns(table: pa.Table) -> Columns:
     """Return the columns `MEASURES` of a table; a null is NaN."""
     found = {name: to_numpy(table.column(name)) for name in MEASURES}
-    return {
-        name: np.where(null, np.nan, values) if null.any() else values
-        for name, (values, null) in found.items()
-    }
+    return {key: np.where(null, np.nan, own) if null.any() else own for key, (own, null) in found.items()}
 
 
 def episode_table(cell: Cell, columns: Columns) -> pa.Table:
     """Return a cell's episodes as rows of the table."""
-    rows = len(columns["seed"])
-    arrays = []
+    rows, arrays = len(columns["seed"]), []
     for name, kind in KEYS.items():
         value = cell.key[name]
         if kind == pa.string():
             text = str(value).encode()
             ends = np.arange(rows + 1, dtype=np.int32) * len(text)
             arrays.append(pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(text * rows)))
-        elif value is None:
-            arrays.append(pa.nulls(rows, kind))
         else:
-            arrays.append(to_arrow(np.full(rows, value), kind))
+            full = np.full(rows, value, np.float64)
+            arrays.append(pa.nulls(rows, kind) if value is None else to_arrow(full, kind))
     for name, kind in MEASURES.items():
         arrays.append(to_arrow(columns[name], kind, np.isnan(columns[name]) if name in NULLABLE else None))
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
@@ -193,11 +176,7 @@ def episode_table(cell: Cell, columns: Columns) -> pa.Table:
 def read_episodes(
     path: Path, name: str, cells: list[Cell], sizes: list[int]
 ) -> Iterator[tuple[int, Columns]]:
-    """Read a table of episodes, some rows at a time.
-
-    Args:
-        cells: the cells it must hold, in order.
-        sizes: how many episodes each must have.
+    """Read a table that holds some cells in order, of each so many episodes, some rows at a time.
 
     Yields:
         The position of a cell and the columns of its next episodes.
@@ -205,26 +184,23 @@ def read_episodes(
     Raises:
         DamagedFileError: if it cannot be read, or holds other cells.
     """
-    due = [[index, size] for index, size in enumerate(sizes)]
+    index, start, left = 0, 0, list(sizes)
     for table in read_groups(path, name, SCHEMA):
+        start += len(table)
         for column in SCHEMA.names:
             if column not in NULLABLE and table.column(column).null_count:
                 raise DamagedFileError(f"{name}: column {column} holds nulls")
-        while len(table):
-            if not due:
-                raise DamagedFileError(f"{name}: has more than {sum(sizes)} rows")
-            (index, left), rows = due[0], table.slice(0, due[0][1])
+        while len(table) and index < len(cells):
+            rows = table.slice(0, left[index])
             for key in KEYS:
                 if rows.column(key).unique().to_pylist() != [cells[index].key[key]]:
                     raise DamagedFileError(f"{name}: column {key} does not name the run's cells")
             yield index, plain_columns(rows)
-            table, due[0][1] = table.slice(len(rows)), left - len(rows)
-            if not due[0][1]:
-                due.pop(0)
-    if due:
-        raise DamagedFileError(
-            f"{name}: has {sum(sizes) - sum(left for _, left in due)} rows, not {sum(sizes)}"
-        )
+            table = table.slice(len(rows))
+            left[index] -= len(rows)
+            index += not left[index]
+    if start != sum(sizes):
+        raise DamagedFileError(f"{name}: has {start} rows, not {sum(sizes)}")
 
 
 # --- steps ------------------------------------------------------------------------------------
@@ -260,36 +236,32 @@ class StepColumn(NamedTuple):
     low: float  # the smallest and the largest value that it can have
     high: float
     array: str  # of a `Trajectory`
-    field: int | None = None  # the belief field, of the arrays that have one
-
-    @property
-    def of_state(self) -> bool:
-        """Whether it says something of the state at t, and not of the decision."""
-        return self.field is not None or self.array == "place"
+    of_state: bool = False  # whether it says something of the state at t, and not of the decision
+    field: Any = ...  # the belief field, of the arrays that have one
 
 
 def step_columns(world: World) -> dict[str, StepColumn]:
     """Return what a world's log says of the state at t, and then of the decision, by name and in order."""
-    top = np.broadcast_to(world.domain, world.fields) - 1
-    state = {"place": StepColumn(pa.int8(), 0, LARGEST_PLACE, "place")}
-    for array, kind, low, tops in (
-        ("belief", pa.int8(), UNKNOWN, top),
-        ("gold", pa.int8(), 0, top),  # but for fields that an instance lacks
-        ("staleness", pa.uint8(), 0, np.full(world.fields, STALENESS_LIMIT)),
-        ("confidence", pa.uint8(), 0, np.full(world.fields, CERTAIN)),
+    values = np.broadcast_to(world.domain, world.fields) - 1
+    found = {"place": StepColumn(pa.int8(), 0, LARGEST_PLACE, "place", of_state=True)}
+    for array, kind, low, highest in (
+        ("belief", pa.int8(), UNKNOWN, values),
+        ("gold", pa.int8(), 0, values),  # but for fields that an instance lacks
+        ("staleness", pa.uint8(), 0, STALENESS_LIMIT),
+        ("confidence", pa.uint8(), 0, CERTAIN),
     ):
-        for field, name in enumerate(world.field_names):
-            state[f"{array} {name}"] = StepColumn(kind, low, int(tops[field]), array, field)
-    decision = {
-        "action": (pa.int16(), WAIT, world.actions - 1),
-        "probe": (pa.int16(), 0, world.fields - 1),
-        "answer": (pa.int8(), 0, int(np.max(world.domain)) - 1),
-        "useful": (pa.bool_(), 0, 1),
-        "valid": (pa.bool_(), 0, 1),
-        "acted": (pa.bool_(), 0, 1),
-        "score": (pa.float64(), -np.inf, np.inf),
+        highs = np.broadcast_to(highest, world.fields).tolist()
+        for field, (name, high) in enumerate(zip(world.field_names, highs, strict=True)):
+            found[f"{array} {name}"] = StepColumn(kind, low, high, array, True, field)
+    return found | {
+        "action": StepColumn(pa.int16(), WAIT, world.actions - 1, "action"),
+        "probe": StepColumn(pa.int16(), 0, world.fields - 1, "probe"),
+        "answer": StepColumn(pa.int8(), 0, int(np.max(world.domain)) - 1, "answer"),
+        "useful": StepColumn(pa.bool_(), 0, 1, "useful"),
+        "valid": StepColumn(pa.bool_(), 0, 1, "valid"),
+        "acted": StepColumn(pa.bool_(), 0, 1, "acted"),
+        "score": StepColumn(pa.float64(), -np.inf, np.inf, "score"),
     }
-    return state | {name: StepColumn(*range_, name) for name, range_ in decision.items()}
 
 
 def step_schema(columns: dict[str, StepColumn]) -> pa.Schema:
@@ -298,10 +270,9 @@ def step_schema(columns: dict[str, StepColumn]) -> pa.Schema:
     return pa.schema({"seed": pa.int64(), "t": pa.int16(), **kinds, "success": pa.bool_()})
 
 
-def lines_of(steps: npt.NDArray[np.int64]) -> tuple[Values, Values, Values]:
+def lines_of(steps: Values) -> tuple[Values, Values, Values]:
     """Return row and t of each line of a log, [line], and whether it is its episode's last."""
-    row = np.repeat(np.arange(len(steps)), steps + 1)
-    t = np.arange(len(row)) - np.repeat(np.cumsum(steps + 1) - steps - 1, steps + 1)
+    row, t = np.nonzero(np.arange(steps.max() + 1) <= steps[:, None])
     return row, t, t == steps[row]
 
 
@@ -310,32 +281,19 @@ def step_table(cell: Cell, seeds: Seeds, trajectory: Trajectory) -> pa.Table:
     columns = step_columns(make_world(cell.world, cell.regime, cell.protocol))
     row, t, final = lines_of(trajectory.steps)
     step = np.minimum(t, cell.regime.horizon - 1)
-    unprobed = final | (trajectory.probe[row, step] == NONE)
-    nulls = {"probe": unprobed, "answer": unprobed, "score": final | np.isnan(trajectory.score[row, step])}
+    nulls = {"probe": final | (trajectory.probe[row, step] == NONE)}
+    nulls |= {"answer": nulls["probe"], "score": final | np.isnan(trajectory.score[row, step])}
     arrays = {"seed": to_arrow(seeds[row], pa.int64()), "t": to_arrow(t, pa.int16())}
     for name, column in columns.items():
-        values = getattr(trajectory, column.array)
-        if column.of_state:
-            values = values[row, t] if column.field is None else values[row, t, column.field]
-            arrays[name] = to_arrow(values, column.kind)
-        else:
-            arrays[name] = to_arrow(values[row, step], column.kind, nulls.get(name, final))
+        values, place = getattr(trajectory, column.array), t if column.of_state else step
+        null = None if column.of_state else nulls.get(name, final)
+        arrays[name] = to_arrow(values[row, place, column.field], column.kind, null)
     arrays["success"] = to_arrow(trajectory.success[row], pa.bool_(), ~final)
     return pa.table(arrays, schema=step_schema(columns))
 
 
-def lacking(world: World, seeds: Seeds) -> npt.NDArray[np.bool_]:
-    """Say which fields the instance of each seed lacks, [row, field]: edges of a graph of the public code."""
-    if world.name != "graphnav" or world.protocol.instances != "sampled":
-        return np.zeros((len(seeds), world.fields), bool)
-    return gold_of(world, drawn := instances(world, seeds), drawn.state[:, None])[:, 0] == UNKNOWN
-
-
 def read_steps(path: Path, name: str, cell: Cell, seeds: Seeds) -> Iterator[tuple[Seeds, Trajectory]]:
-    """Read a cell's log, some episodes at a time, and score them.
-
-    Args:
-        seeds: the episodes it must hold, ascending.
+    """Read a cell's log of some seeds, ascending, some episodes at a time, and score them.
 
     Yields:
         Seeds and their recording, with the measures that follow from it.
@@ -360,26 +318,24 @@ def _recorded(
     """Return `belief` to `success` of a `Trajectory` from the lines of whole episodes, each value checked."""
     found = {key: to_numpy(table.column(key)) for key in table.column_names}
 
-    def refuse(key: str, wrong: Values, what: str, due: Any = None) -> None:
+    def refuse(key: str, wrong: Values, what: str, *due: Values) -> None:
         """Name the first line that is wrong: what is there, and what is due there."""
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
             (seed, _), (t, _), (values, null) = found["seed"], found["t"], found[key]
-            told = what.format("null" if null[at] else values[at], *(one[at] for one in due or ()))
+            told = what.format("null" if null[at] else values[at], *(one[at] for one in due))
             raise DamagedFileError(f"{name}, seed {seed[at]}, t {t[at]}, {key}: {told}")
 
     success, ongoing = found["success"]
     refuse("success", ongoing & (np.arange(len(table)) == len(table) - 1), "is missing: the log is cut short")
-    steps = np.diff(np.flatnonzero(~ongoing), prepend=-1) - 1
+    steps, horizon = np.diff(np.flatnonzero(~ongoing), prepend=-1) - 1, world.regime.horizon
     if len(steps) > len(due):
         raise DamagedFileError(f"{name}: goes on after its last seed")
     row, t, final = lines_of(steps)
     for key, expected in (("seed", due[row]), ("t", t)):
-        values, null = found[key]
-        refuse(key, null | (values != expected), "{} stands where {} is due", [expected])
-    horizon = world.regime.horizon
+        refuse(key, found[key][1] | (found[key][0] != expected), "{} stands where {} is due", expected)
     refuse("success", (t >= horizon) & ~final, "is missing where the horizon is reached")
-    lacks = lacking(world, due[: len(steps)])[row]
+    lacks = _lacking(world, due[: len(steps)])[row]
     nulls = {"probe": found["probe"][1] | final, "score": found["score"][1] | final}
     nulls["answer"] = nulls["probe"]
     empty = {"action": WAIT, "probe": NONE, "score": np.nan}
@@ -392,11 +348,17 @@ def _recorded(
             low[lacks[:, column.field]] = high[lacks[:, column.field]] = UNKNOWN
         refuse(key, ~null & blank, "{} is out of place; null is due")
         outside = ~blank & (null | (values < low) | (values > high))
-        refuse(key, outside, "{} is out of place; accepted: {}..{}", [low, high])
-        shape = (len(steps), horizon + 1, *(() if column.field is None else (world.fields,)))
-        kind = column.kind.to_pandas_dtype()
-        whole = made.setdefault(column.array, np.full(shape, empty.get(key, 0), kind))
-        place = (row, t) if column.field is None else (row, t, column.field)
-        whole[place] = np.where(blank, empty.get(key, 0), values)
+        refuse(key, outside, "{} is out of place; accepted: {}..{}", low, high)
+        if column.array not in made:
+            shape = (len(steps), horizon + 1, *(() if column.field is ... else (world.fields,)))
+            made[column.array] = np.full(shape, empty.get(key, 0), column.kind.to_pandas_dtype())
+        made[column.array][row, t, column.field] = np.where(blank, empty.get(key, 0), values)
     decided = {name: made[name][:, :-1] for name, column in columns.items() if not column.of_state}
     return made | decided | {"steps": steps, "success": success[final]}
+
+
+def _lacking(world: World, seeds: Seeds) -> npt.NDArray[np.bool_]:
+    """Say which fields the instance of each seed lacks, [row, field]: edges of a graph of the public code."""
+    if world.name != "graphnav" or world.protocol.instances != "sampled":
+        return np.zeros((len(seeds), world.fields), bool)
+    return gold_of(world, drawn := instances(world, seeds), drawn.state[:, None])[:, 0] == UNKNOWN
