@@ -30,8 +30,6 @@ from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
-
 from envprobe_core.errors import InputError
 from envprobe_core.files import environment, read_whole
 
@@ -146,10 +144,6 @@ class ClusterLostError(Exception):
     """The cluster was lost while it worked; what had come back is kept."""
 
 
-class _SchedulerFile(BaseModel):
-    address: str
-
-
 def scheduler_in_force() -> str | None:
     """Return the address of the scheduler that grids are handed to, None for this machine alone."""
     return os.environ.get(ENVIRONMENT) or None
@@ -161,12 +155,17 @@ def read_scheduler_file(path: Path) -> str:
     Raises:
         InputError: if there is none.
     """
+    import orjson
+
     try:
-        return _SchedulerFile.model_validate_json(read_whole(path, most=LONGEST_FILE)).address
+        stated = orjson.loads(read_whole(path, most=LONGEST_FILE))
+        if isinstance(address := stated["address"], str):
+            return address
     except OSError as error:
         raise InputError(f"scheduler file {path} cannot be read ({error.strerror})") from None
-    except ValidationError:
-        raise InputError(f"scheduler file {path} states no address; `dask scheduler` writes one") from None
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise InputError(f"scheduler file {path} states no address; `dask scheduler` writes one")
 
 
 def check_cluster(address: str) -> tuple[int, int]:
@@ -194,14 +193,13 @@ def hand_out(work: Callable[[Item], Result], items: Iterable[Item], address: str
 
     items, given = iter(items), set()
     with _connected(address) as client:
-        run, expected = _traveller(), identity()
         try:
             while True:
                 room = max(LEAST_UNDER_WAY, UNDER_WAY * sum(client.ncores().values())) - len(given)
                 for item in islice(items, max(room, 0)):
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")  # a task may be large
-                        given.add(client.submit(run, expected, dumps((work, item)), pure=False))
+                        given.add(client.submit(_traveller(), identity(), dumps((work, item)), pure=False))
                 if not given:
                     return
                 for future in _finished(client, given):
@@ -212,17 +210,15 @@ def hand_out(work: Callable[[Item], Result], items: Iterable[Item], address: str
                         raise InputError(f"a worker of the cluster has {lacks}")
                     yield found
         except KilledWorker as error:
-            lost = error.allowed_failures + 1
-            raise ClusterLostError(
-                f"{lost} workers of {address} were lost on one task, perhaps for lack of memory; what is "
-                "finished is kept: give the command again, with larger workers"
-            ) from None
+            lost = (
+                f"{error.allowed_failures + 1} workers of {address} were lost on one task, perhaps for lack"
+            )
+            again = "give the command again, with larger workers"
+            raise ClusterLostError(f"{lost} of memory; what is finished is kept: {again}") from None
         except (OSError, CancelledError, RuntimeError) as error:
             if isinstance(error, CancelledError) or not _alive(client):
-                raise ClusterLostError(
-                    f"the scheduler at {address} was lost; what is finished is kept: "
-                    "give the command again once a scheduler is there"
-                ) from None
+                lost = f"the scheduler at {address} was lost; what is finished is kept"
+                raise ClusterLostError(f"{lost}: give the command again once a scheduler is there") from None
             raise
 
 

@@ -64,7 +64,7 @@ def is_meant(option, text):
     if option == "logs":
         return bool(re.fullmatch(r"full|none|sample:[1-9]\d{0,17}", text))
     return option in ("seeds", *NUMBERS, "resamples", "cell-timeout", "regime") and bool(
-        re.fullmatch(r"\s*[+-]?[\d_.:,\s]+([eE][+-]?\d+)?\s*", text)
+        re.fullmatch(r"\s*[+-]?[\d.:,\s]+([eE][+-]?\d+)?\s*", text)
     )
 
 

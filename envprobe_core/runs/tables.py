@@ -78,16 +78,15 @@ def write_tables(path: Path, tables: Iterable[pa.Table], header: dict[str, Any] 
         header: what the file says of itself in its metadata.
     """
     tables = iter(tables)
-    waiting = [next(tables)]
-    schema = waiting[0].schema.with_metadata(header and {HEADER: orjson.dumps(header)})
+    waiting, about = [next(tables)], header and {HEADER: orjson.dumps(header)}
     with replacing(path) as temporary:
-        with pq.ParquetWriter(temporary, schema, **FORM) as writer:
+        with pq.ParquetWriter(temporary, waiting[0].schema.with_metadata(about), **FORM) as writer:
             for table in tables:
                 if sum(map(len, waiting)) >= GROUP_ROWS:
-                    writer.write_table(pa.concat_tables(waiting).cast(schema))
+                    writer.write_table(pa.concat_tables(waiting).replace_schema_metadata(about))
                     waiting.clear()
                 waiting.append(table)
-            writer.write_table(pa.concat_tables(waiting).cast(schema))
+            writer.write_table(pa.concat_tables(waiting).replace_schema_metadata(about))
         return sha256(temporary.parent, temporary.name)
 
 
