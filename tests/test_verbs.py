@@ -180,13 +180,13 @@ def test_draw_tells_its_values(kind):
 
 def test_a_sentence_that_is_not_so_fails_the_book_and_is_struck_out_elsewhere(monkeypatch):
     yes = conclude("Yes.", when=pd.Series([True, True]))
-    assert yes._repr_mimebundle_()["text/markdown"] == "Yes."
+    assert yes._repr_mimebundle_()["text/markdown"] == yes.markdown == "Yes."
     box = take_away("A.", [yes, conclude("C.", when=True)], "D.").markdown
     for part in ("**The paper says.** A.", "**We find.** Yes. C.", "**It depends on.** D."):
         assert part in box
-    assert "<s>No.</s>" in conclude("No.", when=lambda: {}["not run"])._repr_mimebundle_()["text/markdown"]
+    assert "<s>No.</s>" in conclude("No.", when=lambda: {}["not run"]).markdown
     monkeypatch.setenv(BOOK, "1")
-    assert conclude("Yes.", when=True).holds
+    assert conclude("Yes.", when=True) == yes
     for when in (False, [], [True, False], lambda: [][1]):
         with pytest.raises(ConclusionError, match="this is not so: No"):
             conclude("No.", when=when)
@@ -194,13 +194,12 @@ def test_a_sentence_that_is_not_so_fails_the_book_and_is_struck_out_elsewhere(mo
 
 def test_which_guess_is_right_is_computed(monkeypatch):
     asked = guess("Is <b> so?", {"No": False, "Yes": lambda: True}, "For a reason.")
-    page = asked._repr_mimebundle_()["text/html"]
-    assert (asked.right, asked.answer) == (1, "Yes.")
-    assert "Is &lt;b&gt; so?" in page
-    assert (
-        guess("Q?", {"A": lambda: {}["not run"], "B": False}, "R.").answer
-        == "With these values none is right."
-    )
+    assert 'data-right="1"' in asked.html
+    assert "<strong>Yes.</strong> For a reason." in asked.html
+    assert "Is &lt;b&gt; so?" in asked.html
+    none = guess("Q?", {"A": lambda: {}["not run"], "B": False}, "R.")
+    assert "data-right" not in none.html
+    assert none.text == "Guess first: Q? A / B? With these values none is right. R."
     monkeypatch.setenv(BOOK, "1")
     for choices in ({"A": False, "B": False}, {"A": True, "B": True}):
         with pytest.raises(ConclusionError, match="answers are right: Q"):
