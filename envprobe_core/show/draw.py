@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from envprobe_core.show.figures import (
     styled,
 )
 from envprobe_core.show.markup import number
+from envprobe_core.worlds.base import Floats
 
 ROW, PANEL_EDGE = 0.27, 0.62  # inches
 TITLE = 48  # characters that fit above the panels of a row, together
@@ -123,11 +123,12 @@ def titled(value: Any) -> str:
     return policy_title(value) if value in POLICIES else in_words(str(value))
 
 
-def _ends(row: Any, y: str) -> tuple[float, float]:
-    for low, high in ((f"{y}_low", f"{y}_high"), ("low", "high")):
-        if low in row:
-            return row[low], row[high]
-    return np.nan, np.nan
+def _interval(own: pd.DataFrame, y: str) -> tuple[Floats, Floats]:
+    """Return the ends of a column's intervals, [row] each; NaN where the frame has none."""
+    both = next((low for low in (f"{y}_low", "low") if low in own), None)
+    if both is None:
+        return np.full(len(own), np.nan), np.full(len(own), np.nan)
+    return own[both].to_numpy(dtype=float), own[both.removesuffix("low") + "high"].to_numpy(dtype=float)
 
 
 def _style(value: Any) -> Style:
@@ -149,22 +150,23 @@ def _rows(axes: Axes, own: pd.DataFrame, how: Any) -> list[str]:
 
 
 def _forest(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
-    names, told, alike, ends = _rows(axes, own, how), [], {}, []
-    for place, (name, row) in enumerate(zip(names, own.to_dict("records"), strict=True)):
-        low, high = _ends(row, y)
-        style = _style(row.get(how["series"])) if how["series"] else PLAIN
-        alike.setdefault(style, []).append((row[y], place))
-        if low == low:
-            ends.append((place, min(low, row[y]), max(high, row[y]), style.colour))
-        told.append(f"{name} {_span(row[y], low, high)}")
-    if ends:
-        places, lows, highs, colours = zip(*ends, strict=True)
+    names, values, (low, high) = _rows(axes, own, how), own[y].to_numpy(dtype=float), _interval(own, y)
+    styles = [_style(value) for value in own[how["series"]]] if how["series"] else [PLAIN] * len(own)
+    places = np.flatnonzero(~np.isnan(low))
+    if len(places):
+        lows, highs = np.minimum(low, values)[places], np.maximum(high, values)[places]
+        colours = [styles[place].colour for place in places]
         axes.hlines(places, lows, highs, colors=colours, lw=1.6, zorder=2)
         caps = {"marker": "|", "s": CAP**2, "linewidths": 1.0, "zorder": 2}
-        axes.scatter([*lows, *highs], places * 2, c=colours * 2, **caps)
-    for style, rows in alike.items():
-        axes.plot(*zip(*rows, strict=True), **style.dot())
+        axes.scatter(np.r_[lows, highs], np.r_[places, places], c=colours * 2, **caps)
+    for style in dict.fromkeys(styles):
+        alike = [place for place, other in enumerate(styles) if other == style]
+        axes.plot(values[alike], alike, **style.dot())
     _printed(axes, own, y)
+    told = []
+    for name, value, *ends in zip(names, values, low, high, strict=True):
+        span = f" ({number(ends[0], 2)} to {number(ends[1], 2)})" if ends[0] == ends[0] else ""
+        told.append(f"{name} {number(value, 2)}{span}")
     return ", ".join(told)
 
 
@@ -184,9 +186,10 @@ def _bars(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
     names = _rows(axes, own, how)
     colours = [_style(value).colour for value in own[how["series"]]] if how["series"] else BLUE
     axes.barh(range(len(own)), own[y], height=0.62, color=colours)
-    ends = [(place, *_ends(row, y)) for place, row in enumerate(own.to_dict("records"))]
-    if known := [(place, low, high) for place, low, high in ends if low == low]:
-        axes.hlines(*zip(*known, strict=True), color=INK, lw=1.2, zorder=2, capstyle="projecting")
+    low, high = _interval(own, y)
+    places = np.flatnonzero(~np.isnan(low))
+    if len(places):
+        axes.hlines(places, low[places], high[places], color=INK, lw=1.2, zorder=2, capstyle="projecting")
     _printed(axes, own, y)
     return ", ".join(f"{name} {number(value, 2)}" for name, value in zip(names, own[y], strict=True))
 
@@ -199,9 +202,13 @@ def _tornado(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
 def _curves(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
     told, series = [], how["series"]
     lines = list(dict.fromkeys(own[series])) if series else [None]
-    for (value, dash), colour in zip(_dashes(lines), map(_colour, lines), strict=True):
+    others = iter(OTHER_DASHES * (1 + len(lines)))
+    for value in lines:
         curve = own[own[series] == value] if series else own
-        low, high = (_column(curve, (f"{y}_{end}", end)) for end in ("low", "high"))
+        colour = _style(value).colour if value in POLICIES else INK
+        plain = value is None or value in POLICIES
+        dash = PROTOCOL_DASHES.get(value) or ("-" if plain else next(others))
+        low, high = _interval(curve, y)
         times, values = curve[how["x"]].to_numpy(), curve[y].to_numpy(dtype=float)
         for part in np.ma.clump_unmasked(np.ma.masked_invalid(low)):  # a band ends where its interval does
             edge = np.c_[np.r_[times[part], times[part][::-1]], np.r_[low[part], high[part][::-1]]]
@@ -224,19 +231,14 @@ def _curves(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
     return ", ".join(told)
 
 
-def _column(own: pd.DataFrame, names: tuple[str, ...]) -> np.ndarray:
-    """Return the first column of some names that a frame has, or nothing known."""
-    found = next((name for name in names if name in own), None)
-    return np.full(len(own), np.nan) if found is None else own[found].to_numpy(dtype=float)
-
-
 def _points(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
     told, x, rows = [], how["x"], own.to_dict("records")
+    colours = [_style(name).colour for name in own[how["series"]]]
     for value, other, lines in ((x, y, axes.hlines), (y, x, axes.vlines)):
-        ends = [(row[other], *_ends_of(row, value), _style(row[how["series"]]).colour) for row in rows]
-        if known := [one for one in ends if one[1] == one[1]]:
-            at, low, high, colours = zip(*known, strict=True)
-            lines(at, low, high, colors=colours, lw=0.8, zorder=2)
+        if f"{value}_low" in own:
+            low, high = _interval(own, value)  # of a resampled mean; it holds the value itself
+            ends = np.minimum(low, own[value]), np.maximum(high, own[value])
+            lines(own[other], *ends, colors=colours, lw=0.8, zorder=2)
     for row in rows:
         name, style = row[how["series"]], _style(row[how["series"]])
         dot = style.dot()
@@ -250,12 +252,6 @@ def _points(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
     return "; ".join(told)
 
 
-def _ends_of(row: Any, value: str) -> tuple[float, float]:
-    """Return the ends of a coordinate's interval, which holds its value."""
-    low, high = (row.get(f"{value}_{end}", np.nan) for end in ("low", "high"))
-    return np.minimum(low, row[value]), np.maximum(high, row[value])
-
-
 def _frontier(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
     if "nondominated" not in own:
         own = own.assign(nondominated=nondominated(own[[how["x"], y]]))
@@ -265,21 +261,6 @@ def _frontier(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
     return f"nondominated: {names}; {_points(axes, own, y, how)}"
 
 
-def _dashes(lines: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
-    others = iter(OTHER_DASHES * (1 + len(lines)))
-    return [
-        (
-            value,
-            PROTOCOL_DASHES[value]
-            if value in PROTOCOL_DASHES
-            else "-"
-            if value in POLICIES or value is None
-            else next(others),
-        )
-        for value in lines
-    ]
-
-
 def _marks(value: Any) -> dict[str, Any]:
     """Tell policies apart where their colours do not, a mark every fifth point."""
     if value not in POLICIES:
@@ -287,14 +268,6 @@ def _marks(value: Any) -> dict[str, Any]:
     style = _style(value)
     face = style.colour if style.filled else GROUND
     return {"marker": style.marker, "markevery": 5, "markersize": 4, "markerfacecolor": face}
-
-
-def _colour(value: Any) -> str:
-    return _style(value).colour if value in POLICIES else INK
-
-
-def _span(value: float, low: float, high: float) -> str:
-    return number(value, 2) + (f" ({number(low, 2)} to {number(high, 2)})" if low == low else "")
 
 
 _KINDS = {
