@@ -20,7 +20,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "facts": (("facts",), 480, 330),
     "claims": (("claims",), 860, 680),
     "analyses": (ANALYSES, 2_720, 2_970),
-    "show": (("show",), 1_680, 1_060),
+    "show": (("show",), 1_630, 1_060),
     "widgets": (("widgets",), 1_330, 1_180),
     "lab": (("lab",), 960, 330),
     "language model": (("llm",), 3_650, 1_300),
@@ -28,7 +28,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 1_140, 510),
     "cli": (("cli",), 1_740, 400),
 }
-WHOLE = (23_500, 13_500)
+WHOLE = (23_440, 13_500)
 FILES = (110, 85)
 TESTS = (15_050, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
