@@ -242,7 +242,7 @@ def test_effective_actions_by_replaying_each_action(world):
     cell, seeds = make_cell(world, "simple", "R1", parse_protocol("paper")), np.arange(8, dtype=np.int64)
     engine = record(cell, seeds, scores_all=False)
     built = make_world(world, cell.regime, cell.protocol)
-    counted = effective_actions(cell, seeds, engine)["effective"]
+    (counted,) = effective_actions(cell, seeds, engine)
     for row, seed in enumerate(seeds):
         instance = instances(built, [seed])
         done, effective = False, 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -28,26 +30,30 @@ from envprobe_core.policies.rules import SELF_UNCERTAINTY_ALPHA
 from envprobe_core.worlds import World, make_world
 from envprobe_core.worlds.base import PROCEDURAL
 
-Table = Mapping[str, np.ndarray]
-Fact = Callable[[Cell, Seeds, Trajectory], Table]
+Columns = Sequence[np.ndarray]
+Fact = Callable[[Cell, Seeds, Trajectory], Columns]
 NOTICING = 5  # steps within which a change counts as noticed (ours)
-FACTS: dict[str, Fact] = {}
+FACTS: dict[str, Callable[[Cell, Seeds, Trajectory], Mapping[str, np.ndarray]]] = {}
 """What measures a column that `run` can add, by the column's name."""
 
 
 def fact(*columns: str) -> Callable[[Fact], Fact]:
-    """Register a function that measures some columns of a recorded cell, [row] each.
+    """Register a function that measures some columns of a recorded cell, [row] each, in this order.
 
-    It gets the cell, its seeds [row] and the recording, and returns the columns by name.
+    It gets the cell, its seeds [row] and the recording.
     """
 
     def keep(function: Fact) -> Fact:
         if taken := FACTS.keys() & set(columns):
             raise ValueError(f"measured already: {', '.join(sorted(taken))}")
-        FACTS.update(dict.fromkeys(columns, function))
+        FACTS.update(dict.fromkeys(columns, partial(_by_name, columns, function)))
         return function
 
     return keep
+
+
+def _by_name(columns: tuple[str, ...], function: Fact, *episodes: Any) -> dict[str, np.ndarray]:
+    return dict(zip(columns, function(*episodes), strict=True))
 
 
 def world_of(cell: Cell) -> World:
@@ -75,29 +81,28 @@ def corrects(recording: Trajectory) -> np.ndarray:
     return (recording.probe >= 0) & (held != UNKNOWN) & (held != recording.answer)
 
 
-WHEN = ("first_probe", "last_probe", "steps_left", "probe_step", "helped_step")
-FOUND = ("early_probes", "unknown_probes", "wrong_probes")
-
-
-@fact(*WHEN)
-def when_probed(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+@fact("first_probe", "last_probe", "steps_left", "probe_step", "helped_step")
+def when_probed(cell: Cell, seeds: Seeds, recording: Trajectory) -> Columns:
     """Find the steps of probes; NaN without any.
 
     The first and the last one, how long the episode went on after it, the mean step, and the first probe that
     corrects a wrong belief before an action that works.
     """
     fired = recording.probe >= 0
-    some, steps = fired.any(axis=1), np.arange(fired.shape[1])
+    steps = np.arange(fired.shape[1])
     last = steps[-1] - np.argmax(fired[:, ::-1], axis=1)
     mean = (fired * steps).sum(axis=1) / np.maximum(fired.sum(axis=1), 1)
     columns = (np.argmax(fired, axis=1), last, recording.steps - last, mean)
     helped = corrects(recording)[:, :-1] & recording.acted[:, 1:] & recording.valid[:, 1:]
-    first = np.where(helped.any(axis=1), np.argmax(helped, axis=1), np.nan)
-    return dict(zip(WHEN, (*(np.where(some, own, np.nan) for own in columns), first), strict=True))
+    first_help = np.where(helped.any(axis=1), np.argmax(helped, axis=1), np.nan)
+    return *(np.where(fired.any(axis=1), own, np.nan) for own in columns), first_help
+
+
+FOUND = ("early_probes", "unknown_probes", "wrong_probes")
 
 
 @fact(*FOUND)
-def what_probes_found(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+def what_probes_found(cell: Cell, seeds: Seeds, recording: Trajectory) -> Columns:
     """Count probes within the first B steps, of a field with unknown value, and of one known and wrong.
 
     The last two together are what the paper's words call useful, whatever the protocol counts (its switch
@@ -105,15 +110,15 @@ def what_probes_found(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
     """
     fired, steps = recording.probe >= 0, np.arange(recording.probe.shape[1])
     unknown = fired & (at_probes(recording, recording.belief[:, :-1]) == UNKNOWN)
-    masks = (fired & (steps < cell.budget_in_force), unknown, corrects(recording))
-    return {name: mask.sum(axis=1) for name, mask in zip(FOUND, masks, strict=True)}
+    found = fired & (steps < cell.budget_in_force), unknown, corrects(recording)
+    return [mask.sum(axis=1) for mask in found]
 
 
 FIRED = ("fired_c", "fired_s", "fired_u", "fired_d", "structure_probes", "soon_probes")
 
 
 @fact(*FIRED)
-def what_was_it_fired_for(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+def what_was_it_fired_for(cell: Cell, seeds: Seeds, recording: Trajectory) -> Columns:
     """Add up the terms of an episode's probed fields, and count probes.
 
     `structure_probes` are those whose c + d alone reaches the threshold, `soon_probes` those of the first 2B
@@ -123,20 +128,16 @@ def what_was_it_fired_for(cell: Cell, seeds: Seeds, recording: Trajectory) -> Ta
     terms = witness(cell, seeds).terms[row, step, recording.probe[row, step]]
     structure = terms[:, TERMS.index("c")] + terms[:, TERMS.index("d")] >= cell.threshold_in_force
     columns = [*terms.T, structure, step < 2 * cell.budget_in_force]
-    counts = (np.bincount(row, own.astype(np.float64), len(seeds)) for own in columns)
-    return dict(zip(FIRED, counts, strict=True))
+    return [np.bincount(row, own.astype(np.float64), len(seeds)) for own in columns]
 
 
 @fact("answered", "spent", "failed")
-def what_was_spent(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+def what_was_spent(cell: Cell, seeds: Seeds, recording: Trajectory) -> Columns:
     """Count the probes whose answer stands in the table a step later, and all steps that are no wait."""
     stands = at_probes(recording, recording.belief[:, 1:]) == recording.answer
     probes, actions = (recording.measures[name].astype(np.int64) for name in ("probes", "actions"))
-    return {
-        "answered": (stands & (recording.probe >= 0)).sum(axis=1),
-        "spent": probes + actions,
-        "failed": (~recording.success).astype(np.int64),
-    }
+    answered = (stands & (recording.probe >= 0)).sum(axis=1)
+    return answered, probes + actions, (~recording.success).astype(np.int64)
 
 
 PATTERN = (
@@ -146,7 +147,7 @@ PATTERN = (
 
 
 @fact(*PATTERN)
-def what_failed(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+def what_failed(cell: Cell, seeds: Seeds, recording: Trajectory) -> Columns:
     """Count the probes that meet the first conditions of the world's failure pattern, and all of them.
 
     The first full match is given by its step, its field and the field that should have been asked for; -1
@@ -159,34 +160,30 @@ def what_failed(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
     stages[:, : counts.shape[1]] = counts
     full = np.flatnonzero(found.stage[:, -1])[::-1]  # the earliest is written last
     first[found.row[full]] = np.stack([found.step[full], found.field[full], found.missed[full]], axis=1)
-    return dict(zip(PATTERN, np.column_stack([stages, counts[:, -1], first]).T, strict=True))
+    return list(np.column_stack([stages, counts[:, -1], first]).T)
 
 
 # the world and the table
 
 
 @fact("reproduced")
-def what_comes_out_again(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+def what_comes_out_again(cell: Cell, seeds: Seeds, recording: Trajectory) -> Columns:
     """Run the cell once more, its seeds in the opposite order, and say which episodes are the same."""
     again = measure(cell, seeds[::-1])["digest"][::-1]
-    return {"reproduced": (again == recording.measures["digest"]).astype(np.float64)}
+    return [(again == recording.measures["digest"]).astype(np.float64)]
 
 
 @fact("chain_length", "mutation_rate", "procedural", "spatial")
-def what_the_seed_holds(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+def what_the_seed_holds(cell: Cell, seeds: Seeds, recording: Trajectory) -> Columns:
     """Measure K, the shortest plan at the start, events a mutable field and tick, and fields by type."""
     world = world_of(cell)
     procedural = world.field_kinds.count(PROCEDURAL)
-    return {
-        "chain_length": chain_length(world, seeds),
-        "mutation_rate": drawn_mutation(world, seeds),
-        "procedural": np.full(len(seeds), procedural),
-        "spatial": np.full(len(seeds), world.fields - procedural),
-    }
+    fields = (np.full(len(seeds), count) for count in (procedural, world.fields - procedural))
+    return chain_length(world, seeds), drawn_mutation(world, seeds), *fields
 
 
 @fact("effective")
-def effective_actions(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+def effective_actions(cell: Cell, seeds: Seeds, recording: Trajectory) -> Columns:
     """Count the valid actions that shorten the shortest plan of the true world by one, before success."""
     world = world_of(cell)
     instance = instances(world, seeds)
@@ -194,32 +191,31 @@ def effective_actions(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
     after, _ = act(world, instance, before, np.where(recording.valid, recording.action, NO_ACTION))
     shorter = plan_length(world, instance, before) - 1 == plan_length(world, instance, after)
     reached = np.logical_or.accumulate(succeeded(world, instance, before), axis=1)
-    return {"effective": (recording.valid & shorter & ~reached).sum(axis=1)}
+    return [(recording.valid & shorter & ~reached).sum(axis=1)]
 
 
 @fact("track")
-def accuracy_over_time(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+def accuracy_over_time(cell: Cell, seeds: Seeds, recording: Trajectory) -> Columns:
     """Keep the accuracy that the protocol watches, an array [time] an episode; NaN where it is not scored."""
-    return {"track": arrays(recording.accuracy)}
+    return [arrays(recording.accuracy)]
 
 
 @fact("right_track", "initial_accuracy")
-def what_was_right(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+def what_was_right(cell: Cell, seeds: Seeds, recording: Trajectory) -> Columns:
     """Follow A_t, the share of fields believed right: an array [time] an episode, NaN after its end."""
     share = right_fields(recording.belief, recording.gold) / count_true(recording.gold != UNKNOWN)
     share[np.arange(share.shape[1])[None, :] > recording.steps[:, None]] = np.nan
-    return {"right_track": arrays(share), "initial_accuracy": share[:, 0]}
+    return arrays(share), share[:, 0]
 
 
 @fact("changed", "changed_all")
-def what_changed(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+def what_changed(cell: Cell, seeds: Seeds, recording: Trajectory) -> Columns:
     """Measure the share of mutable, and of all, fields that mutation changed in a tick."""
-    changed, everywhere = effective_mutation(world_of(cell), seeds, recording)
-    return {"changed": changed, "changed_all": everywhere}
+    return effective_mutation(world_of(cell), seeds, recording)
 
 
 @fact("changes", "noticed")
-def what_was_noticed(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+def what_was_noticed(cell: Cell, seeds: Seeds, recording: Trajectory) -> Columns:
     """Count changes of the world to fields believed right, and those noticed within `NOTICING` steps.
 
     A change is noticed where the table holds the new value before it changes once more. Changes too close
@@ -235,7 +231,7 @@ def what_was_noticed(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
     for later in range(1, NOTICING + 2):
         lasting &= recording.gold[:, later : later + last] == new
         noticed |= lasting & right[:, later : later + last]
-    return {"changes": change.sum(axis=(1, 2)), "noticed": (change & noticed).sum(axis=(1, 2))}
+    return change.sum(axis=(1, 2)), (change & noticed).sum(axis=(1, 2))
 
 
 # confidence
@@ -247,28 +243,24 @@ SURE = (
 
 
 @fact(*SURE)
-def what_was_sure(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+def what_was_sure(cell: Cell, seeds: Seeds, recording: Trajectory) -> Columns:
     """Count what the audit of confidently wrong beliefs needs."""
-    return audit_counts(recording, cell, seeds)
+    counts = audit_counts(recording, cell, seeds)
+    return [counts[name] for name in SURE]
 
 
 @fact("sure_right", "sure_wrong")
-def how_sure(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+def how_sure(cell: Cell, seeds: Seeds, recording: Trajectory) -> Columns:
     """Count right and wrong known beliefs by reported confidence: arrays [percent] an episode."""
-    right, wrong = confidence_histogram(recording, cell.protocol)
-    return {"sure_right": arrays(right), "sure_wrong": arrays(wrong)}
+    return [arrays(counts) for counts in confidence_histogram(recording, cell.protocol)]
 
 
 @fact("step_wrong", "step_confident", "step_confident_wrong", "step_reached")
-def what_was_believed(cell: Cell, seeds: Seeds, recording: Trajectory) -> Table:
+def what_was_believed(cell: Cell, seeds: Seeds, recording: Trajectory) -> Columns:
     """Count beliefs over the decision steps: wrong, held with alpha confidence, both; wrong and probed."""
     steps = recording.probe.shape[1]
     lived = np.arange(steps)[None, :] < recording.steps[:, None]
     wrong = (recording.belief[:, :steps] != recording.gold[:, :steps]) & lived[:, :, None]
     confident = (recording.confidence[:, :steps] >= SELF_UNCERTAINTY_ALPHA) & lived[:, :, None]
-    return {
-        "step_wrong": wrong.sum(axis=(1, 2)),
-        "step_confident": confident.sum(axis=(1, 2)),
-        "step_confident_wrong": (wrong & confident).sum(axis=(1, 2)),
-        "step_reached": (recording.useful & lived).sum(axis=1),
-    }
+    beliefs = (mask.sum(axis=(1, 2)) for mask in (wrong, confident, wrong & confident))
+    return *beliefs, (recording.useful & lived).sum(axis=1)
