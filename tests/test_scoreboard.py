@@ -210,7 +210,7 @@ def test_the_command_prints_a_table_a_section():
         (["--section", "nope"], "unknown section 'nope'; accepted: environments"),
         (["--protocol", "text"], "unknown protocol 'text'; accepted: paper"),
         (["--regime", "S9"], "unknown regime 'S9'; accepted: S1"),
-        (["--resamples", "5"], "greater than or equal to 100"),
+        (["--resamples", "5"], "5 is not in 100..1000000"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_two(arguments, words):
