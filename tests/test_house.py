@@ -15,9 +15,9 @@ HOME = Path(__file__).resolve().parents[1] / "envprobe_core"
 CORE = ("agents", "engine", "facts", "grid", "measures", "policies", "statistics", "worlds")
 ANALYSES = ("analyses",)
 BUDGETS = {  # folders and modules, how many lines of Python they may have, and how many the plan gives them
-    "core": (CORE, 6_320, 4_300),
+    "core": (CORE, 6_310, 4_300),
     "engine": (("agents", "engine", "policies", "worlds"), 4_830, 3_000),
-    "facts": (("facts",), 480, 330),
+    "facts": (("facts",), 470, 330),
     "claims": (("claims",), 860, 680),
     "analyses": (ANALYSES, 2_720, 2_970),
     "show": (("show",), 1_630, 1_060),
