@@ -141,19 +141,17 @@ def held(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[No
 def environment(**values: str | None) -> Iterator[None]:
     """Set variables of this process's environment for a while; None takes one away."""
     before = {name: os.environ.get(name) for name in values}
+
+    def put(wanted: Mapping[str, str | None]) -> None:
+        for name in wanted:
+            os.environ.pop(name, None)
+        os.environ.update({name: value for name, value in wanted.items() if value is not None})
+
     try:
-        _set(values)
+        put(values)
         yield
     finally:
-        _set(before)
-
-
-def _set(values: Mapping[str, str | None]) -> None:
-    for name, value in values.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
+        put(before)
 
 
 @cache

@@ -10,7 +10,7 @@ import hashlib
 import platform
 import re
 from collections.abc import Iterable, Sequence
-from importlib.metadata import version
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
@@ -32,6 +32,7 @@ _COMMENT = re.compile(r"#[^\n]*")
 Import = tuple[str, str]  # a module and a name in it, "" for all of it
 
 
+@cache
 def imports_of(text: str) -> dict[Import, str]:
     """Return what a text of Python imports from this package, each with the name that it is given there."""
     found = {}
@@ -54,8 +55,7 @@ class Sources:
         self._files = {".".join(path.relative_to(root).with_suffix("").parts): path for path in found}
         self._packages = {name.rpartition(".")[0] for name in self._files}
         self._scripts = {path: path.parent for path in (root / PACKAGE.name).rglob("*.js")}
-        self._named: dict[Path, list[str]] = {}  # the data that a module names
-        self._imports: dict[Path, dict[Import, str]] = {}
+        self._texts: dict[Path, str] = {}
         self._hashes: dict[Path, bytes] = {}
 
     def reached(self, wanted: Iterable[Import]) -> list[Path]:
@@ -80,24 +80,22 @@ class Sources:
             if module in self._packages and (inner in self._files or inner in self._packages):
                 waiting.append((inner, ""))
             elif path is not None and not name.startswith("__"):  # a package's version depends on nothing
-                bound = self._imports_of(path)
+                bound = imports_of(self._text(path))
                 chosen = [of for of, given in bound.items() if given == name]
                 waiting += chosen if chosen and module in self._packages else bound
         folders = {path.parent for path in found}
         return sorted(found | {script for script, folder in self._scripts.items() if folder in folders})
 
-    def _imports_of(self, path: Path) -> dict[Import, str]:
-        if path not in self._imports:
-            self._imports[path] = imports_of(path.read_text(encoding="utf-8"))
-        return self._imports[path]
+    def _text(self, path: Path) -> str:
+        if path not in self._texts:
+            self._texts[path] = path.read_text(encoding="utf-8")
+        return self._texts[path]
 
     def data(self, code: str, modules: Sequence[Path]) -> list[Path]:
         """Return the files of the data that some code and modules read, as in `DATA / "paper"`."""
-        for path in set(modules) - set(self._named):
-            self._named[path] = _NAMED.findall(path.read_text(encoding="utf-8"))
-        named = {*_NAMED.findall(code), *(name for path in modules for name in self._named[path])}
-        places = [self.root / "data" / name for name in named]
-        return sorted(path for place in places for path in (place, *place.rglob("*")) if path.is_file())
+        texts = [code, *map(self._text, modules)]
+        places = [self.root / "data" / name for text in texts for name in set(_NAMED.findall(text))]
+        return sorted({path for place in places for path in (place, *place.rglob("*")) if path.is_file()})
 
     def sha256(self, paths: Sequence[Path]) -> str:
         """Return SHA-256 over the names and contents of files under the root, in the order given."""
@@ -111,17 +109,13 @@ class Sources:
 
 def engine_sources(roots: Sequence[str] = ROOTS) -> list[Path]:
     """Return the files that results depend on, by following imports from some: by default a run's."""
-    return Sources().reached(_modules(roots))
+    names = (f"{PACKAGE.name}.{root.removesuffix('.py').replace('/', '.')}" for root in roots)
+    return Sources().reached((name, "") for name in names)
 
 
 def engine_sha256(roots: Sequence[str] = ROOTS) -> str:
     """Return SHA-256 over the names and contents of the engine's sources, as `engine_sources` finds them."""
-    sources = Sources()
-    return sources.sha256(sources.reached(_modules(roots)))
-
-
-def _modules(roots: Sequence[str]) -> list[Import]:
-    return [(f"{PACKAGE.name}.{root.removesuffix('.py').replace('/', '.')}", "") for root in roots]
+    return Sources().sha256(engine_sources(roots))
 
 
 def package_sha256() -> str:
@@ -132,5 +126,7 @@ def package_sha256() -> str:
 
 def package_versions() -> dict[str, str]:
     """Return the versions of what a run's files depend on, beside the engine."""
+    from importlib.metadata import version
+
     packages = {name: version(name) for name in ("numpy", "numba", "pyarrow")}
     return {"python": platform.python_version()} | packages

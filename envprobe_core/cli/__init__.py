@@ -101,9 +101,8 @@ def _order_again(swallowed: Any) -> None:
 
     Compilation spends most of its time in calls that come back through such callbacks.
     """
-    code = (
-        INTERRUPTED if swallowed.exc_type is KeyboardInterrupt else getattr(swallowed.exc_value, "code", None)
-    )
+    interrupted = swallowed.exc_type is KeyboardInterrupt
+    code = INTERRUPTED if interrupted else getattr(swallowed.exc_value, "code", None)
     if code not in ENDED:
         sys.__unraisablehook__(swallowed)
         return

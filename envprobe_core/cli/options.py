@@ -210,31 +210,20 @@ class Cluster:
         return scheduler_in_force() if self.scheduler is None else self.scheduler
 
 
-def announce(address: str) -> None:
-    """Check a cluster and say in one line who will work.
-
-    Raises:
-        InputError: if no scheduler answers, or a worker is refused.
-    """
-    from envprobe_core.pool import check_cluster
-
-    workers, threads = check_cluster(address)
-    who = f"workers: {workers}, threads: {threads}" if workers else "no worker yet: waiting for the first"
-    typer.echo(f"work goes to the cluster at {address} ({who})", err=True)
-
-
 @contextmanager
 def handing_out(address: str | None) -> Iterator[None]:
-    """Hand every grid that is run inside, also by kernels, to a cluster.
+    """Check a cluster, say in one line who will work, and hand it every grid that is run inside.
 
     Raises:
         InputError: if no scheduler answers, or a worker is refused.
     """
     from envprobe_core.files import environment
-    from envprobe_core.pool import ENVIRONMENT
+    from envprobe_core.pool import ENVIRONMENT, check_cluster
 
     if address is not None:
-        announce(address)
+        workers, threads = check_cluster(address)
+        who = f"workers: {workers}, threads: {threads}" if workers else "no worker yet: waiting for the first"
+        typer.echo(f"work goes to the cluster at {address} ({who})", err=True)
     with environment(**({} if address is None else {ENVIRONMENT: address})):
         yield
 
