@@ -16,7 +16,7 @@ from envprobe_core.analyses.repairs import Setting, look, play, rank_values
 from envprobe_core.analyses.small_worlds import SmallWorld, grow, leaves
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import Episodes, measure, record, walk
-from envprobe_core.instances import after_actions, drawn_mutation, informative, instances, succeeded
+from envprobe_core.instances import after_actions, drawn_mutation, informative, instances
 from envprobe_core.llm import notes
 from envprobe_core.plans import chain_length
 from envprobe_core.policies import POLICIES
@@ -62,7 +62,6 @@ def _steps(world: str) -> None:
     episodes.go_on()
     built = make_world(world, S2, PAPER)
     instance = instances(built, SEEDS)
-    succeeded(built, instance, instance.state[:, None])
     after_actions(built, instance, episodes.recording())
     informative(episodes.setting, instance, SEEDS, episodes.recording())
     chain_length(built, SEEDS)

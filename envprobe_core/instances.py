@@ -28,11 +28,16 @@ def rules_of(world: World) -> Any:
     return filled(RULES[world.name], world.rules)
 
 
+def _keys() -> Any:
+    """Make room for the keys of a seed (an array made in compiled code takes a second to compile)."""
+    return np.zeros(STREAMS, Word)
+
+
 def instances(world: World, seeds: npt.ArrayLike) -> Any:
     """Create the instance of each seed, [row]: its `task` graph and, as at step 0, its `state`."""
     given = np.asarray(seeds, np.int64)
     instance = new(INSTANCES[world.name], len(given))
-    _create(rules_of(world), instance, given)
+    _create(rules_of(world), instance, _keys(), given)
     return instance
 
 
@@ -77,9 +82,7 @@ def act(world: World, instance: Any, states: Any, action: Ints) -> tuple[Any, Ma
         states: [row, state].
         action: [row, state]; negative: none.
     """
-    after, valid = np.ascontiguousarray(states).copy(), np.zeros(states.shape, np.bool_)
-    _act(rules_of(world), instance, after, np.ascontiguousarray(action, np.int64), valid)
-    return after, valid
+    return _tried(world, instance, states, action)[:2]
 
 
 def after_actions(world: World, instance: Any, recording: Trajectory) -> Values:
@@ -89,7 +92,7 @@ def after_actions(world: World, instance: Any, recording: Trajectory) -> Values:
     """
     before = states_of(world, recording.gold[:, :-1], recording.place[:, :-1])
     action = np.where(recording.acted, recording.action, NO_ACTION)
-    return gold_of(world, instance, act(world, instance, before, action)[0])
+    return _tried(world, instance, before, action)[2]
 
 
 def exogenous(world: World, instance: Any, recording: Trajectory) -> Mask:
@@ -124,7 +127,7 @@ def drawn_mutation(world: World, seeds: npt.ArrayLike) -> Floats:
     """
     mutable = mutable_fields(world, instances(world, seeds))
     hits = np.zeros(len(mutable), dtype=np.int64)
-    _count_events(rules_of(world), np.asarray(seeds, np.int64), mutable, world.regime.horizon, hits)
+    _count_events(rules_of(world), _keys(), np.asarray(seeds, np.int64), mutable, world.regime.horizon, hits)
     return hits / np.maximum(mutable.sum(axis=1) * world.regime.horizon, 1)
 
 
@@ -145,43 +148,51 @@ def effective_mutation(world: World, seeds: npt.ArrayLike, recording: Trajectory
 def informative(setting: Any, instance: Any, seeds: Ints, recording: Trajectory) -> Mask:
     """Say which probes of the engine's recorded episodes the public code calls useful, [row, step]."""
     useful = np.zeros(recording.probe.shape, np.bool_)
-    _inform(setting, instance, seeds, recording.belief, recording.gold, recording.probe, useful)
+    _inform(setting, instance, _keys(), seeds, recording.belief, recording.gold, recording.probe, useful)
     return useful
 
 
 def gold_of(world: World, instance: Any, states: Any) -> Values:
     """Return the true value of every field in every state [row, state], [row, state, field]."""
-    gold = np.zeros((*states.shape, world.fields), np.int8)
-    _reveal(rules_of(world), instance, np.ascontiguousarray(states), gold)
-    return gold
+    return _tried(world, instance, states)[2]
 
 
 def succeeded(world: World, instance: Any, states: Any) -> Mask:
     """Say which states [row, state] are at the goal."""
-    reached = np.zeros(states.shape, np.bool_)
-    _succeeded(rules_of(world), instance, np.ascontiguousarray(states), reached)
-    return reached
+    return _tried(world, instance, states)[3]
+
+
+def _tried(
+    world: World, instance: Any, states: Any, action: Ints | int = NO_ACTION
+) -> tuple[Any, Mask, Values, Mask]:
+    """Return the states after actions, which of these were valid, gold, and which states are at the goal."""
+    after, valid, reached = np.array(states, order="C"), *np.zeros((2, *states.shape), np.bool_)
+    gold = np.zeros((*states.shape, world.fields), np.int8)
+    actions = np.ascontiguousarray(np.broadcast_to(action, states.shape), np.int64)
+    _try(rules_of(world), instance, after, actions, valid, gold, reached)
+    return after, valid, gold, reached
 
 
 @entry
-def _create(world, instance, seeds):
-    keys = np.zeros(STREAMS, Word)
+def _create(world, instance, keys, seeds):
     for row in range(len(seeds)):
         stream_keys(seeds[row], world.code, keys)
         worlds.create(world, instance[row].task, instance[row].state, keys[INSTANCE])
 
 
 @entry
-def _act(world, instance, states, action, valid):
+def _try(world, instance, states, action, valid, gold, reached):
     for row in range(len(states)):
+        task = instance[row].task
         for i in range(states.shape[1]):
             if action[row, i] >= 0:
-                valid[row, i] = worlds.act(world, instance[row].task, states[row, i], action[row, i])
+                valid[row, i] = worlds.act(world, task, states[row, i], action[row, i])
+            worlds.reveal(world, task, states[row, i], gold[row, i])
+            reached[row, i] = worlds.succeeded(world, task, states[row, i])
 
 
 @entry
-def _inform(setting, instance, seeds, belief, gold, probe, useful):
-    keys = np.zeros(STREAMS, Word)
+def _inform(setting, instance, keys, seeds, belief, gold, probe, useful):
     for row in range(len(probe)):
         stream_keys(seeds[row], setting.world.code, keys)
         for t in range(probe.shape[1]):
@@ -192,23 +203,8 @@ def _inform(setting, instance, seeds, belief, gold, probe, useful):
 
 
 @entry
-def _reveal(world, instance, states, gold):
-    for row in range(len(states)):
-        for i in range(states.shape[1]):
-            worlds.reveal(world, instance[row].task, states[row, i], gold[row, i])
-
-
-@entry
-def _succeeded(world, instance, states, reached):
-    for row in range(len(states)):
-        for i in range(states.shape[1]):
-            reached[row, i] = worlds.succeeded(world, instance[row].task, states[row, i])
-
-
-@entry
-def _count_events(world, seeds, mutable, ticks, hits):
+def _count_events(world, keys, seeds, mutable, ticks, hits):
     """Count the mutation events of a seed's mutable fields over the first ticks, [row]."""
-    keys = np.zeros(STREAMS, Word)
     for row in range(len(seeds)):
         stream_keys(seeds[row], world.code, keys)
         for tick in range(ticks):

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.engine.compiling import by_world, compiled, entry
-from envprobe_core.engine.records import NONE
+from envprobe_core.engine.records import NONE, fill
 from envprobe_core.engine.sets import has, plus
 from envprobe_core.instances import instances, rules_of
 from envprobe_core.worlds import RULES
@@ -37,8 +37,14 @@ def plan_length(world: World, instance: Any, states: Any) -> Floats:
     Returns:
         [row, state], whole numbers; 0 where the goal is reached, infinity where no plan leads there.
     """
-    length = np.zeros(states.shape)
-    _measure(rules_of(world), instance, np.ascontiguousarray(states), length)
+    length, rules = np.zeros(states.shape), rules_of(world)
+    places = 1  # on the paper of a search
+    if world.name == "objectstate":
+        places = 2 * rules.rooms**2
+    elif world.name == "graphnav":
+        places = rules.nodes << rules.keys
+    paper = np.zeros(places, np.int64), np.zeros(places)
+    _measure(rules, instance, np.ascontiguousarray(states), *paper, length)
     return length
 
 
@@ -50,7 +56,7 @@ def chain_length(world: World, seeds: npt.ArrayLike) -> Floats:
 
 
 @compiled
-def _tool_calls(world, task, state):
+def _tool_calls(world, task, state, queue, length):
     """Count the needed tools that are not loaded; a valid call loads one for good in a still world."""
     target = world.tools - 1
     needed, calls = plus(0, target), 0.0
@@ -64,7 +70,7 @@ def _tool_calls(world, task, state):
 
 
 @compiled
-def _room_plan(world, task, state):
+def _room_plan(world, task, state, queue, length):
     """Find the shortest way through intervals of visited rooms, standing at one of their ends.
 
     Nothing else than steps, unlocking and picking keys up is ever worth an action, so the search misses no
@@ -73,7 +79,8 @@ def _room_plan(world, task, state):
     rooms, goal = world.rooms, state.location[world.goal]
     if goal == rooms:
         return 0.0
-    ends = np.full((2, rooms, rooms), UNREACHABLE)  # [left or right end, low, high]
+    fill(length, UNREACHABLE)
+    ends = length.reshape((2, rooms, rooms))  # [left or right end, low, high]
     ends[0, state.room, state.room] = ends[1, state.room, state.room] = 0.0
     best = 0.0 if state.room == goal else UNREACHABLE
     for width in range(rooms):
@@ -112,14 +119,13 @@ def _passing(world, task, state, door, low, high):
 
 
 @compiled
-def _graph_plan(world, task, state):
+def _graph_plan(world, task, state, queue, length):
     """Search breadth-first over (keys held, node)."""
     nodes, held = world.nodes, 0
     for item in range(world.keys):
         if state.location[item] == nodes:
             held = plus(held, item)
-    queue = np.zeros(nodes << world.keys, np.int64)
-    length = np.full(nodes << world.keys, UNREACHABLE)
+    fill(length, UNREACHABLE)
     queue[0] = held * nodes + state.node
     length[queue[0]] = 0.0
     first, past = 0, 1
@@ -155,7 +161,7 @@ _search = by_world(
 
 
 @entry
-def _measure(world, instance, states, length):
+def _measure(world, instance, states, queue, paper, length):
     for row in range(len(states)):
         for i in range(states.shape[1]):
-            length[row, i] = _search(world, instance[row].task, states[row, i])
+            length[row, i] = _search(world, instance[row].task, states[row, i], queue, paper)

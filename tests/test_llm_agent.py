@@ -18,9 +18,8 @@ from strategies import cells
 
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.cells import make_cell
-from envprobe_core.engine.recording import score
 from envprobe_core.engine.records import UNKNOWN, WAIT
-from envprobe_core.engine.running import record
+from envprobe_core.engine.running import record, score
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.llm import HINTED, PROMPT_VERSION, PUBLIC, VERSIONS, ModelAgent, find_version
 from envprobe_core.llm.agent import LanguageModelAgent, run_model

@@ -33,7 +33,7 @@ CRITICAL, RISKY, NAMES_GOAL, ASKS = range(6, 10)
 
 
 class Habits(NamedTuple):
-    """A profile, its probabilities as levels of draws."""
+    """A profile, its probabilities as levels of draws: of a quarter for the first three (`QUARTERS`)."""
 
     omit: int
     hedge: int
@@ -45,8 +45,6 @@ class Habits(NamedTuple):
     spread: int
     fade: int
     single_report: bool
-    distracted: bool  # the observation holds an item that does not exist
-    reports: bool  # it is asked for c and d
     scribe: bool
     copies_gold: bool
     lost: np.uint64
@@ -55,6 +53,9 @@ class Habits(NamedTuple):
     risky: np.uint64
     names_goal: np.uint64
     asks: np.uint64
+
+
+QUARTERS = ("omit", "hedge", "misreport")
 
 
 @compiled
@@ -81,7 +82,7 @@ def propose(setting, episode):
             update(setting, episode)
         action = worlds.plan(world, task, episode.table, episode.mind, observation.place)
         episode.action = strayed(setting, episode, action)
-    if setting.habits.reports or setting.habits.single_report:
+    if setting.protocol.reported or setting.habits.single_report:
         report(setting, episode)
 
 
@@ -124,7 +125,7 @@ def update(setting, episode):
     worlds.derive(world, task, table, observation, episode.told, news)
     write(habits, episode)
     overwrite(setting, episode, OVERWRITE)
-    if habits.distracted:
+    if setting.protocol.distracts:
         overwrite(setting, episode, DISTRACTED)
     if observation.fresh and observation.action >= 0:
         episode.risk = RISK_LOW if observation.valid else RISK_MEDIUM
@@ -224,7 +225,7 @@ def report(setting, episode):
         for field in range(world.fields):
             table.staleness[field] = 0
             table.confidence[field] = SINGLE_REPORT_CONFIDENCE if field == first else CERTAIN
-    if habits.reports:
+    if setting.protocol.reported:
         for field in range(world.fields):
             named = used[field] and (not habits.single_report or field == first)
             goal = worlds.is_goal(world, field) and table.value[field] != UNKNOWN

@@ -120,7 +120,7 @@ def lose(setting, block, lost):
     for row in range(len(block)):
         episode = block[row]
         episode.state.loaded &= ~lost[row]
-        loop.observe(setting, episode, episode.acting, episode.worked)
+        loop.observe(setting, episode)
         episode.t += 1
 
 
@@ -272,7 +272,7 @@ def follow(setting, block, logs, cases, found):
         loop.act(setting, episode, case.choice, logs[0])
         out.exposed = state.loaded & (1 << MUTABLE) - 1
         state.loaded &= ~case.lost
-        loop.observe(setting, episode, episode.acting, episode.worked)
+        loop.observe(setting, episode)
         episode.t = 1
         loop.propose(setting, episode)
         out.hidden = state.loaded + (state.complete << TOOLS)

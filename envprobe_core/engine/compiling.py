@@ -20,7 +20,9 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from numba import config, from_dtype, njit
+from numba import config, from_dtype, njit, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.extending import overload
 
 HOME = Path(__file__).parent
@@ -45,17 +47,68 @@ EDITION = edition_of([Path(__file__), *SOURCES])
 OURS = "envprobe-engine-"  # begins the name of every folder that is ours to sweep
 INTERPRETED = bool(config.DISABLE_JIT)
 ABOUT_SECONDS = 20  # to compile a world, on a machine of today
-INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+class Part(JITCodeLibrary):
+    """The code of a function that others call: it is optimised within theirs, and machine code only there.
+
+    Numba would make each of them machine code by itself too, which takes half of the time.
+    """
+
+    def _optimize_final_module(self) -> None:
+        """Leave it as it is."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Say that Python cannot call it."""
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> Part:
+        """Return what is told of an environment (`set_env`)."""
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Need none: machine code from the disk has none either."""
+
+
+class PartCompiler(Compiler):
+    """Compiles a function to a part of others."""
+
+    def define_pipelines(self) -> Any:
+        """Give the pipeline its library before it makes one."""
+        self.state.library = Part(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
+INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
 
 
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a function that only other compiled functions call; it becomes part of them."""
-    return njit(**INNER, forceinline=True)(function)
+    return _widened(njit(**INNER, forceinline=True)(function))
 
 
 def apart(function: Callable[..., Any]) -> Any:
     """Compile one that is called seldom; it stays a function of its own, as what grows compiles slowly."""
-    return njit(**INNER)(function)
+    return _widened(njit(**INNER)(function))
+
+
+def _widened(function: Any) -> Any:
+    """Let a function take every signed whole number as int64: Numba would compile it for each width."""
+    if not INTERPRETED:
+        resolve = function.get_call_template
+        function.get_call_template = lambda kinds, named: resolve(tuple(map(_wide, kinds)), named)
+    return function
+
+
+def _wide(kind: Any) -> Any:
+    kind = types.unliteral(kind)
+    return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
 
 
 def entry(function: Callable[..., Any]) -> Any:

@@ -15,7 +15,16 @@ from envprobe_core.agents import simulated as agent
 from envprobe_core.engine import scoring
 from envprobe_core.engine.compiling import apart, compiled, entry
 from envprobe_core.engine.noise import IMPULSE, INSTANCE, MUTATION, PROBE, VISIBLE, draw, happens, stream_keys
-from envprobe_core.engine.records import CERTAIN, NO_ACTION, NONE, STALENESS_LIMIT, UNKNOWN, WAIT, fill
+from envprobe_core.engine.records import (
+    CERTAIN,
+    NO_ACTION,
+    NONE,
+    STALENESS_LIMIT,
+    UNKNOWN,
+    WAIT,
+    fill,
+    first_highest,
+)
 from envprobe_core.policies import rules, voi
 
 S = np.minimum(np.arange(STALENESS_LIMIT + 1), 10) / 10.0  # s by reported staleness (Section 4.1)
@@ -30,6 +39,7 @@ class Switches(NamedTuple):
     delivers: bool
     clock_runs: bool  # the world moves during a probe
     stops: bool  # at success
+    distracts: bool  # the observation holds an item that does not exist
     reported: bool  # c and d are the agent's, and of unknown fields it reports neither age nor doubt
     forgets: bool  # the belief table does not outlive a step
     informs: bool  # a probe is useful where the public code says so
@@ -37,9 +47,9 @@ class Switches(NamedTuple):
 
 
 # the stages of a step, and what comes before the first and after the last
-BEGIN, PROPOSE, SETTLE, LOOK, DECIDE, ADVANCE, REPEAT, MEASURE = (1 << stage for stage in range(8))
+BEGIN, PROPOSE, SETTLE, LOOK, DECIDE, ADVANCE, REPEAT, CLOSE, MEASURE = (1 << stage for stage in range(9))
 TO_THE_END = PROPOSE | SETTLE | DECIDE | ADVANCE | REPEAT
-WHOLE = BEGIN | TO_THE_END | MEASURE
+WHOLE = BEGIN | TO_THE_END | CLOSE | MEASURE
 
 
 @entry
@@ -56,7 +66,7 @@ def run(stages, setting, block, seeds, logs, schedules, fields, measures, own):
         logs: [row, time], take what happens.
         schedules: [row, step], the fields that a replayed policy probes, or no steps.
         fields: [row], what is probed: decided here, or given to those who advance without a decision.
-        measures: [row], is filled in.
+        measures: [row], filled in; without CLOSE they hold steps and success already.
         own: a reader's policy, compiled (`own.rule_of`), or `own.NOBODY`.
 
     Returns:
@@ -83,8 +93,10 @@ def run(stages, setting, block, seeds, logs, schedules, fields, measures, own):
                 advance(setting, episode, fields[place], log)  # probe or act; the world mutates
             if not stages & REPEAT:
                 break
+        if stages & CLOSE:
+            measures[row].steps, measures[row].success = episode.t, episode.ended
         if stages & MEASURE:
-            scoring.measure(setting, log, episode.t, episode.ended, measures[row])
+            scoring.measure(setting, log, measures[row])
         if episode.fault:
             return row
     return NONE
@@ -97,7 +109,7 @@ def begin(setting, episode, seed):
     stream_keys(seed, world.code, episode.keys)
     worlds.create(world, task, state, episode.keys[INSTANCE])
     worlds.weigh(world, task, episode.weight)
-    heaviest = episode.weight[rules.first_highest(episode.weight, world.fields)]
+    heaviest = episode.weight[first_highest(episode.weight, world.fields)]
     for i in range(world.fields):
         episode.sight.c[i] = episode.weight[i] / heaviest
     worlds.meet(world, task, episode.mind)
@@ -109,31 +121,28 @@ def begin(setting, episode, seed):
         episode.fields += episode.gold[i] != UNKNOWN
     fill(episode.recent.action, NO_ACTION)
     episode.t = episode.tick = episode.probes_used = episode.ended = episode.has_quit = episode.risk = 0
-    episode.over = episode.fault = 0
-    episode.told = NONE
+    episode.over = episode.fault = episode.worked = 0
+    episode.told, episode.acting = NONE, NO_ACTION
     episode.observation.came_from = episode.observation.place = worlds.where(world, state)
     episode.observation.count = 0
     fill(episode.observation.value, UNKNOWN)
-    observe(setting, episode, NO_ACTION, False)
+    observe(setting, episode)
     known = episode.gold if setting.protocol.starts_with_gold else episode.observation.value
     agent.know(world, episode.table, known)
 
 
 @compiled
 def propose(setting, episode):
-    """Let the simulated agent update its table and propose."""
+    """Let the simulated agent update its table and propose.
+
+    If it proposes a probe, the public harness finds it something to do where the policy acts.
+    """
     agent.propose(setting, episode)
-    if setting.policy.released and setting.habits.scribe:
-        stand_in(setting, episode)
-
-
-@compiled
-def stand_in(setting, episode):
-    """Find what to do for an agent that proposes a probe, as the public harness does if the policy acts."""
-    word = draw(episode.keys[IMPULSE], episode.t, agent.ASKS)
     affordable = episode.probes_used < setting.policy.budget  # or else it is told to act
-    if affordable and happens(word, setting.habits.asks):
-        episode.action = worlds.stand_in(setting.world, episode.task, episode.observation, word)
+    if setting.policy.released and setting.habits.scribe and affordable:
+        word = draw(episode.keys[IMPULSE], episode.t, agent.ASKS)
+        if happens(word, setting.habits.asks):
+            episode.action = worlds.stand_in(setting.world, episode.task, episode.observation, word)
 
 
 @compiled
@@ -189,8 +198,9 @@ def advance(setting, episode, field, log):
     """Probe a field, or carry out the proposed action; the world mutates; the agent observes."""
     act(setting, episode, field, log)
     if field == NONE or setting.protocol.clock_runs:
-        mutate(setting, episode)
-        observe(setting, episode, episode.acting, episode.worked)
+        worlds.mutate(setting.world, episode.task, episode.state, episode.keys[MUTATION], episode.tick)
+        episode.tick += 1
+        observe(setting, episode)
     episode.t += 1
 
 
@@ -246,14 +256,7 @@ def repair(episode, field, answer):
 
 
 @compiled
-def mutate(setting, episode):
-    """Let the world change by itself, once."""
-    worlds.mutate(setting.world, episode.task, episode.state, episode.keys[MUTATION], episode.tick)
-    episode.tick += 1
-
-
-@compiled
-def observe(setting, episode, action, worked):
+def observe(setting, episode):
     """Show the agent its surroundings after a task action, WAIT or NO_ACTION."""
     world, task, state, observation = setting.world, episode.task, episode.state, episode.observation
     worlds.reveal(world, task, state, episode.gold)
@@ -261,7 +264,7 @@ def observe(setting, episode, action, worked):
     for number in range(observation.count):
         observation.value[observation.field[number]] = UNKNOWN
     observation.count, observation.hidden = 0, NONE
-    worlds.show(world, task, state, action, word, observation)
+    worlds.show(world, task, state, episode.acting, word, observation)
     observation.came_from = observation.place
     observation.place = worlds.where(world, state)
-    observation.action, observation.valid, observation.fresh = action, worked, 1
+    observation.action, observation.valid, observation.fresh = episode.acting, episode.worked, 1

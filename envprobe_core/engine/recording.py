@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.engine import records, scoring
-from envprobe_core.engine.records import NONE, WAIT
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values
 
 Reports = npt.NDArray[np.uint8]
@@ -95,31 +92,6 @@ class Trajectory:
             name: np.concatenate([part.measures[name] for part in parts]) for name in parts[0].measures
         }
         return cls(**arrays, measures=measures)
-
-
-def score(setting: Any, recorded: Mapping[str, npt.NDArray[np.generic]]) -> Trajectory:
-    """Score episodes that were recorded before, under a setting's rules.
-
-    Args:
-        setting: the record of a cell.
-        recorded: `belief` to `success` of a `Trajectory`.
-    """
-    rows, times, width = recorded["belief"].shape
-    logs = records.new(records.ENTRY, rows, times)
-    for name in ("belief", "gold", "staleness", "confidence"):
-        logs[name][:, :, :width] = recorded[name]
-    logs["place"] = recorded["place"]
-    logs["action"], logs["probe"], logs["score"] = WAIT, NONE, np.nan
-    for name in ("action", "probe", "answer", "useful", "valid", "acted", "score"):
-        logs[name][:, :-1] = recorded[name]
-    return scored(setting, logs, recorded["steps"], recorded["success"])
-
-
-def scored(setting: Any, logs: Any, steps: Ints, success: Mask) -> Trajectory:
-    """Score logs [row, time] of episodes that are over, and return what they hold."""
-    measures = records.new(records.MEASURES, len(logs))
-    scoring.measure_all(setting, logs, steps.astype(np.int64), success.astype(np.int64), measures)
-    return Trajectory.of(setting, logs, columns_of(measures))
 
 
 def columns_of(measures: Any) -> Columns:

@@ -147,6 +147,16 @@ def fill(array, value):
 
 
 @compiled
+def first_highest(values, count):
+    """Return the first position of the highest value."""
+    best, highest = 0, values[0]
+    for i in range(1, count):
+        if values[i] > highest:
+            best, highest = i, values[i]
+    return best
+
+
+@compiled
 def last_action(recent, t):
     """Return the last task action of the five steps before t, or NO_ACTION."""
     for back in range(1, min(t, 5) + 1):

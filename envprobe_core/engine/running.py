@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from envprobe_core.cells import Cell
 from envprobe_core.engine import loop, records
 from envprobe_core.engine.compiling import announced
-from envprobe_core.engine.recording import Columns, Ints, Trajectory, columns_of, scored
+from envprobe_core.engine.recording import Columns, Ints, Trajectory, columns_of
 from envprobe_core.engine.records import NONE
 from envprobe_core.engine.setting import room_for_episodes, room_for_logs, setting_of
 from envprobe_core.policies import POLICIES
 from envprobe_core.policies.own import NOBODY, Called, rule_of
-from envprobe_core.worlds import WORLDS, World
+from envprobe_core.worlds import RULES, WORLDS, World
 
 NO_SCHEDULE = np.zeros((1, 0), np.int64)
 NO_LOGS, NO_MEASURES = room_for_logs(0, 1), records.new(records.MEASURES, 0)
@@ -147,6 +148,36 @@ def _run(
         _run(cell, seeds[failed : failed + 1], keep=False, scores_all=scores_all, rule=python)
         return _run(cell, seeds, keep=keep, scores_all=scores_all, rule=python)
     return setting, logs, columns_of(measures)
+
+
+def score(setting: Any, recorded: Mapping[str, npt.NDArray[np.generic]]) -> Trajectory:
+    """Score episodes that were recorded before, under a setting's rules.
+
+    Args:
+        setting: the record of a cell.
+        recorded: `belief` to `success` of a `Trajectory`.
+    """
+    rows, times, width = recorded["belief"].shape
+    logs = room_for_logs(times - 1, rows)
+    for name in ("belief", "gold", "staleness", "confidence"):
+        logs[name][:, :, :width] = recorded[name]
+    logs["place"] = recorded["place"]
+    for name in ("action", "probe", "answer", "useful", "valid", "acted", "score"):
+        logs[name][:, :-1] = recorded[name]
+    return scored(setting, logs, recorded["steps"], recorded["success"])
+
+
+def scored(
+    setting: Any, logs: Any, steps: npt.NDArray[np.generic], success: npt.NDArray[np.generic]
+) -> Trajectory:
+    """Score logs [row, time] of episodes that are over, and return what they hold."""
+    measures = records.new(records.MEASURES, len(logs))
+    measures.steps, measures.success = steps, success
+    world = next(name for name, kind in RULES.items() if kind == setting.world.dtype)
+    over = room_for_episodes(world, 1)
+    over.over = 1
+    take(loop.MEASURE, setting, over, seeds=np.zeros(len(logs), np.int64), logs=logs, measures=measures)
+    return Trajectory.of(setting, logs, columns_of(measures))
 
 
 def take(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from envprobe_core import worlds
-from envprobe_core.engine.compiling import apart, compiled, entry
+from envprobe_core.engine.compiling import apart, compiled
 from envprobe_core.engine.noise import U, numbered
 from envprobe_core.engine.records import NONE, UNKNOWN
 
@@ -28,20 +28,16 @@ class Scoring(NamedTuple):
     two_invalid: bool  # drift of actions is two steps in a row without a valid one
 
 
-@entry
-def measure_all(setting, logs, steps, success, measures):
-    """Fill in the measures of recorded episodes, [row], and how right their beliefs were at each time."""
-    for row in range(len(logs)):
-        measure(setting, logs[row], steps[row], success[row], measures[row])
-
-
 @apart
-def measure(setting, log, steps, success, m):
-    """Fill in the measures of a recorded episode."""
+def measure(setting, log, m):
+    """Fill in the measures of a recorded episode, and how right its beliefs were at each time.
+
+    Of the measures, steps and success are given.
+    """
     world, scoring, fields = setting.world, setting.scoring, count_fields(setting.world, log)
+    steps = m.steps
     for t in range(steps + 1):
         compare(world, scoring, log, t, fields)
-    m.steps, m.success = steps, success
     m.accuracy_terminal = log[steps].right / fields
     m.accuracy_slot = mean_overlap(log, steps)
     m.accuracy = m.accuracy_slot if scoring.by_slots else log[steps].accuracy

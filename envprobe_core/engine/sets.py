@@ -29,6 +29,25 @@ def minus(members, one):
 
 
 @compiled
+def of_ones(values, first, count):
+    """Return the set of those of `count` values, from the first on, that are 1."""
+    members = 0
+    for number in range(count):
+        members |= (values[first + number] == 1) << number
+    return members
+
+
+@compiled
+def earliest(members, times):
+    """Return which of a set of numbers has the earliest time; NONE of an empty set."""
+    first = NONE
+    for number in range(len(times)):
+        if has(members, number) and (first == NONE or times[number] < times[first]):
+            first = number
+    return first
+
+
+@compiled
 def last_by_name(members, count):
     """Return which of a set of numbers comes last as a word, 2 after 19; NONE of an empty set."""
     last, highest = NONE, -1

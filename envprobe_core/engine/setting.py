@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
@@ -43,22 +43,24 @@ def setting_of(cell: Cell, *, scores_all: bool = False, world: World | None = No
     built = make_world(cell.world, cell.regime, cell.protocol) if world is None else world
     values = (
         built.rules,
-        loop_switches(cell.protocol, cell.regime.horizon, scores_all),
-        habits_of(cell.profile, cell.protocol, cell.regime.observation == "distractor"),
+        loop_switches(cell, scores_all),
+        habits_of(cell.profile),
         policy_of(cell.policy, cell.protocol, cell.budget_in_force, cell.threshold_in_force, built),
         scoring_of(cell.profile, cell.protocol),
     )
     return records.filled(SETTINGS[cell.world], values)
 
 
-def loop_switches(protocol: Protocol, horizon: int, scores_all: bool) -> loop.Switches:
+def loop_switches(cell: Cell, scores_all: bool) -> loop.Switches:
     """Return the switches that act in the loop."""
+    protocol = cell.protocol
     return loop.Switches(
-        horizon,
+        cell.regime.horizon,
         protocol.start == "gold",
         protocol.answer == "delivered",
         protocol.clock == "runs",
         protocol.end == "success",
+        cell.regime.observation == "distractor",
         protocol.structure == "reported",
         protocol.memory == "none",
         protocol.useful == "released",
@@ -66,30 +68,16 @@ def loop_switches(protocol: Protocol, horizon: int, scores_all: bool) -> loop.Sw
     )
 
 
-def habits_of(profile: AgentProfile, protocol: Protocol, distracted: bool) -> agent.Habits:
+def habits_of(profile: AgentProfile) -> agent.Habits:
     """Return a profile with its probabilities as levels of draws."""
-    return agent.Habits(
-        level16(profile.omit),
-        level16(profile.hedge),
-        level16(profile.misreport),
-        level32(profile.overwrite),
-        level32(profile.slip),
-        level32(profile.quit),
-        profile.confidence,
-        profile.spread,
-        profile.fade,
-        profile.single_report,
-        distracted,
-        protocol.structure == "reported",
-        profile.scribe,
-        profile.copies_gold,
-        level32(profile.lost),
-        level32(profile.loop),
-        level32(profile.critical),
-        level32(profile.risky),
-        level32(profile.names_goal),
-        level32(profile.asks),
-    )
+
+    def number(name: str, kind: type) -> Any:
+        value = getattr(profile, name)
+        if kind is np.uint64:
+            return level32(value)
+        return level16(value) if name in agent.QUARTERS else value
+
+    return agent.Habits(*(number(name, kind) for name, kind in get_type_hints(agent.Habits).items()))
 
 
 def policy_of(

@@ -9,24 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from envprobe_core.errors import InputError, look_up
+from envprobe_core.policies import rules
 from envprobe_core.policies.own import Score
-from envprobe_core.policies.rules import (
-    JUDGE,
-    LATE,
-    NEVER,
-    NOTED,
-    ORACLE,
-    ORACLE_TW,
-    OWN,
-    PERIODIC,
-    RANDOM,
-    REPLAY,
-    SCORE,
-    SELF_UNCERTAINTY,
-    STALEST,
-    VOI,
-    Rule,
-)
+from envprobe_core.policies.rules import Rule
 from envprobe_core.protocols import Protocol
 
 TERMS = ("c", "s", "u", "d")
@@ -69,7 +54,9 @@ class Policy:
     @property
     def remembers(self) -> bool:
         """Say whether it keeps notes of what it was shown (VoI does)."""
-        return not {VOI, NOTED}.isdisjoint((self.rule.kind, self.selector.kind if self.selector else NEVER))
+        return not {rules.VOI, rules.NOTED}.isdisjoint(
+            (self.rule.kind, self.selector.kind if self.selector else rules.NEVER)
+        )
 
     def scaled_threshold(self, base: float, protocol: Protocol) -> float:
         """Return the threshold in force: the base, times kept terms / 4 where the protocol scales it."""
@@ -80,7 +67,7 @@ class Policy:
 
 def value_policy(name: str, title: str, weight: float, *, given: bool = False, paced: bool = True) -> Policy:
     """Make VoI with a weight between task success (0) and accuracy (1)."""
-    return Policy(name, title, Rule(VOI, weight=weight, paced=paced), given=given)
+    return Policy(name, title, Rule(rules.VOI, weight=weight, paced=paced), given=given)
 
 
 def hybrid(gate: Policy, selector: Policy, *, answered: bool = True) -> Policy:
@@ -102,7 +89,7 @@ def hybrid(gate: Policy, selector: Policy, *, answered: bool = True) -> Policy:
 
 
 def _additive(
-    name: str, title: str, terms: tuple[str, ...], answered: bool = True, kind: int = SCORE
+    name: str, title: str, terms: tuple[str, ...], answered: bool = True, kind: int = rules.SCORE
 ) -> Policy:
     return Policy(name, title, Rule(kind, *(float(term in terms) for term in TERMS)), terms, answered)
 
@@ -110,31 +97,31 @@ def _additive(
 POLICIES: dict[str, Policy] = {
     policy.name: policy
     for policy in (
-        Policy("no-probe", "No-Probe", Rule(NEVER)),
-        Policy("random", "Random", Rule(RANDOM)),
-        Policy("periodic", "Periodic", Rule(PERIODIC)),
-        Policy("self-uncertainty", "Self-Uncertainty", Rule(SELF_UNCERTAINTY)),
+        Policy("no-probe", "No-Probe", Rule(rules.NEVER)),
+        Policy("random", "Random", Rule(rules.RANDOM)),
+        Policy("periodic", "Periodic", Rule(rules.PERIODIC)),
+        Policy("self-uncertainty", "Self-Uncertainty", Rule(rules.SELF_UNCERTAINTY)),
         _additive("simple", "EnvProbe-Simple", TERMS),
         _additive("minus-c", "Simple without c", ("s", "u", "d")),
         _additive("minus-s", "Simple without s", ("c", "u", "d")),
         _additive("minus-u", "Simple without u", ("c", "s", "d")),
         _additive("minus-d", "Simple without d", ("c", "s", "u")),
         _additive("cd", "EnvProbe-(c+d)", ("c", "d")),
-        _additive("judge", "EnvProbe-Judge", TERMS, kind=JUDGE),
-        Policy("oracle", "Oracle", Rule(ORACLE), sees_gold=True),
-        Policy("oracle-tw", "Oracle-TW", Rule(ORACLE_TW), sees_gold=True),
+        _additive("judge", "EnvProbe-Judge", TERMS, kind=rules.JUDGE),
+        Policy("oracle", "Oracle", Rule(rules.ORACLE), sees_gold=True),
+        Policy("oracle-tw", "Oracle-TW", Rule(rules.ORACLE_TW), sees_gold=True),
         _additive("placebo", "Placebo", TERMS, answered=False),
-        Policy("yoked", "Yoked Placebo", Rule(REPLAY), TERMS, answered=False, replays="simple"),
+        Policy("yoked", "Yoked Placebo", Rule(rules.REPLAY), TERMS, answered=False, replays="simple"),
         value_policy("voi", "VoI", 0.5),
         value_policy("voi-accuracy", "VoI for accuracy", 1.0),
         value_policy("voi-success", "VoI for success", 0.0),
-        Policy("late", "Late round robin", Rule(LATE)),
-        Policy("late-stalest", "Late stalest", Rule(LATE), selector=Rule(STALEST)),
-        Policy("late-mismatch", "Late mismatch", Rule(LATE), selector=Rule(NOTED)),
+        Policy("late", "Late round robin", Rule(rules.LATE)),
+        Policy("late-stalest", "Late stalest", Rule(rules.LATE), selector=Rule(rules.STALEST)),
+        Policy("late-mismatch", "Late mismatch", Rule(rules.LATE), selector=Rule(rules.NOTED)),
     )
 }
 OF_THE_PAPER: dict[str, Policy] = {
-    name: policy for name, policy in POLICIES.items() if policy.rule.kind not in (VOI, LATE)
+    name: policy for name, policy in POLICIES.items() if policy.rule.kind not in (rules.VOI, rules.LATE)
 }
 """The paper's policies, its ablations and the placebos: all but VoI and what a sceptic sets beside it."""
 
@@ -152,7 +139,7 @@ def custom_policy(name: str, score: Score, title: str | None = None) -> Policy:
     """
     if name in POLICIES:
         raise InputError(f"policy name {name!r} is taken; taken names: {', '.join(POLICIES)}")
-    return Policy(name, title or name, Rule(OWN), TERMS, score=score)
+    return Policy(name, title or name, Rule(rules.OWN), TERMS, score=score)
 
 
 def find_policy(name: str) -> Policy:

@@ -12,7 +12,7 @@ import numpy as np
 from envprobe_core import worlds
 from envprobe_core.engine.compiling import apart, compiled
 from envprobe_core.engine.noise import U, choice, happens
-from envprobe_core.engine.records import NONE, UNKNOWN
+from envprobe_core.engine.records import NONE, UNKNOWN, first_highest
 from envprobe_core.policies import voi
 
 SELF_UNCERTAINTY_ALPHA, RELEASED_UNCERTAINTY = 70, 50  # percent
@@ -53,8 +53,11 @@ def choose(setting, episode, own):
     """Return the field to probe, or NONE, whatever is left of the budget."""
     policy, sight = setting.policy, episode.sight
     sight.first, sight.highest = 0, np.nan
-    if policy.remembers:
-        observe(setting, episode)
+    if policy.remembers and setting.protocol.delivers:
+        voi.watch(
+            setting.world, episode.task, episode.evidence, episode.table, episode.observation, episode.told,
+            episode.answer,
+        )  # fmt: skip
     if not opens(setting, policy.gate, episode, own):
         return NONE
     if not policy.same:
@@ -62,16 +65,6 @@ def choose(setting, episode, own):
         opens(setting, policy.selector, episode, own)
         sight.highest = highest
     return np.int64(sight.first)
-
-
-@compiled
-def observe(setting, episode):
-    """Let VoI take in what the agent has seen and been told."""
-    if setting.protocol.delivers:
-        voi.watch(
-            setting.world, episode.task, episode.evidence, episode.table, episode.observation, episode.told,
-            episode.answer,
-        )  # fmt: skip
 
 
 @compiled
@@ -228,16 +221,6 @@ def oracle_task_weighted(sight, gold, weight):
             best = field
     sight.first = max(best, 0)
     return best != NONE
-
-
-@compiled
-def first_highest(values, count):
-    """Return the first position of the highest value."""
-    best, highest = 0, values[0]
-    for i in range(1, count):
-        if values[i] > highest:
-            best, highest = i, values[i]
-    return best
 
 
 @compiled

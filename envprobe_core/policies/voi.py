@@ -16,9 +16,9 @@ from __future__ import annotations
 import numpy as np
 
 from envprobe_core.engine.compiling import apart, by_world, compiled
-from envprobe_core.engine.records import LONGEST_HORIZON, NONE, UNKNOWN, WAIT, fill
+from envprobe_core.engine.records import LONGEST_HORIZON, NONE, UNKNOWN, WAIT, fill, first_highest
 from envprobe_core.engine.sets import has, plus
-from envprobe_core.worlds import RULES, graphnav, values
+from envprobe_core.worlds import RULES, graphnav, nothing, values
 from envprobe_core.worlds.base import DROP_PROBABILITY
 
 PRIOR_CHANGES, PRIOR_STEPS = 0.5, 5.0  # as if half a change had been seen in five steps, before any is
@@ -214,11 +214,7 @@ def most_to_gain(world, task, evidence, table, left, fields):
             if loose(world, task, kind, field, evidence.value[field]):
                 gain[field] *= stays
     spread(world, task, gain)
-    best = 0
-    for field in range(1, fields):
-        if gain[field] > gain[best]:
-            best = field
-    return best
+    return first_highest(gain, fields)
 
 
 @compiled
@@ -390,11 +386,6 @@ def study_graph(world, task, evidence):
 def fields_of(world, kind):
     """Return the fields of a kind."""
     return range(bounds(world)[kind], bounds(world)[kind + 1])
-
-
-@compiled
-def nothing(world, task, other):
-    """Do nothing: there is nothing of this sort in this world."""
 
 
 def _of(tools, rooms, graph):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envprobe_core.engine.compiling import by_world
+from envprobe_core.engine.compiling import by_world, compiled
 from envprobe_core.engine.records import numbers
 from envprobe_core.errors import look_up
 from envprobe_core.protocols import Protocol
@@ -29,24 +29,21 @@ def make_world(name: str, regime: Regime, protocol: Protocol) -> World:
     return look_up("world", name, MODULES).describe(regime, protocol)
 
 
-def _of(name):
-    return by_world({RULES[world]: getattr(module, name) for world, module in MODULES.items()})
+@compiled
+def nothing(world, *given):
+    """Do nothing: there is nothing of this sort in this world."""
 
 
-create, weigh, reveal, where, succeeded = (
-    _of("create"),
-    _of("weigh"),
-    _of("reveal"),
-    _of("where"),
-    _of("succeeded"),
-)
-act, mutate, show, roles, uses = _of("act"), _of("mutate"), _of("show"), _of("roles"), _of("uses")
-meet, remember, conclude, derive, plan = (
-    _of("meet"),
-    _of("remember"),
-    _of("conclude"),
-    _of("derive"),
-    _of("plan"),
-)
-overlap, values, is_goal = _of("overlap"), _of("values"), _of("is_goal")
-wander, stand_in, informs, mismatched = _of("wander"), _of("stand_in"), _of("informs"), _of("mismatched")
+def _of(*names):
+    """Return functions that each go to the function of their name in the world's module."""
+    return [
+        by_world({RULES[world]: getattr(module, name, nothing) for world, module in MODULES.items()})
+        for name in names
+    ]
+
+
+create, weigh, reveal, where, succeeded = _of("create", "weigh", "reveal", "where", "succeeded")
+act, mutate, show, roles, uses = _of("act", "mutate", "show", "roles", "uses")
+meet, remember, conclude, derive, plan = _of("meet", "remember", "conclude", "derive", "plan")
+overlap, values, is_goal = _of("overlap", "values", "is_goal")
+wander, stand_in, informs, mismatched = _of("wander", "stand_in", "informs", "mismatched")

@@ -31,7 +31,7 @@ from envprobe_core.engine.records import (
     record,
     see,
 )
-from envprobe_core.engine.sets import has, last_by_name, minus, plus, rank_by_name
+from envprobe_core.engine.sets import earliest, has, last_by_name, minus, plus, rank_by_name
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
 from envprobe_core.worlds.base import DROP_PROBABILITY, SPATIAL, World
@@ -554,11 +554,6 @@ def conclude(world, task, observation, news):
 
 
 @compiled
-def derive(world, task, table, observation, told, news):
-    """Conclude nothing from other fields."""
-
-
-@compiled
 def plan(world, task, table, mind, place):
     """Go to the target, or for a key that can be reached, or where it has not been for longest."""
     value, node = table.value, max(table.value[0], 0)
@@ -574,7 +569,7 @@ def plan(world, task, table, mind, place):
             return world.nodes + key
         if lies != UNKNOWN and has(reached, lies):
             return first_step(task, node, lies)
-    goal = longest_unseen(world, mind, minus(reached, node))
+    goal = earliest(minus(reached, node), mind.last_seen)
     return lowest_exit(task, mind, node) if goal == NONE else first_step(task, node, goal)
 
 
@@ -587,16 +582,6 @@ def believed_passable(world, task, value):
     for key in range(world.locks):
         passable |= (value[1 + key] == world.nodes) << task.edge_of_key[key]
     return passable
-
-
-@compiled
-def longest_unseen(world, mind, others):
-    """Return which of a set of nodes was seen longest ago, or NONE of an empty set."""
-    oldest = NONE
-    for node in range(world.nodes):
-        if has(others, node) and (oldest == NONE or mind.last_seen[node] < mind.last_seen[oldest]):
-            oldest = node
-    return oldest
 
 
 @compiled

@@ -31,7 +31,7 @@ from envprobe_core.engine.records import (
     see,
     tried,
 )
-from envprobe_core.engine.sets import has, minus, plus
+from envprobe_core.engine.sets import earliest, has, minus, of_ones, plus
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
 from envprobe_core.worlds.base import DROP_PROBABILITY, PROCEDURAL, SPATIAL, World
@@ -384,17 +384,12 @@ def conclude(world, task, observation, news):
 
 
 @compiled
-def derive(world, task, table, observation, told, news):
-    """Nothing follows from other fields."""
-
-
-@compiled
 def plan(world, task, table, mind, place):
     """Head for the goal object, for the key of a door on the way, or for the room seen longest ago."""
     value = table.value
     if value[world.held + world.goal] == 1:
         return WAIT
-    locked = believed_locked(world, value)
+    locked = of_ones(value, world.objects, world.doors)
     shut = without_keys(world, task, value, locked)
     lowest, highest = open_stretch(world, shut, place)
     sought = choose_object(world, task, value, lowest, highest)
@@ -406,15 +401,6 @@ def plan(world, task, table, mind, place):
     ahead = place + 1 if target > place else place - 1
     door = min(place, ahead)
     return world.unlock + door if has(locked & ~shut, door) else ahead
-
-
-@compiled
-def believed_locked(world, value):
-    """Return the set of doors believed locked."""
-    locked = 0
-    for door in range(world.doors):
-        locked |= (value[world.objects + door] == 1) << door
-    return locked
 
 
 @compiled
@@ -444,13 +430,10 @@ def choose_object(world, task, value, lowest, highest):
 @compiled
 def room_to_explore(world, mind, place, lowest, highest):
     """Return the other room of the stretch that was seen longest ago; shut in, a neighbour."""
-    oldest = NONE
-    for room in range(lowest, highest + 1):
-        if room != place and (oldest == NONE or mind.last_seen[room] < mind.last_seen[oldest]):
-            oldest = room
-    if oldest == NONE:
-        return place + 1 if place < world.doors else place - 1
-    return oldest
+    stretch = ((2 << (highest - lowest)) - 1) << lowest
+    if lowest < highest:
+        return earliest(minus(stretch, place), mind.last_seen)
+    return place + 1 if place < world.doors else place - 1
 
 
 @compiled

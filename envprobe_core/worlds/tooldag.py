@@ -18,7 +18,7 @@ import numpy as np
 from envprobe_core.engine.compiling import compiled
 from envprobe_core.engine.noise import choice, draw, happens, level32, numbered
 from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT, Int, add, fill, overlook, record, see
-from envprobe_core.engine.sets import covers, has, last_by_name, minus, plus
+from envprobe_core.engine.sets import covers, has, last_by_name, minus, of_ones, plus
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
 from envprobe_core.worlds.base import DROP_PROBABILITY, PROCEDURAL, World
@@ -172,9 +172,10 @@ def act(world, task, state, action):
 @compiled
 def mutate(world, task, state, key, tick):
     """Unload tools, the target aside, at their rate."""
+    lost = 0
     for tool in range(world.tools - 1):
-        if happens(draw(key, tick, tool), world.mutation):
-            state.loaded = minus(state.loaded, tool)
+        lost |= happens(draw(key, tick, tool), world.mutation) << tool
+    state.loaded &= ~lost
 
 
 @compiled
@@ -267,25 +268,16 @@ def derive(world, task, table, observation, told, news):
         heard = plus(heard, observation.field[number])
     if 0 <= told < tools:
         heard = plus(heard, told)
-    loaded = believed_loaded(world, table.value)
+    loaded = of_ones(table.value, 0, world.tools)
     for tool in range(tools):
         if task.needs[tool] & heard != 0:
             add(news, tools + tool, covers(loaded, task.needs[tool]))
 
 
 @compiled
-def believed_loaded(world, value):
-    """Return the set of tools believed loaded."""
-    loaded = 0
-    for tool in range(world.tools):
-        loaded |= (value[tool] == 1) << tool
-    return loaded
-
-
-@compiled
 def plan(world, task, table, mind, place):
     """Call the lowest needed tool not believed loaded, or, without the graph, the lowest not just failed."""
-    tools, loaded = world.tools, believed_loaded(world, table.value)
+    tools, loaded = world.tools, of_ones(table.value, 0, world.tools)
     if table.value[world.fields - 1] == 1:
         return WAIT
     if world.knows_graph:
@@ -313,7 +305,7 @@ def lowest_needed(world, task, loaded):
 @compiled
 def wander(world, task, observation, recent, again, lost, word):
     """Choose as the scribe does: the last call, a random tool that is not completed, or the lowest."""
-    done, count = believed_loaded(world, observation.value), 0
+    done, count = of_ones(observation.value, 0, world.tools), 0
     for tool in range(world.tools):
         count += not has(done, tool)
     if again != NO_ACTION:
@@ -330,7 +322,7 @@ def wander(world, task, observation, recent, again, lost, word):
 @compiled
 def stand_in(world, task, observation, word):
     """Call the first tool that is not completed and whose inputs are there, as the public harness does."""
-    done = believed_loaded(world, observation.value)
+    done = of_ones(observation.value, 0, world.tools)
     there = done if observation.hidden == NONE else minus(done, observation.hidden)
     for tool in range(world.tools):
         if not has(done, tool) and covers(there, task.needs[tool]):
@@ -350,7 +342,7 @@ def scribe_lists(world, scoring, idle, tool):
 @compiled
 def informs(world, task, value, gold, field, named, placed, scoring):
     """Say whether the public code calls the probe of a field useful: a value, a call's inputs, a schema."""
-    tools, loaded = world.tools, believed_loaded(world, value)
+    tools, loaded = world.tools, of_ones(value, 0, world.tools)
     tool = field % tools
     if field < tools:
         return (gold[tool] == 1) != has(loaded, tool)
@@ -383,7 +375,7 @@ def mismatched(world, task, value, gold, action, named):
 def overlap(world, belief, gold, first, stayed, scoring):
     """Return the weighted overlap: .3 completed, .4 values, .3 open."""
     completed = available = matched = open_right = open_any = 0
-    idle = believed_loaded(world, belief) == 0
+    idle = of_ones(belief, 0, world.tools) == 0
     for tool in range(world.tools):
         loaded, is_loaded = belief[tool] == 1, gold[tool] == 1
         open_, is_open = scoring.keeps_open & (belief[tool] == 0), gold[tool] != 1
