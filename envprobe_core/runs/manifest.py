@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -53,7 +53,7 @@ class RunInputs:
     worlds: list[str]  # names, in the order asked for, here and below
     policies: list[str]
     regime: str = "S2"
-    protocols: list[str] = ("paper",)  # type: ignore[assignment]
+    protocols: list[str] = field(default_factory=lambda: ["paper"])
     profile: str = "typical"
     budget: StrictInt | None = None  # probes an episode may spend, or None for the regime's
     threshold: float | None = None  # the gate's, or None for the paper's
@@ -92,7 +92,7 @@ class RunInputs:
 
     def as_dict(self) -> dict[str, Any]:
         """Return what a manifest states; the simulated agent goes without saying."""
-        stated = {field.name: getattr(self, field.name) for field in fields(self)}
+        stated = {one.name: getattr(self, one.name) for one in fields(self)}
         if self.agent is None:
             del stated["agent"]
         else:

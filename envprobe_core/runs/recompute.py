@@ -9,7 +9,7 @@ whose SHA-256 the manifest states.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -51,24 +51,14 @@ class Report:
 
 @dataclass(frozen=True)
 class Log:
-    """A log and what it is to agree with: its episodes' measures as the table states them."""
-
-    folder: Path
-    cell: Cell
-    seeds: Seeds
-    stated: Columns
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a log gave: its name, rows, disagreements, SHA-256 and result hash; or its damage."""
+    """What a log gave, or its damage."""
 
     name: str
-    rows: int = 0
-    disagreements: list[str] = field(default_factory=list)
-    sha256: str = ""
-    result_hash: str = ""
     damage: str | None = None
+    sha256: str = ""
+    rows: int = 0
+    contradictions: tuple[str, ...] = ()
+    measures: Columns | None = None
 
 
 def check_run(path: Path, progress: Callable[[int, int], None] | None = None) -> Report:
@@ -78,46 +68,45 @@ def check_run(path: Path, progress: Callable[[int, int], None] | None = None) ->
         InputError: if there is no finished run with logs, or one of its files is damaged.
     """
     stated = read_finished(path)
-    inputs = stated.inputs
+    inputs, now = stated.inputs, begun(stated.inputs)
     if inputs.most_logged == 0:
         raise InputError(f"{path} was run with --logs none: there are no logs to compute from")
     sizes = [len(seeds) for seeds in inputs.seeds_of_cells]
     blocks: list[list[Columns]] = [[] for _ in sizes]
     for index, columns in tables.read_episodes(path / EPISODES, EPISODES, inputs.cells, sizes):
         blocks[index].append(columns)
-    measures = list(map(_joined, blocks))
-    logs = []
-    for index, (cell, own) in enumerate(zip(inputs.cells, measures, strict=True)):
-        seeds = inputs.logged(index)
-        logs.append(Log(path, cell, seeds, {name: own[name][: len(seeds)] for name in MEASURES}))
-    episodes, run = sum(len(log.seeds) for log in logs), sum(sizes)
-    found: dict[str, Outcome] = {}
-    for outcome in spread(check_log, logs, 1 + min(episodes // PROCESS_PAYS, cores() - 1), local=True):
-        found[outcome.name] = outcome
+    table = list(map(_joined, blocks))
+    tasks = [(path, cell, inputs.logged(index)) for index, cell in enumerate(inputs.cells)]
+    episodes, run = sum(len(seeds) for *_, seeds in tasks), sum(sizes)
+    found: dict[str, Log] = {}
+    for log in spread(read_log, tasks, 1 + min(episodes // PROCESS_PAYS, cores() - 1), local=True):
+        found[log.name] = log
         if progress is not None:
-            progress(len(found), len(logs))
-    outcomes = [found[log_name(log.cell)] for log in logs]
-    if damages := [outcome.damage for outcome in outcomes if outcome.damage]:
+            progress(len(found), len(tasks))
+    logs = [found[log_name(cell)] for cell in inputs.cells]
+    if damages := [log.damage for log in logs if log.damage]:
         others = f" (and {len(damages) - 1} more logs are damaged)" if len(damages) > 1 else ""
         raise InputError(damages[0] + others)
-    hashes = [own.result_hash for own in outcomes] if episodes == run else list(map(result_hash, measures))
-    files = {EPISODES: sha256(path, EPISODES)} | {own.name: own.sha256 for own in outcomes}
-    now = begun(inputs)
+    ours = [log.measures or {} for log in logs]
+    texts = [text for log in logs for text in log.contradictions]
+    for log, own, theirs in zip(logs, ours, table, strict=True):
+        texts += _disagreements(log.name, own, theirs)
+    hashes = list(map(result_hash, ours if episodes == run else table))
+    files = {EPISODES: sha256(path, EPISODES)} | {log.name: log.sha256 for log in logs}
     expected = finished(now, hashes, files)
-    texts = [text for outcome in outcomes for text in outcome.disagreements]
     there, due = ({name: one.as_dict()[name] for name in COMPARED} for one in (stated, expected))
     for keys, is_stated, is_found in differences(there, due):
         where = "".join(f" {key}" if isinstance(key, int) else f", {key}" for key in keys)
         texts.append(f"{MANIFEST}{where}: {is_stated} is stated, {is_found} is found")
-    text = f"{len(logs)} logs, {episodes} episodes, {sum(outcome.rows for outcome in outcomes)} rows"
+    if stated.engine != now.engine and texts:
+        texts.append("the engine is not the one that made this run")
+    text = f"{len(logs)} logs, {episodes} episodes, {sum(log.rows for log in logs)} rows"
     text += f": every measure agrees with {EPISODES} and {MANIFEST}"
     if episodes < run:
         text += f"; the other {run - episodes} episodes have no log and were not checked"
     text += "; versions of Python and packages are stated there and not compared"
     if inputs.agent is not None:
         text += f", nor is {CALLS}: `envprobe store verify --run` does that"
-    if stated.engine != now.engine and texts:
-        texts.append("the engine is not the one that made this run")
     return Report(texts, f"{text} (result hash {expected.result_hash})")
 
 
@@ -125,32 +114,28 @@ def _joined(blocks: list[Columns]) -> Columns:
     return {name: np.concatenate([block[name] for block in blocks]) for name in MEASURES}
 
 
-def check_log(log: Log) -> Outcome:
-    """Read one log, look for contradictions, score it, and compare."""
-    name, texts, blocks, rows = log_name(log.cell), [], [], 0
+def read_log(task: tuple[Path, Cell, Seeds]) -> Log:
+    """Read the log of a folder, a cell and some seeds, look for contradictions, and score it."""
+    folder, cell, due = task
+    name, texts, blocks, rows = log_name(cell), [], [], 0
     try:
-        whole = sha256(log.folder, name)
-        for seeds, trajectory in tables.read_steps(log.folder / name, name, log.cell, log.seeds):
-            texts += _contradictions(name, log.cell, seeds, trajectory)
-            blocks.append(log.cell.named(seeds, trajectory.measures))
+        whole = sha256(folder, name)
+        for seeds, trajectory in tables.read_steps(folder / name, name, cell, due):
+            texts += _contradictions(name, cell, seeds, trajectory)
+            blocks.append(cell.named(seeds, trajectory.measures))
             rows += int((trajectory.steps + 1).sum())
     except DamagedFileError as error:
-        return Outcome(name, damage=str(error))
-    found = _joined(blocks)
-    return Outcome(
-        name, rows, texts + list(_disagreements(name, found, log.stated)), whole, result_hash(found)
-    )
+        return Log(name, str(error))
+    return Log(name, None, whole, rows, tuple(texts), _joined(blocks))
 
 
 def _disagreements(name: str, ours: Columns, stated: Columns) -> Iterator[str]:
-    """Compare the measures of some episodes with the table's."""
-    for measure in MEASURES:
-        mine, theirs = ours[measure], stated[measure]
+    """Compare the measures of logged episodes with the table's first ones."""
+    for measure, mine in ours.items():
+        theirs = stated[measure][: len(mine)]
         for row in np.flatnonzero((mine != theirs) & ~((mine != mine) & (theirs != theirs))):
-            yield (
-                f"{name}, seed {ours['seed'][row]}, {measure}: the log gives {mine[row]}, "
-                f"{EPISODES} says {theirs[row]}"
-            )
+            told = f"the log gives {mine[row]}, {EPISODES} says {theirs[row]}"
+            yield f"{name}, seed {ours['seed'][row]}, {measure}: {told}"
 
 
 def _contradictions(name: str, cell: Cell, seeds: Seeds, log: Trajectory) -> Iterator[str]:
