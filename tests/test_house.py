@@ -15,7 +15,7 @@ HOME = Path(__file__).resolve().parents[1] / "envprobe_core"
 CORE = ("agents", "engine", "facts", "grid", "measures", "policies", "statistics", "worlds")
 ANALYSES = ("analyses",)
 BUDGETS = {  # folders and modules, how many lines of Python they may have, and how many the plan gives them
-    "core": (CORE, 6_310, 4_300),
+    "core": (CORE, 6_300, 4_300),
     "engine": (("agents", "engine", "policies", "worlds"), 4_830, 3_000),
     "facts": (("facts",), 470, 330),
     "claims": (("claims",), 860, 680),
@@ -24,7 +24,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "widgets": (("widgets",), 1_330, 1_180),
     "lab": (("lab",), 960, 330),
     "language model": (("llm",), 3_650, 1_300),
-    "runs": (("runs",), 1_340, 340),
+    "runs": (("runs",), 1_350, 340),
     "reproduce": (("reproduce",), 1_140, 510),
     "cli": (("cli",), 1_730, 400),
 }
