@@ -298,9 +298,9 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
                 text = (
                     f"{counts.calls} calls ({counts.faults} failed), {counts.replayed} from the store, "
                     f"{counts.prompt_tokens}+{counts.completion_tokens} tokens, {speed:.0f} a second{cost}, "
-                    f"{counts.unusable} unusable, {counts.cut} cut; episodes"
+                    f"{counts.unusable} unusable, {counts.cut} cut"
                 )
-                show(done, total, text)  # type: ignore[misc]
+                show(done, total, more=text)  # type: ignore[misc]
 
             return run_missing(folder, missing, ready, *((notice,) if show else ()))
     except KeyboardInterrupt:

@@ -13,11 +13,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import logging
 import os
 import random
 import time
-import traceback
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager
@@ -377,30 +375,6 @@ def secret_from_environment(provider: str) -> Secret:
     return Secret(value)
 
 
-class HidingFilter(logging.Filter):
-    """Take the key out of a log record, its traceback included, before a handler writes it."""
-
-    def __init__(self, secret: Secret) -> None:
-        super().__init__()
-        self._secret = secret
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Rewrite the record; always let it pass."""
-        record.msg, record.args = self._secret.hide(record.getMessage()), None
-        if record.exc_info:
-            record.exc_text = self._secret.hide("".join(traceback.format_exception(*record.exc_info)))
-            record.exc_info = None
-        return True
-
-
-def guard_logs(secret: Secret) -> None:
-    """Take the key out of all logs of this process, those of OPENAI_LOG=debug included."""
-    own = [logging.getLogger(name) for name in ("openai", "httpx2", "httpcore", "aiohttp", "asyncio")]
-    for holder in [*own, *(handler for logger in (logging.root, *own) for handler in logger.handlers)]:
-        holder.filters = [old for old in holder.filters if not isinstance(old, HidingFilter)]
-        holder.addFilter(HidingFilter(secret))
-
-
 # ---------------------------------------------------------------- one call: bytes in, bytes out
 
 
@@ -408,7 +382,7 @@ class Caller:
     """Open connections to a provider, or to several servers of the same model.
 
     What the transport raises becomes a plain `Fault` here, so that no request object (its headers hold the
-    key) goes further.
+    key) goes further, into a log or a traceback; the transport itself logs no headers.
     """
 
     def __init__(self, secret: Secret, urls: Sequence[str], limits: Limits) -> None:
@@ -433,7 +407,6 @@ class Caller:
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None),  # the deadline counts all that a call takes
         )
-        guard_logs(secret)
 
     async def close(self) -> None:
         """Close the connections."""
