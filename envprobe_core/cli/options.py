@@ -260,7 +260,8 @@ def progress_bar(label: str) -> Iterator[Callable[..., None] | None]:
 
     columns = (
         bars.TextColumn("{task.description}"), bars.BarColumn(10), bars.MofNCompleteColumn(),
-        bars.TimeElapsedColumn(), bars.TextColumn("left"), bars.TimeRemainingColumn(), bars.TextColumn("{task.fields[more]}"),
+        bars.TimeElapsedColumn(), bars.TextColumn("left"), bars.TimeRemainingColumn(),
+        bars.TextColumn("{task.fields[more]}"),
     )  # fmt: skip
     with bars.Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(label, total=None, more="")
