@@ -22,15 +22,14 @@ CHROMIUM_ARGUMENTS = [
 ]
 
 
-if (
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # as in a shell's background jobs; tests interrupt what they start
+# a shell's background jobs ignore it, and tests interrupt what they start
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 typer.main.get_command = functools.cache(typer.main.get_command)  # it makes all commands anew at each call
 
 EACH_PAGE = "test_everyone_can_use_the_page"
-TURNS = ("test_golden_book", "test_live", "test_cli_run", "test_lab", "test_llm_run")
+TURNS = ("test_golden_book", "test_live", "test_llm_run", "test_trust", "test_cluster", "test_cli_run")
 
 
 @pytest.hookimpl(optionalhook=True)

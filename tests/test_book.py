@@ -165,9 +165,13 @@ def test_a_section_shows_long_tables_on_demand_and_keeps_a_guess(browse, html):
     assert form.locator("details").is_visible()
     told = "Right." if int(form.get_attribute("data-right")) == 0 else "Not so."
     assert form.get_by_role("status").inner_text() == told
-    page.wait_for_timeout(2_000)  # what a page keeps is written down by another process of the browser
-    page.reload(wait_until="load")
-    page.locator("form.guess").first.get_by_role("status").filter(has_text=told).wait_for()
+    kept = page.locator("form.guess").first.get_by_role("status").filter(has_text=told)
+    for _ in range(60):  # what a page keeps is written down by another process of the browser
+        page.wait_for_timeout(2_000)
+        page.reload(wait_until="load")
+        if kept.is_visible():
+            break
+    assert kept.is_visible()
 
 
 # --- building it ------------------------------------------------------------------------------
