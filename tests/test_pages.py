@@ -19,8 +19,9 @@ from envprobe_core.claims.places import KINDS, PLACES, load_items
 from envprobe_core.claims.printed import paper_values, read_rows
 from envprobe_core.protocols import SWITCHES
 from envprobe_core.reproduce import build as book
+from envprobe_core.reproduce.execution import clean
 from envprobe_core.reproduce.parameters import parse_assignments, resolve
-from envprobe_core.reproduce.sections import METADATA_KEY, ROOT, contents_sha256, find_sections
+from envprobe_core.reproduce.sections import METADATA_KEY, ROOT, find_sections
 from envprobe_core.show.figures import FIGURE_CLASS, Drawing, canvas
 from envprobe_core.show.markup import Table, Text
 
@@ -296,34 +297,23 @@ def hostile_html(tmp_path_factory):
     out = book.stage(tmp_path_factory.mktemp("hostile") / "book")
     breaks_out = f"x\n:name: y\n\n~~~\n\n```{{raw}} html\n{HOSTILE}\n```\n"
     table = Table("tab-hostile", f"{HOSTILE} {breaks_out}", ("a", HOSTILE), [[HOSTILE, breaks_out]], "ll")
-    outputs = [
-        nbformat.v4.new_output("display_data", shown._repr_mimebundle_())
-        for shown in (table, Text(f"The policy {HOSTILE}. {LINKS}"), hostile_drawing())
-    ]
+    shown = (table, Text(f"The policy {HOSTILE}. {LINKS}"), hostile_drawing())
+    outputs = [nbformat.v4.new_output("display_data", one._repr_mimebundle_()) for one in shown]
     cell = nbformat.v4.new_code_cell("show()", outputs=outputs, execution_count=1)
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# Main results"), cell])
-    notebook.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
     values = {"profile": HOSTILE}
-    notebook.metadata[METADATA_KEY] = {
-        "section": "main-results",
-        "inputs_sha256": "0" * 64,
-        "parameters": values,
-        "defaults": values,
-        "engine_version": "0",
-        "contents_sha256": "",
-    }
-    whole = json.loads(nbformat.writes(notebook))
-    notebook.metadata[METADATA_KEY]["contents_sha256"] = contents_sha256(whole)
+    record = {"section": "main-results", "inputs_sha256": "0" * 64, "parameters": values, "defaults": values}
+    whole = clean(notebook, record | {"engine_version": "0"}, ROOT)
     (out / "book" / "executed").mkdir()
-    nbformat.write(notebook, out / "book" / "executed" / "main-results.ipynb")
+    (out / "book" / "executed" / "main-results.ipynb").write_text(json.dumps(whole), "utf-8")
     (out / "book" / "index.md").write_text("# Book\n\n```{binder-address} main-results\n```\n", "utf-8")
     toc = "format: jb-book\nroot: index\nchapters:\n  - file: executed/main-results\n"
     (out / "_toc.yml").write_text(toc, encoding="utf-8")
     (out / "book" / "redirects.yml").write_text("{}\n", encoding="utf-8")
-    config = out / "_config.yml"
-    text = config.read_text(encoding="utf-8")
+    text = (out / "_config.yml").read_text(encoding="utf-8")
     assert '  url: ""\n' in text
-    config.write_text(text.replace('  url: ""\n', '  url: "https://github.com/someone/companion"\n'), "utf-8")
+    text = text.replace('  url: ""\n', '  url: "https://github.com/someone/companion"\n')
+    (out / "_config.yml").write_text(text, encoding="utf-8")
     code, printed = book.build(out)
     assert code == 0, printed
     return book.html_folder(out)

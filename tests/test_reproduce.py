@@ -294,25 +294,6 @@ def test_a_failure_is_told_and_the_others_finish(checkout, write_notebook):
 # --- the command line -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["reproduce", "no-such-section"],
-        ["reproduce", "-p", "no_such_parameter=1"],
-        ["reproduce", "--jobs", "two"],
-        ["reproduce", "--nonsense"],
-        ["book", "-p", "seeds=backwards"],
-        ["no-such-command"],
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2(arguments, capsys):
-    assert call(*arguments) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.startswith("envprobe: ")
-    assert printed.err.count("\n") == 1
-
-
 def test_reproduce_ends_with_1_if_a_section_fails(checkout, write_notebook, capsys, monkeypatch):
     monkeypatch.setattr(reproduce, "plan", functools.partial(notebooks.plan, root=checkout))
     write_notebook("bad", COUNT, "1 / 0")
