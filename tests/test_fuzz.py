@@ -15,9 +15,10 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
+from processes import call
 
 from envprobe_core import pool
-from envprobe_core.cli import main, reproduce
+from envprobe_core.cli import reproduce
 from envprobe_core.errors import WHOLE, InputError, in_one_line
 from envprobe_core.files import LARGEST
 from envprobe_core.reproduce import sections as notebooks
@@ -82,10 +83,7 @@ def small(checkout, write_notebook, monkeypatch):
 
 def told(capsys, arguments):
     capsys.readouterr()
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    printed = capsys.readouterr()
-    return ended.value.code, printed.out, printed.err
+    return call(*arguments), *capsys.readouterr()
 
 
 @settings(FUZZ, max_examples=600 * TIMES)
@@ -119,9 +117,7 @@ def test_no_option_gives_a_traceback(small, capsys, data):
 def run_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run") / "run"
     given = ["run", "--world=graphnav", "--policy=simple", "--budget=5", "--threshold=1.4", "--seeds=0:3"]
-    with pytest.raises(SystemExit) as ended:
-        main([*given, f"--out={folder}"])
-    assert ended.value.code == 0
+    assert call(*given, f"--out={folder}") == 0
     assert not check_run(folder).disagreements
     return folder
 
@@ -157,22 +153,16 @@ def other_json(draw, content):
         return document
 
 
-def outcome(folder):
-    """What recomputation says of a folder, as text; empty if all agrees."""
-    try:
-        found = check_run(folder).disagreements
-    except InputError as error:
-        found = [str(error)]
-    return "\n".join(in_one_line(text) for text in found)
-
-
 def damage(run_folder, tmp_path, name, content):
     """What recomputation says of a copy of a run in which one file has another content."""
     folder = tmp_path / "run"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(run_folder, folder)
     (folder / name).write_bytes(content)
-    return outcome(folder)
+    try:
+        return list(map(in_one_line, check_run(folder).disagreements))
+    except InputError as error:
+        return [in_one_line(str(error))]
 
 
 @settings(FUZZ, max_examples=250 * TIMES)
