@@ -224,7 +224,12 @@ for i in range(30):
     print(i, file=sys.stderr, flush=True)
 print(os.path.abspath("x"), os.environ["PYTHONHASHSEED"], hash("a"), {"a", "b", "c"})
 object()"""
-WIDGET = "import ipywidgets\nipywidgets.IntSlider(description='n')"
+WIDGET = """\
+import ipywidgets
+from myst_nb import glue
+slider = ipywidgets.IntSlider(description='n')
+glue("slider", slider, display=False)
+slider"""
 
 
 def test_two_runs_give_the_same_bytes_and_leave_nothing_behind(checkout, write_notebook):
@@ -255,7 +260,8 @@ def test_two_runs_give_the_same_bytes_and_leave_nothing_behind(checkout, write_n
     assert [cell["id"] for cell in notebook["cells"]] == [f"cell-{i}" for i in range(6)]
     assert "n = 4" in "".join(notebook["cells"][2]["source"])
     assert len(notebook["cells"][3]["outputs"]) == 3  # stdout, stderr, the object
-    assert [*notebook["cells"][4]["outputs"][0]["data"]] == ["text/plain"]
+    kinds = [[*one["data"]] for one in notebook["cells"][4]["outputs"]]
+    assert kinds == [["application/papermill.record/text/plain"], ["text/plain"]]
 
 
 def test_unchanged_sections_are_skipped_and_changed_ones_run_again(checkout, write_notebook):

@@ -215,7 +215,9 @@ def clean(notebook: NotebookNode, record: dict[str, Any], root: Path) -> dict[st
         if "injected-parameters" in tags:
             cell.metadata["tags"] = [*tags, *hidden]
         for output in cell.get("outputs", ()):
-            output.get("data", {}).pop(_VIEW, None)  # a widget's random id; pages show its other forms
+            data = output.get("data", {})
+            for kind in [kind for kind in data if kind.endswith(_VIEW)]:  # what is glued has a prefix
+                del data[kind]  # a widget's random id; pages show its other forms
     whole = json.loads(_ADDRESS.sub("", nbformat.writes(notebook)).replace(f"{root}{os.sep}", ""))
     whole["metadata"][METADATA_KEY]["contents_sha256"] = contents_sha256(whole)
     return whole
