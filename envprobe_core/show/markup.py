@@ -22,7 +22,6 @@ _INLINE = (
     (re.compile(r"\*\*([^*]+)\*\*"), r"<strong>\1</strong>"),
     (re.compile(r"\*([^*]+)\*"), r"<em>\1</em>"),
 )
-_WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 @dataclass(frozen=True)
@@ -144,15 +143,10 @@ def percent(share: float | None, digits: int = 0) -> str:
     return EMPTY if share is None or math.isnan(share) else f"{100 * share:.{digits}f}%"
 
 
-def listed(items: Iterable[str], word: str = "and") -> str:
+def listed(items: Iterable[str]) -> str:
     """Join items as a sentence does: `a, b and c`."""
     items = list(items)
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {word} {items[-1]}" if items else "none"
-
-
-def counted(count: int) -> str:
-    """Write a whole number up to ten as a word."""
-    return _WORDS[count] if 0 <= count < len(_WORDS) else f"{count:,}"
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else "none"
 
 
 def chunked(text: str, least: int = 16) -> str:

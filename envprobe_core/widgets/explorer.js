@@ -46,17 +46,17 @@ function axisTitle() {
 }
 
 // Draw or update an axis: at each value `place(line, text, value)` puts a line across the plot and a number.
-function axis(group, values, format, place) {
+function axis(group, values, place) {
   const ticks = keyed(group, values.map(String), () => shape("g", {}, shape("line"), shape("text")));
   values.forEach((value, i) => {
     place(...ticks[i].children, value);
-    say(ticks[i].lastChild, format(value));
+    say(ticks[i].lastChild, value);
   });
 }
 
 // The axis at the bottom, and what its numbers mean.
-function bottomAxis(axes, { x, values, top, bottom, title, format = String }) {
-  axis(axes.bottom, values, format, (line, text, value) => {
+function bottomAxis(axes, { x, values, top, bottom, title }) {
+  axis(axes.bottom, values, (line, text, value) => {
     const at = px(x(value));
     change(line, { x1: at, x2: at, y1: top, y2: bottom + 4 });
     change(text, { x: at, y: bottom + 16, "text-anchor": "middle" });
@@ -72,8 +72,8 @@ function leftTitle(axes, title) {
 }
 
 // The axis at the left.
-function leftAxis(axes, { y, values, left, right, title, format = String }) {
-  axis(axes.left, values, format, (line, text, value) => {
+function leftAxis(axes, { y, values, left, right, title }) {
+  axis(axes.left, values, (line, text, value) => {
     const at = px(y(value));
     change(line, { x1: left - 4, x2: right, y1: at, y2: at });
     change(text, { x: left - 8, y: at + 4, "text-anchor": "end" });
