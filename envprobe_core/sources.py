@@ -55,11 +55,12 @@ class Sources:
         self._files = {".".join(path.relative_to(root).with_suffix("").parts): path for path in found}
         self._packages = {name.rpartition(".")[0] for name in self._files}
         self._scripts = {path: path.parent for path in (root / PACKAGE.name).rglob("*.js")}
+        self._worded = set((root / PACKAGE.name).rglob("*.toml"))
         self._texts: dict[Path, str] = {}
         self._hashes: dict[Path, bytes] = {}
 
     def reached(self, wanted: Iterable[Import]) -> list[Path]:
-        """Return the files that imports reach, at any depth, with the scripts that lie beside them."""
+        """Return the files that imports reach, at any depth, with scripts and texts that lie beside them."""
         found: set[Path] = set()
         seen: set[Import] = set()
         waiting = list(wanted)
@@ -84,7 +85,8 @@ class Sources:
                 chosen = [of for of, given in bound.items() if given == name]
                 waiting += chosen if chosen and module in self._packages else bound
         folders = {path.parent for path in found}
-        return sorted(found | {script for script, folder in self._scripts.items() if folder in folders})
+        texts = self._worded & {path.with_suffix(".toml") for path in found}  # of a module of the same name
+        return sorted(found | texts | {script for script, own in self._scripts.items() if own in folders})
 
     def _text(self, path: Path) -> str:
         if path not in self._texts:

@@ -8,7 +8,7 @@ So a server that keeps prefixes reads the long part once. A judge is shown a cas
 proposed action, and what the score makes of it (Section 4.2).
 
 Nothing in a prompt tells the policy, the budget or the gate, and nothing in it is gold; only the version
-`public-hint` names the policy, as the public code does. The words stand in `data/prompts.toml`. The tests
+`public-hint` names the policy, as the public code does. The words stand in `prompts.toml`. The tests
 take a situation back apart and let the simulated agent answer it: nothing that it uses is missing.
 """
 
@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,6 @@ from envprobe_core.llm.answers import (
 from envprobe_core.llm.calls import ChatRequest
 from envprobe_core.policies import POLICIES
 from envprobe_core.policies.rules import JUDGE_CANDIDATES
-from envprobe_core.sources import DATA
 from envprobe_core.worlds import graphnav, make_world, objectstate, tooldag
 from envprobe_core.worlds.base import Ints, World
 
@@ -133,8 +133,8 @@ def prompts_of(cell: Cell, version: str) -> Prompts:
 
 @cache
 def words() -> dict[str, Any]:
-    """Return what `data/prompts.toml` holds."""
-    return tomllib.loads((DATA / "prompts.toml").read_text(encoding="utf-8"))
+    """Return what `prompts.toml` holds."""
+    return tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
 
 
 def update_system(world: World, version: str = PROMPT_VERSION) -> str:
