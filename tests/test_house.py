@@ -28,7 +28,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 1_140, 510),
     "cli": (("cli",), 1_730, 400),
 }
-WHOLE = (23_380, 13_500)
+WHOLE = (23_370, 13_500)
 FILES = (110, 85)
 TESTS = (14_990, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
