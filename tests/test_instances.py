@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from test_noise import naive_word
 
 from envprobe_core import instances, run
 from envprobe_core.agents.profiles import AgentProfile
@@ -76,22 +77,6 @@ def test_mutable_fields(world, protocol, regime, count):
     assert (mutable.sum(axis=1) == count).all()
 
 
-GOLDEN, WRAP = 0x9E3779B97F4A7C15, (1 << 64) - 1
-
-
-def split_mix(word):
-    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & WRAP
-    word = (word ^ word >> 27) * 0x94D049BB133111EB & WRAP
-    return word ^ word >> 31
-
-
-def plain_word(seed, world, stream, clock, field):
-    """The word of a draw, in whole numbers of any size."""
-    salt = split_mix(((world << 32) + stream) * GOLDEN & WRAP)
-    key = split_mix(split_mix(seed + GOLDEN & WRAP) ^ salt)
-    return split_mix(key + (clock * 64 + field + 1) * GOLDEN & WRAP)
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
 @pytest.mark.parametrize("name", WORLDS)
 def test_drawn_mutation_against_a_plain_count(name, protocol):
@@ -104,7 +89,7 @@ def test_drawn_mutation_against_a_plain_count(name, protocol):
         for tick in range(world.regime.horizon):
             for field in range(world.fields):
                 if mutable[row, field]:
-                    word = plain_word(seed, world.rules.code, Stream.MUTATION, tick, field)
+                    word = naive_word(seed, world.rules.code, Stream.MUTATION, tick, field)
                     events += (word & 0xFFFFFFFF) < int(world.rates[field] * 2**32 + 0.5)
                     chances += 1
         assert rates[row] == (events / chances if chances else 0)

@@ -85,7 +85,8 @@ class PartCompiler(Compiler):
         return super().define_pipelines()
 
 
-INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
+UNCHECKED = {"error_model": "numpy"}  # no division looks for a zero, which no rule of ours divides by
+INNER = UNCHECKED | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -116,14 +117,14 @@ def entry(function: Callable[..., Any]) -> Any:
     if INTERPRETED:
         return np.errstate(over="ignore")(function)  # a hash runs over on purpose
     if (folder := cache_folder()) is None:
-        return njit(function)
+        return njit(**UNCHECKED)(function)
     home = Path(function.__code__.co_filename).parent
     if home.name not in CORE:  # an analysis: an edit of it leaves the engine as it is
         folder = folder / edition_of(sources(os.path.relpath(home, HOME.parent)))
         folder.mkdir(exist_ok=True)
     before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
     try:
-        kept = njit(cache=True)(function)
+        kept = njit(**UNCHECKED, cache=True)(function)
     finally:
         config.CACHE_DIR = before
     file = kept._cache._cache_file
