@@ -146,9 +146,7 @@ def summarize(
                     sizes = tuple(np.diff(new, prepend=0, append=len(labels)).tolist())
                     if min(sizes) > 1:
                         alike.setdefault(sizes, []).append((row, values))
-    for sizes, group in sorted(
-        alike.items(), key=lambda item: item[0]
-    ):  # samples of one size share resamples
+    for sizes, group in sorted(alike.items(), key=lambda item: item[0]):  # those of one size share resamples
         labels = None if len(sizes) == 1 else np.repeat(np.arange(len(sizes)), sizes)
         columns = np.stack([values for _, values in group], axis=1)
         ends = mean_intervals(columns, labels, resamples=resamples)

@@ -184,7 +184,8 @@ def test_a_sentence_that_is_not_so_fails_the_book_and_is_struck_out_elsewhere(mo
     box = take_away("A.", [yes, conclude("C.", when=True)], "D.").markdown
     for part in ("**The paper says.** A.", "**We find.** Yes. C.", "**It depends on.** D."):
         assert part in box
-    assert "<s>No.</s>" in conclude("No.", when=lambda: {}["not run"]).markdown
+    for when in (lambda: {}["not run"], lambda: pd.Series(dtype=float).idxmax() == "simple"):
+        assert "<s>No.</s>" in conclude("No.", when=when).markdown
     monkeypatch.setenv(BOOK, "1")
     assert conclude("Yes.", when=True) == yes
     for when in (False, [], [True, False], lambda: [][1]):

@@ -24,7 +24,8 @@ def conclude(text: str, when: Any) -> Text:
     Args:
         text: a sentence or two, in Markdown, written by hand.
         when: the condition, or a function that gives it (what it asks of a protocol, world or policy that was
-            not run is not so); of an array or a frame's column, that it is true everywhere and not empty.
+            not run is not so, nor is what it asks of an empty frame, such as its largest value); of an array
+            or a frame's column, that it is true everywhere and not empty.
 
     Raises:
         ConclusionError: if the condition fails with the book's own values.
@@ -41,7 +42,7 @@ def _is_so(when: Any) -> bool:
     if callable(when):
         try:
             when = when()
-        except LookupError:
+        except (LookupError, ValueError):
             when = False
     found = np.asarray(when)
     return bool(found.size) and bool(found.astype(bool).all())
