@@ -19,7 +19,7 @@ from envprobe_core.engine.running import record
 from envprobe_core.worlds import WORLDS
 
 PACKAGE = compiling.HOME.parent
-LINE = "envprobe: compiling the engine for Tiny, once; about 20 seconds\n"
+LINE = "envprobe: compiling the engine for Tiny, once; about 15 seconds\n"
 DAY = 24 * 3600
 TINY = {
     "__init__.py": "",

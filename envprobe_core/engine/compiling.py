@@ -46,13 +46,14 @@ EDITION = edition_of([Path(__file__), *SOURCES])
 """Of the engine's text: Numba looks at a function's own file alone, not at those that it calls from."""
 OURS = "envprobe-engine-"  # begins the name of every folder that is ours to sweep
 INTERPRETED = bool(config.DISABLE_JIT)
-ABOUT_SECONDS = 20  # to compile a world, on a machine of today
+ABOUT_SECONDS = 15  # to compile a world, on a machine of today
 
 
 class Part(JITCodeLibrary):
     """The code of a function that others call: it is optimised within theirs, and machine code only there.
 
-    Numba would make each of them machine code by itself too, which takes half of the time.
+    Numba would make each of them machine code by itself too, which takes half of the time. Its two methods
+    are not public, so pyproject.toml bounds Numba's release from above.
     """
 
     def _optimize_final_module(self) -> None:

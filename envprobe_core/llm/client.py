@@ -4,8 +4,9 @@ A question in flight is asked once, whoever else wants it, in this process or in
 fault that may pass is tried again with the same request; one that will not, or not soon, ends the run.
 It never becomes an answer.
 
-Of the `openai` SDK a call takes the headers, and below it the transport that the SDK uses too: each of its
-retries would be a call that nobody has stored, and what it cannot parse it throws away.
+Calls go through the `openai` SDK, bytes in, bytes out. It neither retries nor parses: each of its own retries
+would be a call that nobody has stored, and what it cannot parse it throws away. What it raises becomes a
+plain `Fault`, so that no request object (its headers hold the key) goes further.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import logging
 import os
 import random
+import socket
 import time
+import traceback
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager
@@ -24,8 +28,7 @@ from email.utils import parsedate_to_datetime
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.parse import quote
 
 from envprobe_core.errors import InputError
 from envprobe_core.llm import ModelAgent
@@ -59,6 +62,9 @@ VARIABLE = "OPENAI_API_KEY"
 PLACEHOLDER = "local-server-without-a-key"
 SHORTEST_SECRET = 8  # characters; `none`, `EMPTY` and the like are no secrets and may stand in answers
 HIDDEN = "[API key]"
+SLACK = 5.0  # seconds by which the transport's own limits exceed the deadline, which ends a call first
+# No idempotency key is sent; where none is given the SDK would draw a new one for each call.
+_OPTIONS: Any = {"idempotency_key": "none", "headers": {"Content-Type": "application/json"}}
 
 
 @dataclass
@@ -378,91 +384,113 @@ def secret_from_environment(provider: str) -> Secret:
 # ---------------------------------------------------------------- one call: bytes in, bytes out
 
 
-class Caller:
-    """Open connections to a provider, or to several servers of the same model.
+class HidingFilter(logging.Filter):
+    """Take the key out of a log record, its traceback included, before a handler writes it."""
 
-    What the transport raises becomes a plain `Fault` here, so that no request object (its headers hold the
-    key) goes further, into a log or a traceback; the transport itself logs no headers.
-    """
+    def __init__(self, secret: Secret) -> None:
+        super().__init__()
+        self._secret = secret
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Rewrite the record; always let it pass."""
+        record.msg, record.args = self._secret.hide(record.getMessage()), None
+        if record.exc_info:
+            record.exc_text = self._secret.hide("".join(traceback.format_exception(*record.exc_info)))
+            record.exc_info = None
+        return True
+
+
+def guard_logs(secret: Secret) -> None:
+    """Take the key out of all logs of this process, those of OPENAI_LOG=debug included."""
+    own = [logging.getLogger(name) for name in ("openai", "httpx2", "httpcore", "aiohttp", "asyncio")]
+    for holder in [*own, *(handler for logger in (logging.root, *own) for handler in logger.handlers)]:
+        holder.filters = [old for old in holder.filters if not isinstance(old, HidingFilter)]
+        holder.addFilter(HidingFilter(secret))
+
+
+class Caller:
+    """Open connections to a provider, or to several servers of the same model."""
 
     def __init__(self, secret: Secret, urls: Sequence[str], limits: Limits) -> None:
-        import aiohttp
         import httpx2
         import openai
 
-        self._secret, self._deadline, self._proxy = secret, limits.deadline, _proxy_to(urls[0])
-        self._under_way = [0] * len(urls)
+        self._secret, self._deadline = secret, limits.deadline
+        timeout, most = limits.deadline + SLACK, limits.concurrency
+        pool = httpx2.Limits(max_connections=most, max_keepalive_connections=most)
+
+        def connected(url: str) -> openai.AsyncOpenAI:
+            http = openai.DefaultAioHttpClient(
+                limits=pool,
+                timeout=timeout,
+                follow_redirects=False,
+                trust_env=provider_label(url) != LOCAL,  # no proxy stands before a server of this machine
+            )
+            return openai.AsyncOpenAI(
+                api_key=secret.reveal(), base_url=url, max_retries=0, timeout=timeout, http_client=http
+            )
+
         try:
-            secure = httpx2.create_ssl_context() if urls[0].startswith("https") else True
-        except (OSError, ValueError) as error:  # of certificates
+            self._sdks = [connected(url) for url in urls]
+        except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:  # of a proxy, or certificates
             raise InputError(f"no connection can be made as this environment says: {error}") from None
-        plain = openai.DefaultAioHttpClient(trust_env=False)  # which is never used
-        sdk = openai.AsyncOpenAI(api_key=secret.reveal(), base_url=urls[0], http_client=plain)
-        named = {**sdk.default_headers, **sdk.auth_headers}
-        headers = {name: value for name, value in named.items() if isinstance(value, str)}
-        self._addresses = [f"{url.rstrip('/')}/chat/completions" for url in urls]
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=limits.concurrency, ssl=secure),
-            headers=headers,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None),  # the deadline counts all that a call takes
-        )
+        self._under_way = [0] * len(urls)
+        guard_logs(secret)
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._session.close()
+        for sdk in self._sdks:
+            await sdk.close()
 
     async def send(self, request: ChatRequest) -> tuple[Raw | None, Answer | Fault]:
         """Send a request to the least busy server, and wait for the whole response until the deadline.
 
-        The request goes out in its own order: a constrained decoder writes the keys of an answer in the
-        order of the schema's properties.
+        `chat.completions.create` would walk through the request against its types first, which takes
+        longer than all the rest, and would parse the response. The request goes out in its own order: a
+        constrained decoder writes the keys of an answer in the order of the schema's properties.
 
         Returns:
             The response, None where none came, and what it says.
         """
-        import aiohttp
+        import httpx2
+        import openai
 
         server = self._under_way.index(min(self._under_way))
         self._under_way[server] += 1
-        sent = {"data": written(request), "proxy": self._proxy, "allow_redirects": False}
         try:
-            async with (
-                asyncio.timeout(self._deadline),
-                self._session.post(self._addresses[server], **sent) as response,
-            ):
-                body = await response.read()
+            async with asyncio.timeout(self._deadline):
+                response = await self._sdks[server].post(
+                    "/chat/completions", cast_to=httpx2.Response, content=written(request), options=_OPTIONS
+                )
+        except openai.APIStatusError as error:
+            response = error.response
         except TimeoutError:
             return None, Fault("timeout", f"no whole answer within {self._deadline:g} s")
-        except aiohttp.ClientConnectorError:  # which cannot have been charged
-            return None, Fault("no-connection", "nothing answers there", used=NO_TOKENS)
-        except (aiohttp.ClientError, OSError, ValueError, RuntimeError) as error:
-            words = " ".join(self._secret.hide(str(error)).split())[:120]
-            return None, Fault("cut-off", f"{type(error).__name__}: {words}".removesuffix(": "))
+        except (openai.OpenAIError, OSError, ValueError, RuntimeError) as error:
+            return None, self._lost(first_cause(error))
         finally:
             self._under_way[server] -= 1
-        kind = self._secret.hide(response.headers.get("Content-Type", ""))
-        raw = Raw(response.status, kind, self._secret.hide_bytes(body))
+        kind = self._secret.hide(response.headers.get("content-type", ""))
+        raw = Raw(response.status_code, kind, self._secret.hide_bytes(response.content))
         found = read_response(raw)
         return raw, replace(found, wait=retry_after(response.headers)) if isinstance(found, Fault) else found
 
+    def _lost(self, error: BaseException) -> Fault:
+        """Say why there is no whole response; one that never connected cannot have been charged."""
+        import aiohttp
 
-def _proxy_to(url: str) -> str | None:
-    """Return the proxy that the environment names for a server; none stands before one of this machine.
+        kind = type(error).__name__
+        if isinstance(error, aiohttp.ClientConnectorError | ConnectionRefusedError | socket.gaierror):
+            return Fault("no-connection", "nothing answers there", used=NO_TOKENS)
+        words = " ".join(self._secret.hide(str(error)).split())[:120]
+        return Fault("cut-off", f"{kind}: {words}" if words else kind)
 
-    Raises:
-        InputError: if it is no address of a proxy.
-    """
-    parts, proxies = urlsplit(url), getproxies()
-    if provider_label(url) == LOCAL or proxy_bypass(parts.hostname or ""):
-        return None
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if proxy and not proxy.startswith(("http://", "https://")):
-        shown = proxy.rpartition("@")[2]
-        raise InputError(
-            f"no connection can be made as this environment says: proxy {shown!r}; accepted is http://HOST:PORT"
-        )
-    return proxy
+
+def first_cause(error: BaseException) -> BaseException:
+    """Return what lies beneath: the transport gives all lost connections the name of a time-out."""
+    while (beneath := error.__cause__ or error.__context__) is not None:
+        error = beneath
+    return error
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
