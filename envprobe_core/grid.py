@@ -79,8 +79,8 @@ def run(
     chosen = [one if isinstance(one, Policy) else find_policy(one) for one in names(policies)]
     cells = [
         Cell(
-            world, policy, regime, protocol, profile, {OWN: None}.get(budget, budget),
-            {OWN: None}.get(threshold, threshold) if policy.has_threshold else None,
+            world, policy, regime, protocol, profile, None if budget == OWN else budget,
+            threshold if policy.has_threshold and threshold != OWN else None,
         )
         for protocol, profile, regime, world, policy, budget, threshold in product(
             find_protocols(protocols), map(find_profile, names(profiles)), map(find_regime, names(regimes)),
@@ -210,8 +210,8 @@ def play(
     if not is_whole(seed) or not 0 <= seed <= LARGEST_SEED:
         raise InputError(f"play: seed {seed!r} is not a whole number in 0..{LARGEST_SEED}")
     cell = make_cell(
-        world, policy, regime, parse_protocol(protocol), profile, {OWN: None}.get(budget, budget),
-        {OWN: None}.get(threshold, threshold) if find_policy(policy).has_threshold else None,
+        world, policy, regime, parse_protocol(protocol), profile, None if budget == OWN else budget,
+        threshold if find_policy(policy).has_threshold and threshold != OWN else None,
     )  # fmt: skip
     seen = witness(cell, np.array([seed], dtype=np.int64))
     recording, built, tables = seen.trajectory, seen.world, []

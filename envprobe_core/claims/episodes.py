@@ -146,7 +146,7 @@ def draw_sample(
     """Return a measure of the arms (minus that of a reference), summed by seed, world by world.
 
     Args:
-        episodes: a frame's, or the atlas's cube: what has their method `values`.
+        episodes: a frame's, or the atlas' `Table`: what has their method `values`.
         measure: as in `measured`.
         pooled_events: whether the measure a/b gives sums of a over sums of b; else each episode's own value
             counts once.
