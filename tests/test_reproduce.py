@@ -283,6 +283,8 @@ def test_a_failure_is_told_and_the_others_finish(checkout, write_notebook):
     write_notebook("good", COUNT, "print(n)")
     write_notebook("bad", COUNT, "a = 1\nb = 2\nc = undefined + 1\nd = 4", "print('not reached')")
     write_notebook("dead", COUNT, "import os\nos._exit(3)")
+    shown = "class Shown:\n    def _repr_mimebundle_(self, **_):\n        raise ValueError('no form')"
+    write_notebook("mute", COUNT, "#\n" * 9 + shown, "Shown()")
     outcomes = execute(checkout, {"n": "4"})
     assert outcomes["good"].error is None
     assert outcomes["bad"].error.splitlines() == [
@@ -290,11 +292,13 @@ def test_a_failure_is_told_and_the_others_finish(checkout, write_notebook):
         "  > 3 | c = undefined + 1",
         "  NameError: name 'undefined' is not defined",
     ]
+    told = ["mute: cell 4 of 4 (In [4])", "  ValueError: no form"]
+    assert outcomes["mute"].error.splitlines() == told  # its own lines are not at fault
     assert outcomes["dead"].error.startswith("dead: cell 3 of 3")
     assert "Kernel died" in outcomes["dead"].error
     assert [path.name for path in (checkout / "book" / "executed").iterdir()] == ["good.ipynb"]
     # a failed section is not taken for done, and what was there before is kept
-    assert sorted(execute(checkout, {"n": "4"})) == ["bad", "dead"]
+    assert sorted(execute(checkout, {"n": "4"})) == ["bad", "dead", "mute"]
 
 
 # --- the command line -------------------------------------------------------------------------

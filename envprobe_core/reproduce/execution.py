@@ -70,7 +70,7 @@ PRELOADED = (
 )
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_ARROW = re.compile(r"^-+> (\d+) ", re.MULTILINE)
+_FRAME = re.compile(r"^\s*Cell In\[(\d+)\], line (\d+)", re.MULTILINE)
 _VIEW = "application/vnd.jupyter.widget-view+json"
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _context = get_context("forkserver")
@@ -114,7 +114,11 @@ def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) ->
         def work() -> None:
             with contextlib.suppress(Empty):
                 while True:
-                    done.put(run_one(waiting.get_nowait(), Path(folder), cell_timeout))
+                    job = waiting.get_nowait()
+                    try:
+                        done.put(run_one(job, Path(folder), cell_timeout))
+                    except Exception as error:  # of the telling itself; whoever waits must not wait for ever
+                        done.put(Outcome(job.section.name, 0.0, f"{job.section.name}: {error!r}"))
             ensure_event_loop().close()  # the one that this thread's notebooks ran in
 
         # daemons: an interrupt ends the command at once, and the kernels with it
@@ -180,11 +184,12 @@ def describe_failure(job: Job, error: BaseException, progress: Path) -> str:
     sources = [cell_source(cell) for cell in job.section.cells]
     told = [f"{job.section.name}: failed outside its cells", f"  {kind}: {_COLOUR.sub('', text)}"]
     if last and cell_source(last) in sources:
-        source, arrow = cell_source(last), _ARROW.search(_COLOUR.sub("", trace))
-        count = f" (In [{last['execution_count']}])" if last["execution_count"] else ""
+        source, number = cell_source(last), last["execution_count"]
+        count = f" (In [{number}])" if number else ""
         told[0] = f"{job.section.name}: cell {sources.index(source) + 1} of {len(sources)}{count}"
-        if arrow:
-            told.insert(1, f"  > {arrow[1]} | {source.splitlines()[int(arrow[1]) - 1]}")
+        frames = _FRAME.findall(_COLOUR.sub("", trace))  # none is its own where a result cannot be shown
+        if line := next((int(line) for cell, line in frames if int(cell) == number), 0):
+            told.insert(1, f"  > {line} | {source.splitlines()[line - 1]}")
     return "\n".join(told)
 
 
