@@ -25,10 +25,10 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "lab": (("lab",), 960, 330),
     "language model": (("llm",), 3_645, 1_300),
     "runs": (("runs",), 1_350, 340),
-    "reproduce": (("reproduce",), 1_140, 510),
+    "reproduce": (("reproduce",), 1_150, 510),
     "cli": (("cli",), 1_730, 400),
 }
-WHOLE = (23_400, 13_500)
+WHOLE = (23_410, 13_500)
 FILES = (110, 85)
 TESTS = (14_990, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
