@@ -122,7 +122,8 @@ def engine_sha256(roots: Sequence[str] = ROOTS) -> str:
 
 def package_sha256() -> str:
     """Return SHA-256 over all of the package's modules and its data: what two machines must share."""
-    paths = {path for path in (*PACKAGE.rglob("*.py"), *DATA.rglob("*")) if path.is_file()}
+    found = (*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.toml"), *DATA.rglob("*"))
+    paths = {path for path in found if path.is_file()}
     return Sources().sha256(sorted(paths))
 
 

@@ -266,6 +266,10 @@ def test_a_killed_run_is_completed_to_the_same_bytes(tmp_path, whole, moment, ca
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     assert set(contents(run)) != set(whole) or contents(run) == whole
+    if moment == "second part":  # as after a power cut: a whole name, and nothing in it
+        logs = sorted(run.glob("parts/[!.]*.steps.arrow"))
+        logs[0].write_bytes(b"")
+        logs[1].write_bytes(logs[1].read_bytes()[:-100])
     assert call("run", *GOING, "--out", run)[0] == 0
     assert contents(run) == whole
     assert not (run / "parts").exists()

@@ -80,6 +80,7 @@ BAD = {
     "a table": (lambda view: np.array([view.c, view.d]), r"shape \(2, 27\); return an array of " + SHAPE),
     "a matrix": (matrix, r"shape \(1, 27\)"),
     "a list": (lambda view: view.c.tolist(), "returns a list; return an array"),
+    "a list of unequal rows": (lambda view: [[1.0], [1.0, 2.0]], "returns a list; return an array"),
     "nothing": (lambda view: None, "returns a NoneType; return an array"),
     "complex numbers": (lambda view: view.c * 1j, r"values of type complex128; scores must be real numbers"),
     "masked values": (lambda view: np.ma.masked_less(view.c, 0.5), r"gives nan for \d+ of 27 scores"),

@@ -137,11 +137,11 @@ class GuardedScore(Guarded):
 def _scores(given: Any, view: View) -> tuple[Floats, str]:
     """Return scores as numbers, and what is wrong with them, if anything."""
     wanted = f"return an array of shape [field], here ({len(view.c)},), as {EXAMPLE} has it"
-    scores = np.asarray(given)
     if not isinstance(given, np.ndarray) or not given.shape:
         kind = type(given).__name__
         hint = " (was it summed over the fields?)" if isinstance(given, np.generic) else ""
-        return scores, f"returns {'an' if kind[0] in 'aeiou' else 'a'} {kind}{hint}; {wanted}"
+        return view.c, f"returns {'an' if kind[0] in 'aeiou' else 'a'} {kind}{hint}; {wanted}"
+    scores = np.asarray(given)
     if scores.dtype.kind not in "fiub":
         return scores, f"returns values of type {scores.dtype}; scores must be real numbers: {wanted}"
     if scores.shape != view.c.shape:

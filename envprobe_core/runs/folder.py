@@ -109,7 +109,8 @@ class RunFolder:
 
     def _is_there(self, part: Part) -> bool:
         with suppress(OSError, pa.ArrowException):
-            return len(self._table(part, ROWS)) == len(part.seeds)
+            whole = len(self._table(part, ROWS)) == len(part.seeds)
+            return whole and (not part.logged or len(self._table(part, STEPS)) >= part.logged)
         return False
 
     def _file(self, part: Part, ending: str) -> Path:
