@@ -1,7 +1,7 @@
 """One pool for all work: this process and fresh ones beside it, or a Dask cluster that exists already.
 
-Workers of a cluster need this package and no shared folder: what to do travels to them, what came of it
-travels back and is stored by whoever asked. Work that a lost worker held is done again by another. The
+Workers of a cluster need this package and no shared folder: tasks travel to them, results travel back and
+are stored by whoever asked. Work that a lost worker held is done again by another. The
 scheduler needs neither package nor data: it passes on bytes. A worker with another engine, other data or
 other versions of what results depend on is refused, also one that joins later.
 
@@ -99,7 +99,7 @@ def spread(
 
 @contextmanager
 def fresh_processes(count: int) -> Iterator[ProcessPoolExecutor]:
-    """Keep processes that end with this one; an order to end does not wait for what they do."""
+    """Keep processes that end with this one; an interrupt does not wait for their work."""
     others = set(active_children())
     pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_follow_parent)
     try:
@@ -213,12 +213,12 @@ def hand_out(work: Callable[[Item], Result], items: Iterable[Item], address: str
             lost = (
                 f"{error.allowed_failures + 1} workers of {address} were lost on one task, perhaps for lack"
             )
-            again = "give the command again, with larger workers"
+            again = "run the command again, with larger workers"
             raise ClusterLostError(f"{lost} of memory; what is finished is kept: {again}") from None
         except (OSError, CancelledError, RuntimeError) as error:
             if isinstance(error, CancelledError) or not _alive(client):
                 lost = f"the scheduler at {address} was lost; what is finished is kept"
-                raise ClusterLostError(f"{lost}: give the command again once a scheduler is there") from None
+                raise ClusterLostError(f"{lost}: run the command again once a scheduler is there") from None
             raise
 
 
@@ -239,7 +239,7 @@ def answer(expected: dict[str, str], payload: bytes | None = None) -> tuple[str 
         payload: what to do, and on what; None to compare identities alone.
 
     Returns:
-        What the worker lacks, in words, or None, and what came of the task.
+        What the worker lacks, in words, or None; and the result of the task.
     """
     from cloudpickle import loads
 

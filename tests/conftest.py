@@ -26,7 +26,7 @@ CHROMIUM_ARGUMENTS = [
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-typer.main.get_command = functools.cache(typer.main.get_command)  # it makes all commands anew at each call
+typer.main.get_command = functools.cache(typer.main.get_command)  # it rebuilds all commands at each call
 
 EACH_PAGE = "test_everyone_can_use_the_page"
 TURNS = ("test_golden_book", "test_live", "test_llm_run", "test_trust", "test_cluster", "test_cli_run")

@@ -39,7 +39,7 @@ ALIVE = ("survived", "no tests")  # a mutant that no test reaches is alive
 
 
 def mutate(part, sample):
-    """Run one part; return what became of each mutant."""
+    """Run one part; return the fate of each mutant."""
     file, *tests = PARTS[part]
     copy = ROOT / "build" / "mutants" / part
     shutil.rmtree(copy, ignore_errors=True)

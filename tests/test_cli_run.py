@@ -275,7 +275,7 @@ def test_a_killed_run_is_completed_to_the_same_bytes(tmp_path, whole, moment, ca
     assert not (run / "parts").exists()
 
 
-LOST = "envprobe: a process was ended from outside, perhaps for lack of memory; give the command again\n"
+LOST = "envprobe: a process was ended from outside, perhaps for lack of memory; run the command again\n"
 ENDS = {
     "killed": (lambda pid, workers: os.kill(pid, signal.SIGKILL), -signal.SIGKILL, None),
     "interrupted": (lambda pid, workers: os.kill(pid, signal.SIGINT), 130, None),

@@ -249,7 +249,7 @@ def test_a_killed_scheduler_is_told_and_the_same_command_completes(tmp_path, loc
             os.kill(lost.scheduler.pid, signal.SIGKILL)
             out, err = process.communicate(timeout=PATIENCE)
         assert (process.returncode, out, err.count("\n")) == (1, "", 2)
-        assert "was lost; what is finished is kept: give the command again" in err
+        assert "was lost; what is finished is kept: run the command again" in err
         kept = {path: path.stat().st_mtime_ns for path in stored(run)}
         assert 0 < len(kept) < 12
         lost.start()
@@ -306,7 +306,7 @@ def test_a_model_is_asked_here_whatever_cluster_there_is(tmp_path):
     given += ["--scheduler", "tcp://127.0.0.1:9", "--out", tmp_path / "run"]
     done = envprobe(*given)
     told, *others = done.stderr.splitlines()
-    assert told == "calls are made here, beside the store and the cap: the cluster is not used"
+    assert told == "calls are made here, next to the store and the cap; the cluster is not used"
     assert len(others) == 1
     assert "none.sqlite" in others[0]
     assert "Dask" not in done.stderr

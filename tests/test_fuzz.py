@@ -317,6 +317,6 @@ def test_a_manifest_of_odd_types_is_refused_or_run_again(small, run_folder, caps
     code, _, err = told(capsys, ["run", "--out=made", f"--from={folder}"])
     assert code in (0, 1, 2)
     if code == 2:
-        assert err.count("\n") == 1 + err.count("was made otherwise")
+        assert err.count("\n") == 1 + err.count("was made differently")
         assert not list((small / "work").iterdir())
     shutil.rmtree("made", ignore_errors=True)

@@ -81,7 +81,7 @@ def shelf(tmp_path, monkeypatch):
 def test_weights_are_fetched_once_and_an_interrupted_fetch_goes_on(shelf):
     server, small = shelf
     server.breaks_at = 9000
-    with pytest.raises(InputError, match="give the command again to go on"):
+    with pytest.raises(InputError, match="run the command again to continue"):
         fetch_weights(small)
     assert not small.path.exists()
     shown = []

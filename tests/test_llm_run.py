@@ -148,8 +148,8 @@ def test_an_interrupted_run_says_what_is_kept_and_leaves_no_claim(order, shell, 
         asked = server.counts()["requests"]
     assert process.returncode == 130
     assert said == (
-        f"envprobe: interrupted; nothing was scored, all answers are kept in {store}: give the command again "
-        "to go on\n"
+        f"envprobe: interrupted; nothing was scored, all answers are kept in {store}: run the command again "
+        "to continue\n"
     )
     assert stats_of(store)["attempts"] == {"answer": asked}
 
@@ -275,7 +275,7 @@ def test_the_key_is_nowhere(faults, code, tmp_path):
         assert [line for line in done.stderr.splitlines() if line.startswith("envprobe: ")] == [
             "envprobe: local gave no answer: key-refused (HTTP 401: Incorrect API key provided: [API key]); "
             f"nothing was scored, all answers are kept in {tmp_path / 'run.answers.sqlite'}: "
-            "give the command again to go on"
+            "run the command again to continue"
         ]
         assert not (tmp_path / "run" / "episodes.parquet").exists()
 

@@ -52,8 +52,8 @@ def test_what_cannot_be_repeated_is_told(made, tmp_path, capsys):
     capsys.readouterr()
     assert call("run", "--from", tmp_path, "--out", tmp_path / "again") == 1
     told = capsys.readouterr().err
-    assert "was made otherwise (versions numpy: 1.0 there" in told
-    assert "other results: 0000" in told
+    assert "was made differently (versions numpy: 1.0 there" in told
+    assert "the results differ: 0000" in told
 
 
 def test_a_run_is_read_as_frames(made):

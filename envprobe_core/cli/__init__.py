@@ -19,7 +19,7 @@ INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 HUNG_UP = 128 + signal.SIGHUP
 ENDED = {INTERRUPTED: "interrupted", TERMINATED: "terminated", HUNG_UP: "hung up"}
 GONE = "the working folder is gone; change to one that is there"
-AGAIN = 0.1  # seconds after which an order to end is given again
+AGAIN = 0.1  # seconds after which a termination signal is sent again
 OF_A_CHECKOUT = ("reproduce", "book", "answers", "lab", "pdf")
 
 app = typer.Typer(
@@ -97,9 +97,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _order_again(swallowed: Any) -> None:
-    """Give an order to end again that came while a callback ran, where Python can only print a traceback.
+    """Send a termination signal again that arrived in a callback, where Python can only print a traceback.
 
-    Compilation spends most of its time in calls that come back through such callbacks.
+    Compilation spends most of its time in such callbacks.
     """
     interrupted = swallowed.exc_type is KeyboardInterrupt
     code = INTERRUPTED if interrupted else getattr(swallowed.exc_value, "code", None)

@@ -304,7 +304,7 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
 
             return run_missing(folder, missing, ready, *((notice,) if show else ()))
     except KeyboardInterrupt:
-        kept = f"all answers are kept in {service.answers.path}: give the command again to go on"
+        kept = f"all answers are kept in {service.answers.path}: run the command again to continue"
         typer.echo(f"envprobe: interrupted; nothing was scored, {kept}", err=True)
         raise typer.Abort from None
     finally:
@@ -313,7 +313,7 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Treat an order to end as an interrupt from the keyboard: calls under way are stored, and it is said."""
+    """Treat a termination signal as an interrupt from the keyboard: calls under way are stored first."""
     signal.raise_signal(signal.SIGINT)
 
 
@@ -388,7 +388,7 @@ def estimate(
 def fetch() -> None:
     """Fetch the weights (93 MB) once, verify them, and keep them in a cache folder.
 
-    The folder is the platform's own for caches, or ENVPROBE_CACHE. An interrupted fetch goes on where it
+    The folder is the platform's own for caches, or ENVPROBE_CACHE. An interrupted fetch resumes where it
     stopped. Any other GGUF file is used with `envprobe run --agent local --model FILE.gguf`.
     """
     from envprobe_core.llm.local import SMOLLM2, fetch_weights
@@ -415,7 +415,7 @@ def trial(
 
     The answers go to a file from which the book computes how many could be used, how many of the seen fields
     were written right, how many rows were copied from an example, and how many actions were distinct.
-    Given again after an interruption, the command goes on where it stopped.
+    Run again after an interruption, the command resumes where it stopped.
     """
     from envprobe_core.cells import make_cell
     from envprobe_core.llm import find_version, recorded

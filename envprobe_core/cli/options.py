@@ -238,7 +238,7 @@ def told_losses() -> Iterator[None]:
     try:
         yield
     except BrokenProcessPool:
-        stop("a process was ended from outside, perhaps for lack of memory; give the command again")
+        stop("a process was ended from outside, perhaps for lack of memory; run the command again")
     except ClusterLostError as error:
         stop(str(error))
 

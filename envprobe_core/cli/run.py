@@ -51,13 +51,13 @@ def run(
     """Run policies in worlds and keep every step.
 
     DIR gets episodes.parquet (a row an episode), manifest.json (inputs, versions, hashes) and
-    logs/ (Parquet, a row a step, a file a cell). A run that was interrupted goes on where it
+    logs/ (Parquet, a row a step, a file a cell). A run that was interrupted resumes where it
     stopped; a finished one is not repeated; a folder that holds something else is left alone.
     With --json: an array, an object a cell.
     With `--agent openai` a language model acts: every answer is stored before it is used, so that the
     same command goes on after an interruption without paying twice, and calls.jsonl says what was asked.
     The key is read from OPENAI_API_KEY and appears nowhere. With `--scheduler` a Dask cluster computes,
-    and the same folder comes of it; a language model's calls are made here all the same.
+    with the same folder as result; a language model's calls are still made here.
     `envprobe list` names the worlds, policies, protocols, regimes and profiles.
     """
     from envprobe_core.runs.folder import open_run
@@ -66,8 +66,8 @@ def run(
     before = None
     if source is not None:
         if grid != options.Grid() or (profile, logs, agent) != ("typical", "full", models.SIMULATED):
-            told = "beside it stand --out, --jobs, --json, and who answers"
-            raise InputError(f"--from states the whole run; {told}")
+            rest = "only --out, --jobs, --json and options of who answers can be given with it"
+            raise InputError(f"--from states the whole run; {rest}")
         before = _stated(source, out)
         inputs, asked = before.inputs, before.inputs.agent
         models.refuse_others(model, asked, source)
@@ -78,7 +78,7 @@ def run(
         raise InputError("--jobs is for the simulated agent; for a language model give --concurrency")
     scheduler = cluster.address()
     if scheduler is not None and asked is not None:
-        typer.echo("calls are made here, beside the store and the cap: the cluster is not used", err=True)
+        typer.echo("calls are made here, next to the store and the cap; the cluster is not used", err=True)
     elif scheduler is not None and jobs is not None:
         raise InputError("--jobs is for processes of this machine; a cluster has its workers")
     with open_run(out, inputs) as folder:
@@ -112,12 +112,12 @@ def run(
             typer.echo(models.say_calls(out))
     if before is not None and before.finished:
         if before.result_hash != result:
-            options.stop(f"other results: {before.result_hash} before, {result} now")
+            options.stop(f"the results differ: {before.result_hash} before, {result} now")
         typer.echo("every result is the same as before", err=True)
 
 
 def _stated(source: Path, out: Path) -> Manifest:
-    """Read the manifest of a run to repeat, and say by which engine it was made if that is another.
+    """Read the manifest of a run to repeat, and say if another engine made it.
 
     Raises:
         InputError: if there is none, or if it is to be repeated in its own folder.
@@ -131,7 +131,7 @@ def _stated(source: Path, out: Path) -> Manifest:
         raise InputError(f"--out {out}: is the run itself; give another folder")
     manifest = read_manifest(folder)
     if difference := first_difference(manifest, begun(manifest.inputs)):
-        typer.echo(in_one_line(f"{source} was made otherwise ({difference})"), err=True)
+        typer.echo(in_one_line(f"{source} was made differently ({difference})"), err=True)
     return manifest
 
 
@@ -199,7 +199,7 @@ def claims(
 
     With --json: one object a claim and protocol, with the keys id, source, statement, paper, ours, protocol,
     profile, interval, verdict and section. Numbers are in the claim's own unit; `interval` is the adjusted
-    one that decides; what there is none of is null. Exit code 2 if a name or value is not accepted.
+    one that decides; a missing value is null. Exit code 2 if a name or value is not accepted.
     """
     from envprobe_core.analyses.scoreboard import as_records, load_scoreboard
     from envprobe_core.protocols import PROTOCOLS

@@ -140,7 +140,7 @@ class Client:
     """Answers requests from a store and, unless it only replays, by calling a provider."""
 
     def __init__(self, service: Service, notice: Notice) -> None:
-        """Set up a client of a service; `notice` is told of every call and every answer."""
+        """Set up a client of a service; `notice` is called after every call and every answer."""
         self.counts = Counts()
         self._store: Any = service.answers
         self._provider, self._prices, self._limits = service.agent.provider, service.prices, service.limits
@@ -226,10 +226,10 @@ class Client:
         if asked is not None and asked > limits.longest:
             fault = replace(fault, detail=f"{fault.detail}; it asks to wait {asked:.0f} s", final=True)
         if fault.final or failures >= limits.attempts or self._stopped is not None:
-            tries = "" if fault.final else f" after {failures} attempts"
+            tries = "" if fault.final else f" after {failures} attempt{'s' * (failures > 1)}"
             raise self._stop(
                 f"{self._provider} gave no answer{tries}: {fault}; nothing was scored, all answers are kept "
-                f"in {self._store.path}: give the command again to go on"
+                f"in {self._store.path}: run the command again to continue"
             )
         now = asyncio.get_running_loop().time()
         if asked is not None:
@@ -255,13 +255,13 @@ class Client:
                 raise self._stop(
                     f"the cap of {dollars(cap or 0.0)} is reached: {spent} are spent, and the next call can "
                     f"cost up to {worst}; all answers are kept in {self._store.path}: raise --max-cost and "
-                    "give the command again to go on"
+                    "run the command again to continue"
                 )
             await asyncio.sleep(LOOK)
         raise RunStoppedError(str(self._stopped))  # a new error, as each keeps a traceback of its own
 
     async def _call(self, call: int, asked: Question, without: frozenset[str]) -> Answer | Fault:
-        """Make a call and commit what came of it, whatever that is."""
+        """Make a call and commit its outcome, whatever that is."""
         assert self._caller is not None
         raw: Raw | None = None
         found: Answer | Fault = Fault(STARTED)

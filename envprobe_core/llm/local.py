@@ -137,7 +137,7 @@ def fetch_weights(weights: Weights = SMOLLM2, notice: Notice = lambda there, tot
     except (OSError, zipfile.BadZipFile) as error:
         raise InputError(
             f"{weights.requirement} cannot be fetched: {getattr(error, 'strerror', None) or error}; what has "
-            "come is kept: give the command again to go on"
+            "come is kept: run the command again to continue"
         ) from None
     wheel.unlink()
     return True
@@ -165,7 +165,7 @@ def wheel_address(requirement: str) -> str:
         why = last[0].removeprefix("ERROR: ")[:200] if last else "pip gave no answer"
         raise InputError(
             f"the package registry does not give {requirement} ({why}); a network is needed once: connect "
-            "and give the command again, or name weights of your own with --model FILE.gguf"
+            "and run the command again, or name weights of your own with --model FILE.gguf"
         ) from None
 
 

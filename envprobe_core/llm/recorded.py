@@ -56,7 +56,7 @@ def find_replay(text: str) -> Path:
 
 @dataclass(frozen=True)
 class ReplayedRun:
-    """A replay file, and what came of running it."""
+    """A replay file, and the result of running it."""
 
     file: ReplayFile
     label: str  # model and prompt version, as tables name it
@@ -245,7 +245,7 @@ def read_trials(folder: Path) -> pd.DataFrame:
 
 
 def judged(asked: Exchange, seen: Seen, version: str, answer: str) -> dict[str, object]:
-    """Return what `read_trial` tells of an answer."""
+    """Return the columns that `read_trial` gives for an answer."""
     said = {"valid": False, "seen": len(seen), "right": 0, "rows": 0, "copied": 0, "action": ""}
     try:
         update = parse_update(answer, asked.world, None if version == FIRST else asked.step)

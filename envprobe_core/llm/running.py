@@ -44,7 +44,7 @@ LIVE_PER_CALL = 2  # episodes under way for each call that may be
 
 @dataclass(frozen=True)
 class Asked:
-    """What came of running a cell's rows on a model."""
+    """The result of running a cell's rows on a model."""
 
     answers: dict[str, Answer]  # those that were used, by key, in order of their first use
     trajectory: Trajectory
@@ -78,7 +78,7 @@ def run_missing(
 ) -> list[Summary]:
     """Run the missing parts of an open run folder and finish it; return the summary of each cell.
 
-    `notice` is told of the number of episodes done and of every call.
+    `notice` gets the number of episodes done, and the counts after every call.
 
     Raises:
         RunStoppedError: if an answer cannot be had; what is finished is kept.
@@ -124,7 +124,7 @@ def total_tally(lines: bytes) -> dict[str, int]:
 
 
 def replay_run(service: Service, inputs: RunInputs) -> tuple[list[Asked], str]:
-    """Run every cell of a run from a store or a replay file; return what came of each, and the result hash.
+    """Run every cell of a run from a store or a replay file; return each one's result, and the result hash.
 
     Raises:
         MissingAnswerError: if an answer is not there.

@@ -97,9 +97,9 @@ PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};
 """
 EXPLAINED = {
-    ("SQLITE_FULL", "SQLITE_IOERR"): "its disk is full or fails ({}); make room and give the command again",
+    ("SQLITE_FULL", "SQLITE_IOERR"): "its disk is full or fails ({}); make room and run the command again",
     ("SQLITE_READONLY",): "it is read-only; copy it to a place that can be written to",
-    ("SQLITE_BUSY", "SQLITE_LOCKED"): "another process keeps it locked; give the command again",
+    ("SQLITE_BUSY", "SQLITE_LOCKED"): "another process keeps it locked; run the command again",
     ("SQLITE_CORRUPT", "SQLITE_NOTADB"): "it is damaged ({}); keep a copy, and recover it with "
     "`sqlite3 FILE .recover`",
 }
@@ -365,7 +365,7 @@ def _mode(path: Path, writable: bool) -> str:
 
 
 def _recognise(connection: sqlite3.Connection, path: Path, writable: bool) -> None:
-    """Refuse a database that is none of ours before anything of it is changed; set up an empty one."""
+    """Refuse a database that is not ours before changing anything in it; set up an empty one."""
     application, version, tables = connection.execute(
         "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
         "FROM pragma_application_id, pragma_user_version"

@@ -86,7 +86,7 @@ class Outcome:
 
 
 def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) -> Iterator[Outcome]:
-    """Execute sections, and tell of each as it ends; a cell may take `cell_timeout` seconds, or any time.
+    """Execute sections and report each as it ends; a cell may take `cell_timeout` seconds, or any time.
 
     Each section has a kernel, a process of its own; what waits for it is a thread, because
     importing papermill once a worker would take longer than most sections do.

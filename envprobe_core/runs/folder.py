@@ -4,7 +4,7 @@ A folder holds `manifest.json` (what the run is, and in the end its hashes), `ep
 where a language model was asked, `calls.jsonl`. While a run goes on, `parts/` holds what is finished: of a
 cell's next episodes their rows in table and log, an Arrow file each, which is there or not.
 Every file is written under another name and then renamed, so that a run that is killed leaves whole files
-only, and the same command goes on where it stopped. The manifest says `finished` only after all else.
+only, and the same command resumes where it stopped. The manifest says `finished` only after all else.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class RunFolder:
                 path.write_bytes(files[ending])
 
     def fill(self, *, jobs: int | None = None, progress: Callable[[int, int], None] | None = None) -> None:
-        """Run what is missing, here or on the cluster in force; what comes of it is stored here.
+        """Run what is missing, here or on the cluster in force; results are stored here.
 
         Args:
             jobs: processes; None means every core, where that is faster.

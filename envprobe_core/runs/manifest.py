@@ -1,4 +1,4 @@
-"""What a run is: what is asked for, and the manifest that says so and what came of it.
+"""What a run is: what is asked for, and the manifest that states it with its results.
 
 A manifest holds no times, paths or machine names, so that the same run twice gives the same bytes. Beside it
 lies the same description as an RO-Crate 1.1 (https://w3id.org/ro/crate/1.1), which archives read.
@@ -259,7 +259,7 @@ def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a run's folder.
 
     Raises:
-        InputError: if there is none, or it is none of ours.
+        InputError: if there is none, or it is not a manifest of ours.
     """
     path = folder / MANIFEST
     if not folder.is_dir():

@@ -62,7 +62,7 @@ class Log:
 
 
 def check_run(path: Path, progress: Callable[[int, int], None] | None = None) -> Report:
-    """Compute a run's measures again from its logs and compare; `progress` is told of logs done and to do.
+    """Compute a run's measures again from its logs and compare; `progress` gets logs done and to do.
 
     Raises:
         InputError: if there is no finished run with logs, or one of its files is damaged.
