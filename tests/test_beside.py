@@ -7,7 +7,6 @@ from envprobe_core.analyses.beside import as_printed, beside_paper
 from envprobe_core.claims import paper_value
 
 ACCURACY = ["method_accuracy", "reference_accuracy", "accuracy_difference_pct", "accuracy_p"]
-SUCCESS = ["method_success_pct", "reference_success_pct", "success_difference_pct", "success_mcnemar_p"]
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,6 @@ from envprobe_core.statistics import bootstrap_means, paired_bootstrap
 from envprobe_core.worlds import WORLDS
 
 N = 20
-RANKS = {"reverses": 0, "inconclusive": 1, "no effect": 1, "holds, other size": 2, "holds": 2}
 
 
 def claim(**changes):
