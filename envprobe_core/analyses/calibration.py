@@ -298,7 +298,7 @@ class Search:
         """Minimise the objective.
 
         Args:
-            left_out: a kind of target that shall not count, one of `KINDS`; the search then starts from the
+            left_out: a kind of target that does not count, one of `KINDS`; the search then starts from the
                 best points known.
         """
         from scipy.optimize import differential_evolution

@@ -443,7 +443,7 @@ def play_singles(setting: Setting, seeds: Ints, futures: int = 8) -> tuple[Past,
 
 
 def least_ratio(top: Floats, bottom: Floats, resamples: int) -> Interval:
-    """The smallest over columns of the ratio of sums, [past, column], resampled by past.
+    """Return the smallest ratio of sums, over the columns of [past, column], resampled by past.
 
     NaN where some sum below is not positive, ends NaN where it is not in more than 1% of the resamples.
     """

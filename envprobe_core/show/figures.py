@@ -181,7 +181,7 @@ def _written(figure: Figure) -> str:
 class Frame:
     """What stays of a figure while its data move: panels, axes and labels, written when one of these changes.
 
-    An axis never shrinks, so that figures can be compared as they move, and few steps write it anew.
+    An axis never shrinks, so that figures can be compared as they move, and it is rarely rewritten.
     """
 
     def __init__(self, figure: Figure, panels: Any, shape: object) -> None:
@@ -244,7 +244,7 @@ class Frame:
 
 
 class Kept:
-    """What of a figure stays while it is drawn again and again, which finding places is half of."""
+    """What is kept of a figure that is drawn repeatedly; finding its layout is half of the work."""
 
     places: list[Any] | None = None  # of its panels and labels, in their order
     frame: Frame | None = None  # once its data move

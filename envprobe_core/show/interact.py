@@ -169,7 +169,7 @@ def interact(
     regime: str = "S2",
     policies: Names = (),
 ) -> Interaction:
-    """Show a figure that is computed anew, in JupyterLab, as the reader moves budget and threshold.
+    """Show a figure that JupyterLab recomputes as the reader moves budget and threshold.
 
     A page without a kernel shows it once, at the values given, with a link to the explorer at that setting.
 
@@ -178,7 +178,7 @@ def interact(
             what `draw` returns. Where it has a further argument `resamples`, with the page's own number as
             its default, a figure that is moved has 500.
         budget: where its slider stands at first; -1 is the regime's own.
-        threshold: likewise; policies without a gate do not mind it.
+        threshold: likewise; policies without a gate ignore it.
         regime: whose horizon and own budget the slider has.
         policies: names of those that the explorer is to show; by default its own choice.
 

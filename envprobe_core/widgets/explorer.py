@@ -32,7 +32,7 @@ PROTOCOL_LINES = {
     "observed": "the paper's text, but beliefs start from the first observation alone",
     "released": "the public code: answers never arrive, the world stands during a probe, slots are scored",
 }
-TURNED = "a protocol with switches turned; what they do is on the page of protocols"
+TURNED = "a protocol with switches turned; the page Definitions says what they do"
 WITHOUT_SCRIPT = (
     "Here stands an interactive figure, which needs JavaScript. It draws accuracy against task success, "
     "accuracy over time, when probes fire, and useful probes, for any budget and threshold."

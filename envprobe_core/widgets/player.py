@@ -197,7 +197,7 @@ def _choices(own: Sequence[Policy]) -> dict[str, Any]:
 
 
 def _fallback(pairs: Sequence[Mapping[str, Any]]) -> str:
-    """Tell the first episode to readers without JavaScript."""
+    """Put the first episode into words, for readers without JavaScript."""
     pair = pairs[0]
     lines = ["The episode player needs JavaScript. Here is its first episode in words.", pair["about"]]
     lines += [pair["parting"]] * bool(pair["parting"])

@@ -53,7 +53,7 @@ class Episodes(Table):
 
 
 def join(parts: Sequence[Any]) -> Any:
-    """Put `Episodes` of one horizon, or `Readings`, behind one another."""
+    """Concatenate `Episodes` of one horizon, or `Readings`."""
     kind = type(parts[0])
     return kind(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
 
