@@ -108,6 +108,7 @@ def test_an_old_file_replays_and_is_the_simulated_agents(run, begun):
     assert (cells["accuracy"] == cells["simulated_accuracy"]).all()
     assert cells["accuracy_low"].lt(cells["accuracy"]).all()
     assert (cells[["usable", "invalid"]] == [1, 0]).all(axis=None)
+    assert execute("gains", before=space, resamples=100)[0]["gains"].empty  # it has no policy to compare with
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,10 @@ def test_what_does_not_come_out_again_has_no_results(change, fault, tmp_path):
     assert other.fault
     assert fault in other.fault
     assert other.frame is None
-    assert "**It has no results here:**" in execute("2", replay=str(path))[1].markdown
+    space, said = execute("2", replay=str(path))
+    assert "**It has no results here:**" in said.markdown
+    with pytest.raises(InputError, match=f"has no results here: .*{fault}"):
+        execute("23", before=space, resamples=100)
 
 
 def test_runs_of_one_label_are_told_apart(tmp_path):
