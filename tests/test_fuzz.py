@@ -36,7 +36,7 @@ FUZZ = settings(
 COUNT = "n: int = 3  # how many; accepts 1..10\nseeds: str = '0:2'  # episodes; accepts seeds"
 RUN = ["run", "--world=tooldag", "--policy=simple", "--seeds=0:2", "--out=made"]
 NAMES = ("world", "policy", "regime", "protocol", "profile", "logs")
-NUMBERS = ("budget", "threshold", "batch-size", "jobs")
+NUMBERS = ("budget", "threshold", "jobs")
 OPTIONS = {
     "run": [*NAMES, *NUMBERS, "seeds", "scheduler-file", "nonsense"],
     "claims": ["protocol", "profile", "regime", "section", "seeds", "resamples", "jobs"],
