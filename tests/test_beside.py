@@ -36,6 +36,15 @@ def test_pairs_are_joined_by_seed_and_judged_as_the_claim(episodes):
     assert printed["difference"] is None
 
 
+def test_too_few_pairs_to_judge_are_still_counted(episodes):
+    few = episodes[episodes["seed"] < 3]
+    found = beside_paper(
+        few, {"ordering-judge": "spatial: judge vs simple"}, "tab:ordering", ACCURACY, regime="S1"
+    )
+    own = found.set_index("source").loc["as written"]
+    assert (own["verdict"], own["n"], own["estimate"]) == ("not tested", 6, None)
+
+
 def test_printed_numbers_keep_their_digits_and_relation():
     value = paper_value("tab:ablation", "procedural: minus-d vs simple", "accuracy_difference_pct")
     assert as_printed(value) == "−12.08"

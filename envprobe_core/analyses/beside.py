@@ -64,7 +64,8 @@ def beside_paper(
                 about
                 | {"source": in_words(protocol), "printed": False, "protocol": protocol}
                 | {"method": scale * pairs[arm].mean(), "base": scale * pairs[base].mean()}
-                | {key: tested[key] for key in ("estimate", "low", "high", "p", "difference", "verdict", "n")}
+                | {key: tested[key] for key in ("estimate", "low", "high", "p", "difference", "verdict")}
+                | {"n": len(pairs)}
                 | {"adjusted_low": tested["low_adjusted"], "adjusted_high": tested["high_adjusted"]}
                 | {"only_arm": int((pairs[arm] > pairs[base]).sum())}
                 | {"only_base": int((pairs[arm] < pairs[base]).sum())}
