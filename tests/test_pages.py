@@ -1,5 +1,6 @@
 """The reader's path: where things are, what can be taken along, and that everyone can use every page."""
 
+import ast
 import csv
 import html as markup
 import io
@@ -17,6 +18,7 @@ from watching import ILLEGIBLE, serious, set_formulas, watch
 from envprobe_core.claims import load_claims
 from envprobe_core.claims.places import KINDS, PLACES, load_items
 from envprobe_core.claims.printed import paper_values, read_rows
+from envprobe_core.policies.own import View
 from envprobe_core.protocols import SWITCHES
 from envprobe_core.reproduce import build as book
 from envprobe_core.reproduce.execution import clean
@@ -57,6 +59,20 @@ def test_every_place_that_the_data_name_is_an_item():
 
 def test_departures_name_every_switch_once():
     assert sorted(filter(None, (row["switch"] for row in read_rows("departures.csv")))) == sorted(SWITCHES)
+
+
+def literal(section, name):
+    """The value that a section's code gives a name."""
+    code = (cell["source"] for cell in SECTIONS[section].cells if cell["cell_type"] == "code")
+    found = re.search(rf"^{name} = (\{{.*?^\}})", "\n".join(map("".join, code)), re.MULTILINE | re.DOTALL)
+    return ast.literal_eval(found[1])
+
+
+def test_sections_list_all_that_there_is():
+    """The way between two protocols turns every switch that keeps pairs; a view's names are explained."""
+    turned = [switch for group in literal("text-and-code", "GROUPS").values() for switch in group]
+    assert sorted([*turned, "seeds"]) == sorted(SWITCHES)
+    assert tuple(literal("your-policy", "readable")) == View._fields
 
 
 def test_nothing_that_the_paper_numbers_is_left_out():
