@@ -30,7 +30,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
 }
 WHOLE = (23_410, 13_500)
 FILES = (110, 85)
-TESTS = (14_990, 9_000)
+TESTS = (15_010, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
