@@ -37,11 +37,9 @@ def test_pairs_are_joined_by_seed_and_judged_as_the_claim(episodes):
 
 
 def test_too_few_pairs_to_judge_are_still_counted(episodes):
-    few = episodes[episodes["seed"] < 3]
-    found = beside_paper(
-        few, {"ordering-judge": "spatial: judge vs simple"}, "tab:ordering", ACCURACY, regime="S1"
-    )
-    own = found.set_index("source").loc["as written"]
+    few, rows = episodes[episodes["seed"] < 3], {"ordering-judge": "spatial: judge vs simple"}
+    found = beside_paper(few, rows, "tab:ordering", ACCURACY, regime="S1").set_index("source")
+    own = found.loc["as written"]
     assert (own["verdict"], own["n"], own["estimate"]) == ("not tested", 6, None)
 
 
