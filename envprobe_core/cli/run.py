@@ -83,8 +83,8 @@ def run(
         raise InputError("--jobs is for processes of this machine; a cluster has its workers")
     with open_run(out, inputs) as folder:
         if folder.manifest.finished:
-            typer.echo(f"{out}: this run is finished already; nothing was repeated", err=True)
             summaries = folder.read()
+            typer.echo(f"{out}: this run is finished already; nothing was repeated", err=True)
         elif asked is not None:
             with models.stopped_runs():
                 summaries = models.run_on_model(folder, model.service(asked, out))
