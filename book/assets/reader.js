@@ -38,8 +38,11 @@
 
   function start() {
     markAll();
+    // the window is another, a folded cell is opened, a formula in a table is set only when it comes into sight
+    const watching = new ResizeObserver(soon);
+    for (const box of document.querySelectorAll(`.bd-article, ${BOXES} > :first-child`)) watching.observe(box);
     window.addEventListener("resize", soon);
-    document.addEventListener("toggle", soon, true); // a folded cell or solution is opened
+    document.addEventListener("toggle", soon, true);
     window.MathJax?.startup?.promise?.then(soon);
   }
 
