@@ -1,4 +1,4 @@
-"""The one error a user can cause and mend."""
+"""What a user is told in one line: input that cannot be used, and work that had to stop."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ class InputError(ValueError):
 
     The command line shows it as one line and ends with exit code 2.
     """
+
+
+class StoppedError(Exception):
+    """Work that had to stop: its message says why. The command line ends with exit code 1."""
 
 
 def look_up(kind: str, name: str, known: Mapping[str, Meant]) -> Meant:

@@ -23,6 +23,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import cache
 from itertools import islice
@@ -30,7 +31,7 @@ from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, StoppedError
 from envprobe_core.files import environment, read_whole
 
 if TYPE_CHECKING:
@@ -70,8 +71,7 @@ def spread(
         local: whether to leave the cluster aside, as it is for a single item.
 
     Raises:
-        BrokenProcessPool: if one of the processes is ended from outside.
-        ClusterLostError: if the cluster is lost.
+        StoppedError: if one of the processes is ended from outside, or the cluster is lost.
     """
     left = deque(items)
     scheduler = None if local or len(left) <= 1 else scheduler_in_force()
@@ -108,6 +108,9 @@ def fresh_processes(count: int) -> Iterator[ProcessPoolExecutor]:
         for process in set(active_children()) - others:
             process.terminate()
         raise
+    except BrokenProcessPool:
+        lost = "a process was ended from outside, perhaps for lack of memory; run the command again"
+        raise StoppedError(lost) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
@@ -140,7 +143,7 @@ def follow(parent: int) -> None:
 # --- a cluster --------------------------------------------------------------------------------
 
 
-class ClusterLostError(Exception):
+class ClusterLostError(StoppedError):
     """The cluster was lost while it worked; what had come back is kept."""
 
 

@@ -12,12 +12,13 @@ from typer.exceptions import Abort, TyperException
 
 from envprobe_core import __version__
 from envprobe_core.cli import model, options, reproduce, run
-from envprobe_core.errors import InputError, in_one_line
+from envprobe_core.errors import InputError, StoppedError, in_one_line
 from envprobe_core.sources import ROOT
 
-INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
-HUNG_UP = 128 + signal.SIGHUP
-ENDED = {INTERRUPTED: "interrupted", TERMINATED: "terminated", HUNG_UP: "hung up"}
+INTERRUPTED = 128 + signal.SIGINT
+ENDED = {
+    INTERRUPTED: "interrupted", 128 + signal.SIGTERM: "terminated", 128 + signal.SIGHUP: "hung up",
+}  # fmt: skip
 GONE = "the working folder is gone; change to one that is there"
 AGAIN = 0.1  # seconds after which a termination signal is sent again
 OF_A_CHECKOUT = ("reproduce", "book", "answers", "lab", "pdf")
@@ -29,6 +30,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+for group, commands in {
+    app: (
+        run.run, model.estimate, run.recompute, reproduce.reproduce, reproduce.book, reproduce.pdf,
+        run.calibrate, run.claims, reproduce.answers, reproduce.lab, run.compile_engine, run.list_names,
+    ),
+    model.model: (model.fetch, model.trial),
+    model.store: (model.stats, model.verify, model.export),
+}.items():  # fmt: skip
+    for command in commands:
+        group.command(command.__name__.partition("_")[0])(options.expanded(command))
+app.add_typer(model.store, name="store")
+app.add_typer(model.model, name="model")
 
 
 def _show_version(wanted: bool) -> None:
@@ -46,23 +59,12 @@ def _options(
     """Recompute, question and extend the results of 'Ask the World Before Acting'."""
 
 
-for command in (
-    run.run, model.estimate, run.recompute, reproduce.reproduce, reproduce.book, reproduce.pdf, run.calibrate,
-    run.claims, reproduce.answers, reproduce.lab,
-):  # fmt: skip
-    app.command()(command)
-app.add_typer(model.store, name="store")
-app.add_typer(model.model, name="model")
-app.command("compile")(run.compile_engine)
-app.command("list")(run.list_names)
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line, by default the process's own, and leave with its exit code.
 
-    Bad input of any kind, be it an option or a value, is one line on standard error and exit
-    code 2; an interrupt ends with 130, a termination with 143, each said in a line, and nothing goes on
-    behind it.
+    Bad input of any kind, be it an option or a value, is one line on standard error and exit code 2, and
+    work that had to stop a line and 1. An interrupt ends with 130, a termination with 143, each said in a
+    line, and nothing goes on behind it.
     """
     given = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
@@ -80,6 +82,8 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(str(error))
     except TyperException as error:
         _fail(error.format_message())
+    except StoppedError as error:
+        _fail(str(error), 1)
     except Abort:  # said already
         sys.exit(INTERRUPTED)
     except KeyboardInterrupt:
@@ -94,6 +98,12 @@ def main(arguments: list[str] | None = None) -> None:
     if code in ENDED:
         print(f"envprobe: {ENDED[code]}", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int = 2) -> NoReturn:
+    if message:  # a group of commands without a command has shown its help instead
+        print(f"envprobe: {in_one_line(message)}", file=sys.stderr)
+    sys.exit(code)
 
 
 def _order_again(swallowed: Any) -> None:
@@ -135,9 +145,3 @@ def _check(arguments: list[str]) -> None:
             f"{arguments[0]} needs the notebooks and pages of a checkout, and none are in {ROOT}; clone "
             "the companion and give `pip install -e .` there"
         )
-
-
-def _fail(message: str) -> NoReturn:
-    if message:  # a group of commands without a command has shown its help instead
-        print(f"envprobe: {in_one_line(message)}", file=sys.stderr)
-    sys.exit(2)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import FrameType
@@ -22,7 +21,7 @@ import typer
 
 from envprobe_core.cli import options
 from envprobe_core.cli.options import File, Number, Text, Whole, check_positive
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, StoppedError
 from envprobe_core.files import refuse_existing
 
 if TYPE_CHECKING:
@@ -46,84 +45,45 @@ store = typer.Typer(
 
 # ---------------------------------------------------------------- options
 
-option = partial(options.option, panel="Language model as the agent")
-OneObject = options.option(bool, "--json", "Print one JSON object and nothing else.")
-Note = options.option(str, "--note", "Where the answers come from, for readers.")
+OneObject = Annotated[bool, "", "Print one JSON object and nothing else."]
+Note = Annotated[str, "TEXT", "Where the answers come from, for readers."]
 StoreFile = Annotated[Path, typer.Argument(metavar="FILE", help="Store that a run on a model made.")]
-Agent = options.option(
+Agent = Annotated[
     str,
-    "--agent",
+    "[simulated|openai|local]",
     "Who acts: the simulated agent, a language model behind an OpenAI-compatible server, or one that runs on "
     "this machine without a key (`envprobe model fetch`).",
-    "[simulated|openai|local]",
+]
+MODEL = "Model's name, as in gpt-4o-mini; with --agent local a file, as in M.gguf."
+ADDRESS = (
+    "Of a compatible server, as in http://127.0.0.1:8080/v1; one on this machine needs no key and is "
+    "sent a made-up one where OPENAI_API_KEY is not set."
 )
+CAP = "The most that all attempts in the store may cost; no call is made that could exceed it."
+AT_ONCE = "Calls under way at once; with --agent local its servers, of one thread each."
+OFFLINE = "Take every answer from the store; needs no key and opens no connection."
+REPLAY = "Take every answer from a file that `envprobe store export` wrote; it names the model."
 
 
 @dataclass(frozen=True)
 class ModelOptions:
     """What was given on the command line; None or False where nothing was."""
 
-    model: option(
-        Text, "--model", "Model's name, as in gpt-4o-mini; with --agent local a file, as in M.gguf.", "M"
-    ) = None
-    judge_model: option(Text, "--judge-model", "Second model of the policy judge.", "M", "the same") = None
-    base_url: option(
-        Text,
-        "--base-url",
-        "Of a compatible server, as in http://127.0.0.1:8080/v1; one on this machine needs no key and is "
-        "sent a made-up one where OPENAI_API_KEY is not set.",
-        "URL",
-        "OpenAI's",
-    ) = None
-    prompts: option(Text, "--prompts", "Version of the prompts: 1, 2, public or public-hint.", "V", "2") = (
-        None
-    )
-    reasks: option(
-        Whole,
-        "--reasks",
-        "Times that an answer that cannot be used is asked for again.",
-        None,
-        "2",
-        min=0,
-        max=9,
-    ) = None
-    concurrency: option(
-        Whole,
-        "--concurrency",
-        "Calls under way at once; with --agent local its servers, of one thread each.",
-        default=f"{DEFAULT_CONCURRENCY}; local: as many as cores",
-        min=1,
-        max=1024,
-    ) = None
-    max_cost: option(
-        Number,
-        "--max-cost",
-        "The most that all attempts in the store may cost together; the run stops before a call that could "
-        "exceed it.",
-        "USD",
-        "no cap",
-    ) = None
-    prices: option(
-        File, "--prices", "Prices of models, in the form of data/prices.json.", "FILE", "data/prices.json"
-    ) = None
-    store: option(
-        File, "--store", "Where answers are kept; several runs may share it.", "FILE", "DIR.answers.sqlite"
-    ) = None
-    replay_only: option(
-        bool, "--replay-only", "Take every answer from the store; needs no key and opens no connection."
-    ) = False
-    replay: option(
-        File,
-        "--replay",
-        "Take every answer from a file that `envprobe store export` wrote; it names the model.",
-        "FILE",
-    ) = None
-    timeout: option(
-        Number, "--timeout", "Seconds that a call may take, to its last byte.", "S", "120; local: 900"
-    ) = None
-    attempts: option(
-        Whole, "--attempts", "Times that a call is tried before the run stops.", default="6", min=1, max=100
-    ) = None
+    PANEL = "Language model as the agent"
+
+    model: Annotated[Text, "M", MODEL] = None
+    judge_model: Annotated[Text, "M", "Second model of the policy judge.", "the same"] = None
+    base_url: Annotated[Text, "URL", ADDRESS, "OpenAI's"] = None
+    prompts: Annotated[Text, "V", "Version of the prompts: 1, 2, public or public-hint.", "2"] = None
+    reasks: Annotated[Whole, "N", "Times that an unusable answer is asked for again.", "2", range(10)] = None
+    concurrency: Annotated[Whole, "N", AT_ONCE, f"{DEFAULT_CONCURRENCY}; local: cores", range(1, 1025)] = None
+    max_cost: Annotated[Number, "USD", CAP, "no cap"] = None
+    prices: Annotated[File, "FILE", "Prices, in the form of data/prices.json.", "data/prices.json"] = None
+    store: Annotated[File, "FILE", "Keeps the answers, also of several runs.", "DIR.answers.sqlite"] = None
+    replay_only: Annotated[bool, "", OFFLINE] = False
+    replay: Annotated[File, "FILE", REPLAY] = None
+    timeout: Annotated[Number, "S", "Seconds that a call may take to its end.", "120; local: 900"] = None
+    attempts: Annotated[Whole, "N", "Times a call is tried before the run stops.", "6", range(1, 101)] = None
 
     def __post_init__(self) -> None:
         """Refuse numbers and an address that cannot be used."""
@@ -332,22 +292,10 @@ def say_calls(folder: Path) -> str:
     )
 
 
-@contextmanager
-def stopped_runs() -> Iterator[None]:
-    """Say in one line why a run on a model stopped, and end with exit code 1."""
-    from envprobe_core.llm.calls import RunStoppedError
-
-    try:
-        yield
-    except RunStoppedError as error:
-        options.stop(str(error))
-
-
-@options.expanded
 def estimate(
     grid: options.Grid,
     given: Annotated[ModelOptions, ("model", "judge_model", "base_url", "concurrency", "prices")],
-    sample: options.option(int, "--sample", "Seeds of each cell in the dry run.", min=1, max=10_000) = 5,
+    sample: Annotated[int, "N", "Seeds of each cell in the dry run.", range(1, 10_001)] = 5,
     json: OneObject = False,
 ) -> None:
     """Estimate calls, tokens and money of a run on a model, from a dry run of its prompts.
@@ -384,7 +332,6 @@ def estimate(
 # ---------------------------------------------------------------- a model on this machine
 
 
-@model.command("fetch")
 def fetch() -> None:
     """Fetch the weights (93 MB) once, verify them, and keep them in a cache folder.
 
@@ -400,14 +347,12 @@ def fetch() -> None:
     typer.echo(f"{'fetched and verified' if fetched else 'already there'}: {path}, sha256 {SMOLLM2.sha256}")
 
 
-@model.command("trial")
-@options.expanded
 def trial(
-    out: options.option(Path, "--out", "File to write, as in x.trial.gz.", "FILE"),
-    world: options.option(list[str], "--world", "World; may be repeated.", "W"),
-    prompts: options.option(list[str], "--prompts", "Version of the prompts; may be repeated.", "V"),
-    situations: options.option(int, "--situations", "Of each world.", min=1, max=10_000) = 200,
-    regime: options.option(str, "--regime", "Stress regime.", "R") = "S1",
+    out: Annotated[Path, "FILE", "File to write, as in x.trial.gz."],
+    world: Annotated[list[str], "W", "World; may be repeated."],
+    prompts: Annotated[list[str], "V", "Version of the prompts; may be repeated."],
+    situations: Annotated[int, "N", "Of each world.", range(1, 10_001)] = 200,
+    regime: Annotated[str, "R", "Stress regime."] = "S1",
     given: Annotated[ModelOptions, ("model", "concurrency", "store")] = ModelOptions(),
     note: Note = "",
 ) -> None:
@@ -429,7 +374,7 @@ def trial(
         agent=agent.as_dict(), worlds=world, versions=versions, policy="simple", regime=regime,
         situations=situations, note=note,
     )  # fmt: skip
-    with stopped_runs(), given.service(agent, out).at_work() as ready:
+    with given.service(agent, out).at_work() as ready:
         count = write_answers(out, asked, ready.answers, recorded.ask_trial(asked, ready))
     typer.echo(f"{count} answers of {agent.model}, {out.stat().st_size} bytes: {out}")
 
@@ -437,13 +382,11 @@ def trial(
 # ---------------------------------------------------------------- a store of answers
 
 
-@store.command("stats")
-@options.expanded
 def stats(
     file: StoreFile,
     json: OneObject = False,
     given: Annotated[ModelOptions, ("prices",)] = ModelOptions(),
-    run: options.option(File, "--run", "Say also what each cell of this run cost.", "DIR") = None,
+    run: Annotated[File, "DIR", "Say also what each cell of this run cost."] = None,
 ) -> None:
     """Count what was asked, answered, wasted and paid.
 
@@ -485,10 +428,8 @@ def stats(
         typer.echo(f"cell      {name}: {cell['questions']} questions, {dollars(cell['usd'])}{shared}")
 
 
-@store.command("verify")
 def verify(
-    file: StoreFile,
-    run: options.option(File, "--run", "A finished run whose answers must all be there.", "DIR") = None,
+    file: StoreFile, run: Annotated[File, "DIR", "A finished run whose answers must all be there."] = None
 ) -> None:
     """Recompute every key, verdict and total of a store.
 
@@ -500,7 +441,7 @@ def verify(
     for fault in faults[:LISTED]:
         typer.echo(f"envprobe: {file}: {fault}", err=True)
     if faults:
-        options.stop(f"{len(faults)} faults in {file}")
+        raise StoppedError(f"{len(faults)} faults in {file}")
     found = read_stats(file, {})
     attempts = sum(found["attempts"].values())
     typer.echo(
@@ -511,11 +452,10 @@ def verify(
             typer.echo(f"{len(set(chain(*keys)))} answers give {run} again")
 
 
-@store.command("export")
 def export(
     file: StoreFile,
-    run: options.option(Path, "--run", "Folder of a finished run on a model.", "DIR"),
-    out: options.option(Path, "--out", "File to write, as in answers.replay.gz.", "REPLAY"),
+    run: Annotated[Path, "DIR", "Folder of a finished run on a model."],
+    out: Annotated[Path, "REPLAY", "File to write, as in answers.replay.gz."],
     note: Note = "",
 ) -> None:
     """Write the answers that a run used to a small file, with which anybody can replay it.
@@ -550,8 +490,7 @@ def _replayed(file: Path, run: Path) -> Iterator[tuple[AnswerStore, RunInputs, s
     if inputs.agent is None:
         raise InputError(f"{run} is a run of the simulated agent: no store holds its answers")
     with closing(AnswerStore(file, writable=False)) as answers:
-        with stopped_runs():
-            cells, found = replay_run(Service(inputs.agent, answers), inputs)
+        cells, found = replay_run(Service(inputs.agent, answers), inputs)
         if found != manifest.result_hash:
             raise InputError(
                 f"{run} does not come out of {file}: the result hash is another; nothing was written"

@@ -1,6 +1,8 @@
 """Options that several commands take, each declared once, and what commands show in common.
 
-A command takes a group of options as one argument: `expanded` makes an option of each field of its dataclass.
+An option is a parameter of a command, or a field of a group that several commands take: a dataclass. Its type
+is `Annotated[kind, metavar, help]`; behind the help may stand what is shown as the default, and the `range`
+of a whole number. `expanded` makes Typer's options of them.
 """
 
 from __future__ import annotations
@@ -10,9 +12,9 @@ import inspect
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -29,80 +31,33 @@ if TYPE_CHECKING:
 
 CORES = os.cpu_count() or 1
 LARGEST = 10**9  # seconds or dollars
-MACHINES = "Past one machine"
+
 Text, Whole, Number, File, Texts = str | None, int | None, float | None, Path | None, list[str] | None
-
-
-def option(
-    kind: Any,
-    name: str,
-    about: str,
-    metavar: str | None = None,
-    default: str | bool = True,
-    panel: str | None = None,
-    min: int | None = None,
-    max: int | None = None,
-) -> Any:
-    """Return the type of an option.
-
-    Args:
-        kind: of its value.
-        name: with its short form, if it has one, behind a blank.
-        about: the help.
-        metavar: what stands for the value there.
-        default: what help shows where none is given.
-        panel: the part of the help in which it stands.
-        min, max: the bounds of a whole number.
-    """
-    reader = {Whole: int, int: int, Number: float, float: float}.get(kind)
-    more: dict[str, Any] = {}
-    if reader is not None:
-        more["parser"] = functools.partial(_read_number, reader, min, max)
-        metavar = metavar or ("X" if reader is float else "N")
-        about += f" [{min}..{max}]" if max is not None else ""
-    return Annotated[
-        kind,
-        typer.Option(
-            *name.split(), help=about, metavar=metavar, show_default=default, rich_help_panel=panel, **more
-        ),
-    ]
-
-
-def _read_number(kind: type, least: int | None, most: int | None, text: Any) -> Any:
-    """Read a number as people write it: Python's `1_000` and digits of other scripts are none."""
-    if isinstance(text, kind):  # a default
-        return text
-    try:
-        if "_" in text or not text.isascii():
-            raise ValueError
-        value = kind(text)
-    except ValueError:
-        what = "a whole number" if kind is int else "a number"
-        raise typer.BadParameter(f"{text!r} is not {what}") from None
-    if (least is not None and value < least) or (most is not None and value > most):
-        raise typer.BadParameter(f"{value} is not in {least}..{most}")
-    return value
+READERS = {Whole: int, int: int, Number: float, float: float}
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each field of every dataclass among its arguments.
+    """Make Typer's options of a command's parameters, and of each field of every group among them.
 
-    Of `Annotated[Group, ("model", "prices")]` it has only these, in the order of the group.
+    Of `Annotated[Group, ("model", "prices")]` it has only these fields, in the order of the group.
     """
     hints, groups, parameters = get_type_hints(command, include_extras=True), {}, []
+
+    def add(name: str, hint: Any, default: Any, panel: str | None = None) -> None:
+        made = {"default": default, "annotation": _as_typer_has_it(name, hint, panel)}
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, **made))
+
     for name, parameter in inspect.signature(command).parameters.items():
-        only, kind = getattr(hints[name], "__metadata__", [()])[0], hints[name]
-        kind = getattr(kind, "__origin__", kind)
+        only = getattr(hints[name], "__metadata__", [()])[0]
+        kind = getattr(hints[name], "__origin__", hints[name])
         if not is_dataclass(kind):
-            parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[name]))
+            add(name, hints[name], parameter.default)
             continue
         own = get_type_hints(kind, include_extras=True)
-        taken = [field for field in fields(kind) if not only or field.name in only]
-        groups[name] = kind, [field.name for field in taken]
-        for field in taken:
-            default = parameter.empty if field.default is MISSING else field.default
-            made = {"default": default, "annotation": own[field.name]}
-            parameters.append(inspect.Parameter(field.name, parameter.KEYWORD_ONLY, **made))
+        groups[name] = kind, [field.name for field in fields(kind) if not only or field.name in only]
+        for field in fields(kind):
+            if field.name in groups[name][1]:
+                add(field.name, own[field.name], field.default, kind.PANEL)
 
     @functools.wraps(command)
     def call(**given: Any) -> None:
@@ -115,85 +70,97 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-Json = option(bool, "--json", "Print JSON on standard output, and nothing else.")
-Profile = option(str, "--profile", "Profile of the simulated agent.", "NAME")
-Jobs = option(
-    Whole, "--jobs", "Processes; changes nothing but speed.", None, "as many as pay", min=1, max=256
-)
-Assignments = option(
-    Texts,
-    "--param -p",
-    "Give a parameter another value than the notebook's; may be repeated. It is applied to every chosen "
-    "section that has it.",
-    "NAME=VALUE",
-)
+def _as_typer_has_it(name: str, hint: Any, panel: str | None) -> Any:
+    """Return the type of a parameter for Typer, whose own declarations stay as they are."""
+    kind, (metavar, *about) = getattr(hint, "__origin__", hint), getattr(hint, "__metadata__", [None])
+    if not isinstance(metavar, str):
+        return hint
+    told, shown = about[0], next((one for one in about[1:] if isinstance(one, str)), True)
+    within = next((one for one in about[1:] if isinstance(one, range)), None)
+    if within is not None:
+        told += f" [{within[0]}..{within[-1]}]"
+    reader = functools.partial(_read_number, READERS[kind], within) if kind in READERS else None
+    flag = f"--{name.rstrip('_').replace('_', '-')}"
+    how = {"metavar": metavar or None, "show_default": shown, "rich_help_panel": panel, "parser": reader}
+    return Annotated[kind, typer.Option(flag, help=told, **how)]
+
+
+def _read_number(kind: type, within: range | None, text: Any) -> Any:
+    """Read a number as people write it: Python's `1_000` and digits of other scripts are none."""
+    if isinstance(text, kind):  # a default
+        return text
+    try:
+        if "_" in text or not text.isascii():
+            raise ValueError
+        value = kind(text)
+    except ValueError:
+        what = "a whole number" if kind is int else "a number"
+        raise typer.BadParameter(f"{text!r} is not {what}") from None
+    if within is not None and value not in within:
+        raise typer.BadParameter(f"{value} is not in {within[0]}..{within[-1]}")
+    return value
+
+
+def check_positive(option: str, value: float | None) -> float | None:
+    """Return a number that was given as an option, or None where none was.
+
+    Raises:
+        InputError: if it is not one above 0 and below `LARGEST`.
+    """
+    if value is not None and not 0 < value < LARGEST:
+        raise InputError(f"{option} {value}: accepted is a number above 0 and below {LARGEST:,}")
+    return value
+
+
+Json = Annotated[bool, "", "Print JSON on standard output, and nothing else."]
+Profile = Annotated[str, "NAME", "Profile of the simulated agent."]
+Jobs = Annotated[Whole, "N", "Processes; changes nothing but speed.", "as many as pay", range(1, 257)]
+GIVEN = "Give a parameter another value in every chosen section that has it; may be repeated."
+Assignments = Annotated[Texts, typer.Option("--param", "-p", metavar="NAME=VALUE", help=GIVEN)]
+OWN_SEEDS = "the regime's own; at S2 0:220, under released 42:262"
+SWITCHED = "Protocol, also with switches turned, as in paper:clock=stands,end=success; may be repeated."
 
 
 @dataclass(frozen=True)
 class Grid:
     """The cells of a run."""
 
-    world: option(Texts, "--world", "World; may be repeated; `all` for every one.", "W") = None
-    policy: option(Texts, "--policy", "Policy; may be repeated; `all` for every one.", "P") = None
-    regime: option(str, "--regime", "Stress regime.", "R") = "S2"
-    protocol: option(
-        Texts,
-        "--protocol",
-        "Protocol, also with switches turned, as in paper:clock=stands,end=success; may be repeated.",
-        "P",
-        "paper",
-    ) = None
-    seeds: option(
-        Text,
-        "--seeds",
-        "Seeds A..B-1, a seed, or several of these with commas.",
-        "A:B",
-        "the regime's own; at S2 0:220, under released 42:262",
-    ) = None
-    budget: option(Whole, "--budget", "Probes an episode may fire.", "N", "horizon / 4") = None
-    threshold: option(
-        Number, "--threshold", "Score from which a policy probes; for policies that have one.", "X", "1.5"
-    ) = None
+    PANEL = None
+
+    world: Annotated[Texts, "W", "World; may be repeated; `all` for every one."] = None
+    policy: Annotated[Texts, "P", "Policy; may be repeated; `all` for every one."] = None
+    regime: Annotated[str, "R", "Stress regime."] = "S2"
+    protocol: Annotated[Texts, "P", SWITCHED, "paper"] = None
+    seeds: Annotated[Text, "A:B", "Seeds A..B-1, a seed, or several of these with commas.", OWN_SEEDS] = None
+    budget: Annotated[Whole, "N", "Probes an episode may fire.", "horizon / 4"] = None
+    threshold: Annotated[Number, "X", "Score from which a policy with a threshold probes.", "1.5"] = None
 
     def inputs(self, profile: str, logs: str, agent: ModelAgent | None) -> RunInputs:
-        """Check everything and return what a run is asked for."""
+        """Check everything and return what a run is asked for; the word `all` stands for every name."""
         from envprobe_core.policies import POLICIES
         from envprobe_core.runs.manifest import RunInputs
         from envprobe_core.worlds import WORLDS
 
-        for name in ("world", "policy"):
-            if not getattr(self, name):
-                raise InputError(f"Missing option '--{name}'")
-        worlds, policies = _every(self.world, WORLDS), _every(self.policy, POLICIES)
+        names = []
+        for option, known in (("world", WORLDS), ("policy", POLICIES)):
+            if not getattr(self, option):
+                raise InputError(f"Missing option '--{option}'")
+            names.append([own for one in getattr(self, option) for own in (known if one == "all" else [one])])
         protocols, numbers = self.protocol or ["paper"], (self.budget, self.threshold, self.seeds)
-        return RunInputs(worlds, policies, self.regime, protocols, profile, *numbers, logs, agent)
+        return RunInputs(*names, self.regime, protocols, profile, *numbers, logs, agent)
 
 
-def _every(names: list[str] | None, known: Iterable[str]) -> list[str]:
-    """Replace the word `all` by every name."""
-    return [each for name in names or () for each in (known if name == "all" else [name])]
+SCHEDULER = "Hand the work to the Dask cluster of this scheduler, or of ENVPROBE_SCHEDULER."
 
 
 @dataclass(frozen=True)
 class Cluster:
     """The Dask cluster that work is handed to."""
 
-    scheduler: option(
-        Text,
-        "--scheduler",
-        "Hand the work to the Dask cluster of this scheduler, as in tcp://HOST:8786. Also taken from "
-        "ENVPROBE_SCHEDULER.",
-        "ADDRESS",
-        "local processes",
-        MACHINES,
-    ) = None
-    scheduler_file: option(
-        File,
-        "--scheduler-file",
-        "The same, with the file that `dask scheduler --scheduler-file` wrote.",
-        "FILE",
-        panel=MACHINES,
-    ) = None
+    PANEL = "Past one machine"
+
+    scheduler: Annotated[Text, "tcp://HOST:8786", SCHEDULER, "local processes"] = None
+    scheduler_file: Annotated[File, "FILE", "The same, as `dask scheduler --scheduler-file` wrote it."] = None
 
     def address(self) -> str | None:
         """Return the address of the cluster to use, None for this machine alone.
@@ -228,25 +195,10 @@ def handing_out(address: str | None) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def told_losses() -> Iterator[None]:
-    """Say in one line that a process or a cluster was lost, and end with exit code 1."""
-    from concurrent.futures.process import BrokenProcessPool
-
-    from envprobe_core.pool import ClusterLostError
-
-    try:
-        yield
-    except BrokenProcessPool:
-        stop("a process was ended from outside, perhaps for lack of memory; run the command again")
-    except ClusterLostError as error:
-        stop(str(error))
-
-
-def stop(text: str) -> None:
-    """Say why a command stops, and end it with exit code 1."""
-    typer.echo(f"envprobe: {text}", err=True)
-    raise typer.Exit(1) from None
+def orders_to_end() -> list[signal.Signals]:
+    """Return the signals that ask a command to end: a lost terminal too, unless nohup ignores it."""
+    lost = [] if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else [signal.SIGHUP]
+    return [signal.SIGTERM, *lost]
 
 
 @contextmanager
@@ -268,23 +220,6 @@ def progress_bar(label: str) -> Iterator[Callable[..., None] | None]:
         yield lambda done, total, left=label, more="": progress.update(
             task, completed=done, total=total, description=left, more=more
         )
-
-
-def check_positive(option: str, value: float | None) -> float | None:
-    """Return a number that was given as an option, or None where none was.
-
-    Raises:
-        InputError: if it is not one above 0 and below `LARGEST`.
-    """
-    if value is not None and not 0 < value < LARGEST:
-        raise InputError(f"{option} {value}: accepted is a number above 0 and below {LARGEST:,}")
-    return value
-
-
-def orders_to_end() -> list[signal.Signals]:
-    """Return the signals that ask a command to end: a lost terminal too, unless nohup ignores it."""
-    lost = [] if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else [signal.SIGHUP]
-    return [signal.SIGTERM, *lost]
 
 
 def console(width: int) -> Console:
@@ -311,7 +246,7 @@ def table(
     return made
 
 
-def print_json(content: list[Any] | Mapping[str, Any]) -> None:
+def print_json(content: object) -> None:
     """Print JSON and nothing else."""
     import orjson
 

@@ -15,14 +15,15 @@ from typing import Annotated, Any
 import typer
 
 from envprobe_core.cli import options
-from envprobe_core.cli.options import File, Number, Texts, Whole, option
+from envprobe_core.cli.options import File, Number, Texts, Whole
 from envprobe_core.errors import InputError, in_one_line, look_up
 from envprobe_core.sources import ROOT
 
 KEY, SOLVED, STUDENTS = "answers.md", "solved.ipynb", "exercises.ipynb"
+KEPT = f"Write there {KEY}, {SOLVED} (with all outputs) and {STUDENTS} (without solutions)."
 
-Jobs = option(Whole, "--jobs", "Sections to execute at a time.", None, "every core", min=1, max=256)
-CellTimeout = option(Number, "--cell-timeout", "Seconds that a cell may take.", "S", "no end")
+Jobs = Annotated[Whole, "N", "Sections to execute at a time.", "every core", range(1, 257)]
+CellTimeout = Annotated[Number, "S", "Seconds that a cell may take.", "no end"]
 
 
 def plan(names: Sequence[str], given: dict[str, str], **how: Any) -> Any:
@@ -44,7 +45,6 @@ def _asked(
     return given, seconds
 
 
-@options.expanded
 def reproduce(
     sections: Annotated[
         list[str] | None,
@@ -70,12 +70,11 @@ def reproduce(
         raise typer.Exit(1)
 
 
-@options.expanded
 def book(
     param: options.Assignments = None,
     jobs: Jobs = None,
     cell_timeout: CellTimeout = None,
-    out: option(File, "--out", "Build a book of its own in DIR, beside the checkout's.", "DIR") = None,
+    out: Annotated[File, "DIR", "Build a book of its own in DIR, beside the checkout's."] = None,
     cluster: options.Cluster = options.Cluster(),  # noqa: B008
 ) -> None:
     """Execute the sections that changed, then build the book.
@@ -157,8 +156,8 @@ def pdf(
         list[str] | None,
         typer.Argument(metavar="[DOCUMENT]...", help="summary, slides, handout or book; all four if none."),
     ] = None,
-    out: option(File, "--out", "Folder of the PDFs.", "DIR", "book/_build/pdf") = None,
-    book: option(Path, "--book", "A book of its own.", "DIR", "the checkout's") = ROOT,
+    out: Annotated[File, "DIR", "Folder of the PDFs.", "book/_build/pdf"] = None,
+    book: Annotated[Path, "DIR", "A book of its own.", "the checkout's"] = ROOT,
 ) -> None:
     """Print the built book: a summary of two pages, twelve slides, a handout of two pages, and the whole.
 
@@ -186,15 +185,7 @@ def pdf(
             typer.echo(f"{name}: {path} ({time.monotonic() - start:.1f} s)")
 
 
-def answers(
-    out: option(
-        File,
-        "--out",
-        f"Write there {KEY}, {SOLVED} (with all outputs) and {STUDENTS} (without solutions).",
-        "DIR",
-    ) = None,
-    param: options.Assignments = None,
-) -> None:
+def answers(out: Annotated[File, "DIR", KEPT] = None, param: options.Assignments = None) -> None:
     """Execute the exercises' solutions and print the answer key, or write it.
 
     Nothing is executed if the book's own exercises are up to date, and no file is replaced. Exit code 1 if a
@@ -228,8 +219,8 @@ def answers(
 
 
 def lab(
-    out: option(Path, "--out", "The folder.", "DIR", "lab, in the checkout") = ROOT / "lab",
-    files_only: option(bool, "--files-only", "Lay the folder out, and open nothing.") = False,
+    out: Annotated[Path, "DIR", "The folder.", "lab, in the checkout"] = ROOT / "lab",
+    files_only: Annotated[bool, "", "Lay the folder out, and open nothing."] = False,
     jupyter: Annotated[
         list[str] | None, typer.Argument(metavar="[-- OPTION...]", help="Options of `jupyter lab`.")
     ] = None,

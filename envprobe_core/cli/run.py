@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import math
 import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from envprobe_core.cli import model as models
 from envprobe_core.cli import options
-from envprobe_core.cli.options import File, Texts, option
-from envprobe_core.errors import InputError, in_one_line
+from envprobe_core.cli.options import File, Texts
+from envprobe_core.errors import InputError, StoppedError, in_one_line
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -23,30 +23,31 @@ if TYPE_CHECKING:
     from envprobe_core.runs.manifest import Manifest
 
 LISTED = 20  # disagreements that are spelled out
+LOGS = "Step logs of every episode, of none, or of the first N seeds of each cell."
+SUMMARY = {  # the columns of a run's summary, as people read it
+    "world": "{world}", "policy": "{policy}", "protocol": "{protocol}", "n": "{n}",
+    "accuracy": "{accuracy:.3f} [{accuracy_low:.3f}, {accuracy_high:.3f}]",
+    "terminal": "{accuracy_terminal:.3f}", "slots": "{accuracy_slot:.3f}",
+    "success": "{task_success:.3f} [{task_success_low:.3f}, {task_success_high:.3f}]",
+    "probes": "{probes:.2f}", "useful": "{useful_probe_rate:.3f}", "onset": "{collapse_onset:.2f}",
+    "never": "{onset_censored}", "result hash": "{result_hash:.12}",
+}  # fmt: skip
 
 
 # --- run and recompute ------------------------------------------------------------------------
 
 
-@options.expanded
 def run(
     grid: options.Grid,
-    out: option(Path, "--out", "Folder of the run; made if it is not there.", "DIR"),
+    cluster: options.Cluster,
+    model: models.ModelOptions,
+    out: Annotated[Path, "DIR", "Folder of the run; made if it is not there."],
     profile: options.Profile = "typical",
     jobs: options.Jobs = None,
-    logs: option(
-        str,
-        "--logs",
-        "Step logs of every episode, of none, or of the first N seeds of each cell.",
-        "[full|none|sample:N]",
-    ) = "full",
-    source: option(
-        File, "--from", "Repeat the run that a manifest.json, or its folder, states.", "MANIFEST"
-    ) = None,
+    logs: Annotated[str, "[full|none|sample:N]", LOGS] = "full",
+    from_: Annotated[File, "MANIFEST", "Repeat the run that a manifest.json, or its folder, states."] = None,
     json: options.Json = False,
-    cluster: options.Cluster = options.Cluster(),  # noqa: B008  (frozen)
     agent: models.Agent = models.SIMULATED,
-    model: models.ModelOptions = models.ModelOptions(),  # noqa: B008
 ) -> None:
     """Run policies in worlds and keep every step.
 
@@ -64,16 +65,16 @@ def run(
     from envprobe_core.runs.summary import summary_rows
 
     before = None
-    if source is not None:
-        if grid != options.Grid() or (profile, logs, agent) != ("typical", "full", models.SIMULATED):
-            rest = "only --out, --jobs, --json and options of who answers can be given with it"
-            raise InputError(f"--from states the whole run; {rest}")
-        before = _stated(source, out)
-        inputs, asked = before.inputs, before.inputs.agent
-        models.refuse_others(model, asked, source)
-    else:
+    if from_ is None:
         asked = models.chosen_agent(agent, model, profile)
         inputs = grid.inputs(profile, logs, asked)
+    elif grid == options.Grid() and (profile, logs, agent) == ("typical", "full", models.SIMULATED):
+        before = _stated(from_, out)
+        inputs, asked = before.inputs, before.inputs.agent
+        models.refuse_others(model, asked, from_)
+    else:
+        rest = "only --out, --jobs, --json and options of who answers can be given with it"
+        raise InputError(f"--from states the whole run; {rest}")
     if asked is not None and jobs is not None:
         raise InputError("--jobs is for the simulated agent; for a language model give --concurrency")
     scheduler = cluster.address()
@@ -86,14 +87,9 @@ def run(
             summaries = folder.read()
             typer.echo(f"{out}: this run is finished already; nothing was repeated", err=True)
         elif asked is not None:
-            with models.stopped_runs():
-                summaries = models.run_on_model(folder, model.service(asked, out))
+            summaries = models.run_on_model(folder, model.service(asked, out))
         else:
-            with (
-                options.handing_out(scheduler),
-                options.told_losses(),
-                options.progress_bar("episodes") as show,
-            ):
+            with options.handing_out(scheduler), options.progress_bar("episodes") as show:
                 folder.fill(jobs=jobs, progress=show)
                 summaries = folder.finish()
         result = folder.manifest.result_hash
@@ -101,8 +97,9 @@ def run(
     if json:
         options.print_json(rows)
     else:
-        left, right = ("world", "policy", "protocol"), ("n", *MEANS, "never", "result hash")
-        table = options.table("", left, right, map(_summarized, rows))
+        numbers = [{key: math.nan if value is None else value for key, value in row.items()} for row in rows]
+        cells = ([text.format(**row).replace("nan", "-") for text in SUMMARY.values()] for row in numbers)
+        table = options.table("", [*SUMMARY][:3], [*SUMMARY][3:], cells)
         table.columns[0].no_wrap, table.columns[-1].justify = False, "left"
         options.console(200).print(table)
         acting = f"profile {inputs.profile}" if asked is None else f"model {asked.model}"
@@ -112,7 +109,7 @@ def run(
             typer.echo(models.say_calls(out))
     if before is not None and before.finished:
         if before.result_hash != result:
-            options.stop(f"the results differ: {before.result_hash} before, {result} now")
+            raise StoppedError(f"the results differ: {before.result_hash} before, {result} now")
         typer.echo("every result is the same as before", err=True)
 
 
@@ -135,26 +132,6 @@ def _stated(source: Path, out: Path) -> Manifest:
     return manifest
 
 
-MEANS = ("accuracy", "terminal", "slots", "success", "probes", "useful", "onset")
-
-
-def _summarized(row: dict[str, Any]) -> list[str]:
-    """Return a row of the summary for people: rounded, intervals in brackets."""
-
-    def number(name: str, digits: int = 3) -> str:
-        return "-" if row[name] is None else f"{row[name]:.{digits}f}"
-
-    def interval(name: str) -> str:
-        return f"{number(name)} [{number(f'{name}_low')}, {number(f'{name}_high')}]"
-
-    return [
-        *(str(row[name]) for name in ("world", "policy", "protocol", "n")),
-        interval("accuracy"), number("accuracy_terminal"), number("accuracy_slot"), interval("task_success"),
-        number("probes", 2), number("useful_probe_rate"), number("collapse_onset", 2),
-        str(row["onset_censored"]), str(row["result_hash"])[:12],
-    ]  # fmt: skip
-
-
 def recompute(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a finished run.")],
 ) -> None:
@@ -165,12 +142,12 @@ def recompute(
     """
     from envprobe_core.runs.recompute import check_run
 
-    with options.told_losses(), options.progress_bar("logs") as show:
+    with options.progress_bar("logs") as show:
         report = check_run(folder, progress=show)
     for text in report.disagreements[:LISTED]:
         typer.echo(f"envprobe: {in_one_line(text)}", err=True)
     if report.disagreements:
-        options.stop(f"{len(report.disagreements)} disagreements in {folder}")
+        raise StoppedError(f"{len(report.disagreements)} disagreements in {folder}")
     typer.echo(report.text)
 
 
@@ -184,15 +161,13 @@ STYLES = {
 
 
 def claims(
-    as_json: options.Json = False,
+    json: options.Json = False,
     profile: options.Profile = "typical",
-    protocol: option(
-        Texts, "--protocol", "Protocol; may be repeated.", "P", "paper observed released"
-    ) = None,
-    seeds: option(str, "--seeds", "Seeds A..B-1 of the regime; others run on their own.", "A:B") = "0:220",
-    regime: option(str, "--regime", "Ask claims about S2 of this regime instead.", "R") = "S2",
-    section: option(Texts, "--section", "Only claims of this section; may be repeated.", "NAME") = None,
-    resamples: option(int, "--resamples", "Bootstrap resamples.", min=100, max=1_000_000) = 10_000,
+    protocol: Annotated[Texts, "P", "Protocol; may be repeated.", "paper observed released"] = None,
+    seeds: Annotated[str, "A:B", "Seeds A..B-1 of the regime; others run on their own."] = "0:220",
+    regime: Annotated[str, "R", "Ask claims about S2 of this regime instead."] = "S2",
+    section: Annotated[Texts, "NAME", "Only claims of this section; may be repeated."] = None,
+    resamples: Annotated[int, "N", "Bootstrap resamples.", range(100, 1_000_001)] = 10_000,
     jobs: options.Jobs = None,
 ) -> None:
     """Run the paper's claims and judge each under each protocol.
@@ -205,14 +180,14 @@ def claims(
     from envprobe_core.protocols import PROTOCOLS
 
     def report(text: str) -> None:
-        if not as_json and sys.stderr.isatty():
+        if not json and sys.stderr.isatty():
             print(f"{text} ...", file=sys.stderr)
 
     chosen = tuple(section or ()), tuple(protocol or PROTOCOLS)
     workers = min(jobs or 1, options.CORES)
     board = load_scoreboard(*chosen, profile, seeds, regime, resamples, workers, report=report)
-    if as_json:
-        print(json.dumps(as_records(board), ensure_ascii=False, indent=1, allow_nan=False))
+    if json:
+        options.print_json(as_records(board))
         return
     console = options.console(180)
     for name, part in board.groupby("section", sort=False):
@@ -254,7 +229,7 @@ def _marked(verdict: str) -> str:
 
 
 def calibrate(
-    jobs: options.Jobs = None, out: option(File, "--out", "New file for the fitted profile.", "FILE") = None
+    jobs: options.Jobs = None, out: Annotated[File, "FILE", "New file for the fitted profile."] = None
 ) -> None:
     """Fit the profile `calibrated` to the paper, and say how well it fits.
 

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, StoppedError
 from envprobe_core.files import read_whole
 from envprobe_core.sources import DATA
 
@@ -28,11 +28,8 @@ OPENAI_URL = "https://api.openai.com/v1"
 LOCAL, LOCAL_HOSTS = "local", ("localhost", "127.0.0.1", "::1", "0.0.0.0")
 
 
-class RunStoppedError(Exception):
-    """A run cannot go on: the answers so far are kept and nothing was scored.
-
-    Its message is one line that says why and what to do; the command line shows it and ends with exit code 1.
-    """
+class RunStoppedError(StoppedError):
+    """A run cannot go on: the answers so far are kept and nothing was scored."""
 
 
 class MissingAnswerError(RunStoppedError):
