@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from notebook_cells import definitions
 
 from envprobe_core import run as run_grid
-from envprobe_core.analyses.scoreboard import as_csv, show_scoreboard
+from envprobe_core.analyses.scoreboard import as_csv
 from envprobe_core.cells import find_profile
 from envprobe_core.claims.judge import judge as evaluate_all
 from envprobe_core.claims.records import load_claims
@@ -156,7 +157,7 @@ def test_a_replay_is_one_more_column_of_the_scoreboard(run):
     assert board["claim"].tolist() == [claim.id for claim in claims for _ in range(3)]
     verdicts = board.pivot(index="claim", columns="protocol", values="verdict")
     assert (verdicts["paper"] == verdicts[label]).all()
-    shown = show_scoreboard(board).html
+    shown = definitions("scoreboard", "3", "5", "6").show_scoreboard(board).html
     assert f'<th scope="col">{in_words(label)}</th>' in shown
     assert f',"{label}",{run.file.agent.model},' in as_csv(board)
     other = recorded.join_scoreboard(board, [run], claims, "S1", "paper observed", 100)

@@ -1,4 +1,4 @@
-"""The scoreboard: what it runs, what it says, and its command."""
+"""The scoreboard: what it runs, what it says, its page and its command; the paper's rows above ours."""
 
 import functools
 import io
@@ -8,139 +8,76 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from notebook_cells import definitions
 from processes import envprobe
 
-from envprobe_core import run
-from envprobe_core.analyses import scoreboard
-from envprobe_core.analyses.scoreboard import as_records, choose_claims, load_scoreboard, needs, run_claims
-from envprobe_core.cells import make_cell
-from envprobe_core.claims import load_claims, places
+from envprobe_core import judge, run
+from envprobe_core.analyses import nondominated, scoreboard
+from envprobe_core.analyses.scoreboard import as_printed, as_records, choose_claims, run_claims
+from envprobe_core.claims import load_claims, paper_value, places
 from envprobe_core.claims.judge import NOT_TESTED, VERDICTS
 from envprobe_core.claims.printed import paper_values
-from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
-from envprobe_core.facts import FACTS, NOTICING
 from envprobe_core.grid import COLUMNS
-from envprobe_core.instances import exogenous, instances
-from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.reproduce.sections import find_sections
-from envprobe_core.worlds import make_world
 
 SEEDS = "0:60"
 
 
 @functools.cache
 def board():
-    return load_scoreboard(seeds=SEEDS, resamples=200)
+    return scoreboard.load_scoreboard(seeds=SEEDS, resamples=200)
 
 
-# --- what is run ------------------------------------------------------------------------------
+# what is run
 
 
-def test_every_claim_gets_a_verdict_under_every_protocol():
+def test_every_claim_gets_a_verdict_under_every_protocol_in_the_papers_order():
     table = board()
-    assert table["claim"].tolist() == [c.id for c in choose_claims() for _ in range(3)]
+    assert table["claim"].tolist() == [claim.id for claim in choose_claims() for _ in range(3)]
     assert table["protocol"].tolist() == ["paper", "observed", "released"] * len(load_claims())
     assert set(table["verdict"]) <= set(VERDICTS)
     untested = table[table["verdict"] == NOT_TESTED]
     assert len(untested) <= 0.02 * len(table), untested["reason"].tolist()
     assert untested["reason"].str.contains("episodes with a value").all()  # censored, nothing else
-
-
-def test_claims_stand_in_the_papers_order_and_all_places_exist():
     positions = [places.order(claim.source) for claim in choose_claims()]
     assert positions == sorted(positions)
-    assert {v.source for v in paper_values()} <= set(places.PLACES)
+    assert {value.source for value in paper_values()} <= set(places.PLACES)
     with pytest.raises(InputError, match="no place 'tab:mian' in the paper; accepted: abstract"):
         places.place("tab:mian")
 
 
-def test_nothing_is_run_that_no_claim_asks_for():
-    claims = choose_claims(["ablation"])
-    wanted = needs(claims)
-    frame = run_claims(claims, ["paper"], seeds="0:3")
+def test_only_what_a_claim_asks_for_is_run_and_it_is_what_the_grid_gives():
+    """Cells run together with others, their facts and processes move nothing."""
+    frame = run_claims(choose_claims(["ablation"]), ["paper"], seeds="0:3")
     assert list(frame.columns) == list(COLUMNS)
-    cells = set(frame[["regime", "world", "policy"]].itertuples(index=False, name=None))
-    assert cells == set(wanted)
-    assert {world for _, world, _ in wanted} == {"tooldag"}
-    assert wanted["S2", "tooldag", "minus-c"] == {"accuracy", "success"}
-
-
-def test_the_frame_holds_what_the_grid_holds():
-    """The same episodes come out when cells run together with others and their facts."""
-    claims = choose_claims()
-    asked = set().union(*needs(claims).values())
-    assert asked <= FACTS.keys() | set(COLUMNS)
-    frame = run_claims(claims, ["observed"], seeds="5:17")
+    assert set(frame["world"]) == {"tooldag"}
+    assert set(frame["policy"]) == {"simple", "minus-c", "minus-d", "minus-s", "minus-u"}
+    claims = choose_claims(["budget", "set-up", "main"])
+    frame = run_claims(claims, "paper observed", seeds="5:17")
+    pd.testing.assert_frame_equal(frame, run_claims(claims, "paper observed", seeds="5:17", jobs=2))
     frame = frame[(frame["regime"] == "S2") & ~frame["policy"].str.contains("@")]
-    grid = run(protocols=["observed"], seeds="5:17")
-    key = ["world", "policy", "seed"]
-    both = frame[list(COLUMNS)].merge(grid, on=key, suffixes=("", "_grid"), validate="one_to_one")
+    key = ["protocol", "world", "policy", "seed"]
+    both = frame[list(COLUMNS)].merge(
+        run(seeds="5:17"), on=key, suffixes=("", "_grid"), validate="one_to_one"
+    )
     assert len(both) == len(frame) > 0
     for name in set(COLUMNS) - set(key):
         pd.testing.assert_series_equal(both[name], both[f"{name}_grid"], check_names=False)
 
 
-def test_processes_and_protocol_sets_move_nothing():
-    claims = choose_claims(["budget", "set-up"])
-    one = run_claims(claims, "paper released", seeds="0:12")
-    two = run_claims(claims, "paper released", seeds="0:12", jobs=2)
-    pd.testing.assert_frame_equal(one, two)
-    alone = run_claims(claims, "released", seeds="0:12")
-    part = one[one["protocol"] == "released"].reset_index(drop=True)
-    pd.testing.assert_frame_equal(part, alone)
-
-
 def test_claims_about_the_primary_regime_move_and_settings_stay():
-    moved = {claim.id: claim for claim in choose_claims(regime="S3")}
-    assert moved["main-procedural"].regime == "S3"
-    assert moved["horizon-s2"].regime == "S2"
-    assert moved["stress-gain-s1"].regime == "S1"
-    with pytest.raises(InputError, match="unknown regime"):
-        choose_claims(regime="S9")
-    with pytest.raises(InputError, match="unknown section 'nope'"):
-        choose_claims("nope")
-    table = load_scoreboard("main", "observed", "perfect", "0:12", "R1", 100)
-    assert set(table["regime"]) == {"R1"}
-    assert set(table["profile"]) == {"perfect"}
+    moved = {claim.id: claim.regime for claim in choose_claims(regime="S3")}
+    assert [moved[name] for name in ("main-procedural", "horizon-s2", "stress-gain-s1")] == ["S3", "S2", "S1"]
+    table = scoreboard.load_scoreboard("main", "observed", "perfect", "0:12", "R1", 100)
+    assert (set(table["regime"]), set(table["profile"])) == ({"R1"}, {"perfect"})
     with pytest.raises(InputError, match="one is named twice"):
-        load_scoreboard("main", "paper paper", seeds="0:12")
+        scoreboard.load_scoreboard("main", "paper paper", seeds="0:12")
 
 
-# --- the facts, recomputed plainly ------------------------------------------------------------
-
-
-@pytest.mark.parametrize("world", ["tooldag", "objectstate", "graphnav"])
-@pytest.mark.parametrize("protocol", ["paper", "released"])
-def test_answers_and_traces_against_plain_loops(world, protocol):
-    for policy in ("no-probe", "simple"):
-        cell, seeds = make_cell(world, policy, protocol=PROTOCOLS[protocol]), np.arange(7)
-        recording = record(cell, seeds, scores_all=False)
-        found = {
-            name: FACTS[name](cell, seeds, recording)[name] for name in ("answered", "noticed", "changes")
-        }
-        for row in range(len(seeds)):
-            answered = sum(
-                recording.belief[row, t + 1, field] == recording.answer[row, t]
-                for t, field in enumerate(recording.probe[row])
-                if field >= 0
-            )
-            assert found["answered"][row] == answered
-        built = make_world(world, cell.regime, cell.protocol)
-        moved, right = (
-            exogenous(built, instances(built, seeds), recording),
-            recording.belief == recording.gold,
-        )
-        counts = np.zeros((2, len(seeds)), dtype=int)
-        for row, t, field in np.argwhere(moved & right[:, :-1]):
-            if t + 1 + NOTICING <= recording.steps[row]:
-                gold, held = recording.gold[row, t + 1 :, field], right[row, t + 1 :, field]
-                seen = any(held[k] and (gold[: k + 1] == gold[0]).all() for k in range(NOTICING + 1))
-                counts[:, row] += 1, seen
-        np.testing.assert_array_equal(counts, [found["changes"], found["noticed"]])
-
-
-# --- as records, pages and sentences ----------------------------------------------------------
+# records and page
 
 
 def test_records_are_plain_and_complete():
@@ -148,22 +85,20 @@ def test_records_are_plain_and_complete():
     assert json.loads(json.dumps(records, allow_nan=False)) == records
     assert all(tuple(record) == tuple(scoreboard.RECORDED) for record in records)
     about = {claim.id: (claim.about, claim.family) for claim in load_claims()}
-    assert all((r["kind"], r["family"]) == about[r["id"]] for r in records)
-    main = {r["protocol"]: r for r in records if r["id"] == "main-procedural"}
-    assert {r["paper"] for r in main.values()} == {11.76}
-    assert all(r["interval"][0] <= r["ours"] <= r["interval"][1] for r in main.values())
-    assert all((r["interval"] is None) == (r["verdict"] == NOT_TESTED) for r in records)
+    assert all((record["kind"], record["family"]) == about[record["id"]] for record in records)
+    main = [record for record in records if record["id"] == "main-procedural"]
+    assert {record["paper"] for record in main} == {11.76}
+    assert all(record["interval"][0] <= record["ours"] <= record["interval"][1] for record in main)
+    assert all((record["interval"] is None) == (record["verdict"] == NOT_TESTED) for record in records)
     rows = pd.read_csv(io.StringIO(scoreboard.as_csv(board())))
-    assert rows["ours"].notna().tolist() == [r["ours"] is not None for r in records]
-    assert rows[["id", "verdict"]].to_dict("records") == [
-        {name: r[name] for name in ("id", "verdict")} for r in records
-    ]
+    assert rows["ours"].notna().tolist() == [record["ours"] is not None for record in records]
+    assert rows["verdict"].tolist() == [record["verdict"] for record in records]
     assert rows["reason"].notna().all()
 
 
-def test_the_table_shows_every_claim_with_a_sign_and_a_word():
-    shown = scoreboard.show_scoreboard(board()).html
-    claims = load_claims()
+def test_the_page_shows_every_claim_with_a_sign_and_a_word_and_a_section_that_exists():
+    page = definitions("scoreboard", "3", "5", "6")
+    shown, claims = page.show_scoreboard(board()).html, load_claims()
     assert shown.count('<th scope="row">') == len(claims)
     marks = re.findall(r'class="verdict verdict-([a-z-]+)">(.)&nbsp;([a-z, ]+)<', shown)
     assert len(marks) == 3 * len(claims)
@@ -173,34 +108,24 @@ def test_the_table_shows_every_claim_with_a_sign_and_a_word():
     heads = re.findall(r'class="scoreboard-place">.*?<span>(.*?)</span>', shown)
     assert heads == list(dict.fromkeys(heads))
     assert heads[0] == "Abstract"
-
-
-def test_every_claim_leads_to_a_section_that_exists():
-    pages = {claim.section: scoreboard.page_of(claim.section) for claim in load_claims()}
-    assert None not in pages.values(), pages
-    shown = scoreboard.show_scoreboard(board(), "executed/").html
-    assert set(re.findall(r'href="executed/([a-z-]+)\.html"', shown)) <= set(find_sections())
-
-
-# --- the command ------------------------------------------------------------------------------
-
-
-def test_the_command_writes_one_json_array():
-    result = envprobe("claims", "--json", "--seeds", SEEDS, "--resamples", "200", "--section", "main")
-    assert (result.returncode, result.stderr) == (0, "")
-    records = json.loads(result.stdout)
-    expected = [r for r in as_records(board()) if r["section"] == "main"]
-    assert records == expected
-
-
-def test_the_command_prints_a_table_a_section():
-    result = envprobe(
-        "claims", "--seeds", "0:12", "--resamples", "100", "--section", "ablation", "--protocol", "paper"
+    assert set(page.PAGES) == {claim.section for claim in claims}
+    assert (
+        set(re.findall(r'href="([a-z-]+)\.html"', shown)) == set(page.PAGES.values()) <= set(find_sections())
     )
+
+
+# the command
+
+
+def test_the_command_writes_one_json_array_or_a_table_a_section():
+    asked = ["claims", "--seeds", SEEDS, "--resamples", "200", "--section", "main"]
+    result = envprobe(*asked, "--json")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert json.loads(result.stdout) == [one for one in as_records(board()) if one["section"] == "main"]
+    result = envprobe(*asked[:-1], "ablation", "--protocol", "paper")
     assert result.returncode == 0, result.stderr
-    assert "ablation" in result.stdout
-    assert "holds, other size" in result.stdout
-    assert "Table 3" in result.stdout
+    for word in ("ablation", "holds, other size", "Table 3"):
+        assert word in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -215,8 +140,73 @@ def test_the_command_prints_a_table_a_section():
 )
 def test_bad_input_is_one_line_and_exit_code_two(arguments, words):
     result = envprobe("claims", "--json", *arguments)
-    assert result.returncode == 2
-    assert result.stdout == ""
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     assert result.stderr.startswith("envprobe: ")
-    assert result.stderr.count("\n") == 1
     assert words in result.stderr
+
+
+# the paper's rows, and ours below them
+
+
+def test_pairs_are_joined_by_seed_and_judged_as_the_claim():
+    episodes = run(policies="simple judge", regimes="S1", protocols="paper released", seeds="0:14")
+    columns = ["method_accuracy", "reference_accuracy", "accuracy_difference_pct", "accuracy_p"]
+    rows, asked = {"ordering-judge": "spatial: judge vs simple"}, {"regime": "S1", "resamples": 200}
+    found, again, few = (
+        scoreboard.beside_paper(frame, rows, "tab:ordering", columns, **asked)
+        .set_index("source")
+        .sort_index()
+        for frame in (episodes, episodes.sample(frac=1, random_state=0), episodes[episodes["seed"] < 3])
+    )
+    assert found.equals(again)
+    spatial = episodes[(episodes["world"] != "tooldag") & (episodes["protocol"] == "paper")]
+    means = spatial.groupby("policy")["accuracy"].mean()
+    own, untested, printed = found.loc["as written"], few.loc["as written"], found.loc["*printed*"]
+    assert own["method"] == pytest.approx(means["judge"], rel=1e-12)
+    assert own["estimate"] == pytest.approx(100 * (means["judge"] - means["simple"]), rel=1e-9, abs=1e-9)
+    assert (own["n"], own["left_out"]) == (28, 0)
+    verdict = judge(episodes, list(rows), **asked).set_index("protocol").loc["paper"]
+    assert (own["verdict"], own["adjusted_low"]) == (verdict["verdict"], verdict["low_adjusted"])
+    assert tuple(untested[["verdict", "n", "estimate"]]) == ("not tested", 6, None)
+    assert tuple(printed[["method", "base", "estimate", "p"]]) == ("0.339", "0.341", "+2.39", "–")
+    assert printed["difference"] is None
+
+
+@pytest.mark.parametrize(
+    ("place", "sign", "text"),
+    [
+        (("tab:ablation", "procedural: minus-d vs simple", "accuracy_difference_pct"), False, "−12.08"),
+        (("tab:g4_main", "procedural: simple vs random", "useful_probe_rate_p"), False, "> .99"),
+        (("tab:ordering", "procedural: simple vs periodic", "accuracy_difference_pct"), True, "+11.76"),
+        (None, False, "–"),
+    ],
+)
+def test_printed_numbers_keep_their_digits_and_relation(place, sign, text):
+    assert as_printed(place and paper_value(*place), sign=sign) == text
+
+
+# frontiers
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12))
+def test_nondominated_points_are_those_that_no_point_beats(points):
+    array = np.array(points, dtype=float)
+    naive = [not any(a >= x and b >= y and (a, b) != (x, y) for a, b in points) for x, y in points]
+    assert nondominated(np.stack([array, array[::-1]])).tolist() == [naive, naive[::-1]]
+
+
+def test_a_policy_is_stable_on_the_frontier_as_often_as_the_resamples_have_it_there():
+    stability = definitions("pareto", "9", np=np).stability
+    seeds = np.arange(200)
+    frame = pd.concat(
+        pd.DataFrame({"world": "tooldag", "seed": seeds, "policy": name, "success": good, "accuracy": right})
+        for name, good, right in (
+            ("best", 0.5, 0.9),
+            ("level", 0.5, 0.5 + 0.8 * (seeds % 2)),
+            ("poor", 0.4, 0.2),
+        )
+    )
+    found = stability(frame, ["best", "level", "poor"], 2_000)
+    assert found[2] == 0  # beaten in every resample
+    assert found[0] + found[1] == pytest.approx(1, abs=0.1)  # of two of one mean one is ahead, or they tie
+    assert 0.4 < found[0] < 0.65

@@ -1,23 +1,17 @@
-"""The scoreboard: every claim of the paper, run and judged under every protocol, and shown on a page.
+"""Claims of the paper and our runs: the scoreboard of all of them, and rows of its tables beside ours.
 
 What is run follows from the claims alone: the cells their arms name, and on each cell the facts their
-measures name. On the page a sign and a word tell a verdict; colour only repeats them. The table is HTML,
-because it groups rows, scrolls in both directions by itself and keeps its head in sight.
+measures name.
 """
 
 from __future__ import annotations
 
-import html
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from itertools import groupby
-from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from envprobe_core.cells import (
     DEFAULT_SEEDS,
@@ -29,7 +23,15 @@ from envprobe_core.cells import (
     names,
     read_seeds,
 )
-from envprobe_core.claims import Claim, find_claim, load_claims, places, policy_and_budget
+from envprobe_core.claims import (
+    Claim,
+    PaperValue,
+    find_claim,
+    load_claims,
+    paper_values,
+    places,
+    policy_and_budget,
+)
 from envprobe_core.claims.judge import (
     HOLDS,
     INCONCLUSIVE,
@@ -40,13 +42,13 @@ from envprobe_core.claims.judge import (
     REVERSES,
     judge,
 )
-from envprobe_core.claims.records import LEVELS, columns_of
+from envprobe_core.claims.printed import stratum_of
+from envprobe_core.claims.records import columns_of
 from envprobe_core.errors import InputError
 from envprobe_core.facts import FACTS
 from envprobe_core.grid import run_frame
 from envprobe_core.protocols import PROTOCOLS, in_words
-from envprobe_core.show.markup import EMPTY, Html, number, signed
-from envprobe_core.sources import ROOT
+from envprobe_core.show.markup import EMPTY, MINUS
 from envprobe_core.statistics import RESAMPLES
 
 PRIMARY_REGIME = "S2"
@@ -55,9 +57,13 @@ RECORDED = {  # the keys of a plain record, and the columns of `judge` that they
     "paper": "paper_value", "ours": "estimate", "protocol": "protocol", "profile": "profile",
     "interval": "", "verdict": "verdict", "section": "section",
 }  # fmt: skip
+SIGNS = {
+    HOLDS: "✓", OTHER_SIZE: "≈", INCONCLUSIVE: "?", NO_EFFECT: "=", REVERSES: "✗", "near": "○",
+    "differs": "◇", "as printed": "☑", "not as printed": "☐", INPUT: "•", NOT_TESTED: "–",
+}  # fmt: skip
 
 
-# --- what is run ------------------------------------------------------------------------------
+# every claim
 
 
 def choose_claims(sections: Names = (), regime: str = PRIMARY_REGIME) -> tuple[Claim, ...]:
@@ -71,24 +77,13 @@ def choose_claims(sections: Names = (), regime: str = PRIMARY_REGIME) -> tuple[C
         InputError: for an unknown section or regime.
     """
     find_regime(regime)
-    found = [claim for name in names(sections) for claim in load_claims(section=name)] or list(load_claims())
-    found.sort(key=lambda claim: places.order(claim.source))
+    found = [claim for name in names(sections) for claim in load_claims(section=name)] or load_claims()
     return tuple(
         replace(claim, regime=regime)
         if claim.regime == PRIMARY_REGIME and claim.about != "setting"
         else claim
-        for claim in found
+        for claim in sorted(found, key=lambda claim: places.order(claim.source))
     )
-
-
-def needs(claims: Sequence[Claim]) -> dict[tuple[str, str, str], set[str]]:
-    """Return what claims ask for: for each (regime, world, arm) the columns their measures name."""
-    wanted: dict[tuple[str, str, str], set[str]] = defaultdict(set)
-    for claim in claims:
-        for world in claim.worlds + claim.against:
-            for arm in claim.arms + claim.references:
-                wanted[claim.regime, world, arm] |= columns_of(claim)
-    return dict(wanted)
 
 
 def run_claims(
@@ -113,12 +108,14 @@ def run_claims(
     Raises:
         InputError: for an unknown name or a value that a cell refuses.
     """
+    wanted = defaultdict(set)  # the columns that measures name, by regime, world and arm
+    for claim in claims:
+        for world in claim.worlds + claim.against:
+            for arm in claim.arms + claim.references:
+                wanted[claim.regime, world, arm] |= columns_of(claim)
     chosen, alike = read_seeds(seeds), defaultdict(list)  # cells of which the same facts are asked
-    asked = [
-        (protocol, *where, columns) for protocol in find_protocols(protocols)
-        for where, columns in needs(claims).items()
-    ]  # fmt: skip
-    for place, (protocol, level, world, arm, columns) in enumerate(asked):
+    asked = [(protocol, *own) for protocol in find_protocols(protocols) for own in wanted.items()]
+    for place, (protocol, (level, world, arm), columns) in enumerate(asked):
         policy, budget = policy_and_budget(arm)
         cell = make_cell(world, policy, level, protocol, profile, budget)
         own = cell.default_seeds() if chosen is None or level != regime else chosen
@@ -144,7 +141,7 @@ def load_scoreboard(
     resamples: int = RESAMPLES,
     jobs: int = 1,
     *,
-    report: Callable[[str], None] | None = None,
+    report: Callable[[str], None] = lambda text: None,
 ) -> pd.DataFrame:
     """Run and judge the claims; arguments are those of `choose_claims` and `run_claims`.
 
@@ -162,7 +159,6 @@ def load_scoreboard(
     chosen = [protocol.name for protocol in find_protocols(protocols)]
     if len(set(chosen)) < len(chosen):
         raise InputError(f"protocols {', '.join(chosen)}: one is named twice")
-    report = report or (lambda text: None)
     report(f"running the episodes of {len(claims)} claims")
     frame = run_claims(claims, protocols, profile, seeds, regime, jobs)
     report(f"testing {len(claims)} claims on {len(frame):,} episodes")
@@ -192,115 +188,76 @@ def as_csv(board: pd.DataFrame) -> str:
     return table.to_csv(index=False, lineterminator="\n")
 
 
-# --- what a page shows ------------------------------------------------------------------------
-
-SIGNS = {
-    HOLDS: "✓", OTHER_SIZE: "≈", INCONCLUSIVE: "?", NO_EFFECT: "=", REVERSES: "✗", "near": "○",
-    "differs": "◇", "as printed": "☑", "not as printed": "☐", INPUT: "•", NOT_TESTED: "–",
-}  # fmt: skip
-PAGES = {  # the notebook that shows a section's claims, where its name is another
-    "main": "main-results",
-    "set-up": "scoreboard",
-    "budget": "scoreboard",
-    "useful-probes": "what-probes-find",
-    "confident-wrong": "what-probes-find",
-    "failures": "what-probes-find",
-}
-SEVERAL = ("ordering", "dominance")
-DIGITS = {"points": 2, "share": 3, "steps": 2, "count": 2}
-FOLDER = "executed/"
+# rows of the paper's tables, each above what episodes say of the same comparison
 
 
-@cache
-def page_of(section: str) -> str | None:
-    """Return the notebook that shows a section's claims, None where there is none."""
-    moved = yaml.safe_load((ROOT / "book" / "redirects.yml").read_text(encoding="utf-8"))
-    name = PAGES.get(section, section)
-    name = moved.get(FOLDER + name, name).removeprefix(FOLDER).partition("#")[0]
-    return name if (ROOT / "notebooks" / f"{name}.ipynb").is_file() else None
-
-
-def _amount(value: float | None, unit: str, sign: bool = False) -> str:
-    if value is None or value != value:
-        return EMPTY
-    whole = unit in ("steps", "count") and float(value).is_integer()
-    return (signed if sign else number)(value, 0 if whole else DIGITS[unit])
-
-
-def _ends(low: float, high: float, unit: str) -> str:
-    return f"<small>[{_amount(low, unit)}, {_amount(high, unit)}]</small>"
-
-
-def _printed(row: Any) -> str:
-    """Return the paper's figure with its interval and unit, or the unit alone."""
-    claim, unit = find_claim(row.claim), row.unit
-    word = "" if unit in ("share", "count") else f" {unit}"
-    if claim.value is None:
-        return f'<span class="scoreboard-none">no figure{f" ({unit})" if word else ""}</span>'
-    text = _amount(claim.value, unit, claim.kind not in LEVELS) + word
-    return text if claim.low is None else f"{text} {_ends(claim.low, claim.high, unit)}"
-
-
-def mark(verdict: str) -> str:
-    """Return a verdict as a sign and a word, in its colour."""
-    name = verdict.replace(",", "").replace(" ", "-")
-    return f'<span class="verdict verdict-{name}">{SIGNS[verdict]}&nbsp;{html.escape(verdict)}</span>'
-
-
-def _ours(row: Any) -> str:
-    """Return one cell: our figure with the interval that decides, and the verdict."""
-    reason = html.escape(row.reason, quote=True)
-    if row.verdict == NOT_TESTED and getattr(row, "replayed", False):
-        return f'<td title="{reason}">{mark(row.verdict)}</td>'
-    if row.verdict == NOT_TESTED:
-        return f'<td>{mark(row.verdict)}<br><span class="scoreboard-why">{reason}</span></td>'
-    text = "weakest " if row.kind in SEVERAL else ""
-    text += _amount(row.estimate, row.unit, row.kind not in LEVELS)
-    ends = _ends(row.low_adjusted, row.high_adjusted, row.unit)
-    return f'<td title="{reason}">{mark(row.verdict)}<br>{text} {ends}</td>'
-
-
-def _claim_cell(row: Any, folder: str) -> str:
-    section, page = html.escape(row.section), page_of(row.section)
-    link = f'<a href="{folder}{page}.html">{section}</a>' if page else f"<span>{section}</span>"
-    statement = html.escape(row.statement)
-    return f'<th scope="row">{statement} <span class="scoreboard-link">{link}</span></th>'
-
-
-def _heads(titles: Sequence[str]) -> str:
-    return "".join(f'<th scope="col">{title}</th>' for title in titles)
-
-
-def show_scoreboard(board: pd.DataFrame, folder: str = "") -> Html:
-    """Show every claim in the paper's order: its figure, ours and the verdict under each protocol.
+def beside_paper(
+    frame: pd.DataFrame,
+    rows: Mapping[str, str],
+    sources: str,
+    columns: Sequence[str],
+    *,
+    regime: str = PRIMARY_REGIME,
+    profile: str = "typical",
+    resamples: int = RESAMPLES,
+) -> pd.DataFrame:
+    """Judge claims that compare two policies, and put the paper's own numbers above each.
 
     Args:
-        board: from `load_scoreboard`, with or without what `llm.recorded.join_scoreboard` adds.
-        folder: where the pages of sections lie, seen from the page that shows the table.
+        frame: a row an episode.
+        rows: claims, and the row of `data/paper/tables.csv` that prints each.
+        sources: tables of the paper; a number is taken from the first that prints it.
+        columns: where the paper prints method, reference, difference and p.
+
+    Returns:
+        For each claim a row of the paper and one a protocol: `claim stratum arm base_policy source printed`;
+        `method base` (the two means, success in percent) `estimate low high adjusted_low adjusted_high p
+        difference verdict n`; `only_arm only_base`, pairs in which one side alone is higher, and `left_out`,
+        pairs without a value on some side. The paper's numbers are texts, as it prints them.
     """
-    protocols, profile = list(dict.fromkeys(board["protocol"])), board["profile"].iloc[0]
-    titles = ["Claim, and the section that shows it", "The paper"]
-    body = []
-    for source, part in groupby(board.itertuples(), key=lambda row: row.source):
-        body.append(
-            f'<tr class="scoreboard-place"><th scope="rowgroup" colspan="{2 + len(protocols)}">'
-            f"<span>{html.escape(places.place(source))}</span></th></tr>"
-        )
-        for _, cells in groupby(part, key=lambda row: row.claim):
-            rows = list(cells)
-            own = "".join(map(_ours, rows))
-            body.append(f"<tr>{_claim_cell(rows[0], folder)}<td>{_printed(rows[0])}</td>{own}</tr>")
-    caption = (
-        f"{board['claim'].nunique()} claims in the paper's order. Under each protocol: the verdict, our "
-        f"figure and the interval that decides, from the simulated agent <code>{profile}</code>."
-    )
-    if "replayed" in board and board["replayed"].any():
-        caption += " Columns that name a model and its prompts are replayed runs, on seeds of their own."
-    heads = _heads([*titles, *(in_words(html.escape(name)) for name in protocols)])
-    table = (
-        f'<div class="scoreboard" role="region" tabindex="0" aria-label="Scoreboard, profile {profile}">'
-        f"<table><caption><span>{caption}</span></caption><thead><tr>{heads}</tr></thead>"
-        f"<tbody>{''.join(body)}</tbody></table></div>"
-    )
-    lines = [f"{row.claim}\t{row.protocol}\t{row.verdict}" for row in board.itertuples()]
-    return Html(table, "\n".join(lines))
+    ledger = judge(frame, list(rows), regime=regime, profile=profile, resamples=resamples)
+    ledger = ledger.rename(columns={"low_adjusted": "adjusted_low", "high_adjusted": "adjusted_high"})
+    decided = ["estimate", "low", "high", "adjusted_low", "adjusted_high", "p", "difference", "verdict"]
+    ledger = ledger.set_index(["claim", "protocol"])[decided]
+    found = []
+    for name, row in rows.items():
+        claim = find_claim(name)
+        (arm,), (base,), (measure,) = claim.arms, claim.references, claim.measures
+        about = {"claim": name, "stratum": stratum_of(claim.worlds), "arm": arm, "base_policy": base}
+        method, reference, gap, p = (printed_at(sources.split(), row, column) for column in columns)
+        printed = {"method": as_printed(method), "base": as_printed(reference), "p": as_printed(p)}
+        printed |= {"estimate": as_printed(gap, sign=True), "low": gap and gap.low, "high": gap and gap.high}
+        about_paper = {"source": "*printed*", "printed": True, "stratum": row.partition(":")[0]}
+        found.append(about | about_paper | printed | {"verdict": None})
+        own = frame[frame["world"].isin(claim.worlds)]
+        for protocol, episodes in own.groupby("protocol", sort=False):
+            sides = episodes.pivot(index=["world", "seed"], columns="policy", values=measure)
+            pairs = sides[[arm, base]].astype(float).dropna()
+            ours, theirs = pairs[arm], pairs[base]
+            scale = claim.scale if measure == "success" else 1.0
+            found.append(
+                about
+                | {"source": in_words(protocol), "printed": False, "protocol": protocol}
+                | {"method": scale * ours.mean(), "base": scale * theirs.mean()}
+                | ledger.loc[(name, protocol)].to_dict()
+                | {"only_arm": int((ours > theirs).sum()), "only_base": int((ours < theirs).sum())}
+                | {"n": len(pairs), "left_out": len(sides) - len(pairs)}
+            )
+    return pd.DataFrame(found).replace({np.nan: None})
+
+
+def printed_at(sources: Sequence[str], row: str, column: str) -> PaperValue | None:
+    """Return the number printed in a row and column of the first source that has it, None where none does."""
+    known = {(value.source, value.row, value.column): value for value in paper_values()}
+    return next((known[key] for source in sources if (key := (source, row, column)) in known), None)
+
+
+def as_printed(value: PaperValue | None, *, sign: bool = False) -> str:
+    """Write a number with the digits and the relation that the paper prints; none as a dash."""
+    if value is None:
+        return EMPTY
+    text = f"{abs(value.value):.{value.decimals}f}"
+    if value.column.endswith("_p"):
+        text = text.replace("0.", ".", 1)
+    mark = MINUS if value.value < 0 else "+" if sign and value.value > 0 else ""
+    return {"=": "", "<": "< ", ">": "> "}[value.relation] + mark + text

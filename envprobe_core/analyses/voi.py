@@ -7,23 +7,21 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from envprobe_core.analyses.frontier import COMPETING
+from envprobe_core.analyses import COMPETING
 from envprobe_core.cells import Names, parse_seeds
 from envprobe_core.errors import InputError
 from envprobe_core.grid import OWN, run
-from envprobe_core.policies import POLICIES, Policy, value_policy
+from envprobe_core.policies import POLICIES, value_policy
 from envprobe_core.statistics import RESAMPLES, bootstrap_means, percentile_interval
-from envprobe_core.worlds.base import Floats
 
 VARIANTS = ("voi-success", "voi", "voi-accuracy")
-WEIGHTED: dict[float, Policy] = {
+WEIGHTED = {  # VoI by its weight of accuracy
     0.0: POLICIES["voi-success"],
     0.25: value_policy("voi@0.25", "VoI, weight 0.25", 0.25),
     0.5: POLICIES["voi"],
     0.75: value_policy("voi@0.75", "VoI, weight 0.75", 0.75),
     1.0: POLICIES["voi-accuracy"],
 }
-"""VoI by its weight of accuracy."""
 MEASURES = ("accuracy", "success")
 MARGIN = 1.0  # points: what still counts as no worse
 DESIGN = "100000:102000"  # seeds on which VoI's constants and weights were chosen
@@ -58,27 +56,24 @@ def load_heldout(
         raise InputError(
             f"seed {used[0]} was used to design VoI; a held-out test takes seeds outside {DESIGN}"
         )
-    arms, pair, parts = [*COMPETING, *VARIANTS], ["protocol", "regime", "world"], []
-    setting = {"profiles": profile, "seeds": seeds, "budgets": budget, "thresholds": threshold}
-    frame = run(policies=arms, regimes=regimes, protocols=protocols, **setting)
-    for place, own in frame.groupby(pair, sort=False):
-        part = pd.DataFrame(product(COMPETING, VARIANTS), columns=["rival", "variant"])
-        part = part.assign(**dict(zip(pair, place, strict=True)), n=own["seed"].nunique())
+    pairs = pd.DataFrame(product(COMPETING, VARIANTS), columns=["rival", "variant"])
+    place, parts = ["protocol", "regime", "world"], []
+    frame = run(
+        policies=[*COMPETING, *VARIANTS], regimes=regimes, protocols=protocols, profiles=profile,
+        seeds=seeds, budgets=budget, thresholds=threshold,
+    )  # fmt: skip
+    for key, own in frame.groupby(place, sort=False):
+        part = pairs.assign(**dict(zip(place, key, strict=True)), n=own["seed"].nunique())
         for measure in MEASURES:
-            wide = own.pivot(index="policy", columns="seed", values=measure).loc[arms]
-            points = 100.0 * np.ascontiguousarray(wide, dtype=np.float64)  # [arm, seed]
-            part[measure] = _gains(points.mean(axis=1))
-            ends = percentile_interval(_gains(bootstrap_means(points.T, resamples=resamples)))
-            part[f"{measure}_low"], part[f"{measure}_high"] = ends
+            points = 100.0 * own.pivot(index="policy", columns="seed", values=measure).astype(float)
+            means = pd.Series(np.ascontiguousarray(points).mean(axis=1), points.index)
+            draws = pd.DataFrame(bootstrap_means(points.T, resamples=resamples), columns=points.index)
+            part[measure] = means[pairs["variant"]].to_numpy() - means[pairs["rival"]].to_numpy()
+            gains = draws[pairs["variant"]].to_numpy() - draws[pairs["rival"]].to_numpy()
+            part[f"{measure}_low"], part[f"{measure}_high"] = percentile_interval(gains)
         lows = part[[f"{measure}_low" for measure in MEASURES]]
         parts.append(part.assign(passes=(lows >= -MARGIN).all(axis=1) & (lows > 0).any(axis=1)))
     return pd.concat(parts, ignore_index=True)
-
-
-def _gains(values: Floats) -> Floats:
-    """Return variant minus rival of arms in the last axis, [..., rival x variant]."""
-    rivals, variants = values[..., : len(COMPETING), None], values[..., None, len(COMPETING) :]
-    return (variants - rivals).reshape(*values.shape[:-1], -1)
 
 
 def margins(compared: pd.DataFrame) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from envprobe_core.analyses.frontier import nondominated
+from envprobe_core.analyses import nondominated
 from envprobe_core.lab.contest import DESIGN, HELD_OUT
 from envprobe_core.protocols import in_words
 from envprobe_core.show import figures as book

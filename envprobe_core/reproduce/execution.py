@@ -62,7 +62,7 @@ PRELOADED = (
     "ipykernel.kernelapp",
     "matplotlib.figure",  # and not pyplot, whose backend has to find the kernel's shell
     "pandas",
-    "envprobe_core.analyses.beside",
+    "envprobe_core.analyses.scoreboard",
     "envprobe_core.grid",
     "envprobe_core.show.figures",
     "envprobe_core.claims.judge",

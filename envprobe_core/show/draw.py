@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Polygon
 
-from envprobe_core.analyses.frontier import nondominated
+from envprobe_core.analyses import nondominated
 from envprobe_core.errors import InputError, look_up, require
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import in_words
