@@ -387,7 +387,7 @@ def test_a_run_loads_no_heavy_package(tmp_path):
 
 def test_the_engine_hash_covers_what_results_depend_on():
     names = {path.relative_to(PACKAGE).as_posix() for path in engine_sources()}
-    needed = "cells runs/tables runs/summary statistics protocols regimes agents/simulated agents/profiles"
+    needed = "cells runs/tables runs/manifest statistics protocols regimes agents/simulated agents/profiles"
     assert {f"{name}.py" for name in needed.split()} <= names
     for folder in ("agents", "engine", "worlds", "policies"):
         assert {f"{folder}/{path.name}" for path in (PACKAGE / folder).glob("*.py")} <= names

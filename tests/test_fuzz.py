@@ -22,9 +22,8 @@ from envprobe_core.cli import reproduce
 from envprobe_core.errors import WHOLE, InputError, in_one_line
 from envprobe_core.files import LARGEST
 from envprobe_core.reproduce import sections as notebooks
-from envprobe_core.runs.folder import EPISODES
-from envprobe_core.runs.manifest import MANIFEST
-from envprobe_core.runs.recompute import check_run
+from envprobe_core.runs.folder import check_run
+from envprobe_core.runs.manifest import EPISODES, MANIFEST
 
 TIMES = int(os.environ.get("ENVPROBE_FUZZ", "1"))
 FUZZ = settings(
@@ -118,7 +117,7 @@ def run_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run") / "run"
     given = ["run", "--world=graphnav", "--policy=simple", "--budget=5", "--threshold=1.4", "--seeds=0:3"]
     assert call(*given, f"--out={folder}") == 0
-    assert not check_run(folder).disagreements
+    assert not check_run(folder)[0]
     return folder
 
 
@@ -160,7 +159,7 @@ def damage(run_folder, tmp_path, name, content):
     shutil.copytree(run_folder, folder)
     (folder / name).write_bytes(content)
     try:
-        return list(map(in_one_line, check_run(folder).disagreements))
+        return list(map(in_one_line, check_run(folder)[0]))
     except InputError as error:
         return [in_one_line(str(error))]
 

@@ -15,16 +15,10 @@ from strategies import cells, seeds
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.running import record
+from envprobe_core.errors import InputError
 from envprobe_core.protocols import RELEASED
 from envprobe_core.runs import tables
-from envprobe_core.runs.tables import (
-    HEADER,
-    DamagedFileError,
-    log_header,
-    read_steps,
-    step_table,
-    write_tables,
-)
+from envprobe_core.runs.tables import HEADER, log_header, read_steps, step_table, write_tables
 from envprobe_core.worlds import make_world
 
 SEEDS = np.array([2, 3, 5, 8])
@@ -40,12 +34,12 @@ def write_log(path, cell, some, pieces=1):
 
 
 def read_log(path, cell=CELL, some=SEEDS):
-    return list(read_steps(path, "the.log", cell, some))
+    return list(read_steps(path.parent, path.name, cell, some))
 
 
 @pytest.fixture
 def log(tmp_path):
-    path = tmp_path / "x.parquet"
+    path = tmp_path / "the.parquet"
     write_log(path, CELL, SEEDS)
     return path
 
@@ -54,7 +48,7 @@ def log(tmp_path):
 @given(cells(), seeds)
 def test_a_log_gives_back_the_trajectory(tmp_path_factory, cell, some):
     some = np.sort(some)
-    path = tmp_path_factory.mktemp("log") / "x.parquet"
+    path = tmp_path_factory.mktemp("log") / "the.parquet"
     written = write_log(path, cell, some)
     ((own, read),) = read_log(path, cell, some)
     assert own.tolist() == some.tolist()
@@ -71,8 +65,8 @@ def test_a_log_gives_back_the_trajectory(tmp_path_factory, cell, some):
 def test_a_log_of_many_episodes_comes_in_groups(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "GROUP_ROWS", 2000)
     some, cell = np.arange(150), make_cell("tooldag", "simple")
-    written = write_log(tmp_path / "x.parquet", cell, some, pieces=3)
-    groups = read_log(tmp_path / "x.parquet", cell, some)
+    written = write_log(tmp_path / "the.parquet", cell, some, pieces=3)
+    groups = read_log(tmp_path / "the.parquet", cell, some)
     assert [len(own) for own, _ in groups] == [100, 50]
     np.testing.assert_array_equal(np.concatenate([made.belief for _, made in groups]), written.belief)
 
@@ -139,23 +133,23 @@ def past_the_horizon(table):
          r"success: is missing: the log is cut short|ends before"),
         (past_the_horizon, "success: is missing where the horizon"),
         (lambda table: pa.concat_tables([table, table.slice(0, 31)]), "goes on after its last seed"),
-        (lambda table: table.drop_columns(["useful"]), "the.log: has no column useful of type bool"),
-        (lambda table: table.append_column("mood", table["t"]), "the.log: column mood is none of a run's"),
+        (lambda table: table.drop_columns(["useful"]), "the.parquet: has no column useful of type bool"),
+        (lambda table: table.append_column("mood", table["t"]), "the.parquet: column mood is none of a run's"),
         (lambda table: table.set_column(1, "t", table["t"].cast(pa.int64())),
-         "the.log: has no column t of type int16"),
-        (lambda table: table.replace_schema_metadata({HEADER: b"{"}), "the.log: cannot be read"),
-        (lambda table: b"hello", "the.log: cannot be read as Parquet"),
+         "the.parquet: has no column t of type int16"),
+        (lambda table: table.replace_schema_metadata({HEADER: b"{"}), "the.parquet: cannot be read"),
+        (lambda table: b"hello", "the.parquet: cannot be read as Parquet"),
     ],
 )  # fmt: skip
 def test_what_no_run_writes_is_named(log, change, message):
     found = change(pq.read_table(log))
     log.write_bytes(found) if isinstance(found, bytes) else pq.write_table(found, log)
-    with pytest.raises(DamagedFileError, match=message.replace("(", r"\(").replace(")", r"\)")):
+    with pytest.raises(InputError, match=message.replace("(", r"\(").replace(")", r"\)")):
         read_log(log)
 
 
 def test_gold_is_unknown_where_the_instance_has_no_such_field_and_nowhere_else(tmp_path):
-    cell, path = make_cell("graphnav", "simple", protocol=RELEASED), tmp_path / "x.parquet"
+    cell, path = make_cell("graphnav", "simple", protocol=RELEASED), tmp_path / "the.parquet"
     fewer = np.flatnonzero(record(cell, np.arange(20)).gold[:, 0, -1] == -1)[
         :3
     ]  # seeds without the last edge
@@ -168,5 +162,5 @@ def test_gold_is_unknown_where_the_instance_has_no_such_field_and_nowhere_else(t
     for field, value, accepted in ((there, -1, "0..1"), (absent, 0, "-1..-1")):
         pq.write_table(altered(f"gold {field}", value)(whole), path)
         told = f"seed {fewer[0]}, t 2, gold {field}: {value} is out of place; accepted: {accepted}"
-        with pytest.raises(DamagedFileError, match=re.escape(told)):
+        with pytest.raises(InputError, match=re.escape(told)):
             read_log(path, cell, fewer)

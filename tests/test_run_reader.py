@@ -7,8 +7,8 @@ import pytest
 from processes import call, contents
 
 from envprobe_core.errors import InputError
+from envprobe_core.runs import read_run
 from envprobe_core.runs.manifest import CRATE
-from envprobe_core.runs.reader import read_run
 
 GRID = ["run", "--world=tooldag", "--policy=simple", "--policy=periodic", "--protocol=observed", "--budget=4"]
 

@@ -18,10 +18,10 @@ from envprobe_core.engine.scoring import DIGEST_KEY
 from envprobe_core.grid import run_cells
 from envprobe_core.measures import right_fields
 from envprobe_core.protocols import RELEASED
-from envprobe_core.runs import summary, tables
-from envprobe_core.runs.folder import EPISODES, open_run
+from envprobe_core.runs import tables
+from envprobe_core.runs.folder import open_run
 from envprobe_core.runs.manifest import RunInputs
-from envprobe_core.runs.summary import HASHED, Summary, exact_sum, result_hash, summary_rows
+from envprobe_core.runs.tables import HASHED, Summary, exact_sum, result_hash, summary_rows
 from envprobe_core.statistics import mean_interval, wilson
 
 
@@ -169,7 +169,7 @@ def test_a_run_folder_is_summed_up_piece_by_piece(tmp_path, monkeypatch):
     inputs = RunInputs(["tooldag", "graphnav"], ["simple", "no-probe"], seeds="0:1700", logs="none")
     parts = split(run_cells(inputs.cells, inputs.seeds_of_cells), 4)
     for large, rows in ((10_000, 50_000), (1_000, 700)):
-        monkeypatch.setattr(summary, "LARGE", large)
+        monkeypatch.setattr(tables, "LARGE", large)
         monkeypatch.setattr(tables, "GROUP_ROWS", rows)
         path = tmp_path / str(large)
         with open_run(path, inputs) as folder:
@@ -180,7 +180,7 @@ def test_a_run_folder_is_summed_up_piece_by_piece(tmp_path, monkeypatch):
             assert summary_rows(inputs.cells, folder.read()) == made == summarise(inputs.cells, parts)
         assert [row["result_hash"] for row in made] == [result_hash(part) for part in parts]
         read = [[] for _ in parts]
-        for index, some in tables.read_episodes(path / EPISODES, EPISODES, inputs.cells, [1700] * 4):
+        for index, some in tables.read_episodes(path, inputs.cells, [1700] * 4):
             read[index].append(some)
         for ours, theirs in zip(read, parts, strict=True):
             for name in tables.MEASURES:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from envprobe_core.llm.store import AnswerStore
     from envprobe_core.runs.folder import RunFolder
     from envprobe_core.runs.manifest import RunInputs
-    from envprobe_core.runs.summary import Summary
+    from envprobe_core.runs.tables import Summary
 
 SIMULATED, OPENAI, LOCAL = "simulated", "openai", "local"
 DEFAULT_CONCURRENCY = 16

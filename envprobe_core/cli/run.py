@@ -62,7 +62,7 @@ def run(
     `envprobe list` names the worlds, policies, protocols, regimes and profiles.
     """
     from envprobe_core.runs.folder import open_run
-    from envprobe_core.runs.summary import summary_rows
+    from envprobe_core.runs.tables import summary_rows
 
     before = None
     if from_ is None:
@@ -140,15 +140,15 @@ def recompute(
     Exit code 0 if all agree with episodes.parquet and manifest.json; 1 if some do not, each named
     with file, seed, step and column; 2 if a file is damaged or cut short, or there is nothing to check.
     """
-    from envprobe_core.runs.recompute import check_run
+    from envprobe_core.runs.folder import check_run
 
     with options.progress_bar("logs") as show:
-        report = check_run(folder, progress=show)
-    for text in report.disagreements[:LISTED]:
+        wrong, checked = check_run(folder, progress=show)
+    for text in wrong[:LISTED]:
         typer.echo(f"envprobe: {in_one_line(text)}", err=True)
-    if report.disagreements:
-        raise StoppedError(f"{len(report.disagreements)} disagreements in {folder}")
-    typer.echo(report.text)
+    if wrong:
+        raise StoppedError(f"{len(wrong)} disagreements in {folder}")
+    typer.echo(checked)
 
 
 # --- claims and calibrate ---------------------------------------------------------------------

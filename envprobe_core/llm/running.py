@@ -35,7 +35,7 @@ from envprobe_core.llm.client import Client, Counts, Service
 from envprobe_core.llm.prompts import action_name
 from envprobe_core.runs.folder import ASKED, Part, RunFolder, part_files
 from envprobe_core.runs.manifest import RunInputs, total_hash
-from envprobe_core.runs.summary import Summary, result_hash
+from envprobe_core.runs.tables import Summary, result_hash
 from envprobe_core.worlds.base import Ints
 
 REPLAYED_ROWS = 250  # episodes in lockstep where every answer is at hand

@@ -1,5 +1,75 @@
-"""A run as a folder: what was asked for, a table of episodes, a log of every step, and their check.
+"""Runs as folders, and their public reader: a finished run's episodes and steps, as its manifest vouches.
 
-`manifest` says what a run is, `tables` how episodes and steps are written, `folder` how they are made and
-kept through any kill, `summary` what they come to, `recompute` whether it is true. `reader` is for others.
+    run = read_run("runs/first")
+    run.episodes.groupby("policy")["accuracy"].mean()
+    run.steps(policy="simple")
+
+The page *Run it yourself* describes every file and column. `manifest` says what a run is, `tables` how its
+episodes and steps are written, `folder` how they are made, kept through any kill, and checked.
 """
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from envprobe_core.errors import InputError
+from envprobe_core.runs.manifest import EPISODES, read_finished
+from envprobe_core.runs.tables import sha256
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    Attributes:
+        path: its folder.
+        manifest: its `manifest.json`.
+    """
+
+    path: Path
+    manifest: dict[str, Any]
+
+    @property
+    def cells(self) -> DataFrame:
+        """A row a cell: its names, budget, threshold, seeds, `log` and `result_hash`."""
+        from pandas import DataFrame
+
+        return DataFrame(self.manifest["cells"])
+
+    @property
+    def episodes(self) -> DataFrame:
+        """A row an episode, in the order of cells and seeds; an onset that never comes is null."""
+        return self._read(EPISODES)
+
+    def steps(self, **names: object) -> DataFrame:
+        """A row a step of the logged episodes of one cell, and a last row with the state at the end.
+
+        Args:
+            names: what tells the cell from the run's others, as in `policy="simple"`.
+
+        Raises:
+            InputError: if no cell, or more than one, has these names, or it has no log.
+        """
+        cells = [cell for cell in self.manifest["cells"] if names.items() <= cell.items()]
+        if len(cells) != 1:
+            raise InputError(f"{len(cells)} cells of {self.path} are {names}; name one")
+        if cells[0]["log"] is None:
+            raise InputError(f"{self.path} was run without logs")
+        return self._read(cells[0]["log"])
+
+    def _read(self, name: str) -> DataFrame:
+        from pandas import read_parquet
+
+        if sha256(self.path, name) != self.manifest["sha256"].get(name):
+            raise InputError(f"{self.path / name} is not the file that its manifest is of")
+        return read_parquet(self.path / name)
+
+
+def read_run(path: Path | str) -> Run:
+    """Open a finished run by its folder; any other is refused with an `InputError`."""
+    return Run(Path(path), read_finished(Path(path)).as_dict())

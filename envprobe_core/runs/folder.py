@@ -1,4 +1,4 @@
-"""The run folder: who may write to it, what of it is finished, and how that is put together.
+"""The run folder: who may write to it, what of it is finished, and whether what it states is true.
 
 A folder holds `manifest.json` (what the run is, and in the end its hashes), `episodes.parquet`, `logs/` and,
 where a language model was asked, `calls.jsonl`. While a run goes on, `parts/` holds what is finished: of a
@@ -10,7 +10,7 @@ only, and the same command resumes where it stopped. The manifest says `finished
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,22 +20,29 @@ import pyarrow as pa
 
 from envprobe_core.cells import Cell, Seeds
 from envprobe_core.engine.recording import Columns, Trajectory
+from envprobe_core.engine.records import NONE, WAIT
 from envprobe_core.engine.running import measure, record
+from envprobe_core.engine.setting import setting_of
 from envprobe_core.errors import InputError
 from envprobe_core.files import OURS, held, replacing, sweep
+from envprobe_core.instances import informative, instances
+from envprobe_core.policies.rules import VOI
 from envprobe_core.pool import cores, spread
 from envprobe_core.runs import manifest as manifests
 from envprobe_core.runs import tables
-from envprobe_core.runs.manifest import EPISODES, MANIFEST, Manifest, RunInputs, log_name
-from envprobe_core.runs.summary import Summary
-from envprobe_core.runs.tables import DamagedFileError
+from envprobe_core.runs.manifest import CRATE, EPISODES, MANIFEST, Manifest, RunInputs, log_name
+from envprobe_core.runs.tables import Summary, sha256
+from envprobe_core.worlds import make_world
 
 CALLS, PARTS = "calls.jsonl", "parts"
 ASKED, STEPS, ROWS = "calls", "steps.arrow", "rows.arrow"  # the files of a part, in the order of writing
 PART_EPISODES = 500  # of a part with a log, whose bytes depend on where it is cut, or with a model's answers
 BARE_EPISODES = 5000  # of any other part
-PROCESS_PAYS = 6000  # episodes (a logged one counts threefold) that outweigh starting a process
+PROCESS_PAYS = 6000  # episodes (a logged one that is run counts threefold) that outweigh starting a process
 LOGGED_COST = 3
+COMPARED = ("profile", "protocols", "cells", "sha256", "result_hash")  # by `check_run`
+
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ class Part:
 def parts_of(inputs: RunInputs) -> Iterator[Part]:
     """Cut a run into its parts."""
     for index, (cell, seeds) in enumerate(zip(inputs.cells, inputs.seeds_of_cells, strict=True)):
-        logged, start, count = len(inputs.logged(index)), 0, 0
+        logged, start, count = len(inputs.logged_seeds[index]), 0, 0
         while start < len(seeds):
             bare = start >= logged and inputs.agent is None
             own = seeds[start : start + (BARE_EPISODES if bare else PART_EPISODES)]
@@ -69,23 +76,25 @@ def compute_part(part: Part) -> tuple[Part, dict[str, bytes]]:
         measures.append(trajectory.measures)
     if part.logged < len(part.seeds):
         measures.append(measure(part.cell, part.seeds[part.logged :]))
-    joined = {name: np.concatenate([own[name] for own in measures]) for name in measures[0]}
-    return part, part_files(part, joined, trajectory)
+    return part, part_files(part, part.cell.named(part.seeds, _joined(measures)), trajectory)
 
 
-def part_files(part: Part, measures: Columns, trajectory: Trajectory | None) -> dict[str, bytes]:
+def part_files(part: Part, columns: Columns, trajectory: Trajectory | None) -> dict[str, bytes]:
     """Write a part's episodes, and the steps of those logged, if any, by ending of the file."""
-    files = {ROWS: _packed(tables.plain_table(part.cell.named(part.seeds, measures)))}
+    made = {ROWS: tables.episode_table(part.cell, columns)}
     if part.logged and trajectory is not None:
-        files[STEPS] = _packed(tables.step_table(part.cell, part.seeds[: part.logged], trajectory))
+        made[STEPS] = tables.step_table(part.cell, part.seeds[: part.logged], trajectory)
+    files = {}
+    for ending, table in made.items():
+        sink, how = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(compression="lz4")
+        with pa.ipc.new_file(sink, table.schema, options=how) as writer:
+            writer.write_table(table)
+        files[ending] = sink.getvalue().to_pybytes()
     return files
 
 
-def _packed(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
+def _joined(blocks: list[Columns]) -> Columns:
+    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
 
 class RunFolder:
@@ -126,7 +135,7 @@ class RunFolder:
             with replacing(self._file(part, ending)) as path:
                 path.write_bytes(files[ending])
 
-    def fill(self, *, jobs: int | None = None, progress: Callable[[int, int], None] | None = None) -> None:
+    def fill(self, *, jobs: int | None = None, progress: Progress | None = None) -> None:
         """Run what is missing, here or on the cluster in force; results are stored here.
 
         Args:
@@ -134,7 +143,7 @@ class RunFolder:
             progress: called with the number of episodes done and to do.
 
         Raises:
-            BrokenProcessPool, ClusterLostError: if those who compute are lost; what is finished is kept.
+            StoppedError: if those who compute are lost; what is finished is kept.
         """
         missing = self.missing()
         done, total = 0, sum(len(part.seeds) for part in missing)
@@ -150,32 +159,29 @@ class RunFolder:
     def finish(self) -> list[Summary]:
         """Put logs and table together, state the hashes, clear the parts away; return each cell's summary."""
         summaries = [Summary() for _ in self.inputs.cells]
-        files = {EPISODES: tables.write_tables(self.path / EPISODES, self._rows(summaries))}
-        for index, cell in enumerate(self.inputs.cells):
-            logged = [part for part in self.parts if part.index == index and part.logged]
-            if logged:
-                path = self.path / log_name(cell)
+
+        def rows() -> Iterator[pa.Table]:
+            for part in self.parts:
+                table = self._table(part, ROWS)
+                summaries[part.index].add(tables.measures_of(table))
+                yield table
+
+        files = {EPISODES: tables.write_tables(self.path / EPISODES, rows())}
+        for index, (cell, seeds) in enumerate(zip(self.inputs.cells, self.inputs.logged_seeds, strict=True)):
+            if len(seeds):
+                own = (part for part in self.parts if part.index == index and part.logged)
+                steps, path = (self._table(part, STEPS) for part in own), self.path / log_name(cell)
                 path.parent.mkdir(exist_ok=True)
-                steps = (self._table(part, STEPS) for part in logged)
-                files[log_name(cell)] = tables.write_tables(
-                    path, steps, tables.log_header(cell, self.inputs.logged(index))
-                )
+                files[log_name(cell)] = tables.write_tables(path, steps, tables.log_header(cell, seeds))
         if self.inputs.agent is not None:
             with replacing(self.path / CALLS) as path, path.open("wb") as calls:
                 for part in self.parts:
                     calls.write(self._file(part, ASKED).read_bytes())
         self.manifest = manifests.finished(self.manifest, [own.result_hash for own in summaries], files)
-        manifests.write_crate(self.path, self.manifest)
-        self.manifest.write(self.path)
+        manifests.write_json(self.path / CRATE, manifests.crate_of(self.manifest))
+        manifests.write_json(self.path / MANIFEST, self.manifest.as_dict())
         self.tidy()
         return summaries
-
-    def _rows(self, summaries: Sequence[Summary]) -> Iterator[pa.Table]:
-        """Read the rows of the parts again, and add them to their cell's summary."""
-        for part in self.parts:
-            columns = tables.plain_columns(self._table(part, ROWS))
-            summaries[part.index].add(columns)
-            yield tables.episode_table(part.cell, columns)
 
     def tidy(self) -> None:
         """Remove what a finished run does not need."""
@@ -192,18 +198,16 @@ class RunFolder:
             InputError: if a file is missing, or the table is not what the manifest says.
         """
         summaries, stated = [Summary() for _ in self.inputs.cells], self.manifest.sha256 or {}
-        sizes = [len(seeds) for seeds in self.inputs.seeds_of_cells]
         try:
             for name in stated:
                 if not (self.path / name).is_file():
-                    raise DamagedFileError(f"{name} is missing")
-            if tables.sha256(self.path, EPISODES) != stated.get(EPISODES):
-                raise DamagedFileError(f"{EPISODES} is not the file that its SHA-256 there is of")
-            for index, columns in tables.read_episodes(
-                self.path / EPISODES, EPISODES, self.inputs.cells, sizes
-            ):
+                    raise InputError(f"{name} is missing")
+            if sha256(self.path, EPISODES) != stated.get(EPISODES):
+                raise InputError(f"{EPISODES} is not the file that its SHA-256 there is of")
+            sizes = map(len, self.inputs.seeds_of_cells)
+            for index, columns in tables.read_episodes(self.path, self.inputs.cells, sizes):
                 summaries[index].add(columns)
-        except DamagedFileError as error:
+        except InputError as error:
             raise InputError(f"{self.path} is marked as finished, but {error}") from None
         return summaries
 
@@ -235,7 +239,7 @@ def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
             if manifest.finished:
                 folder.tidy()
             else:
-                manifest.write(path)
+                manifests.write_json(path / MANIFEST, manifest.as_dict())
                 (path / PARTS).mkdir(exist_ok=True)
             try:
                 yield folder
@@ -248,3 +252,110 @@ def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
     except OSError as error:
         where = error.filename or path
         raise InputError(f"cannot write to {where}: {error.strerror or error}") from None
+
+
+# --- every measure again, from the logs alone -------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Log:
+    """What the log of a cell gave."""
+
+    name: str
+    sha256: str
+    rows: int
+    contradictions: list[str]
+    measures: Columns
+
+
+def check_run(path: Path, progress: Progress | None = None) -> tuple[list[str], str]:
+    """Compute a run's measures again from its step logs, and compare them with what it states.
+
+    A log may contradict itself: a probe is called useful whose answer equals the belief. Or files disagree: a
+    log gives another measure than the table, or another hash than the manifest.
+
+    Returns:
+        A text for whatever is wrong, with file, seed, step and column; and what was checked, in words.
+
+    Raises:
+        InputError: if there is no finished run with logs, or one of its files is damaged.
+    """
+    stated = manifests.read_finished(path)
+    inputs, now = stated.inputs, manifests.begun(stated.inputs)
+    run, episodes = (sum(map(len, seeds)) for seeds in (inputs.seeds_of_cells, inputs.logged_seeds))
+    if not episodes:
+        raise InputError(f"{path} was run with --logs none: there are no logs to compute from")
+    blocks: list[list[Columns]] = [[] for _ in inputs.cells]
+    for index, columns in tables.read_episodes(path, inputs.cells, map(len, inputs.seeds_of_cells)):
+        blocks[index].append(columns)
+    table, found = list(map(_joined, blocks)), {}
+    tasks = [(path, *pair) for pair in zip(inputs.cells, inputs.logged_seeds, strict=True)]
+    for log in spread(read_log, tasks, 1 + min(episodes // PROCESS_PAYS, cores() - 1), local=True):
+        found[log.name] = log
+        if progress is not None:
+            progress(len(found), len(tasks))
+    logs = [found[log_name(cell)] for cell in inputs.cells]
+    wrong = [text for log in logs for text in log.contradictions]
+    for log, theirs in zip(logs, table, strict=True):
+        for measure_, mine in log.measures.items():
+            other = theirs[measure_][: len(mine)]
+            for row in np.flatnonzero((mine != other) & ~((mine != mine) & (other != other))):
+                told = f"the log gives {mine[row]}, {EPISODES} says {other[row]}"
+                wrong.append(f"{log.name}, seed {theirs['seed'][row]}, {measure_}: {told}")
+    whole = [log.measures for log in logs] if episodes == run else table
+    files = {EPISODES: sha256(path, EPISODES)} | {log.name: log.sha256 for log in logs}
+    due = manifests.finished(now, list(map(tables.result_hash, whole)), files)
+    for keys, is_stated, is_found in manifests.differences(stated, due, COMPARED):
+        where = "".join(f" {key}" if isinstance(key, int) else f", {key}" for key in keys)
+        wrong.append(f"{MANIFEST}{where}: {is_stated} is stated, {is_found} is found")
+    if stated.engine != now.engine and wrong:
+        wrong.append("the engine is not the one that made this run")
+    text = f"{len(logs)} logs, {episodes} episodes, {sum(log.rows for log in logs)} rows"
+    text += f": every measure agrees with {EPISODES} and {MANIFEST}"
+    if episodes < run:
+        text += f"; the other {run - episodes} episodes have no log and were not checked"
+    text += "; versions of Python and packages are stated there and not compared"
+    if inputs.agent is not None:
+        text += f", nor is {CALLS}: `envprobe store verify --run` does that"
+    return wrong, f"{text} (result hash {due.result_hash})"
+
+
+def read_log(task: tuple[Path, Cell, Seeds]) -> Log:
+    """Read the log of a folder, a cell and some seeds, look for contradictions, and score it."""
+    folder, cell, due = task
+    name, texts, blocks, rows = log_name(cell), [], [], 0
+    whole = sha256(folder, name)
+    for seeds, log in tables.read_steps(folder, name, cell, due):
+        for key, wrong, what in _contradictions(cell, seeds, log):
+            places = (f"{name}, seed {seeds[row]}, t {step}" for row, step in np.argwhere(wrong))
+            texts += [f"{place}, {key}: {what}" for place in places]
+        blocks.append(cell.named(seeds, log.measures))
+        rows += int((log.steps + 1).sum())
+    return Log(name, whole, rows, texts, _joined(blocks))
+
+
+def _contradictions(cell: Cell, seeds: Seeds, log: Trajectory) -> list[tuple[str, tables.Values, str]]:
+    """Say which decisions [row, step] the log's own beliefs, gold values and inputs rule out, by column."""
+    rows, steps = np.indices(log.probe.shape)
+    executed = steps < log.steps[:, None]
+    fired = log.probe != NONE
+    field = np.maximum(log.probe, 0)
+    gold, belief = log.gold[rows, steps, field], log.belief[rows, steps, field]
+    valued = cell.policy.rule.kind == VOI and cell.protocol.answer == "delivered"
+    scored = valued or (cell.policy.has_threshold and cell.policy.replays is None)
+    useful = fired & (gold != belief)
+    if cell.protocol.useful == "released":
+        world = make_world(cell.world, cell.regime, cell.protocol)
+        useful = informative(setting_of(cell), instances(world, seeds), seeds, log)
+    early = (log.steps < cell.regime.horizon) & (~log.success | (cell.protocol.end == "horizon"))
+    ends = np.zeros_like(fired)
+    ends[early, log.steps[early]] = True
+    return [
+        ("answer", fired & (log.answer != gold), "is not the probed field's gold"),
+        ("useful", log.useful != useful, "does not fit answer and belief"),
+        ("acted", executed & (log.acted != (~fired & (log.action != WAIT))), "does not fit the step"),
+        ("valid", log.valid & ~log.acted, "is true where nothing was done"),
+        ("probe", fired & (fired.cumsum(axis=1) > cell.budget_in_force), "exceeds the budget"),
+        ("score", executed & (np.isnan(log.score) == scored), "does not fit the policy"),
+        ("t", ends, "the episode ends before its time"),
+    ]

@@ -31,9 +31,9 @@ MANIFEST, CRATE, EPISODES = "manifest.json", "ro-crate-metadata.json", "episodes
 FORMAT = "envprobe-run/2"
 MODEL_ROOTS = (*ROOTS, "llm/running.py")
 LONGEST_SLUG = 80
+STANDARD = "https://w3id.org/ro/crate/1.1"
 PUBLISHED = "2026"  # this version of the engine; a run of it has no date, so that its bytes are the same
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
-PARQUET = "application/vnd.apache.parquet"
 
 
 def _agent(stated: Any) -> Any:
@@ -119,14 +119,11 @@ class RunInputs:
             return [np.sort(cell.default_seeds()) for cell in self.cells]
         return [parse_seeds(self.seeds)] * len(self.cells)
 
-    @property
-    def most_logged(self) -> int | None:
-        """How many episodes of each cell are logged, the first ones; None for all."""
-        return None if self.logs == "full" else int(self.logs.partition(":")[2] or 0)
-
-    def logged(self, cell: int) -> Seeds:
-        """Return the seeds of a cell whose episodes are logged."""
-        return self.seeds_of_cells[cell][: self.most_logged]
+    @cached_property
+    def logged_seeds(self) -> list[Seeds]:
+        """The seeds of each cell whose episodes are logged, its first ones."""
+        most = None if self.logs == "full" else int(self.logs.partition(":")[2] or 0)
+        return [seeds[:most] for seeds in self.seeds_of_cells]
 
 
 def seed_ranges(seeds: Seeds) -> str:
@@ -140,8 +137,7 @@ def cell_slug(cell: Cell) -> str:
     """Name a cell in a way that is safe as a file name and unlike any other cell's of the run."""
     protocol = cell.protocol.name.replace(":", "+").replace(",", "+").replace("=", "-")
     if len(protocol) > LONGEST_SLUG:
-        rest = hashlib.sha256(protocol.encode()).hexdigest()[:12]
-        protocol = f"{protocol[:LONGEST_SLUG]}~{rest}"
+        protocol = f"{protocol[:LONGEST_SLUG]}~{hashlib.sha256(protocol.encode()).hexdigest()[:12]}"
     return f"{cell.world}_{cell.regime.name}_{protocol}_{cell.policy.name}"
 
 
@@ -153,7 +149,7 @@ def log_name(cell: Cell) -> str:
 class Manifest(BaseModel, extra="forbid"):
     """A manifest as it stands in a file: `book/provenance.md` describes it."""
 
-    format: Literal["envprobe-run/2"] = FORMAT
+    format: Literal["envprobe-run/2"]
     finished: StrictBool
     inputs: RunInputs
     engine: dict[str, str]
@@ -176,22 +172,20 @@ class Manifest(BaseModel, extra="forbid"):
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as it stands in its file."""
-        missing = {name for name in ("cells", "sha256", "result_hash") if getattr(self, name) is None}
-        return self.model_dump(exclude=missing)
-
-    def write(self, folder: Path) -> None:
-        """Write it into a run's folder, in one step."""
-        _write_json(folder / MANIFEST, self.as_dict())
+        return self.model_dump(exclude_unset=True)
 
 
 def begun(inputs: RunInputs) -> Manifest:
     """Make the manifest of a run that has not begun."""
-    roots = MODEL_ROOTS if inputs.agent else ROOTS
     protocols = {cell.protocol.name: asdict(cell.protocol) for cell in inputs.cells}
     return Manifest(
+        format=FORMAT,
         finished=False,
         inputs=inputs,
-        engine={"version": __version__, "sources_sha256": engine_sha256(roots)},
+        engine={
+            "version": __version__,
+            "sources_sha256": engine_sha256(MODEL_ROOTS if inputs.agent else ROOTS),
+        },
         versions=package_versions(),
         profile=inputs.cells[0].profile.as_dict(),
         protocols={name: {key: own[key] for key in own if key != "name"} for name, own in protocols.items()},
@@ -200,16 +194,20 @@ def begun(inputs: RunInputs) -> Manifest:
 
 def finished(started: Manifest, hashes: list[str], files: Mapping[str, str]) -> Manifest:
     """Add a run's results to its manifest: each cell's result hash, and each file's SHA-256 by its name."""
-    cells, inputs = [], started.inputs
-    for index, (cell, seeds) in enumerate(zip(inputs.cells, inputs.seeds_of_cells, strict=True)):
-        threshold, logged = cell.threshold_in_force, len(inputs.logged(index))
-        own = cell.key | {"threshold_in_force": threshold if cell.policy.has_threshold else None}
-        own |= {
+    inputs = started.inputs
+    of_cells = zip(inputs.cells, inputs.seeds_of_cells, inputs.logged_seeds, hashes, strict=True)
+    cells = [
+        cell.key
+        | {
+            "threshold_in_force": cell.threshold_in_force if cell.policy.has_threshold else None,
             "seeds": seed_ranges(seeds),
             "episodes": len(seeds),
-            "log": log_name(cell) if logged else None,
+            "log": log_name(cell) if len(logged) else None,
+            "logged_episodes": len(logged),
+            "result_hash": own,
         }
-        cells.append(own | {"logged_episodes": logged, "result_hash": hashes[index]})
+        for cell, seeds, logged, own in of_cells
+    ]
     results = {"cells": cells, "sha256": dict(files), "result_hash": total_hash(inputs.cells, hashes)}
     return started.model_copy(update={"finished": True} | results)
 
@@ -221,38 +219,36 @@ def total_hash(cells: list[Cell], hashes: list[str]) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def first_difference(old: Manifest, new: Manifest) -> str | None:
+def first_difference(there: Manifest, now: Manifest) -> str | None:
     """Say where two runs first differ, if they do: in inputs and what they stand for, engine, or packages."""
-    was, wanted = old.as_dict(), new.as_dict()
-    for part in ("inputs", "profile", "protocols", "engine", "versions"):
-        for path, before, now in differences(was[part], wanted[part]):
-            label = " ".join(map(str, path if part == "inputs" else (part, *path)))
-            return f"{label}: {_words(before)} there, {_words(now)} now"
+    parts = ("inputs", "profile", "protocols", "engine", "versions")
+    for (part, *path), *values in differences(there, now, parts):
+        was, wanted = (
+            "the default" if value is None else " ".join(value) if isinstance(value, list) else value
+            for value in values
+        )
+        return f"{' '.join(path if part == 'inputs' else (part, *path))}: {was} there, {wanted} now"
     return None
 
 
-def differences(was: Any, wanted: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, Any, Any]]:
-    """Go through two documents; yield path, value and value wherever they are not the same."""
-    if isinstance(was, dict) and isinstance(wanted, dict):
-        for key in dict.fromkeys([*wanted, *was]):
-            yield from differences(was.get(key), wanted.get(key), (*path, key))
-    elif _is_table(was) and _is_table(wanted) and len(was) == len(wanted):
-        for row, (before, now) in enumerate(zip(was, wanted, strict=True)):
-            yield from differences(before, now, (*path, row))
-    elif was != wanted:
-        yield path, was, wanted
+def differences(there: Manifest, now: Manifest, parts: tuple[str, ...]) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield path, value and value wherever some parts of two manifests are not the same."""
+    one, other = ({name: own.as_dict().get(name) for name in parts} for own in (there, now))
+    before, after = dict(_values(one)), dict(_values(other))
+    for path in dict.fromkeys([*after, *before]):
+        if before.get(path) != after.get(path):
+            yield path, before.get(path), after.get(path)
 
 
-def _is_table(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
-
-
-def _words(value: object) -> str:
-    if isinstance(value, dict):
-        return str(value.get("model", "another kind"))
-    if isinstance(value, list):
-        return " ".join(str(item) for item in value)
-    return "the default" if value is None else str(value)
+def _values(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield every value of a document with its path; a list of anything but tables is a value."""
+    if node and isinstance(node, list) and all(isinstance(row, dict) for row in node):
+        node = dict(enumerate(node))
+    if not (node and isinstance(node, dict)):
+        yield path, node
+        return
+    for key, value in node.items():
+        yield from _values(value, (*path, key))
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -283,44 +279,41 @@ def read_finished(folder: Path) -> Manifest:
     return manifest
 
 
-def write_crate(folder: Path, manifest: Manifest) -> None:
-    """Describe a finished run as an RO-Crate: no more than the manifest says, and not hashed."""
-    inputs, sums = manifest.inputs, dict(sorted((manifest.sha256 or {}).items()))
+def crate_of(manifest: Manifest) -> dict[str, Any]:
+    """Describe a finished run as an RO-Crate: no more than the manifest says."""
+    inputs, root, run, engine = manifest.inputs, {"@id": "./"}, {"@id": "#run"}, {"@id": "#engine"}
     policies, worlds, protocols = map(" ".join, (inputs.policies, inputs.worlds, inputs.protocols))
     what = f"Episodes of {policies} in {worlds} under {protocols} at {inputs.regime}"
-    root, run, engine, standard = (
-        {"@id": name} for name in ("./", "#run", "#engine", "https://w3id.org/ro/crate/1.1")
-    )
-    files = [{"@id": name} for name in sums]
-    graph: list[dict[str, Any]] = [
-        {"@id": CRATE, "@type": "CreativeWork", "about": root, "conformsTo": standard},
-        {
-            **root,
-            "@type": "Dataset",
-            "name": f"EnvProbe run {manifest.result_hash:.12}",
-            "description": f"{what}, by envprobe_core {__version__}.",
-            "datePublished": PUBLISHED,
-            "license": {"@id": LICENCE},
-            "hasPart": [{"@id": MANIFEST}, *files],
-            "mentions": run,
-        },
+    sums = dict(sorted((manifest.sha256 or {}).items()))
+    files, parquet = [{"@id": name} for name in sums], "application/vnd.apache.parquet"
+    about = {"@type": "CreativeWork", "about": root, "conformsTo": {"@id": STANDARD}}
+    dataset = {
+        "@type": "Dataset",
+        "name": f"EnvProbe run {manifest.result_hash:.12}",
+        "description": f"{what}, by envprobe_core {__version__}.",
+        "datePublished": PUBLISHED,
+        "license": {"@id": LICENCE},
+        "hasPart": [{"@id": MANIFEST}, *files],
+        "mentions": run,
+    }
+    software = {
+        "@type": "SoftwareApplication",
+        "name": "envprobe_core",
+        "version": manifest.engine["version"],
+        "softwareRequirements": [f"{name} {version}" for name, version in manifest.versions.items()],
+    }
+    graph = [
+        {"@id": CRATE, **about},
+        root | dataset,
         {"@id": MANIFEST, "@type": "File", "encodingFormat": "application/json"},
-        *(
-            {**file, "@type": "File", "sha256": sums[file["@id"]], "encodingFormat": PARQUET}
-            for file in files
-        ),
-        {**run, "@type": "CreateAction", "instrument": engine, "result": files},
-        {
-            **engine,
-            "@type": "SoftwareApplication",
-            "name": "envprobe_core",
-            "version": manifest.engine["version"],
-            "softwareRequirements": [f"{name} {version}" for name, version in manifest.versions.items()],
-        },
+        *({"@id": name, "@type": "File", "sha256": sums[name], "encodingFormat": parquet} for name in sums),
+        run | {"@type": "CreateAction", "instrument": engine, "result": files},
+        engine | software,
     ]
-    _write_json(folder / CRATE, {"@context": "https://w3id.org/ro/crate/1.1/context", "@graph": graph})
+    return {"@context": f"{STANDARD}/context", "@graph": graph}
 
 
-def _write_json(path: Path, content: object) -> None:
+def write_json(path: Path, content: object) -> None:
+    """Write a document for people to read, in one step."""
     with replacing(path) as temporary:
         temporary.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))

@@ -1,16 +1,19 @@
-"""Episodes and steps as Parquet: a row an episode in the table, a row a step in a cell's log.
+"""The tables of a run as Parquet: a row an episode, a row a step in a cell's log, and what cells come to.
 
-The table has the columns of `SCHEMA`; an onset that never comes and the threshold of a policy without one are
-null. A log has, for each episode in order of seed, the rows t = 0..steps: the state at t (`seed t place` and,
-for every belief field, `belief`, `gold`, `staleness` and `confidence` with the field's name) and the decision
-at t; in the last row, which holds no decision, `success` says whether the goal was reached. What an episode
-does not have is null. The header in the file's metadata says what it holds, so that it can be read alone.
+The table of episodes has the columns of `SCHEMA`; an onset that never comes and the threshold of a policy
+without one are null. A log has, for each episode in order of seed, the rows t = 0..steps: the state at t
+(`seed t place` and, for every belief field, `belief`, `gold`, `staleness` and `confidence` with the field's
+name) and the decision at t; in the last row, which holds no decision, `success` says whether the goal was
+reached. What an episode does not have is null. The header in the file's metadata says what it holds, so that
+it can be read alone. Whatever no run writes is refused by an `InputError` that names file, place and column.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +31,8 @@ from envprobe_core.engine.setting import setting_of
 from envprobe_core.errors import InputError
 from envprobe_core.files import check_plain, replacing
 from envprobe_core.instances import gold_of, instances
-from envprobe_core.runs.manifest import seed_ranges
+from envprobe_core.runs.manifest import EPISODES, seed_ranges
+from envprobe_core.statistics import LARGE, mean_intervals, normal_half_width, wilson
 from envprobe_core.worlds import World, make_world
 
 GROUP_ROWS = 50_000  # of a file; what is in memory at once while it is written or read
@@ -49,26 +53,27 @@ MEASURES = {
 }  # fmt: skip
 NULLABLE = ("threshold", "collapse_onset", "action_onset")
 SCHEMA = pa.schema(KEYS | MEASURES)
+HASHED = (
+    "seed", "steps", "success", "probes", "useful", "repeated_probes", "actions", "valid_actions",
+    "collapse_onset", "action_onset", "digest",
+)  # fmt: skip
+CENSORED = -1
+STEP = 2.0**26  # what `exact_sum` takes off at a time: sums of 2**26 values below it are exact
 
 Values = npt.NDArray[Any]
 
 
-class DamagedFileError(InputError):
-    """A table or log that is not what a run writes; the message names file, place and column."""
+# --- files ------------------------------------------------------------------------------------
 
 
 def sha256(folder: Path, name: str) -> str:
-    """Return SHA-256 of a file, in hexadecimal.
-
-    Raises:
-        DamagedFileError: if it cannot be read.
-    """
+    """Return SHA-256 of a file, in hexadecimal."""
     try:
         check_plain(folder / name)
         with (folder / name).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise DamagedFileError(f"{name}: cannot be read ({error.strerror})") from None
+        raise InputError(f"{name}: cannot be read ({error.strerror})") from None
 
 
 def write_tables(path: Path, tables: Iterable[pa.Table], header: dict[str, Any] | None = None) -> str:
@@ -91,30 +96,26 @@ def write_tables(path: Path, tables: Iterable[pa.Table], header: dict[str, Any] 
         return sha256(temporary.parent, temporary.name)
 
 
-def read_groups(path: Path, name: str, schema: pa.Schema, header: Any = None) -> Iterator[pa.Table]:
-    """Read a Parquet file, called `name` in messages, row group by row group.
-
-    Raises:
-        DamagedFileError: if it cannot be read, has other columns than `schema`, or another header.
-    """
+def read_groups(folder: Path, name: str, schema: pa.Schema, header: Any = None) -> Iterator[pa.Table]:
+    """Read a Parquet file of a run row group by row group, which must have this schema and header."""
     try:
-        check_plain(path)
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        check_plain(folder / name)
+        with pq.ParquetFile(folder / name, page_checksum_verification=True) as file:
             found = {field.name: field.type for field in file.schema_arrow}
             for field in schema:
                 if found.pop(field.name, None) != field.type:
-                    raise DamagedFileError(f"{name}: has no column {field.name} of type {field.type}")
+                    raise InputError(f"{name}: has no column {field.name} of type {field.type}")
             if found:
-                raise DamagedFileError(f"{name}: column {min(found)} is none of a run's")
+                raise InputError(f"{name}: column {min(found)} is none of a run's")
             stated = orjson.loads((file.schema_arrow.metadata or {}).get(HEADER, b"{}"))
             for key, value in (header or {}).items():
                 if not isinstance(stated, dict) or stated.get(key) != value:
-                    raise DamagedFileError(f"{name}: its header does not say {key} {value!r:.60}")
+                    raise InputError(f"{name}: its header does not say {key} {value!r:.60}")
             yield from filter(len, map(file.read_row_group, range(file.num_row_groups)))
-    except DamagedFileError:
+    except InputError:
         raise
     except (OSError, pa.ArrowException, ValueError, KeyError, OverflowError, MemoryError) as error:
-        raise DamagedFileError(f"{name}: cannot be read as Parquet ({error})") from None
+        raise InputError(f"{name}: cannot be read as Parquet ({error})") from None
 
 
 def to_arrow(values: Values, kind: pa.DataType, null: Values | None = None) -> pa.Array:
@@ -145,19 +146,8 @@ def to_numpy(column: pa.ChunkedArray) -> tuple[Values, Values]:
 # --- episodes ---------------------------------------------------------------------------------
 
 
-def plain_table(columns: Columns) -> pa.Table:
-    """Return the columns `MEASURES` as they are; an onset that never comes stays NaN."""
-    return pa.table({name: to_arrow(columns[name], kind) for name, kind in MEASURES.items()})
-
-
-def plain_columns(table: pa.Table) -> Columns:
-    """Return the columns `MEASURES` of a table; a null is NaN."""
-    found = {name: to_numpy(table.column(name)) for name in MEASURES}
-    return {key: np.where(null, np.nan, own) if null.any() else own for key, (own, null) in found.items()}
-
-
 def episode_table(cell: Cell, columns: Columns) -> pa.Table:
-    """Return a cell's episodes as rows of the table."""
+    """Return a cell's episodes as rows of the table; an onset that never comes is NaN among the columns."""
     rows, arrays = len(columns["seed"]), []
     for name, kind in KEYS.items():
         value = cell.key[name]
@@ -173,54 +163,53 @@ def episode_table(cell: Cell, columns: Columns) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 
-def read_episodes(
-    path: Path, name: str, cells: list[Cell], sizes: list[int]
-) -> Iterator[tuple[int, Columns]]:
-    """Read a table that holds some cells in order, of each so many episodes, some rows at a time.
+def measures_of(table: pa.Table) -> Columns:
+    """Return the columns `MEASURES` of rows of the table; a null is NaN."""
+    found = {name: to_numpy(table.column(name)) for name in MEASURES}
+    return {key: np.where(null, np.nan, own) if null.any() else own for key, (own, null) in found.items()}
+
+
+def read_episodes(folder: Path, cells: Sequence[Cell], sizes: Iterable[int]) -> Iterator[tuple[int, Columns]]:
+    """Read the table of a run, of each cell so many episodes, some rows at a time.
 
     Yields:
         The position of a cell and the columns of its next episodes.
-
-    Raises:
-        DamagedFileError: if it cannot be read, or holds other cells.
     """
-    index, start, left = 0, 0, list(sizes)
-    for table in read_groups(path, name, SCHEMA):
-        start += len(table)
-        for column in SCHEMA.names:
-            if column not in NULLABLE and table.column(column).null_count:
-                raise DamagedFileError(f"{name}: column {column} holds nulls")
-        while len(table) and index < len(cells):
-            rows = table.slice(0, left[index])
+    index, rows, left = 0, 0, [*sizes]
+    due = sum(left)
+    for table in read_groups(folder, EPISODES, SCHEMA):
+        rows += len(table)
+        for column in set(SCHEMA.names) - {*NULLABLE}:
+            if table.column(column).null_count:
+                raise InputError(f"{EPISODES}: column {column} holds nulls")
+        while len(table) and index < len(left):
+            own = table.slice(0, left[index])
             for key in KEYS:
-                if rows.column(key).unique().to_pylist() != [cells[index].key[key]]:
-                    raise DamagedFileError(f"{name}: column {key} does not name the run's cells")
-            yield index, plain_columns(rows)
-            table = table.slice(len(rows))
-            left[index] -= len(rows)
+                if own.column(key).unique().to_pylist() != [cells[index].key[key]]:
+                    raise InputError(f"{EPISODES}: column {key} does not name the run's cells")
+            yield index, measures_of(own)
+            table = table.slice(len(own))
+            left[index] -= len(own)
             index += not left[index]
-    if start != sum(sizes):
-        raise DamagedFileError(f"{name}: has {start} rows, not {sum(sizes)}")
+    if rows != due:
+        raise InputError(f"{EPISODES}: has {rows} rows, not {due}")
 
 
 # --- steps ------------------------------------------------------------------------------------
 
 
 def log_header(cell: Cell, seeds: Seeds) -> dict[str, Any]:
-    """Return what a cell's log of some seeds, ascending, says of itself.
-
-    `lists_all` stands only where it is true: a log of any other profile keeps the bytes that it had before
-    there was such a habit.
-    """
+    """Return what a cell's log of some seeds, ascending, says of itself."""
     world = make_world(cell.world, cell.regime, cell.protocol)
     habits = {name: getattr(cell.profile, name) for name in ("writes", "keeps_open", "scribe", "copies_gold")}
+    if cell.profile.lists_all:  # a log of any other profile keeps the bytes that it had before this habit
+        habits["lists_all"] = True
     return {
         "format": "envprobe-log/2",
         **cell.key,
         **cell.profile.identity,
         "threshold_in_force": cell.threshold_in_force if cell.policy.has_threshold else None,
         **habits,
-        **({"lists_all": True} if cell.profile.lists_all else {}),
         "horizon": cell.regime.horizon,
         "fields": list(world.field_names),
         "kinds": list(world.field_kinds),
@@ -292,24 +281,21 @@ def step_table(cell: Cell, seeds: Seeds, trajectory: Trajectory) -> pa.Table:
     return pa.table(arrays, schema=step_schema(columns))
 
 
-def read_steps(path: Path, name: str, cell: Cell, seeds: Seeds) -> Iterator[tuple[Seeds, Trajectory]]:
+def read_steps(folder: Path, name: str, cell: Cell, seeds: Seeds) -> Iterator[tuple[Seeds, Trajectory]]:
     """Read a cell's log of some seeds, ascending, some episodes at a time, and score them.
 
     Yields:
         Seeds and their recording, with the measures that follow from it.
-
-    Raises:
-        DamagedFileError: at the first value that no run writes.
     """
-    world = make_world(cell.world, cell.regime, cell.protocol)
-    columns, done = step_columns(world), 0
-    for table in read_groups(path, name, step_schema(columns), log_header(cell, seeds)):
+    world, done = make_world(cell.world, cell.regime, cell.protocol), 0
+    columns = step_columns(world)
+    for table in read_groups(folder, name, step_schema(columns), log_header(cell, seeds)):
         recorded = _recorded(name, world, columns, table, seeds[done:])
         own = seeds[done : done + len(recorded["steps"])]
         yield own, score(setting_of(cell), recorded)
         done += len(own)
     if done < len(seeds):
-        raise DamagedFileError(f"{name}: ends before seed {seeds[done]}")
+        raise InputError(f"{name}: ends before seed {seeds[done]}")
 
 
 def _recorded(
@@ -324,13 +310,13 @@ def _recorded(
             at = int(np.flatnonzero(wrong)[0])
             (seed, _), (t, _), (values, null) = found["seed"], found["t"], found[key]
             told = what.format("null" if null[at] else values[at], *(one[at] for one in due))
-            raise DamagedFileError(f"{name}, seed {seed[at]}, t {t[at]}, {key}: {told}")
+            raise InputError(f"{name}, seed {seed[at]}, t {t[at]}, {key}: {told}")
 
     success, ongoing = found["success"]
     refuse("success", ongoing & (np.arange(len(table)) == len(table) - 1), "is missing: the log is cut short")
     steps, horizon = np.diff(np.flatnonzero(~ongoing), prepend=-1) - 1, world.regime.horizon
     if len(steps) > len(due):
-        raise DamagedFileError(f"{name}: goes on after its last seed")
+        raise InputError(f"{name}: goes on after its last seed")
     row, t, final = lines_of(steps)
     for key, expected in (("seed", due[row]), ("t", t)):
         refuse(key, found[key][1] | (found[key][0] != expected), "{} stands where {} is due", expected)
@@ -362,3 +348,129 @@ def _lacking(world: World, seeds: Seeds) -> npt.NDArray[np.bool_]:
     if world.name != "graphnav" or world.protocol.instances != "sampled":
         return np.zeros((len(seeds), world.fields), bool)
     return gold_of(world, drawn := instances(world, seeds), drawn.state[:, None])[:, 0] == UNKNOWN
+
+
+# --- what cells come to ------------------------------------------------------------------------
+
+
+def outcomes(columns: Columns) -> bytes:
+    """Write the measures `HASHED` of episodes [row] as little-endian 64-bit whole numbers, row by row."""
+    made = np.empty((len(columns["seed"]), len(HASHED)), dtype="<i8")
+    for position, name in enumerate(HASHED):
+        column = columns[name]
+        if column.dtype == np.float64:
+            column = np.where(np.isnan(column), CENSORED, column)
+        made[:, position] = column.view("<i8") if name == "digest" else column
+    return made.tobytes()
+
+
+def result_hash(columns: Columns) -> str:
+    """Condense a cell's integer outcomes, its episodes in any order, into SHA-256, in hexadecimal.
+
+    Hashed is what `outcomes` writes in order of seed; an onset that never comes is -1. `digest` stands for
+    the right-field counts at each time and the probes at each step (see `scoring.outcome_digest`).
+    """
+    order = np.argsort(columns["seed"], kind="stable")
+    return hashlib.sha256(outcomes({name: columns[name][order] for name in HASHED})).hexdigest()
+
+
+def exact_sum(values: npt.NDArray[np.float64]) -> list[float]:
+    """Return a few numbers whose sum is exactly that of `values`: no order of adding moves a bit.
+
+    Args:
+        values: finite and below 2**26, no more than 2**26 of them.
+    """
+    parts, scale = [], 1.0
+    while values.any():
+        whole = np.floor(values * scale)
+        parts.append(float(whole.sum()) / scale)
+        values = values - whole / scale
+        scale *= STEP
+    return parts
+
+
+class Summary:
+    """A cell's row of the summary table, made in one pass over its episodes in order of seed.
+
+    Of the accuracies no more than `LARGE` are kept: a mean over more has the normal interval, which needs
+    none. So a summary takes no room that grows with the episodes, but for a few numbers a block.
+
+    Attributes:
+        n: how many episodes there were.
+        accuracies: [episode] of each block, as long as there are no more than `LARGE`.
+    """
+
+    def __init__(self) -> None:
+        self.n = self._success = self._never = 0
+        self._sums: dict[str, list[float]] = defaultdict(list)
+        self._counts: dict[str, int] = defaultdict(int)
+        self._digest = hashlib.sha256()
+        self.accuracies: list[npt.NDArray[np.float64]] = []
+
+    def add(self, columns: Columns) -> None:
+        """Take in the cell's next episodes, in order of seed."""
+        fired, onset = columns["probes"] > 0, columns["collapse_onset"]
+        averaged = {key: columns[key] for key in ("accuracy", "accuracy_terminal", "accuracy_slot", "probes")}
+        averaged["useful_probe_rate"] = columns["useful"][fired] / columns["probes"][fired]
+        averaged["collapse_onset"] = onset[~np.isnan(onset)]
+        averaged["squares"] = columns["accuracy"] ** 2
+        for name, values in averaged.items():
+            self._sums[name] += exact_sum(values)
+            self._counts[name] += len(values)
+        self._digest.update(outcomes(columns))
+        self.n += len(onset)
+        self._success += int(columns["success"].sum())
+        self._never += int(np.isnan(onset).sum())
+        self.accuracies = [*self.accuracies, columns["accuracy"]] if self.n <= LARGE else []
+
+    def mean(self, name: str) -> float | None:
+        """Return the correctly rounded sum of a measure by the number of its values, if there are any."""
+        return math.fsum(self._sums[name]) / self._counts[name] if self._counts[name] else None
+
+    @property
+    def result_hash(self) -> str:
+        """The `result_hash` of all episodes so far."""
+        return self._digest.hexdigest()
+
+    def normal_interval(self) -> tuple[float, float, float]:
+        """Return the mean accuracy with the ends of its normal interval."""
+        mean, squares = self.mean("accuracy") or 0.0, self.mean("squares") or 0.0
+        half = float(normal_half_width(math.sqrt(max(squares - mean**2, 0.0)), self.n))
+        return mean, mean - half, mean + half
+
+    def row(self, cell: Cell, accuracy: npt.NDArray[np.float64]) -> dict[str, Any]:
+        """Return the row of a cell, given its accuracy's mean, low and high end."""
+        mean, low, high = (None if np.isnan(value) else float(value) for value in accuracy)
+        success = wilson(self._success, self.n)
+        return {
+            **{name: cell.key[name] for name in ("world", "policy", "regime", "protocol", "profile")},
+            "n": self.n,
+            "accuracy": mean,
+            "accuracy_low": low,
+            "accuracy_high": high,
+            **{name: self.mean(name) for name in ("accuracy_terminal", "accuracy_slot")},
+            "task_success": success.value,
+            "task_success_low": success.low,
+            "task_success_high": success.high,
+            **{name: self.mean(name) for name in ("probes", "useful_probe_rate", "collapse_onset")},
+            "onset_censored": self._never,
+            "result_hash": self.result_hash,
+        }
+
+
+def summary_rows(cells: Sequence[Cell], summaries: Sequence[Summary]) -> list[dict[str, Any]]:
+    """Make the summary table, one row a cell; a mean without events, or one episode's interval, is None.
+
+    Accuracies have percentile intervals of the bootstrapped mean (normal ones above `LARGE` episodes),
+    success has Wilson's. Probes are a mean over episodes; the useful-probe rate is the mean of useful / fired
+    over episodes that fired; the onset is the mean over episodes that collapse.
+    """
+    ends, sizes = np.empty((len(summaries), 3)), np.array([own.n for own in summaries])
+    for size in np.unique(sizes):  # cells of one size share resamples
+        same = np.flatnonzero(sizes == size)
+        if size > LARGE:
+            ends[same] = [summaries[index].normal_interval() for index in same]
+        else:
+            values = [np.concatenate(summaries[index].accuracies) for index in same]
+            ends[same] = np.stack(mean_intervals(np.stack(values, axis=1)), axis=1)
+    return [own.row(cell, end) for cell, own, end in zip(cells, summaries, ends, strict=True)]

@@ -27,7 +27,7 @@ from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.reproduce import build as book
 from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.runs.manifest import seed_ranges
-from envprobe_core.runs.summary import result_hash
+from envprobe_core.runs.tables import result_hash
 from envprobe_core.worlds import WORLDS
 
 FOLDER = Path(__file__).resolve().parent
