@@ -1,23 +1,172 @@
-"""Compare two policies pair by pair, and average what episodes measure."""
+"""Episodes as statistics take them: pairs joined by key, compared policy against policy, or averaged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from envprobe_core.cells import Names, names
-from envprobe_core.claims.episodes import KEY, MIN_UNITS, Episodes, NotTestable, draw_sample, measured
-from envprobe_core.claims.printed import STRATA
-from envprobe_core.claims.records import measure_columns, measure_parts
 from envprobe_core.errors import InputError, look_up, require
-from envprobe_core.statistics import RESAMPLES, clustered_rate, exact_mean, mean_intervals, wilson
+from envprobe_core.statistics import RESAMPLES, clustered_rate, mean_intervals, wilson
 from envprobe_core.worlds import WORLDS
+from envprobe_core.worlds.base import Floats, Ints
 
+STRATA: dict[str, tuple[str, ...]] = {  # how the paper pools worlds
+    "procedural": ("tooldag",),
+    "spatial": ("objectstate", "graphnav"),
+    "combined": ("tooldag", "objectstate", "graphnav"),
+}
+KEY = ["regime", "policy", "world", "seed"]
+NULLABLE = ("collapse_onset", "action_onset", "chain_length")  # never: censored, or no way there is
+MIN_UNITS = 10  # fewer episodes carry no bootstrap worth a verdict
+MEASURE = re.compile(r"([a-z_]+)(?:([/<>-])([a-z_]+|\d+(?:\.\d+)?))?")
+COLUMN = re.compile(r"[a-z_]+")  # each that a measure reads
+SHARE = re.compile(r"(accuracy|success)(_[a-z_]+)?|[a-z_]+[/<>].+")  # measures that are told in points
 GAIN = ("gain", "gain_low", "gain_high", "gain_low_adjusted", "gain_high_adjusted", "p", "p_adjusted")
-MEAN = ("mean", "low", "high", "n")
+MEAN = {"mean": "", "low": "_low", "high": "_high", "n": "_n"}
+
+
+class NotTestable(Exception):
+    """Why a frame cannot tell what it was asked."""
+
+
+def measured(text: str, column: Callable[[str], Floats]) -> Floats:
+    """Return a measure of episodes: a column, a ratio, a difference, or 1 and 0 for a comparison.
+
+    Args:
+        text: a column's name, or two joined by one of / - < > (a number may stand on the right).
+        column: gives a column by its name, in any shape.
+
+    Returns:
+        The columns' shape; NaN where the measure is undefined: nothing in the denominator, an event that
+        never came. A censored event compared with a number counts as later than it.
+    """
+    if (parts := MEASURE.fullmatch(text)) is None:
+        what = "a column, or two joined by one of / - < >, is accepted"
+        raise InputError(f"measure {text!r} cannot be read; {what}")
+    left, sign = column(parts[1]), parts[2]
+    if not sign:
+        return left
+    if parts[3][0].isdigit():
+        left, right = np.where(np.isnan(left), np.inf, left), np.asarray(float(parts[3]))
+    else:
+        right = column(parts[3])
+    if sign == "/":
+        return np.divide(left, right, out=np.full(left.shape, np.nan), where=right > 0)
+    if sign == "-":
+        return left - right
+    holds = left < right if sign == "<" else left > right
+    return np.where(np.isnan(left) | np.isnan(right), np.nan, holds)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a statistic is made of."""
+
+    top: Floats  # [unit, column], numerators
+    bottom: Floats  # [unit, column], denominators
+    worlds: Ints  # [unit], each unit's world by its position
+    each: Floats | None = None  # [arm, unit, column], every value, NaN: undefined; None for events pooled
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """Episodes of one protocol and profile; joined by key, so that no order of rows moves anything."""
+
+    column: Callable[[str], Floats]  # by its name, [row], or [row, column] for many agents at once
+    cells: Mapping[tuple[str, str, str], Ints]  # by regime, policy and world: rows in order of seed
+    seed: Ints  # [row]
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, **chosen: str) -> Episodes:
+        """Take the rows of a frame in which the columns named have the values `chosen`.
+
+        Raises:
+            InputError: for a missing key column, a value that the frame does not hold, or an episode that
+                occurs twice (a frame with several budgets or thresholds of one policy: choose one first).
+        """
+        require(frame, [*KEY, *chosen])
+        for name, asked in chosen.items():
+            own = frame[name] == asked
+            if not own.any():
+                held = sorted(map(str, frame[name].unique()))
+                raise InputError(f"the frame has no {name} {asked!r}; it holds {', '.join(held)}")
+            frame = frame[own]
+        if (twice := frame.duplicated(KEY).to_numpy()).any():
+            at = frame.iloc[np.argmax(twice)]
+            raise InputError(
+                f"seed {at['seed']} of {at['policy']} in {at['world']}, {at['regime']}, occurs twice; "
+                "one budget and one threshold a policy are accepted"
+            )
+        seed = frame["seed"].to_numpy()
+        order = np.argsort(seed, kind="stable")
+        cells = frame[KEY[:3]].iloc[order].groupby(KEY[:3], sort=False, observed=True).indices
+        rows = {cell: order[places] for cell, places in cells.items()}
+        return cls(lambda name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan), rows, seed)
+
+    def sample(
+        self,
+        measure: str,
+        regime: str,
+        worlds: Sequence[str],
+        arms: Sequence[str],
+        reference: str | None = None,
+        *,
+        pooled_events: bool = False,
+    ) -> Sample:
+        """Return a measure of the arms (minus that of a reference), summed by seed, world by world.
+
+        Args:
+            measure: as in `measured`.
+            regime: whose episodes.
+            worlds: in each, policies share seeds: others are left out.
+            arms: policies.
+            reference: a policy.
+            pooled_events: whether the measure a/b gives sums of a over sums of b; else each episode's own
+                value counts once.
+
+        Raises:
+            NotTestable: for a cell or a column that there is not, and fewer than two shared seeds.
+            InputError: for a gap in a column that only a damaged frame can have.
+        """
+        policies, found = arms if reference is None else (*arms, reference), []
+        columns = {}
+        for name in COLUMN.findall(measure):
+            try:
+                columns[name] = self.column(name)
+            except KeyError:
+                raise NotTestable(f"the frame has no column {name}") from None
+        for world in worlds:
+            for policy in policies:
+                if (regime, policy, world) not in self.cells:
+                    raise NotTestable(f"the frame has no {policy} in {world}, {regime}")
+            cells = [self.cells[regime, policy, world] for policy in policies]
+            common = reduce(np.intersect1d, (self.seed[cell] for cell in cells))
+            found.append(np.array([cell[np.isin(self.seed[cell], common)] for cell in cells]))
+            for name in columns.keys() - NULLABLE:  # a gap: not measured at all, or a damaged frame
+                for policy, own in zip(policies, found[-1], strict=True):
+                    if (gaps := np.isnan(columns[name][own]).reshape(len(own), -1).any(axis=1)).any():
+                        if gaps.all():
+                            raise NotTestable(f"{name} was not measured for {policy} in {world}, {regime}")
+                        seed = self.seed[own[np.argmax(gaps)]]
+                        raise InputError(f"{name} is missing for seed {seed} of {policy} in {world}")
+            if len(common) < 2:
+                raise NotTestable(f"{world} has {len(common)} episodes in common")
+        rows = np.concatenate(found, axis=1)
+        labels = np.repeat(np.arange(len(worlds)), [own.shape[1] for own in found])
+        texts = COLUMN.findall(measure) if pooled_events else [measure]
+        tables = [measured(text, lambda name: columns[name][rows]).reshape(*rows.shape, -1) for text in texts]
+        if pooled_events:
+            return Sample(*(table.sum(axis=0) for table in tables), labels)
+        each = tables[0] if reference is None else tables[0][:-1] - tables[0][-1:]
+        known = ~np.isnan(each)
+        return Sample(np.where(known, each, 0.0).sum(axis=0), known.sum(axis=0).astype(float), labels, each)
 
 
 def compare(
@@ -53,34 +202,30 @@ def compare(
         InputError: for a policy or column that the frame does not have, an episode that occurs twice, and a
             gap in a column.
     """
-    read = dict.fromkeys([*KEY, *names(by), *measure_columns(measure)])
-    require(frame, read)
+    by = list(names(by))
+    require(frame, read := list(dict.fromkeys([*KEY, *by, *COLUMN.findall(measure)])))
     held = sorted(map(str, frame["policy"].unique()))
-    for policy in (arm, reference):
-        if policy not in held:
-            raise InputError(f"the frame has no policy {policy!r}; it holds {', '.join(held)}")
+    if missing := {arm, reference} - set(held):
+        raise InputError(f"the frame has no policy {min(missing)!r}; it holds {', '.join(held)}")
     for name, worlds in strata.items():
         if isinstance(worlds, str):
             raise InputError(f"stratum {name!r} is a text, {worlds!r}; give a tuple of worlds")
         for world in worlds:
             look_up("world", world, WORLDS)
-    scale = 100.0 if is_share(measure) else 1.0
+    scale = 100.0 if SHARE.fullmatch(measure) else 1.0
     rows = []
-    own = frame.loc[frame["policy"].isin((arm, reference)), list(read)]
-    for key, places in _places(own, by, np.arange(len(own))):
-        part = own.iloc[places]
-        regimes = part["regime"].unique()
-        if len(regimes) > 1:
-            raise InputError(
-                f"the frame has regimes {', '.join(regimes)}; name `regime` in `by`, or choose one"
-            )
-        episodes = Episodes(part)
+    own = frame.loc[frame["policy"].isin((arm, reference)), read]
+    for key, part in own.groupby(by, sort=False, dropna=False, observed=True) if by else [((), own)]:
+        if len(regimes := part["regime"].unique()) > 1:
+            held = ", ".join(regimes)
+            raise InputError(f"the frame has regimes {held}; name `regime` in `by`, or choose one")
+        episodes = Episodes.of(part)
         for stratum, worlds in strata.items():
-            row = key | {"stratum": stratum, "arm": arm, "reference": reference} | dict.fromkeys(GAIN, np.nan)
-            row |= {"n": 0, "same": 0}
+            row = dict(zip(by, key, strict=True)) | dict.fromkeys(GAIN, np.nan)
+            row |= {"stratum": stratum, "arm": arm, "reference": reference, "n": 0, "same": 0}
             rows.append(row)
             try:
-                pairs = draw_sample(episodes, measure, regimes[0], worlds, (arm,), reference)
+                pairs = episodes.sample(measure, regimes[0], worlds, (arm,), reference)
             except NotTestable:
                 continue
             top, counts = pairs.top[:, 0], pairs.bottom[:, 0]
@@ -90,12 +235,12 @@ def compare(
                 row |= {
                     name: getattr(found, name.removeprefix("gain_").replace("gain", "mean")) for name in GAIN
                 }
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=[*by, "stratum", "arm", "reference", *GAIN, "n", "same"])
 
 
 def summarize(
     frame: pd.DataFrame,
-    measures: Names,
+    measures: Names | Mapping[str, str],
     by: Names,
     *,
     strata: Mapping[str, tuple[str, ...]] | None = None,
@@ -108,80 +253,58 @@ def summarize(
 
     Args:
         frame: one row an episode.
-        measures: columns, or two joined by one of / - < >.
+        measures: columns, or two joined by one of / - < >; or such by the names that they get, side by side.
         by: columns that name the groups.
         strata: names and the worlds that each pools; by default all worlds of a group.
 
     Returns:
         One row a group, stratum and measure, groups in order of first appearance: `by`, `stratum` (where
-        strata are given), `measure mean low high n`. NaN ends where some world has a single episode.
+        strata are given), `measure mean low high n`. NaN ends where some world has a single episode. Of
+        measures with names one row a group and stratum, with four columns a name: `x x_low x_high x_n`.
 
     Raises:
         InputError: for a column that the frame does not have.
     """
-    require(frame, ("world", "seed"))
-    tables = {text: values_of(frame, text).to_numpy() for text in names(measures)}
-    world = frame["world"].to_numpy(dtype=str)
-    order = np.lexsort([frame["seed"].to_numpy(), world])
-    rows, alike = [], {}
-    for key, places in _places(frame, by, order):
+    texts = list(measures.values() if isinstance(measures, Mapping) else names(measures))
+    by = list(names(by))
+    require(frame, ["world", "seed", *by, *COLUMN.findall(" ".join(texts))])
+    frame = frame.reset_index(drop=True)
+    tables = [
+        measured(text, lambda name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan)) for text in texts
+    ]
+    world, seed = frame["world"].to_numpy(dtype=str), frame["seed"].to_numpy()
+    keys, found, alike = [], [], {}
+    for key, part in frame[by].groupby(by, sort=False, dropna=False, observed=True) if by else [((), frame)]:
+        places = part.index.to_numpy()
+        places = places[np.lexsort([seed[places], world[places]])]
         for stratum, worlds in ({"": None} if strata is None else strata).items():
             own = places if worlds is None else places[np.isin(world[places], worlds)]
-            for text, table in tables.items():
+            keys.append((*key, *([] if strata is None else [stratum])))
+            for text, table in zip(texts, tables, strict=True):
                 values = table[own]
                 known = ~np.isnan(values)
                 values, labels = values[known], world[own][known]
-                pooled = {} if strata is None else {"stratum": stratum}
-                row = (
-                    key
-                    | pooled
-                    | {"measure": text, "mean": np.nan, "low": np.nan, "high": np.nan, "n": len(values)}
-                )
-                rows.append(row)
+                found.append(row := [np.nan, np.nan, np.nan, len(values)])
                 if text == "success" and len(values):
-                    row |= zip(MEAN, wilson(int(values.sum()), len(values)), strict=True)
+                    row[:] = wilson(int(values.sum()), len(values))
                 elif len(values):
-                    row["mean"] = exact_mean(values)
+                    row[0] = math.fsum(values.tolist()) / len(values)
                     new = np.flatnonzero(labels[1:] != labels[:-1]) + 1
                     sizes = tuple(np.diff(new, prepend=0, append=len(labels)).tolist())
                     if min(sizes) > 1:
                         alike.setdefault(sizes, []).append((row, values))
-    for sizes, group in sorted(alike.items(), key=lambda item: item[0]):  # those of one size share resamples
+    for sizes, group in alike.items():  # those of one size share resamples
         labels = None if len(sizes) == 1 else np.repeat(np.arange(len(sizes)), sizes)
         columns = np.stack([values for _, values in group], axis=1)
-        ends = mean_intervals(columns, labels, resamples=resamples)
-        for (row, _), *found in zip(group, *ends, strict=True):
-            row |= zip(MEAN, map(float, found), strict=False)
-    return pd.DataFrame(rows)
-
-
-def is_share(measure: str) -> bool:
-    """Say whether a measure is a share: an accuracy, success, a ratio or a comparison."""
-    name, sign, _ = measure_parts(measure)
-    return sign in ("/", "<", ">") or (name.partition("_")[0] in ("accuracy", "success") and sign != "-")
-
-
-def _places(
-    frame: pd.DataFrame, by: Names, order: npt.NDArray[np.int64]
-) -> Iterable[tuple[dict[str, object], npt.NDArray[np.int64]]]:
-    """Yield the places of every combination of values, in order of first appearance; its rows in an order."""
-    own = list(names(by))
-    require(frame, own)
-    if not own:
-        yield {}, order
-        return
-    grouped = frame.groupby(own, sort=False, dropna=False)
-    which = grouped.ngroup().to_numpy()
-    first = np.unique(which, return_index=True)[1]
-    values = [frame[name].to_numpy()[first].tolist() for name in own]
-    for number, key in enumerate(zip(*values, strict=True)):
-        yield dict(zip(own, key, strict=True)), order[which[order] == number]
-
-
-def values_of(frame: pd.DataFrame, measure: str) -> pd.Series:
-    """Return a measure of every row; a column that the frame does not have is refused."""
-    require(frame, measure_columns(measure))
-    columns = {
-        name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in measure_columns(measure)
-    }
-    return pd.Series(measured(measure, columns.__getitem__), index=frame.index)
+        ends = np.stack(mean_intervals(columns, labels, resamples=resamples), axis=1)
+        for (row, _), own in zip(group, ends.tolist(), strict=True):
+            row[:3] = own
+    head = [*by, *([] if strata is None else ["stratum"])]
+    if isinstance(measures, Mapping):
+        named = [f"{name}{end}" for name in measures for end in MEAN.values()]
+        side_by_side = np.reshape(np.array(found, dtype=object), (len(keys), len(named))).tolist()
+        rows = [(*key, *row) for key, row in zip(keys, side_by_side, strict=True)]
+        return pd.DataFrame(rows, columns=[*head, *named])
+    every = ((*key, text) for key in keys for text in texts)
+    rows = [(*key, *row) for key, row in zip(every, found, strict=True)]
+    return pd.DataFrame(rows, columns=[*head, "measure", *MEAN])

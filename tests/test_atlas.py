@@ -11,15 +11,7 @@ from envprobe_core.analyses import atlas
 from envprobe_core.analyses.calibration import predict
 from envprobe_core.cells import PAPER_POLICIES, Cell
 from envprobe_core.claims import load_claims
-from envprobe_core.claims.judge import (
-    HOLDS,
-    INCONCLUSIVE,
-    NO_EFFECT,
-    OTHER_SIZE,
-    REVERSES,
-    comparisons,
-    judge,
-)
+from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, NO_EFFECT, OTHER_SIZE, REVERSES, judge
 from envprobe_core.engine.running import record
 from envprobe_core.grid import run_cells
 from envprobe_core.measures import confident_counts
@@ -123,7 +115,7 @@ def test_verdicts_are_those_of_the_reference(ran, profiles) -> None:
             zip(reference["claim"], expected, strict=True)
         )
         for claim, size, reached in zip(claims, reference["estimate"], support[number], strict=True):
-            if claim.directions == ("greater",) and claim.kind == "paired" and len(comparisons(claim)) == 1:
+            if claim.directions == ("greater",) and claim.kind == "paired" and len(claim.comparisons) == 1:
                 assert reached == pytest.approx(size, rel=1e-9, abs=1e-9, nan_ok=True)
 
 

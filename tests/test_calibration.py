@@ -38,9 +38,8 @@ from envprobe_core.analyses.calibration import (
     write_record,
 )
 from envprobe_core.cells import RELEASED_SEEDS
-from envprobe_core.claims import load_claims
+from envprobe_core.claims import load_claims, paper_value, paper_values
 from envprobe_core.claims.judge import CALIBRATED
-from envprobe_core.claims.printed import paper_value, paper_values
 from envprobe_core.cli import main
 from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError

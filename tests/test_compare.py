@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from envprobe_core.claims.judge import judge
-from envprobe_core.claims.printed import STRATA
-from envprobe_core.comparing import compare, is_share, summarize
+from envprobe_core.comparing import SHARE, STRATA, compare, summarize
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES
 from envprobe_core.statistics import clustered_rate, mean_interval, mean_intervals, wilson
@@ -103,9 +102,9 @@ def test_pairs_without_a_value_are_resampled_and_do_not_count():
 
 def test_shares_are_in_points_and_everything_else_in_its_own_unit():
     shares = ("accuracy", "accuracy_terminal", "success", "useful/probes", "collapse_onset<5")
-    assert all(map(is_share, shares))
+    assert all(map(SHARE.fullmatch, shares))
     assert not any(
-        map(is_share, ("collapse_onset", "probes", "action_onset-collapse_onset", "mutation_rate"))
+        map(SHARE.fullmatch, ("collapse_onset", "probes", "action_onset-collapse_onset", "mutation_rate"))
     )
     frame = grid(worlds=("tooldag",))
     frame["probes"] = np.where(frame["policy"] == "simple", 5, 3)

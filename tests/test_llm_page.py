@@ -15,8 +15,8 @@ from notebook_cells import definitions
 from envprobe_core import run as run_grid
 from envprobe_core.analyses.scoreboard import as_csv
 from envprobe_core.cells import find_profile
+from envprobe_core.claims import load_claims
 from envprobe_core.claims.judge import judge as evaluate_all
-from envprobe_core.claims.records import load_claims
 from envprobe_core.errors import InputError
 from envprobe_core.grid import run_frame
 from envprobe_core.llm import FIRST, recorded

@@ -15,9 +15,8 @@ import pytest
 from built_book import SMALL, page_names
 from watching import ILLEGIBLE, serious, set_formulas, watch
 
-from envprobe_core.claims import load_claims
+from envprobe_core.claims import load_claims, paper_values, read_rows
 from envprobe_core.claims.places import KINDS, PLACES, load_items
-from envprobe_core.claims.printed import paper_values, read_rows
 from envprobe_core.policies.own import View
 from envprobe_core.protocols import SWITCHES
 from envprobe_core.reproduce import build as book

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from envprobe_core.claims.printed import PAPER_FOLDER, paper_value, paper_values
+from envprobe_core.claims import PAPER_FOLDER, paper_value, paper_values
 from envprobe_core.errors import InputError
 
 # printed numbers a source: values, ends of intervals and, once a row, n; counted in the LaTeX
@@ -49,9 +49,9 @@ def test_one_number_is_read_by_its_names():
 @pytest.mark.parametrize(
     ("asked", "parts"),
     [
-        (("tab:mian", "x", "y"), ("no source 'tab:mian'", "tab:main", "timing", "abstract")),
-        (("timing", "x", "y"), ("no row 'x'", "combined, spatial, procedural")),
-        (("timing", "spatial", "y"), ("no column 'y'", "offset_mean_steps", "drift_first_pct")),
+        (("tab:mian", "x", "y"), ("unknown source 'tab:mian'", "tab:main", "timing", "abstract")),
+        (("timing", "x", "y"), ("unknown row 'x'", "combined, spatial, procedural")),
+        (("timing", "spatial", "y"), ("unknown column 'y'", "offset_mean_steps", "drift_first_pct")),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_known(asked, parts):

@@ -16,9 +16,8 @@ from processes import envprobe
 from envprobe_core import judge, run
 from envprobe_core.analyses import nondominated, scoreboard
 from envprobe_core.analyses.scoreboard import as_printed, as_records, choose_claims, run_claims
-from envprobe_core.claims import load_claims, paper_value, places
+from envprobe_core.claims import load_claims, paper_value, paper_values, places
 from envprobe_core.claims.judge import NOT_TESTED, VERDICTS
-from envprobe_core.claims.printed import paper_values
 from envprobe_core.errors import InputError
 from envprobe_core.grid import COLUMNS
 from envprobe_core.reproduce.sections import find_sections

@@ -21,8 +21,8 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
 import envprobe_core
+from envprobe_core.claims import paper_values
 from envprobe_core.claims.places import EQUATION, FLOATS, STATEMENTS, TERM, in_words, load_items, place
-from envprobe_core.claims.printed import paper_values
 from envprobe_core.errors import InputError
 from envprobe_core.reproduce.printing import picture
 

@@ -13,8 +13,10 @@ scribe, which keeps nothing, is an agent of another form, and what only it does 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +30,7 @@ from envprobe_core.analyses.calibration import (
     pool,
 )
 from envprobe_core.cells import PAPER_POLICIES, Cell, Seeds, find_protocols
-from envprobe_core.claims import Claim, find_claim, load_claims, policy_and_budget
-from envprobe_core.claims.episodes import MIN_UNITS, Sample, measured
+from envprobe_core.claims import Claim, Comparison, columns_of, find_claim, load_claims, policy_and_budget
 from envprobe_core.claims.judge import (
     HOLDS,
     INCONCLUSIVE,
@@ -37,15 +38,9 @@ from envprobe_core.claims.judge import (
     NOT_TESTED,
     OTHER_SIZE,
     REVERSES,
-    Comparison,
-    comparisons,
-    estimate,
-    groups_of,
-    level_of,
-    sample_of,
-    verdicts,
+    decide,
 )
-from envprobe_core.claims.records import columns_of
+from envprobe_core.comparing import Episodes, NotTestable
 from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.pool import spread
 from envprobe_core.protocols import Protocol
@@ -299,28 +294,13 @@ ALIKE = {OTHER_SIZE: HOLDS, NO_EFFECT: INCONCLUSIVE}
 """The atlas asks whether a claim survives, not whether its size does."""
 
 
-class Table:
-    """Columns of many agents, for `judge.sample_of`: what `Episodes` is to a frame, an agent a column."""
-
-    def __init__(self, columns: dict[str, Floats]) -> None:
-        """Hold columns [world, policy, profile, seed]; measures are kept once computed."""
-        self._columns, self._measures = columns, dict[str, Floats]()
-
-    def values(self, measure: str, regime: str, world: str, policies: Sequence[str]) -> Floats:
-        """Return a measure of some policies, [policy, seed, profile]."""
-        if measure not in self._measures:
-            self._measures[measure] = measured(measure, self._columns.__getitem__)
-        rows = [list(OF_THE_PAPER).index(name) for name in policies]
-        return self._measures[measure][list(WORLDS).index(world), rows].transpose(0, 2, 1)
-
-
 def judge_all(
     claims: Sequence[Claim], columns: dict[str, Floats], resamples: int
 ) -> tuple[npt.NDArray[np.int8], Floats]:
     """Test every claim on every agent of `run_profiles`; return verdicts and support, [profile, claim]."""
-    table, found = Table(columns), []
+    episodes, found = _episodes_of(columns), []
     for claim in claims:
-        links = [_test(claim, one, table, resamples) for one in comparisons(claim)]
+        links = [_test(claim, one, episodes, resamples) for one in claim.comparisons]
         codes, support = (np.stack(part) for part in zip(*links, strict=True))
         rules = [(codes == UNTESTED).any(axis=0), (codes == NO).any(axis=0), (codes == YES).all(axis=0)]
         found.append((np.select(rules, [UNTESTED, NO, YES], OPEN), support.min(axis=0)))
@@ -328,26 +308,35 @@ def judge_all(
     return verdict.astype(np.int8), support
 
 
-def _test(claim: Claim, one: Comparison, table: Table, resamples: int) -> tuple[npt.NDArray, Floats]:
+def _episodes_of(columns: dict[str, Floats]) -> Episodes:
+    """Take columns [world, policy, profile, seed] as those of episodes, [row, profile]."""
+    tables = {name: np.moveaxis(table, 2, 3) for name, table in columns.items()}
+    cells, units, agents = product(WORLDS, OF_THE_PAPER), *tables["accuracy"].shape[2:]
+    rows = {
+        (REGIME.name, policy, world): np.arange(place * units, (place + 1) * units)
+        for place, (world, policy) in enumerate(cells)
+    }
+    seeds = np.tile(np.arange(units), len(rows))
+    return Episodes(
+        {name: table.reshape(-1, agents) for name, table in tables.items()}.__getitem__, rows, seeds
+    )
+
+
+def _test(claim: Claim, one: Comparison, episodes: Episodes, resamples: int) -> tuple[npt.NDArray, Floats]:
     """Test one comparison on every agent with enough episodes; return verdict and support, [profile] each."""
-    sample = sample_of(claim, one, table)
-    counts = [np.count_nonzero(sample.bottom[group], axis=0) for group in groups_of(claim, sample)]
-    tested = np.min(counts, axis=0) >= MIN_UNITS
-    codes, support = np.full(tested.shape, UNTESTED), np.full(tested.shape, np.nan)
-    if tested.any():
-        each = None if sample.each is None else sample.each[..., tested]
-        known = Sample(sample.top[:, tested], sample.bottom[:, tested], sample.worlds, each)
-        found = estimate(claim, known, resamples)
-        words = verdicts(claim, one.direction, known, found).tolist()
-        codes[tested] = [OUTCOMES.index(ALIKE.get(word, word)) for word in words]
-        support[tested] = _support(claim, one.direction, found.mean)
+    agents = episodes.column("accuracy").shape[1]
+    codes, support = np.full(agents, UNTESTED), np.full(agents, np.nan)
+    with suppress(NotTestable):
+        decided = decide(claim, one, episodes, resamples)
+        codes[decided.enough] = [OUTCOMES.index(ALIKE.get(word, word)) for word in decided.verdict.tolist()]
+        support[decided.enough] = _support(claim, one.direction, decided.found.mean)
     return codes, support
 
 
 def _support(claim: Claim, direction: str, value: Floats) -> Floats:
     if direction == "either":
         return np.abs(value)
-    away = value - level_of(claim)
+    away = value - claim.level
     if direction in ("none", "equal"):
         return (claim.margin or 0.0) - np.abs(away)
     return away if direction == "greater" else -away

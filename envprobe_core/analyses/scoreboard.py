@@ -26,11 +26,13 @@ from envprobe_core.cells import (
 from envprobe_core.claims import (
     Claim,
     PaperValue,
+    columns_of,
     find_claim,
     load_claims,
     paper_values,
     places,
     policy_and_budget,
+    stratum_of,
 )
 from envprobe_core.claims.judge import (
     HOLDS,
@@ -42,8 +44,6 @@ from envprobe_core.claims.judge import (
     REVERSES,
     judge,
 )
-from envprobe_core.claims.printed import stratum_of
-from envprobe_core.claims.records import columns_of
 from envprobe_core.errors import InputError
 from envprobe_core.facts import FACTS
 from envprobe_core.grid import run_frame

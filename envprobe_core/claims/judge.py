@@ -15,18 +15,17 @@ column; the atlas has one for each of its agents.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import astuple, replace
+from dataclasses import replace
 from functools import cache
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from envprobe_core.claims.episodes import MIN_UNITS, Episodes, NotTestable, Sample, draw_sample
-from envprobe_core.claims.records import LEVELS, Claim, find_claim, load_claims, policy_and_budget
-from envprobe_core.errors import InputError, require
+from envprobe_core.claims import Claim, Comparison, claims_by_id, load_claims
+from envprobe_core.comparing import MIN_UNITS, Episodes, NotTestable, Sample
+from envprobe_core.errors import InputError, look_up, require
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.statistics import (
@@ -37,6 +36,7 @@ from envprobe_core.statistics import (
     mcnemar_exact,
     median_bootstrap,
 )
+from envprobe_core.worlds.base import Mask
 
 HOLDS, OTHER_SIZE, REVERSES = "holds", "holds, other size", "reverses"
 INCONCLUSIVE, NO_EFFECT, INPUT, NOT_TESTED = "inconclusive", "no effect", "input", "not tested"
@@ -62,77 +62,59 @@ NUMBERS = ("mean", "low", "high", "low_adjusted", "high_adjusted", "p", "p_adjus
 EDGE = 1e-9  # relative slack of comparisons with a bound: rounding, not evidence
 
 
-class Comparison(NamedTuple):
-    """One of the comparisons that a claim consists of."""
+class Decision(NamedTuple):
+    """What became of one comparison of a claim, in those columns that have enough episodes."""
 
-    measure: str
-    arms: tuple[str, ...]
-    reference: str | None
-    direction: str
-
-
-def comparisons(claim: Claim) -> list[Comparison]:
-    """Return the comparisons that a claim consists of."""
-    if claim.kind == "ordering":
-        steps = pairwise(claim.arms)
-        return [Comparison(claim.measures[0], (arm,), ref, claim.directions[0]) for ref, arm in steps]
-    if claim.kind == "dominance":
-        return [
-            Comparison(measure, (arm,), reference, direction)
-            for measure, direction in zip(claim.measures, claim.directions, strict=True)
-            for arm in claim.arms
-            for reference in claim.references
-        ]
-    reference = claim.references[0] if claim.references else None
-    return [Comparison(claim.measures[0], claim.arms, reference, claim.directions[0])]
-
-
-def sample_of(claim: Claim, one: Comparison, episodes: Episodes) -> Sample:
-    """Return what a comparison of a claim is made of."""
-    worlds, rate = claim.worlds + claim.against, claim.kind == "rate"
-    return draw_sample(
-        episodes, one.measure, claim.regime, worlds, one.arms, one.reference, pooled_events=rate
-    )
-
-
-def groups_of(claim: Claim, sample: Sample) -> list[npt.NDArray[np.bool_]]:
-    """Return the units of each group that a claim contrasts, [unit] each; one group where it does not."""
-    first = sample.worlds < len(claim.worlds)
-    return [first, ~first] if claim.kind == "contrast" else [first]
-
-
-def level_of(claim: Claim) -> float:
-    """Return what the statistic of a claim is compared with: 0 for a difference."""
-    return claim.centre if claim.kind in LEVELS else 0.0
-
-
-def estimate(claim: Claim, sample: Sample, resamples: int = RESAMPLES) -> Estimate:
-    """Estimate the statistic of a claim in its own unit, [column]; McNemar's exact p where it names that."""
-    settings = {"null": level_of(claim), "family": claim.family, "resamples": resamples}
-    if claim.kind == "median":
-        columns = np.moveaxis(sample.each * claim.scale, 2, 0)
-        found = [median_bootstrap(own.T, sample.worlds, **settings) for own in columns]
-        return Estimate(*(np.array(values) for values in zip(*map(astuple, found), strict=True)))
-    first = groups_of(claim, sample)[0] if claim.kind == "contrast" else None
-    found = clustered_rate(sample.top * claim.scale, sample.bottom, sample.worlds, first=first, **settings)
-    if claim.kind != "mcnemar":
-        return found
-    pairs = zip(*(side.tolist() for side in discordant(sample)), strict=True)
-    p = np.array([_exact_p(*pair) for pair in pairs])
-    return replace(found, p=p, p_adjusted=np.minimum(1.0, p * claim.family))
+    sample: Sample
+    enough: Mask  # [column], of all columns
+    found: Estimate  # in the claim's own unit
+    verdict: npt.NDArray[np.str_]
 
 
 _exact_p = cache(mcnemar_exact)
 
 
-def discordant(sample: Sample) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def decide(claim: Claim, one: Comparison, episodes: Episodes, resamples: int = RESAMPLES) -> Decision:
+    """Test one comparison of a claim, column by column.
+
+    Raises:
+        NotTestable: where no column has `MIN_UNITS` episodes with a value, and as `Episodes.sample`.
+    """
+    worlds, pooled = claim.worlds + claim.against, claim.kind == "rate"
+    sample = episodes.sample(one.measure, claim.regime, worlds, one.arms, one.reference, pooled_events=pooled)
+    first, groups = sample.worlds < len(claim.worlds), {one.measure: sample.worlds >= 0}
+    if claim.kind == "contrast":
+        groups |= {" and ".join(claim.worlds): first, " and ".join(claim.against): ~first}
+    units = np.array([np.count_nonzero(sample.bottom[own], axis=0) for own in groups.values()])
+    enough = (units >= MIN_UNITS).all(axis=0)
+    if not enough.any():
+        name, count = next(own for own in zip(groups, units[:, 0], strict=True) if own[1] < MIN_UNITS)
+        raise NotTestable(f"{name}: {count} episodes with a value, {MIN_UNITS} are needed")
+    each = None if sample.each is None else sample.each[..., enough]
+    sample = Sample(sample.top[:, enough], sample.bottom[:, enough], sample.worlds, each)
+    settings = {"null": claim.level, "family": claim.family, "resamples": resamples}
+    if claim.kind == "median":
+        columns = np.moveaxis(each * claim.scale, 2, 0)
+        medians = [median_bootstrap(own.T, sample.worlds, **settings) for own in columns]
+        found = Estimate(*np.array(medians).T)
+    else:
+        settings["first"] = first if claim.kind == "contrast" else None
+        found = clustered_rate(sample.top * claim.scale, sample.bottom, sample.worlds, **settings)
+    if claim.kind == "mcnemar":
+        p = np.array([_exact_p(*pair) for pair in zip(*discordant(sample), strict=True)])
+        found = found._replace(p=p, p_adjusted=np.minimum(1.0, p * claim.family))
+    return Decision(sample, enough, found, verdicts(claim, one.direction, sample, found))
+
+
+def discordant(sample: Sample) -> tuple[list[int], list[int]]:
     """Count the pairs that only the arm, and those that only the reference wins, [column] each."""
-    return np.count_nonzero(sample.top > 0, axis=0), np.count_nonzero(sample.top < 0, axis=0)
+    won, lost = sample.top > 0, sample.top < 0
+    return np.count_nonzero(won, axis=0).tolist(), np.count_nonzero(lost, axis=0).tolist()
 
 
 def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> npt.NDArray[np.str_]:
     """Say what an estimate says of a claim, [column]."""
-    low, high, level = found.low_adjusted, found.high_adjusted, level_of(claim)
+    low, high, level = found.low_adjusted, found.high_adjusted, claim.level
     slack = EDGE * max(1.0, abs(level))
     if direction in ("none", "equal"):
         reach = claim.margin + slack
@@ -140,7 +122,7 @@ def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> n
         outside = (low > level + reach) | (high < level - reach)
         return np.select([within, outside], [HOLDS, REVERSES], INCONCLUSIVE)
     if claim.kind == "mcnemar":
-        won, lost = discordant(sample)
+        won, lost = map(np.array, discordant(sample))
         claimed = (direction == "either") | ((won > lost) == (direction == "greater"))
         claimed, against = (side & (found.p_adjusted < 1 - LEVEL) for side in (claimed, ~claimed))
     else:
@@ -148,87 +130,55 @@ def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> n
         claimed, against = (above, below) if direction == "greater" else (below, above)
     same = ~np.any(sample.top, axis=0) if level == 0.0 else np.zeros(low.shape, bool)
     verdict = np.select([claimed, against, same], [HOLDS, REVERSES, NO_EFFECT], INCONCLUSIVE)
-    if (paper := _paper_interval(claim)) is None:
+    if claim.printed is None:
         return verdict
-    slack = EDGE * max(1.0, *map(abs, paper))
-    other = (low > paper[1] + slack) | (high < paper[0] - slack)
+    slack = EDGE * max(1.0, *map(abs, claim.printed))
+    other = (low > claim.printed[1] + slack) | (high < claim.printed[0] - slack)
     return np.where(claimed & other, OTHER_SIZE, verdict)
-
-
-def _paper_interval(claim: Claim) -> tuple[float, float] | None:
-    """Return the interval that the paper prints, else its rounding; None where no size is compared."""
-    if claim.value is None or len(claim.measures) > 1:
-        return None
-    if claim.low is not None and claim.high is not None:
-        return claim.low, claim.high
-    return claim.value - claim.half_unit, claim.value + claim.half_unit
 
 
 # one claim on one frame
 
 
-def _number(value: float) -> str:
-    """Write four significant digits, without the noise of the last bits."""
-    return f"{round(value, 9) + 0.0:.4g}"
-
-
-def _interval(low: float, high: float) -> str:
-    return f"[{_number(low)}, {_number(high)}]"
-
-
-def _title(arm: str) -> str:
-    policy, budget = policy_and_budget(arm)
-    return POLICIES[policy].title + ("" if budget is None else f" ({budget} probes)")
-
-
-def _reason(claim: Claim, direction: str, verdict: str, sample: Sample, link: dict[str, Any]) -> str:
-    """Say why a comparison has its verdict."""
-    told = f"the adjusted interval {_interval(link['low_adjusted'], link['high_adjusted'])} lies "
-    level = level_of(claim)
-    if direction in ("none", "equal"):
-        relation = {HOLDS: "within", REVERSES: "outside", INCONCLUSIVE: "across an end of"}[verdict]
-        return f"{told}{relation} the margin {_interval(level - claim.margin, level + claim.margin)}"
-    if claim.kind == "mcnemar":
-        (won,), (lost,) = discordant(sample)
-        told = f"{won} against {lost} discordant pairs give an exact p of {link['p']:.2g} "
-        told += f"({link['p_adjusted']:.2g} adjusted)"
-    else:
-        above = (verdict == REVERSES) != (direction == "greater")
-        told += f"{'around' if verdict == INCONCLUSIVE else 'above' if above else 'below'} {_number(level)}"
-    if verdict == NO_EFFECT:
-        return "the two sides agree in every episode"
-    if verdict == INCONCLUSIVE:
-        return told
-    if verdict == REVERSES:
-        return f"{told}, against the claim"
-    told += "" if claim.kind == "mcnemar" else " as claimed"
-    if (paper := _paper_interval(claim)) is None:
-        return told
-    return f"{told}, {'missing' if verdict == OTHER_SIZE else 'meeting'} the paper's {_interval(*paper)}"
-
-
-def _test(claim: Claim, one: Comparison, episodes: Episodes, resamples: int) -> dict[str, Any]:
-    """Test one comparison: its numbers, verdict, reason, and how far its interval reaches to the claim."""
-    sample = sample_of(claim, one, episodes)
-    parts = {one.measure: sample.bottom}
-    if claim.kind == "contrast":
-        groups, names = groups_of(claim, sample), (claim.worlds, claim.against)
-        parts |= {" and ".join(name): sample.bottom[own] for name, own in zip(names, groups, strict=True)}
-    for name, bottom in parts.items():
-        if (units := np.count_nonzero(bottom)) < MIN_UNITS:
-            raise NotTestable(f"{name}: {units} episodes with a value, {MIN_UNITS} are needed")
-    found = estimate(claim, sample, resamples)
-    verdict = str(verdicts(claim, one.direction, sample, found)[0])
-    link = {name: getattr(found, name)[0].item() for name in NUMBERS} | {"n": int(sample.bottom.sum())}
-    reason = _reason(claim, one.direction, verdict, sample, link)
-    if sample.each is not None and (left_out := np.count_nonzero(np.isnan(sample.each))):
-        reason += f"; {left_out} left out (censored, or without an event)"
-    low, high = link["low_adjusted"], link["high_adjusted"]
-    support = (low if one.direction == "greater" else -high) / max(high - low, EDGE)
-    arms = (
-        "" if one.reference is None else f", {', '.join(map(_title, one.arms))} minus {_title(one.reference)}"
+def reason_of(claim: Claim, one: Comparison, decided: Decision) -> str:
+    """Say what a comparison measured, in the first column, and why it has its verdict."""
+    sample, found, verdict = decided.sample, decided.found, decided.verdict[0]
+    level, margin = claim.level, claim.margin or 0.0
+    ends = found.low_adjusted[0], found.high_adjusted[0], level - margin, level + margin
+    mean, level, low, high, least, most, *printed = (
+        f"{round(value, 9) + 0.0:.4g}"  # without the noise of the last bits
+        for value in (found.mean[0], level, *ends, *(claim.printed or ()))
     )
-    return link | {"verdict": verdict, "label": one.measure + arms, "reason": reason, "support": support}
+    names = []
+    for arm in (*one.arms, *filter(None, [one.reference])):
+        policy, _, budget = arm.partition("@")
+        names.append(POLICIES[policy].title + (f" ({budget} probes)" if budget else ""))
+    sides = f", {', '.join(names[:-1])} minus {names[-1]}" if one.reference else ""
+    unit = f" {claim.unit}" if claim.unit in ("points", "steps") else ""
+    told = f"{one.measure}{sides}: {mean}{unit} (n = {int(sample.bottom[:, 0].sum())}); "
+    interval = f"the adjusted interval [{low}, {high}] lies "
+    if one.direction in ("none", "equal"):
+        relation = {HOLDS: "within", REVERSES: "outside", INCONCLUSIVE: "across an end of"}[verdict]
+        told += f"{interval}{relation} the margin [{least}, {most}]"
+    elif verdict == NO_EFFECT:
+        told += "the two sides agree in every episode"
+    else:
+        if claim.kind == "mcnemar":
+            (won, *_), (lost, *_) = discordant(sample)
+            told += f"{won} against {lost} discordant pairs give an exact p of {found.p[0]:.2g} "
+            told += f"({found.p_adjusted[0]:.2g} adjusted)"
+        else:
+            above = (verdict == REVERSES) != (one.direction == "greater")
+            side = "around" if verdict == INCONCLUSIVE else "above" if above else "below"
+            told += f"{interval}{side} {level}" + (" as claimed" if verdict in (HOLDS, OTHER_SIZE) else "")
+        if verdict == REVERSES:
+            told += ", against the claim"
+        elif verdict != INCONCLUSIVE and claim.printed is not None:
+            met = "missing" if verdict == OTHER_SIZE else "meeting"
+            told += f", {met} the paper's [{', '.join(printed)}]"
+    if sample.each is not None and (left_out := np.count_nonzero(np.isnan(sample.each))):
+        told += f"; {left_out} left out (censored, or without an event)"
+    return told
 
 
 def _judge(claim: Claim, episodes: Episodes, profile: str, resamples: int) -> dict[str, Any]:
@@ -237,32 +187,34 @@ def _judge(claim: Claim, episodes: Episodes, profile: str, resamples: int) -> di
     row |= {"profile": profile, "unit": claim.unit, "same_n": True}
     printed = {"value": claim.value, "low": claim.low, "high": claim.high, "n": claim.n}
     row |= {f"paper_{name}": np.nan if value is None else value for name, value in printed.items()}
+    links = []
     try:
-        links = [_test(claim, one, episodes, resamples) for one in comparisons(claim)]
+        for one in claim.comparisons:
+            decided = decide(claim, one, episodes, resamples)
+            verdict, found = str(decided.verdict[0]), decided.found
+            low, high = found.low_adjusted[0], found.high_adjusted[0]  # how far they reach to the claim
+            support = (low if one.direction == "greater" else -high) / max(high - low, EDGE)
+            rank = {REVERSES: 0, INCONCLUSIVE: 1, NO_EFFECT: 1}.get(verdict, 2)
+            links.append(((rank, support), verdict, one, decided))
     except NotTestable as why:
         return row | {"reason": f"{why}."}
-    ranks = {REVERSES: 0, INCONCLUSIVE: 1, NO_EFFECT: 1}
-    weakest = min(links, key=lambda link: (ranks.get(link["verdict"], 2), link["support"]))
-    verdict, count = weakest["verdict"], ""
+    _, verdict, one, decided = min(links, key=lambda link: link[0])
+    reason = reason_of(claim, one, decided)
     if len(links) > 1:
-        held = sum(link["verdict"] in (HOLDS, OTHER_SIZE) for link in links)
-        against = sum(link["verdict"] == REVERSES for link in links)
-        alike = {link["verdict"] for link in links} == {NO_EFFECT}
-        verdict = NO_EFFECT if alike else HOLDS if held == len(links) else INCONCLUSIVE
+        every = [own for _, own, _, _ in links]
+        held, against = sum(own in (HOLDS, OTHER_SIZE) for own in every), every.count(REVERSES)
+        verdict = NO_EFFECT if set(every) == {NO_EFFECT} else HOLDS if held == len(links) else INCONCLUSIVE
         verdict = REVERSES if against else verdict
-        count = f"{held} of {len(links)} comparisons hold, {against} reverse; the weakest: "
-    mean, n = weakest["mean"], weakest["n"]
-    unit = f" {claim.unit}" if claim.unit in ("points", "steps") else ""
-    reason = f"{count}{weakest['label']}: {_number(mean)}{unit} (n = {n}); {weakest['reason']}"
-    same_n = claim.n in (None, n)
-    if not same_n:
+        reason = f"{held} of {len(links)} comparisons hold, {against} reverse; the weakest: {reason}"
+    row |= {name: getattr(decided.found, name)[0].item() for name in NUMBERS}
+    row |= {"estimate": row["mean"], "n": int(decided.sample.bottom.sum())}
+    row |= {"same_n": claim.n in (None, row["n"]), "difference": row["mean"] - row["paper_value"]}
+    if not row["same_n"]:
         reason += f"; the paper's n is {claim.n}"
     verdict = WORDS[claim.about].get(verdict, verdict)
     if claim.inputs and profile in CALIBRATED:
         verdict, reason = INPUT, f"{reason}; calibrated on {', '.join(claim.inputs)}"
-    row |= {name: weakest[name] for name in (*NUMBERS[1:], "n")} | {"estimate": mean}
-    row |= {"verdict": verdict, "reason": f"{reason}.", "same_n": same_n}
-    return row | {"difference": mean - row["paper_value"]}
+    return row | {"verdict": verdict, "reason": f"{reason}."}
 
 
 def judge(
@@ -300,14 +252,15 @@ def judge(
     elif section is not None:
         raise InputError(f"claims and section {section!r} are both given; one of them is accepted")
     chosen = [claims] if isinstance(claims, (Claim, str)) else claims
-    chosen = [find_claim(claim) if isinstance(claim, str) else claim for claim in chosen]
+    known = claims_by_id()
+    chosen = [look_up("claim", one, known) if isinstance(one, str) else one for one in chosen]
     if regime is not None:
         chosen = [replace(claim, regime=regime) for claim in chosen]
     if protocols is None:
         require(frame, ["protocol"])
         held = set(frame["protocol"])
         protocols = [*(p for p in PROTOCOLS if p in held), *sorted(held - set(PROTOCOLS))]
-    views = {name: Episodes(frame, protocol=name, profile=profile) for name in protocols}
+    views = {name: Episodes.of(frame, protocol=name, profile=profile) for name in protocols}
     rows = [
         _judge(claim, episodes, profile, resamples) | {"protocol": protocol}
         for claim in chosen

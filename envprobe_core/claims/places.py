@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from envprobe_core.claims.printed import read_rows
+from envprobe_core.claims import read_rows
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES
 

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from envprobe_core.claims.printed import STRATA as STRATA
+from envprobe_core.comparing import STRATA as STRATA
 from envprobe_core.policies import POLICIES
 from envprobe_core.worlds import WORLDS
 

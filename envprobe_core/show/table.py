@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from envprobe_core.claims import LEVELS
 from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, INPUT, NO_EFFECT, NOT_TESTED, OTHER_SIZE, REVERSES
-from envprobe_core.claims.records import LEVELS
 from envprobe_core.errors import require
 from envprobe_core.protocols import TITLES
 from envprobe_core.show.figures import STRATUM_TITLES, WORLD_TITLES, policy_title

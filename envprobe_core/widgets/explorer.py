@@ -12,7 +12,8 @@ from typing import Any
 
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.cells import find_profile, find_regime
-from envprobe_core.claims.printed import STRATA, printed_levels
+from envprobe_core.claims import printed_levels
+from envprobe_core.comparing import STRATA
 from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy
 from envprobe_core.protocols import in_words
