@@ -17,9 +17,8 @@ from envprobe_core.analyses.repairs import Setting, look, play, rank_values
 from envprobe_core.analyses.small_worlds import SmallWorld, grow, leaves
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import Episodes, measure, record, walk
-from envprobe_core.instances import after_actions, drawn_mutation, informative, instances
+from envprobe_core.instances import after_actions, chain_length, drawn_mutation, informative, instances
 from envprobe_core.llm import notes
-from envprobe_core.plans import chain_length
 from envprobe_core.policies import POLICIES
 from envprobe_core.pool import cores, fresh_processes
 from envprobe_core.protocols import PAPER

@@ -1,6 +1,9 @@
-"""Instances of a world without an agent: their task graphs, states in which actions are tried, what mutates.
+"""Instances of a world without an agent: their states, what mutates in them, and their shortest plans.
 
-The world is held still: nothing mutates while an action is tried.
+The world is held still while an action is tried or a plan carried out. The length of the gold shortest plan
+at step 0 is K, the chain length of Lemma 5.7 and of "3-5 transitions vs. 9"; at any other state it tells
+whether an action was effective (book/definitions.md). Each world has its own exact search;
+`tests/test_plans.py` compares them with a plain one that only uses the world's `act`.
 """
 
 from __future__ import annotations
@@ -13,14 +16,16 @@ import numpy.typing as npt
 from envprobe_core import worlds
 from envprobe_core.agents import simulated as agent
 from envprobe_core.engine import loop
-from envprobe_core.engine.compiling import entry
+from envprobe_core.engine.compiling import by_world, compiled, entry
 from envprobe_core.engine.noise import INSTANCE, MUTATION, STREAMS, draw, happens, stream_keys
 from envprobe_core.engine.recording import Trajectory
-from envprobe_core.engine.records import NO_ACTION, NONE, Word, filled, new, record
+from envprobe_core.engine.records import NO_ACTION, NONE, Word, fill, filled, new, record
+from envprobe_core.engine.sets import has, plus
 from envprobe_core.worlds import MODULES, RULES
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values, World
 
 INSTANCES = {name: record(("task", module.TASK), ("state", module.STATE)) for name, module in MODULES.items()}
+UNREACHABLE = np.inf
 
 
 def rules_of(world: World) -> Any:
@@ -39,6 +44,16 @@ def instances(world: World, seeds: npt.ArrayLike) -> Any:
     instance = new(INSTANCES[world.name], len(given))
     _create(rules_of(world), instance, _keys(), given)
     return instance
+
+
+@entry
+def _create(world, instance, keys, seeds):
+    for row in range(len(seeds)):
+        stream_keys(seeds[row], world.code, keys)
+        worlds.create(world, instance[row].task, instance[row].state, keys[INSTANCE])
+
+
+# states, and actions that are tried in them
 
 
 def states_of(world: World, gold: Values, place: npt.NDArray[np.integer]) -> Any:
@@ -85,6 +100,38 @@ def act(world: World, instance: Any, states: Any, action: Ints) -> tuple[Any, Ma
     return _tried(world, instance, states, action)[:2]
 
 
+def gold_of(world: World, instance: Any, states: Any) -> Values:
+    """Return the true value of every field in every state [row, state], [row, state, field]."""
+    return _tried(world, instance, states)[2]
+
+
+def succeeded(world: World, instance: Any, states: Any) -> Mask:
+    """Say which states [row, state] are at the goal."""
+    return _tried(world, instance, states)[3]
+
+
+def _tried(
+    world: World, instance: Any, states: Any, action: Ints | int = NO_ACTION
+) -> tuple[Any, Mask, Values, Mask]:
+    """Return the states after actions, which of these were valid, gold, and which states are at the goal."""
+    after, valid, reached = np.array(states, order="C"), *np.zeros((2, *states.shape), np.bool_)
+    gold = np.zeros((*states.shape, world.fields), np.int8)
+    actions = np.ascontiguousarray(np.broadcast_to(action, states.shape), np.int64)
+    _try(rules_of(world), instance, after, actions, valid, gold, reached)
+    return after, valid, gold, reached
+
+
+@entry
+def _try(world, instance, states, action, valid, gold, reached):
+    for row in range(len(states)):
+        task = instance[row].task
+        for i in range(states.shape[1]):
+            if action[row, i] >= 0:
+                valid[row, i] = worlds.act(world, task, states[row, i], action[row, i])
+            worlds.reveal(world, task, states[row, i], gold[row, i])
+            reached[row, i] = worlds.succeeded(world, task, states[row, i])
+
+
 def after_actions(world: World, instance: Any, recording: Trajectory) -> Values:
     """Return gold after each executed action and before mutation, [row, step, field].
 
@@ -93,6 +140,27 @@ def after_actions(world: World, instance: Any, recording: Trajectory) -> Values:
     before = states_of(world, recording.gold[:, :-1], recording.place[:, :-1])
     action = np.where(recording.acted, recording.action, NO_ACTION)
     return _tried(world, instance, before, action)[2]
+
+
+def informative(setting: Any, instance: Any, seeds: Ints, recording: Trajectory) -> Mask:
+    """Say which probes of the engine's recorded episodes the public code calls useful, [row, step]."""
+    useful = np.zeros(recording.probe.shape, np.bool_)
+    _inform(setting, instance, _keys(), seeds, recording.belief, recording.gold, recording.probe, useful)
+    return useful
+
+
+@entry
+def _inform(setting, instance, keys, seeds, belief, gold, probe, useful):
+    for row in range(len(probe)):
+        stream_keys(seeds[row], setting.world.code, keys)
+        for t in range(probe.shape[1]):
+            if probe[row, t] != NONE:
+                task, field = instance[row].task, probe[row, t]
+                named = agent.names_goal(setting.habits, keys, t)
+                useful[row, t] = loop.informs(setting, task, belief[row, t], gold[row, t], field, named)
+
+
+# mutation
 
 
 def exogenous(world: World, instance: Any, recording: Trajectory) -> Mask:
@@ -131,6 +199,16 @@ def drawn_mutation(world: World, seeds: npt.ArrayLike) -> Floats:
     return hits / np.maximum(mutable.sum(axis=1) * world.regime.horizon, 1)
 
 
+@entry
+def _count_events(world, keys, seeds, mutable, ticks, hits):
+    for row in range(len(seeds)):
+        stream_keys(seeds[row], world.code, keys)
+        for tick in range(ticks):
+            for field in range(world.fields):
+                if mutable[row, field] and happens(draw(keys[MUTATION], tick, field), world.mutation):
+                    hits[row] += 1
+
+
 def effective_mutation(world: World, seeds: npt.ArrayLike, recording: Trajectory) -> tuple[Floats, Floats]:
     """Measure what mutation changed in recorded episodes in which the clock ran at every step, [row] each.
 
@@ -145,69 +223,140 @@ def effective_mutation(world: World, seeds: npt.ArrayLike, recording: Trajectory
     return changed / np.maximum(mutable.sum(axis=1) * ticks, 1), everywhere / (world.fields * ticks)
 
 
-def informative(setting: Any, instance: Any, seeds: Ints, recording: Trajectory) -> Mask:
-    """Say which probes of the engine's recorded episodes the public code calls useful, [row, step]."""
-    useful = np.zeros(recording.probe.shape, np.bool_)
-    _inform(setting, instance, _keys(), seeds, recording.belief, recording.gold, recording.probe, useful)
-    return useful
+# shortest plans
 
 
-def gold_of(world: World, instance: Any, states: Any) -> Values:
-    """Return the true value of every field in every state [row, state], [row, state, field]."""
-    return _tried(world, instance, states)[2]
+def plan_length(world: World, instance: Any, states: Any) -> Floats:
+    """Count the task actions of the shortest plan to the goal from each state, [row, state], the world still.
+
+    Returns:
+        [row, state], whole numbers; 0 where the goal is reached, infinity where no plan leads there.
+    """
+    length, rules = np.zeros(states.shape), rules_of(world)
+    places = {  # that a search may come to, on its scratch
+        "tooldag": lambda: 1,
+        "objectstate": lambda: 2 * rules.rooms**2,
+        "graphnav": lambda: rules.nodes << rules.keys,
+    }[world.name]()
+    scratch = np.zeros(places, np.int64), np.zeros(places)
+    _measure(rules, instance, np.ascontiguousarray(states), *scratch, length)
+    return length
 
 
-def succeeded(world: World, instance: Any, states: Any) -> Mask:
-    """Say which states [row, state] are at the goal."""
-    return _tried(world, instance, states)[3]
+def chain_length(world: World, seeds: npt.ArrayLike) -> Floats:
+    """Return K, the length of the shortest plan at step 0, [seed]; NaN for a graph that cannot be solved."""
+    instance = instances(world, seeds)
+    length = plan_length(world, instance, instance.state[:, None])[:, 0]
+    return np.where(np.isinf(length), np.nan, length)
 
 
-def _tried(
-    world: World, instance: Any, states: Any, action: Ints | int = NO_ACTION
-) -> tuple[Any, Mask, Values, Mask]:
-    """Return the states after actions, which of these were valid, gold, and which states are at the goal."""
-    after, valid, reached = np.array(states, order="C"), *np.zeros((2, *states.shape), np.bool_)
-    gold = np.zeros((*states.shape, world.fields), np.int8)
-    actions = np.ascontiguousarray(np.broadcast_to(action, states.shape), np.int64)
-    _try(rules_of(world), instance, after, actions, valid, gold, reached)
-    return after, valid, gold, reached
+@compiled
+def _tool_calls(world, task, state, queue, length):
+    """Count the needed tools that are not loaded; a valid call loads one for good in a still world."""
+    target = world.tools - 1
+    needed, calls = plus(0, target), 0.0
+    if has(state.complete, target):
+        return calls
+    for tool in range(target, -1, -1):  # prerequisites are earlier tools
+        if has(needed & ~state.loaded, tool):
+            needed |= task.needs[tool]
+            calls += 1.0
+    return calls
+
+
+@compiled
+def _room_plan(world, task, state, queue, length):
+    """Find the shortest way through intervals of visited rooms, standing at one of their ends.
+
+    Nothing else than steps, unlocking and picking keys up is ever worth an action, so the search misses no
+    shorter plan.
+    """
+    rooms, goal = world.rooms, state.location[world.goal]
+    if goal == rooms:
+        return 0.0
+    fill(length, UNREACHABLE)
+    ends = length.reshape((2, rooms, rooms))  # [left or right end, low, high]
+    ends[0, state.room, state.room] = ends[1, state.room, state.room] = 0.0
+    best = 0.0 if state.room == goal else UNREACHABLE
+    for width in range(rooms):
+        for low in range(rooms - width):
+            high = low + width
+            left = min(ends[0, low, high], ends[1, low, high] + width)
+            right = min(ends[1, low, high], ends[0, low, high] + width)
+            if goal == low:
+                best = min(best, left)
+            if goal == high:
+                best = min(best, right)
+            if low > 0:
+                beyond = left + _passing(world, task, state, low - 1, low, high)
+                ends[0, low - 1, high] = min(ends[0, low - 1, high], beyond)
+            if high < rooms - 1:
+                beyond = right + _passing(world, task, state, high, low, high)
+                ends[1, low, high + 1] = min(ends[1, low, high + 1], beyond)
+    return best + 1.0  # the last action picks the goal up
+
+
+@compiled
+def _passing(world, task, state, door, low, high):
+    """Count the actions that passing a door costs once the rooms from `low` to `high` were visited.
+
+    The key of a locked door must be held or lie among those rooms, where it was picked up in passing.
+    """
+    if not has(state.locked, door):
+        return 1.0
+    key = task.key_of_door[door]
+    if key == NONE:
+        return UNREACHABLE
+    room = state.location[key]
+    if room == world.rooms:
+        return 2.0
+    return 3.0 if low <= room <= high else UNREACHABLE
+
+
+@compiled
+def _graph_plan(world, task, state, queue, length):
+    """Search breadth-first over (keys held, node)."""
+    nodes, held = world.nodes, 0
+    for item in range(world.keys):
+        if state.location[item] == nodes:
+            held = plus(held, item)
+    fill(length, UNREACHABLE)
+    queue[0] = held * nodes + state.node
+    length[queue[0]] = 0.0
+    first, past = 0, 1
+    while first < past:
+        here = queue[first]
+        first += 1
+        held, node = here // nodes, here % nodes
+        if node == task.target:
+            return length[here]
+        for number in range(task.neighbours[node]):
+            edge = task.edge[node, number]
+            key = task.key_of_edge[edge]
+            if not state.locked[edge] or (key != NONE and has(held, key)):
+                past = _reach(queue, length, past, held * nodes + task.neighbour[node, number], here)
+        for item in range(world.keys):
+            if state.location[item] == node and not has(held, item):
+                past = _reach(queue, length, past, plus(held, item) * nodes + node, here)
+    return UNREACHABLE
+
+
+@compiled
+def _reach(queue, length, past, there, here):
+    """Put a place that was not reached before into the queue; return where the queue ends."""
+    if length[there] < UNREACHABLE:
+        return past
+    queue[past], length[there] = there, length[here] + 1.0
+    return past + 1
+
+
+_search = by_world(
+    {RULES["tooldag"]: _tool_calls, RULES["objectstate"]: _room_plan, RULES["graphnav"]: _graph_plan}
+)
 
 
 @entry
-def _create(world, instance, keys, seeds):
-    for row in range(len(seeds)):
-        stream_keys(seeds[row], world.code, keys)
-        worlds.create(world, instance[row].task, instance[row].state, keys[INSTANCE])
-
-
-@entry
-def _try(world, instance, states, action, valid, gold, reached):
+def _measure(world, instance, states, queue, scratch, length):
     for row in range(len(states)):
-        task = instance[row].task
         for i in range(states.shape[1]):
-            if action[row, i] >= 0:
-                valid[row, i] = worlds.act(world, task, states[row, i], action[row, i])
-            worlds.reveal(world, task, states[row, i], gold[row, i])
-            reached[row, i] = worlds.succeeded(world, task, states[row, i])
-
-
-@entry
-def _inform(setting, instance, keys, seeds, belief, gold, probe, useful):
-    for row in range(len(probe)):
-        stream_keys(seeds[row], setting.world.code, keys)
-        for t in range(probe.shape[1]):
-            if probe[row, t] != NONE:
-                task, field = instance[row].task, probe[row, t]
-                named = agent.names_goal(setting.habits, keys, t)
-                useful[row, t] = loop.informs(setting, task, belief[row, t], gold[row, t], field, named)
-
-
-@entry
-def _count_events(world, keys, seeds, mutable, ticks, hits):
-    """Count the mutation events of a seed's mutable fields over the first ticks, [row]."""
-    for row in range(len(seeds)):
-        stream_keys(seeds[row], world.code, keys)
-        for tick in range(ticks):
-            for field in range(world.fields):
-                if mutable[row, field] and happens(draw(keys[MUTATION], tick, field), world.mutation):
-                    hits[row] += 1
+            length[row, i] = _search(world, instance[row].task, states[row, i], queue, scratch)

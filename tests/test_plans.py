@@ -9,8 +9,18 @@ from envprobe_core import worlds
 from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.noise import MUTATION, STREAMS, stream_keys
 from envprobe_core.engine.records import NONE, Word, new
-from envprobe_core.instances import INSTANCES, act, gold_of, instances, rules_of, states_of, succeeded
-from envprobe_core.plans import UNREACHABLE, chain_length, plan_length
+from envprobe_core.instances import (
+    INSTANCES,
+    UNREACHABLE,
+    act,
+    chain_length,
+    gold_of,
+    instances,
+    plan_length,
+    rules_of,
+    states_of,
+    succeeded,
+)
 from envprobe_core.protocols import PAPER, RELEASED
 from envprobe_core.regimes import HIGH, REGIMES
 from envprobe_core.worlds import WORLDS, make_world

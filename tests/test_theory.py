@@ -13,8 +13,7 @@ from envprobe_core.analyses import repairs
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import record
 from envprobe_core.facts import effective_actions, fact
-from envprobe_core.instances import act, instances, states_of, succeeded
-from envprobe_core.plans import plan_length
+from envprobe_core.instances import act, instances, plan_length, states_of, succeeded
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.worlds import make_world
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.records import NONE, Int, new, record
 from envprobe_core.engine.running import Episodes
 from envprobe_core.errors import InputError
+from envprobe_core.instances import gold_of, instances
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy
 from envprobe_core.protocols import PAPER, Protocol
 from envprobe_core.regimes import HIGH, LOW, MEDIUM, Regime
@@ -37,7 +37,7 @@ from envprobe_core.worlds.tooldag import describe
 TOOLS, MUTABLE = 3, 2  # the target, the last tool, never unloads
 FIELDS = 3 * TOOLS
 HIDDEN = 1 << (2 * TOOLS)  # gold states: loaded and complete tools, as one number
-LOSSES = range(1 << MUTABLE)  # which tools a tick may unload, as sets
+LOSSES = np.arange(1 << MUTABLE)  # which tools a tick may unload, as sets
 ACT = NONE  # the choice to take the proposed action; the others are the fields to probe
 DECIMALS = 12  # posteriors that agree in so many are one
 TIE = 1e-12  # choices whose worth differs by less are equal; the tolerance of the whole computation is 1e-9
@@ -162,10 +162,10 @@ def leaves(small: SmallWorld, policy: Policy, threshold: float = THRESHOLD) -> L
             break
         act(episodes.setting, episodes.block, episodes.decide(), episodes.logs)
         exposed = episodes.block.state.loaded & LOSSES[-1]
-        row, gone = np.nonzero(np.array(LOSSES) & ~exposed[:, None] == 0)
+        row, gone = np.nonzero(LOSSES & ~exposed[:, None] == 0)
         lost = lost[row] + np.bitwise_count(gone)
         kept = kept[row] + np.bitwise_count(exposed[row] & ~gone)
-        episodes.block, episodes.logs = episodes.block[row], episodes.logs[row]
+        episodes.block, episodes.logs = episodes.block.take(row), episodes.logs.take(row, axis=0)
         lose(episodes.setting, episodes.block, gone)
     right = (episodes.block.table.value == episodes.block.gold)[:, :FIELDS]
     return Leaves(right.mean(axis=1), episodes.block.ended == 1, lost, kept)
@@ -201,13 +201,37 @@ class Layer:
 
 @dataclass(frozen=True)
 class Steps:
-    """What may follow the decisions at one step, one entry an outcome, ordered by state and choice."""
+    """What may follow the decisions at one step, one entry an outcome, ordered by state and choice.
+
+    An *option* is a choice in a state.
+    """
 
     signature: Ints  # [outcome], ascending: the state, the choice and what is shown, as one number
     state: Ints  # [outcome], index into this layer
     choice: Ints  # [outcome], ACT or the probed field
     chance: Floats  # [outcome], given state and choice
     child: Ints  # [outcome], index into the next layer
+
+    @cached_property
+    def first(self) -> Ints:
+        """Return the first outcome of each option, [option]."""
+        return np.flatnonzero(np.diff(self.state * (FIELDS + 1) + self.choice, prepend=-2))
+
+    @cached_property
+    def states(self) -> Ints:
+        """Return the first option of each state, [state]."""
+        return np.flatnonzero(np.diff(self.state[self.first], prepend=-1))
+
+    def mean(self, of_child: Floats) -> Floats:
+        """Return the expectation of what the next layer's states are worth, [option]."""
+        return np.add.reduceat(self.chance * of_child[self.child], self.first)
+
+    def best(self, worth: Floats, tied: Floats) -> Ints:
+        """Return each state's best option by its worth, [option], among equals by another number."""
+        state = self.state[self.first]
+        tied = np.where(worth >= np.maximum.reduceat(worth, self.states)[state] - TIE, tied, -np.inf)
+        options = np.flatnonzero(tied >= np.maximum.reduceat(tied, self.states)[state] - TIE)
+        return options[np.unique(state[options], return_index=True)[1]]
 
 
 @dataclass(frozen=True)
@@ -227,27 +251,21 @@ def grow(small: SmallWorld, *, sees_gold: bool = False) -> InformationTree:
     Args:
         sees_gold: whether the policy is shown the gold state, as no deployable policy is.
     """
-    layers, steps = [_root(small)], []
+    begun = small.episodes(POLICIES["no-probe"], np.zeros(1))
+    begun.propose()  # one state before the first decision: nothing is loaded, and that is given
+    value, action = begun.block.table.value[:, :FIELDS].astype(np.int8), begun.block.action.astype(np.int64)
+    layers, steps = [Layer(value, action, np.zeros(1, np.int64), np.eye(1, HIDDEN))], []
     for _ in range(small.horizon):
         following, step = _grow_step(small, layers[-1], sees_gold)
         layers.append(following)
         steps.append(step)
-    gold = _gold_of_hidden(small)
-    last = layers[-1]
-    right = (last.value[:, None, :] == gold[None]).mean(axis=2)
+    instance, number = instances(small.built, [0]), np.arange(HIDDEN)
+    state = np.repeat(instance.state[:, None], HIDDEN, axis=1)
+    state.loaded, state.complete = number % (1 << TOOLS), number >> TOOLS
+    gold, last = gold_of(small.built, instance, state)[0], layers[-1]  # [hidden, field]
+    right = (last.value[:, None, :] == gold).mean(axis=2)
     success = last.posterior @ gold[:, -1].astype(float)
     return InformationTree(small, layers, steps, (last.posterior * right).sum(axis=1), success)
-
-
-def _root(small: SmallWorld) -> Layer:
-    """Return the one state before the first decision: nothing is loaded, and that is given."""
-    episodes = small.episodes(POLICIES["no-probe"], np.zeros(1))
-    episodes.propose()
-    block = episodes.block
-    posterior = np.zeros((1, HIDDEN))
-    posterior[0, 0] = 1.0
-    value = block.table.value[:, :FIELDS].astype(np.int8)
-    return Layer(value, block.action.astype(np.int64), np.zeros(1, dtype=np.int64), posterior)
 
 
 def signature_of(state: Ints, choice: Ints, answer: Ints, valid: Ints, seen: Values) -> Ints:
@@ -259,7 +277,7 @@ def signature_of(state: Ints, choice: Ints, answer: Ints, valid: Ints, seen: Val
 
 @entry
 def follow(setting, block, logs, cases, found):
-    """Take a step of each case, [case], and fill in what is found; the one episode of the block is paper."""
+    """Take a step of each case, [case], fill in what is found; the one episode of the block is scratch."""
     world, episode = setting.world, block[0]
     task, state, table = episode.task, episode.state, episode.table
     for number in range(len(cases)):
@@ -285,11 +303,23 @@ def follow(setting, block, logs, cases, found):
 
 def _grow_step(small: SmallWorld, layer: Layer, sees_gold: bool) -> tuple[Layer, Steps]:
     """Take every choice in every state and every gold state it may be, and every mutation that may follow."""
-    row_state, row_choice, hidden = _choices(small, layer)
-    row, found, chance = _mutations(small, layer, row_state, row_choice, hidden)
-    weight = layer.posterior[row_state, hidden][row] * chance
-    row_state, row_choice = row_state[row], row_choice[row]
-    signature = signature_of(row_state, row_choice, found.answer, found.valid, found.seen)
+    state, hidden = (np.repeat(own, FIELDS + 1) for own in np.nonzero(layer.posterior > 0.0))
+    choice = np.arange(len(state)) % (FIELDS + 1) + ACT
+    allowed = (choice == ACT) | (layer.used[state] < small.budget)
+    state, hidden, choice = state[allowed], hidden[allowed], choice[allowed]
+
+    cases = new(CASE, len(LOSSES), len(state))
+    cases.value, cases.action = layer.value[state], layer.action[state]
+    cases.hidden, cases.choice, cases.lost = hidden, choice, LOSSES[:, None]
+    found = new(OUTCOME, *cases.shape)
+    episodes = small.episodes(POLICIES["no-probe"], np.zeros(1))
+    follow(episodes.setting, episodes.block, episodes.logs, cases.reshape(-1), found.reshape(-1))
+    gone, row = np.nonzero(cases.lost & ~found.exposed == 0)  # only what is loaded can unload
+    found, lost = found[gone, row], np.bitwise_count(gone).astype(np.int64)
+    kept = np.bitwise_count(found.exposed).astype(np.int64) - lost
+    weight = layer.posterior[state, hidden][row] * (small.rate**lost * (1.0 - small.rate) ** kept)
+
+    signature = signature_of(state[row], choice[row], found.answer, found.valid, found.seen)
     signature += found.hidden if sees_gold else 0
     signature, first, outcome = np.unique(signature, return_index=True, return_inverse=True)
     posterior = np.zeros((len(signature), HIDDEN))
@@ -297,55 +327,20 @@ def _grow_step(small: SmallWorld, layer: Layer, sees_gold: bool) -> tuple[Layer,
     chance = posterior.sum(axis=1)
     posterior /= chance[:, None]
 
-    shown = found[first]  # table and proposal follow from what is shown
-    used = layer.used[row_state[first]] + (row_choice[first] != ACT)
+    shown, state, choice = found[first], state[row[first]], choice[row[first]]  # the rest follows from these
+    used = layer.used[state] + (choice != ACT)
     key = np.concatenate([shown.value, used[:, None], np.round(posterior, DECIMALS)], axis=1)
-    _, kept, child = np.unique(key, axis=0, return_index=True, return_inverse=True)
-    following = Layer(shown.value[kept], shown.action[kept], used[kept], posterior[kept])
-    return following, Steps(signature, row_state[first], row_choice[first], chance, child.reshape(-1))
-
-
-def _choices(small: SmallWorld, layer: Layer) -> tuple[Ints, Ints, Ints]:
-    """Return state, choice and hidden gold state of everything that may be tried, [row] each."""
-    state, hidden = np.nonzero(layer.posterior > 0.0)
-    choice = np.tile(np.arange(ACT, FIELDS), len(state))
-    state, hidden = np.repeat(state, FIELDS + 1), np.repeat(hidden, FIELDS + 1)
-    allowed = (choice == ACT) | (layer.used[state] < small.budget)
-    return state[allowed], choice[allowed], hidden[allowed]
-
-
-def _mutations(
-    small: SmallWorld, layer: Layer, state: Ints, choice: Ints, hidden: Ints
-) -> tuple[Ints, Any, Floats]:
-    """Return for every mutation that may happen: the row it happens in, what is found, its chance."""
-    cases = new(CASE, len(LOSSES), len(state))
-    cases.value, cases.action = layer.value[state], layer.action[state]
-    cases.hidden, cases.choice, cases.lost = hidden, choice, np.array(LOSSES)[:, None]
-    found = new(OUTCOME, cases.size)
-    episodes = small.episodes(POLICIES["no-probe"], np.zeros(1))
-    follow(episodes.setting, episodes.block, episodes.logs, cases.reshape(-1), found)
-    found = found.reshape(cases.shape)
-    rows, chances = [], []
-    for lost in LOSSES:
-        possible = np.flatnonzero(lost & ~found[lost].exposed == 0)
-        at_risk = np.bitwise_count(found[lost].exposed[possible]).astype(np.int64)
-        gone = lost.bit_count()
-        rows.append(possible)
-        chances.append(small.rate**gone * (1.0 - small.rate) ** (at_risk - gone))
-    kept = np.concatenate([found[lost][possible] for lost, possible in zip(LOSSES, rows, strict=True)])
-    return np.concatenate(rows), kept.view(np.recarray), np.concatenate(chances)
-
-
-def _gold_of_hidden(small: SmallWorld) -> Values:
-    """Return the gold fields of every numbered state, [hidden, field]; the last says that it is a success."""
-    episodes = small.episodes(POLICIES["no-probe"], np.zeros(HIDDEN))
-    state, number = episodes.block.state, np.arange(HIDDEN)
-    state.loaded, state.complete = number % (1 << TOOLS), number >> TOOLS
-    lose(episodes.setting, episodes.block, np.zeros(HIDDEN, dtype=np.int64))
-    return episodes.block.gold[:, :FIELDS].astype(np.int8)
+    _, own, child = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    following = Layer(shown.value[own], shown.action[own], used[own], posterior[own])
+    return following, Steps(signature, state, choice, chance, child.reshape(-1))
 
 
 # the best policy
+
+
+def worth(weight: float, point: Point) -> float:
+    """Return U = lambda accuracy + (1 - lambda) success."""
+    return weight * point[0] + (1.0 - weight) * point[1]
 
 
 @dataclass(frozen=True)
@@ -363,44 +358,15 @@ class Solution:
         return worth(self.weight, (self.accuracy, self.success))
 
 
-def worth(weight: float, point: Point) -> float:
-    """Return U = lambda accuracy + (1 - lambda) success."""
-    return weight * point[0] + (1.0 - weight) * point[1]
-
-
 def solve(tree: InformationTree, weight: float) -> Solution:
     """Find the best policy for a weight; among equals the better sum of both measures counts."""
     accuracy, success, choices = tree.accuracy, tree.success, []
     for steps in reversed(tree.steps):
-        options = Options(steps)
-        both = options.mean(accuracy), options.mean(success)
-        best = options.best(weight * both[0] + (1.0 - weight) * both[1], both[0] + both[1])
-        accuracy, success = both[0][best], both[1][best]
-        choices.append(options.choice[best])
+        accuracy, success = steps.mean(accuracy), steps.mean(success)  # of options
+        best = steps.best(weight * accuracy + (1.0 - weight) * success, accuracy + success)
+        accuracy, success = accuracy[best], success[best]  # of states
+        choices.append(steps.choice[steps.first[best]])
     return Solution(weight, float(accuracy[0]), float(success[0]), choices[::-1])
-
-
-class Options:
-    """The choices in every state of a layer, one entry a state and choice."""
-
-    def __init__(self, steps: Steps) -> None:
-        """Group the outcomes, which are ordered by state and choice."""
-        new = (np.diff(steps.state, prepend=-1) != 0) | (np.diff(steps.choice, prepend=ACT - 1) != 0)
-        self._steps, self._first = steps, np.flatnonzero(new)
-        self.state, self.choice = steps.state[self._first], steps.choice[self._first]
-        self.states = np.flatnonzero(np.diff(self.state, prepend=-1))
-
-    def mean(self, of_child: Floats) -> Floats:
-        """Return the expectation of what the next layer's states are worth, [option]."""
-        return np.add.reduceat(self._steps.chance * of_child[self._steps.child], self._first)
-
-    def best(self, first: Floats, second: Floats) -> Ints:
-        """Return each state's best option by the first measure, by the second among equals."""
-        top = np.maximum.reduceat(first, self.states)[self.state]
-        second = np.where(first >= top - TIE, second, -np.inf)
-        top = np.maximum.reduceat(second, self.states)[self.state]
-        among = np.flatnonzero(second >= top - TIE)
-        return among[np.unique(self.state[among], return_index=True)[1]]
 
 
 def frontier(tree: InformationTree) -> list[Solution]:
@@ -411,8 +377,7 @@ def frontier(tree: InformationTree) -> list[Solution]:
         if rise <= LEAST_GAIN or run <= LEAST_GAIN:
             return []
         middle = solve(tree, run / (rise + run))
-        gain = middle.worth - worth(middle.weight, (left.accuracy, left.success))
-        if gain <= LEAST_GAIN:
+        if middle.worth - worth(middle.weight, (left.accuracy, left.success)) <= LEAST_GAIN:
             return []
         return [*between(left, middle), middle, *between(middle, right)]
 
@@ -424,31 +389,9 @@ def random_policy(tree: InformationTree) -> Point:
     """Return the exact means of Random: with chance B/H a uniformly drawn field, while budget is left."""
     small, both = tree.small, [tree.accuracy, tree.success]
     chance = (small.budget << 32) // small.horizon / 2.0**32
-    for t in reversed(range(len(tree.steps))):
-        options = Options(tree.steps[t])
-        left = tree.layers[t].used[options.state] < small.budget
+    for layer, steps in zip(tree.layers[-2::-1], tree.steps[::-1], strict=True):
+        left = layer.used[steps.state[steps.first]] < small.budget
         probing = np.where(left, chance, 0.0)
-        share = np.where(options.choice == ACT, 1.0 - probing, probing / FIELDS)
-        both = [np.add.reduceat(share * options.mean(value), options.states) for value in both]
+        share = np.where(steps.choice[steps.first] == ACT, 1.0 - probing, probing / FIELDS)
+        both = [np.add.reduceat(share * steps.mean(value), steps.states) for value in both]
     return float(both[0][0]), float(both[1][0])
-
-
-def continuation(tree: InformationTree, solution: Solution, step: int) -> tuple[Floats, Floats]:
-    """Return what every state at a step is worth if the policy is followed: accuracy and success, [state]."""
-    both = [tree.accuracy, tree.success]
-    for t in reversed(range(step, len(tree.steps))):
-        options = Options(tree.steps[t])
-        chosen = np.flatnonzero(options.choice == solution.choices[t][options.state])
-        both = [options.mean(value)[chosen] for value in both]
-    return both[0], both[1]
-
-
-def reached_under(tree: InformationTree, solution: Solution) -> list[Floats]:
-    """Return each state's chance to be met under a policy, [time] of [state]."""
-    chances = [np.ones(1)]
-    for steps, choices in zip(tree.steps, solution.choices, strict=True):
-        taken = steps.choice == choices[steps.state]
-        following = np.zeros(int(steps.child.max()) + 1)
-        np.add.at(following, steps.child[taken], chances[-1][steps.state[taken]] * steps.chance[taken])
-        chances.append(following)
-    return chances

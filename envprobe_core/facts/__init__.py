@@ -16,15 +16,16 @@ from envprobe_core.facts.patterns import match
 from envprobe_core.facts.witness import witness
 from envprobe_core.instances import (
     act,
+    chain_length,
     drawn_mutation,
     effective_mutation,
     exogenous,
     instances,
+    plan_length,
     states_of,
     succeeded,
 )
 from envprobe_core.measures import audit_counts, confidence_histogram, count_true, right_fields
-from envprobe_core.plans import chain_length, plan_length
 from envprobe_core.policies import TERMS
 from envprobe_core.policies.rules import SELF_UNCERTAINTY_ALPHA
 from envprobe_core.worlds import World, make_world
