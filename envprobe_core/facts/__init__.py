@@ -39,10 +39,7 @@ FACTS: dict[str, Callable[[Cell, Seeds, Trajectory], Mapping[str, np.ndarray]]] 
 
 
 def fact(*columns: str) -> Callable[[Fact], Fact]:
-    """Register a function that measures some columns of a recorded cell, [row] each, in this order.
-
-    It gets the cell, its seeds [row] and the recording.
-    """
+    """Register what measures some columns, [row] each, of a cell, its seeds [row] and the recording."""
 
     def keep(function: Fact) -> Fact:
         if taken := FACTS.keys() & set(columns):
