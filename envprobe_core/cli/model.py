@@ -462,12 +462,13 @@ def export(
 
     The run is replayed first: its hash must come out again. `envprobe run --replay REPLAY` uses the file.
     """
-    from envprobe_core.llm.store import write_replay
+    from envprobe_core.llm.store import Header, write_answers
 
     refuse_existing("--out", out)
     with _replayed(file, run) as (answers, inputs, result_hash, keys):
         try:
-            count = write_replay(out, inputs, result_hash, note, answers, chain(*keys))
+            header = Header(note=note, inputs=inputs, result_hash=result_hash)
+            count = write_answers(out, header, answers, chain(*keys))
         except OSError as error:
             raise InputError(f"cannot write {out}: {error.strerror or error}") from None
     typer.echo(f"{count} answers of {inputs.agent.model}, {out.stat().st_size} bytes: {out}")

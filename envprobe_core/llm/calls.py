@@ -11,7 +11,6 @@ import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -32,15 +31,10 @@ class RunStoppedError(StoppedError):
     """A run cannot go on: the answers so far are kept and nothing was scored."""
 
 
-class MissingAnswerError(RunStoppedError):
-    """A replay needs an answer that its store does not hold."""
-
-
 # ---------------------------------------------------------------- what it uses, and costs
 
 MOST_TOKENS = 10_000_000  # of one call; a count beyond it is no count
 TOKENS_A_MESSAGE = 16  # role and separators; no known format needs as many
-A_MILLION = 10**6
 LARGEST_PRICE = 10**6  # dollars for a million tokens
 _SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 _Dollars = Annotated[float, Field(ge=0, le=LARGEST_PRICE, allow_inf_nan=False, strict=True)]
@@ -51,11 +45,7 @@ class Tokens(NamedTuple):
 
     prompt: int
     completion: int
-    cached: int = 0
-
-    def plus(self, other: Tokens, times: int = 1) -> Tokens:
-        """Add what another call used, or with -1 take it away."""
-        return Tokens(*(one + times * more for one, more in zip(self, other, strict=True)))
+    cached: int = 0  # of the prompt
 
 
 NO_TOKENS = Tokens(0, 0)
@@ -74,7 +64,7 @@ class Price(BaseModel):
         """Return what a call cost, in dollars."""
         cached = self.input if self.cached_input is None else self.cached_input
         fresh = tokens.prompt - tokens.cached
-        return (fresh * self.input + tokens.cached * cached + tokens.completion * self.output) / A_MILLION
+        return (fresh * self.input + tokens.cached * cached + tokens.completion * self.output) / 10**6
 
 
 class PriceList(BaseModel):
@@ -146,9 +136,7 @@ class Question(NamedTuple):
 
 
 def question(provider: str, request: ChatRequest, identity: str) -> Question:
-    """Return a question with its key.
-
-    The API key, time limits, retries and concurrency are no part of it.
+    """Return a question with its key, of which neither API key nor time limits nor retries are a part.
 
     Args:
         provider: from `provider_label`.
@@ -186,7 +174,6 @@ def provider_label(base_url: str | None) -> str:
 LONGEST_DETAIL = 160
 QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 KEY_CODES = ("invalid_api_key", "account_deactivated")
-LASTING = (*QUOTA, *KEY_CODES)
 REFUSED_PARTS = {
     "no-json-schema": ("json_schema", "response_format", "structured output"),
     "no-max-tokens": ("max_completion_tokens",),
@@ -219,8 +206,7 @@ Ask = Callable[[ChatRequest, str, str], Awaitable[Answer]]
 it could not be used, or "". It raises `RunStoppedError` if there is no answer to be had."""
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(NamedTuple):
     """Why there is no answer."""
 
     name: str  # a short word, stored as the call's verdict
@@ -243,25 +229,26 @@ def read_response(raw: Raw) -> Answer | Fault:
         content = json.loads(raw.body)
     except (ValueError, RecursionError):
         content = None
+    used = _tokens(content)
     if raw.status // 100 != 2:
-        return _refusal(raw, content)
+        return _refusal(raw, content, used)
     match content:
         case {"error": error} if error:
             code, words = _error(content)
-            return Fault("error-in-200", words, code in LASTING, _tokens(content))
+            return Fault("error-in-200", words, code in (*QUOTA, *KEY_CODES), used)
         case {"choices": [{"message": {**message}, **choice}, *_]}:
             said = message.get("content"), content.get("system_fingerprint"), choice.get("finish_reason")
             text, fingerprint, finish = (part if isinstance(part, str) else "" for part in said)
-            return Answer(text, _tokens(content), fingerprint, finish)
+            return Answer(text, used, fingerprint, finish)
         case {}:
-            return Fault("malformed", "no message in it", used=_tokens(content))
+            return Fault("malformed", "no message in it", used=used)
     html = "html" in raw.kind or raw.body.lstrip()[:1] == b"<"
     return Fault("html" if html else "malformed", _shortened(raw.body.decode("utf-8", "replace")))
 
 
-def _refusal(raw: Raw, content: Any) -> Fault:
-    status, used = raw.status, _tokens(content)
-    code, words = _error(content)
+def _refusal(raw: Raw, content: Any, used: Tokens | None) -> Fault:
+    """Read a response whose status says that it is no answer."""
+    status, (code, words) = raw.status, _error(content)
     words = words or _shortened(raw.body.decode("utf-8", "replace"))
     said = words.lower()
     parts = [part for part, named in REFUSED_PARTS.items() if any(word in said for word in named)]
@@ -281,33 +268,32 @@ def _refusal(raw: Raw, content: Any) -> Fault:
 
 
 def _error(content: Any) -> tuple[str, str]:
-    """Return an error's code and its words."""
+    """Return an error's code, one that asking again does not mend before any other, and its words."""
     match content:
         case {"error": str(words)}:
             return "", _shortened(words)
         case {"error": {**error}}:
             codes = [error[name] for name in ("code", "type") if isinstance(error.get(name), str)]
-            known = [code for code in codes if code in LASTING]
-            words = error.get("message")
-            return (known or codes or [""])[0], _shortened(words) if isinstance(words, str) else ""
+            words, codes = error.get("message"), sorted(codes, key=lambda code: code not in QUOTA + KEY_CODES)
+            return codes[0] if codes else "", _shortened(words) if isinstance(words, str) else ""
     return "", ""
 
 
 def _tokens(content: Any) -> Tokens | None:
     """Read the usage record; None where it is missing or cannot be true."""
+
+    def is_count(value: Any, most: int = MOST_TOKENS) -> bool:
+        return type(value) is int and 0 <= value <= most
+
     match content:
         case {"usage": {"prompt_tokens": prompt, "completion_tokens": completion, **rest}}:
-            if not (_is_count(prompt) and _is_count(completion)):
+            if not (is_count(prompt) and is_count(completion)):
                 return None
             match rest:
-                case {"prompt_tokens_details": {"cached_tokens": cached}} if _is_count(cached):
-                    return Tokens(prompt, completion, cached if cached <= prompt else 0)
+                case {"prompt_tokens_details": {"cached_tokens": cached}} if is_count(cached, prompt):
+                    return Tokens(prompt, completion, cached)
             return Tokens(prompt, completion)
     return None
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= MOST_TOKENS
 
 
 def _shortened(text: str) -> str:

@@ -20,12 +20,14 @@ import random
 import socket
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
-from functools import cached_property, partial
+from functools import cache, partial
+from itertools import compress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -40,12 +42,10 @@ from envprobe_core.llm.calls import (
     Answer,
     ChatRequest,
     Fault,
-    MissingAnswerError,
     Prices,
     Question,
     Raw,
     RunStoppedError,
-    dollars,
     provider_label,
     question,
     read_response,
@@ -53,7 +53,7 @@ from envprobe_core.llm.calls import (
     written,
 )
 from envprobe_core.llm.local import serving
-from envprobe_core.llm.store import STARTED, Answers, Refusal
+from envprobe_core.llm.store import STARTED, Answers
 
 GRACE = 10.0  # seconds that calls under way get to be stored when a run ends early
 MARGIN = 30.0  # seconds that a claim outlasts the deadline of its call, for the store's sake
@@ -82,13 +82,15 @@ class Counts:
 
 
 Notice = Callable[[Counts], object]
+Outcome = tuple[Raw | None, Answer | Fault]
+"""The response, None where none came, and what it says."""
 
 
 @dataclass(frozen=True)
 class Limits:
     """What a client may do, and its patience with one question."""
 
-    concurrency: int = 16  # calls under way at once
+    concurrency: int = 16  # questions under way at once, those that wait to be tried again among them
     cap: float | None = None  # dollars that all calls of the store may cost together, None for no cap
     attempts: int = 6  # calls to one question before the run stops
     deadline: float = 120.0  # seconds that one call may take from its start to the last byte
@@ -96,9 +98,9 @@ class Limits:
     first: float = 0.5
     longest: float = 60.0  # seconds of the longest wait
 
-    def wait(self, failures: int, asked: float | None, dice: random.Random) -> float:
+    def wait(self, failures: int, asked: float | None) -> float:
         """Return the seconds to wait after some failures, from 1: full jitter, no less than was `asked`."""
-        jitter = dice.uniform(0.0, min(self.longest, self.first * 2 ** (failures - 1)))
+        jitter = random.uniform(0.0, min(self.longest, self.first * 2 ** (failures - 1)))
         return min(self.longest, max(jitter, asked or 0.0))
 
 
@@ -111,7 +113,7 @@ class Service:
     secret: Secret | None = None  # the API key; None to replay only
     # of OpenAI, of a compatible server, or of several servers of one model
     urls: tuple[str, ...] = (OPENAI_URL,)
-    limits: Limits = field(default_factory=Limits)  # what may be done
+    limits: Limits = field(default_factory=Limits)
     prices: Prices = field(default_factory=dict)  # dollars, by model
     # what is served on this machine while a run lasts; None where servers run already
     weights: Path | None = None
@@ -137,7 +139,12 @@ class Service:
 
 
 class Client:
-    """Answers requests from a store and, unless it only replays, by calling a provider."""
+    """Answers requests from a store and, unless it only replays, by calling a provider.
+
+    A question has one task, which nobody who waits for it can cancel: what was paid for gets stored. What
+    changes the store waits in one line, which one thread commits at once: a commit that outlasts a power cut
+    takes a disk some milliseconds, too long for each answer to have its own.
+    """
 
     def __init__(self, service: Service, notice: Notice) -> None:
         """Set up a client of a service; `notice` is called after every call and every answer."""
@@ -148,14 +155,9 @@ class Client:
         self._notice = notice
         self._refused: dict[str, set[str]] = {}  # parts of requests, by model
         self._flying: dict[bytes, asyncio.Task[Answer]] = {}
-        self._room = asyncio.Semaphore(self._limits.concurrency)
-        self._quiet_until = 0.0
-        self._under_way = 0
         self._stopped: RunStoppedError | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store")
-        self._changes: list[tuple[bool, Callable[[], Any], asyncio.Future[Any]]] = []
-        self._committing: asyncio.Task[None] | None = None
-        self._dice = random.Random()
+        self._changes: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
 
     async def ask(self, request: ChatRequest, identity: str, spoilt: str = "") -> Answer:
         """Answer a request; see `calls.Ask`.
@@ -171,159 +173,124 @@ class Client:
             return found
         if self._caller is None:
             sample = f"{asked.key.hex()[:16]} ({identity}, model {asked.model} of {self._provider})"
-            raise MissingAnswerError(self._store.lacks(sample))
+            raise RunStoppedError(self._store.lacks(sample))
         if (task := self._flying.get(asked.key)) is None:
-            task = self._flying[asked.key] = asyncio.create_task(self._obtain(asked, spoilt))
+            task = asyncio.create_task(self._obtain(asked, spoilt, self._caller))
+            self._flying[asked.key] = task
             task.add_done_callback(partial(self._landed, asked.key))
         return await asyncio.shield(task)
 
     async def close(self) -> None:
-        """Let calls under way be stored, then close the connection; the store stays open."""
+        """Let calls under way be stored, then close the connections; the store stays open."""
         self._stopped = self._stopped or RunStoppedError("the run has ended")
         if flying := list(self._flying.values()):
             _, late = await asyncio.wait(flying, timeout=GRACE)
             for task in late:
                 task.cancel()
             await asyncio.gather(*flying, return_exceptions=True)
-        if self._committing is not None:
-            await self._committing
         if self._caller is not None:
             await self._caller.close()
         self._writer.shutdown()
 
     def _landed(self, key: bytes, task: asyncio.Task[Answer]) -> None:
         del self._flying[key]
-        if not task.cancelled():
-            task.exception()  # seen by those who waited; nobody may have
+        if not task.cancelled() and isinstance(error := task.exception(), RunStoppedError):
+            self._stopped = self._stopped or error  # the first reason is everybody's
 
-    async def _obtain(self, asked: Question, spoilt: str) -> Answer:
+    async def _obtain(self, asked: Question, spoilt: str, caller: Caller) -> Answer:
         """Call until there is an answer, or until another process has one."""
-        failures, refused = 0, self._refused.setdefault(asked.model, set())
-        while True:
-            async with self._room:
-                await self._wait(self._quiet_until)
+        limits, failures, refused = self._limits, 0, self._refused.setdefault(asked.model, set())
+        seconds = limits.deadline + MARGIN
+        claim = partial(self._store.claim, asked, seconds, spoilt, self._prices, limits.cap)
+        async with caller.line() as send:
+            while self._stopped is None:
+                if (call := await self._commit(claim)) is None:
+                    await self._wait(LOOK)
+                    if (stored := self._store.find(asked.key)) is not None:
+                        return Answer(*stored)
+                    continue
                 without = frozenset(refused)
-                call = await self._claim(asked, spoilt)
-                found = None if call is None else await self._call(call, asked, without)
-            if isinstance(found, Answer) or found is None:
-                # another process may have been faster
-                if (stored := self._store.find(asked.key) or found) is not None:
-                    return stored
-                await asyncio.sleep(LOOK)
-            elif found.name in REFUSED_PARTS and found.name not in without:
-                refused.add(found.name)
-            else:
-                failures += 1
-                await self._wait(self._patient(found, failures))
+                found = await self._call(send(adapted(asked.request, without)), call, asked)
+                if isinstance(found, Answer):  # unless another process was faster
+                    return Answer(*self._store.find(asked.key) or found)
+                if found.name in REFUSED_PARTS and found.name not in without:
+                    refused.add(found.name)
+                else:
+                    failures += 1
+                    await self._wait(self._patience(found, failures))
+        raise RunStoppedError(str(self._stopped))  # a new error, as each keeps a traceback of its own
 
-    def _patient(self, fault: Fault, failures: int) -> float:
-        """Return the time of the loop until which to wait after a fault.
+    def _patience(self, fault: Fault, failures: int) -> float:
+        """Return the seconds to wait after a fault.
 
         Raises:
             RunStoppedError: if nothing more is tried.
         """
-        limits, asked = self._limits, fault.wait
-        if asked is not None and asked > limits.longest:
-            fault = replace(fault, detail=f"{fault.detail}; it asks to wait {asked:.0f} s", final=True)
-        if fault.final or failures >= limits.attempts or self._stopped is not None:
+        limits = self._limits
+        if (fault.wait or 0.0) > limits.longest:
+            fault = fault._replace(detail=f"{fault.detail}; it asks to wait {fault.wait:.0f} s", final=True)
+        if fault.final or failures >= limits.attempts:
             tries = "" if fault.final else f" after {failures} attempt{'s' * (failures > 1)}"
-            raise self._stop(
+            raise RunStoppedError(
                 f"{self._provider} gave no answer{tries}: {fault}; nothing was scored, all answers are kept "
                 f"in {self._store.path}: run the command again to continue"
             )
-        now = asyncio.get_running_loop().time()
-        if asked is not None:
-            self._quiet_until = max(self._quiet_until, now + asked)
-        return now + limits.wait(failures, asked, self._dice)
+        return limits.wait(failures, fault.wait)
 
-    async def _claim(self, asked: Question, spoilt: str) -> int | None:
-        """Claim a question, None if another process has it; wait while calls under way may free money."""
-        limits, cap = self._limits, self._limits.cap
-        fits = None if cap is None else lambda used: total_cost(self._prices, used) <= cap
-        claim = partial(self._store.claim, asked, limits.deadline + MARGIN, fits, spoilt)
-        while self._stopped is None:
-            busy = self._under_way > 0
-            call = await self._commit(claim, durable=fits is not None)
-            if call is Refusal.TAKEN:
-                return None
-            if call is not Refusal.OVER_CAP:
-                self._under_way += 1
-                return int(call)
-            if not busy and not self._under_way:
-                spent = dollars(total_cost(self._prices, self._store.used()))
-                worst = dollars(total_cost(self._prices, {asked.model: asked.most}))
-                raise self._stop(
-                    f"the cap of {dollars(cap or 0.0)} is reached: {spent} are spent, and the next call can "
-                    f"cost up to {worst}; all answers are kept in {self._store.path}: raise --max-cost and "
-                    "run the command again to continue"
-                )
-            await asyncio.sleep(LOOK)
-        raise RunStoppedError(str(self._stopped))  # a new error, as each keeps a traceback of its own
-
-    async def _call(self, call: int, asked: Question, without: frozenset[str]) -> Answer | Fault:
-        """Make a call and commit its outcome, whatever that is."""
-        assert self._caller is not None
-        raw: Raw | None = None
-        found: Answer | Fault = Fault(STARTED)
+    async def _call(self, sent: Awaitable[Outcome], call: int, asked: Question) -> Answer | Fault:
+        """Wait for a call's outcome and commit it, whatever that is."""
+        outcome: Outcome = None, Fault(STARTED)
         try:
-            raw, found = await self._caller.send(adapted(asked.request, without))
+            outcome = await sent
         finally:
-            try:
-                await self._commit(partial(self._store.settle, call, raw, found), durable=True)
-            finally:
-                self._under_way -= 1
-        counts, used = self.counts, found.used
+            await self._commit(partial(self._store.settle, call, *outcome))
+        found, counts = outcome[1], self.counts
+        used = found.used
         counts.calls += 1
         counts.cost += total_cost(self._prices, {asked.model: asked.most if used is None else used})
-        if used is not None:
-            counts.prompt_tokens += used.prompt
-            counts.completion_tokens += used.completion
+        counts.prompt_tokens += used.prompt if used else 0
+        counts.completion_tokens += used.completion if used else 0
+        counts.faults += isinstance(found, Fault)
         if isinstance(found, Answer):
             counts.cut += found.finish == "length"
             found = found._replace(key=asked.key.hex())
-        else:
-            counts.faults += 1
         self._notice(counts)
         return found
 
-    async def _commit(self, change: Callable[[], Any], *, durable: bool) -> Any:
-        """Change the store, with all else that waits to be committed when the last commit is done.
+    async def _commit(self, change: Callable[[], Any]) -> Any:
+        """Change the store; return, or raise, what the change does, when it is committed."""
+        done: Future[Any] = Future()
+        self._changes.append((change, done))
+        self._writer.submit(self._commit_all)
+        return await asyncio.wrap_future(done)
 
-        A commit that outlasts a power cut takes the disk some milliseconds: one for each answer would set
-        the pace of a run. It is made on a thread, and holds up no other call.
-        """
-        loop = asyncio.get_running_loop()
-        done = loop.create_future()
-        self._changes.append((durable, change, done))
-        if self._committing is None:
-            self._committing = loop.create_task(self._commit_all())
-        return await done
+    def _commit_all(self) -> None:
+        """Commit all that waits by now, so that who comes next may find nothing left to do."""
+        if not (taken := [self._changes.popleft() for _ in range(len(self._changes))]):
+            return
+        awaited = [done.set_running_or_notify_cancel() for _, done in taken]  # else who waited is cancelled
+        try:
+            with self._store.transaction():
+                results = [_returned_or_raised(change) for change, _ in taken]
+        except Exception as error:  # of the disk, or a fault of ours: nobody may wait for ever
+            results = [error] * len(taken)
+        for (_, done), result in compress(zip(taken, results, strict=True), awaited):
+            set_it = done.set_exception if isinstance(result, Exception) else done.set_result
+            set_it(result)
 
-    async def _commit_all(self) -> None:
-        while changes := self._changes:
-            self._changes = []
-            durable, works, waiting = zip(*changes, strict=True)
-            together = partial(self._store.together, works, durable=any(durable))
-            try:
-                results = await asyncio.get_running_loop().run_in_executor(self._writer, together)
-            except Exception as error:  # of the disk, or a fault of ours: nobody may wait for ever
-                results = [error] * len(waiting)
-            for one, result in zip(waiting, results, strict=True):
-                if not one.done():  # who waited may have been cancelled
-                    set_it = one.set_exception if isinstance(result, Exception) else one.set_result
-                    set_it(result)
-        self._committing = None
-
-    async def _wait(self, until: float) -> None:
-        """Wait until a time of the loop, or until the run ends."""
-        loop = asyncio.get_running_loop()
-        while (rest := until - loop.time()) > 0 and self._stopped is None:
+    async def _wait(self, seconds: float) -> None:
+        """Wait, unless the run ends."""
+        until = time.monotonic() + seconds
+        while (rest := until - time.monotonic()) > 0 and self._stopped is None:
             await asyncio.sleep(min(rest, LOOK))
 
-    def _stop(self, why: str) -> RunStoppedError:
-        """End the run; the first reason is everybody's."""
-        self._stopped = self._stopped or RunStoppedError(why)
-        return self._stopped
+
+def _returned_or_raised(change: Callable[[], Any]) -> Any:
+    """Make a change; one that is refused undoes none of the others that are committed with it."""
+    try:
+        return change()
+    except RunStoppedError as error:
+        return error
 
 
 # ---------------------------------------------------------------- the API key, which nobody else gets to see
@@ -333,10 +300,7 @@ class Client:
 class Secret:
     """The API key; it shows itself to nobody who does not ask for `reveal()`."""
 
-    _value: str
-
-    def __repr__(self) -> str:
-        return f"Secret({HIDDEN})"
+    _value: str = field(repr=False)
 
     def reveal(self) -> str:
         """Return the key itself."""
@@ -348,18 +312,14 @@ class Secret:
 
     def hide_bytes(self, body: bytes) -> bytes:
         """Return a server's answer without the key."""
-        for form in self._forms:
-            body = body.replace(form, HIDDEN.encode())
-        return body
-
-    @cached_property
-    def _forms(self) -> list[bytes]:
         value = self._value
         if len(value) < SHORTEST_SECRET or value == PLACEHOLDER:
-            return []
+            return body
         forms = {value, json.dumps(value)[1:-1], value.replace("/", "\\/"), quote(value, safe="")}
         forms.add(base64.b64encode(value.encode()).decode().rstrip("="))
-        return [form.encode() for form in sorted(forms, key=len, reverse=True)]
+        for form in sorted(forms, key=len, reverse=True):
+            body = body.replace(form.encode(), HIDDEN.encode())
+        return body
 
 
 def secret_from_environment(provider: str) -> Secret:
@@ -381,31 +341,23 @@ def secret_from_environment(provider: str) -> Secret:
     return Secret(value)
 
 
-# ---------------------------------------------------------------- one call: bytes in, bytes out
-
-
-class HidingFilter(logging.Filter):
-    """Take the key out of a log record, its traceback included, before a handler writes it."""
-
-    def __init__(self, secret: Secret) -> None:
-        super().__init__()
-        self._secret = secret
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Rewrite the record; always let it pass."""
-        record.msg, record.args = self._secret.hide(record.getMessage()), None
-        if record.exc_info:
-            record.exc_text = self._secret.hide("".join(traceback.format_exception(*record.exc_info)))
-            record.exc_info = None
-        return True
-
-
+@cache
 def guard_logs(secret: Secret) -> None:
-    """Take the key out of all logs of this process, those of OPENAI_LOG=debug included."""
-    own = [logging.getLogger(name) for name in ("openai", "httpx2", "httpcore", "aiohttp", "asyncio")]
-    for holder in [*own, *(handler for logger in (logging.root, *own) for handler in logger.handlers)]:
-        holder.filters = [old for old in holder.filters if not isinstance(old, HidingFilter)]
-        holder.addFilter(HidingFilter(secret))
+    """Take the key out of all logs of this process, those of OPENAI_LOG=debug and tracebacks included."""
+    make = logging.getLogRecordFactory()
+
+    def made(*given: Any, **more: Any) -> logging.LogRecord:
+        record = make(*given, **more)
+        record.msg, record.args = secret.hide(record.getMessage()), None
+        if record.exc_info:
+            record.exc_text = secret.hide("".join(traceback.format_exception(*record.exc_info)))
+            record.exc_info = None
+        return record
+
+    logging.setLogRecordFactory(made)
+
+
+# ---------------------------------------------------------------- one call: bytes in, bytes out
 
 
 class Caller:
@@ -434,7 +386,9 @@ class Caller:
             self._sdks = [connected(url) for url in urls]
         except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:  # of a proxy, or certificates
             raise InputError(f"no connection can be made as this environment says: {error}") from None
-        self._under_way = [0] * len(urls)
+        self._idle: asyncio.Queue[Any] = asyncio.Queue()  # as many lines as there may be, over all servers
+        for number in range(most):
+            self._idle.put_nowait(self._sdks[number % len(urls)])
         guard_logs(secret)
 
     async def close(self) -> None:
@@ -442,24 +396,29 @@ class Caller:
         for sdk in self._sdks:
             await sdk.close()
 
-    async def send(self, request: ChatRequest) -> tuple[Raw | None, Answer | Fault]:
-        """Send a request to the least busy server, and wait for the whole response until the deadline.
+    @asynccontextmanager
+    async def line(self) -> AsyncIterator[Callable[[ChatRequest], Awaitable[Outcome]]]:
+        """Wait for a line to a server; gives what sends a request along it, and keeps it meanwhile."""
+        sdk = await self._idle.get()
+        try:
+            yield partial(self._send, sdk)
+        finally:
+            self._idle.put_nowait(sdk)
+
+    async def _send(self, sdk: Any, request: ChatRequest) -> Outcome:
+        """Send a request, and wait for the whole response until the deadline.
 
         `chat.completions.create` would walk through the request against its types first, which takes
         longer than all the rest, and would parse the response. The request goes out in its own order: a
         constrained decoder writes the keys of an answer in the order of the schema's properties.
-
-        Returns:
-            The response, None where none came, and what it says.
         """
+        import aiohttp
         import httpx2
         import openai
 
-        server = self._under_way.index(min(self._under_way))
-        self._under_way[server] += 1
         try:
             async with asyncio.timeout(self._deadline):
-                response = await self._sdks[server].post(
+                response = await sdk.post(
                     "/chat/completions", cast_to=httpx2.Response, content=written(request), options=_OPTIONS
                 )
         except openai.APIStatusError as error:
@@ -467,30 +426,19 @@ class Caller:
         except TimeoutError:
             return None, Fault("timeout", f"no whole answer within {self._deadline:g} s")
         except (openai.OpenAIError, OSError, ValueError, RuntimeError) as error:
-            return None, self._lost(first_cause(error))
-        finally:
-            self._under_way[server] -= 1
+            cause: BaseException = error  # the transport gives all lost connections the name of a time-out
+            while (beneath := cause.__cause__ or cause.__context__) is not None:
+                cause = beneath
+            if isinstance(cause, aiohttp.ClientConnectorError | ConnectionRefusedError | socket.gaierror):
+                return None, Fault("no-connection", "nothing answers there", used=NO_TOKENS)
+            words = " ".join(self._secret.hide(f"{type(cause).__name__}: {cause}").split())
+            return None, Fault("cut-off", words[:160])
         kind = self._secret.hide(response.headers.get("content-type", ""))
         raw = Raw(response.status_code, kind, self._secret.hide_bytes(response.content))
         found = read_response(raw)
-        return raw, replace(found, wait=retry_after(response.headers)) if isinstance(found, Fault) else found
-
-    def _lost(self, error: BaseException) -> Fault:
-        """Say why there is no whole response; one that never connected cannot have been charged."""
-        import aiohttp
-
-        kind = type(error).__name__
-        if isinstance(error, aiohttp.ClientConnectorError | ConnectionRefusedError | socket.gaierror):
-            return Fault("no-connection", "nothing answers there", used=NO_TOKENS)
-        words = " ".join(self._secret.hide(str(error)).split())[:120]
-        return Fault("cut-off", f"{kind}: {words}" if words else kind)
-
-
-def first_cause(error: BaseException) -> BaseException:
-    """Return what lies beneath: the transport gives all lost connections the name of a time-out."""
-    while (beneath := error.__cause__ or error.__context__) is not None:
-        error = beneath
-    return error
+        if isinstance(found, Fault):
+            found = found._replace(wait=retry_after(response.headers))
+        return raw, found
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:

@@ -26,7 +26,7 @@ from envprobe_core.grid import episode_frame
 from envprobe_core.llm import FIRST, SECOND, VERSIONS, ModelAgent
 from envprobe_core.llm.agent import finish_in_loop, together
 from envprobe_core.llm.answers import UNKNOWN_SIGN, InvalidAnswer, parse_update
-from envprobe_core.llm.calls import MissingAnswerError, RunStoppedError, question
+from envprobe_core.llm.calls import RunStoppedError, question
 from envprobe_core.llm.client import Service
 from envprobe_core.llm.prompts import seen_rows
 from envprobe_core.llm.rehearsal import Exchange, exchanges
@@ -224,7 +224,7 @@ def read_trial(path: Path) -> tuple[Trial, pd.DataFrame]:
 
     Raises:
         InputError: if it is no trial, or damaged.
-        MissingAnswerError: if an answer is not there, as with prompts that have changed.
+        RunStoppedError: if an answer is not there, as with prompts that have changed.
     """
     trial, answers = read_answers(path, Trial)
     rows = []
@@ -232,7 +232,7 @@ def read_trial(path: Path) -> tuple[Trial, pd.DataFrame]:
         for one, seen in asked:
             key = question(trial.model.provider, one.request, one.identity).key
             if key not in answers:
-                raise MissingAnswerError(f"trial {path} has no answer to step {one.step} of {world}")
+                raise RunStoppedError(f"trial {path} has no answer to step {one.step} of {world}")
             told = judged(one, seen, version, answers[key].text)
             rows.append({"world": world, "version": version, "step": one.step} | told)
     return trial, pd.DataFrame(rows)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,6 @@ import orjson
 
 from envprobe_core.cells import Cell, Seeds
 from envprobe_core.engine.recording import Columns, Trajectory
-from envprobe_core.engine.running import Episodes
 from envprobe_core.errors import InputError
 from envprobe_core.llm import ModelAgent, find_version
 from envprobe_core.llm.agent import (
@@ -30,7 +28,7 @@ from envprobe_core.llm.agent import (
     together,
 )
 from envprobe_core.llm.answers import UNKNOWN_SIGN, Update
-from envprobe_core.llm.calls import Answer, Ask, ChatRequest
+from envprobe_core.llm.calls import Answer, ChatRequest
 from envprobe_core.llm.client import Client, Counts, Service
 from envprobe_core.llm.prompts import action_name
 from envprobe_core.runs.folder import ASKED, Part, RunFolder, part_files
@@ -127,7 +125,7 @@ def replay_run(service: Service, inputs: RunInputs) -> tuple[list[Asked], str]:
     """Run every cell of a run from a store or a replay file; return each one's result, and the result hash.
 
     Raises:
-        MissingAnswerError: if an answer is not there.
+        RunStoppedError: if an answer is not there.
     """
     find_version(service.agent.prompt_version)
 
@@ -163,45 +161,37 @@ def watch(
     """
     steps: list[Step] = []
 
-    async def play(ready: Service) -> None:
-        async with ready.client() as client:
-            make = partial(_Watched, ask=client.ask, model=ready.agent, steps=steps, notice=notice)
-            await run_rows(cell, np.array([seed]), make)
+    async def play(client: Client, model: ModelAgent) -> None:
+        said = "", ""
 
-    with service.at_work() as ready:
-        finish_in_loop(play(ready))
-    return steps
-
-
-class _Watched(LanguageModelAgent):
-    """Notes every step of one episode."""
-
-    def __init__(
-        self,
-        episodes: Episodes,
-        ask: Ask,
-        model: ModelAgent,
-        steps: list[Step],
-        notice: Callable[[list[Step]], object],
-    ) -> None:
-        async def heard(request: ChatRequest, identity: str, spoilt: str) -> Answer:
-            answer = await ask(request, identity, spoilt)
-            self._said = request["messages"][-1]["content"], answer.text
+        async def ask(request: ChatRequest, identity: str, spoilt: str) -> Answer:
+            nonlocal said
+            answer = await client.ask(request, identity, spoilt)
+            said = request["messages"][-1]["content"], answer.text
             return answer
 
-        super().__init__(episodes, heard, model)
-        self._steps, self._notice, self._said = steps, notice, ("", "")
+        class Watched(LanguageModelAgent):
+            def _write(self, due: Ints, updates: Sequence[Update]) -> None:
+                super()._write(due, updates)
+                own, world = self._episodes.block, self._world
+                pairs = zip(
+                    world.field_names, own.table.value[0].tolist(), own.gold[0].tolist(), strict=False
+                )
+                wrong = [
+                    f"{name}: {UNKNOWN_SIGN if believed < 0 else believed}, not {true}"
+                    for name, believed, true in pairs
+                    if believed != true
+                ]
+                for update in updates:
+                    steps.append(Step(int(own.t[0]), *said, action_name(world, update.action), wrong))
+                    notice(steps)
 
-    def _write(self, due: Ints, updates: Sequence[Update]) -> None:
-        super()._write(due, updates)
-        own, world = self._episodes.block, self._world
-        pairs = zip(world.field_names, own.table.value[0].tolist(), own.gold[0].tolist(), strict=False)
-        wrong = [
-            f"{name}: {UNKNOWN_SIGN if believed < 0 else believed}, not {true}"
-            for name, believed, true in pairs
-            if believed != true
-        ]
-        for update in updates:
-            action = action_name(world, update.action)
-            self._steps.append(Step(int(own.t[0]), *self._said, action, wrong))
-            self._notice(self._steps)
+        await run_rows(cell, np.array([seed]), lambda episodes: Watched(episodes, ask, model))
+
+    async def with_client(ready: Service) -> None:
+        async with ready.client() as client:
+            await play(client, ready.agent)
+
+    with service.at_work() as ready:
+        finish_in_loop(with_client(ready))
+    return steps
