@@ -18,7 +18,6 @@ from envprobe_core.analyses.small_worlds import SmallWorld, grow, leaves
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import Episodes, measure, record, walk
 from envprobe_core.instances import after_actions, chain_length, drawn_mutation, informative, instances
-from envprobe_core.llm import notes
 from envprobe_core.policies import POLICIES
 from envprobe_core.pool import cores, fresh_processes
 from envprobe_core.protocols import PAPER
@@ -55,10 +54,8 @@ def compile_world(world: str) -> float:
 
 
 def _steps(world: str) -> None:
-    """Take episodes to their end, and look at them as the analyses and a language model's notes do."""
+    """Take episodes to their end, and look at them as the analyses do."""
     episodes = Episodes(make_cell(world, "simple"), SEEDS)
-    notes.remember(episodes.setting, episodes.block)
-    notes.take_over(episodes.setting, episodes.block, SEEDS)
     episodes.look()
     walk(episodes, episodes.decide)
     episodes.go_on()

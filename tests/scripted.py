@@ -16,17 +16,20 @@ from typing import Any
 import numpy as np
 
 from envprobe_core.agents.profiles import TYPICAL
-from envprobe_core.agents.simulated import UNKNOWN_STALENESS
+from envprobe_core.agents.simulated import RISK_LOW, RISK_MEDIUM, UNKNOWN_STALENESS
+from envprobe_core.cells import make_cell
+from envprobe_core.engine.loop import PROPOSE
 from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT
+from envprobe_core.engine.running import Episodes, take
 from envprobe_core.engine.setting import room_for_episodes
 from envprobe_core.errors import InputError
-from envprobe_core.llm.answers import STANDS, WAITING, Verdict, write_update, write_verdict
+from envprobe_core.llm.agent import simulated_setting, simulated_updates
+from envprobe_core.llm.answers import STANDS, WAITING, Verdict, write_update
 from envprobe_core.llm.calls import Answer, Tokens
 from envprobe_core.llm.prompts import (
-    CANDIDATES,
     CHECK,
-    DATED_TABLE,
     DEMAND,
+    INVALID,
     JUDGE_TITLE,
     LAST_AT,
     NOTHING,
@@ -34,7 +37,6 @@ from envprobe_core.llm.prompts import (
     VALIDITY,
     headline,
 )
-from envprobe_core.llm.rehearsal import answering_setting, simulated_updates
 from envprobe_core.policies.rules import JUDGE_CONFIDENCE
 from envprobe_core.protocols import Protocol, switch_values
 from envprobe_core.regimes import OBSERVATIONS, Regime
@@ -65,16 +67,29 @@ def answer(request, profile=TYPICAL):
     """
     system, user = request["messages"][0]["content"], asked_of(request)
     if system.startswith(JUDGE_TITLE):
-        return write_verdict(embedded_verdict(user))
+        return embedded_verdict(user).model_dump_json()
     world = world_of(system.partition("\n")[0])
     try:
         situation = read_situation(user, world)
     except (KeyError, ValueError, IndexError) as error:
         raise InputError(f"the user message is not a situation of this program ({error!r})") from None
     setting = _setting(world, profile, situation.distracted)
-    seeds = np.array([int(request["seed"])])
-    (update,) = simulated_updates(situation.block, seeds, situation.last_worked, world, setting)
-    return write_update(update, world, int(situation.block.t[0]))
+    block = situation.block
+    block.keys[:] = _keys(world.name, int(request["seed"]))
+    block.risk[:] = RISK_MEDIUM if situation.last_worked[0] == INVALID else RISK_LOW
+    past = np.repeat(block, block.t[0])[1:]  # who took its task for finished has quit for good
+    past.t[:] = np.arange(1, block.t[0])
+    if len(past):
+        take(PROPOSE, setting, past)
+        block.has_quit[:] = past.has_quit.any()
+    (update,) = simulated_updates(block, world, setting)
+    return write_update(update, world, int(block.t[0]))
+
+
+@lru_cache(maxsize=1024)
+def _keys(world, seed):
+    """Return the keys of an episode's random streams, of which its agent has its own."""
+    return Episodes(make_cell(world, "no-probe", "S1"), np.array([seed])).block.keys[0]
 
 
 def asked_of(request):
@@ -94,7 +109,7 @@ def rough_tokens(request, text):
 
 def embedded_verdict(case):
     """Rule on a case's text as the embedded judge does: veto d = 0, force a doubted direct blocker."""
-    lines = case.partition(CANDIDATES + "\n")[2].split("\n")
+    lines = case.partition("c, s, u, d, score)\n")[2].split("\n")
     probes = lines.pop().startswith(f"Decision: {CHECK}")
     fields, confidence, d = [], [], []
     for line in lines:
@@ -107,7 +122,7 @@ def embedded_verdict(case):
     told = zip(fields, confidence, d, strict=True)
     doubted = (field for field, sure, role in told if role == 1.0 and sure < JUDGE_CONFIDENCE)
     forced = next(doubted, NONE)
-    return Verdict(probes or forced != NONE, forced)
+    return Verdict(override=probes or forced != NONE, field=forced)
 
 
 # ---------------------------------------------------------------- the world, from the system message
@@ -145,7 +160,7 @@ def worlds():
 @lru_cache(maxsize=256)
 def _setting(world, profile, distracted):
     noise = OBSERVATIONS.index("distractor") if distracted else 0
-    return answering_setting(world, replace(world.regime, noise=noise), profile)
+    return simulated_setting(world, replace(world.regime, noise=noise), profile)
 
 
 # ---------------------------------------------------------------- the episode, from the user message
@@ -188,7 +203,7 @@ def _pairs(text):
 
 def _read_table(text, table, step):
     """Read the table; return how many fields there are."""
-    lines = text.partition(f"{DATED_TABLE}\n")[2].partition("\n\n")[0].split("\n")
+    lines = text.partition("Table\n")[2].partition("\n\n")[0].split("\n")
     rows = [line.partition(":")[2].replace(UNKNOWN_SIGN, str(UNKNOWN)).split(",") for line in lines]
     table.value[:], table.staleness[:] = UNKNOWN, step - UNKNOWN_STALENESS  # of what the instance lacks
     for name, column in zip(("value", "staleness", "confidence"), zip(*rows, strict=True), strict=True):

@@ -16,26 +16,24 @@ from hypothesis import given, settings
 from scripted import Scripted, answer, read_situation, world_of
 from strategies import cells
 
-from envprobe_core.agents.profiles import AgentProfile
+from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.cells import make_cell
+from envprobe_core.engine.loop import PROPOSE
 from envprobe_core.engine.records import UNKNOWN, WAIT
-from envprobe_core.engine.running import record, score
+from envprobe_core.engine.running import record, score, take
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.llm import HINTED, PROMPT_VERSION, PUBLIC, VERSIONS, ModelAgent, find_version
-from envprobe_core.llm.agent import LanguageModelAgent, run_model
+from envprobe_core.llm.agent import LanguageModelAgent, exchanges, prompts_of, run_model, simulated_setting
 from envprobe_core.llm.calls import Answer
-from envprobe_core.llm.notes import remember
 from envprobe_core.llm.prompts import (
     DEMAND,
     JUDGE_TITLE,
     LONGEST_ECHO,
     UNCHANGED,
     SituationWriter,
-    prompts_of,
     update_system,
     words,
 )
-from envprobe_core.llm.rehearsal import exchanges
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED, parse_protocol
 from envprobe_core.regimes import REGIMES
@@ -121,7 +119,9 @@ def test_so_does_any_profile_protocol_regime_budget_and_threshold(cell):
         if not system.startswith(JUDGE_TITLE):
             read = read_situation(user, world := world_of(system.partition("\n")[0]))
             world = make_world(world.name, cell.regime, world.protocol)  # the horizon is told, not read
-            remember(setting_of(cell, world=world), read.block)
+            setting, noted = simulated_setting(world, cell.regime, PROFILES["perfect"]), read.block.copy()
+            take(PROPOSE, setting, noted)
+            read.block.mind = noted.mind
             again = SituationWriter(world, read.block.task).write(read.block, read.last_worked, np.array([0]))
             assert again == [user]
             assert len(user) < 5000  # however long the history

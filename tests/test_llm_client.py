@@ -15,6 +15,7 @@ from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import Episodes
 from envprobe_core.errors import InputError
 from envprobe_core.llm import SECOND, ModelAgent
+from envprobe_core.llm.agent import prompts_of
 from envprobe_core.llm.calls import (
     NO_TOKENS,
     Answer,
@@ -31,7 +32,7 @@ from envprobe_core.llm.calls import (
     total_cost,
 )
 from envprobe_core.llm.client import HIDDEN, Limits, Secret, Service, retry_after, secret_from_environment
-from envprobe_core.llm.prompts import NONE_YET, SituationWriter, prompts_of
+from envprobe_core.llm.prompts import NONE_YET, SituationWriter
 from envprobe_core.llm.store import AnswerStore, check_store, read_stats
 from envprobe_core.worlds import make_world
 
@@ -53,7 +54,7 @@ def requests():
     world, seeds = make_world(CELL.world, CELL.regime, CELL.protocol), np.arange(8)
     block = Episodes(CELL, seeds).block
     texts = SituationWriter(world, block.task).write(block, np.full(8, NONE_YET), seeds)
-    asked = [PROMPTS.update_request(AGENT, text, seed) for seed, text in enumerate(texts)]
+    asked = [PROMPTS.request(AGENT, text, seed) for seed, text in enumerate(texts)]
     answer(asked[0])  # so that what answers is compiled before a client waits for it
     return asked
 

@@ -303,12 +303,13 @@ def estimate(
     Needs no key and opens no connection: the simulated agent answers on a few seeds. A model's episodes
     differ, so this is no bound; `envprobe run --max-cost` sets one.
     """
-    from envprobe_core.llm import rehearsal
+    from envprobe_core.llm.agent import CHARACTERS_A_TOKEN
+    from envprobe_core.llm.agent import estimate as estimated
     from envprobe_core.llm.calls import dollars, read_prices
 
     agent, prices = given.agent(), read_prices(given.prices)
     inputs = grid.inputs("typical", "none", agent)
-    found = rehearsal.estimate(inputs.cells, inputs.seeds_of_cells, agent, prices, sample)
+    found = estimated(inputs.cells, inputs.seeds_of_cells, agent, prices, sample)
     if json:
         dollar = {f"{name}_usd": found.pop(name) for name in ("cost", "most")}
         options.print_json(found | dollar)
@@ -323,7 +324,7 @@ def estimate(
         f"answers  {found['steps']}\n"
         f"calls    {found['calls']} (policies that meet the same situation share an answer)\n"
         f"tokens   {found['prompt_tokens']} + {found['completion_tokens']}, at "
-        f"{rehearsal.CHARACTERS_A_TOKEN} characters a token; there may be up to 40% more\n"
+        f"{CHARACTERS_A_TOKEN} characters a token; there may be up to 40% more\n"
         f"cost     {cost}\n"
         f"time     {minutes:.0f} min at {LATENCY:g} s a call and concurrency {at_once}"
     )

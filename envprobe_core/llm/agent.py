@@ -11,41 +11,68 @@ proposal is `wait`; it is counted.
 Every episode is a block of its own (or of a few rows, in lockstep, where answers come at once, as from a
 store), so one slow answer holds up nobody else. What they leave behind is joined to one trajectory, as
 if the engine had run them: the same scores, columns and logs take it.
+
+In a *rehearsal* the simulated agent stands in a model's place. It answers from the episode itself and not
+from the prompt; that a prompt tells everything it uses is tested with a program that reads nothing else.
+Worked examples come from a rehearsal, and so does the estimate of what a run would ask and cost. A model's
+answers differ, and so do its episodes: an estimate is no bound. `--max-cost` is one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import lru_cache, partial
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
+from envprobe_core.agents.simulated import UNKNOWN_STALENESS
 from envprobe_core.cells import Cell
+from envprobe_core.engine.loop import PROPOSE
 from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.records import NONE, UNKNOWN
-from envprobe_core.engine.running import Episodes
-from envprobe_core.llm import FIRST, ModelAgent
+from envprobe_core.engine.running import Episodes, take
+from envprobe_core.engine.setting import setting_of
+from envprobe_core.llm import FIRST, HINTED, ModelAgent, find_version
 from envprobe_core.llm.answers import (
     NO_UPDATE,
-    STANDS,
+    UPDATE_SCHEMA,
     InvalidAnswer,
     Update,
     Verdict,
     apply_updates,
+    gives_reasons,
     parse_update,
     parse_verdict,
     reported_terms,
+    update_schema,
+    write_update,
 )
-from envprobe_core.llm.calls import Ask, ChatRequest
-from envprobe_core.llm.notes import remember
-from envprobe_core.llm.prompts import NONE_YET, Case, Prompts, SituationWriter, action_name, prompts_of
+from envprobe_core.llm.calls import Answer, Ask, ChatRequest, Prices, Tokens, find_price, question
+from envprobe_core.llm.prompts import (
+    NONE_YET,
+    NOTHING,
+    SEEN,
+    Case,
+    Prompts,
+    SituationWriter,
+    action_name,
+    judge_system,
+    seen_rows,
+    update_system,
+    words,
+)
 from envprobe_core.policies import POLICIES
-from envprobe_core.worlds import make_world
+from envprobe_core.regimes import Regime
+from envprobe_core.worlds import World, make_world
 from envprobe_core.worlds.base import Ints
 
 JUDGED = "judge"  # the policy whose decisions a second model makes
@@ -67,42 +94,50 @@ class LanguageModelAgent:
         tally: what was asked for, [row].
     """
 
-    def __init__(self, episodes: Episodes, ask: Ask, model: ModelAgent) -> None:
+    def __init__(
+        self, episodes: Episodes, ask: Ask, model: ModelAgent, prompts: Prompts | None = None
+    ) -> None:
         """Take episodes that have just begun; of them it reads what the simulated agent may read."""
         cell, rows = episodes.cell, len(episodes.seeds)
         self.tally: Tally = [dict.fromkeys(COUNTS, 0) for _ in range(rows)]
         self._world = make_world(cell.world, cell.regime, cell.protocol)
-        self._episodes, self._ask_for, self._model = episodes, ask, model
+        self._episodes, self._ask, self._model = episodes, ask, model
+        self._prompts = prompts or prompts_of(cell, model.prompt_version)
+        self._keeping_notes = simulated_setting(self._world, cell.regime, PROFILES["perfect"])
         self._seeds: list[int] = episodes.seeds.tolist()
         self._last_worked = np.full(rows, NONE_YET)
         self._situations = SituationWriter(self._world, episodes.block.task, model.prompt_version)
-        self._past: list[list[str]] = [[] for _ in self._seeds]  # [row], the actions so far
-
-    @cached_property
-    def _prompts(self) -> Prompts:
-        return prompts_of(self._episodes.cell, self._model.prompt_version)
+        self._past: defaultdict[int, list[str]] = defaultdict(list)  # by row, the actions so far
 
     async def propose(self) -> None:
         """Ask for the update of every episode that is not over; write it down, and what it proposes."""
-        remember(self._episodes.setting, self._episodes.block)
         block = np.asarray(self._episodes.block)  # attributes of records take long
+        noting = self._episodes.block.copy()
+        take(PROPOSE, self._keeping_notes, noting)  # notes are kept as the simulated agent keeps its own
+        block["mind"] = noting["mind"]
+        lose_tables(self._world, block)
         seen = block["observation"]
         acted = (seen["fresh"] == 1) & (seen["action"] >= 0)
         self._last_worked = np.where(acted, seen["valid"], self._last_worked)
         due = np.flatnonzero(block["over"] == 0)
         situations = self._situations.write(block, self._last_worked, due, self._past)
-        self._write(due, await self._updates(due, situations))
+        updates = []
+        for row, situation in zip(due.tolist(), situations, strict=True):
+            updates.append(await self._answer(row, situation))
+            self.tally[row]["invalid_updates"] += updates[-1] is None
+        self._write(due, [update or NO_UPDATE for update in updates])
 
     async def judge(self) -> Ints:
         """Ask a second model about every episode with budget left; return fields to probe, or NONE, [row]."""
-        episodes, budget = self._episodes, self._episodes.setting.policy.budget
-        embedded = episodes.decide()  # fills in the sights too
-        block = episodes.block
+        self._embedded = self._episodes.decide()  # fills in the sights
+        block, fields = self._episodes.block, np.full(len(self._seeds), NONE)
+        budget = self._episodes.setting.policy.budget
         asked = np.flatnonzero((block.over == 0) & (block.probes_used < budget))
-        cases = self._situations.cases(block.sight[asked])
-        verdicts = await self._verdicts(asked, cases, embedded[asked])
-        fields = np.full(len(block), NONE)
-        fields[asked] = [case.ruled(verdict) for case, verdict in zip(cases, verdicts, strict=True)]
+        for row, case in zip(asked.tolist(), self._situations.cases(block.sight[asked]), strict=True):
+            verdict = await self._answer(row, case)
+            self.tally[row]["verdicts"] += 1
+            self.tally[row]["invalid_verdicts"] += verdict is None
+            fields[row] = verdict.field if verdict and verdict.override else case.decision
         return fields
 
     def _write(self, due: Ints, updates: Sequence[Update]) -> None:
@@ -110,61 +145,48 @@ class LanguageModelAgent:
         block, count = np.asarray(self._episodes.block), self._world.fields
         block["action"][due] = [update.action for update in updates]
         block["risk"][due] = [update.risk for update in updates]
+        apply_updates(block["table"], due, updates, block["told"][due])
         for row, update in zip(due.tolist(), updates, strict=True):
             self._past[row].append(action_name(self._world, update.action))
-        apply_updates(block["table"], due, updates, block["told"][due])
-        if self._world.protocol.structure == "reported":
-            c, d = block["sight"]["c"], block["sight"]["d"]
-            known = block["table"]["value"][:, :count] != UNKNOWN
-            for row, update in zip(due.tolist(), updates, strict=True):
-                c[row, :count], d[row, :count] = reported_terms(update, known[row])
+            if gives_reasons(self._world):
+                terms = reported_terms(update, block["table"]["value"][row, :count] != UNKNOWN)
+                block["sight"]["c"][row, :count], block["sight"]["d"][row, :count] = terms
 
-    async def _updates(self, due: Ints, situations: Sequence[str]) -> list[Update]:
-        steps = self._episodes.block["t"][due].tolist()
-        asked = zip(due.tolist(), steps, situations, strict=True)
-        return [await self._update(row, step, situation) for row, step, situation in asked]
+    def _question(self, row: int, asked: str | Case) -> tuple[ChatRequest, str]:
+        """Return a request, and whose sample its answer is: of which role, in which episode."""
+        seed, role = self._seeds[row], "judge" if isinstance(asked, Case) else "update"
+        return self._prompts.request(self._model, asked, seed), f"{role} of episode {seed}"
 
-    async def _verdicts(self, asked: Ints, cases: Sequence[Case], embedded: Ints) -> list[Verdict]:
-        """Ask for verdicts; what the embedded judge decides is left aside."""
-        return [await self._verdict(row, case) for row, case in zip(asked.tolist(), cases, strict=True)]
+    def _step(self, row: int) -> int | None:
+        """Return the step by which an update's rows are dated."""
+        return self._prompts.dated(int(self._episodes.block["t"][row]))
 
-    async def _update(self, row: int, step: int, situation: str) -> Update:
-        request = self._prompts.update_request(self._model, situation, self._seeds[row])
-        dated = None if self._model.prompt_version == FIRST else step
-        update = await self._ask(row, request, "update", lambda text: parse_update(text, self._world, dated))
-        self.tally[row]["invalid_updates"] += update is None
-        return update or NO_UPDATE
-
-    async def _verdict(self, row: int, case: Case) -> Verdict:
-        request = self._prompts.judge_request(self._model, case.text, case.candidates, self._seeds[row])
-        verdict = await self._ask(row, request, "judge", lambda text: parse_verdict(text, case.candidates))
-        self.tally[row]["verdicts"] += 1
-        self.tally[row]["invalid_verdicts"] += verdict is None
-        return verdict or STANDS
-
-    async def _ask(
-        self, row: int, request: ChatRequest, role: str, parse: Callable[[str], Result]
-    ) -> Result | None:
+    async def _answer(self, row: int, asked: str | Case) -> Any:
         """Ask until an answer can be used, but not for ever; None where none could."""
-        tally, spoilt = self.tally[row], ""
+        (request, identity), tally, spoilt = self._question(row, asked), self.tally[row], ""
         for attempt in range(self._model.reasks + 1):
-            answer = await self._ask_for(request, identity_of(role, self._seeds[row]), spoilt)
+            answer = await self._ask(request, identity, spoilt)
             tally["calls"] += 1
             tally["reasks"] += attempt > 0
             if answer.used is not None:
                 tally["prompt_tokens"] += answer.used.prompt
                 tally["completion_tokens"] += answer.used.completion
             try:
-                return parse(answer.text)
+                if isinstance(asked, Case):
+                    return parse_verdict(answer.text, asked.candidates)
+                return parse_update(answer.text, self._world, self._step(row))
             except InvalidAnswer as fault:
                 request = self._prompts.asked_again(request, answer.text, str(fault))
                 spoilt = answer.key
         return None
 
 
-def identity_of(role: str, seed: int) -> str:
-    """Name whose sample an answer is: `update` or `judge`, and the episode's seed."""
-    return f"{role} of episode {seed}"
+def lose_tables(world: World, block: Any) -> None:
+    """Let go of the beliefs of every row, where the protocol keeps none from one step to the next."""
+    if world.protocol.memory == "none":
+        later = (block["over"] == 0) & (block["t"] > 0)
+        for name, lost in (("value", UNKNOWN), ("staleness", UNKNOWN_STALENESS), ("confidence", 0)):
+            block["table"][name][later, : world.fields] = lost
 
 
 async def run_model(
@@ -183,13 +205,11 @@ async def run_model(
     way: 1 row while answers take time, a few hundred where they are at hand. With `reports` the highest score
     is recorded also where the budget is spent, as logs hold it. Errors of `ask` end the run as they are.
     """
-
-    def in_charge_of(episodes: Episodes) -> LanguageModelAgent:
-        return LanguageModelAgent(episodes, ask, model)
+    make = partial(LanguageModelAgent, ask=ask, model=model)
 
     async def run(some: Ints) -> tuple[Trajectory, Tally]:
         async with live:
-            return await run_rows(cell, some, in_charge_of, reports=reports)
+            return await run_rows(cell, some, make, reports=reports)
 
     blocks = [seeds[start : start + rows] for start in range(0, len(seeds), rows)]
     trajectories, tallies = zip(*await together([run(some) for some in blocks]), strict=True)
@@ -237,3 +257,193 @@ def finish_in_loop(work: Coroutine[Any, Any, Result]) -> Result:
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, work).result()
     return asyncio.run(work)
+
+
+# ---------------------------------------------------------------- rehearsals
+
+AT_ONCE = 250  # episodes that are rehearsed in lockstep
+CHARACTERS_A_TOKEN = 3.5  # of English, digits and punctuation; a round figure on the careful side
+EXAMPLE_SEED = 900_001  # of the episode that worked examples are taken from; in no regime's seeds
+SURE = 95  # percent, in worked examples
+
+
+class Exchange(NamedTuple):
+    """What a model would be asked at a step of an episode, and what is said in its place."""
+
+    world: World
+    seed: int
+    step: int
+    request: ChatRequest
+    identity: str  # whose sample the answer is
+    said: Any  # by the simulated agent: an Update; by the embedded judge: a Verdict
+    answer: str  # the same as text
+
+
+class _Rehearsal(LanguageModelAgent):
+    """Answers from the episode, and notes what it is asked."""
+
+    def __init__(self, profile: AgentProfile, met: list[Exchange], episodes: Episodes, **given: Any) -> None:
+        super().__init__(episodes, **given)
+        self._met = met
+        self._said: dict[int, Update] = {}
+        self._setting = simulated_setting(self._world, self._episodes.cell.regime, profile)
+
+    async def propose(self) -> None:
+        block = self._episodes.block
+        due = np.flatnonzero(block.over == 0)
+        own = block[due]
+        self._said = dict(zip(due.tolist(), simulated_updates(own, self._world, self._setting), strict=True))
+        block.has_quit[due] = own.has_quit
+        await super().propose()
+
+    async def _answer(self, row: int, asked: str | Case) -> Any:
+        said: Update | Verdict = self._said[row]
+        answer = write_update(self._said[row], self._world, self._step(row))
+        if isinstance(asked, Case):
+            field = int(self._embedded[row])
+            overrides = field != asked.decision
+            said = Verdict(override=overrides, field=field if overrides else NONE)
+            answer = said.model_dump_json()
+        place = self._world, self._seeds[row], int(self._episodes.block.t[row])
+        self._met.append(Exchange(*place, *self._question(row, asked), said, answer))
+        return said
+
+
+async def _nobody(request: ChatRequest, identity: str, spoilt: str) -> Answer:
+    raise AssertionError("nobody is asked in a rehearsal")
+
+
+def exchanges(
+    cell: Cell,
+    seeds: Ints,
+    agent: ModelAgent,
+    profile: AgentProfile = TYPICAL,
+    prompts: Prompts | None = None,
+) -> Iterator[Exchange]:
+    """Yield what a model would be asked in episodes of a cell; the answers err as a profile does."""
+    for some in np.split(seeds, range(AT_ONCE, len(seeds), AT_ONCE)):
+        met: list[Exchange] = []
+        rehearsing = partial(_Rehearsal, profile, met, ask=_nobody, model=agent, prompts=prompts)
+        with suppress(StopIteration):  # what never has to wait is finished at once
+            run_rows(cell, some, rehearsing).send(None)
+        yield from met
+
+
+@lru_cache(maxsize=64)
+def simulated_setting(world: World, regime: Regime, profile: AgentProfile) -> Any:
+    """Return the engine's setting of a simulated agent that reports what it uses, asked for or not."""
+    protocol = replace(world.protocol, structure="reported")
+    return setting_of(Cell(world.name, POLICIES["no-probe"], regime, protocol, profile), world=world)
+
+
+def simulated_updates(block: Any, world: World, setting: Any) -> list[Update]:
+    """Let the simulated agents answer, [row], and write down what each changes.
+
+    Args:
+        block: the episodes, [row], with notes as they were before this step; it is changed.
+        world: of all of them.
+        setting: from `simulated_setting`.
+    """
+    lose_tables(world, block)
+    before, rows = block.table.copy(), np.arange(len(block))
+    fades = np.where(block.t > 0, int(setting.habits.fade), 0).tolist()
+    apply_updates(before, rows, [replace(NO_UPDATE, fade=fade) for fade in fades], block.told)
+    take(PROPOSE, setting, block)
+    # where the graph gives c, reasons name what the action uses
+    reasons = block.sight.c if gives_reasons(world) else block.used
+    was, now = (
+        np.stack([table[name][:, : world.fields] for name in ("value", "staleness", "confidence")], axis=2)
+        for table in (before, block.table)
+    )
+    changed = [np.flatnonzero(fields).tolist() for fields in (was != now).any(axis=2)]
+    return [
+        Update(
+            tuple((field, *now[row, field].tolist()) for field in changed[row]),
+            fades[row],
+            int(block.action[row]),
+            int(block.risk[row]),
+            tuple(
+                (field, int(2 * c), int(c == 1), int(c == 1))
+                for field, c in enumerate(reasons[row, : world.fields].tolist())
+                if c
+            ),
+        )
+        for row in rows.tolist()
+    ]
+
+
+@lru_cache(maxsize=256)
+def prompts_of(cell: Cell, version: str) -> Prompts:
+    """Return the prompts of a cell in a version.
+
+    Raises:
+        InputError: if there is no such version.
+    """
+    find_version(version)
+    world = make_world(cell.world, cell.regime, cell.protocol)
+    schema = UPDATE_SCHEMA if version == FIRST else update_schema(world)
+    plain = Prompts(version, update_system(world, version), judge_system(world), schema)
+    hint = words()["hints"].get(cell.policy.name) if version == HINTED else None
+    turns = () if version == FIRST else worked_examples(cell, plain)
+    return replace(plain, turns=turns, hint=f"\nMethod hint: {hint}" if hint else "")
+
+
+def worked_examples(cell: Cell, plain: Prompts) -> tuple[tuple[str, str], ...]:
+    """Return three worked situations as turns: much seen, nothing seen, much seen late in the episode.
+
+    A simulated agent without errors meets them; the answers set what is seen and nothing else.
+    """
+    simple = replace(cell, policy=POLICIES["simple"], budget=None, threshold=None)
+    nobody = ModelAgent("nobody", plain.version, "none")
+    met = exchanges(simple, np.array([EXAMPLE_SEED]), nobody, PROFILES["perfect"], plain)
+    shown = [(one, one.request["messages"][-1]["content"]) for one in met]
+    seen = {text: seen_rows(text) for _, text in shown}
+    acting = [pair for pair in shown if pair[0].said.action >= 0] or shown
+    most = max(len(seen[text]) for _, text in acting)
+    telling = [pair for pair in acting if len(seen[pair[1]]) >= min(2, most)]
+    late = acting[len(acting) // 2 :]
+    blind, text = next((pair for pair in late if not seen[pair[1]]), late[0])
+    nothing = f"{text.rpartition(SEEN)[0]}{SEEN}{NOTHING}"
+    turns = []
+    for one, text in (telling[0], (blind, nothing), telling[-1]):
+        entries = tuple((*row, 0, SURE) for row in seen.get(text, ()))
+        update = replace(one.said, entries=entries, fade=0, risk=0)
+        turns += [("user", text), ("assistant", write_update(update, one.world, one.step))]
+    return tuple(turns)
+
+
+# ---------------------------------------------------------------- what a run would ask and cost
+
+
+def estimate(
+    cells: Sequence[Cell], seeds: Sequence[Ints], agent: ModelAgent, prices: Prices, sample: int
+) -> dict[str, Any]:
+    """Estimate a run: what a sample of each cell's seeds asks, scaled to all of them.
+
+    Returns:
+        `episodes` of the run and, of them, those of the `dry_run`; `steps`, answers it would use; `calls`,
+        the questions, once for all policies that share them; `prompt_tokens` and `completion_tokens` of
+        these, roughly; in dollars their `cost`, and the `most` it could be, both None without a price.
+    """
+    asked: dict[bytes, tuple[float, ...]] = {}
+    steps = 0
+    for cell, own in zip(cells, seeds, strict=True):
+        for one in exchanges(cell, own[:sample], agent):
+            steps += 1
+            whole = question(agent.provider, one.request, one.identity)
+            if whole.key not in asked:
+                prompt = sum(len(part["content"]) for part in one.request["messages"])
+                tokens = Tokens(*(math.ceil(n / CHARACTERS_A_TOKEN) for n in (prompt, len(one.answer))))
+                price = find_price(prices, whole.model)
+                costs = (price.cost(tokens), price.cost(whole.most)) if price else (0.0, 0.0)
+                asked[whole.key] = tokens.prompt, tokens.completion, *costs
+    episodes, dry_run = sum(map(len, seeds)), sum(min(sample, len(own)) for own in seeds)
+    prompt, completion, cost, most = map(sum, zip(*asked.values(), strict=True))
+    counts = {"steps": steps, "calls": len(asked), "prompt_tokens": prompt, "completion_tokens": completion}
+    priced = all(find_price(prices, model) is not None for model in agent.models)
+    money = {"cost": cost, "most": most}
+    return (
+        {"episodes": episodes, "dry_run": dry_run}
+        | {name: math.ceil(count * episodes / dry_run) for name, count in counts.items()}
+        | {name: total * (episodes / dry_run) if priced else None for name, total in money.items()}
+    )

@@ -5,7 +5,7 @@ A belief update is one JSON object of five keys, short enough that a whole table
     {"set": "3:1,0,95;12:?,0,0", "fade": 1, "act": "call(4)", "risk": 0, "why": "4:2,1,1"}
 
 * `set`: only the fields whose entry changes, `index:value,staleness,confidence`, in whole steps and percents;
-  `?` is an unknown value.
+  `?` is an unknown value. From the second prompts on a row gives the step of the evidence, not its age.
 * `fade`: by how many percent the confidence of every other field falls (not that of a field just told).
 * `act`: the proposed action.
 * `risk`: how likely it is to fail, 0 low, 1 medium, 2 high.
@@ -13,9 +13,7 @@ A belief update is one JSON object of five keys, short enough that a whole table
   high), whether the action uses it now, for how many later steps it is required. It is read where the
   protocol takes c and d from the agent's report; a field that is not listed reports nothing.
 
-What fails a check is an `InvalidAnswer`, whatever the text was: not JSON, cut, nested, a NaN, a key or field
-that does not exist or stands twice, a value outside its domain, a fraction where percents are whole, an
-action that there is not. An answer is never applied in part.
+What fails a check is an `InvalidAnswer`, whatever the text was. An answer is never applied in part.
 """
 
 from __future__ import annotations
@@ -44,6 +42,10 @@ SHOWN = 60  # characters of an answer that a message repeats
 _ROW = re.compile(
     r" *([0-9]{1,3}) *: *(\?|-?[0-9]{1,6}) *, *(-?[0-9]{1,6}) *, *(-?[0-9]{1,6}) *%? *", re.ASCII
 )
+_HIGHEST = {  # of a row's three numbers; a value's is the field's own
+    "set": (("value", None), ("staleness", STALENESS_LIMIT), ("confidence", CERTAIN)),
+    "why": (("criticality", HIGHEST_CRITICALITY), ("used", 1), ("steps", MOST_STEPS)),
+}
 
 Row = tuple[int, int, int, int]
 
@@ -52,13 +54,10 @@ class InvalidAnswer(ValueError):
     """An answer that cannot be used; the message says why, in words the model can act on."""
 
 
-# ---------------------------------------------------------------- what is asked for
-
-
 class _Answer(BaseModel):
     """One JSON object with exactly these keys and types."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class UpdateAnswer(_Answer):
@@ -71,24 +70,36 @@ class UpdateAnswer(_Answer):
     why: str = ""
 
 
-class VerdictAnswer(_Answer):
-    """A judge's verdict, as it is written."""
+@dataclass(frozen=True)
+class Update:
+    """A checked belief update."""
+
+    entries: tuple[Row, ...] = ()  # (field, value, staleness, confidence), each field at most once
+    fade: int = 0  # percents by which the confidence of every other field falls
+    action: int = WAIT  # the proposed action
+    risk: int = 0  # 0, 1 or 2
+    reasons: tuple[Row, ...] = ()  # (field, criticality, used, steps), each field at most once
+
+
+class Verdict(_Answer):
+    """A judge's verdict: whether it overrides, and which candidate is probed then (NONE: none)."""
 
     override: bool
     field: int
 
+
+NO_UPDATE, STANDS = Update(), Verdict(override=False, field=NONE)
+"""What an answer that cannot be used comes to: nothing changes, and the score's decision stands."""
+
+# ---------------------------------------------------------------- schemas
 
 _STEP, _PERCENT = "[1-9]?[0-9]", "(100|[1-9]?[0-9])"
 _TEXT, _WHOLE, _YES_NO = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
 
 
 def _strict(**properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    rest = {"required": list(properties), "additionalProperties": False}
+    return {"type": "object", "properties": properties} | rest
 
 
 UPDATE_SCHEMA = _strict(
@@ -127,43 +138,7 @@ def gives_reasons(world: World) -> bool:
     return world.protocol.structure == "reported"
 
 
-# ---------------------------------------------------------------- what it means
-
-
-@dataclass(frozen=True)
-class Update:
-    """A checked belief update."""
-
-    entries: tuple[Row, ...]  # (field, value, staleness, confidence), each field at most once
-    fade: int  # percents by which the confidence of every other field falls
-    action: int  # the proposed action, or WAIT
-    risk: int  # 0, 1 or 2
-    reasons: tuple[Row, ...]  # (field, criticality, used, steps), each field at most once
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A checked judge's verdict: whether it overrides, and which candidate is probed then (NONE: none)."""
-
-    override: bool
-    field: int
-
-
-NO_UPDATE = Update((), 0, WAIT, 0, ())
-"""What an answer that cannot be used comes to."""
-STANDS = Verdict(False, NONE)
-"""What lets the score's decision stand."""
-
-
-@lru_cache(maxsize=64)
-def _actions(names: tuple[str, ...]) -> dict[str, int]:
-    """Return the actions of a world by their names, as these are compared."""
-    return {_plain(name): number for number, name in enumerate(names)} | {WAITING: WAIT}
-
-
-def _plain(text: str) -> str:
-    """Return a name as it is compared: without blanks, in small letters."""
-    return text.replace(" ", "").lower()
+# ---------------------------------------------------------------- reading
 
 
 def parse_update(text: str, world: World, step: int | None = None) -> Update:
@@ -181,29 +156,27 @@ def parse_update(text: str, world: World, step: int | None = None) -> Update:
     if action is None:
         examples = f"{world.action_names[0]}, {WAITING}"
         raise InvalidAnswer(f"act {_shown(said.act)} is not an action; examples: {examples}")
-    entries = _read_rows("set", said.set, len(domain), len(domain))
-    if step is not None:
-        entries = tuple((field, value, max(0, step - at), sure) for field, value, at, sure in entries)
-    for field, value, staleness, confidence in entries:
-        if not (value == UNKNOWN or 0 <= value < domain[field]):
-            raise InvalidAnswer(f"set: field {field} has values 0 to {domain[field] - 1} or ?, not {value}")
-        _within("set: staleness ", staleness, STALENESS_LIMIT)
-        _within("set: confidence ", confidence, CERTAIN)
-    reasons = _read_rows("why", said.why, len(domain), MOST_REASONS)
-    for _, criticality, used, steps in reasons:
-        _within("why: criticality ", criticality, HIGHEST_CRITICALITY)
-        _within("why: used ", used, 1)
-        _within("why: steps ", steps, MOST_STEPS)
-    return Update(entries, said.fade, action, said.risk, reasons)
+    entries = _rows("set", said.set, domain, len(domain), step)
+    return Update(entries, said.fade, action, said.risk, _rows("why", said.why, domain, MOST_REASONS))
 
 
 def parse_verdict(text: str, candidates: Sequence[int]) -> Verdict:
     """Check a judge's verdict; see `parse_update`."""
-    said = _read(VerdictAnswer, text)
-    if said.field != NONE and said.field not in candidates:
+    said = _read(Verdict, text)
+    if said.field not in (NONE, *candidates):
         known = ", ".join(map(str, candidates))
         raise InvalidAnswer(f"field {_shown(said.field)} is neither -1 nor a candidate: {known}")
-    return Verdict(said.override, said.field)
+    return said
+
+
+@lru_cache(maxsize=64)
+def _actions(names: tuple[str, ...]) -> dict[str, int]:
+    """Return the actions of a world by their names, as these are compared."""
+    return {_plain(name): number for number, name in enumerate(names)} | {WAITING: WAIT}
+
+
+def _plain(text: str) -> str:
+    return text.replace(" ", "").lower()
 
 
 Kind = TypeVar("Kind", bound=_Answer)
@@ -220,11 +193,12 @@ def _read(kind: type[Kind], text: str) -> Kind:
     except InvalidAnswer:
         raise
     except RecursionError:
-        raise InvalidAnswer("the answer is nested too deeply; one flat JSON object is wanted") from None
+        why = "is nested too deeply; one flat JSON object is wanted"
     except ValidationError as error:
         raise InvalidAnswer(_first_fault(error, kind)) from None
     except ValueError as error:
-        raise InvalidAnswer(f"the answer is not one whole JSON object ({_shown(str(error))})") from None
+        why = f"is not one whole JSON object ({_shown(str(error))})"
+    raise InvalidAnswer(f"the answer {why}")
 
 
 def _first_fault(error: ValidationError, kind: type[_Answer]) -> str:
@@ -249,35 +223,34 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _READER = json.JSONDecoder(object_pairs_hook=_unique)
 
 
-def _read_rows(key: str, text: str, fields: int, most: int) -> tuple[Row, ...]:
+def _rows(key: str, text: str, domain: list[int], most: int, step: int | None = None) -> tuple[Row, ...]:
     """Read `index:a,b,c` rows with semicolons between them; a last semicolon and spaces do no harm."""
     rows: dict[int, Row] = {}
-    parts = text.split(";")
-    if not parts[-1].strip():
-        parts.pop()
-    for part in parts:
+    *parts, last = text.split(";")
+    for part in [*parts, last] if last.strip() else parts:
         match = _ROW.fullmatch(part)
         if match is None or (key == "why" and match[2] == UNKNOWN_SIGN):
             raise InvalidAnswer(f"{key}: {_shown(part)} is not a row index:a,b,c of whole numbers")
-        field = int(match[1])
-        if field >= fields:
-            raise InvalidAnswer(f"{key}: there is no field {field}; the last is {fields - 1}")
+        field, second, third = int(match[1]), int(match[3]), int(match[4])
+        if field >= len(domain):
+            raise InvalidAnswer(f"{key}: there is no field {field}; the last is {len(domain) - 1}")
         if field in rows:
             raise InvalidAnswer(f"{key}: field {field} stands twice")
         if key == "set" and match[2] == str(UNKNOWN):
-            raise InvalidAnswer(
-                f"{key}: field {field} has the value {UNKNOWN}; an unknown value is written ?"
-            )
+            why = f"has the value {UNKNOWN}; an unknown value is written {UNKNOWN_SIGN}"
+            raise InvalidAnswer(f"{key}: field {field} {why}")
         value = UNKNOWN if match[2] == UNKNOWN_SIGN else int(match[2])
-        rows[field] = field, value, int(match[3]), int(match[4])
+        rows[field] = field, value, second if step is None else max(0, step - second), third
     if len(rows) > most:
         raise InvalidAnswer(f"{key}: {len(rows)} rows; at most {most}")
+    for field, *numbers in rows.values():
+        if key == "set" and not UNKNOWN <= numbers[0] < domain[field]:
+            values = f"has values 0 to {domain[field] - 1} or {UNKNOWN_SIGN}, not {numbers[0]}"
+            raise InvalidAnswer(f"{key}: field {field} {values}")
+        for (what, highest), number in zip(_HIGHEST[key], numbers, strict=True):
+            if highest is not None and not 0 <= number <= highest:
+                raise InvalidAnswer(f"{key}: {what} {number} is not a whole number from 0 to {highest}")
     return tuple(rows.values())
-
-
-def _within(what: str, number: int, highest: int) -> None:
-    if not 0 <= number <= highest:
-        raise InvalidAnswer(f"{what}{_shown(number)} is not a whole number from 0 to {highest}")
 
 
 def _shown(value: object) -> str:
@@ -304,24 +277,16 @@ def write_update(update: Update, world: World, step: int | None = None) -> str:
         for field, v, s, c in update.entries
     ]
     reasons = [f"{field}:{c},{used},{steps}" for field, c, used, steps in update.reasons]
-
-    def joined(rows: list[str]) -> str:
-        return ";".join(rows) if step is None else "".join(f"{row};" for row in rows)
-
+    end = "" if step is None else ";"
     said = {
-        "set": joined(rows),
+        "set": ";".join(rows) + end * bool(rows),
         "fade": update.fade,
         "act": WAITING if update.action == WAIT else world.action_names[update.action],
         "risk": update.risk,
     }
     if step is None or gives_reasons(world):
-        said["why"] = joined(reasons)
+        said["why"] = ";".join(reasons) + end * bool(reasons)
     return written(said).decode()
-
-
-def write_verdict(verdict: Verdict) -> str:
-    """Write a judge's verdict."""
-    return VerdictAnswer(override=verdict.override, field=verdict.field).model_dump_json()
 
 
 def apply_updates(table: Any, rows: Ints, updates: Sequence[Update], told: Ints) -> None:

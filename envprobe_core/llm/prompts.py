@@ -2,10 +2,10 @@
 
 A request begins with what never changes: the rules of the world, its fields, the form of the answer (the
 system message, the same bytes for all episodes of one world and size), and worked examples as turns. Then
-comes the situation: the instance's task graph, which stays the same for an episode, the belief table, the
-observation, what a check has told, and a few notes that cannot grow without end; what changes least first.
-So a server that keeps prefixes reads the long part once. A judge is shown a case: the belief table, the
-proposed action, and what the score makes of it (Section 4.2).
+comes the situation, what changes least first: the instance's task graph, the belief table, the observation,
+what a check has told, and a few notes that cannot grow without end. So a server that keeps prefixes reads the
+long part once. A judge is shown a case: the belief table, the proposed action, and what the score makes of it
+(Section 4.2).
 
 Nothing in a prompt tells the policy, the budget or the gate, and nothing in it is gold; only the version
 `public-hint` names the policy, as the public code does. The words stand in `prompts.toml`. The tests
@@ -15,70 +15,65 @@ take a situation back apart and let the simulated agent answer it: nothing that 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from envprobe_core.agents.profiles import PROFILES
-from envprobe_core.cells import Cell
 from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT
-from envprobe_core.llm import FIRST, HINTED, PROMPT_VERSION, SECOND, ModelAgent, find_version
-from envprobe_core.llm.answers import (
-    UNKNOWN_SIGN,
-    UPDATE_SCHEMA,
-    VERDICT_SCHEMA,
-    WAITING,
-    Verdict,
-    gives_reasons,
-    update_schema,
-    verdict_schema,
-    write_update,
-)
+from envprobe_core.llm import FIRST, PROMPT_VERSION, SECOND, ModelAgent
+from envprobe_core.llm.answers import UNKNOWN_SIGN, VERDICT_SCHEMA, WAITING, gives_reasons, verdict_schema
 from envprobe_core.llm.calls import ChatRequest
-from envprobe_core.policies import POLICIES
 from envprobe_core.policies.rules import JUDGE_CANDIDATES
-from envprobe_core.worlds import graphnav, make_world, objectstate, tooldag
+from envprobe_core.worlds import graphnav, tooldag
 from envprobe_core.worlds.base import Ints, World
 
-UPDATE_TITLE = "EnvProbe belief update"
-JUDGE_TITLE = "EnvProbe judge"
-DEMAND = "This answer cannot be used"
-"""How the last message of a request begins that asks again."""
+UPDATE_TITLE, JUDGE_TITLE = "EnvProbe belief update", "EnvProbe judge"
+DEMAND = "This answer cannot be used"  # how the last message of a request begins that asks again
 LONGEST_ECHO = 600  # characters of an answer that a re-ask repeats
 WARMER = 0.7  # the temperature of a re-ask: at 0 a model would repeat itself
-EXAMPLE_SEED = 900_001  # of the episode that worked examples are taken from; in no regime's seeds
-SURE = 95  # percent, in worked examples
+NONE_YET, INVALID, VALID = -1, 0, 1  # of the agent's last task action
+VALIDITY = {NONE_YET: "none yet", INVALID: "invalid", VALID: "valid"}
+NOTHING, SEEN, LAST_AT = "nothing", "Seen: ", ", last step taken at "
+NEW, UNCHANGED = "new", "the same as before, the world has stood still"
+REMEMBERED = 5  # last actions, where there is no table
+ACT, CHECK = "carry out the action", "check field "
+_SIGNS = {UNKNOWN: UNKNOWN_SIGN} | {value: str(value) for value in range(128)}
 
 
 @dataclass(frozen=True)
 class Prompts:
     """How a model is asked about the episodes of one cell."""
 
-    version: str  # of the prompts
+    version: str
     system: str  # the first message of a belief update: the rules
-    turns: tuple[dict[str, str], ...]  # worked examples, as messages of user and assistant
+    judge_system: str  # and of a judge's verdict
     schema: dict[str, Any]  # of a belief update
-    judge_system: str  # the first message of a judge's verdict
+    turns: tuple[tuple[str, str], ...] = ()  # worked examples: who speaks, user or assistant, and the text
     hint: str = ""  # what a situation ends with, empty for nothing
 
-    def update_request(self, agent: ModelAgent, situation: str, seed: int) -> ChatRequest:
-        """Return the request of a belief update on a situation, for the episode of a seed."""
-        messages = [_message("system", self.system), *self.turns, _message("user", situation + self.hint)]
-        return _request(agent, agent.model, agent.max_tokens, messages, seed, "update", self.schema)
-
-    def judge_request(
-        self, agent: ModelAgent, case: str, candidates: Sequence[int], seed: int
-    ) -> ChatRequest:
-        """Return the request of a verdict on a case with its candidates."""
-        schema = VERDICT_SCHEMA if self.version == FIRST else verdict_schema(candidates)
-        messages = [_message("system", self.judge_system), _message("user", case)]
-        model = agent.judge_model or agent.model
-        return _request(agent, model, agent.judge_max_tokens, messages, seed, "verdict", schema)
+    def request(self, agent: ModelAgent, asked: str | Case, seed: int) -> ChatRequest:
+        """Return what is asked in a seed's episode: an update on a situation, or a verdict on a case."""
+        if isinstance(asked, Case):
+            name, model, tokens = "verdict", agent.judge_model or agent.model, agent.judge_max_tokens
+            schema = VERDICT_SCHEMA if self.version == FIRST else verdict_schema(asked.candidates)
+            texts = [("system", self.judge_system), ("user", asked.text)]
+        else:
+            name, model, tokens, schema = "update", agent.model, agent.max_tokens, self.schema
+            texts = [("system", self.system), *self.turns, ("user", asked + self.hint)]
+        form = {"name": name, "strict": True, "schema": schema}
+        return {
+            "model": model,
+            "messages": [{"role": role, "content": text} for role, text in texts],
+            "response_format": {"type": "json_schema", "json_schema": form},
+            "temperature": agent.temperature,
+            "max_tokens": tokens,
+            "seed": seed,
+        }
 
     def asked_again(self, request: ChatRequest, answer: str, fault: str) -> ChatRequest:
         """Return the request with the answer that cannot be used and a message that names its fault.
@@ -88,47 +83,16 @@ class Prompts:
         """
         echo = answer[:LONGEST_ECHO].encode("ascii", "backslashreplace").decode("ascii") or "(empty)"
         demand = f"{DEMAND}: {fault}. Give the whole answer again."
-        more = [_message("assistant", echo), _message("user", demand)]
+        more = [{"role": "assistant", "content": echo}, {"role": "user", "content": demand}]
         warmer = {} if self.version == FIRST else {"temperature": max(request["temperature"], WARMER)}
         return request | {"messages": [*request["messages"], *more]} | warmer
 
-
-def _message(role: str, content: str) -> dict[str, str]:
-    return {"role": role, "content": content}
-
-
-def _request(
-    agent: ModelAgent, model: str, tokens: int, messages: list[Any], seed: int, name: str, schema: Any
-) -> ChatRequest:
-    form = {"name": name, "strict": True, "schema": schema}
-    return {
-        "model": model,
-        "messages": messages,
-        "response_format": {"type": "json_schema", "json_schema": form},
-        "temperature": agent.temperature,
-        "max_tokens": tokens,
-        "seed": seed,
-    }
+    def dated(self, step: int) -> int | None:
+        """Return the step by which rows are dated; None in the first version, where they give ages."""
+        return None if self.version == FIRST else step
 
 
-@lru_cache(maxsize=256)
-def prompts_of(cell: Cell, version: str) -> Prompts:
-    """Return the prompts of a cell in a version.
-
-    Raises:
-        InputError: if there is no such version.
-    """
-    find_version(version)
-    world = make_world(cell.world, cell.regime, cell.protocol)
-    hint = words()["hints"].get(cell.policy.name) if version == HINTED else None
-    return Prompts(
-        version,
-        update_system(world, version),
-        () if version == FIRST else worked_examples(cell, version),
-        UPDATE_SCHEMA if version == FIRST else update_schema(world),
-        judge_system(world),
-        f"\nMethod hint: {hint}" if hint else "",
-    )
+# ---------------------------------------------------------------- system messages
 
 
 @cache
@@ -179,28 +143,12 @@ def _filled(text: str, world: World, **more: Any) -> str:
     return text.format(example=world.action_names[0], wait=WAITING, **told, **more)
 
 
-def worked_examples(cell: Cell, version: str) -> tuple[dict[str, str], ...]:
-    """Return three worked situations as turns: much seen, nothing seen, much seen late in the episode.
+# ---------------------------------------------------------------- situations and cases, as text
 
-    A simulated agent without errors meets them; the answers set what is seen and nothing else.
-    """
-    from envprobe_core.llm.rehearsal import rehearse  # which runs the agent, which asks with these prompts
 
-    world = make_world(cell.world, cell.regime, cell.protocol)
-    simple = replace(cell, policy=POLICIES["simple"], budget=None, threshold=None)
-    situations = rehearse(simple, np.array([EXAMPLE_SEED]), version, PROFILES["perfect"])
-    acting = [one for one in situations if one.said.action >= 0] or situations
-    most = max(len(seen_rows(one.text)) for one in acting)
-    telling = [one for one in acting if len(seen_rows(one.text)) >= min(2, most)]
-    late = acting[len(acting) // 2 :]
-    blind = next((one for one in late if not seen_rows(one.text)), late[0])
-    blind = replace(blind, text=f"{blind.text.rpartition(SEEN)[0]}{SEEN}{NOTHING}")
-    turns = []
-    for one in (telling[0], blind, telling[-1]):
-        entries = tuple((*row, 0, SURE) for row in seen_rows(one.text))
-        update = replace(one.said, entries=entries, fade=0, risk=0)
-        turns += [_message("user", one.text), _message("assistant", write_update(update, world, one.step))]
-    return tuple(turns)
+def action_name(world: World, action: int) -> str:
+    """Return how a task action is written."""
+    return {WAIT: WAITING, NO_ACTION: NOTHING}.get(action) or world.action_names[action]
 
 
 def seen_rows(situation: str) -> list[tuple[int, int]]:
@@ -208,29 +156,6 @@ def seen_rows(situation: str) -> list[tuple[int, int]]:
     shown = situation.rpartition(SEEN)[2].partition("\n")[0].split("; ")
     pairs = (item.split(":") for item in shown if item[0].isdigit())
     return [(int(field), int(value)) for field, value in pairs]
-
-
-# ---------------------------------------------------------------- situations and cases, as text
-
-NONE_YET, INVALID, VALID = -1, 0, 1  # of the agent's last task action
-VALIDITY = {NONE_YET: "none yet", INVALID: "invalid", VALID: "valid"}
-NOTHING, SEEN = "nothing", "Seen: "
-TABLE = "Beliefs (index field: value, staleness, confidence)"
-DATED_TABLE = "Table"
-REMEMBERED = 5  # last actions, where there is no table
-EDGES_HIDDEN = "only those that you have met are known, see below"
-NEW, UNCHANGED = "new", "the same as before, the world has stood still"
-LAST_AT = ", last step taken at "
-CANDIDATES = "Candidates (index field: value, staleness, confidence; c, s, u, d, score)"
-ACT, CHECK = "carry out the action", "check field "
-_SIGNS = {UNKNOWN: UNKNOWN_SIGN} | {value: str(value) for value in range(128)}
-
-
-def action_name(world: World, action: int) -> str:
-    """Return how a task action is written."""
-    if action == WAIT:
-        return WAITING
-    return NOTHING if action == NO_ACTION else world.action_names[action]
 
 
 @dataclass(frozen=True)
@@ -241,30 +166,25 @@ class Case:
     candidates: list[int]  # the highest-scored fields, best first
     decision: int  # the field that the score alone probes, or NONE
 
-    def ruled(self, verdict: Verdict) -> int:
-        """Return the field that is probed, or NONE."""
-        return verdict.field if verdict.override else self.decision
-
 
 class SituationWriter:
     """Writes the situations and cases of a block of episodes; the task graphs are written once."""
 
     def __init__(self, world: World, task: Any, version: str = SECOND) -> None:
-        """Take the world, the task graph of every episode, [row], and the version of the prompts.
-
-        In the first version the table gives ages; in the second it gives the steps of evidence, and what is
-        seen comes last; the public code's two have no table and no notes, but the last five actions.
-        """
-        self._world, self._version = world, version
-        self._maps = _map_texts(world, task)
+        """Take the world, the task graph of every episode, [row], and the version of the prompts."""
+        self._world, self._dated, layouts = world, version != FIRST, words()["situations"]
+        self._layout = layouts[{FIRST: "first", SECOND: "second"}.get(version, "public")]
+        self._maps = _maps(world, task)
         named = list(enumerate(world.field_names))
-        self._named_heads = [f"{index} {name}: " for index, name in named]  # of the table's lines
-        self._heads, self._labels = [f"{index}:" for index, _ in named], [f"{index}:" for index, _ in named]
+        self._named = [f"{index} {name}: " for index, name in named]  # how the table's lines begin
+        self._heads = self._labels = [f"{index}:" for index, _ in named]
         if version == FIRST:
-            self._heads, self._labels = self._named_heads, [f"{name}=" for _, name in named]
+            self._heads, self._labels = self._named, [f"{name}=" for _, name in named]
+        distracted = world.regime.observation == "distractor"  # by what no instance of this size has
+        self._distractors = [_filled("{distractor}", world)] if distracted else []
 
     def write(
-        self, block: Any, last_worked: Ints, rows: Ints, past: Sequence[Sequence[str]] = ()
+        self, block: Any, last_worked: Ints, rows: Ints, past: Mapping[int, Sequence[str]] | None = None
     ) -> list[str]:
         """Write the situations of some rows of a block, whose episodes stand with their notes.
 
@@ -272,44 +192,39 @@ class SituationWriter:
             block: the episodes.
             last_worked: [row], NONE_YET, INVALID or VALID, this step's included.
             rows: which are written.
-            past: [row], the actions so far, which only the public code's versions tell.
+            past: by row, the actions so far, which only the public code's versions tell.
         """
         world, episodes = self._world, np.asarray(block)[rows]  # attributes of records take long
         table, seen, steps = episodes["table"], episodes["observation"], episodes["t"]
-        ages = table["staleness"] if self._version == FIRST else steps[:, None] - table["staleness"]
-        told = [seen[name] for name in ("place", "came_from", "action", "valid", "fresh")]
+        ages = steps[:, None] - table["staleness"] if self._dated else table["staleness"]
+        told = [seen[name] for name in ("place", "came_from", "action", "valid", "fresh", "value")]
         columns = rows, steps, *told, episodes["told"], last_worked[rows]
         texts = zip(
-            _table_texts(self._heads, episodes["fields"], table, ages),
-            self._seen(seen),
-            _note_texts(world, episodes),
+            _tables(self._heads, episodes["fields"], table, ages),
+            _notes(world, episodes),
             *(column.tolist() for column in columns),
             strict=True,
         )
-        written = []
-        for table, shown, notes, row, step, place, origin, action, valid, fresh, told, worked in texts:
-            at = f"Step: {step} of {world.regime.horizon}\n"
-            outcome = "" if action < 0 else f" ({VALIDITY[valid]})"
-            done = f"Last step: {action_name(world, action)}{outcome}\n"
-            where = "" if world.name == tooldag.NAME else f"Place: {place}{LAST_AT}{origin}\n"
-            checked = f"Told: {NOTHING if told == NONE else told}\n"
-            validity = f"Your last task action: {VALIDITY[worked]}"
-            if self._version == FIRST:
-                text = (
-                    f"{at}{TABLE}\n{table}\n\n{done}Observation: {NEW if fresh else UNCHANGED}\n"
-                    f"{where}{SEEN}{shown}\n{checked}{validity}{notes}"
-                )
-            elif self._version == SECOND:
-                still = "" if fresh else f"Observation: {UNCHANGED}\n"
-                text = (
-                    f"{DATED_TABLE}\n{table}\n\n{at}{done}{still}{where}{checked}{validity}{notes}"
-                    f"\n{SEEN}{shown}"
-                )
-            else:
-                recent = ", ".join(past[row][-REMEMBERED:]) or NOTHING
-                answer = NOTHING if told == NONE else table.split("\n")[told].partition(",")[0]
-                text = f"{at}Your last actions: {recent}\n{done}{where}Told: {answer}\n{SEEN}{shown}"
-            written.append(f"{self._maps[row]}\n\n{text}")
+        written, past = [], past or {}
+        for table, notes, row, step, place, origin, action, valid, fresh, values, told, worked in texts:
+            shown = [f"{label}{v}" for label, v in zip(self._labels, values, strict=False) if v != UNKNOWN]
+            parts = {
+                "map": self._maps[row],
+                "step": step,
+                "horizon": world.regime.horizon,
+                "table": table,
+                "done": action_name(world, action) + (f" ({VALIDITY[valid]})" if action >= 0 else ""),
+                "news": NEW if fresh else UNCHANGED,
+                "still": "" if fresh else f"Observation: {UNCHANGED}\n",
+                "where": "" if world.name == tooldag.NAME else f"Place: {place}{LAST_AT}{origin}\n",
+                "told": NOTHING if told == NONE else told,
+                "answer": NOTHING if told == NONE else table.split("\n")[told].partition(",")[0],
+                "seen": _listed(shown + [one.format(place=place) for one in self._distractors]),
+                "worked": VALIDITY[worked],
+                "notes": notes,
+                "recent": ", ".join(past.get(row, ())[-REMEMBERED:]) or NOTHING,
+            }
+            written.append(self._layout.format_map(parts))
         return written
 
     def cases(self, sights: Any) -> list[Case]:
@@ -317,61 +232,81 @@ class SituationWriter:
         world, count = self._world, self._world.fields
         order = np.argsort(-sights.rho[:, :count], axis=1, kind="stable")[:, :JUDGE_CANDIDATES].tolist()
         terms = np.stack([sights[name][:, :count] for name in ("c", "s", "u", "d", "rho")], axis=2).tolist()
-        tables = _table_texts(self._named_heads, sights.fields, sights, sights.staleness)
+        tables = _tables(self._named, sights.fields, sights, sights.staleness)
         probes = (sights.highest >= sights.threshold).tolist()
-        columns = zip(tables, sights.action.tolist(), probes, order, terms, strict=True)
         cases = []
-        for table, action, probe, candidates, scored in columns:
+        for table, action, probe, candidates, scored in zip(
+            tables, sights.action.tolist(), probes, order, terms, strict=True
+        ):
             lines, decision = table.split("\n"), candidates[0] if probe else NONE
-            shown = [f"{lines[i]}; " + ", ".join(f"{term:.3f}" for term in scored[i]) for i in candidates]
-            text = (
-                f"{TABLE}\n{table}\n\nProposed action: {action_name(world, action)}\n"
-                + "\n".join([CANDIDATES, *shown])
-                + f"\nDecision: {ACT if decision == NONE else f'{CHECK}{decision}'}"
+            text = words()["judge"]["case"].format(
+                table=table,
+                action=action_name(world, action),
+                candidates="\n".join(
+                    f"{lines[i]}; " + ", ".join(f"{term:.3f}" for term in scored[i]) for i in candidates
+                ),
+                decision=ACT if decision == NONE else f"{CHECK}{decision}",
             )
             cases.append(Case(text, candidates, decision))
         return cases
 
-    def _seen(self, observation: Any) -> list[str]:
-        distracted = self._world.regime.observation == "distractor"
-        rows = []
-        for values, place in zip(observation["value"].tolist(), observation["place"].tolist(), strict=True):
-            pairs = zip(self._labels, values, strict=False)
-            items = [f"{label}{value}" for label, value in pairs if value != UNKNOWN]
-            rows.append(_listed([*items, _distractor(self._world, place)] if distracted else items))
-        return rows
+
+def _tables(heads: Sequence[str], counts: Ints, table: Any, ages: Ints) -> list[str]:
+    """Write the beliefs of every table or sight, [row], a line for each of the fields that its instance has.
+
+    A line begins with the field's head; `ages` are staleness or the steps of evidence, [row, field].
+    """
+    columns = (counts, table["value"], ages, table["confidence"])
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [
+        "\n".join(
+            [f"{head}{_SIGNS[v]},{age},{c}" for head, v, age, c in zip(heads[:count], *row, strict=False)]
+        )
+        for count, *row in rows
+    ]
 
 
-def _distractor(world: World, place: int) -> str:
-    """Return an item that no instance of this size has, as an observation shows it."""
-    if world.name == tooldag.NAME:
-        return f"loaded({world.rules.tools})=1"
-    if world.name == objectstate.NAME:
-        return f"location(box {world.rules.boxes})={place}"
-    return f"location(key {world.rules.keys})={place}"
-
-
-def _map_texts(world: World, task: Any) -> list[str]:
+def _maps(world: World, task: Any) -> list[str]:
     """Write the task graph of every episode, [row], as far as it is known before anything is seen."""
+    known = world.rules.knows_graph
     if world.name == tooldag.NAME:
-        if not world.rules.knows_graph:
-            return ["Needs: not known"] * len(task)
-        needed = task.needs[:, : world.rules.tools].tolist()
-        return [
-            "Needs: "
-            + "; ".join(f"{tool}: {','.join(map(str, _members(own))) or '-'}" for tool, own in enumerate(row))
-            for row in needed
+        needs = task.needs[:, : world.rules.tools].tolist()
+        shown = [
+            _listed(f"{tool}: {','.join(map(str, _members(own))) or '-'}" for tool, own in enumerate(row))
+            for row in needs
         ]
-    if world.name == objectstate.NAME:
-        return [
-            "Keys: " + _listed(f"key {key} opens door {door}" for door, key in enumerate(keys) if key != NONE)
-            for keys in task.key_of_door.tolist()
-        ]
-    edges = [EDGES_HIDDEN] * len(task)
-    if world.rules.knows_graph:
+        return [f"Needs: {needed if known else 'not known'}" for needed in shown]
+    if world.name == graphnav.NAME:
         edges = [_edges(task, row, (1 << count) - 1) for row, count in enumerate(task.edges.tolist())]
-    targets = task.target.tolist()
-    return [f"Target: {target}\nEdges: {shown}" for target, shown in zip(targets, edges, strict=True)]
+        hidden = "only those that you have met are known, see below"
+        pairs = zip(task.target.tolist(), edges, strict=True)
+        return [f"Target: {target}\nEdges: {shown if known else hidden}" for target, shown in pairs]
+    doors = task.key_of_door.tolist()
+    opens = (
+        [f"key {key} opens door {door}" for door, key in enumerate(keys) if key != NONE] for keys in doors
+    )
+    return [f"Keys: {_listed(own)}" for own in opens]
+
+
+def _notes(world: World, episodes: Any) -> list[str]:
+    """Write the notes of every episode, [row]: at most an entry a place, edge or tool, however long it is."""
+    mind, known = episodes["mind"], world.rules.knows_graph
+    if world.name == tooldag.NAME:
+        if known:
+            return [""] * len(episodes)
+        head, most = "Failed calls (tool and how many of your calls ago)", tooldag.FAILURE_MEMORY - 1
+        rows = mind["calls"][:, None] - mind["failed_at"][:, : world.rules.tools]
+    else:
+        head, most = "Last been there (place and step)", world.regime.horizon
+        rows = mind["last_seen"]
+    notes = [
+        f"\n{head}: " + _listed(f"{of}: {number}" for of, number in enumerate(row) if 0 <= number <= most)
+        for row in rows.tolist()
+    ]
+    if known or world.name != graphnav.NAME:
+        return notes
+    met = [_edges(episodes["task"], row, edges) for row, edges in enumerate(mind["met"].tolist())]
+    return [f"\nEdges met: {edges}{places}" for edges, places in zip(met, notes, strict=True)]
 
 
 def _edges(task: Any, row: int, met: int) -> str:
@@ -389,41 +324,3 @@ def _members(numbers: int) -> list[int]:
 
 def _listed(items: Iterable[str]) -> str:
     return "; ".join(items) or NOTHING
-
-
-def _note_texts(world: World, block: Any) -> list[str]:
-    """Write the notes of every episode, [row]: at most an entry a place, edge or tool, however long it is."""
-    mind = block["mind"]
-    if world.name == tooldag.NAME:
-        if world.rules.knows_graph:
-            return [""] * len(block)
-        ago = (mind["calls"][:, None] - mind["failed_at"][:, : world.rules.tools]).tolist()
-        return [
-            "\nFailed calls (tool and how many of your calls ago): "
-            + _listed(f"{tool}: {calls}" for tool, calls in enumerate(row) if calls < tooldag.FAILURE_MEMORY)
-            for row in ago
-        ]
-    been = [
-        "\nLast been there (place and step): "
-        + _listed(f"{place}: {step}" for place, step in enumerate(row) if step >= 0)
-        for row in mind["last_seen"].tolist()
-    ]
-    if world.name == graphnav.NAME and not world.rules.knows_graph:
-        met = [_edges(block["task"], row, edges) for row, edges in enumerate(mind["met"].tolist())]
-        return [f"\nEdges met: {edges}{places}" for edges, places in zip(met, been, strict=True)]
-    return been
-
-
-def _table_texts(heads: Sequence[str], counts: Ints, table: Any, ages: Ints) -> list[str]:
-    """Write the beliefs of every table or sight, [row], a line for each of the fields that its instance has.
-
-    A line begins with the field's head; `ages` are staleness or the steps of evidence, [row, field].
-    """
-    columns = (counts, table["value"], ages, table["confidence"])
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return [
-        "\n".join(
-            [f"{head}{_SIGNS[v]},{age},{c}" for head, v, age, c in zip(heads[:count], *row, strict=False)]
-        )
-        for count, *row in rows
-    ]

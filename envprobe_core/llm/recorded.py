@@ -24,12 +24,11 @@ from envprobe_core.claims.judge import judge
 from envprobe_core.errors import InputError
 from envprobe_core.grid import episode_frame
 from envprobe_core.llm import FIRST, SECOND, VERSIONS, ModelAgent
-from envprobe_core.llm.agent import finish_in_loop, together
+from envprobe_core.llm.agent import Exchange, exchanges, finish_in_loop, together
 from envprobe_core.llm.answers import UNKNOWN_SIGN, InvalidAnswer, parse_update
 from envprobe_core.llm.calls import RunStoppedError, question
 from envprobe_core.llm.client import Service
 from envprobe_core.llm.prompts import seen_rows
-from envprobe_core.llm.rehearsal import Exchange, exchanges
 from envprobe_core.llm.running import replay_run
 from envprobe_core.llm.store import ReplayFile, read_answers, read_replay
 from envprobe_core.runs.manifest import RunInputs
