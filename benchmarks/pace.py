@@ -22,7 +22,10 @@ from envprobe_core.protocols import parse_protocol
 from envprobe_core.worlds import WORLDS
 
 try:
-    from envprobe_core.widgets.readings import take_readings
+    from envprobe_core.widgets.grid import take_readings as take_settings
+
+    def take_readings(cells: list[Any], seeds: Any) -> None:
+        take_settings([(cell,) for cell in cells], seeds)
 except ModuleNotFoundError:  # the former engine, beside which this file is timed
     from envprobe_core.explorer.readings import take_readings
 

@@ -14,9 +14,8 @@ from envprobe_core.cells import make_cell, parse_seeds
 from envprobe_core.policies import POLICIES, custom_policy
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.widgets.explorer import COMPARED, Explorer
-from envprobe_core.widgets.grid import POOL
+from envprobe_core.widgets.grid import POOL, pooled, take_readings
 from envprobe_core.widgets.host import MODULES, module_text
-from envprobe_core.widgets.readings import pooled, take_readings
 
 SEEDS, RESAMPLES = parse_seeds(SMALL["seeds"]), int(SMALL["resamples"])
 PAGE = "executed/explorer.html"
@@ -68,7 +67,7 @@ def expected_rows(world, protocol, policies, budget, threshold):
         cell = make_cell(
             "tooldag" if world == POOL else world, name, "S2", PROTOCOLS[protocol], "typical", budget, own
         )
-        settings.append(pooled(cell) if world == POOL else cell)
+        settings.append(pooled(cell) if world == POOL else (cell,))
     readings = take_readings(settings, SEEDS, resamples=RESAMPLES)
     return [as_row(POLICIES[name].title, r) for name, r in zip(policies, readings, strict=True)]
 

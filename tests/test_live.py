@@ -24,8 +24,8 @@ from envprobe_core.cells import make_cell
 from envprobe_core.lab import desk
 from envprobe_core.policies import POLICIES
 from envprobe_core.widgets.explorer import COMPARED
+from envprobe_core.widgets.grid import take_readings
 from envprobe_core.widgets.player import record_pair
-from envprobe_core.widgets.readings import take_readings
 
 pytestmark = pytest.mark.browser
 
@@ -206,7 +206,7 @@ def test_a_sections_slider_computes_its_figure_anew(page, lab):
 
 def engine_rows(seeds, budget):
     """The table's rows as the engine computes them."""
-    cells = [make_cell("tooldag", name, budget=budget) for name in COMPARED]
+    cells = [(make_cell("tooldag", name, budget=budget),) for name in COMPARED]
     readings = take_readings(cells, np.arange(seeds))
     return [as_row(POLICIES[name].title, r) for name, r in zip(COMPARED, readings, strict=True)]
 

@@ -61,7 +61,6 @@ def test_the_player_shows_what_the_log_holds(recorded):
     for (cell, seeds), run in zip(cells(setting), pair["runs"], strict=True):
         *lines, last = step_table(cell, seeds, record(cell, seeds)).to_pylist()
         assert run["steps"] == len(lines)
-        assert run["success"] == last["success"]
         for name in TABLES:
             values = [[v for key, v in line.items() if key.startswith(f"{name} ")] for line in (*lines, last)]
             assert run[name] == values

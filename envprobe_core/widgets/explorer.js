@@ -188,32 +188,26 @@ function writeFragment(setting) {
   return `#${pairs.join("&").replaceAll("%2C", ",")}`;
 }
 
-// Opens the grid that a page carries (grid.py): `read(setting)` returns the reading of {world, protocol,
-// policy, budget, threshold}, or null where the grid has none.
+// Opens the grid that a page carries (grid.py): a function from {world, protocol, policy, budget, threshold}
+// to its reading.
 function openGrid({ budgets, thresholds, units, rows, readings }) {
   const scaled = (values, unit) => values.map((value) => (value < 0 ? null : value / unit)); // -1: there is none
-
-  function read({ protocol, world, policy, budget, threshold }) {
+  return ({ protocol, world, policy, budget, threshold }) => {
     const own = rows[`${protocol}/${world}/${policy}`];
-    const at = own?.[own.length > 1 ? thresholds.indexOf(threshold) : 0]?.[budgets.indexOf(budget)];
-    if (at === undefined) return null;
+    const at = own[own.length > 1 ? thresholds.indexOf(threshold) : 0][budgets.indexOf(budget)];
     const reading = Object.fromEntries(Object.entries(readings).map(([name, column]) => [name, column[at]]));
     for (const name of ["accuracy", "success", "useful_rate"]) reading[name] = scaled(reading[name], units.share);
     if (reading.useful_rate[0] === null) reading.useful_rate = null;
     return { ...reading, curve: scaled(reading.curve, units.curve) };
-  }
-
-  return { read };
+  };
 }
 
-// Where readings come from: the grid inside the page, or the engine behind a live widget. Either way
-// `ask(setting, others)` leads to `answer(setting, readings, others, note)` or `refuse(message)`, the latest
-// setting winning.
-
-// The readings computed when the page was built: answers at once.
+// Where readings come from: the grid inside the page, which answers at once, or the engine behind a live
+// widget. Either way `ask(setting, others)` leads to `answer(setting, readings, others, note)` or
+// `refuse(message)`, the latest setting winning.
 function openStatic(payload, { answer }) {
   const grid = openGrid(payload);
-  const read = (setting, policies) => new Map(policies.map((policy) => [policy, grid.read({ ...setting, policy })]));
+  const read = (setting, policies) => new Map(policies.map((policy) => [policy, grid({ ...setting, policy })]));
   return {
     ask: (setting, others) => answer(setting, read(setting, setting.policies), read(setting, others), ""),
     close() {},

@@ -7,22 +7,24 @@ leave the grid: any threshold, any budget up to H, other seeds, horizons, regime
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle
+from dataclasses import replace
+from itertools import chain, cycle
 from typing import Any
 
 from envprobe_core.agents.profiles import PROFILES
-from envprobe_core.cells import find_profile, find_regime
+from envprobe_core.cells import Cell, find_profile, find_regime, is_whole, parse_seeds
 from envprobe_core.claims import printed_levels
 from envprobe_core.comparing import STRATA
+from envprobe_core.engine.records import LONGEST_HORIZON
 from envprobe_core.engine.scoring import COLLAPSE
-from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy
-from envprobe_core.protocols import in_words
-from envprobe_core.regimes import REGIMES, Regime
+from envprobe_core.errors import InputError, look_up
+from envprobe_core.policies import POLICIES, THRESHOLD, Policy
+from envprobe_core.protocols import in_words, parse_protocol
+from envprobe_core.regimes import REGIMES
 from envprobe_core.show.figures import AMBER, GREEN, POLICY_STYLES, PURPLE, VERMILLION, Style
 from envprobe_core.statistics import RESAMPLES
-from envprobe_core.widgets.grid import POOL, THRESHOLDS
+from envprobe_core.widgets.grid import POOL, THRESHOLDS, VIEWS, Reading, Setting, pooled, take_readings
 from envprobe_core.widgets.host import Widget
-from envprobe_core.widgets.live import Engine
 from envprobe_core.worlds import WORLDS
 
 COMPARED = ("no-probe", "periodic", "simple", "placebo")
@@ -38,6 +40,8 @@ WITHOUT_SCRIPT = (
     "Here stands an interactive figure, which needs JavaScript. It draws accuracy against task success, "
     "accuracy over time, when probes fire, and useful probes, for any budget and threshold."
 )
+MOST_SEEDS = 2_000  # of each policy, so that an answer does not take minutes
+KEPT = 4_000  # answers kept, so that a drag back and forth runs nothing twice
 
 
 class Explorer(Widget):
@@ -67,30 +71,55 @@ class Explorer(Widget):
             compared: names of the policies that it starts with, beside a reader's own.
 
         Raises:
-            InputError: for an unknown name.
+            InputError: for an unknown name, or a policy that has the name of another.
         """
         if grid is not None:
             regime, profile, seeds = grid["regime"], grid["profile"], grid["seeds"]
-        self._engine, level = Engine(policies, resamples), find_regime(regime)
-        words = vocabulary(policies, level, find_profile(profile).name, seeds)
-        if grid is not None:
-            words["protocols"] = [_protocol(name) for name in grid["protocols"]]
+        level, self._known, self._resamples = find_regime(regime), dict[Any, Reading](), resamples
+        self._policies = POLICIES | {policy.name: policy for policy in policies}
+        if len(self._policies) < len(POLICIES) + len(policies):
+            taken = ", ".join([*POLICIES, *(policy.name for policy in policies)])
+            raise InputError(f"two policies have the same name; names given and taken: {taken}")
+        protocols = tuple(PROTOCOL_LINES) if grid is None else grid["protocols"]
+        styles = chain((POLICY_STYLES[name] for name in POLICIES), cycle(OWN_STYLES))
+        worlds = WORLDS | {POOL: "All three worlds"}
+        words = {
+            "worlds": [{"name": name, "title": title} for name, title in worlds.items()],
+            "policies": [
+                {"name": policy.name, "title": policy.title, "threshold": policy.has_threshold} | style.mark()
+                for policy, style in zip(self._policies.values(), styles, strict=False)
+            ],
+            "protocols": [
+                {"name": name, "title": in_words(name), "line": PROTOCOL_LINES.get(name, TURNED)}
+                for name in protocols
+            ],
+            "regimes": [
+                {name: getattr(one, name) for name in ("name", "title", "horizon", "budget")}
+                for one in REGIMES.values()
+            ],
+            "regime": regime,
+            "horizon": level.horizon,
+            "budget": level.budget,
+            "threshold": THRESHOLD,
+            "thresholds": list(THRESHOLDS),
+            "seeds": seeds,
+            "profile": find_profile(profile).name,
+            "profiles": [{"name": name} for name in PROFILES],
+            "collapse": COLLAPSE,
+            "points": printed_points(),
+        }
         start = {
-            "world": next(iter(WORLDS)),
-            "protocol": words["protocols"][0]["name"],
-            "policies": [find_policy(name).name for name in compared],
+            "world": VIEWS[0],
+            "protocol": protocols[0],
+            "policies": [look_up("policy", name, POLICIES).name for name in compared],
             "budget": level.budget,
             "threshold": THRESHOLD,
             "close": True,
         }
         live = {"regime": regime, "horizon": level.horizon, "profile": profile, "seeds": seeds}
         live["policies"] = [*compared, *(policy.name for policy in policies)]
-        super().__init__(
-            {"vocabulary": words, "start": start | live},
-            identity=identity,
-            fallback=WITHOUT_SCRIPT,
-            live=True,
-        )
+        state = {"vocabulary": words, "start": start | live}
+        super().__init__(state, identity=identity, fallback=WITHOUT_SCRIPT, live=True)
         self.page_state = None
         if grid is not None:  # of the names, those that are in it only
             held = {
@@ -102,52 +131,63 @@ class Explorer(Widget):
             self.page_state = {"vocabulary": words | held, "grid": dict(grid), "start": start}
 
     def answer(self, setting: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the readings of a question to `live.Engine`, and how many episodes they are of."""
-        readings = self._engine.ask(setting)
+        """Return the readings of a setting that a form sent, and how many episodes they are of.
+
+        Args:
+            setting: `world` (or pool), `protocol` (switches allowed), `policies` (names), `regime`,
+                `horizon`, `budget`, `threshold`, `profile`, `seeds` (text); nothing is taken on trust.
+
+        Returns:
+            `readings`, policy name -> what `grid.take_readings` gives, and `episodes`.
+
+        Raises:
+            InputError: what is wrong, the value given and what is accepted; also with the words of a reader's
+                own policy that failed.
+        """
+        asked, seeds = self._settings(setting), parse_seeds(str(setting["seeds"]))
+        if len(seeds) > MOST_SEEDS:
+            raise InputError(f"seeds {setting['seeds']!r}: {len(seeds)} seeds; at most {MOST_SEEDS} here")
+        if len(self._known) > KEPT:
+            self._known.clear()
+        keys = {name: (cells, str(setting["seeds"])) for name, cells in asked.items()}
+        missing = [key for key in keys.values() if key not in self._known]
+        try:
+            settings = [cells for cells, _ in missing]
+            found = take_readings(settings, seeds, resamples=self._resamples) if missing else []
+        except InputError:
+            raise
+        except Exception as error:  # a reader's score function may raise anything
+            raise InputError(f"the episodes could not be run: {type(error).__name__}: {error}") from error
+        self._known |= zip(missing, found, strict=True)
+        readings = {name: self._known[key] for name, key in keys.items()}
         return {"readings": readings, "episodes": sum(reading["n"] for reading in readings.values())}
 
-
-def vocabulary(own: Sequence[Policy], regime: Regime, profile: str, seeds: str) -> dict[str, Any]:
-    """Return the names that the front end shows, ready for JSON.
-
-    Args:
-        own: a reader's policies, offered last.
-        regime: whose horizon H and default budget B hold.
-
-    Returns:
-        `worlds` (the pool last), `policies`, `protocols`, `regimes`, `profiles`, `thresholds`, `horizon`,
-        `budget`, `threshold`, `seeds`, `profile`, `collapse` (the accuracy called collapse) and the paper's
-        `points`.
-    """
-    worlds = WORLDS | {POOL: "All three worlds"}
-    styles = [*((policy, POLICY_STYLES[name]) for name, policy in POLICIES.items())]
-    styles += zip(own, cycle(OWN_STYLES), strict=False)
-    return {
-        "worlds": [{"name": name, "title": title} for name, title in worlds.items()],
-        "policies": [
-            {"name": policy.name, "title": policy.title, "threshold": policy.has_threshold} | style.mark()
-            for policy, style in styles
-        ],
-        "protocols": [_protocol(name) for name in PROTOCOL_LINES],
-        "regimes": [
-            {name: getattr(one, name) for name in ("name", "title", "horizon", "budget")}
-            for one in REGIMES.values()
-        ],
-        "regime": regime.name,
-        "horizon": regime.horizon,
-        "budget": regime.budget,
-        "threshold": THRESHOLD,
-        "thresholds": list(THRESHOLDS),
-        "seeds": seeds,
-        "profile": profile,
-        "profiles": [{"name": name} for name in PROFILES],
-        "collapse": COLLAPSE,
-        "points": printed_points(),
-    }
-
-
-def _protocol(name: str) -> dict[str, str]:
-    return {"name": name, "title": in_words(name), "line": PROTOCOL_LINES.get(name, TURNED)}
+    def _settings(self, given: Mapping[str, Any]) -> dict[str, Setting]:
+        """Return the cells of each policy that a question names."""
+        world, horizon, budget, threshold = (
+            given[name] for name in ("world", "horizon", "budget", "threshold")
+        )
+        if world not in VIEWS:
+            raise InputError(f"unknown world {world!r}; accepted: {', '.join(VIEWS)}")
+        for name, value, least, most in (
+            ("horizon", horizon, 1, LONGEST_HORIZON),
+            ("budget", budget, 0, horizon),
+        ):
+            if not is_whole(value) or not least <= value <= most:
+                raise InputError(f"{name} {value!r} is not a whole number in {least}..{most}")
+        regime = replace(find_regime(given["regime"]), horizon=horizon)
+        protocol, profile = parse_protocol(str(given["protocol"])), find_profile(given["profile"])
+        settings = {}
+        for name in given["policies"]:
+            policy = look_up("policy", name, self._policies)
+            if policy.has_threshold and (
+                isinstance(threshold, bool) or not isinstance(threshold, int | float)
+            ):
+                raise InputError(f"threshold {threshold!r} is not a number")
+            gate = float(threshold) if policy.has_threshold else None
+            cell = Cell(VIEWS[0] if world == POOL else world, policy, regime, protocol, profile, budget, gate)
+            settings[name] = pooled(cell) if world == POOL else (cell,)
+        return settings
 
 
 def printed_points() -> list[dict[str, Any]]:

@@ -1,17 +1,11 @@
-"""The explorer's grid: readings of every policy at every budget and threshold, in every world and protocol.
+"""The explorer's grid: a reading of every policy at every budget and threshold, in every world and protocol.
 
-An episode depends on its policy through its probes alone, so two settings with the same probes on a seed are
-the same episode. Which probes a setting makes is mostly known without running it:
+An episode depends on its policy through its probes alone, so each distinct sequence of probes is run once,
+whatever policies and settings it belongs to. A rule that does not look at the budget makes the same probes
+under a smaller one until that is spent, and none after, so that it runs under the largest budget alone.
 
-* a gate compares its score with the threshold and nothing else: every threshold from the one that was run up
-  to the lowest score that fired gives the same probes;
-* a rule that does not look at the budget makes the same probes under a smaller one until that is spent, and
-  none after;
-* a yoked placebo's probes are its original's; where no answer arrives, all probes are alike.
-
-So each policy runs under the largest budget at those thresholds that differ, and each distinct sequence of
-probes is then replayed once, whatever policies and settings it belongs to. `tests/test_explorer_grid.py`
-compares settings that were never run with real runs.
+A reading is made of whole numbers, for the page that carries the grid and for the live engine alike: what
+the one shows is what the other computes, digit for digit.
 """
 
 from __future__ import annotations
@@ -19,18 +13,19 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, replace
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from envprobe_core.agents.profiles import AgentProfile
-from envprobe_core.cells import Cell, find_profile, find_regime, parse_seeds
+from envprobe_core.cells import Cell, Seeds, find_profile, find_regime, parse_seeds
+from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.running import record
 from envprobe_core.files import replacing
 from envprobe_core.policies import POLICIES, Policy
@@ -45,142 +40,211 @@ from envprobe_core.policies.rules import (
     Rule,
 )
 from envprobe_core.pool import spread
-from envprobe_core.protocols import PROTOCOLS, Protocol, parse_protocol
-from envprobe_core.regimes import Regime
+from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.sources import PACKAGE, engine_sha256
-from envprobe_core.statistics import RESAMPLES
-from envprobe_core.widgets.readings import (
-    CURVE_UNITS,
-    SHARE_UNITS,
-    Episodes,
-    Ints,
-    Readings,
-    ResampledSums,
-    join,
-    measure,
-    read_episodes,
-)
+from envprobe_core.statistics import RESAMPLES, percentile_interval, resampled_sums
 from envprobe_core.worlds import WORLDS
+from envprobe_core.worlds.base import Floats, Ints
 
-AT_ONCE = 4000  # sequences of probes
 POOL = "pool"
 VIEWS = (*WORLDS, POOL)
 THRESHOLDS = tuple(quarters / 4 for quarters in range(17))
 CAPPED_RULES = {NEVER, SCORE, SELF_UNCERTAINTY, JUDGE, ORACLE, ORACLE_TW}
 """The rules that the budget stops and does not otherwise concern; one with a memory may pace its budget."""
-SETTINGS_A_TASK = 512
+AT_ONCE = 4000  # sequences of probes
+SETTINGS_A_TASK = 256
+UNITS = {"share": 10_000, "curve": 1_000}  # shares and their intervals to four decimals, curves to three
+SHOWN = {"curve": "curve", "accuracy": "share", "success": "share", "useful_rate": "share"}
+NONE = -1  # a value that does not exist
+FIXED_POINT = 2.0**32  # sums of A_t are formed in whole numbers: no order of episodes moves a bit
 CACHE = PACKAGE.parent / "book" / "_build" / "explorer"
-SOURCES = ("widgets/grid.py",)  # with what it imports: the engine and the readings
+SOURCES = ("widgets/grid.py",)  # with what it imports: the engine and the statistics
 KEPT = 4  # grids in the cache; older ones are removed
 
-Sequences = npt.NDArray[np.int8]  # [run, step], the probed field or -1
+Reading = dict[str, Any]
+Setting = tuple[Cell, ...]
+"""The cells whose episodes are read together: one, or the same in each of the three worlds, called pool."""
 
 
-@dataclass(frozen=True)
-class Block:
-    """Where settings run on the same seeds: everything of a cell but policy, budget and threshold."""
-
-    world: str
-    regime: Regime
-    protocol: Protocol
-    profile: AgentProfile
-    seeds: Ints  # [seed]
-    budgets: tuple[int, ...]  # [budget], ascending
-    thresholds: tuple[float, ...] = THRESHOLDS  # [threshold], base thresholds, ascending
-
-    def cell(self, policy: Policy, budget: int | None = None, threshold: float | None = None) -> Cell:
-        """Return a cell of this block."""
-        return Cell(self.world, policy, self.regime, self.protocol, self.profile, budget, threshold)
-
-    def answers(self, policy: Policy) -> bool:
-        """Say whether the policy's probes are answered here."""
-        return policy.answered and self.protocol.answer == "delivered"
+# readings
 
 
-def capped(policy: Policy) -> bool:
-    """Say whether a smaller budget only stops the policy earlier."""
-    return {policy.rule.kind, (policy.selector or policy.rule).kind} <= CAPPED_RULES
+def pooled(cell: Cell) -> Setting:
+    """Return the cell in each of the three worlds."""
+    return tuple(replace(cell, world=world) for world in WORLDS)
 
 
-def probes_of(block: Block, policy: Policy) -> tuple[Sequences, Ints, Ints]:
-    """Run a policy at each budget, if that can matter, and at each threshold where it matters to a seed.
+def episodes_of(recording: Trajectory) -> Any:
+    """Return what is read of episodes, a record for each.
+
+    `accuracy` is A_H as the protocol scores it; `useful` counts probes whose answer differed from the belief
+    held, `repeated` those of a field probed before; `track` is A_t [time], NaN where there is none; `fired`
+    says at which steps the episode probes.
+    """
+    found, (rows, times) = recording.measures, recording.accuracy.shape
+    columns = {
+        "accuracy": found["accuracy"],
+        "success": recording.success,
+        "useful": found["useful"],
+        "repeated": found["repeated_probes"],
+        "track": recording.accuracy,
+        "fired": recording.probe >= 0,
+    }
+    shapes = {"track": (times,), "fired": (times - 1,)}
+    episodes = np.empty(rows, [(name, own.dtype, shapes.get(name, ())) for name, own in columns.items()])
+    for name, own in columns.items():
+        episodes[name] = own
+    return episodes
+
+
+def read(settings: Sequence[Sequence[Any]], resamples: int) -> list[Reading]:
+    """Read settings in whole `UNITS`; `NONE` stands for a value that does not exist.
+
+    Args:
+        settings: each the episodes of one world or of several, on the same seeds.
+        resamples: of each 95% percentile interval; episodes are resampled within their world.
 
     Returns:
-        What each run probed; the position of its seed, [run]; and the run of each setting, [budget,
-        threshold, seed]: one budget where the policy is capped, one threshold where it has none.
+        Of each setting `n`, its episodes; `accuracy`, `success` and, over episodes that fired, `useful_rate`:
+        mean, low and high; `curve`, mean A_t over the episodes that still run; `fires`, how many episodes
+        probe at each step; `useful`: useful probes, and all; `repeated`.
     """
-    budgets = block.budgets[-1:] if capped(policy) else block.budgets
-    thresholds = block.thresholds if policy.has_threshold else (None,)
-    of = np.empty((len(budgets), len(thresholds), len(block.seeds)), dtype=np.int64)
-    probes, positions, total = [], [], 0
-    for b, budget in enumerate(budgets):
-        upto = np.full(len(block.seeds), -np.inf)  # thresholds in force up to this one change nothing
-        for k, threshold in enumerate(thresholds):
-            cell = block.cell(policy, budget, threshold)
-            at = np.flatnonzero(upto < cell.threshold_in_force)
-            of[b, k] = of[b, k - 1]
-            of[b, k, at] = total + np.arange(len(at))
-            total += len(at)
-            if len(at):
-                recording = record(cell, block.seeds[at], scores_all=False)
-                probed = recording.probe >= 0
-                unspent = np.cumsum(probed, axis=1) - probed < cell.budget_in_force
-                if capped(policy):
-                    fired = unspent & (recording.score >= cell.threshold_in_force)
-                    upto[at] = np.where(fired, recording.score, np.inf).min(axis=1)
-                probes.append(recording.probe.astype(np.int8))
-                positions.append(at)
-    return np.concatenate(probes), np.concatenate(positions), of
+    columns = np.stack([_columns(world) for setting in settings for world in setting])
+    # settings often share their episodes, so every distinct column is resampled once
+    distinct, place = np.unique(columns.reshape(-1, columns.shape[2]), axis=0, return_inverse=True)
+    places = iter(place.reshape(len(columns), -1))
+    sums = resampled_sums(distinct.T, resamples, seed=0).T if columns.shape[2] > 1 else None
+
+    @cache
+    def draws(at: tuple[int, ...]) -> Any:
+        """Sum over worlds; as in `statistics.bootstrap_means`, the k-th reads the counts k rows on."""
+        assert sums is not None
+        return sum(np.roll(sums[one], shift) for shift, one in enumerate(at))
+
+    @cache
+    def ends(top: tuple[int, ...], bottom: tuple[int, ...]) -> Any:
+        """Return a ratio's interval; resamples without an event are left out."""
+        if sums is None or not (kept := draws(bottom) > 0).any():
+            return np.nan, np.nan
+        return percentile_interval(draws(top)[kept] / draws(bottom)[kept])
+
+    found = []
+    for setting in settings:
+        accuracy, success, every, rate, some = zip(*(next(places).tolist() for _ in setting), strict=True)
+        intervals = ends(accuracy, every), ends(success, every), ends(rate, some)
+        found.append(_reading(np.concatenate(setting), intervals))
+    return found
 
 
-def run_block(block: Block) -> tuple[Block, Episodes, dict[str, Ints]]:
+def _columns(episodes: Any) -> Floats:
+    """Return what is resampled: accuracy, success, 1, share of useful probes, whether any; [column, unit]."""
+    probes = episodes["fired"].sum(axis=1)
+    rate = episodes["useful"] / np.maximum(probes, 1)
+    ones = np.ones(len(episodes))
+    return np.array([episodes["accuracy"], episodes["success"], ones, rate, probes > 0], dtype=float)
+
+
+def _reading(episodes: Any, intervals: Any) -> Reading:
+    """Read one setting, from its episodes and the intervals of accuracy, success and useful rate."""
+    accuracy, success, every, rate, some = _columns(episodes)
+    shares = [
+        # sums are correctly rounded, so that no order of units moves a bit
+        _whole([math.fsum(top.tolist()) / bottom.sum() if bottom.any() else np.nan, *ends], UNITS["share"])
+        for top, bottom, ends in zip((accuracy, success, rate), (every, every, some), intervals, strict=True)
+    ]
+    fired, track = episodes["fired"], episodes["track"]
+    running = ~np.isnan(track)
+    whole = np.rint(np.where(running, track, 0.0) * FIXED_POINT).astype(np.int64).sum(axis=0)
+    count = running.sum(axis=0)
+    mean = np.divide(whole, count * FIXED_POINT, out=np.full(len(count), np.nan), where=count > 0)
+    return {
+        "n": len(episodes),
+        "accuracy": shares[0],
+        "success": shares[1],
+        "curve": _whole(mean, UNITS["curve"]),
+        "fires": fired.sum(axis=0).tolist(),
+        "useful": [int(episodes["useful"].sum()), int(fired.sum())],
+        "useful_rate": shares[2],
+        "repeated": int(episodes["repeated"].sum()),
+    }
+
+
+def _whole(values: Any, units: int) -> list[int]:
+    """Round to whole units; NaN becomes NONE. A last bit more or less does not decide where a half goes."""
+    whole = np.rint(np.round(np.nan_to_num(values) * units, 6))
+    return np.where(np.isnan(values), NONE, whole).astype(int).tolist()
+
+
+def take_readings(settings: Sequence[Setting], seeds: Seeds, *, resamples: int = RESAMPLES) -> list[Reading]:
+    """Run settings of one horizon and read them, as plain numbers.
+
+    A value that does not exist is None: an end of a single episode's interval; in `curve`, a time that no
+    episode reaches (`released` stops at success and has no A_0); `useful_rate`, where no episode probes.
+    """
+    cells = dict.fromkeys(cell for setting in settings for cell in setting)
+    ran = {cell: episodes_of(record(cell, seeds, scores_all=False)) for cell in cells}
+    found = read([[ran[cell] for cell in setting] for setting in settings], resamples)
+    for reading in found:
+        for name, units in SHOWN.items():
+            reading[name] = [None if one == NONE else one / UNITS[units] for one in reading[name]]
+        if reading["useful_rate"][0] is None:
+            reading["useful_rate"] = None
+    return found
+
+
+# the grid
+
+
+def probes_of(base: Cell, policy: Policy, seeds: Seeds, budgets: Ints) -> Any:
+    """Return the fields that a policy probes, [budget, threshold or 1, seed, step]."""
+    own = POLICIES[policy.replays] if policy.replays else policy
+    capped = {own.rule.kind, (own.selector or own.rule).kind} <= CAPPED_RULES
+    settings = product(budgets[-1:] if capped else budgets, THRESHOLDS if policy.has_threshold else (None,))
+    probes = [
+        record(replace(base, policy=own, budget=budget, threshold=gate), seeds, scores_all=False).probe
+        for budget, gate in settings
+    ]
+    found = np.array(probes, np.int8).reshape(1 if capped else len(budgets), -1, *probes[0].shape)
+    within = np.cumsum(found >= 0, axis=-1) <= np.array(budgets).reshape(-1, 1, 1, 1)
+    return np.where(within, found, np.int8(-1))
+
+
+def run_block(base: Cell, seeds: Seeds, budgets: Ints) -> tuple[Cell, Any, dict[str, Ints]]:
     """Run every setting of the companion's policies, each distinct sequence of probes once.
 
+    Args:
+        base: gives all but policy, budget and threshold.
+        budgets: ascending.
+
     Returns:
-        The block; the distinct episodes; policy name -> [budget, threshold, seed], positions among them, one
-        threshold where the policy has none.
+        The base; the distinct episodes; policy name -> [budget, threshold, seed], numbers among them.
     """
-    ran: dict[Policy, tuple[Sequences, Ints, Ints]] = {}
-    keys, shapes, total = [], {}, 0  # a key: whether answers arrive, the seed's position, the probes
+    kind = np.dtype([("answered", "?"), ("seed", "i4"), ("probes", "i1", base.regime.horizon)])
+    known: dict[bytes, int] = {}
+    numbers = {}
     for name, policy in POLICIES.items():
-        # policies that decide alike and are answered alike are one: under `released`, placebos are Simple
-        first = POLICIES[policy.replays] if policy.replays else policy
-        alike = replace(first, name="", title="", answered=block.answers(first))
-        if alike not in ran:
-            ran[alike] = probes_of(block, first)
-        probe, at, of = ran[alike]
-        numbers = []
-        for budget in block.budgets if capped(first) else block.budgets[-1:]:
-            cut = (
-                np.where(np.cumsum(probe >= 0, axis=1) <= budget, probe, np.int8(-1))
-                if capped(first)
-                else probe
-            )
-            answered = block.answers(policy) | ~(cut >= 0).any(axis=1)  # of no probe all is alike
-            place = at.astype(">u4")[:, None].view(np.uint8)
-            keys.append(
-                np.concatenate([answered[:, None].astype(np.uint8), place, cut.view(np.uint8)], axis=1)
-            )
-            numbers.append(total + of)
-            total += len(probe)
-        shapes[name] = np.concatenate(numbers)
-    whole = np.concatenate(keys)
-    distinct, number = np.unique(whole.view(f"V{whole.shape[1]}")[:, 0], return_inverse=True)
-    episodes = join(list(_replayed(block, distinct.view(np.uint8).reshape(-1, whole.shape[1]))))
-    return block, episodes, {name: number[of].astype(np.int32) for name, of in shapes.items()}
-
-
-def _replayed(block: Block, keys: npt.NDArray[np.uint8]) -> Iterator[Episodes]:
-    """Run sequences of probes, as `run_block` has sorted them, in blocks of one kind of answer."""
+        probes = probes_of(base, policy, seeds, budgets)
+        answers = policy.answered and base.protocol.answer == "delivered"
+        keys = np.empty(probes.shape[:-1], kind)
+        keys["answered"] = answers | ~(probes >= 0).any(axis=-1)  # of no probe all is alike
+        keys["seed"], keys["probes"] = np.arange(len(seeds)), probes
+        texts = keys.view(f"V{kind.itemsize}").ravel().tolist()
+        numbers[name] = np.reshape([known.setdefault(text, len(known)) for text in texts], keys.shape)
+    distinct = np.frombuffer(b"".join(known), kind)
+    episodes: Any = None
     for answered in (False, True):
-        own = keys[keys[:, 0] == answered]
         policy = Policy("replay", "Replay", Rule(REPLAY), answered=answered)
-        cell = block.cell(policy, budget=block.regime.horizon)
-        for first in range(0, len(own), AT_ONCE):
-            part = own[first : first + AT_ONCE]
-            seeds = block.seeds[np.ascontiguousarray(part[:, 1:5]).view(">u4")[:, 0]]
-            schedules = part[:, 5:].astype(np.int8).astype(np.int64)
-            yield measure(record(cell, seeds, scores_all=False, schedules=schedules))
+        cell = replace(base, policy=policy, budget=base.regime.horizon)
+        own = np.flatnonzero(distinct["answered"] == answered)
+        for start in range(0, len(own), AT_ONCE):
+            part = own[start : start + AT_ONCE]
+            schedules = distinct["probes"][part].astype(np.int64)
+            found = episodes_of(
+                record(cell, seeds[distinct["seed"][part]], scores_all=False, schedules=schedules)
+            )
+            episodes = np.empty(len(distinct), found.dtype) if episodes is None else episodes
+            episodes[part] = found
+    return base, episodes, numbers
 
 
 def run_grid(
@@ -200,76 +264,57 @@ def run_grid(
     Returns:
         What a page carries, ready for JSON: what was asked; `budgets` and `thresholds`, the sliders'
         positions; `rows`, by `protocol/world/policy` a table [threshold or 1, budget] of places in
-        `readings`; these as `Readings` has them, in whole `units`. Settings that share all their episodes
-        share a reading.
+        `readings`, whose columns are as `read` has them, in whole `units`. Settings that share all their
+        episodes share a reading.
     """
-    level, chosen = find_regime(regime), [parse_protocol(name) for name in protocols]
-    budgets = tuple(range(level.horizon // 2 + 1))
+    level, agent, chosen = find_regime(regime), find_profile(profile), [*map(parse_protocol, protocols)]
+    budgets, units = range(level.horizon // 2 + 1), parse_seeds(seeds)
     blocks = [
-        Block(world, level, protocol, find_profile(profile), parse_seeds(seeds), budgets)
-        for protocol, world in product(chosen, WORLDS)
+        Cell(world, POLICIES["no-probe"], level, rules, agent) for rules, world in product(chosen, WORLDS)
     ]
-    ran = {(block.protocol.name, block.world): rest for block, *rest in spread(run_block, blocks, jobs)}
+    run = partial(run_block, seeds=units, budgets=budgets)
+    ran = {(base.protocol.name, base.world): rest for base, *rest in spread(run, blocks, jobs)}
     rows: dict[str, list[list[int]]] = {}
-    parts: list[Readings] = []
-    for protocol in chosen:
-        several = [ran[protocol.name, world] for world in WORLDS]
-        starts = np.cumsum([0, *(len(episodes.success) for episodes, _ in several)])
-        numbers: dict[bytes, int] = {}
-        settings: list[Ints] = []
-        held = sum(map(len, parts))
-        for policy in POLICIES:
-            places = [own[policy] + start for (_, own), start in zip(several, starts, strict=False)]
-            views = dict(zip(VIEWS, [*places, np.concatenate(places, axis=-1)], strict=True))
-            found = {view: np.empty(own.shape[1::-1], dtype=np.int64) for view, own in views.items()}
-            for b, k in np.ndindex(places[0].shape[:2]):
-                for view, own in views.items():  # a world beside its pool: what it resamples is used twice
-                    key = own[b, k].tobytes()
-                    if numbers.setdefault(key, len(numbers)) == len(settings):
-                        settings.append(own[b, k])
-                    found[view][k, b] = held + numbers[key]
-            rows |= {f"{protocol.name}/{view}/{policy}": own.tolist() for view, own in found.items()}
-        parts += _read(
-            join([episodes for episodes, _ in several]), settings, len(blocks[0].seeds), resamples, jobs
-        )
-    readings = join(parts)
+    known: dict[Any, int] = {}
+    settings: list[
+        list[tuple[Any, Ints]]
+    ] = []  # each the distinct episodes of its worlds, and which they are
+    for rules, policy in product(chosen, POLICIES):
+        worlds = [ran[rules.name, world] for world in WORLDS]
+        shape = worlds[0][1][policy].shape[:2]
+        found = {view: np.empty(shape[::-1], dtype=np.int64) for view in VIEWS}
+        for b, k in np.ndindex(shape):
+            own = [(episodes, numbers[policy][b, k]) for episodes, numbers in worlds]
+            # a world beside its pool: what is resampled is used twice
+            for view, parts in zip(VIEWS, [*([one] for one in own), own], strict=True):
+                key = (rules.name, view, *(at.tobytes() for _, at in parts))
+                if known.setdefault(key, len(known)) == len(settings):
+                    settings.append(parts)
+                found[view][k, b] = known[key]
+        rows |= {f"{rules.name}/{view}/{policy}": own.tolist() for view, own in found.items()}
+
+    def task(start: int) -> list[Reading]:
+        some = settings[start : start + SETTINGS_A_TASK]
+        return read([[episodes[at] for episodes, at in setting] for setting in some], resamples)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        tasks = pool.map(task, range(0, len(settings), SETTINGS_A_TASK))
+        readings = [reading for readings in tasks for reading in readings]
     return {
         "regime": regime,
         "profile": profile,
         "seeds": seeds,
         "resamples": resamples,
-        "episodes": len(blocks[0].seeds),
+        "episodes": len(units),
         "budgets": list(budgets),
         "thresholds": list(THRESHOLDS),
-        "protocols": [protocol.name for protocol in chosen],
+        "protocols": [rules.name for rules in chosen],
         "worlds": list(VIEWS),
         "policies": list(POLICIES),
-        "units": {"share": SHARE_UNITS, "curve": CURVE_UNITS},
+        "units": UNITS,
         "rows": rows,
-        "readings": {field.name: getattr(readings, field.name).tolist() for field in fields(Readings)},
+        "readings": {name: [reading[name] for reading in readings] for name in readings[0]},
     }
-
-
-def _read(
-    episodes: Episodes, settings: Sequence[Ints], seeds: int, resamples: int, jobs: int
-) -> list[Readings]:
-    """Read settings, of one world or of the pool, in threads; the readings come in their order."""
-
-    def read(start: int) -> Readings:
-        sums, part = ResampledSums(resamples), settings[start : start + SETTINGS_A_TASK]
-        sizes = np.array([len(setting) // seeds for setting in part])
-        order = np.argsort(sizes, kind="stable")
-        found = [
-            read_episodes(episodes, np.stack([part[at] for at in order if sizes[at] == worlds]), worlds, sums)
-            for worlds in np.unique(sizes).tolist()
-        ]
-        return join(found).rows(np.argsort(order))
-
-    with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(read, range(0, len(settings), SETTINGS_A_TASK)))
-
-
-# --- kept --------------------------------------------------------------------------------------
 
 
 def load_grid(
@@ -310,8 +355,8 @@ def load_grid(
         text = json.dumps(run_grid(regime, protocols, profile, seeds, resamples, jobs))
     with contextlib.suppress(OSError):  # a reader may have no room for it
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as partial:
-            partial.write_text(text, encoding="utf-8")
+        with replacing(path) as partial_file:
+            partial_file.write_text(text, encoding="utf-8")
         for old in sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-KEPT]:
             old.unlink(missing_ok=True)
     return json.loads(text)

@@ -2,11 +2,10 @@
 
 In JupyterLab a widget is an anywidget. In the book its cell's output is HTML: the state as deflated JSON,
 which `book/assets/static-widgets.js` hands to the same front end, and a text for readers without JavaScript.
-The front end itself is put into the page by `book/_ext/static_widgets.py`, once for all widgets of the page.
+`book/_ext/static_widgets.py` puts the front end into the page, once for all of its widgets.
 
 A front end is one ES module in anywidget's form (`export default { render({ model, el }) }`): `NAME.js` below
-the tools of `shared.js`. It asks its model for `get("state")` and `get("live")`; one that is live also sends
-messages to Python (`model.send`) and listens to its answers (`model.on("msg:custom", ...)`).
+the tools of `shared.js`. One that is live sends messages to Python and listens to its answers.
 """
 
 from __future__ import annotations
@@ -79,29 +78,26 @@ class Widget(anywidget.AnyWidget):
             cls._css = style_text(cls.module)
         super().__init_subclass__(**keywords)
 
-    def __init__(
-        self, state: dict[str, Any], *, identity: str, fallback: str, live: bool = False, **keywords: Any
-    ) -> None:
-        super().__init__(state=state, live=live, **keywords)
-        self.identity = identity
-        self.fallback = fallback
+    def __init__(self, state: dict[str, Any], *, identity: str, fallback: str, live: bool) -> None:
+        super().__init__(state=state, live=live)
+        self.identity, self.fallback = identity, fallback
         self.page_state: dict[str, Any] | None = state
         if live:
             self.on_msg(self._receive)
 
     def answer(self, setting: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a live front end asks for; an `InputError` says why there is nothing."""
-        raise InputError(f"{type(self).__name__} answers nothing: what it shows is all that there is")
+        raise NotImplementedError
 
     def _receive(self, _: object, content: Mapping[str, Any], buffers: object) -> None:
         """Send the answer to a question, with the number that the question has."""
         if content.get("kind") != "ask":
             return
-        reply = {"kind": "answer", "request": content.get("request")}
         try:
-            self.send(reply | self.answer(content["setting"]))
+            found = self.answer(content["setting"])
         except InputError as error:
-            self.send(reply | {"error": str(error)})
+            found = {"error": str(error)}
+        self.send({"kind": "answer", "request": content.get("request")} | found)
 
     def static_html(self) -> str:
         """Return the widget as a page without a kernel holds it."""
@@ -115,7 +111,6 @@ class Widget(anywidget.AnyWidget):
         )
 
     def _repr_mimebundle_(self, **keywords: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        bundle = super()._repr_mimebundle_(**keywords)
-        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        data, metadata = super()._repr_mimebundle_(**keywords) or ({}, {})
         forms = {"text/html": self.static_html(), "text/plain": self.fallback}
-        return {**(data or {}), **forms}, dict(metadata)
+        return {**data, **forms}, metadata

@@ -15,17 +15,18 @@ import numpy as np
 
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.cells import Cell, find_profile, find_regime, parse_seeds
+from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.facts.witness import Witnessed, witness
+from envprobe_core.instances import members
 from envprobe_core.policies import POLICIES, Policy
 from envprobe_core.protocols import PROTOCOLS, in_words, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.show.figures import DARK, POLICY_STYLES, TERM_COLOURS, WORLD_TITLES
 from envprobe_core.show.markup import listed
-from envprobe_core.show.timeline import OUTCOMES, record_run
+from envprobe_core.show.timeline import OUTCOMES, record_run, word
 from envprobe_core.widgets.host import Widget
-from envprobe_core.widgets.scenes import make_scene
 
 PAIR = ("simple", "periodic")
 
@@ -52,9 +53,9 @@ def record_pair(
         own: a reader's own policies, whose names `policies` may hold.
 
     Returns:
-        `key` (for links), `scene` (see `scenes.make_scene`), `runs` (see `timeline.record_run`), `parts` (the
-        first step at which they differ, or None), `parting` (the same in words), `title`, `about`, `world
-        seed regime protocol profile`.
+        `key` (for links), `scene` (see `make_scene`), `runs` (see `timeline.record_run`), `parts` (the first
+        step at which they differ, or None), `parting` (the same in words), `title`, `about`, `world seed
+        regime protocol profile`.
 
     Raises:
         InputError: for an unknown name or a value that a cell refuses; the message says which.
@@ -69,15 +70,26 @@ def record_pair(
         cell = Cell(world, policy, level, rules, agent, budget, gate)
         seen.append(witness(cell, np.array([seed], dtype=np.int64)))
     runs = [record_run(one) for one in seen]
-    step = parting_step(*seen) if len(seen) > 1 else None
+    titles = [run["title"] for run in runs]
+    step, parting = None, ""
+    if len(runs) > 1:
+        step = parting_step(*seen)
+        if titles[0] == titles[1]:
+            parting = "One policy is shown twice; there is nothing to part."
+        elif step is None:
+            parting = f"{listed(titles)} never part on this seed: every step is the same."
+        else:
+            one, other = (run["brief"][step] for run in runs)
+            parting = f"They first differ at step {step}: {titles[0]} {one}, {titles[1]} {other}."
+            if one == other:
+                parting = f"They first differ at step {step}: both do the same ({one}), and the agents come "
+                parting += "to know different things by it."
     title = f"{WORLD_TITLES[world]}, seed {seed}"
+    about = f"{title}: {listed(dict.fromkeys(titles))} in {regime} under protocol {in_words(rules.name)}"
     return {
         "key": f"{world}-{rules.name}-{seed}",
         "title": title,
-        "about": (
-            f"{title}: {listed(dict.fromkeys(run['title'] for run in runs))} in {regime} under "
-            f"protocol {in_words(rules.name)}; simulated agent, profile {profile}"
-        ),
+        "about": f"{about}; simulated agent, profile {profile}",
         "world": world,
         "seed": seed,
         "regime": regime,
@@ -87,7 +99,7 @@ def record_pair(
         "scene": make_scene(seen[0]),
         "runs": runs,
         "parts": step,
-        "parting": parting_words(step, runs),
+        "parting": parting,
     }
 
 
@@ -106,21 +118,124 @@ def parting_step(one: Witnessed, other: Witnessed) -> int | None:
     return int(np.argmax(differs)) if differs.any() else None
 
 
-def parting_words(step: int | None, runs: Sequence[Mapping[str, Any]]) -> str:
-    """Say where two runs part; nothing of one."""
-    if len(runs) == 1:
-        return ""
-    if runs[0]["title"] == runs[1]["title"]:
-        return "One policy is shown twice; there is nothing to part."
-    if step is None:
-        return f"{listed(run['title'] for run in runs)} never part on this seed: every step is the same."
-    deeds = [run["brief"][step] for run in runs]
-    if deeds[0] == deeds[1]:
-        return (
-            f"They first differ at step {step}: both do the same ({deeds[0]}), and the agents come to know "
-            "different things by it."
-        )
-    return f"They first differ at step {step}: {runs[0]['title']} {deeds[0]}, {runs[1]['title']} {deeds[1]}."
+# where things stand
+
+
+def make_scene(seen: Witnessed) -> dict[str, Any]:
+    """Return the structure of the first row's instance, as it is drawn; what is true or believed is no part.
+
+    Returns:
+        `kind` (tools, rooms or graph) and its parts, each with the field that belongs to it; `aims`, for
+        every action what it aims at (a kind of part and its number); `fields`, `actions`, their names;
+        `words`, lists of what values mean, the unknown first, and `word_of`, the list that each field uses.
+    """
+    world, task, rules = seen.world, seen.instance[0].task, seen.world.rules
+    make = {"tooldag": _tools, "objectstate": _rooms, "graphnav": _graph}[world.name]
+    lists = [
+        tuple(word(world, field, value) for value in range(UNKNOWN, int(world.domain[field])))
+        for field in range(world.fields)
+    ]
+    distinct = list(dict.fromkeys(lists))
+    parts, counts = make(rules, task, world.field_names)
+    return {
+        **parts,
+        "aims": [[kind, number] for kind, count in counts for number in range(count)],
+        "fields": list(world.field_names),
+        "actions": list(world.action_names),
+        "words": [list(words) for words in distinct],
+        "word_of": [distinct.index(words) for words in lists],
+    }
+
+
+Scene = tuple[dict[str, Any], list[tuple[str, int]]]
+"""The parts of a drawing, and at what parts the actions aim, in their order: a kind, and how many."""
+
+
+def _tools(rules: Any, task: Any, _: Sequence[str]) -> Scene:
+    tools = rules.tools
+    needed = members(task.ancestors[tools - 1] | 1 << tools - 1, tools)
+    parts = [
+        {
+            "needs": np.flatnonzero(members(task.needs[tool], tools)).tolist(),
+            "needed": bool(needed[tool]),
+            "parts": [tool, tool + tools, tool + 2 * tools],
+        }
+        for tool in range(tools)
+    ]
+    heads = ["loaded", "satisfied", "complete"]
+    return {"kind": "tools", "tools": parts, "heads": heads, "target": tools - 1}, [("tool", tools)]
+
+
+def _rooms(rules: Any, task: Any, names: Sequence[str]) -> Scene:
+    objects, doors = rules.objects, rules.doors
+    things = [
+        {
+            "label": short_name(names[thing][len("location(") : -1]),
+            "location": thing,
+            "held": objects + doors + thing,
+            "goal": thing == rules.goal,
+            "key": thing < rules.keys,
+        }
+        for thing in range(objects)
+    ]
+    locks = [{"field": objects + door, "key": int(task.key_of_door[door])} for door in range(doors)]
+    aims = [("room", rules.rooms), ("thing", objects), ("door", doors), ("thing", objects)]
+    return {"kind": "rooms", "rooms": rules.rooms, "things": things, "doors": locks}, aims
+
+
+def _graph(rules: Any, task: Any, _: Sequence[str]) -> Scene:
+    spots = layered(rules.nodes, task.ends[: rules.edges], int(task.start))
+    edges = [
+        {"ends": task.ends[edge].tolist(), "field": 1 + rules.keys + edge, "key": int(task.key_of_edge[edge])}
+        for edge in range(rules.edges)
+    ]
+    parts = {
+        "kind": "graph",
+        "spots": [list(spots[node]) for node in range(rules.nodes)],
+        "edges": edges,
+        "things": [{"label": f"k{key}", "location": 1 + key, "key": True} for key in range(rules.keys)],
+        "target": int(task.target),
+    }
+    return parts, [("node", rules.nodes), ("thing", rules.keys)]
+
+
+def short_name(label: str) -> str:
+    """Shorten an object's name: key 1 -> k1, box 0 -> b0, the first goal -> goal."""
+    kind, number = label.split()
+    return "goal" if label == "goal 0" else f"{kind[0]}{number}"
+
+
+def layered(nodes: int, ends: Any, start: int) -> dict[int, tuple[float, float]]:
+    """Place the nodes of a connected graph: x is the distance from the start, y avoids crossings.
+
+    Args:
+        ends: [edge, 2].
+        start: the node in the first column.
+
+    Returns:
+        A place (x, y) for each node; a column is centred at y = 0, its nodes one apart.
+    """
+    neighbours: dict[int, set[int]] = {node: set() for node in range(nodes)}
+    for one, other in ends:
+        neighbours[int(one)].add(int(other))
+        neighbours[int(other)].add(int(one))
+    spot: dict[int, tuple[float, float]] = {}
+    column, depth = {start}, 0
+
+    def height(node: int) -> tuple[float, int]:
+        """Order a column by where the nodes before it stand."""
+        before = [spot[other][1] for other in neighbours[node] if other in spot]
+        return -sum(before) / max(len(before), 1), node
+
+    while column:
+        ordered = sorted(column, key=height)
+        spot |= {node: (float(depth), (len(column) - 1) / 2 - place) for place, node in enumerate(ordered)}
+        column = {other for node in column for other in neighbours[node]} - set(spot)
+        depth += 1
+    return spot
+
+
+# the widget
 
 
 class Player(Widget):
@@ -154,8 +269,25 @@ class Player(Widget):
             "marks": {name: style.mark() for name, style in POLICY_STYLES.items()},
         }
         if live:
-            state["choices"] = _choices(self._own)
-        super().__init__(state, identity=identity, fallback=_fallback(shown), live=live)
+            known = [(policy.name, policy.title) for policy in (*POLICIES.values(), *self._own)]
+            state["choices"] = {  # what the form offers, as (value, text), and what it shows at first
+                "world": list(WORLD_TITLES.items()),
+                "first": known,
+                "second": known,
+                "protocol": [(name, in_words(name)) for name in PROTOCOLS],
+                "regime": [(name, f"{name}: {regime.title}") for name, regime in REGIMES.items()],
+                "profile": [(name, name) for name in PROFILES],
+                "setting": {
+                    "world": "tooldag", "protocol": "paper", "regime": "S2", "profile": "typical", "seed": 0,
+                    "budget": None, "threshold": None, "first": PAIR[0], "second": PAIR[1],
+                },
+            }  # fmt: skip
+        pair = shown[0]  # for readers without JavaScript, in words
+        lines = ["The episode player needs JavaScript. Here is its first episode in words.", pair["about"]]
+        lines += [pair["parting"]] * bool(pair["parting"])
+        for run in pair["runs"]:
+            lines += [f"{run['title']}, step {t}: {said}" for t, said in enumerate(run["sentence"])]
+        super().__init__(state, identity=identity, fallback="\n".join(lines), live=live)
 
     def answer(self, setting: Mapping[str, str]) -> dict[str, Any]:
         """Return the episode that a reader chose, every value a text as the form sends it."""
@@ -177,30 +309,3 @@ def _number(name: str, text: str, kind: type, what: str) -> Any:
         return kind(text) if text.strip() else None
     except ValueError:
         raise InputError(f"{name} {text!r} is not {what}; leave it empty for the default") from None
-
-
-def _choices(own: Sequence[Policy]) -> dict[str, Any]:
-    """List what the form offers, as (value, text), and what it shows at first."""
-    policies = [(policy.name, policy.title) for policy in (*POLICIES.values(), *own)]
-    return {
-        "world": list(WORLD_TITLES.items()),
-        "first": policies,
-        "second": policies,
-        "protocol": [(name, in_words(name)) for name in PROTOCOLS],
-        "regime": [(name, f"{name}: {regime.title}") for name, regime in REGIMES.items()],
-        "profile": [(name, name) for name in PROFILES],
-        "setting": {
-            "world": "tooldag", "protocol": "paper", "regime": "S2", "profile": "typical", "seed": 0,
-            "budget": None, "threshold": None, "first": PAIR[0], "second": PAIR[1],
-        },
-    }  # fmt: skip
-
-
-def _fallback(pairs: Sequence[Mapping[str, Any]]) -> str:
-    """Put the first episode into words, for readers without JavaScript."""
-    pair = pairs[0]
-    lines = ["The episode player needs JavaScript. Here is its first episode in words.", pair["about"]]
-    lines += [pair["parting"]] * bool(pair["parting"])
-    for run in pair["runs"]:
-        lines += [f"{run['title']}, step {t}: {said}" for t, said in enumerate(run["sentence"])]
-    return "\n".join(lines)
