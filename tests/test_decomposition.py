@@ -1,156 +1,129 @@
 """The split of gains: Shapley values against closed forms and their definition, arms against plain runs."""
 
-from fractions import Fraction
-from itertools import permutations
+from itertools import combinations, permutations
 from math import factorial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from notebook_cells import definitions
 
-from envprobe_core.analyses.decomposition import (
-    ALL,
-    FACTOR_NAMES,
-    INFORMATION,
-    MEMORY,
-    METRIC,
-    SELECTION,
-    SPLIT,
-    TIME,
-    TIMING,
-    arm,
-    context,
-    gains,
-    interactions,
-    own_level,
-    pairs,
-    restrict,
-    run_factorial,
-    shapley_values,
-    split_gains,
-)
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.engine.running import record
 from envprobe_core.grid import run_cells
 from envprobe_core.policies import POLICIES, hybrid
 from envprobe_core.protocols import PROTOCOLS
 
-SEEDS = "0:14"
+PAGE = definitions("text-and-code", "3", "ends", "shapley", "23", "arms", "33")
 
 
 @pytest.fixture(scope="module")
-def runs():
-    return run_factorial("paper released", "S1", seeds=SEEDS, policies="periodic simple cd")
+def page():
+    few = {"protocol": "paper released", "regime": "S1", "seeds": "0:14", "resamples": 200}
+    cells = ("3", "ends", "shapley", "16", "23", "arms", "25")
+    return definitions("text-and-code", *cells, whole=["3", "25"], **few)
 
 
-# --- Shapley values ---------------------------------------------------------------------------
+# Shapley values
 
 
-def by_orders(game, players):
-    """The definition: what each player adds, averaged over all orders of arrival, in exact fractions."""
-    shares = [Fraction(0)] * players
-    for order in permutations(range(players)):
-        there = 0
-        for player in order:
-            shares[player] += Fraction(int(game[there | 1 << player])) - Fraction(int(game[there]))
-            there |= 1 << player
-    return [float(share / factorial(players)) for share in shares]
+def games(least, most):
+    """Whole numbers for every coalition of some players."""
+    whole = st.integers(-99, 99)
+    return (
+        st.integers(least, most)
+        .flatmap(lambda n: st.lists(whole, min_size=2**n, max_size=2**n))
+        .map(np.array)
+    )
 
 
-@given(st.integers(1, 5).flatmap(lambda n: st.lists(st.integers(-99, 99), min_size=2**n, max_size=2**n)))
-def test_shapley_values_are_means_over_orders_and_add_up(game):
+@given(games(1, 5))
+def test_shapley_values_are_means_over_all_orders_of_arrival_and_add_up(game):
     players = len(game).bit_length() - 1
-    shares = shapley_values(game)
-    np.testing.assert_allclose(shares, by_orders(game, players), atol=1e-9)
+    naive = np.zeros(players)
+    for order in permutations(range(players)):
+        for k, player in enumerate(order):
+            there = sum(1 << other for other in order[:k])
+            naive[player] += game[there | 1 << player] - game[there]
+    shares = PAGE.shapley(game)
+    np.testing.assert_allclose(shares, naive / factorial(players), atol=1e-9)
     assert shares.sum() == pytest.approx(game[-1] - game[0], abs=1e-9)
 
 
-@given(st.lists(st.integers(-99, 99), min_size=8, max_size=8))
-def test_interaction_is_the_change_of_one_share_by_the_other_player(game):
-    """I_ij: i's share in the game with j always there, minus its share in the game without j."""
-    found = dict(zip(pairs(3), interactions(game), strict=True))
-    for first, second in pairs(3):
-        rest = [player for player in range(3) if player != second]
-        with_j = shapley_values(restrict(game, rest, 1 << second))[rest.index(first)]
-        without_j = shapley_values(restrict(game, rest))[rest.index(first)]
-        assert found[first, second] == pytest.approx(with_j - without_j, abs=1e-9)
+@given(games(6, 6))
+def test_interactions_are_second_differences_weighed_over_the_others(game):
+    naive = []
+    for i, j in combinations(range(6), 2):
+        total = 0
+        for rest in (s for s in range(64) if not s >> i & 1 and not s >> j & 1):
+            weight = factorial(rest.bit_count()) * factorial(4 - rest.bit_count()) / factorial(5)
+            one, other = 1 << i, 1 << j
+            total += weight * (game[rest | one | other] - game[rest | one] - game[rest | other] + game[rest])
+        naive.append(total)
+    np.testing.assert_allclose(PAGE.interactions(game), naive, atol=1e-9)
 
 
-# --- hybrids ----------------------------------------------------------------------------------
+# hybrids
 
 
-@pytest.mark.parametrize("name", SPLIT)
 @pytest.mark.parametrize("protocol", ["observed", "released"])
-def test_a_policy_crossed_with_itself_is_the_policy(name, protocol):
-    seeds = np.arange(20)
-    own = POLICIES[name]
-    cells = [Cell("objectstate", policy, protocol=PROTOCOLS[protocol]) for policy in (own, hybrid(own, own))]
-    digests = run_cells(cells, seeds)["digest"].reshape(2, -1)
-    np.testing.assert_array_equal(digests[0], digests[1])
+def test_a_policy_crossed_with_itself_is_the_policy(protocol):
+    for own in map(POLICIES.get, PAGE.SPLIT):
+        pair = [Cell("objectstate", one, protocol=PROTOCOLS[protocol]) for one in (own, hybrid(own, own))]
+        first, second = run_cells(pair, np.arange(20))["digest"].reshape(2, -1)
+        np.testing.assert_array_equal(first, second, own.name)
 
 
 def test_arms_of_a_hybrid_probe_at_the_gates_times():
-    cells = [
-        Cell("tooldag", policy) for policy in (POLICIES["periodic"], arm("simple", INFORMATION | SELECTION))
-    ]
+    mixed = PAGE.arm("simple", PAGE.INFORMATION | PAGE.SELECTION)
+    cells = [Cell("tooldag", policy) for policy in (POLICIES["periodic"], mixed)]
     periodic, mixed = (record(cell, np.arange(8), scores_all=False) for cell in cells)
     np.testing.assert_array_equal(periodic.probe >= 0, mixed.probe >= 0)
     assert (periodic.probe != mixed.probe).any()
 
 
-@pytest.mark.parametrize("name", [name for name in SPLIT if name != "periodic"])
-def test_without_answers_the_field_leaves_no_trace(name):
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+def test_without_answers_the_field_leaves_no_trace(protocol):
     """Why arms without answers are run once whatever selects the field."""
-    for protocol in ("paper", "released"):
+    rules = PAGE.parse_protocol(PAGE.context(protocol, 0))
+    for name in PAGE.SPLIT[1:]:
         for gate in (name, "periodic"):
-            cells = [
-                Cell(
-                    "graphnav",
-                    hybrid(POLICIES[gate], POLICIES[selector], answered=False),
-                    protocol=context(protocol, 0),
-                )
-                for selector in (name, "periodic")
-            ]
-            columns = run_cells(cells, np.arange(20))
+            arms = [hybrid(POLICIES[gate], POLICIES[own], answered=False) for own in (name, "periodic")]
+            columns = run_cells([Cell("graphnav", arm, protocol=rules) for arm in arms], np.arange(20))
             for measure in ("accuracy", "accuracy_slot", "success", "probes"):
                 first, second = columns[measure].reshape(2, -1)
                 np.testing.assert_array_equal(first, second)
 
 
-# --- the factorial ----------------------------------------------------------------------------
+# the factorial
 
 
 def test_own_levels():
-    assert own_level("paper") == INFORMATION | MEMORY | SELECTION | TIMING
-    assert own_level("released") == TIME | SELECTION | TIMING | METRIC
-    assert own_level("released:answer=delivered,memory=kept") == ALL
+    own = PAGE.SELECTION | PAGE.TIMING
+    assert PAGE.own_level("paper") == own | PAGE.INFORMATION | PAGE.MEMORY
+    assert PAGE.own_level("released") == own | PAGE.TIME | PAGE.METRIC
+    assert PAGE.own_level("released:answer=delivered,memory=kept") == PAGE.ALL
 
 
 @pytest.mark.parametrize("protocol", ["paper", "released"])
-@pytest.mark.parametrize("policy", ["simple", "cd"])
-def test_the_gain_that_is_split_is_the_plain_one(runs, protocol, policy):
-    seeds = np.arange(14)
-    for world in runs.worlds:
-        for reference in ("periodic", "no-probe"):
-            cells = [make_cell(world, name, "S1", PROTOCOLS[protocol]) for name in (policy, reference)]
-            accuracy = 100 * run_cells(cells, seeds)["accuracy"].reshape(2, -1)
-            game = gains(runs, protocol, world, policy, reference)
-            np.testing.assert_array_equal(game[:, own_level(protocol)], accuracy[0] - accuracy[1])
-
-
 @pytest.mark.parametrize("reference", ["periodic", "no-probe"])
-@pytest.mark.parametrize("whole", [False, True])
-def test_parts_add_up_to_the_gain(runs, reference, whole):
-    found = split_gains(runs, reference, "simple cd", whole=whole, resamples=200)
-    wide = found.pivot(index=["protocol", "world", "policy"], columns="part", values="value")
-    assert ("start" in wide) == (reference == "no-probe")
-    np.testing.assert_allclose(wide.drop(columns="gain").sum(axis=1), wide["gain"], atol=1e-9)
-    assert set(FACTOR_NAMES) <= set(wide)
+def test_the_gain_that_is_split_is_the_plain_one_and_its_parts_add_up(page, protocol, reference):
+    for world, policy in (("tooldag", "simple"), ("graphnav", "simple"), ("objectstate", "cd")):
+        cells = [make_cell(world, name, "S1", PROTOCOLS[protocol]) for name in (policy, reference)]
+        accuracy = 100 * run_cells(cells, np.arange(14))["accuracy"].reshape(2, -1)
+        game = page.gains(protocol, world, policy, reference)
+        np.testing.assert_array_equal(game[:, page.own_level(protocol)], accuracy[0] - accuracy[1])
+    for whole in (False, True):
+        split = page.split_gains(reference, ["simple", "cd"], whole)
+        wide = split.pivot(index=["protocol", "world", "policy"], columns="part", values="value")
+        assert ("start" in wide) == (reference == "no-probe")
+        np.testing.assert_allclose(wide.drop(columns="gain").sum(axis=1), wide["gain"], atol=1e-9)
+        assert set(page.FACTORS) <= set(wide)
 
 
-def test_periodic_has_nothing_to_select_or_to_time(runs):
-    own = split_gains(runs, "no-probe", "periodic", resamples=200)
+def test_periodic_has_nothing_to_select_or_to_time(page):
+    own = page.split_gains("no-probe", ["periodic"])
     own = own[own["part"].isin(["selection", "timing"])]
     assert len(own)
     assert (own[["value", "value_low", "value_high"]] == 0).all().all()
