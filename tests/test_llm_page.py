@@ -24,7 +24,7 @@ from envprobe_core.llm.agent import finish_in_loop
 from envprobe_core.llm.calls import read_prices
 from envprobe_core.llm.running import Step
 from envprobe_core.protocols import in_words
-from envprobe_core.reproduce.parameters import check_words
+from envprobe_core.reproduce.sections import check_words
 from envprobe_core.sources import ROOT
 
 COMMITTED = Path(__file__).parent / "replays" / f"first-prompts{recorded.SUFFIX}"

@@ -21,8 +21,7 @@ from envprobe_core.policies.own import View
 from envprobe_core.protocols import SWITCHES
 from envprobe_core.reproduce import build as book
 from envprobe_core.reproduce.execution import clean
-from envprobe_core.reproduce.parameters import parse_assignments, resolve
-from envprobe_core.reproduce.sections import METADATA_KEY, ROOT, find_sections
+from envprobe_core.reproduce.sections import METADATA_KEY, ROOT, find_sections, parse_assignments, resolve
 from envprobe_core.show.figures import FIGURE_CLASS, Drawing, canvas
 from envprobe_core.show.markup import Table, Text
 

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from processes import COMMAND, MARK, call, envprobe, processes_of
 
-from envprobe_core.lab.exercises import exercises_notebook
+from envprobe_core.lab.desk import exercises_notebook
 from envprobe_core.reproduce.build import html_folder
 from envprobe_core.reproduce.printing import CHROMIUM, DOCUMENTS, MADE_BY_US, SHORT, refuse_foreign
 from envprobe_core.sources import ROOT

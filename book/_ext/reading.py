@@ -24,7 +24,7 @@ import envprobe_core
 from envprobe_core.claims import paper_values
 from envprobe_core.claims.places import EQUATION, FLOATS, STATEMENTS, TERM, in_words, load_items, place
 from envprobe_core.errors import InputError
-from envprobe_core.reproduce.printing import picture
+from envprobe_core.reproduce.printing import render
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ def draw_picture(app: Sphinx, env: BuildEnvironment) -> None:
     path = Path(app.outdir) / PICTURE
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        picture(text, path, *PICTURE_SIZE)
+        render(text, path, "--screenshot", "--window-size={},{}".format(*PICTURE_SIZE))
     except InputError as error:
         logger.info("no picture for shared links: %s", error)
     else:

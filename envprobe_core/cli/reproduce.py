@@ -9,21 +9,30 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from envprobe_core.cli import options
-from envprobe_core.cli.options import File, Number, Texts, Whole
+from envprobe_core.cli.options import File, Number, Whole
 from envprobe_core.errors import InputError, in_one_line, look_up
 from envprobe_core.sources import ROOT
 
 KEY, SOLVED, STUDENTS = "answers.md", "solved.ipynb", "exercises.ipynb"
+
 KEPT = f"Write there {KEY}, {SOLVED} (with all outputs) and {STUDENTS} (without solutions)."
 
-Jobs = Annotated[Whole, "N", "Sections to execute at a time.", "every core", range(1, 257)]
-CellTimeout = Annotated[Number, "S", "Seconds that a cell may take.", "no end"]
+
+@dataclass(frozen=True)
+class Execution:
+    """How sections are executed."""
+
+    PANEL: ClassVar[str | None] = None
+    param: options.Assignments = None
+    jobs: Annotated[Whole, "N", "Sections to execute at a time.", "every core", range(1, 257)] = None
+    cell_timeout: Annotated[Number, "S", "Seconds that a cell may take.", "no end"] = None
 
 
 def plan(names: Sequence[str], given: dict[str, str], **how: Any) -> Any:
@@ -33,27 +42,13 @@ def plan(names: Sequence[str], given: dict[str, str], **how: Any) -> Any:
     return sections.plan(names, given, **how)
 
 
-def _asked(
-    names: Sequence[str], param: Texts, cell_timeout: float | None
-) -> tuple[dict[str, str], float | None]:
-    """Read parameters and time limit, and refuse what no section takes before any work."""
-    from envprobe_core.reproduce.parameters import parse_assignments
-
-    given = parse_assignments(param or [])
-    seconds = options.check_positive("--cell-timeout", cell_timeout)
-    plan(names, given, faults={})
-    return given, seconds
-
-
 def reproduce(
     sections: Annotated[
         list[str] | None,
         typer.Argument(metavar="[SECTION]...", help="What to execute; all sections if none."),
     ] = None,
-    param: options.Assignments = None,
-    jobs: Jobs = None,
-    cell_timeout: CellTimeout = None,
-    cluster: options.Cluster = options.Cluster(),  # noqa: B008  (frozen)
+    execution: Execution = Execution(),
+    cluster: options.Cluster = options.Cluster(),  # noqa: B008
 ) -> None:
     """Execute the paper's sections, those that changed.
 
@@ -63,17 +58,13 @@ def reproduce(
     With `--scheduler` every grid of more than one block is computed by a Dask cluster.
     Exit code 1 if a section failed, 2 if a name or value is not accepted.
     """
-    given, seconds = _asked(sections or [], param, cell_timeout)
-    with _alone_in(ROOT / "book"), options.handing_out(cluster.address()):
-        done = _execute(sections or [], given, jobs or options.CORES, seconds)
-    if not done:
-        raise typer.Exit(1)
+    with _executed(sections or [], execution, cluster) as complete:
+        if not complete:
+            raise typer.Exit(1)
 
 
 def book(
-    param: options.Assignments = None,
-    jobs: Jobs = None,
-    cell_timeout: CellTimeout = None,
+    execution: Execution = Execution(),
     out: Annotated[File, "DIR", "Build a book of its own in DIR, beside the checkout's."] = None,
     cluster: options.Cluster = options.Cluster(),  # noqa: B008
 ) -> None:
@@ -84,14 +75,11 @@ def book(
     """
     from envprobe_core.reproduce import build
 
-    given, seconds = _asked((), param, cell_timeout)
-    root = build.claim(out) if out else ROOT
-    with _alone_in(root / "book"), options.handing_out(cluster.address()):
-        if out:
-            build.stage(out)
-        if not _execute([], given, jobs or options.CORES, seconds, root / "book" / "executed"):
+    with _executed([], execution, cluster, out) as complete:
+        if not complete:
             typer.echo("the book was not built, because a section failed", err=True)
             raise typer.Exit(1)
+        root = out.resolve() if out else ROOT
         index = build.html_folder(root) / "index.html"
         if build.is_fresh(root):
             typer.echo(f"the book is up to date: {index}")
@@ -100,55 +88,57 @@ def book(
         typer.echo("building the book ...")
         code, printed = build.build(root)
         if code:
-            typer.echo(printed, err=True)
-            typer.echo(f"the book was not built: jupyter-book ended with exit code {code}", err=True)
+            typer.echo(
+                f"{printed}\nthe book was not built: jupyter-book ended with exit code {code}", err=True
+            )
             raise typer.Exit(1)
         typer.echo(f"the book was built in {time.monotonic() - start:.1f} s: {index}")
 
 
 @contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Wait until no other command executes sections into a book, and hold it."""
+def _executed(
+    names: Sequence[str], how: Execution, cluster: options.Cluster, out: Path | None = None
+) -> Iterator[bool]:
+    """Refuse what no section takes, then execute into a book that is held meanwhile; yield if all went well.
+
+    `out` is the folder of a book beside the checkout's.
+    """
     from envprobe_core.files import held, sweep
-
-    folder.mkdir(exist_ok=True)
-    with held(folder, lambda: typer.echo(f"waiting: another envprobe works in {folder}", err=True)):
-        sweep(folder / "executed")
-        yield
-
-
-def _execute(
-    names: Sequence[str],
-    given: dict[str, str],
-    workers: int,
-    cell_timeout: float | None,
-    executed: Path | None = None,
-) -> bool:
-    """Plan, run and report; whether every section is now up to date."""
+    from envprobe_core.reproduce import build
     from envprobe_core.reproduce.execution import run
+    from envprobe_core.reproduce.sections import parse_assignments
 
-    faults: dict[str, str] = {}
-    planned = plan(names, given, executed=executed, faults=faults)
-    for fault in faults.values():
-        typer.echo(f"envprobe: {in_one_line(fault)}", err=True)
-    left = {job.section.name: job for job in planned if not job.fresh}
-    stale, start, errors = len(left), time.monotonic(), []
-    with options.progress_bar("sections") as show:
-        for outcome in run(list(left.values()), workers, cell_timeout):
-            left.pop(outcome.name)
-            word = "FAILED" if outcome.error else "ran"
-            typer.echo(f"  {word:6}  {outcome.name}  {outcome.seconds:.1f} s")
-            if outcome.error:
-                errors.append(outcome.error)
-            if show is not None:
-                show(stale - len(left), stale, ", ".join([*left][:3]) + (" ..." if len(left) > 3 else ""))
-    typer.echo(
-        f"sections: {stale - len(errors)} executed, {len(planned) - stale} unchanged, "
-        f"{len(errors) + len(faults)} failed ({time.monotonic() - start:.1f} s)"
-    )
-    for error in errors:
-        typer.echo(f"\n{error}", err=True)
-    return not errors and not faults
+    given, faults = parse_assignments(how.param or []), dict[str, str]()
+    seconds = options.check_positive("--cell-timeout", how.cell_timeout)
+    plan(names, given, faults={})
+    folder = (build.claim(out) if out else ROOT) / "book"
+    folder.mkdir(exist_ok=True)
+    told = f"waiting: another envprobe works in {folder}"
+    with held(folder, lambda: typer.echo(told, err=True)), options.handing_out(cluster.address()):
+        sweep(folder / "executed")
+        if out:
+            build.stage(out)
+        planned = plan(names, given, executed=folder / "executed" if out else None, faults=faults)
+        for fault in faults.values():
+            typer.echo(f"envprobe: {in_one_line(fault)}", err=True)
+        left = {job.section.name: job for job in planned if not job.fresh}
+        stale, start, errors = len(left), time.monotonic(), []
+        with options.progress_bar("sections") as show:
+            for outcome in run(list(left.values()), how.jobs or options.CORES, seconds):
+                left.pop(outcome.name)
+                word = "FAILED" if outcome.error else "ran"
+                typer.echo(f"  {word:6}  {outcome.name}  {outcome.seconds:.1f} s")
+                if outcome.error:
+                    errors.append(outcome.error)
+                if show is not None:
+                    show(stale - len(left), stale, ", ".join([*left][:3]) + (" ..." if len(left) > 3 else ""))
+        typer.echo(
+            f"sections: {stale - len(errors)} executed, {len(planned) - stale} unchanged, "
+            f"{len(errors) + len(faults)} failed ({time.monotonic() - start:.1f} s)"
+        )
+        for error in errors:
+            typer.echo(f"\n{error}", err=True)
+        yield not errors and not faults
 
 
 def pdf(
@@ -167,13 +157,14 @@ def pdf(
     from envprobe_core.files import held
     from envprobe_core.reproduce import build, printing
 
+    html = build.html_folder(book)
     chosen = documents or list(printing.DOCUMENTS)
     for name in chosen:
         look_up("document", name, dict.fromkeys(printing.DOCUMENTS))
-    if not (build.html_folder(book) / "index.html").is_file():
+    if not (html / "index.html").is_file():
         raise InputError(f"no built book in {book}; `envprobe book` builds one")
     printing.find_chromium()
-    files = {name: (out or build.html_folder(book).parent / "pdf") / f"{name}.pdf" for name in chosen}
+    files = {name: (out or html.parent / "pdf") / f"{name}.pdf" for name in chosen}
     for path in files.values():
         printing.refuse_foreign(path)
     if not build.is_fresh(book):
@@ -192,17 +183,17 @@ def answers(out: Annotated[File, "DIR", KEPT] = None, param: options.Assignments
     solution failed, 2 if a name or value is not accepted.
     """
     from envprobe_core.files import refuse_existing, working_folder, write_new
-    from envprobe_core.lab.exercises import NAME, answer_key, exercises_notebook, student_copy
+    from envprobe_core.lab.desk import EXERCISES, answer_key, as_json, exercises_notebook, student_copy
     from envprobe_core.reproduce.execution import run
-    from envprobe_core.reproduce.parameters import parse_assignments
+    from envprobe_core.reproduce.sections import parse_assignments
 
     given = parse_assignments(param or [])
-    (job,) = plan((NAME,), given)
+    (job,) = plan([EXERCISES], given)
     if out is not None:
         refuse_existing("--out", *(out / name for name in (KEY, SOLVED, STUDENTS)))
     with tempfile.TemporaryDirectory(dir=working_folder(), ignore_cleanup_errors=True) as folder:
         if not job.fresh:
-            (job,) = plan((NAME,), given, executed=Path(folder))
+            (job,) = plan([EXERCISES], given, executed=Path(folder))
             for outcome in run([job], 1):
                 if outcome.error:
                     typer.echo(outcome.error, err=True)
@@ -212,9 +203,8 @@ def answers(out: Annotated[File, "DIR", KEPT] = None, param: options.Assignments
     if out is None:
         typer.echo(key, nl=False)
         return
-    notebooks = {SOLVED: executed, STUDENTS: student_copy(exercises_notebook())}
-    texts = {name: json.dumps(made, ensure_ascii=False, indent=1) + "\n" for name, made in notebooks.items()}
-    write_new("--out", {out / name: text for name, text in ({KEY: key} | texts).items()})
+    texts = {KEY: key, SOLVED: as_json(executed), STUDENTS: as_json(student_copy(exercises_notebook()))}
+    write_new("--out", {out / name: text for name, text in texts.items()})
     typer.echo(f"wrote {KEY}, {SOLVED}, {STUDENTS} in {out}")
 
 

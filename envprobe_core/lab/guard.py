@@ -1,8 +1,8 @@
 """The door of the lab: a reader's score function becomes a policy after a trial on recorded views.
 
-The trial asks about views of every world, twice about each, and again in the opposite order: a policy must
-give a view the same scores whatever it saw before, or paired seeds mean nothing. In a run every answer is
-checked as in the trial. Each mistake is one message that says what to change.
+The trial asks about views of every world, forwards and backwards: a policy must give a view the same scores
+whatever it saw before, or paired seeds mean nothing. In a run every answer is checked as in the trial, and
+one view in `WATCHED` is asked about twice. Each mistake is one message that says what to change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, partial
 from types import FunctionType
 from typing import Any
 
@@ -38,14 +38,12 @@ TRIAL_SEEDS = np.arange(6, dtype=np.int64)
 TRIAL_STEPS = (0, 1, 9, 22)
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9 .+-]{0,29}")
 LONGEST_CALL = 10.0  # seconds; a call of a million operations takes a hundredth of that
-WATCHED = 8  # in a run, one view in so many is asked about twice
+WATCHED = 8
 LONGEST_LINE = 70  # characters of the reader's code in a message
-GOLD = (
-    "the truth is for oracles only, and an agent at work does not have it; use view.value, what the agent "
-    "believes"
-)
-EXAMPLE = "view.c + view.u"
 HINTS = {  # what an error's text has in it, and what helps
+    "no attribute 'gold'": "the truth is for oracles only, and an agent at work does not have it; use "
+    "view.value, what the agent believes",
+    "'View' object has no": f"a view has {', '.join(View._fields)}",
     "read-only|set attribute": "a view cannot be changed; change a copy, as in score = view.c.copy()",
     "truth value of an array": "to decide field by field, write np.where(condition, score, other)",
     "broadcast|too many indices|not subscriptable|out of bounds for array of dimension 1": "the view is one "
@@ -72,7 +70,7 @@ def limited() -> Iterator[None]:
         return
 
     def stop(*_: object) -> None:
-        raise TooSlowError
+        raise TooSlowError(f"more than {LONGEST_CALL:g} s for one decision: does a loop never end?")
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, LONGEST_CALL)
@@ -97,115 +95,74 @@ class GuardedScore(Guarded):
         """Return the scores, [field].
 
         Raises:
-            PolicyError: if the function fails or does not return finite numbers of that shape.
+            PolicyError: if the function fails, or does not return finite numbers of that shape, the same ones
+                when it is asked again.
         """
-        return self.twice(view) if view.draw % WATCHED == 0 else self.once(view)
+        scores = self.ask(view)
+        if view.draw % WATCHED == 0:
+            self.ask_again(view, scores)
+        return scores
 
-    def twice(self, view: View) -> Floats:
-        """Return the scores, and refuse a function that gives others when it is asked again."""
-        score = self.once(view)
-        if not np.array_equal(score, self.once(view)):
+    def ask_again(self, view: View, scores: Floats) -> None:
+        """Refuse a function that gives other scores than it gave before."""
+        if not np.array_equal(self.ask(view), scores):
             raise PolicyError(
                 f"policy {self.name!r} scores the same view differently a second time (step {view.step}): "
-                "keep nothing from call to call, and for chance use view.draw, which repeats in every run"
+                "keep nothing from call to call, compute from the view alone, and for chance use view.draw, "
+                "which repeats in every run"
             )
-        return score
 
-    def once(self, view: View) -> Floats:
+    def ask(self, view: View) -> Floats:
         """Ask the function within its time, and check what it returns."""
         try:
             with limited(), np.errstate(all="ignore"):  # a division by zero shows in what comes of it
                 given = self.function(view)
         except (Exception, TooSlowError, SystemExit, GeneratorExit) as error:
-            raise PolicyError(f"policy {self.name!r} {self._failure(error)}") from None
-        score, fault = _scores(given, view)
-        if fault:
+            told, frames = str(error).strip(), traceback.extract_tb(error.__traceback__)
+            own = [frame for frame in frames if frame.filename == file_of(self.function)]
+            where = at_line(own[-1].filename, own[-1].lineno) if own else ""
+            hint = next((f"; {hint}" for sign, hint in HINTS.items() if re.search(sign, told)), "")
+            fault = f"fails{where}: {type(error).__name__}: {told}{hint}"
+            raise PolicyError(f"policy {self.name!r} {fault}") from None
+        if fault := fault_of(given, view):
             raise PolicyError(f"policy {self.name!r} {fault}")
-        return score
-
-    def _failure(self, error: BaseException) -> str:
-        where = _place(self.function, error)
-        if isinstance(error, TooSlowError):
-            return f"takes more than {LONGEST_CALL:g} s for one decision{where}: does a loop never end?"
-        if isinstance(error, AttributeError) and isinstance(error.obj, View):
-            told = GOLD if error.name == "gold" else f"a view has {', '.join(View._fields)}"
-            return f"reads view.{error.name}{where}: {told}"
-        message = f"fails{where}: {type(error).__name__}: {str(error).strip()}"
-        return "; ".join([message, *(hint for sign, hint in HINTS.items() if re.search(sign, str(error)))])
+        return np.array(given, dtype=np.float64)
 
 
-def _scores(given: Any, view: View) -> tuple[Floats, str]:
-    """Return scores as numbers, and what is wrong with them, if anything."""
-    wanted = f"return an array of shape [field], here ({len(view.c)},), as {EXAMPLE} has it"
-    if not isinstance(given, np.ndarray) or not given.shape:
-        kind = type(given).__name__
+def fault_of(given: Any, view: View) -> str:
+    """Return what is wrong with scores; nothing if they are finite numbers [field]."""
+    wanted = f"return an array of shape [field], here ({len(view.c)},), as view.c + view.u has it"
+    if not isinstance(given, np.ndarray):
         hint = " (was it summed over the fields?)" if isinstance(given, np.generic) else ""
-        return view.c, f"returns {'an' if kind[0] in 'aeiou' else 'a'} {kind}{hint}; {wanted}"
-    scores = np.asarray(given)
-    if scores.dtype.kind not in "fiub":
-        return scores, f"returns values of type {scores.dtype}; scores must be real numbers: {wanted}"
-    if scores.shape != view.c.shape:
-        return scores, f"returns an array of shape {scores.shape}; {wanted}"
-    scores = scores.astype(np.float64)
-    scores[np.ma.getmaskarray(given)] = np.nan
+        return f"returns a value of type {type(given).__name__}{hint}; {wanted}"
+    if given.shape != view.c.shape:
+        return f"returns an array of shape {given.shape}; {wanted}"
+    if given.dtype.kind not in "fiub":
+        return f"returns values of type {given.dtype}; scores must be real numbers: {wanted}"
+    scores = np.ma.filled(given.astype(np.float64), np.nan)
     bad = np.flatnonzero(~np.isfinite(scores))
-    if len(bad):
-        return scores, (
+    return (
+        ""
+        if not len(bad)
+        else (
             f"gives {scores[bad[0]]} for {len(bad)} of {len(scores)} scores, first for field {bad[0]} at "
             f"step {view.step}: scores must be finite; guard the division or the logarithm, and to rule a "
             "field out give it -1e9"
         )
-    return scores, ""
+    )
 
 
-def _place(function: Callable[..., object], error: BaseException) -> str:
-    """Return where in the reader's own code an error arose, as ` at line 3 (`...`)`; empty if unknown."""
-    code = getattr(getattr(function, "func", function), "__code__", None)
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if code is not None and frame.filename == code.co_filename
-    ]
-    return _at_line(frames[-1].filename, frames[-1].lineno or 0) if frames else ""
+def file_of(function: Any) -> str | None:
+    """Return the file or notebook cell that holds a function's code; None for what has none."""
+    return getattr(getattr(getattr(function, "func", function), "__code__", None), "co_filename", None)
 
 
-def _at_line(filename: str, number: int) -> str:
-    line = linecache.getline(filename, number).strip()
+def at_line(filename: str, number: int | None) -> str:
+    """Return a place in the reader's own code, as ` at line 3 (`...`)`."""
+    line = linecache.getline(filename, number or 0).strip()
     if len(line) > LONGEST_LINE:
         line = f"{line[:LONGEST_LINE]} …"
     return f" at line {number}" + (f" (`{line}`)" if line else "")
-
-
-# --- compiled or called -----------------------------------------------------------------------
-
-
-def has_while(function: object) -> bool:
-    """Say whether a function has a loop that is no `for`, which could not be stopped in compiled code."""
-    for code in codes(function.__code__) if isinstance(function, FunctionType) else ():
-        steps = {step.offset: step for step in dis.get_instructions(code)}
-        jumps = [step for step in steps.values() if step.opcode in (*dis.hasjrel, *dis.hasjabs)]
-        if any(jump.argval < jump.offset and steps[jump.argval].opname != "FOR_ITER" for jump in jumps):
-            return True
-    return False
-
-
-def _why_called(score: GuardedScore) -> str:
-    """Return a line that says that a policy is not compiled, and why; nothing if it is."""
-    found = None if INTERPRETED else made(score)
-    if found is None or found.rule is not None:
-        return ""
-    if isinstance(score.function, partial):
-        reason = "it has a `while` loop, and compiled code could not be stopped in one that never ends"
-    elif found.why is None:
-        reason = "compiled, its scores would differ in the last digit, as those of sums, exp and powers do"
-    else:
-        place = getattr(
-            found.why, "loc", None
-        )  # the compiler's errors have one, which may be in its own code
-        own = place is not None and place.filename == score.function.__code__.co_filename
-        where = _at_line(place.filename, place.line) if own else ""
-        reason = f"it uses something{where} that the compiler does not know"
-    return f"policy {score.name!r} is accepted and runs as plain Python, many times slower: {reason}"
 
 
 # --- the trial --------------------------------------------------------------------------------
@@ -224,10 +181,18 @@ def policy(name: str) -> Callable[[Function], Policy]:
     Returns:
         What turns the function into a `policies.Policy`, or raises a `PolicyError` that says what to change.
     """
-    _check_name(name)
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise PolicyError(
+            f'policy name {name!r} is not accepted: write @policy("my rule"), a letter first, then letters, '
+            "digits, blanks and the signs . + - only, at most 30 in all"
+        )
+    if name.lower() in {word for known in POLICIES.values() for word in (known.name, known.title.lower())}:
+        raise PolicyError(
+            f"policy name {name!r} is taken; choose another than {', '.join(POLICIES)} and their titles"
+        )
 
     def accept(function: Function) -> Policy:
-        score, note = _tried(name, function)
+        score, note = try_out(function, name)
         if note:
             print(note)
         return custom_policy(name, score)
@@ -238,14 +203,26 @@ def policy(name: str) -> Callable[[Function], Policy]:
 def diagnose(function: Function, name: str = "trial") -> Text:
     """Say what the lab would answer to a score function, without stopping the notebook."""
     try:
-        _check_name(name)
-        answer = _tried(name, function)[1] or "accepted"
+        answer = try_out(function, name)[1] or "accepted"
     except PolicyError as fault:
         answer = str(fault)
     return Text(f"~~~text\n{answer}\n~~~")
 
 
-@lru_cache(maxsize=1)
+def try_out(function: Function, name: str) -> tuple[GuardedScore, str]:
+    """Return a function guarded, and a line about it if it is not compiled; `PolicyError` if it fails."""
+    # what is wrapped is not compiled
+    score = GuardedScore(partial(function) if has_while(function) else function, name)
+    views = trial_views()
+    first = [score.ask(view) for view in views]
+    for view, scores in zip(reversed(views), reversed(first), strict=True):
+        score.ask_again(view, scores)
+    reason = why_called(score)
+    said = f"policy {name!r} is accepted and runs as plain Python, many times slower: {reason}"
+    return score, said if reason else ""
+
+
+@cache
 def trial_views() -> tuple[View, ...]:
     """Return what EnvProbe-Simple sees at a few steps in every world, under `paper` and `released`."""
     kept: list[View] = []
@@ -263,33 +240,25 @@ def trial_views() -> tuple[View, ...]:
     return tuple(kept)
 
 
-def _tried(name: str, function: Function) -> tuple[GuardedScore, str]:
-    """Try a function; return it guarded, and a line about it if it cannot be compiled.
-
-    Raises:
-        PolicyError: if it fails, or its answers do not hold together.
-    """
-    # what is wrapped is not compiled
-    score = GuardedScore(partial(function) if has_while(function) else function, name)
-    views = trial_views()
-    first = [score.twice(view) for view in views]
-    for view, before in zip(reversed(views), reversed(first), strict=True):
-        if not np.array_equal(score.once(view), before):
-            raise PolicyError(
-                f"policy {name!r} gives a view another score when others came before it (step {view.step}): "
-                "each call is a decision of its own; keep nothing from call to call, and compute from the "
-                f"view alone, as {EXAMPLE} does"
-            )
-    return score, _why_called(score)
+def has_while(function: object) -> bool:
+    """Say whether a function has a loop that is no `for`, which could not be stopped in compiled code."""
+    for code in codes(function.__code__) if isinstance(function, FunctionType) else ():
+        steps = {step.offset: step for step in dis.get_instructions(code)}
+        jumps = [step for step in steps.values() if step.opcode in (*dis.hasjrel, *dis.hasjabs)]
+        if any(jump.argval < jump.offset and steps[jump.argval].opname != "FOR_ITER" for jump in jumps):
+            return True
+    return False
 
 
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise PolicyError(
-            f'policy name {name!r} is not accepted: write @policy("my rule"), a letter first, then letters, '
-            "digits, blanks and the signs . + - only, at most 30 in all"
-        )
-    if name.lower() in {word for known in POLICIES.values() for word in (known.name, known.title.lower())}:
-        raise PolicyError(
-            f"policy name {name!r} is taken; choose another than {', '.join(POLICIES)} and their titles"
-        )
+def why_called(score: GuardedScore) -> str:
+    """Return why a policy is not compiled; nothing if it is."""
+    found = None if INTERPRETED else made(score)
+    if found is None or found.rule is not None:
+        return ""
+    if isinstance(score.function, partial):
+        return "it has a `while` loop, and compiled code could not be stopped in one that never ends"
+    if found.why is None:
+        return "compiled, its scores would differ in the last digit, as those of sums, exp and powers do"
+    place = getattr(found.why, "loc", None)  # of the compiler's errors; it may be in its own code
+    where = at_line(place.filename, place.line) if place and place.filename == file_of(score.function) else ""
+    return f"it uses something{where} that the compiler does not know"

@@ -1,8 +1,4 @@
-"""The sections of the paper executed again, and the book built from them.
-
-`sections` finds the notebooks and says which must run, `parameters` reads what may be changed, `execution`
-runs them, `build` makes the pages, `printing` the PDFs.
-"""
+"""The sections of the paper executed again, and the book built from them, as pages and on paper."""
 
 import sys
 

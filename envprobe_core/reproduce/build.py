@@ -2,6 +2,7 @@
 
 Jupyter Book executes nothing here: pages are built from ``book/executed/``. The hash of all
 that a build reads is kept beside it, so that a build with nothing changed is not done again.
+Everywhere `root` holds ``_config.yml`` and ``book/``.
 """
 
 import gc
@@ -18,12 +19,13 @@ from envprobe_core.pool import follow
 from envprobe_core.reproduce.sections import ROOT, file_digest
 
 _BOOK_FILES = ("_config.yml", "_toc.yml", "requirements.txt", "CITATION.cff")
-MADE_BY_US = ".envprobe-book"  # marks a folder that `stage` may empty
 _MADE = ("_build", "executed")
+MADE_BY_US = ".envprobe-book"  # marks a folder that `stage` may empty
+STAMP = ".inputs-sha256"  # beside the built pages: the digest of what they were made from
 
 
 def html_folder(root: Path = ROOT) -> Path:
-    """The folder of built pages; here and below, `root` holds ``_config.yml`` and ``book/``."""
+    """Return the folder of built pages."""
     return root / "book" / "_build" / "html"
 
 
@@ -54,24 +56,24 @@ def stage(out: Path) -> Path:
     Raises:
         InputError: as `claim`.
     """
-    target = claim(out) / "book"
+    root = claim(out)
     try:
-        for old in target.iterdir():
+        for old in (root / "book").iterdir():
             if old.name not in _MADE:
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
         ignored = shutil.ignore_patterns(*_MADE, "__pycache__")
-        shutil.copytree(ROOT / "book", target, ignore=ignored, dirs_exist_ok=True)
+        shutil.copytree(ROOT / "book", root / "book", ignore=ignored, dirs_exist_ok=True)
         for name in _BOOK_FILES:
-            shutil.copy2(ROOT / name, target.parent / name)
+            shutil.copy2(ROOT / name, root / name)
     except OSError as error:
         raise InputError(f"--out {out}: {error.strerror}") from None
-    return target.parent
+    return root
 
 
 def book_digest(root: Path = ROOT) -> str:
     """SHA-256 of all that a build reads."""
     patterns = [
-        f"{path.relative_to(root).as_posix()}{'/**/*' if path.is_dir() else ''}"
+        f"book/{path.name}{'/**/*' if path.is_dir() else ''}"
         for path in (root / "book").iterdir()
         if path.name not in ("_build", "print")  # what is printed is printed from built pages
     ]
@@ -80,16 +82,16 @@ def book_digest(root: Path = ROOT) -> str:
 
 
 def is_fresh(root: Path = ROOT) -> bool:
-    """Whether the built pages are those of the present inputs."""
-    stamp = _stamp(root)
-    built = (html_folder(root) / "index.html").exists() and stamp.exists()
+    """Say whether the built pages are those of the present inputs."""
+    html = html_folder(root)
+    stamp = html.parent / STAMP
+    built = (html / "index.html").exists() and stamp.exists()
     return built and stamp.read_text(encoding="utf-8") == book_digest(root)
 
 
 def build(root: Path = ROOT) -> tuple[int, str]:
     """Build every page, any warning an error; return Jupyter Book's exit code, and what it printed."""
-    digest = book_digest(root)
-    stamp = _stamp(root)
+    digest, stamp = book_digest(root), html_folder(root).parent / STAMP
     stamp.unlink(missing_ok=True)
     program = f"from {__name__} import be_jupyter_book; be_jupyter_book({os.getpid()})"
     options = ["--toc", str(root.resolve() / "_toc.yml"), "--path-output", "book", "--all", "-W"]
@@ -118,8 +120,3 @@ def be_jupyter_book(parent: int) -> None:
     from jupyter_book.cli.main import main
 
     main()
-
-
-def _stamp(root: Path) -> Path:
-    """The file that holds the digest of what the built pages were made from."""
-    return html_folder(root).parent / ".inputs-sha256"

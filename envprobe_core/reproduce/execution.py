@@ -20,13 +20,13 @@ import sys
 import tempfile
 import threading
 import time
-import uuid
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from multiprocessing import active_children, current_process, forkserver, get_context, parent_process, util
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
@@ -55,10 +55,11 @@ KERNEL_ENVIRONMENT = {
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     "JUPYTER_PREFER_ENV_PATH": "1",
     "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    SERVED: None,  # a section that a notebook of a Jupyter server executes makes a page too
 }
 """What kernels find in their environment, so that no result depends on whose machine it is."""
 FORKED = "envprobe-forked"  # the provisioner's name
-PRELOADED = (
+PRELOADED = [
     "ipykernel.kernelapp",
     "matplotlib.figure",  # and not pyplot, whose backend has to find the kernel's shell
     "pandas",
@@ -67,7 +68,7 @@ PRELOADED = (
     "envprobe_core.show.figures",
     "envprobe_core.claims.judge",
     __name__,
-)
+]
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _FRAME = re.compile(r"^\s*Cell In\[(\d+)\], line (\d+)", re.MULTILINE)
@@ -82,58 +83,46 @@ class Outcome:
 
     name: str  # the section's
     seconds: float  # wall-clock time
-    error: str | None = None  # a block of lines that names the cell, shows it, and gives its error
+    error: str | None = None  # lines that name the cell, show it, and give its error
 
 
 def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) -> Iterator[Outcome]:
     """Execute sections and report each as it ends; a cell may take `cell_timeout` seconds, or any time.
 
-    Each section has a kernel, a process of its own; what waits for it is a thread, because
-    importing papermill once a worker would take longer than most sections do.
+    What waits for a kernel is a thread: importing papermill once a worker would take longer than most
+    sections do.
     """
     if not jobs:
         return
-    waiting: SimpleQueue[Job] = SimpleQueue()
-    done: SimpleQueue[Outcome] = SimpleQueue()
-    for job in jobs:
-        waiting.put(job)
-
     # imported here, and not in each thread, so that they do not race for it
     import papermill  # noqa: F401
     from jupyter_core.utils import ensure_event_loop
 
     logging.getLogger("papermill").setLevel(logging.CRITICAL)  # outcomes tell it all
-    own = {} if any(job.changed for job in jobs) else {BOOK: "1"}
-    style = jobs[0].section.path.parent / "matplotlibrc"
-    with (
-        tempfile.TemporaryDirectory(dir=working_folder(), ignore_cleanup_errors=True) as folder,
-        environment(**_kernel_environment(folder, style, own)),
-        forked_kernels(),
-    ):
+    waiting, done = deque(jobs), SimpleQueue[Outcome]()
+    plain = {} if any(job.changed for job in jobs) else {BOOK: "1"}
+    with tempfile.TemporaryDirectory(dir=working_folder(), ignore_cleanup_errors=True) as folder:
+        style = str(jobs[0].section.path.parent / "matplotlibrc")
+        own = dict.fromkeys(("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "TMPDIR"), folder) | {"MATPLOTLIBRC": style}
+        with environment(**KERNEL_ENVIRONMENT, **own, **plain), forked_kernels():
 
-        def work() -> None:
-            with contextlib.suppress(Empty):
-                while True:
-                    job = waiting.get_nowait()
-                    try:
-                        done.put(run_one(job, Path(folder), cell_timeout))
-                    except Exception as error:  # of the telling itself; whoever waits must not wait for ever
-                        done.put(Outcome(job.section.name, 0.0, f"{job.section.name}: {error!r}"))
-            ensure_event_loop().close()  # the one that this thread's notebooks ran in
+            def work() -> None:
+                with contextlib.suppress(IndexError):
+                    while True:
+                        done.put(run_one(waiting.popleft(), Path(folder), cell_timeout))
+                ensure_event_loop().close()  # the one that this thread's notebooks ran in
 
-        # daemons: an interrupt ends the command at once, and the kernels with it
-        threads = [threading.Thread(target=work, daemon=True) for _ in range(min(workers, len(jobs)))]
-        for thread in threads:
-            thread.start()
-        try:
-            for _ in jobs:
-                yield done.get()
-        finally:
-            with contextlib.suppress(Empty):
-                while True:
-                    waiting.get_nowait()
-        for thread in threads:
-            thread.join()
+            # daemons: an interrupt ends the command at once, and the kernels with it
+            threads = [threading.Thread(target=work, daemon=True) for _ in range(min(workers, len(jobs)))]
+            for thread in threads:
+                thread.start()
+            try:
+                for _ in jobs:
+                    yield done.get()
+            finally:
+                waiting.clear()
+            for thread in threads:
+                thread.join()
 
 
 def run_one(job: Job, folder: Path, cell_timeout: float | None = None) -> Outcome:
@@ -141,9 +130,8 @@ def run_one(job: Job, folder: Path, cell_timeout: float | None = None) -> Outcom
     import nbformat
     import papermill
 
-    start = time.monotonic()
-    name, path = job.section.name, job.section.path
-    progress = folder / f"{uuid.uuid4()}.ipynb"
+    start, path = time.monotonic(), job.section.path
+    progress, error = folder / path.name, None
     try:
         notebook = papermill.execute_notebook(
             nbformat.read(path, as_version=4),
@@ -165,32 +153,36 @@ def run_one(job: Job, folder: Path, cell_timeout: float | None = None) -> Outcom
         with replacing(job.output) as partial:
             text = json.dumps(whole, ensure_ascii=False, indent=1, sort_keys=True)
             partial.write_text(text + "\n", encoding="utf-8")
-    except BaseException as error:
-        return Outcome(name, time.monotonic() - start, describe_failure(job, error, progress))
-    return Outcome(name, time.monotonic() - start)
+    except BaseException as fault:
+        error = describe_failure(job, fault, progress)
+    return Outcome(job.section.name, time.monotonic() - start, error)
 
 
 def describe_failure(job: Job, error: BaseException, progress: Path) -> str:
-    """The lines that a reader sees for a section that failed; `progress`, how far it came, may be missing."""
+    """Return the lines that a reader sees for a section that failed.
+
+    `progress` is the notebook as far as it came; it may be missing, or half written.
+    """
     kind, text, trace, last = type(error).__name__, str(error), "", None
-    if progress.exists():
-        for cell in json.loads(progress.read_text(encoding="utf-8"))["cells"]:
-            last = cell if cell["metadata"].get("papermill", {}).get("start_time") else last
-    for output in last["outputs"] if last else ():
+    with contextlib.suppress(OSError, ValueError):
+        cells = json.loads(progress.read_text(encoding="utf-8"))["cells"]
+        last = [cell for cell in cells if cell["metadata"].get("papermill", {}).get("start_time")][-1:]
+    for output in (output for cell in last or () for output in cell["outputs"]):
         if output["output_type"] == "error":
             kind, text, trace = output["ename"], output["evalue"], "\n".join(output["traceback"])
     if isinstance(error, TimeoutError):
         text = "the cell takes longer than --cell-timeout allows"
+    place, shown = "failed outside its cells", []
     sources = [cell_source(cell) for cell in job.section.cells]
-    told = [f"{job.section.name}: failed outside its cells", f"  {kind}: {_COLOUR.sub('', text)}"]
-    if last and cell_source(last) in sources:
-        source, number = cell_source(last), last["execution_count"]
-        count = f" (In [{number}])" if number else ""
-        told[0] = f"{job.section.name}: cell {sources.index(source) + 1} of {len(sources)}{count}"
-        frames = _FRAME.findall(_COLOUR.sub("", trace))  # none is its own where a result cannot be shown
-        if line := next((int(line) for cell, line in frames if int(cell) == number), 0):
-            told.insert(1, f"  > {line} | {source.splitlines()[line - 1]}")
-    return "\n".join(told)
+    for cell in last or ():
+        source, number = cell_source(cell), cell["execution_count"]
+        if source in sources:
+            count = f" (In [{number}])" if number else ""
+            place = f"cell {sources.index(source) + 1} of {len(sources)}{count}"
+            # no frame is the cell's own where a result cannot be shown
+            lines = [int(line) for at, line in _FRAME.findall(_COLOUR.sub("", trace)) if int(at) == number]
+            shown = [f"  > {at} | {line}" for at in lines[:1] for line in source.splitlines()[at - 1 : at]]
+    return "\n".join([f"{job.section.name}: {place}", *shown, f"  {kind}: {_COLOUR.sub('', text)}"])
 
 
 def clean(notebook: NotebookNode, record: dict[str, Any], root: Path) -> dict[str, Any]:
@@ -231,24 +223,16 @@ def clean(notebook: NotebookNode, record: dict[str, Any], root: Path) -> dict[st
 # --- kernels ----------------------------------------------------------------------------------
 
 
-def _kernel_environment(profile: str, style: Path, more: dict[str, str]) -> dict[str, str | None]:
-    """Return what kernels are started with, so that they inherit nothing that changes results."""
-    places = dict.fromkeys(("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "TMPDIR"), profile)
-    # a section that a notebook of a Jupyter server executes makes a page too
-    return KERNEL_ENVIRONMENT | places | more | {"MATPLOTLIBRC": str(style), SERVED: None}
-
-
 @contextlib.contextmanager
 def forked_kernels() -> Iterator[None]:
     """Let kernels start as forks."""
-    _context.set_forkserver_preload(list(PRELOADED))
+    _context.set_forkserver_preload(PRELOADED)
     # connection files and the fork server's socket lie where a kill does not leave them for good
     usual_folder, tempfile.tempdir = tempfile.tempdir, str(working_folder())
     util.get_temp_dir()
     factory = KernelProvisionerFactory.instance()
-    factory.provisioners[FORKED] = EntryPoint(
-        FORKED, f"{__name__}:{ForkProvisioner.__name__}", factory.GROUP_NAME
-    )
+    own = f"{__name__}:{ForkProvisioner.__name__}"
+    factory.provisioners[FORKED] = EntryPoint(FORKED, own, factory.GROUP_NAME)
     usual, factory.default_provisioner_name = factory.default_provisioner_name, FORKED
     try:
         yield

@@ -37,46 +37,49 @@ BOOK, SHORT = "book", ("summary", "slides", "handout")
 DOCUMENTS = (*SHORT, BOOK)
 MADE_BY_US = b"\n% made by envprobe pdf\n"  # ends each file, which may then be replaced
 FURNITURE = ".headerlink, .take-along, .live-link, details.hide, button, script, .tag_parameters"
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+LONGEST = 600.0  # seconds that a print may take
 _REFERENCES = ("href", "xlink:href", "for", "aria-labelledby", "aria-describedby")
+_OPTIONS = (
+    "--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-quic",
+    "--host-resolver-rules=MAP * ~NOTFOUND",  # nobody is asked for anything
+    "--allow-file-access-from-files", "--hide-scrollbars",
+    "--virtual-time-budget=20000",  # what a page does with its formulas is waited for
+    "--no-pdf-header-footer", "--generate-pdf-document-outline",
+)  # fmt: skip
+_END_WITH_PARENT = (
+    functools.partial(ctypes.CDLL(None).prctl, PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if sys.platform == "linux"
+    else None
+)
 
 
-class Pages:
-    """The pages of a built book, by name: ``index``, ``executed/voi``."""
+@functools.cache
+def read_page(folder: Path, name: str) -> BeautifulSoup:
+    """Read a built page by its name, as in ``index`` or ``executed/voi``.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder  # of the built pages
-        self.page = functools.cache(self._read)
+    Raises:
+        InputError: if the folder has none of that name.
+    """
+    path = folder / f"{name}.html"
+    if not path.is_file():
+        raise InputError(f"no page {path}; `envprobe book` builds the book")
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
 
-    def _read(self, name: str) -> BeautifulSoup:
-        path = self.folder / f"{name}.html"
-        if not path.is_file():
-            raise InputError(f"no page {path}; `envprobe book` builds the book")
-        return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
 
-    def pieces(self, name: str, selector: str) -> list[Tag]:
-        """Return copies of what a CSS selector finds in a page's text, without what only a screen can use.
+def pieces(folder: Path, name: str, selector: str) -> list[Tag]:
+    """Return copies of what a CSS selector finds in a page's text, without what only a screen can use.
 
-        Raises:
-            InputError: if it finds nothing, or the book has no page of this name.
-        """
-        found = [copy.copy(tag) for tag in self.page(name).select(f"article.bd-article {selector}")]
-        if not found:
-            raise InputError(f"page {name} of the book has nothing that is {selector}")
-        for piece in found:
-            _tidy(piece, name)
-        return found
-
-    def head(self) -> str:
-        """Return the book's style sheets and MathJax, by absolute address."""
-
-        def address(relative: object) -> str:
-            return (self.folder.resolve() / str(relative).partition("?")[0]).as_uri()
-
-        sheets = [str(link["href"]) for link in self.page("index").select("link[rel=stylesheet]")]
-        settings = next(tag for tag in self.page("index").select("script") if "window.MathJax" in tag.text)
-        script = self.page("index").select_one("script[src*=mathjax]")
-        lines = [f'<link rel="stylesheet" href="{address(sheet)}">' for sheet in sheets]
-        return "\n".join([*lines, str(settings), f'<script src="{address(script["src"])}"></script>'])
+    Raises:
+        InputError: if it finds nothing, or there is no such page.
+    """
+    found = [copy.copy(tag) for tag in read_page(folder, name).select(f"article.bd-article {selector}")]
+    if not found:
+        raise InputError(f"page {name} of the book has nothing that is {selector}")
+    for piece in found:
+        _tidy(piece, name)
+    return found
 
 
 def _tidy(piece: Tag, page: str) -> None:
@@ -109,42 +112,32 @@ def _anchor(page: str, place: str = "") -> str:
     return f"{page.replace('/', '-')}--{place}"
 
 
-def _drop_dead_links(body: BeautifulSoup) -> None:
-    """Make text of links that lead nowhere in this document."""
-    anchors = {str(tag["id"]) for tag in body.select("[id]")}
-    for link in body.select("a[href^='#']"):
-        if str(link["href"])[1:] not in anchors:
-            link.name, link.attrs = "span", {"class": "place"}
-
-
-def fill(source: str, pages: Pages) -> BeautifulSoup:
-    """Set a document of ``book/print/``, with the pieces of the book that it asks for.
+def fill(source: str, folder: Path) -> BeautifulSoup:
+    """Set a document of ``book/print/``, with the pieces of the book's pages that it asks for.
 
     Raises:
         InputError: if the book lacks a piece.
     """
     markdown = MarkdownIt("commonmark").enable("table")
     parts = re.split(r"^---$", source, flags=re.MULTILINE)
-    body = BeautifulSoup(
-        "".join(f'<section class="page"><div>{markdown.render(part)}</div></section>' for part in parts),
-        "html.parser",
-    )
+    sections = (f'<section class="page"><div>{markdown.render(part)}</div></section>' for part in parts)
+    body = BeautifulSoup("".join(sections), "html.parser")
     for image in body.find_all("img"):
         paragraph = image.parent
         place = paragraph if paragraph.name == "p" and len(paragraph.contents) == 1 else image
-        place.replace_with(*pages.pieces(str(image["src"]), str(image["alt"])))
+        place.replace_with(*pieces(folder, str(image["src"]), str(image["alt"])))
     return body
 
 
-def whole(pages: Pages, root: Path) -> BeautifulSoup:
-    """Put all pages of a book's contents behind one another, with a page of contents before them."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+def whole(folder: Path, contents: Path) -> BeautifulSoup:
+    """Put all pages of a table of contents behind one another, with a page of contents before them."""
+    toc = yaml.safe_load(contents.read_text(encoding="utf-8"))
     parts = [(part["caption"], [chapter["file"] for chapter in part["chapters"]]) for part in toc["parts"]]
     body = BeautifulSoup('<nav class="parts"><h1>Contents</h1></nav>', "html.parser")
     for caption, names in [("", [toc["root"]]), *parts]:
         entries = ""
         for name in names:
-            (article,) = pages.pieces(name, "> section")
+            (article,) = pieces(folder, name, "> section")
             entries += f'<li><a href="#{_anchor(name)}">{html.escape(article.h1.text)}</a></li>'
             chapter = body.new_tag("section", attrs={"class": "chapter", "id": _anchor(name)})
             chapter.extend([*article.find_previous_siblings("span"), article])
@@ -165,49 +158,39 @@ def refuse_foreign(path: Path) -> None:
 
 
 def make(document: str, out: Path, root: Path = ROOT) -> None:
-    """Print one of `DOCUMENTS`; a PDF of ours at `out` is replaced.
+    """Print one of `DOCUMENTS`.
 
     Raises:
-        InputError: if the book is not built or lacks a piece, there is no Chromium, or `out` is another's.
+        InputError: if the book lacks a piece, or `render` fails.
     """
-    refuse_foreign(out)
-    pages, folder = Pages(html_folder(root)), root / "book" / "print"
+    folder, source = html_folder(root).resolve(), root / "book" / "print"
     if document == BOOK:
-        body = whole(pages, root)
+        body = whole(folder, root / "_toc.yml")
     else:
-        body = fill((folder / f"{document}.md").read_text(encoding="utf-8"), pages)
-    _drop_dead_links(body)
-    look, fit = ((folder / name).read_text(encoding="utf-8") for name in ("print.css", "fit.js"))
-    title = pages.page("index").h1
+        body = fill((source / f"{document}.md").read_text(encoding="utf-8"), folder)
+    anchors = {str(tag["id"]) for tag in body.select("[id]")}
+    for link in body.select("a[href^='#']"):
+        if str(link["href"])[1:] not in anchors:  # it leads out of this document
+            link.name, link.attrs = "span", {"class": "place"}
+    look, fit = ((source / name).read_text(encoding="utf-8") for name in ("print.css", "fit.js"))
+    index = read_page(folder, "index")
+    head = [str(tag) for tag in index.select("script") if "window.MathJax" in tag.text]
+    for tag in index.select("link[rel=stylesheet], script[src*=mathjax]"):
+        name = "href" if tag.name == "link" else "src"
+        linked = copy.copy(tag)
+        linked[name] = (folder / str(tag[name]).partition("?")[0]).as_uri()
+        head.append(str(linked))
+    title = html.escape(index.h1.find(string=True) or "")
     page = (
         f'<!DOCTYPE html><html lang="en" data-theme="light" class="{document}"><head><meta charset="utf-8">'
-        f"<title>{html.escape(title.find(string=True) or '')}: {document}</title>{pages.head()}"
-        f"<style>{look}</style><script>{fit}</script></head>"
+        f"<title>{title}: {document}</title>{''.join(head)}<style>{look}</style><script>{fit}</script></head>"
         f'<body><article class="bd-article">{body}</article></body></html>'
     )
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as temporary:
-        print_pdf(page, temporary)
+        render(page, temporary, "--print-to-pdf")
         with temporary.open("ab") as file:
             file.write(MADE_BY_US)
-
-
-# --- Chromium ---------------------------------------------------------------------------------
-
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
-LONGEST = 600.0  # seconds that a print may take
-_ALONE = (
-    "--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-quic",
-    "--host-resolver-rules=MAP * ~NOTFOUND",  # nobody is asked for anything
-    "--allow-file-access-from-files", "--hide-scrollbars",
-    "--virtual-time-budget=20000",  # what a page does with its formulas is waited for
-)  # fmt: skip
-_END_WITH_PARENT = (
-    functools.partial(ctypes.CDLL(None).prctl, PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    if sys.platform == "linux"
-    else None
-)
 
 
 def find_chromium() -> str:
@@ -218,30 +201,21 @@ def find_chromium() -> str:
     return browser
 
 
-def print_pdf(page: str, out: Path) -> None:
-    """Print a page of HTML, its addresses absolute, with its headings as the PDF's outline.
+def render(page: str, out: Path, what: str, *options: str) -> None:
+    """Print a page of HTML, its addresses absolute, to a PDF, or take a picture (``--screenshot``) as PNG.
 
     Raises:
-        InputError: if there is no Chromium, or it prints nothing.
+        InputError: if there is no Chromium, or it makes nothing.
     """
-    _run(page, out, "--print-to-pdf", "--no-pdf-header-footer", "--generate-pdf-document-outline")
-
-
-def picture(page: str, out: Path, width: int, height: int) -> None:
-    """Take a picture of a page as PNG, in pixels; else as `print_pdf`."""
-    _run(page, out, "--screenshot", f"--window-size={width},{height}")
-
-
-def _run(page: str, out: Path, what: str, *options: str) -> None:
     browser = find_chromium()
+    as_root = ["--no-sandbox"] if os.getuid() == 0 else []
     with tempfile.TemporaryDirectory(dir=working_folder(), ignore_cleanup_errors=True) as folder:
         source, made = Path(folder, "page.html"), Path(folder, f"made{out.suffix}")
         source.write_text(page, encoding="utf-8")
-        as_root = ["--no-sandbox"] if os.getuid() == 0 else []
         given = [f"--user-data-dir={folder}/profile", f"{what}={made}", *options, source.as_uri()]
         try:
             done = subprocess.run(
-                [browser, *_ALONE, *as_root, *given],
+                [browser, *_OPTIONS, *as_root, *given],
                 env={**os.environ, "HOME": folder, "TMPDIR": folder},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -5,6 +5,15 @@ metadata key `envprobe`, the parameters it ran with and a hash of everything it 
 those of the package's files that its imports reach, the data that it or they read, the lock. A section is run
 again when that hash would differ, so that neither a database nor file times are needed, and results with
 changed parameters never pass for the book's own: the next plain run has another hash and replaces them.
+
+A notebook's cell tagged ``parameters`` holds one line a parameter::
+
+    seeds: str = "0:220"  # episodes of each cell; accepts seeds
+    resamples: int = 10_000  # bootstrap resamples; accepts 100..100000
+    measure: str = "terminal"  # which accuracy; accepts one of mean terminal
+
+What follows ``accepts`` is an interval for numbers, a list of words, ``true or false``, or one of
+`VOCABULARIES`. Papermill's own inspection knows neither types nor bounds.
 """
 
 from __future__ import annotations
@@ -12,8 +21,9 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,15 +31,138 @@ from pydantic import BaseModel, ValidationError
 
 from envprobe_core import __version__
 from envprobe_core.errors import InputError, look_up
-from envprobe_core.reproduce.parameters import Parameter, Value, read_parameters, resolve
 from envprobe_core.sources import ROOT, Sources, imports_of
+
+Value = bool | int | float | str
 
 SHARED = ("notebooks/matplotlibrc", "requirements.txt", "envprobe_core/reproduce/execution.py")
 """What every section depends on, beside its own cells, parameters, imports and data."""
-
 METADATA_KEY = "envprobe"
 VOLATILE_METADATA = ("papermill", "execution", "ExecuteTime")
 """Cell metadata that tools write while a notebook is opened or run."""
+HEADING = re.compile(r"^# +(.*\S)", re.MULTILINE)
+KINDS = {  # how the default is written, and what a value is called
+    "bool": (r"True|False", "true or false"),
+    "int": (r"-?\d[\d_]*", "a whole number"),
+    "float": (r"-?[\d_]*\.?\d[\d_]*", "a number"),
+    "str": (r'"[^"]*"', "text"),
+}
+VOCABULARIES = ("seeds", "worlds", "policies", "protocols", "regime", "profile", "replay")
+"""Rules for texts that `check_words` knows."""
+_LINE = re.compile(
+    rf"(?P<name>[a-z_]\w*): (?P<kind>{'|'.join(KINDS)}) = (?P<default>.+?)  # (?P<description>.+?); accepts "
+    rf"(?P<accepts>true or false|one of .+|-?[\d_.]*\d\.\.-?[\d_.]*\d|{'|'.join(VOCABULARIES)})\s*"
+)
+
+
+# --- parameters -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a section."""
+
+    name: str  # in the notebook and after ``-p``
+    kind: str  # one of `KINDS`
+    default: Value  # the value the book is built with
+    description: str
+    accepts: str  # the rule of the values accepted (see the module)
+
+    def parse(self, text: str) -> Value:
+        """Return the typed value of what a reader wrote after ``NAME=``; `InputError` if it does not fit."""
+        read: dict[str, Any] = {
+            "bool": {"true": True, "false": False}.__getitem__,
+            "int": int,
+            "float": float,
+        }
+        try:
+            value = read.get(self.kind, str)(text.lower() if self.kind == "bool" else text)
+            if ".." in self.accepts:
+                low, high = map(float, self.accepts.split(".."))
+                fits = low <= value <= high
+            elif self.accepts in VOCABULARIES:
+                check_words(self.accepts, text)
+                fits = True
+            else:
+                fits = isinstance(value, bool) or str(value) in self.accepts.split()[2:]
+        except InputError as error:
+            raise InputError(f"parameter {self.name}: {error}") from None
+        except (ValueError, KeyError, TypeError):
+            fits = False
+        if not fits:
+            accepted = f"accepted: {KINDS[self.kind][1]}, {self.accepts}"
+            raise InputError(f"parameter {self.name}: {text!r} given; {accepted}")
+        return value
+
+
+def read_parameters(source: str, where: str) -> dict[str, Parameter]:
+    """Return the parameters that a ``parameters`` cell declares, by name, in the cell's order.
+
+    Raises:
+        InputError: if a line is not of the form the module describes, or its own rule refuses its default.
+    """
+    found = {}
+    for number, line in enumerate(source.splitlines(), 1):
+        match, fault = _LINE.fullmatch(line), f"notebook {where}: line {number} of its parameters"
+        if match and re.fullmatch(KINDS[match["kind"]][0], match["default"]):
+            one = Parameter(**match.groupdict())
+            try:
+                found[one.name] = replace(one, default=one.parse(match["default"].strip('"')))
+            except InputError as error:
+                raise InputError(f"{fault}: {error}") from None
+        elif line.strip():
+            raise InputError(
+                f"{fault} is not of the form `name: type = default  # description; accepts RULE`, with a "
+                f"type of {', '.join(KINDS)} and a RULE as in `0..9`, `one of a b`, `true or false` or one "
+                f"of {', '.join(VOCABULARIES)}"
+            )
+    return found
+
+
+def parse_assignments(assignments: Iterable[str]) -> dict[str, str]:
+    """Split what was given as ``-p NAME=VALUE``; `InputError` if a text is none, or a name comes twice."""
+    given: dict[str, str] = {}
+    for text in assignments:
+        name, equals, value = map(str.strip, text.partition("="))
+        if not equals or not name.isidentifier():
+            raise InputError(f"-p {text!r}: write it as NAME=VALUE")
+        if name in given:
+            raise InputError(f"-p {name}: given twice")
+        given[name] = value
+    return given
+
+
+def resolve(declared: Mapping[str, Parameter], given: Mapping[str, str]) -> dict[str, Value]:
+    """Return all values of one section: the reader's, else the defaults; `InputError` if one does not fit."""
+    return {
+        name: parameter.parse(given[name]) if name in given else parameter.default
+        for name, parameter in declared.items()
+    }
+
+
+def check_words(rule: str, text: str) -> None:
+    """Check a text by one of `VOCABULARIES`; an `InputError` says what is wrong with it."""
+    from envprobe_core import cells  # which takes a second
+
+    lists = {
+        "worlds": lambda name: look_up("world", name, cells.WORLDS),
+        "policies": cells.find_policy,
+        "protocols": cells.parse_protocol,
+    }
+    if rule in lists:
+        found = list(map(lists[rule], cells.names(text)))
+        if not found or any(one in found[:place] for place, one in enumerate(found)):
+            raise InputError(f"{text!r} names {'one twice' if found else 'none'}")
+    elif rule == "replay":
+        from envprobe_core.llm.recorded import find_replay
+        from envprobe_core.llm.store import read_replay
+
+        read_replay(find_replay(text))
+    else:
+        {"seeds": cells.parse_seeds, "regime": cells.find_regime, "profile": cells.find_profile}[rule](text)
+
+
+# --- notebooks --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -37,39 +170,15 @@ class Section:
     """One notebook, as its author wrote it."""
 
     name: str  # the file's name without its ending; what ``envprobe reproduce`` takes
-    title: str  # its first heading
-    path: Path  # the file
-    parameters: Mapping[str, Parameter]  # what its ``parameters`` cell declares, by name
-    cells: Sequence[Mapping[str, Any]]  # the raw cells of the notebook's JSON
-
-
-@dataclass(frozen=True)
-class Job:
-    """One section with the values it is to run with."""
-
-    section: Section
-    values: Mapping[str, Value]  # every parameter's value
-    digest: str  # SHA-256 of all that the result depends on
-    output: Path  # where the executed notebook belongs
-    fresh: bool  # whether the notebook there has this digest already
+    path: Path
+    parameters: Mapping[str, Parameter]  # by name
+    cells: Sequence[Mapping[str, Any]]  # of the notebook's JSON
 
     @property
-    def changed(self) -> dict[str, Value]:
-        """The values that differ from the section's defaults."""
-        declared = self.section.parameters
-        return {name: v for name, v in self.values.items() if v != declared[name].default}
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """What the executed notebook says of its own making."""
-        declared = self.section.parameters.values()
-        return {
-            "section": self.section.name,
-            "inputs_sha256": self.digest,
-            "parameters": dict(self.values),
-            "defaults": {parameter.name: parameter.default for parameter in declared},
-            "engine_version": __version__,
-        }
+    def title(self) -> str:
+        """Its first heading."""
+        texts = (cell_source(cell) for cell in self.cells if cell["cell_type"] == "markdown")
+        return next((found[1] for text in texts if (found := HEADING.search(text))), self.name)
 
 
 class _Metadata(BaseModel):
@@ -90,51 +199,40 @@ class _Notebook(BaseModel):
     metadata: dict[str, Any]
 
 
-class Record(BaseModel):
-    """What an executed notebook says of its own making, and SHA-256 of all else in it."""
+def cell_tags(cell: Mapping[str, Any]) -> list[str]:
+    """Return the tags of a notebook's cell."""
+    return list(cell["metadata"].get("tags", ()))
 
-    section: str
-    inputs_sha256: str
-    parameters: dict[str, Value]
-    defaults: dict[str, Value]
-    engine_version: str
-    contents_sha256: str
+
+def cell_source(cell: Mapping[str, Any]) -> str:
+    """Return a cell's text, which the format allows to be a list of lines."""
+    return "".join(cell["source"])
 
 
 def read_section(path: Path) -> Section:
-    """Read one notebook, an ``.ipynb`` file of nbformat 4.
-
-    Raises:
-        InputError: if it is no notebook, or its ``parameters`` cell is malformed; it names the cell.
-    """
+    """Read one notebook, an ``.ipynb`` file of nbformat 4; an `InputError` names the cell at fault."""
     name = path.stem
     try:
         text = path.read_text(encoding="utf-8")
         _Notebook.model_validate_json(text)
-        cells = json.loads(text)["cells"]
-    except ValidationError as error:
-        fault = error.errors()[0]
-        where = [str(part + 1 if isinstance(part, int) else part) for part in fault["loc"]]
-        at = f", {' '.join(where).replace('cells ', 'cell ', 1)}" if where else ""
-        raise InputError(f"notebook {name}: {path.name} cannot be read{at}: {fault['msg']}") from None
     except (OSError, ValueError) as error:
-        raise InputError(f"notebook {name}: {path.name} cannot be read: {error}") from None
+        fault = f": {error}"
+        if isinstance(error, ValidationError):
+            first = error.errors()[0]
+            place = " ".join(str(part + 1 if isinstance(part, int) else part) for part in first["loc"])
+            fault = f", {place.replace('cells', 'cell')}: {first['msg']}" if place else f": {first['msg']}"
+        raise InputError(f"notebook {name}: {path.name} cannot be read{fault}") from None
+    cells = json.loads(text)["cells"]
     tagged = [cell_source(cell) for cell in cells if "parameters" in cell_tags(cell)]
     if len(tagged) > 1:
         raise InputError(f"notebook {name}: more than one cell is tagged parameters")
-    written = "\n".join(cell_source(cell) for cell in cells if cell["cell_type"] == "markdown")
-    title = next((line[2:].strip() for line in written.splitlines() if line.startswith("# ")), name)
-    return Section(name, title, path, read_parameters("".join(tagged), name), cells)
+    return Section(name, path, read_parameters("".join(tagged), name), cells)
 
 
 def find_sections(root: Path = ROOT, faults: dict[str, str] | None = None) -> dict[str, Section]:
-    """Every section of the checkout, by name.
+    """Return every section of the checkout, by name.
 
-    Args:
-        faults: takes what is wrong with each malformed notebook, by name; without it, the first is raised.
-
-    Raises:
-        InputError: if there is no notebook, or one is malformed.
+    `faults` takes what is wrong with a malformed notebook, by name; without it, the first is raised.
     """
     paths = sorted((root / "notebooks").glob("*.ipynb"))
     if not paths:
@@ -150,6 +248,37 @@ def find_sections(root: Path = ROOT, faults: dict[str, str] | None = None) -> di
     return found
 
 
+# --- what has to run --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Job:
+    """One section with the values it is to run with."""
+
+    section: Section
+    values: Mapping[str, Value]  # every parameter's
+    digest: str  # SHA-256 of all that the result depends on
+    output: Path  # where the executed notebook belongs
+    fresh: bool  # whether the notebook there has this digest already
+
+    @property
+    def changed(self) -> dict[str, Value]:
+        """The values that differ from the section's defaults."""
+        declared = self.section.parameters
+        return {name: value for name, value in self.values.items() if value != declared[name].default}
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What the executed notebook says of its own making."""
+        return {
+            "section": self.section.name,
+            "inputs_sha256": self.digest,
+            "parameters": dict(self.values),
+            "defaults": {name: parameter.default for name, parameter in self.section.parameters.items()},
+            "engine_version": __version__,
+        }
+
+
 def plan(
     names: Sequence[str] = (),
     given: Mapping[str, str] | None = None,
@@ -160,22 +289,20 @@ def plan(
     """Check every name and value, and find out what has to run: a job a section, those up to date included.
 
     Args:
-        names: sections; none means all.
-        executed: the folder of executed notebooks; by default the book's.
-        faults: as in `find_sections`, where all sections are meant.
+        names: sections; all of them if empty.
+        given: texts from the reader, applied to every chosen section that has the parameter.
+        executed: where results belong; by default ``book/executed/`` of the checkout.
+        faults: takes what is wrong with malformed notebooks, unless they are asked for by name.
 
     Raises:
-        InputError: for an unknown or malformed section, a parameter that none of the sections has, or a value
-            that is not accepted.
+        InputError: for an unknown section, a parameter that no chosen section has, or a value not accepted.
     """
-    given = given or {}
-    executed = executed or root / "book" / "executed"
-    broken: dict[str, str] = {}
+    given, executed, broken = given or {}, executed or root / "book" / "executed", dict[str, str]()
     sections = find_sections(root, broken)
-    if wrong := [fault for name, fault in broken.items() if name in names or (not names and faults is None)]:
-        raise InputError(wrong[0])
-    if not names and faults is not None:
-        faults.update(broken)
+    for name in [name for name in broken if name in (names or broken)]:
+        if names or faults is None:
+            raise InputError(broken[name])
+        faults[name] = broken[name]
     chosen = [look_up("section", name, sections) for name in dict.fromkeys(names or sections)]
     known = dict.fromkeys(name for section in chosen for name in section.parameters)
     for name in given:
@@ -186,9 +313,8 @@ def plan(
     shared, sources = file_digest(root, SHARED), Sources(root)
     jobs = []
     for section in chosen:
-        values = resolve(section.parameters, given)
+        values, output = resolve(section.parameters, given), executed / section.path.name
         digest = section_digest(section, values, shared, sources)
-        output = executed / section.path.name
         stored = stored_record(output)
         fresh = stored is not None and stored["inputs_sha256"] == digest
         jobs.append(Job(section, values, digest, output, fresh))
@@ -216,8 +342,7 @@ def section_digest(section: Section, values: Mapping[str, Value], shared: str, s
         ]
         for cell in section.cells
     ]
-    python = ".".join(platform.python_version_tuple()[:2])
-    package = sources.sha256(reach(section, sources))
+    python, package = platform.python_version_tuple()[:2], sources.sha256(reach(section, sources))
     content = json.dumps([section.name, cells, dict(values), shared, package, python], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
 
@@ -230,28 +355,16 @@ def reach(section: Section, sources: Sources) -> list[Path]:
 
 
 def contents_sha256(notebook: Mapping[str, Any]) -> str:
-    """SHA-256 of an executed notebook, the place that holds this hash aside."""
-    record = {name: v for name, v in notebook["metadata"][METADATA_KEY].items() if name != "contents_sha256"}
-    whole = {**notebook, "metadata": {**notebook["metadata"], METADATA_KEY: record}}
-    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+    """SHA-256 of an executed notebook whose record does not hold this hash yet."""
+    return hashlib.sha256(json.dumps(notebook, sort_keys=True).encode()).hexdigest()
 
 
 def stored_record(path: Path) -> dict[str, Any] | None:
-    """What an executed notebook says of its own making; nothing if it is not there or was altered since."""
+    """Return what an executed notebook says of its own making; None if it is absent or was altered since."""
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
-        record = Record.model_validate(notebook["metadata"][METADATA_KEY])
-        altered = contents_sha256(notebook) != record.contents_sha256
+        record = notebook["metadata"][METADATA_KEY]
+        intact = record.pop("contents_sha256") == contents_sha256(notebook)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return None if altered else record.model_dump()
-
-
-def cell_tags(cell: Mapping[str, Any]) -> list[str]:
-    """The tags of a notebook's cell."""
-    return list(cell["metadata"].get("tags", ()))
-
-
-def cell_source(cell: Mapping[str, Any]) -> str:
-    """A cell's text, which the format allows to be a list of lines."""
-    return "".join(cell["source"])
+    return record if intact else None
