@@ -39,64 +39,49 @@ def is_whole(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Cell:
-    """One world, policy, regime, protocol and profile, with its budget B and base threshold rho_star."""
+    """One world, policy, regime, protocol and profile, with its budget B and base threshold rho_star.
+
+    Attributes:
+        budget, threshold: as given; None is the regime's own, and 1.5 where the policy has a threshold.
+        budget_in_force: the probe budget B.
+        threshold_in_force: what the gate compares with, scaled as the protocol says; 0 where there is none.
+        key: what tells this cell from others, by column name.
+    """
 
     world: str
     policy: Policy
-    regime: Regime = field(default_factory=lambda: REGIMES["S2"])
+    regime: Regime = REGIMES["S2"]
     protocol: Protocol = PAPER
     profile: AgentProfile = TYPICAL
     budget: int | None = None
     threshold: float | None = None
+    budget_in_force: int = field(init=False, repr=False, compare=False)
+    threshold_in_force: float = field(init=False, repr=False, compare=False)
+    key: dict[str, Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse a budget or threshold that cannot be meant."""
+        """Refuse a budget or threshold that cannot be meant, and decide what is in force."""
         look_up("world", self.world, WORLDS)
-        if self.budget is not None and not is_whole(self.budget):
-            raise InputError(f"budget {self.budget} is not a whole number of probes")
-        if self.budget is not None and not 0 <= self.budget <= self.regime.horizon:
-            raise InputError(
-                f"budget {self.budget} is not in 0..{self.regime.horizon} (the horizon of {self.regime.name})"
-            )
-        if self.threshold is not None:
-            if not math.isfinite(self.threshold):
-                raise InputError(f"threshold {self.threshold} is not a finite number")
-            if not self.policy.has_threshold:
-                accepted = [name for name, policy in POLICIES.items() if policy.has_threshold]
-                raise InputError(
-                    f"policy {self.policy.name} has no threshold; those that have one: {', '.join(accepted)}"
-                )
-
-    @property
-    def budget_in_force(self) -> int:
-        """Return the probe budget B: the cell's own, or the regime's."""
-        return self.regime.budget if self.budget is None else self.budget
-
-    @property
-    def base_threshold(self) -> float | None:
-        """Return the threshold before scaling, or None where the policy has none."""
-        if not self.policy.has_threshold:
-            return None
-        return THRESHOLD if self.threshold is None else self.threshold
-
-    @property
-    def threshold_in_force(self) -> float:
-        """Return the threshold the gate compares with (0 where the policy has none)."""
-        base = self.base_threshold
-        return 0.0 if base is None else self.policy.scaled_threshold(base, self.protocol)
-
-    @property
-    def key(self) -> dict[str, object]:
-        """Return what tells this cell from others, by column name."""
-        return {
-            "world": self.world,
-            "policy": self.policy.name,
-            "regime": self.regime.name,
-            "protocol": self.protocol.name,
-            "profile": self.profile.name,
-            "budget": self.budget_in_force,
-            "threshold": self.base_threshold,
-        }
+        budget = self.regime.budget if self.budget is None else self.budget
+        if not is_whole(budget):
+            raise InputError(f"budget {budget} is not a whole number of probes")
+        if not 0 <= budget <= self.regime.horizon:
+            accepted = f"0..{self.regime.horizon} (the horizon of {self.regime.name})"
+            raise InputError(f"budget {budget} is not in {accepted}")
+        base = self.threshold
+        if base is not None and not math.isfinite(base):
+            raise InputError(f"threshold {base} is not a finite number")
+        if base is not None and not self.policy.has_threshold:
+            accepted = ", ".join(name for name, policy in POLICIES.items() if policy.has_threshold)
+            raise InputError(f"policy {self.policy.name} has no threshold; those that have one: {accepted}")
+        if base is None and self.policy.has_threshold:
+            base = THRESHOLD
+        scaled = 0.0 if base is None else self.policy.scaled_threshold(base, self.protocol)
+        parts = ("world", "policy", "regime", "protocol", "profile")
+        names = (self.world, *(getattr(self, part).name for part in parts[1:]))
+        key = {**dict(zip(parts, names, strict=True)), "budget": budget, "threshold": base}
+        for name, value in {"budget_in_force": budget, "threshold_in_force": scaled, "key": key}.items():
+            object.__setattr__(self, name, value)
 
     def named(self, seeds: Seeds, measures: Mapping[str, Any]) -> dict[str, Any]:
         """Put before the measures [row] of episodes whose they are: `seed n_fields horizon`, [row] each."""
@@ -106,28 +91,23 @@ class Cell:
 
     def default_seeds(self) -> Seeds:
         """Return the seeds of the regime, or those of the public code's main run under its protocol."""
-        first, last = self.regime.seeds
-        if self.protocol.seeds == "released" and self.regime.name == "S2":
-            first, last = RELEASED_SEEDS
-        return _first(np.arange(first, last, dtype=np.int64))
+        released = self.protocol.seeds == "released" and self.regime.name == "S2"
+        return _first(np.arange(*(RELEASED_SEEDS if released else self.regime.seeds), dtype=np.int64))
 
 
 def find_regime(name: str) -> Regime:
-    """Return the regime of a name.
-
-    Raises:
-        InputError: if there is none; the message lists those there are.
-    """
+    """Return the regime of a name; an unknown one is refused with the known."""
     return look_up("regime", name, REGIMES)
 
 
 def find_profile(name: str) -> AgentProfile:
-    """Return the agent profile of a name.
-
-    Raises:
-        InputError: if there is none; the message lists those there are.
-    """
+    """Return the agent profile of a name; an unknown one is refused with the known."""
     return look_up("profile", name, PROFILES)
+
+
+def find_protocols(given: Names) -> tuple[Protocol, ...]:
+    """Return the protocols of a text or a sequence of names, switches included."""
+    return tuple(map(parse_protocol, names(given)))
 
 
 def names(given: Names) -> tuple[str, ...]:
@@ -160,11 +140,6 @@ def _first(seeds: Seeds) -> Seeds:
     return seeds[: max(FEWEST, round(_share.get() * len(seeds)))]
 
 
-def find_protocols(given: Names) -> tuple[Protocol, ...]:
-    """Return the protocols of a text or a sequence of names, switches included."""
-    return tuple(map(parse_protocol, names(given)))
-
-
 def parse_seeds(text: str) -> Seeds:
     """Read seeds: `FIRST:PAST` (0:220 is 0..219), a single seed, or several of these with commas.
 
@@ -180,11 +155,11 @@ def parse_seeds(text: str) -> Seeds:
             )
         first = int(match[1])
         past = first + 1 if match[2] is None else int(match[2])
+        count += past - first
         if past <= first:
             raise InputError(f"seeds {text!r}: the range {item.strip()} is empty; PAST must exceed FIRST")
         if past - 1 > LARGEST_SEED:
             raise InputError(f"seeds {text!r}: {past - 1} exceeds the largest seed {LARGEST_SEED}")
-        count += past - first
         if count > MOST_SEEDS:
             raise InputError(f"seeds {text!r}: {count} seeds; at most {MOST_SEEDS}")
         parts.append(np.arange(first, past, dtype=np.int64))

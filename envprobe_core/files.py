@@ -27,21 +27,13 @@ LARGEST = 2**28  # bytes of a file that is read at once, unpacked
 
 
 def check_plain(path: Path) -> None:
-    """Refuse what cannot be read to its end.
-
-    Raises:
-        OSError: if something is there that is a folder, a pipe or a device.
-    """
+    """Refuse with an OSError what cannot be read to its end: a folder, a pipe or a device."""
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "it is no plain file", str(path))
 
 
 def read_whole(path: Path, *, packed: bool = False, most: int = LARGEST) -> bytes:
-    """Read a file, with gzip where it is packed.
-
-    Raises:
-        OSError: if it cannot be read, or holds more bytes than `most`, unpacked.
-    """
+    """Read a file, with gzip where it is packed; an OSError refuses more bytes than `most`, unpacked."""
     check_plain(path)
     with gzip.open(path) if packed else path.open("rb") as file:
         content = file.read(most + 1)
@@ -54,8 +46,7 @@ def read_whole(path: Path, *, packed: bool = False, most: int = LARGEST) -> byte
 def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
     """Give a name to write to, and put what was written in place at once when it is whole.
 
-    Raises:
-        InputError: for a new file, where another has come meanwhile; both are kept.
+    Where another file has come meanwhile in place of a `new` one, both are kept, and an InputError says so.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
     try:
@@ -79,30 +70,23 @@ def sweep(folder: Path) -> None:
 
 
 def refuse_existing(option: str, *paths: Path) -> None:
-    """Refuse to write a file where there is one, or where there is no folder for it.
-
-    Raises:
-        InputError: naming the first.
-    """
+    """Refuse to write a file where there is one, or where there is no folder for it."""
     for path in paths:
+        fault, there = "", path
         try:
             if os.path.lexists(path):
-                raise InputError(f"{option} {path}: it is there already; give another name, or remove it")
+                fault = "it is there already; give another name, or remove it"
             there = next(folder for folder in path.parents if folder.exists())
-            if not (there.is_dir() and os.access(there, os.W_OK)):
-                raise InputError(f"{option} {path}: {there} is not a folder that can be written to")
-        except InputError:
-            raise
         except (OSError, ValueError) as error:  # a name that no file can have
-            raise InputError(f"{option} {path}: {error}") from None
+            fault = str(error)
+        if not fault and not (there.is_dir() and os.access(there, os.W_OK)):
+            fault = f"{there} is not a folder that can be written to"
+        if fault:
+            raise InputError(f"{option} {path}: {fault}")
 
 
 def write_new(option: str, texts: Mapping[Path, str]) -> None:
-    """Write texts to files that are not there yet, each in one step.
-
-    Raises:
-        InputError: if one is there, or cannot be written.
-    """
+    """Write texts to files that are not there yet, each in one step; else refuse as `refuse_existing`."""
     refuse_existing(option, *texts)
     try:
         for path, text in texts.items():
@@ -117,11 +101,7 @@ def write_new(option: str, texts: Mapping[Path, str]) -> None:
 def held(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold a folder, as one process can at a time; it lets go however it ends.
 
-    Args:
-        waiting: called before a wait for another process; without it, nobody waits.
-
-    Raises:
-        BlockingIOError: if another process holds it, and nobody waits.
+    Where another process holds it, `waiting` is called before the wait; without it BlockingIOError is raised.
     """
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -140,18 +120,14 @@ def held(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[No
 @contextmanager
 def environment(**values: str | None) -> Iterator[None]:
     """Set variables of this process's environment for a while; None takes one away."""
-    before = {name: os.environ.get(name) for name in values}
-
-    def put(wanted: Mapping[str, str | None]) -> None:
-        for name in wanted:
-            os.environ.pop(name, None)
-        os.environ.update({name: value for name, value in wanted.items() if value is not None})
-
+    before = {name: os.environ.pop(name, None) for name in values}
+    os.environ.update({name: value for name, value in values.items() if value is not None})
     try:
-        put(values)
         yield
     finally:
-        put(before)
+        for name in before:
+            os.environ.pop(name, None)
+        os.environ.update({name: value for name, value in before.items() if value is not None})
 
 
 @cache

@@ -118,13 +118,13 @@ def run_cells(
         for index, (cell, own) in enumerate(zip(cells, of_cells, strict=True))
         for first in range(0, len(own), batch_size)
     ]
-    done = sorted(spread(partial(_run_piece, work), pieces, jobs), key=itemgetter(0))
-    return {name: np.concatenate([columns[name] for _, columns in done]) for name in done[0][1]}
+    done = sorted(spread(partial(_run_piece, work), pieces, jobs), key=itemgetter(0, 1))
+    return {name: np.concatenate([columns[name] for *_, columns in done]) for name in done[0][2]}
 
 
-def _run_piece(work: Callable[..., Columns], piece: tuple[int, int, Cell, Seeds]) -> tuple[object, Columns]:
+def _run_piece(work: Callable[..., Columns], piece: tuple[int, int, Cell, Seeds]) -> tuple[int, int, Columns]:
     index, first, cell, seeds = piece
-    return (index, first), {"cell": np.full(len(seeds), index)} | cell.named(seeds, work(cell, seeds))
+    return index, first, {"cell": np.full(len(seeds), index)} | cell.named(seeds, {}) | work(cell, seeds)
 
 
 def run_frame(
@@ -136,6 +136,16 @@ def run_frame(
     if kept := _kept_cells.get():
         work, jobs = partial(kept.run, work, tuple(wanted)), 1
     return episode_frame(cells, run_cells(cells, seeds, jobs=jobs, work=work), tuple(wanted))
+
+
+def _measured(cell: Cell, seeds: Seeds, facts: Mapping[str, Callable[..., Columns]]) -> Columns:
+    """Run a cell, and measure facts of its episodes."""
+    recording = record(cell, seeds, scores_all=False)
+    found = dict(recording.measures)
+    for measured in dict.fromkeys(facts.values()):
+        columns = measured(cell, seeds, recording)
+        found |= {name: np.asarray(columns[name]) for name in columns.keys() & facts}
+    return found
 
 
 def episode_frame(
@@ -177,16 +187,6 @@ def keeping_cells(kept: KeptCells) -> Iterator[None]:
         yield
     finally:
         _kept_cells.reset(token)
-
-
-def _measured(cell: Cell, seeds: Seeds, facts: Mapping[str, Callable[..., Columns]]) -> Columns:
-    """Run a cell, and measure facts of its episodes."""
-    recording = record(cell, seeds, scores_all=False)
-    found = dict(recording.measures)
-    for measured in dict.fromkeys(facts.values()):
-        columns = measured(cell, seeds, recording)
-        found |= {name: np.asarray(columns[name]) for name in columns.keys() & facts}
-    return found
 
 
 def play(

@@ -1,12 +1,10 @@
 """One pool for all work: this process and fresh ones beside it, or a Dask cluster that exists already.
 
-Workers of a cluster need this package and no shared folder: tasks travel to them, results travel back and
-are stored by whoever asked. Work that a lost worker held is done again by another. The
-scheduler needs neither package nor data: it passes on bytes. A worker with another engine, other data or
-other versions of what results depend on is refused, also one that joins later.
-
-The address of the scheduler stands in the environment variable `ENVPROBE_SCHEDULER`, so that the kernels of
-notebooks use it as well.
+Workers of a cluster need this package and no shared folder: tasks travel to them, results travel back and are
+stored by whoever asked. Work that a lost worker held is done again by another. The scheduler needs neither
+package nor data: it passes on bytes. A worker with another engine, other data or other versions of what
+results depend on is refused, also one that joins later. The address of the scheduler stands in
+`ENVPROBE_SCHEDULER`, in the environment, so that the kernels of notebooks use it as well.
 """
 
 from __future__ import annotations
@@ -124,11 +122,7 @@ def _follow_parent() -> None:
 
 
 def follow(parent: int) -> None:
-    """End this process when its parent does, however that ends: at once on Linux, elsewhere within a second.
-
-    Args:
-        parent: the process's id, which the caller knew before this one could be left alone.
-    """
+    """End this process when its parent (an id) does, however that ends: on Linux at once, else within 1 s."""
     if sys.platform == "linux":  # also while compiled code runs, which lets no thread watch
         ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
@@ -153,11 +147,7 @@ def scheduler_in_force() -> str | None:
 
 
 def read_scheduler_file(path: Path) -> str:
-    """Return the address in a file that `dask scheduler --scheduler-file` wrote.
-
-    Raises:
-        InputError: if there is none.
-    """
+    """Return the address in a file that `dask scheduler --scheduler-file` wrote; refuse one without it."""
     import orjson
 
     try:
@@ -172,11 +162,7 @@ def read_scheduler_file(path: Path) -> str:
 
 
 def check_cluster(address: str) -> tuple[int, int]:
-    """Check that a scheduler answers and its workers can do this work; return how many workers and threads.
-
-    Raises:
-        InputError: if no scheduler answers, or a worker is refused.
-    """
+    """Count a cluster's workers and threads; one that does not answer or cannot do this work is refused."""
     with _connected(address) as client:
         threads = client.ncores().values()
         return len(threads), sum(threads)
@@ -235,14 +221,11 @@ def identity() -> dict[str, str]:
 
 
 def answer(expected: dict[str, str], payload: bytes | None = None) -> tuple[str | None, Any]:
-    """Do a task that was handed out, on a worker.
+    """Do a task on a worker; return what it lacks, in words, or None, and the result of the task.
 
     Args:
         expected: the `identity` of the one who asks, which must be that of the worker.
         payload: what to do, and on what; None to compare identities alone.
-
-    Returns:
-        What the worker lacks, in words, or None; and the result of the task.
     """
     from cloudpickle import loads
 
@@ -298,11 +281,7 @@ def _connected(address: str) -> Iterator[distributed.Client]:
 
 
 def _finished(client: distributed.Client, given: set[distributed.Future]) -> list[distributed.Future]:
-    """Wait until some futures are done.
-
-    Raises:
-        OSError: if the scheduler does not answer any more.
-    """
+    """Wait until some futures are done; an OSError says that the scheduler does not answer any more."""
     from distributed import wait
 
     while True:

@@ -46,10 +46,8 @@ class Protocol:
     def __post_init__(self) -> None:
         """Refuse a value that a switch does not have."""
         for switch, accepted in _CHOICES.items():
-            if getattr(self, switch) not in accepted:
-                raise InputError(
-                    f"protocol switch {switch}: {getattr(self, switch)!r} is not one of {', '.join(accepted)}"
-                )
+            if (value := getattr(self, switch)) not in accepted:
+                raise InputError(f"protocol switch {switch} accepts {' or '.join(accepted)}, not {value!r}")
 
 
 _CHOICES: dict[str, tuple[str, ...]] = {
@@ -77,11 +75,7 @@ def switch_values(switch: str) -> tuple[str, ...]:
 
 
 def parse_protocol(text: str) -> Protocol:
-    """Read a protocol: a name, or a name with switches turned, as in `paper:clock=stands,end=success`.
-
-    Raises:
-        InputError: if the name, a switch or a value is unknown; the message names what is accepted.
-    """
+    """Read a protocol: a name, or a name with switches turned, as in `paper:clock=stands,end=success`."""
     name, _, switches = text.partition(":")
     base = look_up("protocol", name, PROTOCOLS)
     changes: dict[str, str] = {}
@@ -89,12 +83,7 @@ def parse_protocol(text: str) -> Protocol:
         switch, equals, value = item.partition("=")
         if not equals:
             raise InputError(f"protocol {text!r}: {item!r} is not SWITCH=VALUE")
-        if switch not in _CHOICES:
-            raise InputError(f"unknown switch {switch!r} of a protocol; accepted: {', '.join(SWITCHES)}")
-        if value not in _CHOICES[switch]:
-            raise InputError(
-                f"protocol {text!r}: switch {switch} accepts {' or '.join(_CHOICES[switch])}, not {value!r}"
-            )
+        look_up("protocol switch", switch, _CHOICES)
         if switch in changes:
             raise InputError(f"protocol {text!r} turns {switch!r} twice; give each switch once")
         changes[switch] = value
@@ -104,9 +93,6 @@ def parse_protocol(text: str) -> Protocol:
 def turned(protocol: Protocol, **values: str) -> Protocol:
     """Return a protocol with switches set, named after its base and all in which it differs from that."""
     base, whole = PROTOCOLS[protocol.name.partition(":")[0]], replace(protocol, **values)
-    changes = [
-        f"{switch}={getattr(whole, switch)}"
-        for switch in SWITCHES
-        if getattr(whole, switch) != getattr(base, switch)
-    ]
+    held = {switch: getattr(whole, switch) for switch in SWITCHES}
+    changes = [f"{switch}={value}" for switch, value in held.items() if value != getattr(base, switch)]
     return replace(whole, name=f"{base.name}:{','.join(changes)}") if changes else base

@@ -5,7 +5,8 @@ Source of the levels: the paper's experimental setup; R1-R6 are one-at-a-time ch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 LOW, MEDIUM, HIGH = 0, 1, 2
 OBSERVATIONS = ("clean", "partial", "distractor")
@@ -35,22 +36,19 @@ class Regime:
         return OBSERVATIONS[self.noise]
 
 
-def _around_s2(name: str, title: str, **change: int) -> Regime:
-    levels = {"complexity": MEDIUM, "density": MEDIUM, "mutation": MEDIUM, "noise": MEDIUM}
-    return Regime(name, **(levels | change), horizon=30, seeds=(2000, 2060), title=title)
-
-
+S2 = Regime("S2", MEDIUM, MEDIUM, MEDIUM, MEDIUM, 30, (0, 220), "medium stress (primary)")
+_around_s2 = partial(replace, S2, seeds=(2000, 2060))
 REGIMES: dict[str, Regime] = {
     regime.name: regime
     for regime in (
         Regime("S1", LOW, LOW, LOW, LOW, 20, (1000, 1030), "low stress"),
-        Regime("S2", MEDIUM, MEDIUM, MEDIUM, MEDIUM, 30, (0, 220), "medium stress (primary)"),
+        S2,
         Regime("S3", HIGH, HIGH, HIGH, HIGH, 40, (1000, 1030), "high stress"),
-        _around_s2("R1", "S2 with low complexity", complexity=LOW),
-        _around_s2("R2", "S2 with high complexity", complexity=HIGH),
-        _around_s2("R3", "S2 with low density", density=LOW),
-        _around_s2("R4", "S2 with high density", density=HIGH),
-        _around_s2("R5", "S2 with clean observations", noise=LOW),
-        _around_s2("R6", "S2 with distractor observations", noise=HIGH),
+        _around_s2(name="R1", title="S2 with low complexity", complexity=LOW),
+        _around_s2(name="R2", title="S2 with high complexity", complexity=HIGH),
+        _around_s2(name="R3", title="S2 with low density", density=LOW),
+        _around_s2(name="R4", title="S2 with high density", density=HIGH),
+        _around_s2(name="R5", title="S2 with clean observations", noise=LOW),
+        _around_s2(name="R6", title="S2 with distractor observations", noise=HIGH),
     )
 }

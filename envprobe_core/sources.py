@@ -10,7 +10,7 @@ import hashlib
 import platform
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
@@ -51,13 +51,12 @@ class Sources:
 
     def __init__(self, root: Path = ROOT) -> None:
         self.root = root
-        found = (root / PACKAGE.name).rglob("*.py")
+        found, scripts, texts = ((root / PACKAGE.name).rglob(f"*.{kind}") for kind in ("py", "js", "toml"))
         self._files = {".".join(path.relative_to(root).with_suffix("").parts): path for path in found}
         self._packages = {name.rpartition(".")[0] for name in self._files}
-        self._scripts = {path: path.parent for path in (root / PACKAGE.name).rglob("*.js")}
-        self._worded = set((root / PACKAGE.name).rglob("*.toml"))
-        self._texts: dict[Path, str] = {}
-        self._hashes: dict[Path, bytes] = {}
+        self._scripts, self._worded = set(scripts), set(texts)
+        self._text = cache(partial(Path.read_text, encoding="utf-8"))
+        self._digest = cache(lambda path: hashlib.sha256(path.read_bytes()).digest())
 
     def reached(self, wanted: Iterable[Import]) -> list[Path]:
         """Return the files that imports reach, at any depth, with scripts and texts that lie beside them."""
@@ -86,12 +85,7 @@ class Sources:
                 waiting += chosen if chosen and module in self._packages else bound
         folders = {path.parent for path in found}
         texts = self._worded & {path.with_suffix(".toml") for path in found}  # of a module of the same name
-        return sorted(found | texts | {script for script, own in self._scripts.items() if own in folders})
-
-    def _text(self, path: Path) -> str:
-        if path not in self._texts:
-            self._texts[path] = path.read_text(encoding="utf-8")
-        return self._texts[path]
+        return sorted(found | texts | {script for script in self._scripts if script.parent in folders})
 
     def data(self, code: str, modules: Sequence[Path]) -> list[Path]:
         """Return the files of the data that some code and modules read, as in `DATA / "paper"`."""
@@ -103,9 +97,7 @@ class Sources:
         """Return SHA-256 over the names and contents of files under the root, in the order given."""
         total = hashlib.sha256()
         for path in paths:
-            if path not in self._hashes:
-                self._hashes[path] = hashlib.sha256(path.read_bytes()).digest()
-            total.update(path.relative_to(self.root).as_posix().encode() + b"\0" + self._hashes[path])
+            total.update(path.relative_to(self.root).as_posix().encode() + b"\0" + self._digest(path))
         return total.hexdigest()
 
 
@@ -116,15 +108,14 @@ def engine_sources(roots: Sequence[str] = ROOTS) -> list[Path]:
 
 
 def engine_sha256(roots: Sequence[str] = ROOTS) -> str:
-    """Return SHA-256 over the names and contents of the engine's sources, as `engine_sources` finds them."""
+    """Return SHA-256 over the names and contents of the engine's sources."""
     return Sources().sha256(engine_sources(roots))
 
 
 def package_sha256() -> str:
     """Return SHA-256 over all of the package's modules and its data: what two machines must share."""
     found = (*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.toml"), *DATA.rglob("*"))
-    paths = {path for path in found if path.is_file()}
-    return Sources().sha256(sorted(paths))
+    return Sources().sha256(sorted({path for path in found if path.is_file()}))
 
 
 def package_versions() -> dict[str, str]:

@@ -29,14 +29,14 @@ def test_seeds_are_given_or_the_cells_own():
 
 def test_cells_know_their_defaults():
     cell = make_cell("tooldag", "minus-c", "S2", RELEASED)
-    assert (cell.budget_in_force, cell.base_threshold, cell.threshold_in_force) == (7, 1.5, 1.125)
+    assert (cell.budget_in_force, cell.key["threshold"], cell.threshold_in_force) == (7, 1.5, 1.125)
     for given, first, past in (
         (("S2", RELEASED), 42, 262), (("S2", PAPER), 0, 220), (("S1", RELEASED), 1000, 1030),
         (("R4",), 2000, 2060),
     ):  # fmt: skip
         assert make_cell("tooldag", "simple", *given).default_seeds().tolist() == list(range(first, past))
     bare = make_cell("tooldag", "random")
-    assert (bare.base_threshold, bare.threshold_in_force) == (None, 0.0)
+    assert (bare.key["threshold"], bare.threshold_in_force) == (None, 0.0)
     key = {"world": "tooldag", "policy": "simple", "regime": "S2", "protocol": "paper", "profile": "typical"}
     key |= {"budget": 0, "threshold": 0.5}
     assert make_cell("tooldag", "simple", budget=0, threshold=0.5).key == key
@@ -67,9 +67,9 @@ REFUSED = [
     (cell(policy="random", threshold=1.0), "policy random has no threshold; those that have one: simple"),
     (lambda: parse_protocol("papr"), "unknown protocol 'papr'; accepted: paper, observed, released"),
     (lambda: parse_protocol("paper:clock"), "'clock' is not SWITCH=VALUE"),
-    (lambda: parse_protocol("paper:colour=red"), "unknown switch 'colour' of a protocol; accepted: start"),
+    (lambda: parse_protocol("paper:colour=red"), "unknown protocol switch 'colour'; accepted: start"),
     (lambda: parse_protocol("paper:clock=slow"), "switch clock accepts runs or stands, not 'slow'"),
-    (lambda: Protocol("x", end="never"), "protocol switch end: 'never' is not one of horizon, success"),
+    (lambda: Protocol("x", end="never"), "protocol switch end accepts horizon or success, not 'never'"),
     *((lambda bad=bad: AgentProfile("x", **bad), "profile") for bad in (
         {"omit": 1.1}, {"slip": -0.1}, {"quit": float("nan")}, {"confidence": 101}, {"fade": -1},
         {"confidence": 50, "spread": 60}, {"writes": "yes"},
