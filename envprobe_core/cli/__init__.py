@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.exceptions import Abort, TyperException
@@ -25,7 +25,6 @@ OF_A_CHECKOUT = ("reproduce", "book", "answers", "lab", "pdf")
 
 app = typer.Typer(
     name="envprobe",
-    help="Recompute, question and extend the results of 'Ask the World Before Acting'.",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -50,12 +49,11 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit()
 
 
+VERSION = typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+
+
 @app.callback()
-def _options(
-    version: bool = typer.Option(
-        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
-    ),
-) -> None:
+def _options(version: Annotated[bool, VERSION] = False) -> None:
     """Recompute, question and extend the results of 'Ask the World Before Acting'."""
 
 
@@ -94,7 +92,8 @@ def main(arguments: list[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
-        _fail(f"{error.filename or 'input and output'}: {error.strerror or error}" if _here() else GONE)
+        gone = isinstance(error, FileNotFoundError) and error.filename is None
+        _fail(GONE if gone else f"{error.filename or 'input and output'}: {error.strerror or error}")
     if code in ENDED:
         print(f"envprobe: {ENDED[code]}", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)
@@ -120,14 +119,6 @@ def _order_again(swallowed: Any) -> None:
     again = threading.Timer(AGAIN, signal.pthread_kill, (main_thread, code - 128))
     again.daemon = True
     again.start()
-
-
-def _here() -> bool:
-    """Say whether the working folder is there."""
-    try:
-        return bool(os.getcwd())
-    except FileNotFoundError:
-        return False
 
 
 def _check(arguments: list[str]) -> None:

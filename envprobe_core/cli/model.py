@@ -485,9 +485,9 @@ def _replayed(file: Path, run: Path) -> Iterator[tuple[AnswerStore, RunInputs, s
     from envprobe_core.llm.client import Service
     from envprobe_core.llm.running import replay_run
     from envprobe_core.llm.store import AnswerStore
-    from envprobe_core.runs.manifest import read_finished
+    from envprobe_core.runs.manifest import read_manifest
 
-    manifest = read_finished(run)
+    manifest = read_manifest(run, whole=True)
     inputs = manifest.inputs
     if inputs.agent is None:
         raise InputError(f"{run} is a run of the simulated agent: no store holds its answers")

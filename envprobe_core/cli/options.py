@@ -23,9 +23,6 @@ import typer
 from envprobe_core.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from envprobe_core.llm import ModelAgent
     from envprobe_core.runs.manifest import RunInputs
 
@@ -222,28 +219,33 @@ def progress_bar(label: str) -> Iterator[Callable[..., None] | None]:
         )
 
 
-def console(width: int) -> Console:
-    """Return standard output for tables, of some width where it is no terminal."""
+def print_table(
+    title: str,
+    left: Iterable[str],
+    right: Iterable[str],
+    rows: Iterable[Iterable[str]],
+    *,
+    width: int = 160,
+    caption: str | None = None,
+) -> None:
+    """Print a plain table with columns set to the left, and then to the right.
+
+    Args:
+        width: what it may take where standard output is no terminal.
+    """
     from rich.console import Console
-
-    made = Console(highlight=False)
-    return made if made.is_terminal else Console(highlight=False, width=width)
-
-
-def table(
-    title: str, left: Iterable[str], right: Iterable[str] = (), rows: Iterable[Iterable[str]] = ()
-) -> Table:
-    """Return a plain table with columns set to the left, and then to the right."""
     from rich.table import Table
 
-    made = Table(title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    made = Table(title=title or None, title_style="bold", caption=caption, box=None, pad_edge=False)
+    made.title_justify = made.caption_justify = "left"
     for place, name in enumerate(left):
         made.add_column(name, no_wrap=place == 0 and not right)
     for name in right:
         made.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         made.add_row(*row)
-    return made
+    console = Console(highlight=False)
+    (console if console.is_terminal else Console(highlight=False, width=width)).print(made, "")
 
 
 def print_json(content: object) -> None:

@@ -13,13 +13,10 @@ import typer
 
 from envprobe_core.cli import model as models
 from envprobe_core.cli import options
-from envprobe_core.cli.options import File, Texts
+from envprobe_core.cli.options import File, Text, Texts
 from envprobe_core.errors import InputError, StoppedError, in_one_line
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-    from rich.table import Table
-
     from envprobe_core.runs.manifest import Manifest
 
 LISTED = 20  # disagreements that are spelled out
@@ -33,8 +30,31 @@ SUMMARY = {  # the columns of a run's summary, as people read it
     "never": "{onset_censored}", "result hash": "{result_hash:.12}",
 }  # fmt: skip
 
-
-# --- run and recompute ------------------------------------------------------------------------
+STYLES = {  # verdicts, and their colours
+    "holds": "green", "holds, other size": "cyan", "inconclusive": "yellow", "no effect": "yellow",
+    "reverses": "red", "near": "green", "differs": "yellow", "as printed": "green",
+    "not as printed": "yellow", "input": "magenta", "not tested": "dim",
+}  # fmt: skip
+ABOUT_PROTOCOLS = {
+    "paper": "the paper's text: the first belief equals gold (Algorithm 1)",
+    "observed": "the text, but the first belief holds only what the first observation shows",
+    "released": "the paper's public code (commit 3266b54)",
+}
+ABOUT_RULES = {
+    "NEVER": "Never probe",
+    "RANDOM": "Probe a uniformly drawn field with probability B/H",
+    "PERIODIC": "Probe at steps K - 1, 2K - 1, ... with K = floor(H/B): fields in turn, or the stalest as in "
+    "the public code",
+    "SELF_UNCERTAINTY": "Probe the field of lowest reported confidence, if that is low enough",
+    "SCORE": "Probe the first highest-scored field if its score reaches the threshold (Algorithm 1)",
+    "JUDGE": "Let an embedded judge override Simple: veto d = 0, force a doubted direct blocker (ours)",
+    "ORACLE": "Probe the first mismatched field",
+    "ORACLE_TW": "Probe the mismatched field of greatest weight w (Section 4.2, Oracle-TW)",
+    "REPLAY": "Probe what the schedule says, when it says so",
+    "VOI": "Probe where an answer is expected to gain more than the step is worth (ours)",
+    "LATE": "Keep all probes for the last B steps (ours)",
+}
+LISTS = ("worlds", "policies", "protocols", "regimes", "profiles", "sections")
 
 
 def run(
@@ -99,9 +119,7 @@ def run(
     else:
         numbers = [{key: math.nan if value is None else value for key, value in row.items()} for row in rows]
         cells = ([text.format(**row).replace("nan", "-") for text in SUMMARY.values()] for row in numbers)
-        table = options.table("", [*SUMMARY][:3], [*SUMMARY][3:], cells)
-        table.columns[0].no_wrap, table.columns[-1].justify = False, "left"
-        options.console(200).print(table)
+        options.print_table("", [*SUMMARY][:3], [*SUMMARY][3:], cells, width=200)
         acting = f"profile {inputs.profile}" if asked is None else f"model {asked.model}"
         episodes = sum(own.n for own in summaries)
         typer.echo(f"{len(rows)} cells, {episodes} episodes, {inputs.regime}, {acting}: {out}")
@@ -114,11 +132,7 @@ def run(
 
 
 def _stated(source: Path, out: Path) -> Manifest:
-    """Read the manifest of a run to repeat, and say if another engine made it.
-
-    Raises:
-        InputError: if there is none, or if it is to be repeated in its own folder.
-    """
+    """Read the manifest of a run to repeat, and say if another engine made it."""
     from envprobe_core.runs.manifest import MANIFEST, begun, first_difference, read_manifest
 
     if not source.is_dir() and source.name != MANIFEST:
@@ -151,15 +165,6 @@ def recompute(
     typer.echo(checked)
 
 
-# --- claims and calibrate ---------------------------------------------------------------------
-
-STYLES = {
-    "holds": "green", "holds, other size": "cyan", "inconclusive": "yellow", "no effect": "yellow",
-    "reverses": "red", "near": "green", "differs": "yellow", "as printed": "green",
-    "not as printed": "yellow", "input": "magenta", "not tested": "dim",
-}  # fmt: skip
-
-
 def claims(
     json: options.Json = False,
     profile: options.Profile = "typical",
@@ -176,12 +181,17 @@ def claims(
     profile, interval, verdict and section. Numbers are in the claim's own unit; `interval` is the adjusted
     one that decides; a missing value is null. Exit code 2 if a name or value is not accepted.
     """
-    from envprobe_core.analyses.scoreboard import as_records, load_scoreboard
+    from envprobe_core.analyses.scoreboard import SIGNS, as_records, load_scoreboard
+    from envprobe_core.claims.places import place
     from envprobe_core.protocols import PROTOCOLS
 
     def report(text: str) -> None:
         if not json and sys.stderr.isatty():
             print(f"{text} ...", file=sys.stderr)
+
+    def told(value: float | None, verdict: str = "") -> str:
+        number = "" if value is None or value != value else f"{value:.4g}".replace("-", "−")
+        return f"[{STYLES[verdict]}]{SIGNS[verdict]} {verdict}[/] {number}" if verdict else number
 
     chosen = tuple(section or ()), tuple(protocol or PROTOCOLS)
     workers = min(jobs or 1, options.CORES)
@@ -189,43 +199,19 @@ def claims(
     if json:
         options.print_json(as_records(board))
         return
-    console = options.console(180)
+    under = list(dict.fromkeys(board["protocol"]))
     for name, part in board.groupby("section", sort=False):
-        console.print(_judged(str(name), part), "")
-    protocols = list(dict.fromkeys(board["protocol"]))
+        rows = []
+        for _, own in part.groupby("claim", sort=False):
+            first = own.iloc[0]
+            judged = [told(None if row.verdict == "not tested" else row.estimate, row.verdict)
+                      for row in own.itertuples()]  # fmt: skip
+            rows.append([first["statement"], place(first["source"]), told(first["paper_value"]), *judged])
+        options.print_table(str(name), ["claim", "where"], ["paper", *under], rows, width=180)
     title = f"{board['claim'].nunique()} claims, profile {board['profile'].iloc[0]} (simulated agent)"
     counts = board.groupby(["verdict", "protocol"]).size()
-    rows = (
-        [_marked(verdict), *(str(counts.get((verdict, one), 0)) for one in protocols)] for verdict in STYLES
-    )
-    console.print(options.table(title, ["verdict"], protocols, rows))
-
-
-def _judged(section: str, part: DataFrame) -> Table:
-    """Return a section's claims, a row each: the paper's number, and verdict and number a protocol."""
-    from envprobe_core.claims.places import place
-
-    def number(value: float | None) -> str:
-        return "" if value is None or value != value else f"{value:.4g}".replace("-", "−")
-
-    table = options.table(section, ["claim", "where"], ["paper"])
-    table.columns[0].ratio, table.columns[1].ratio = 4, 1
-    for name in dict.fromkeys(part["protocol"]):
-        table.add_column(name, ratio=2)
-    for _, rows in part.groupby("claim", sort=False):
-        first = rows.iloc[0]
-        cells = (
-            _marked(row.verdict) + ("" if row.verdict == "not tested" else f" {number(row.estimate)}")
-            for row in rows.itertuples()
-        )
-        table.add_row(first["statement"], place(first["source"]), number(first["paper_value"]), *cells)
-    return table
-
-
-def _marked(verdict: str) -> str:
-    from envprobe_core.analyses.scoreboard import SIGNS
-
-    return f"[{STYLES[verdict]}]{SIGNS[verdict]} {verdict}[/]"
+    rows = [[told(None, one), *(str(counts.get((one, name), 0)) for name in under)] for one in STYLES]
+    options.print_table(title, ["verdict"], under, rows, width=180)
 
 
 def calibrate(
@@ -246,19 +232,16 @@ def calibrate(
     tell = (lambda count: typer.echo(f"\r{count} profiles evaluated", err=True, nl=False)) if shown else None
     search = calibration.Search(jobs=jobs or options.CORES, tell=tell)
     fitted, others = calibration.calibrate(search)
-    fits = [fitted, *others]
-    table = options.table(
-        "", ["target", "where"], ["paper", "fit", *(f"without {other.left_out}" for other in others)]
-    )
-    for place, target in enumerate(calibration.TARGETS):
-        cells = (f"{one.predicted[place]:.3f} ({one.residuals[place]:+.3f})" for one in fits)
-        table.add_row(target.symbol, target.place[0], f"{target.value:.3f}", *cells)
-    table.add_row("")
+    fits, rows = [fitted, *others], []
+    for index, target in enumerate(calibration.TARGETS):
+        cells = (f"{one.predicted[index]:.3f} ({one.residuals[index]:+.3f})" for one in fits)
+        rows.append([target.symbol, target.place[0], f"{target.value:.3f}", *cells])
     for item in calibration.FREE:
         rates = (f"{getattr(one.profile, item.name):.3f}" for one in fits)
-        table.add_row(item.name, "free rate", "", *rates)
-    table.add_row("objective", "soft L1", "", *(f"{one.loss:.3f}" for one in fits))
-    options.console(160).print(table, "")
+        rows.append([item.name, "free rate", "", *rates])
+    rows.append(["objective", "soft L1", "", *(f"{one.loss:.3f}" for one in fits)])
+    heads = ["paper", "fit", *(f"without {other.left_out}" for other in others)]
+    options.print_table("", ["target", "where"], heads, rows)
     typer.echo(f"{len(search.seen)} profiles evaluated in {time.monotonic() - start:.0f} s")
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -267,11 +250,9 @@ def calibrate(
         typer.echo(f"written: {out}")
 
 
-# --- compile and list -------------------------------------------------------------------------
-
-
 def compile_engine() -> None:
     """Compile the engine and keep it; whatever needs it would otherwise compile its part at first use."""
+    from envprobe_core.compilation import compile_everything
     from envprobe_core.engine.compiling import INTERPRETED, cache_folder
 
     folder = cache_folder()
@@ -279,8 +260,6 @@ def compile_engine() -> None:
         why = "NUMBA_DISABLE_JIT is set" if INTERPRETED else "no folder can be written to"
         print(f"nothing is compiled ahead of time: {why}")
         return
-    from envprobe_core.compilation import compile_everything
-
     print("compiling the engine for the three worlds, once; about half a minute ...", end=" ", flush=True)
     before, begin = set(folder.rglob("*.nbc")), time.monotonic()
     compile_everything()
@@ -288,135 +267,73 @@ def compile_engine() -> None:
     print(f"done in {took}" if set(folder.rglob("*.nbc")) - before else "it was there already")
 
 
-ABOUT_PROTOCOLS = {
-    "paper": "the paper's text: the first belief equals gold (Algorithm 1)",
-    "observed": "the text, but the first belief holds only what the first observation shows",
-    "released": "the paper's public code (commit 3266b54)",
-}
-
-
 def list_names(
     what: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[worlds|policies|protocols|regimes|profiles|sections]",
-            help="What to list; everything if left out.",
-        ),
+        Text, typer.Argument(metavar=f"[{'|'.join(LISTS)}]", help="What; all if left out.")
     ] = None,
 ) -> None:
     """List worlds, policies, protocols, regimes, profiles and sections."""
     if what is not None and what not in LISTS:
         raise InputError(f"no list of {what!r}; accepted: {', '.join(LISTS)}")
-    console = options.console(160)
-    for name in LISTS if what is None else [what]:
-        heads, *rows = LISTS[name]()
-        table = options.table(name, heads, (), rows)
-        if name == "protocols":
-            table.caption = "a switch is turned behind a colon: paper:clock=stands,end=success"
-            table.caption_justify = "left"
-        console.print(table, "")
+    for kind in LISTS if what is None else [what]:
+        heads, *rows = _listed(kind)
+        turning = "a switch is turned behind a colon: paper:clock=stands,end=success"
+        options.print_table(kind, heads, (), rows, caption=turning if kind == "protocols" else None)
 
 
-Rows = Iterable[Iterable[str]]
-
-
-def _worlds() -> Rows:
-    from envprobe_core.protocols import PAPER
-    from envprobe_core.regimes import REGIMES
-    from envprobe_core.worlds import MODULES, WORLDS, make_world
-
-    yield "name", "title", "fields (S1/S2/S3)", "actions", "what it is"
-    for name, title in WORLDS.items():
-        sizes = [make_world(name, REGIMES[regime], PAPER) for regime in ("S1", "S2", "S3")]
-        lines = (MODULES[name].__doc__ or "").splitlines()
-        about = next(line for line in lines if line.startswith("Description: "))
-        fields, actions = ([str(getattr(world, part)) for world in sizes] for part in ("fields", "actions"))
-        yield name, title, " / ".join(fields), " / ".join(actions), about.removeprefix("Description: ")
-
-
-def _policies() -> Rows:
-    from envprobe_core.policies import POLICIES, THRESHOLD, rules
-
-    highest = "Probe the first highest-scored field if its score reaches the threshold (Algorithm 1)"
-    doing = {
-        rules.NEVER: "Never probe",
-        rules.RANDOM: "Probe a uniformly drawn field with probability B/H",
-        rules.PERIODIC: "Probe at steps K - 1, 2K - 1, ... with K = floor(H/B): fields in turn, or the "
-        "stalest as in the public code",
-        rules.SELF_UNCERTAINTY: "Probe the field of lowest reported confidence, if that is low enough",
-        rules.SCORE: highest,
-        rules.OWN: highest,
-        rules.JUDGE: "Let an embedded judge override Simple: veto d = 0, force a doubted direct blocker "
-        "(ours)",
-        rules.ORACLE: "Probe the first mismatched field",
-        rules.ORACLE_TW: "Probe the mismatched field of greatest weight w (Section 4.2, Oracle-TW)",
-        rules.REPLAY: "Probe what the schedule says, when it says so",
-        rules.VOI: "Probe where an answer is expected to gain more than the step is worth (ours)",
-        rules.LATE: "Keep all probes for the last B steps (ours)",
-    }
-    yield "name", "title", "score", "threshold", "what it does"
-    for name, policy in POLICIES.items():
-        more = f"; repeats the probes of {policy.replays}" if policy.replays else ""
-        more += "; sees gold" if policy.sees_gold else ""
-        more += "" if policy.answered else "; the answer is withheld"
-        threshold = str(THRESHOLD) if policy.has_threshold else "-"
-        yield (
-            name,
-            policy.title,
-            "+".join(policy.terms or ()) or "-",
-            threshold,
-            doing[policy.rule.kind] + more,
-        )
-
-
-def _protocols() -> Rows:
-    """Yield a row a switch; the first value of a switch is the text's."""
-    from envprobe_core.protocols import PROTOCOLS, SWITCHES, switch_values
-
-    yield "switch", *PROTOCOLS, "accepted"
-    yield "", *(ABOUT_PROTOCOLS.get(name, "") for name in PROTOCOLS), ""
-    for switch in SWITCHES:
-        values = (getattr(protocol, switch) for protocol in PROTOCOLS.values())
-        yield switch, *values, " ".join(switch_values(switch))
-
-
-def _regimes() -> Rows:
-    from envprobe_core.regimes import REGIMES
-
-    levels = ("low", "medium", "high")
-    sizes = ("horizon", "budget", "seeds")
-    yield "name", "what it is", "complexity", "density", "mutation", "observations", *sizes
-    for name, regime in REGIMES.items():
-        level = (levels[one] for one in (regime.complexity, regime.density, regime.mutation))
-        sizes = (str(regime.horizon), str(regime.budget), "{}:{}".format(*regime.seeds))
-        yield name, regime.title, *level, regime.observation, *sizes
-
-
-def _profiles() -> Rows:
-    from envprobe_core.agents.profiles import PROFILES, TYPICAL
-
-    yield "name", "what it assumes"
-    for name, profile in PROFILES.items():
-        yield f"{name} (default)" if profile is TYPICAL else name, profile.assumption
-
-
-def _sections() -> Rows:
+def _listed(kind: str) -> Iterable[Iterable[str]]:
+    """Yield the heads of a list, and then its rows."""
     from rich.markup import escape
 
+    from envprobe_core.agents.profiles import PROFILES, TYPICAL
+    from envprobe_core.policies import POLICIES, THRESHOLD, rules
+    from envprobe_core.protocols import PAPER, PROTOCOLS, SWITCHES, switch_values
+    from envprobe_core.regimes import REGIMES
     from envprobe_core.reproduce.sections import find_sections
+    from envprobe_core.worlds import MODULES, WORLDS, make_world
 
-    yield "name", "title"
-    faults: dict[str, str] = {}
-    try:
-        for name, section in find_sections(faults=faults).items():
-            yield escape(name), escape(section.title)
-    except InputError as error:  # the package without its checkout
-        faults["-"] = str(error)
-    for name, fault in faults.items():
-        yield escape(name), escape(in_one_line(fault))
-
-
-LISTS = {
-    "worlds": _worlds, "policies": _policies, "protocols": _protocols, "regimes": _regimes,
-    "profiles": _profiles, "sections": _sections,
-}  # fmt: skip
+    if kind == "worlds":
+        yield "name", "title", "fields (S1/S2/S3)", "actions", "what it is"
+        for name, title in WORLDS.items():
+            worlds = [make_world(name, REGIMES[regime], PAPER) for regime in ("S1", "S2", "S3")]
+            sizes = (" / ".join(str(getattr(one, part)) for one in worlds) for part in ("fields", "actions"))
+            lines = (MODULES[name].__doc__ or "").splitlines()
+            about = next(line for line in lines if line.startswith("Description: "))
+            yield name, title, *sizes, about.removeprefix("Description: ")
+    elif kind == "policies":
+        doing = {getattr(rules, name): text for name, text in ABOUT_RULES.items()}
+        yield "name", "title", "score", "threshold", "what it does"
+        for name, policy in POLICIES.items():
+            terms = "+".join(policy.terms or ()) or "-"
+            more = f"; repeats the probes of {policy.replays}" if policy.replays else ""
+            more += "; sees gold" if policy.sees_gold else ""
+            more += "" if policy.answered else "; the answer is withheld"
+            threshold = str(THRESHOLD) if policy.has_threshold else "-"
+            yield name, policy.title, terms, threshold, doing[policy.rule.kind] + more
+    elif kind == "protocols":  # the first value of a switch is the text's
+        yield "switch", *PROTOCOLS, "accepted"
+        yield "", *(ABOUT_PROTOCOLS.get(name, "") for name in PROTOCOLS), ""
+        for switch in SWITCHES:
+            values = (getattr(protocol, switch) for protocol in PROTOCOLS.values())
+            yield switch, *values, " ".join(switch_values(switch))
+    elif kind == "regimes":
+        levels, sizes = ("complexity", "density", "mutation"), ("horizon", "budget", "seeds")
+        yield "name", "what it is", *levels, "observations", *sizes
+        for name, regime in REGIMES.items():
+            own = (("low", "medium", "high")[getattr(regime, level)] for level in levels)
+            numbers = str(regime.horizon), str(regime.budget), "{}:{}".format(*regime.seeds)
+            yield name, regime.title, *own, regime.observation, *numbers
+    elif kind == "profiles":
+        yield "name", "what it assumes"
+        for name, profile in PROFILES.items():
+            yield f"{name} (default)" if profile is TYPICAL else name, profile.assumption
+    else:
+        yield "name", "title"
+        faults: dict[str, str] = {}
+        try:
+            for name, section in find_sections(faults=faults).items():
+                yield escape(name), escape(section.title)
+        except InputError as error:  # the package without its checkout
+            faults["-"] = str(error)
+        for name, fault in faults.items():
+            yield escape(name), escape(in_one_line(fault))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envprobe_core.errors import InputError
-from envprobe_core.runs.manifest import EPISODES, read_finished
+from envprobe_core.runs.manifest import EPISODES, read_manifest
 from envprobe_core.runs.tables import sha256
 
 if TYPE_CHECKING:
@@ -24,12 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run.
-
-    Attributes:
-        path: its folder.
-        manifest: its `manifest.json`.
-    """
+    """A finished run: its folder, and its `manifest.json`."""
 
     path: Path
     manifest: dict[str, Any]
@@ -49,11 +44,7 @@ class Run:
     def steps(self, **names: object) -> DataFrame:
         """A row a step of the logged episodes of one cell, and a last row with the state at the end.
 
-        Args:
-            names: what tells the cell from the run's others, as in `policy="simple"`.
-
-        Raises:
-            InputError: if no cell, or more than one, has these names, or it has no log.
+        `names` tell the cell from the run's others, as in `policy="simple"`.
         """
         cells = [cell for cell in self.manifest["cells"] if names.items() <= cell.items()]
         if len(cells) != 1:
@@ -72,4 +63,4 @@ class Run:
 
 def read_run(path: Path | str) -> Run:
     """Open a finished run by its folder; any other is refused with an `InputError`."""
-    return Run(Path(path), read_finished(Path(path)).as_dict())
+    return Run(Path(path), read_manifest(Path(path), whole=True).as_dict())

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -98,18 +99,11 @@ def _joined(blocks: list[Columns]) -> Columns:
 
 
 class RunFolder:
-    """An open run folder; make one with `open_run`.
-
-    Attributes:
-        path: the folder.
-        inputs: what the run is asked for.
-        manifest: its manifest, as far as it is known.
-        parts: all of them, by cell and seed.
-    """
+    """An open run folder, with the manifest as far as it is known; make one with `open_run`."""
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path, self.manifest, self.inputs = path, manifest, manifest.inputs
-        self.parts = list(parts_of(self.inputs))
+        self.parts = list(parts_of(self.inputs))  # by cell and seed
 
     def missing(self) -> list[Part]:
         """Return the parts that have not been run, those of a world in a row."""
@@ -141,9 +135,6 @@ class RunFolder:
         Args:
             jobs: processes; None means every core, where that is faster.
             progress: called with the number of episodes done and to do.
-
-        Raises:
-            StoppedError: if those who compute are lost; what is finished is kept.
         """
         missing = self.missing()
         done, total = 0, sum(len(part.seeds) for part in missing)
@@ -192,11 +183,7 @@ class RunFolder:
             (self.path / PARTS).rmdir()
 
     def read(self) -> list[Summary]:
-        """Read a finished run's table: the summary of each cell.
-
-        Raises:
-            InputError: if a file is missing, or the table is not what the manifest says.
-        """
+        """Read a finished run's table, which must be what the manifest says: the summary of each cell."""
         summaries, stated = [Summary() for _ in self.inputs.cells], self.manifest.sha256 or {}
         try:
             for name in stated:
@@ -216,8 +203,7 @@ class RunFolder:
 def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
     """Open a folder for a run, made if it is not there, and keep other runs out of it.
 
-    Raises:
-        InputError: if the folder holds something else or another run, or cannot be written to.
+    A folder that holds something else or another run, or cannot be written to, is refused.
     """
     manifest, new = manifests.begun(inputs), not path.exists()
     try:
@@ -257,8 +243,7 @@ def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
 # --- every measure again, from the logs alone -------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Log:
+class Log(NamedTuple):
     """What the log of a cell gave."""
 
     name: str
@@ -276,11 +261,8 @@ def check_run(path: Path, progress: Progress | None = None) -> tuple[list[str], 
 
     Returns:
         A text for whatever is wrong, with file, seed, step and column; and what was checked, in words.
-
-    Raises:
-        InputError: if there is no finished run with logs, or one of its files is damaged.
     """
-    stated = manifests.read_finished(path)
+    stated = manifests.read_manifest(path, whole=True)
     inputs, now = stated.inputs, manifests.begun(stated.inputs)
     run, episodes = (sum(map(len, seeds)) for seeds in (inputs.seeds_of_cells, inputs.logged_seeds))
     if not episodes:

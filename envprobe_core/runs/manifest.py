@@ -42,11 +42,7 @@ def _agent(stated: Any) -> Any:
 
 @dataclass(frozen=True)
 class RunInputs:
-    """What a run is asked for, checked and in one form: a name that comes twice counts once.
-
-    Raises:
-        InputError: for anything that is not accepted.
-    """
+    """What a run is asked for, checked and in one form: a name that comes twice counts once."""
 
     __pydantic_config__ = pydantic.ConfigDict(extra="forbid")
 
@@ -59,8 +55,7 @@ class RunInputs:
     threshold: float | None = None  # the gate's, or None for the paper's
     seeds: str | None = None  # as `cells.parse_seeds` reads them, or None for each cell's own
     logs: str = "full"  # `full`, `none` or `sample:N`
-    # the language model, None for the simulated agent
-    agent: Annotated[ModelAgent | None, BeforeValidator(_agent)] = None
+    agent: Annotated[ModelAgent | None, BeforeValidator(_agent)] = None  # None for the simulated one
 
     def __post_init__(self) -> None:
         """Bring names, numbers and seeds into their form."""
@@ -80,11 +75,7 @@ class RunInputs:
 
     @classmethod
     def from_dict(cls, stated: object) -> RunInputs:
-        """Read what a manifest states.
-
-        Raises:
-            InputError: if it states nothing that can be run.
-        """
+        """Read what a manifest states."""
         try:
             return pydantic.TypeAdapter(cls).validate_python(stated)
         except ValidationError as error:
@@ -251,17 +242,13 @@ def _values(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, 
         yield from _values(value, (*path, key))
 
 
-def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a run's folder.
-
-    Raises:
-        InputError: if there is none, or it is not a manifest of ours.
-    """
+def read_manifest(folder: Path, *, whole: bool = False) -> Manifest:
+    """Read the manifest of a run's folder; where it must be `whole`, only that of a finished run."""
     path = folder / MANIFEST
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder")
     try:
-        return Manifest.model_validate(orjson.loads(read_whole(path)))
+        manifest = Manifest.model_validate(orjson.loads(read_whole(path)))
     except FileNotFoundError:
         raise InputError(f"{folder} holds no run: it has no {MANIFEST}") from None
     except OSError as error:
@@ -269,12 +256,7 @@ def read_manifest(folder: Path) -> Manifest:
     except (ValidationError, orjson.JSONDecodeError) as error:
         fault = first_fault(error) if isinstance(error, ValidationError) else error
         raise InputError(f"{path} is no manifest of a run: {fault}") from None
-
-
-def read_finished(folder: Path) -> Manifest:
-    """Read the manifest of a run that is finished; any other is refused."""
-    manifest = read_manifest(folder)
-    if not manifest.finished:
+    if whole and not manifest.finished:
         raise InputError(f"{folder} holds a run that is not finished; the command that began it completes it")
     return manifest
 
@@ -284,32 +266,24 @@ def crate_of(manifest: Manifest) -> dict[str, Any]:
     inputs, root, run, engine = manifest.inputs, {"@id": "./"}, {"@id": "#run"}, {"@id": "#engine"}
     policies, worlds, protocols = map(" ".join, (inputs.policies, inputs.worlds, inputs.protocols))
     what = f"Episodes of {policies} in {worlds} under {protocols} at {inputs.regime}"
-    sums = dict(sorted((manifest.sha256 or {}).items()))
-    files, parquet = [{"@id": name} for name in sums], "application/vnd.apache.parquet"
-    about = {"@type": "CreativeWork", "about": root, "conformsTo": {"@id": STANDARD}}
-    dataset = {
-        "@type": "Dataset",
-        "name": f"EnvProbe run {manifest.result_hash:.12}",
-        "description": f"{what}, by envprobe_core {__version__}.",
-        "datePublished": PUBLISHED,
-        "license": {"@id": LICENCE},
-        "hasPart": [{"@id": MANIFEST}, *files],
-        "mentions": run,
-    }
-    software = {
-        "@type": "SoftwareApplication",
-        "name": "envprobe_core",
-        "version": manifest.engine["version"],
-        "softwareRequirements": [f"{name} {version}" for name, version in manifest.versions.items()],
-    }
+    needed = [f"{name} {version}" for name, version in manifest.versions.items()]
+    sums, parquet = dict(sorted((manifest.sha256 or {}).items())), "application/vnd.apache.parquet"
+    files = [{"@id": name} for name in sums]
     graph = [
-        {"@id": CRATE, **about},
-        root | dataset,
+        {"@id": CRATE, "@type": "CreativeWork", "about": root, "conformsTo": {"@id": STANDARD}},
+        {
+            **root, "@type": "Dataset", "name": f"EnvProbe run {manifest.result_hash:.12}",
+            "description": f"{what}, by envprobe_core {__version__}.", "datePublished": PUBLISHED,
+            "license": {"@id": LICENCE}, "hasPart": [{"@id": MANIFEST}, *files], "mentions": run,
+        },
         {"@id": MANIFEST, "@type": "File", "encodingFormat": "application/json"},
         *({"@id": name, "@type": "File", "sha256": sums[name], "encodingFormat": parquet} for name in sums),
-        run | {"@type": "CreateAction", "instrument": engine, "result": files},
-        engine | software,
-    ]
+        {**run, "@type": "CreateAction", "instrument": engine, "result": files},
+        {
+            **engine, "@type": "SoftwareApplication", "name": "envprobe_core",
+            "version": manifest.engine["version"], "softwareRequirements": needed,
+        },
+    ]  # fmt: skip
     return {"@context": f"{STANDARD}/context", "@graph": graph}
 
 

@@ -30,7 +30,6 @@ from envprobe_core.engine.running import score
 from envprobe_core.engine.setting import setting_of
 from envprobe_core.errors import InputError
 from envprobe_core.files import check_plain, replacing
-from envprobe_core.instances import gold_of, instances
 from envprobe_core.runs.manifest import EPISODES, seed_ranges
 from envprobe_core.statistics import LARGE, mean_intervals, normal_half_width, wilson
 from envprobe_core.worlds import World, make_world
@@ -57,7 +56,6 @@ HASHED = (
     "seed", "steps", "success", "probes", "useful", "repeated_probes", "actions", "valid_actions",
     "collapse_onset", "action_onset", "digest",
 )  # fmt: skip
-CENSORED = -1
 STEP = 2.0**26  # what `exact_sum` takes off at a time: sums of 2**26 values below it are exact
 
 Values = npt.NDArray[Any]
@@ -77,11 +75,9 @@ def sha256(folder: Path, name: str) -> str:
 
 
 def write_tables(path: Path, tables: Iterable[pa.Table], header: dict[str, Any] | None = None) -> str:
-    """Write tables one after the other, whole ones to a row group, and return the file's SHA-256.
+    """Write tables, at least one, and what the file says of itself; return its SHA-256.
 
-    Args:
-        tables: at least one; little more than `GROUP_ROWS` rows of them are in memory.
-        header: what the file says of itself in its metadata.
+    Whole tables go to a row group; little more than `GROUP_ROWS` of their rows are in memory.
     """
     tables = iter(tables)
     waiting, about = [next(tables)], header and {HEADER: orjson.dumps(header)}
@@ -96,21 +92,15 @@ def write_tables(path: Path, tables: Iterable[pa.Table], header: dict[str, Any] 
         return sha256(temporary.parent, temporary.name)
 
 
-def read_groups(folder: Path, name: str, schema: pa.Schema, header: Any = None) -> Iterator[pa.Table]:
-    """Read a Parquet file of a run row group by row group, which must have this schema and header."""
+def read_groups(folder: Path, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Read a Parquet file of a run row group by row group; it must have these columns."""
     try:
         check_plain(folder / name)
         with pq.ParquetFile(folder / name, page_checksum_verification=True) as file:
-            found = {field.name: field.type for field in file.schema_arrow}
-            for field in schema:
-                if found.pop(field.name, None) != field.type:
-                    raise InputError(f"{name}: has no column {field.name} of type {field.type}")
-            if found:
-                raise InputError(f"{name}: column {min(found)} is none of a run's")
-            stated = orjson.loads((file.schema_arrow.metadata or {}).get(HEADER, b"{}"))
-            for key, value in (header or {}).items():
-                if not isinstance(stated, dict) or stated.get(key) != value:
-                    raise InputError(f"{name}: its header does not say {key} {value!r:.60}")
+            found, due = ([f"{one.name} ({one.type})" for one in own] for own in (file.schema_arrow, schema))
+            if sorted(found) != sorted(due):
+                odd = min({*found} ^ {*due} or found)
+                raise InputError(f"{name}: column {odd} is missing, or none of a run's")
             yield from filter(len, map(file.read_row_group, range(file.num_row_groups)))
     except InputError:
         raise
@@ -170,11 +160,7 @@ def measures_of(table: pa.Table) -> Columns:
 
 
 def read_episodes(folder: Path, cells: Sequence[Cell], sizes: Iterable[int]) -> Iterator[tuple[int, Columns]]:
-    """Read the table of a run, of each cell so many episodes, some rows at a time.
-
-    Yields:
-        The position of a cell and the columns of its next episodes.
-    """
+    """Read the table of a run, so many episodes of each cell: in turn a cell's position and its next rows."""
     index, rows, left = 0, 0, [*sizes]
     due = sum(left)
     for table in read_groups(folder, EPISODES, SCHEMA):
@@ -229,34 +215,31 @@ class StepColumn(NamedTuple):
     field: Any = ...  # the belief field, of the arrays that have one
 
 
-def step_columns(world: World) -> dict[str, StepColumn]:
-    """Return what a world's log says of the state at t, and then of the decision, by name and in order."""
-    values = np.broadcast_to(world.domain, world.fields) - 1
-    found = {"place": StepColumn(pa.int8(), 0, LARGEST_PLACE, "place", of_state=True)}
-    for array, kind, low, highest in (
-        ("belief", pa.int8(), UNKNOWN, values),
-        ("gold", pa.int8(), 0, values),  # but for fields that an instance lacks
-        ("staleness", pa.uint8(), 0, STALENESS_LIMIT),
-        ("confidence", pa.uint8(), 0, CERTAIN),
+def step_columns(world: World) -> tuple[dict[str, StepColumn], pa.Schema]:
+    """Return what a world's log says of the state at t, then of the decision, in order; and its schema."""
+    small, short, byte = pa.int8(), pa.int16(), pa.uint8()
+    highs = np.broadcast_to(world.domain, world.fields) - 1
+    columns = {"place": StepColumn(small, 0, LARGEST_PLACE, "place", True)}
+    for array, kind, low, high in (
+        ("belief", small, UNKNOWN, highs),
+        ("gold", small, UNKNOWN, highs),  # of a field that the instance lacks
+        ("staleness", byte, 0, np.full(world.fields, STALENESS_LIMIT)),
+        ("confidence", byte, 0, np.full(world.fields, CERTAIN)),
     ):
-        highs = np.broadcast_to(highest, world.fields).tolist()
-        for field, (name, high) in enumerate(zip(world.field_names, highs, strict=True)):
-            found[f"{array} {name}"] = StepColumn(kind, low, high, array, True, field)
-    return found | {
-        "action": StepColumn(pa.int16(), WAIT, world.actions - 1, "action"),
-        "probe": StepColumn(pa.int16(), 0, world.fields - 1, "probe"),
-        "answer": StepColumn(pa.int8(), 0, int(np.max(world.domain)) - 1, "answer"),
-        "useful": StepColumn(pa.bool_(), 0, 1, "useful"),
-        "valid": StepColumn(pa.bool_(), 0, 1, "valid"),
-        "acted": StepColumn(pa.bool_(), 0, 1, "acted"),
-        "score": StepColumn(pa.float64(), -np.inf, np.inf, "score"),
-    }
-
-
-def step_schema(columns: dict[str, StepColumn]) -> pa.Schema:
-    """Return the schema of a log with these columns."""
+        for field, name in enumerate(world.field_names):
+            columns[f"{array} {name}"] = StepColumn(kind, low, int(high[field]), array, True, field)
+    for array, kind, low, high in (
+        ("action", short, WAIT, world.actions - 1),
+        ("probe", short, 0, world.fields - 1),
+        ("answer", small, 0, int(np.max(world.domain)) - 1),
+        ("useful", pa.bool_(), 0, 1),
+        ("valid", pa.bool_(), 0, 1),
+        ("acted", pa.bool_(), 0, 1),
+        ("score", pa.float64(), -np.inf, np.inf),
+    ):
+        columns[array] = StepColumn(kind, low, high, array)
     kinds = {name: column.kind for name, column in columns.items()}
-    return pa.schema({"seed": pa.int64(), "t": pa.int16(), **kinds, "success": pa.bool_()})
+    return columns, pa.schema({"seed": pa.int64(), "t": short, **kinds, "success": pa.bool_()})
 
 
 def lines_of(steps: Values) -> tuple[Values, Values, Values]:
@@ -267,7 +250,7 @@ def lines_of(steps: Values) -> tuple[Values, Values, Values]:
 
 def step_table(cell: Cell, seeds: Seeds, trajectory: Trajectory) -> pa.Table:
     """Return the log rows of a cell's episodes, recorded with staleness and confidence."""
-    columns = step_columns(make_world(cell.world, cell.regime, cell.protocol))
+    columns, schema = step_columns(make_world(cell.world, cell.regime, cell.protocol))
     row, t, final = lines_of(trajectory.steps)
     step = np.minimum(t, cell.regime.horizon - 1)
     nulls = {"probe": final | (trajectory.probe[row, step] == NONE)}
@@ -278,18 +261,14 @@ def step_table(cell: Cell, seeds: Seeds, trajectory: Trajectory) -> pa.Table:
         null = None if column.of_state else nulls.get(name, final)
         arrays[name] = to_arrow(values[row, place, column.field], column.kind, null)
     arrays["success"] = to_arrow(trajectory.success[row], pa.bool_(), ~final)
-    return pa.table(arrays, schema=step_schema(columns))
+    return pa.table(arrays, schema=schema)
 
 
 def read_steps(folder: Path, name: str, cell: Cell, seeds: Seeds) -> Iterator[tuple[Seeds, Trajectory]]:
-    """Read a cell's log of some seeds, ascending, some episodes at a time, and score them.
-
-    Yields:
-        Seeds and their recording, with the measures that follow from it.
-    """
+    """Read a cell's log of some seeds, ascending: the next seeds and their recording, scored, in turn."""
     world, done = make_world(cell.world, cell.regime, cell.protocol), 0
-    columns = step_columns(world)
-    for table in read_groups(folder, name, step_schema(columns), log_header(cell, seeds)):
+    columns, schema = step_columns(world)
+    for table in read_groups(folder, name, schema):
         recorded = _recorded(name, world, columns, table, seeds[done:])
         own = seeds[done : done + len(recorded["steps"])]
         yield own, score(setting_of(cell), recorded)
@@ -321,7 +300,6 @@ def _recorded(
     for key, expected in (("seed", due[row]), ("t", t)):
         refuse(key, found[key][1] | (found[key][0] != expected), "{} stands where {} is due", expected)
     refuse("success", (t >= horizon) & ~final, "is missing where the horizon is reached")
-    lacks = _lacking(world, due[: len(steps)])[row]
     nulls = {"probe": found["probe"][1] | final, "score": found["score"][1] | final}
     nulls["answer"] = nulls["probe"]
     empty = {"action": WAIT, "probe": NONE, "score": np.nan}
@@ -329,12 +307,9 @@ def _recorded(
     for key, column in columns.items():
         values, null = found[key]
         blank = np.zeros(len(table), bool) if column.of_state else nulls.get(key, final)
-        low, high = np.full(len(table), column.low), np.full(len(table), column.high)
-        if column.array == "gold":
-            low[lacks[:, column.field]] = high[lacks[:, column.field]] = UNKNOWN
-        refuse(key, ~null & blank, "{} is out of place; null is due")
-        outside = ~blank & (null | (values < low) | (values > high))
-        refuse(key, outside, "{} is out of place; accepted: {}..{}", low, high)
+        outside = ~blank & ((values < column.low) | (values > column.high))
+        accepted = f"{column.low}..{column.high}" + ("" if column.of_state else ", null without a decision")
+        refuse(key, outside | (null != blank), f"{{}} is out of place; accepted: {accepted}")
         if column.array not in made:
             shape = (len(steps), horizon + 1, *(() if column.field is ... else (world.fields,)))
             made[column.array] = np.full(shape, empty.get(key, 0), column.kind.to_pandas_dtype())
@@ -343,23 +318,19 @@ def _recorded(
     return made | decided | {"steps": steps, "success": success[final]}
 
 
-def _lacking(world: World, seeds: Seeds) -> npt.NDArray[np.bool_]:
-    """Say which fields the instance of each seed lacks, [row, field]: edges of a graph of the public code."""
-    if world.name != "graphnav" or world.protocol.instances != "sampled":
-        return np.zeros((len(seeds), world.fields), bool)
-    return gold_of(world, drawn := instances(world, seeds), drawn.state[:, None])[:, 0] == UNKNOWN
-
-
 # --- what cells come to ------------------------------------------------------------------------
 
 
 def outcomes(columns: Columns) -> bytes:
-    """Write the measures `HASHED` of episodes [row] as little-endian 64-bit whole numbers, row by row."""
+    """Write the measures `HASHED` of episodes [row] as little-endian 64-bit whole numbers, row by row.
+
+    An onset that never comes is -1.
+    """
     made = np.empty((len(columns["seed"]), len(HASHED)), dtype="<i8")
     for position, name in enumerate(HASHED):
         column = columns[name]
         if column.dtype == np.float64:
-            column = np.where(np.isnan(column), CENSORED, column)
+            column = np.where(np.isnan(column), -1, column)
         made[:, position] = column.view("<i8") if name == "digest" else column
     return made.tobytes()
 
@@ -367,8 +338,8 @@ def outcomes(columns: Columns) -> bytes:
 def result_hash(columns: Columns) -> str:
     """Condense a cell's integer outcomes, its episodes in any order, into SHA-256, in hexadecimal.
 
-    Hashed is what `outcomes` writes in order of seed; an onset that never comes is -1. `digest` stands for
-    the right-field counts at each time and the probes at each step (see `scoring.outcome_digest`).
+    `digest` stands for the right-field counts at each time and the probes at each step (see
+    `scoring.outcome_digest`).
     """
     order = np.argsort(columns["seed"], kind="stable")
     return hashlib.sha256(outcomes({name: columns[name][order] for name in HASHED})).hexdigest()
@@ -377,8 +348,7 @@ def result_hash(columns: Columns) -> str:
 def exact_sum(values: npt.NDArray[np.float64]) -> list[float]:
     """Return a few numbers whose sum is exactly that of `values`: no order of adding moves a bit.
 
-    Args:
-        values: finite and below 2**26, no more than 2**26 of them.
+    The values are finite and below 2**26, and no more than 2**26.
     """
     parts, scale = [], 1.0
     while values.any():
@@ -392,12 +362,8 @@ def exact_sum(values: npt.NDArray[np.float64]) -> list[float]:
 class Summary:
     """A cell's row of the summary table, made in one pass over its episodes in order of seed.
 
-    Of the accuracies no more than `LARGE` are kept: a mean over more has the normal interval, which needs
-    none. So a summary takes no room that grows with the episodes, but for a few numbers a block.
-
-    Attributes:
-        n: how many episodes there were.
-        accuracies: [episode] of each block, as long as there are no more than `LARGE`.
+    No more than `LARGE` accuracies are kept: a mean over more has the normal interval, which needs none. So a
+    summary takes no room that grows with the episodes, but for a few numbers a block.
     """
 
     def __init__(self) -> None:
