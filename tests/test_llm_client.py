@@ -6,16 +6,14 @@ import asyncio
 import time
 from contextlib import asynccontextmanager, closing
 
-import numpy as np
 import pytest
 from scripted import answer
-from scripted_server import CONTENT, LASTING, PASSING, Plan, served
+from scripted_server import CONTENT, LASTING, PASSING, Plan, ScriptedServer, serving
 
 from envprobe_core.cells import make_cell
-from envprobe_core.engine.running import Episodes
 from envprobe_core.errors import InputError
 from envprobe_core.llm import SECOND, ModelAgent
-from envprobe_core.llm.agent import prompts_of
+from envprobe_core.llm.agent import exchanges, prompts_of
 from envprobe_core.llm.calls import (
     NO_TOKENS,
     Answer,
@@ -32,29 +30,21 @@ from envprobe_core.llm.calls import (
     total_cost,
 )
 from envprobe_core.llm.client import HIDDEN, Limits, Secret, Service, retry_after, secret_from_environment
-from envprobe_core.llm.prompts import NONE_YET, SituationWriter
 from envprobe_core.llm.store import AnswerStore, check_store, read_stats
-from envprobe_core.worlds import make_world
 
 KEY = "sk-secret/of+the=tests-0123456789"
 SECRET = Secret(KEY)
 PRICES = {"m": Price(input=100, output=1000, cached_input=50)}
-BRIEF = {"attempts": 2, "deadline": 60.0, "first": 0.01, "longest": 5.0}
-IMPATIENT = BRIEF | {"deadline": 2.0}
-ENDLESS = ("stall", "drip")  # each ends by the deadline alone
+BRIEF = {"attempts": 2, "first": 0.01, "longest": 5.0}
 CELL = make_cell("tooldag", "no-probe", "S1")
-PROMPTS = prompts_of(CELL, SECOND)
 AGENT = ModelAgent("local", SECOND, "m")
 FREE = ("rate-limit", "rate-limit-seconds", "rate-limit-date", *LASTING)
 
 
 @pytest.fixture(scope="module")
 def requests():
-    """First situations of some episodes, as the agent asks about them."""
-    world, seeds = make_world(CELL.world, CELL.regime, CELL.protocol), np.arange(8)
-    block = Episodes(CELL, seeds).block
-    texts = SituationWriter(world, block.task).write(block, np.full(8, NONE_YET), seeds)
-    asked = [PROMPTS.request(AGENT, text, seed) for seed, text in enumerate(texts)]
+    """What the agent asks at the first steps of an episode."""
+    asked = [one.request for one in exchanges(CELL, [0], AGENT)][:8]
     answer(asked[0])  # so that what answers is compiled before a client waits for it
     return asked
 
@@ -72,17 +62,17 @@ async def asking(store, url, **limits):
         yield client
 
 
-def at(plan=None, *, store, latency=0.0, refuses=(), **limits):
-    """Run a test's coroutine with a client and the server that it asks."""
+def at(*faults, store, most=99, latency=0.0, refuses=(), **limits):
+    """Run a test's coroutine with a client and the server that it asks; returns the server."""
+    endless = {*faults} & {"stall", "drip"}  # each ends by the deadline alone
+    limits |= {"deadline": 2.0} if endless else {"deadline": 60.0}
 
     def running(work):
         async def run():
-            async with (
-                served(plan, latency, refuses) as (url, server),
-                asking(store, url, **limits) as client,
-            ):
-                await work(client, server)
-                return server
+            server = ScriptedServer(latency, Plan(faults, 1.0, most), refuses)
+            async with serving(server) as url, asking(store, url, **limits) as client:
+                await work(client)
+            return server
 
         return asyncio.run(run())
 
@@ -94,20 +84,17 @@ def worst(request):
     return total_cost(PRICES, {"m": question("local", request, "sample").most})
 
 
-def spent(store):
-    return total_cost(PRICES, store.used())
-
-
 @pytest.mark.parametrize("fault", [*PASSING, *LASTING])
 def test_a_fault_that_stays_ends_the_run_and_is_paid_for(fault, store, requests):
-    @at(Plan((fault,), 1.0, most=99), store=store, **(IMPATIENT if fault in ENDLESS else BRIEF))
-    async def _(client, server):
+    @at(fault, store=store)
+    async def _(client):
         with pytest.raises(RunStoppedError) as stopped:
             await client.ask(requests[0], "sample")
         text = str(stopped.value)
         assert "\n" not in text
         assert len(text) < 500
         assert KEY not in text
+        assert ("it asks to wait 3600 s" in text) == (fault == "rate-limit-hour")
 
     assert store.find(question("local", requests[0], "sample").key) is None
     tries = 1 if fault in LASTING else BRIEF["attempts"]
@@ -120,10 +107,10 @@ def test_a_fault_that_stays_ends_the_run_and_is_paid_for(fault, store, requests)
     assert not list(check_store(store.path))
 
 
-@pytest.mark.parametrize("fault", list(PASSING))
+@pytest.mark.parametrize("fault", PASSING)
 def test_a_fault_that_passes_is_tried_again_with_the_same_request(fault, store, requests):
-    @at(Plan((fault,), 1.0, most=1), store=store, **(IMPATIENT if fault in ENDLESS else BRIEF))
-    async def server(client, server):
+    @at(fault, store=store, most=1)
+    async def server(client):
         assert (await client.ask(requests[1], "sample")).text == answer(requests[1])
 
     assert list(server.asked.values()) == [2]  # one request, byte for byte, twice
@@ -136,17 +123,16 @@ def test_a_fault_that_passes_is_tried_again_with_the_same_request(fault, store, 
     assert (stats["answered"], stats["wasted_attempts"]) == (1, 1)
 
 
-@pytest.mark.parametrize("fault", list(CONTENT))
+@pytest.mark.parametrize("fault", CONTENT)
 def test_a_bad_text_is_stored_as_it_came_and_marked_when_asked_again(fault, store, requests):
-    request = requests[2]
-
-    @at(Plan((fault,), 1.0, most=99), store=store)
-    async def _(client, server):
+    @at(fault, store=store)
+    async def _(client):
+        request = requests[2]
         first = await client.ask(request, "sample")
         assert first.text != answer(request)
         assert KEY not in first.text
-        again = await client.ask(PROMPTS.asked_again(request, "no", "a fault"), "sample", first.key)
-        assert again.text == answer(request)
+        request = prompts_of(CELL, SECOND).asked_again(request, "no", "a fault")
+        assert (await client.ask(request, "sample", first.key)).text == answer(request)
         assert client.counts.unusable == 1
 
     stats = read_stats(store.path, PRICES)
@@ -154,22 +140,16 @@ def test_a_bad_text_is_stored_as_it_came_and_marked_when_asked_again(fault, stor
     assert (stats["answered"], stats["wasted_attempts"]) == (2, 1)
 
 
-def test_one_question_in_flight_is_one_call(store, requests):
-    @at(latency=0.05, store=store)
-    async def _(client, server):
+def test_one_question_in_flight_is_one_call_and_calls_keep_to_the_concurrency(store, requests):
+    @at(latency=0.2, store=store, concurrency=3)
+    async def server(client):
         same = await asyncio.gather(*(client.ask(requests[0], "sample") for _ in range(5)))
         assert len({answered.text for answered in same}) == 1
-        await client.ask(requests[0], "another sample")
-        assert server.asked.total() == 2
+        await asyncio.gather(*(client.ask(request, "another sample") for request in requests))
         await client.ask(requests[0], "sample")
-        assert (server.asked.total(), client.counts.replayed) == (2, 1)
+        assert client.counts.replayed == 1
 
-
-def test_calls_under_way_never_exceed_the_concurrency(store, requests):
-    @at(latency=0.5, store=store, concurrency=3)
-    async def server(client, server):
-        await asyncio.gather(*(client.ask(request, "sample") for request in requests))
-
+    assert server.asked.total() == 1 + len(requests)
     assert server.most_under_way == 3
 
 
@@ -177,51 +157,40 @@ def test_the_cap_holds_whatever_fails(store, requests):
     """Cut answers may have been charged: each counts its most, and none begins that could exceed it."""
     brief = {"attempts": 10, "first": 0.001, "longest": 0.01}
 
-    @at(Plan(("cut",), 1.0, most=99), store=store, cap=2.5 * worst(requests[0]), **brief)
-    async def server(client, server):
+    @at("cut", store=store, cap=2.5 * worst(requests[0]), **brief)
+    async def server(client):
         with pytest.raises(RunStoppedError, match=r"cap of .* is reached"):
             await client.ask(requests[0], "sample")
 
     assert server.asked.total() == 2
-    assert spent(store) == pytest.approx(2 * worst(requests[0]))
+    assert total_cost(PRICES, store.used()) == pytest.approx(2 * worst(requests[0]))
 
 
-@pytest.mark.parametrize("slow", [False, True], ids=["", "slow disk"])
+@pytest.mark.parametrize("slow", [0.0, 0.03])
 def test_calls_wait_for_each_other_under_a_tight_cap(slow, store, requests, monkeypatch):
-    """Reservations are given back: calls fit of which only some would fit at their worst cost."""
-    cap = 2 * max(map(worst, requests))
-    if slow:  # calls end while others still wait to hear whether they fit
-        settle = AnswerStore.settle
-        monkeypatch.setattr(AnswerStore, "settle", lambda *given: (settle(*given), time.sleep(0.03)))
+    """Reservations are given back, by a slow disk too: calls fit of which only some would at their most."""
+    cap, settle = 2 * max(map(worst, requests)), AnswerStore.settle
+    monkeypatch.setattr(AnswerStore, "settle", lambda *given: (settle(*given), time.sleep(slow)))
 
     @at(latency=0.02, store=store, cap=cap)
-    async def _(client, server):
+    async def _(client):
         await asyncio.gather(*(client.ask(request, "sample") for request in requests[:3]))
-        assert spent(store) == pytest.approx(client.counts.cost)
+        assert total_cost(PRICES, store.used()) == pytest.approx(client.counts.cost)
         assert client.counts.cost <= cap
 
 
 @pytest.mark.parametrize("refused", [("response_format",), ("max_tokens", "temperature")], ids=str)
 def test_a_server_that_refuses_a_parameter_is_asked_without_it(refused, store, requests):
     @at(refuses=refused, store=store, attempts=1)
-    async def server(client, server):
+    async def server(client):
         for request in requests[:2]:
             assert (await client.ask(request, "sample")).text == answer(request)
-        assert server.asked.total() == 2 + len(refused)  # each is refused once
+        assert client.counts.faults == len(refused)  # each is refused once
         # and by calls that are under way together, more than once, which is no failure of theirs
         await asyncio.gather(*(client.ask(request, "sample") for request in requests[2:]))
 
     assert ("max_completion_tokens" in server.last) == ("max_tokens" in refused)
     assert not list(check_store(store.path))
-
-
-def test_a_wait_that_is_too_long_is_named(store, requests):
-    @at(Plan(("rate-limit-hour",), 1.0), store=store)
-    async def server(client, server):
-        with pytest.raises(RunStoppedError, match="it asks to wait 3600 s"):
-            await client.ask(requests[0], "sample")
-
-    assert server.asked.total() == 1
 
 
 def test_a_replay_asks_nobody_and_names_what_is_missing(store, requests):
@@ -236,7 +205,7 @@ def test_a_replay_asks_nobody_and_names_what_is_missing(store, requests):
 
 def test_nothing_answers_there(store, requests):
     async def run():
-        async with served() as (url, _):
+        async with serving(ScriptedServer()) as url:
             pass  # a port that was just given back
         async with asking(store, url) as client:
             with pytest.raises(RunStoppedError, match="no-connection"):
@@ -250,10 +219,7 @@ def test_nothing_answers_there(store, requests):
 
 
 def test_keys_hold_the_request_the_provider_and_the_sample_and_nothing_else(requests):
-    changes = [
-        {"model": "n"}, {"seed": 99}, {"temperature": 0.1}, {"max_tokens": 5},
-        {"response_format": {"type": "json_object"}},
-    ]  # fmt: skip
+    changes = [{"model": "n"}, {"seed": 99}, {"temperature": 0.1}, {"max_tokens": 5}, {"response_format": {}}]
     asked = [("local", {}, "sample"), ("openai", {}, "sample"), ("local", {}, "other")]
     asked += [("local", change, "sample") for change in changes]
     keys = {question(provider, requests[0] | change, identity).key for provider, change, identity in asked}
@@ -366,9 +332,8 @@ def test_the_key_hides_itself(monkeypatch):
     assert SECRET.hide(f"<{KEY}> <{escaped}> \ud800") == f"<{HIDDEN}> <{HIDDEN}> \ud800"
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     assert secret_from_environment("local").hide("local") == "local"
-    with pytest.raises(InputError, match="OPENAI_API_KEY is not set"):
-        secret_from_environment("openai")
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-with a space")
-    with pytest.raises(InputError) as refused:
-        secret_from_environment("openai")
-    assert "sk-with" not in str(refused.value)
+    for key, said in (("", "OPENAI_API_KEY is not set"), ("sk-with a space", "letters that no key has")):
+        monkeypatch.setenv("OPENAI_API_KEY", key)
+        with pytest.raises(InputError, match=said) as refused:
+            secret_from_environment("openai")
+        assert "sk-with" not in str(refused.value)

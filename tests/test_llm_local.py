@@ -21,7 +21,7 @@ from processes import call
 from envprobe_core.errors import InputError
 from envprobe_core.llm import FIRST, PUBLIC, SECOND, ModelAgent
 from envprobe_core.llm import local as weighing
-from envprobe_core.llm import recorded as trials
+from envprobe_core.llm import running as trials
 from envprobe_core.llm.local import PROVIDER, SMOLLM2, fetch_weights, find_weights, local_agent, serving
 from envprobe_core.llm.prompts import seen_rows
 

@@ -19,15 +19,14 @@ from envprobe_core.claims import load_claims
 from envprobe_core.claims.judge import judge as evaluate_all
 from envprobe_core.errors import InputError
 from envprobe_core.grid import run_frame
-from envprobe_core.llm import FIRST, recorded
+from envprobe_core.llm import FIRST, running
 from envprobe_core.llm.agent import finish_in_loop
 from envprobe_core.llm.calls import read_prices
-from envprobe_core.llm.running import Step
 from envprobe_core.protocols import in_words
 from envprobe_core.reproduce.sections import check_words
 from envprobe_core.sources import ROOT
 
-COMMITTED = Path(__file__).parent / "replays" / f"first-prompts{recorded.SUFFIX}"
+COMMITTED = Path(__file__).parent / "replays" / f"first-prompts{running.SUFFIX}"
 HOSTILE = "<script>alert(1)</script>`|x"
 CELLS = {
     cell["id"]: "".join(cell["source"])
@@ -53,7 +52,7 @@ def spoiled(change, folder, name="other"):
     lines = [json.loads(line) for line in gzip.decompress(COMMITTED.read_bytes()).splitlines()]
     change(lines)
     lines[-1]["answers"] = len(lines) - 2
-    path = folder / f"{name}{recorded.SUFFIX}"
+    path = folder / f"{name}{running.SUFFIX}"
     path.write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
     return path
 
@@ -78,7 +77,7 @@ def call_it_hostile(lines):
 
 @pytest.fixture(scope="module")
 def run():
-    return recorded.replay_file(COMMITTED)
+    return running.replay_file(COMMITTED)
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +118,7 @@ def test_an_old_file_replays_and_is_the_simulated_agents(run, begun):
 )
 def test_what_does_not_come_out_again_has_no_results(change, fault, tmp_path):
     path = spoiled(change, tmp_path)
-    other = recorded.replay_file(path)
+    other = running.replay_file(path)
     assert other.fault
     assert fault in other.fault
     assert other.frame is None
@@ -132,17 +131,17 @@ def test_what_does_not_come_out_again_has_no_results(change, fault, tmp_path):
 def test_runs_of_one_label_are_told_apart(tmp_path):
     for name in ("one", "two"):
         spoiled(older_prompts, tmp_path, name)
-    labels = [each.label for each in recorded.load_replays(tmp_path)]
+    labels = [each.label for each in running.load_replays(tmp_path)]
     assert labels == [f"scripted-server, prompts 0-older, {name}" for name in ("one", "two")]
 
 
 def test_a_file_that_is_none_is_named(tmp_path):
-    (tmp_path / f"broken{recorded.SUFFIX}").write_bytes(b"broken")
+    (tmp_path / f"broken{running.SUFFIX}").write_bytes(b"broken")
     with pytest.raises(InputError, match=r"broken\.replay\.gz"):
-        recorded.load_replays(tmp_path)
+        running.load_replays(tmp_path)
     with pytest.raises(ValueError, match=r"accepted: .*path of a file"):
         check_words("replay", "nowhere")
-    assert recorded.find_replay("tests/replays/first-prompts.replay.gz") == COMMITTED
+    assert running.find_replay("tests/replays/first-prompts.replay.gz") == COMMITTED
 
 
 # ---------------------------------------------------------------- joining the book's tables
@@ -152,22 +151,23 @@ def test_a_replay_is_one_more_column_of_the_scoreboard(run):
     grid = run_grid(policies=run.inputs.policies, protocols="paper observed", seeds="0:12")
     claims, label = load_claims(section="main"), f"paper: {run.label}"
     board = evaluate_all(grid, claims, protocols=["paper", "observed"], resamples=100)
-    board = recorded.join_scoreboard(board, [run], claims, protocols="paper observed", resamples=100)
+    page = definitions("scoreboard", "3", "5", "6")
+    other = page.join_scoreboard(board, [run], claims, "S1", "paper observed", 100)
+    assert len(other) == len(board)
+    board = page.join_scoreboard(board, [run], claims, "S2", "paper observed", 100)
     assert board["protocol"].tolist() == ["paper", "observed", label] * len(claims)
     assert board["claim"].tolist() == [claim.id for claim in claims for _ in range(3)]
     verdicts = board.pivot(index="claim", columns="protocol", values="verdict")
     assert (verdicts["paper"] == verdicts[label]).all()
-    shown = definitions("scoreboard", "3", "5", "6").show_scoreboard(board).html
+    shown = page.show_scoreboard(board).html
     assert f'<th scope="col">{in_words(label)}</th>' in shown
     assert f',"{label}",{run.file.agent.model},' in as_csv(board)
-    other = recorded.join_scoreboard(board, [run], claims, "S1", "paper observed", 100)
-    assert len(other) == len(board)
 
 
 def test_what_a_file_says_stays_text(tmp_path, monkeypatch):
     path = spoiled(call_it_hostile, tmp_path)
     space, said = execute("2", replay=str(path))
-    monkeypatch.setattr(recorded, "load_replays", lambda: [space["run"]])
+    monkeypatch.setattr(running, "load_replays", lambda: [space["run"]])
     table = execute("33", before=space)[1]
     for text in (said.markdown, table.markdown()):
         assert HOSTILE not in text
@@ -214,7 +214,7 @@ def test_the_estimate_is_of_the_grid_and_the_list(begun):
 def test_an_episode_is_shown_step_by_step_and_what_is_said_stays_text(begun):
     space, shown = execute("27", before=begun[0])
     assert shown.html.count("<tr>") == 1 + 31
-    assert "<script>" not in space["shown"]("t", [Step(0, HOSTILE, HOSTILE, HOSTILE, [HOSTILE])]).html
+    assert "<script>" not in space["shown"]("t", [(0, HOSTILE, HOSTILE, HOSTILE, [HOSTILE])]).html
 
 
 def test_work_ends_where_a_loop_runs_and_brings_no_error_of_its_own():

@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,6 +72,15 @@ def text_of(store, number):
     return None if found is None else found.text
 
 
+def change(path, *statements):
+    """Change a store's file behind its back."""
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
 def assert_whole(path, numbers):
     """Every one of these answers is there, and every row is as it was stored."""
     with closing(AnswerStore(path, writable=False)) as store:
@@ -119,9 +128,8 @@ def test_a_question_has_one_claim_and_one_answer_for_every_process(path):
 def test_a_claim_of_a_process_that_has_ended_holds_nobody_up(number, gone, store):
     """Numbers above the kernel's highest are nobody's; our own, in another's claim, was given twice."""
     begin(store, 8)
-    with as_a_database(store.path) as connection:
-        holder = f"{number.format(pid=os.getpid())} other {MACHINE}"
-        connection.execute("UPDATE calls SET holder = ? WHERE holder NOT NULL", (holder,))
+    holder = f"{number.format(pid=os.getpid())} other {MACHINE}"
+    change(store.path, f"UPDATE calls SET holder = '{holder}' WHERE holder NOT NULL")
     assert (begin(store, 8) is not None) == gone
 
 
@@ -253,73 +261,44 @@ except RunStoppedError as error:
 # ---------------------------------------------------------------- files that are no store
 
 
-@contextmanager
-def as_a_database(path):
-    with closing(sqlite3.connect(path)) as connection:
-        yield connection
-        connection.commit()
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-
-def foreign(path):
-    with as_a_database(path) as connection:
-        connection.execute("CREATE TABLE notes (text)")
-
-
-def of_version(number):
-    def make(path):
-        AnswerStore(path).close()
-        with as_a_database(path) as connection:
-            connection.execute(f"PRAGMA user_version={number}")
-
-    return make
-
-
-def truncated(path):
-    with closing(AnswerStore(path)) as store:
-        for number in range(300):
-            add(store, number)
-    os.truncate(path, path.stat().st_size // 2)
-
-
 @pytest.mark.parametrize("writable", [True, False])
 @pytest.mark.parametrize(
-    ("make", "word"),
-    [
-        (foreign, "belongs to another program"),
-        (of_version(VERSION + 1), "newer version"),
-        (of_version(1), "earlier version"),
-        (truncated, "damaged|malformed"),
-        (lambda path: path.write_text("seed,accuracy\n" * 20), "file is not a database"),
-        (lambda path: path.write_bytes(b"SQLite format 3\0"), "file is not a database"),
-        (lambda path: path.mkdir(), "no plain file"),
-    ],
-    ids=["foreign", "newer", "earlier", "truncated", "text", "stub", "folder"],
+    ("spoil", "word"),
+    {
+        "foreign": (lambda path: change(path, "PRAGMA application_id=1"), "belongs to another program"),
+        "newer": (lambda path: change(path, f"PRAGMA user_version={VERSION + 1}"), "newer version"),
+        "earlier": (lambda path: change(path, "PRAGMA user_version=1"), "earlier version"),
+        "truncated": (lambda path: os.truncate(path, path.stat().st_size // 2), "damaged|malformed"),
+        "text": (lambda path: path.write_text("seed,accuracy\n" * 20), "file is not a database"),
+        "stub": (lambda path: path.write_bytes(b"SQLite format 3\0"), "file is not a database"),
+    }.values(),
 )
-def test_what_is_no_store_is_refused_and_left_alone(make, word, writable, tmp_path):
-    path = tmp_path / "a.sqlite"
-    make(path)
-    before = path.read_bytes() if path.is_file() else None
+def test_what_is_no_store_is_refused_and_left_alone(spoil, word, writable, path):
+    spoil(path)
+    before = path.read_bytes()
     with pytest.raises(InputError, match=word) as refused:
         AnswerStore(path, writable=writable)
     assert "\n" not in str(refused.value)
-    assert before == (path.read_bytes() if path.is_file() else None)
+    assert before == path.read_bytes()
 
 
 def test_a_missing_store_is_made_only_to_be_written(tmp_path):
-    for path, writable in ((tmp_path / "a.sqlite", False), (tmp_path / "nowhere" / "a.sqlite", True)):
-        with pytest.raises(InputError, match="does not exist"):
-            AnswerStore(path, writable=writable)
+    missing = {"a.sqlite": False, "nowhere/a": True, ".": True}
+    for name, writable in missing.items():
+        with pytest.raises(InputError, match="does not exist|no plain file"):
+            AnswerStore(tmp_path / name, writable=writable)
     (tmp_path / "a.sqlite").touch()  # left by a process that was ended at its first step
     AnswerStore(tmp_path / "a.sqlite").close()
     assert (tmp_path / "a.sqlite").read_bytes()[68:72] == APPLICATION_ID.to_bytes(4)
 
 
 def test_damage_within_is_named_where_it_is_met(path):
-    with as_a_database(path) as connection:
-        connection.execute("UPDATE calls SET response = x'00112233' WHERE id = 2")
-        connection.execute("UPDATE calls SET question = x'789c03' WHERE id = 3")
-        connection.execute("UPDATE calls SET prompt = 8 WHERE id = 1")
+    change(
+        path,
+        "UPDATE calls SET prompt = 8 WHERE id = 1",
+        "UPDATE calls SET response = x'00112233' WHERE id = 2",
+        "UPDATE calls SET question = x'789c03' WHERE id = 3",
+    )
     with closing(AnswerStore(path)) as store:
         with pytest.raises(RunStoppedError, match="call 2 cannot be read"):
             text_of(store, 1)

@@ -250,7 +250,7 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
     orders = {signal.SIGINT: signal.default_int_handler} | dict.fromkeys(options.orders_to_end(), _interrupt)
     before = {number: signal.signal(number, handler) for number, handler in orders.items()}
     try:
-        with service.at_work() as ready, options.progress_bar("episodes") as show:
+        with closing(service.answers), options.progress_bar("episodes") as show:
 
             def notice(done: int, counts: Counts) -> None:
                 speed = (counts.prompt_tokens + counts.completion_tokens) / max(time.monotonic() - began, 1.0)
@@ -262,7 +262,7 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
                 )
                 show(done, total, more=text)  # type: ignore[misc]
 
-            return run_missing(folder, missing, ready, *((notice,) if show else ()))
+            return run_missing(folder, missing, service, *((notice,) if show else ()))
     except KeyboardInterrupt:
         kept = f"all answers are kept in {service.answers.path}: run the command again to continue"
         typer.echo(f"envprobe: interrupted; nothing was scored, {kept}", err=True)
@@ -364,19 +364,20 @@ def trial(
     Run again after an interruption, the command resumes where it stopped.
     """
     from envprobe_core.cells import make_cell
-    from envprobe_core.llm import find_version, recorded
+    from envprobe_core.llm import find_version, running
     from envprobe_core.llm.store import write_answers
 
     refuse_existing("--out", out)
     for each in world:
         make_cell(each, "simple", regime)  # a name that is none is refused before a store is made
     agent, versions = given.agent(LOCAL), [find_version(each) for each in prompts]
-    asked = recorded.Trial(
+    asked = running.Trial(
         agent=agent.as_dict(), worlds=world, versions=versions, policy="simple", regime=regime,
         situations=situations, note=note,
     )  # fmt: skip
-    with given.service(agent, out).at_work() as ready:
-        count = write_answers(out, asked, ready.answers, recorded.ask_trial(asked, ready))
+    service = given.service(agent, out)
+    with closing(service.answers) as answers:
+        count = write_answers(out, asked, answers, running.ask_trial(asked, service))
     typer.echo(f"{count} answers of {agent.model}, {out.stat().st_size} bytes: {out}")
 
 

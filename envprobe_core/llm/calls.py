@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -175,11 +175,11 @@ LONGEST_DETAIL = 160
 QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 KEY_CODES = ("invalid_api_key", "account_deactivated")
 REFUSED_PARTS = {
-    "no-json-schema": ("json_schema", "response_format", "structured output"),
-    "no-max-tokens": ("max_completion_tokens",),
-    "no-temperature": ("temperature",),
+    "no-json-schema": ("response_format", ("json_schema", "response_format", "structured output")),
+    "no-max-tokens": ("max_tokens", ("max_completion_tokens",)),
+    "no-temperature": ("temperature", ("temperature",)),
 }
-"""Parts of a request that some servers refuse, by the words that name them; `client` leaves them out."""
+"""Parts of a request that some servers refuse, and the words that say so; `adapted` leaves them out."""
 
 
 class Raw(NamedTuple):
@@ -220,6 +220,17 @@ class Fault(NamedTuple):
         return f"{self.name} ({self.detail})" if self.detail else self.name
 
 
+def adapted(request: ChatRequest, refused: Collection[str]) -> ChatRequest:
+    """Return a request without the parts that its server refuses, by their names in `REFUSED_PARTS`.
+
+    The prompt says by itself what form an answer has; models that reason name their limit otherwise and
+    have no temperature. The key of an answer is that of the request as the agent makes it.
+    """
+    parts = {REFUSED_PARTS[name][0] for name in refused}
+    limit = {"max_completion_tokens": request["max_tokens"]} if "max_tokens" in parts else {}
+    return {name: value for name, value in request.items() if name not in parts} | limit
+
+
 def read_response(raw: Raw) -> Answer | Fault:
     """Read a response; whatever it is, nothing is raised.
 
@@ -229,30 +240,20 @@ def read_response(raw: Raw) -> Answer | Fault:
         content = json.loads(raw.body)
     except (ValueError, RecursionError):
         content = None
-    used = _tokens(content)
-    if raw.status // 100 != 2:
-        return _refusal(raw, content, used)
+    status, used = raw.status, _tokens(content)
+    error = content.get("error") if isinstance(content, dict) else None
     match content:
-        case {"error": error} if error:
-            code, words = _error(content)
-            return Fault("error-in-200", words, code in (*QUOTA, *KEY_CODES), used)
-        case {"choices": [{"message": {**message}, **choice}, *_]}:
+        case {"choices": [{"message": {**message}, **choice}, *_]} if status // 100 == 2 and not error:
             said = message.get("content"), content.get("system_fingerprint"), choice.get("finish_reason")
             text, fingerprint, finish = (part if isinstance(part, str) else "" for part in said)
             return Answer(text, used, fingerprint, finish)
-        case {}:
-            return Fault("malformed", "no message in it", used=used)
-    html = "html" in raw.kind or raw.body.lstrip()[:1] == b"<"
-    return Fault("html" if html else "malformed", _shortened(raw.body.decode("utf-8", "replace")))
-
-
-def _refusal(raw: Raw, content: Any, used: Tokens | None) -> Fault:
-    """Read a response whose status says that it is no answer."""
-    status, (code, words) = raw.status, _error(content)
-    words = words or _shortened(raw.body.decode("utf-8", "replace"))
-    said = words.lower()
-    parts = [part for part, named in REFUSED_PARTS.items() if any(word in said for word in named)]
-    name, final = "refused", True
+    code, words = _code_and_words(error, raw.body)
+    if status // 100 == 2:
+        html = "html" in raw.kind or raw.body.lstrip()[:1] == b"<"
+        name = "error-in-200" if error else "html" if html and content is None else "malformed"
+        return Fault(name, words, bool(error) and code in QUOTA + KEY_CODES, used)
+    name, final, said = "refused", True, words.lower()
+    parts = [part for part, (_, named) in REFUSED_PARTS.items() if any(word in said for word in named)]
     if status in (400, 422, 500, 501) and parts:
         name, final = parts[0], False
     elif status == 429 and (code in QUOTA or "exceeded your current quota" in said):
@@ -267,16 +268,15 @@ def _refusal(raw: Raw, content: Any, used: Tokens | None) -> Fault:
     return Fault(name, detail, final, NO_TOKENS if used is None and status < 500 else used)
 
 
-def _error(content: Any) -> tuple[str, str]:
-    """Return an error's code, one that asking again does not mend before any other, and its words."""
-    match content:
-        case {"error": str(words)}:
-            return "", _shortened(words)
-        case {"error": {**error}}:
-            codes = [error[name] for name in ("code", "type") if isinstance(error.get(name), str)]
-            words, codes = error.get("message"), sorted(codes, key=lambda code: code not in QUOTA + KEY_CODES)
-            return codes[0] if codes else "", _shortened(words) if isinstance(words, str) else ""
-    return "", ""
+def _code_and_words(error: Any, body: bytes) -> tuple[str, str]:
+    """Return an error's code, first one that asking again does not mend, and its words in one short line."""
+    told = error if isinstance(error, dict) else {"message": error}
+    codes = [told[name] for name in ("code", "type") if isinstance(told.get(name), str)]
+    words = told.get("message") if isinstance(told.get("message"), str) else body.decode("utf-8", "replace")
+    words = " ".join("".join(letter if letter.isprintable() else " " for letter in words[:2000]).split())
+    if len(words) > LONGEST_DETAIL:
+        words = f"{words[: LONGEST_DETAIL - 3]}..."
+    return min(codes, key=lambda code: code not in QUOTA + KEY_CODES, default=""), words
 
 
 def _tokens(content: Any) -> Tokens | None:
@@ -286,17 +286,9 @@ def _tokens(content: Any) -> Tokens | None:
         return type(value) is int and 0 <= value <= most
 
     match content:
-        case {"usage": {"prompt_tokens": prompt, "completion_tokens": completion, **rest}}:
-            if not (is_count(prompt) and is_count(completion)):
-                return None
-            match rest:
-                case {"prompt_tokens_details": {"cached_tokens": cached}} if is_count(cached, prompt):
-                    return Tokens(prompt, completion, cached)
-            return Tokens(prompt, completion)
+        case {"usage": {"prompt_tokens": prompt, "completion_tokens": completion, **more}}:
+            if is_count(prompt) and is_count(completion):
+                details = more.get("prompt_tokens_details")
+                cached = details.get("cached_tokens") if isinstance(details, dict) else 0
+                return Tokens(prompt, completion, cached if is_count(cached, prompt) else 0)
     return None
-
-
-def _shortened(text: str) -> str:
-    """Bring a server's words into one printable line."""
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text[:2000]).split())
-    return line if len(line) <= LONGEST_DETAIL else line[: LONGEST_DETAIL - 3] + "..."

@@ -21,21 +21,24 @@ import socket
 import time
 import traceback
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from functools import cache, partial
 from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+
+from pydantic import SecretStr
 
 from envprobe_core.errors import InputError
 from envprobe_core.llm import ModelAgent
 from envprobe_core.llm.calls import (
     LOCAL,
+    LONGEST_DETAIL,
     NO_TOKENS,
     OPENAI_URL,
     REFUSED_PARTS,
@@ -46,6 +49,7 @@ from envprobe_core.llm.calls import (
     Question,
     Raw,
     RunStoppedError,
+    adapted,
     provider_label,
     question,
     read_response,
@@ -54,6 +58,9 @@ from envprobe_core.llm.calls import (
 )
 from envprobe_core.llm.local import serving
 from envprobe_core.llm.store import STARTED, Answers
+
+if TYPE_CHECKING:
+    import openai
 
 GRACE = 10.0  # seconds that calls under way get to be stored when a run ends early
 MARGIN = 30.0  # seconds that a claim outlasts the deadline of its call, for the store's sake
@@ -118,24 +125,19 @@ class Service:
     # what is served on this machine while a run lasts; None where servers run already
     weights: Path | None = None
 
-    @contextmanager
-    def at_work(self) -> Iterator[Service]:
-        """Give the service with its servers, where it has weights to serve; close it in the end."""
-        with closing(self.answers):
-            if self.weights is None or self.secret is None:
-                yield self
-                return
-            with serving(self.weights, self.limits.concurrency) as urls:
-                yield replace(self, urls=urls)
-
     @asynccontextmanager
     async def client(self, notice: Notice = lambda counts: None) -> AsyncIterator[Client]:
-        """Give a client, and close it when what is under way is stored."""
-        client = Client(self, notice)
-        try:
-            yield client
-        finally:
-            await client.close()
+        """Give a client, its servers begun where there are weights to serve; close it when all is stored."""
+        with ExitStack() as stack:
+            service = self
+            if self.weights is not None and self.secret is not None:
+                urls = stack.enter_context(serving(self.weights, self.limits.concurrency))
+                service = replace(self, urls=urls)
+            client = Client(service, notice)
+            try:
+                yield client
+            finally:
+                await client.close()
 
 
 class Client:
@@ -150,9 +152,12 @@ class Client:
         """Set up a client of a service; `notice` is called after every call and every answer."""
         self.counts = Counts()
         self._store: Any = service.answers
-        self._provider, self._prices, self._limits = service.agent.provider, service.prices, service.limits
-        self._caller = None if service.secret is None else Caller(service.secret, service.urls, self._limits)
-        self._notice = notice
+        self._service, self._limits, self._notice = service, service.limits, notice
+        self._lines: asyncio.Queue[Callable[[ChatRequest], Awaitable[Outcome]]] = asyncio.Queue()
+        self._sdks = [] if service.secret is None else open_connections(service)
+        for number in range(service.limits.concurrency if self._sdks else 0):  # over all servers alike
+            sdk = self._sdks[number % len(self._sdks)]
+            self._lines.put_nowait(partial(send, sdk, service.secret, service.limits.deadline))
         self._refused: dict[str, set[str]] = {}  # parts of requests, by model
         self._flying: dict[bytes, asyncio.Task[Answer]] = {}
         self._stopped: RunStoppedError | None = None
@@ -166,17 +171,16 @@ class Client:
             RunStoppedError: if there is no answer and none can be had.
         """
         self.counts.unusable += bool(spoilt)
-        asked = question(self._provider, request, identity)
+        asked = question(self._service.agent.provider, request, identity)
         if (found := self._store.find(asked.key)) is not None:
             self.counts.replayed += 1
             self._notice(self.counts)
             return found
-        if self._caller is None:
-            sample = f"{asked.key.hex()[:16]} ({identity}, model {asked.model} of {self._provider})"
-            raise RunStoppedError(self._store.lacks(sample))
+        if not self._sdks:
+            sample = f"{identity}, model {asked.model} of {self._service.agent.provider}"
+            raise RunStoppedError(self._store.lacks(f"{asked.key.hex()[:16]} ({sample})"))
         if (task := self._flying.get(asked.key)) is None:
-            task = asyncio.create_task(self._obtain(asked, spoilt, self._caller))
-            self._flying[asked.key] = task
+            task = self._flying[asked.key] = asyncio.create_task(self._obtain(asked, spoilt))
             task.add_done_callback(partial(self._landed, asked.key))
         return await asyncio.shield(task)
 
@@ -188,8 +192,8 @@ class Client:
             for task in late:
                 task.cancel()
             await asyncio.gather(*flying, return_exceptions=True)
-        if self._caller is not None:
-            await self._caller.close()
+        for sdk in self._sdks:
+            await sdk.close()
         self._writer.shutdown()
 
     def _landed(self, key: bytes, task: asyncio.Task[Answer]) -> None:
@@ -197,12 +201,13 @@ class Client:
         if not task.cancelled() and isinstance(error := task.exception(), RunStoppedError):
             self._stopped = self._stopped or error  # the first reason is everybody's
 
-    async def _obtain(self, asked: Question, spoilt: str, caller: Caller) -> Answer:
-        """Call until there is an answer, or until another process has one."""
+    async def _obtain(self, asked: Question, spoilt: str) -> Answer:
+        """Call until there is an answer, or until another process has one; keep a line all the while."""
         limits, failures, refused = self._limits, 0, self._refused.setdefault(asked.model, set())
-        seconds = limits.deadline + MARGIN
-        claim = partial(self._store.claim, asked, seconds, spoilt, self._prices, limits.cap)
-        async with caller.line() as send:
+        seconds, prices = limits.deadline + MARGIN, self._service.prices
+        claim = partial(self._store.claim, asked, seconds, spoilt, prices, limits.cap)
+        line = await self._lines.get()
+        try:
             while self._stopped is None:
                 if (call := await self._commit(claim)) is None:
                     await self._wait(LOOK)
@@ -210,32 +215,26 @@ class Client:
                         return Answer(*stored)
                     continue
                 without = frozenset(refused)
-                found = await self._call(send(adapted(asked.request, without)), call, asked)
+                found = await self._call(line(adapted(asked.request, without)), call, asked)
                 if isinstance(found, Answer):  # unless another process was faster
                     return Answer(*self._store.find(asked.key) or found)
                 if found.name in REFUSED_PARTS and found.name not in without:
                     refused.add(found.name)
-                else:
-                    failures += 1
-                    await self._wait(self._patience(found, failures))
+                    continue
+                failures += 1
+                if (found.wait or 0.0) > limits.longest:
+                    detail = f"{found.detail}; it asks to wait {found.wait:.0f} s"
+                    found = found._replace(detail=detail, final=True)
+                if found.final or failures >= limits.attempts:
+                    tries = "" if found.final else f" after {failures} attempt{'s' * (failures > 1)}"
+                    raise RunStoppedError(
+                        f"{self._service.agent.provider} gave no answer{tries}: {found}; nothing was scored, "
+                        f"all answers are kept in {self._store.path}: run the command again to continue"
+                    )
+                await self._wait(limits.wait(failures, found.wait))
+        finally:
+            self._lines.put_nowait(line)
         raise RunStoppedError(str(self._stopped))  # a new error, as each keeps a traceback of its own
-
-    def _patience(self, fault: Fault, failures: int) -> float:
-        """Return the seconds to wait after a fault.
-
-        Raises:
-            RunStoppedError: if nothing more is tried.
-        """
-        limits = self._limits
-        if (fault.wait or 0.0) > limits.longest:
-            fault = fault._replace(detail=f"{fault.detail}; it asks to wait {fault.wait:.0f} s", final=True)
-        if fault.final or failures >= limits.attempts:
-            tries = "" if fault.final else f" after {failures} attempt{'s' * (failures > 1)}"
-            raise RunStoppedError(
-                f"{self._provider} gave no answer{tries}: {fault}; nothing was scored, all answers are kept "
-                f"in {self._store.path}: run the command again to continue"
-            )
-        return limits.wait(failures, fault.wait)
 
     async def _call(self, sent: Awaitable[Outcome], call: int, asked: Question) -> Answer | Fault:
         """Wait for a call's outcome and commit it, whatever that is."""
@@ -247,7 +246,7 @@ class Client:
         found, counts = outcome[1], self.counts
         used = found.used
         counts.calls += 1
-        counts.cost += total_cost(self._prices, {asked.model: asked.most if used is None else used})
+        counts.cost += total_cost(self._service.prices, {asked.model: asked.most if used is None else used})
         counts.prompt_tokens += used.prompt if used else 0
         counts.completion_tokens += used.completion if used else 0
         counts.faults += isinstance(found, Fault)
@@ -296,30 +295,19 @@ def _returned_or_raised(change: Callable[[], Any]) -> Any:
 # ---------------------------------------------------------------- the API key, which nobody else gets to see
 
 
-@dataclass(frozen=True)
-class Secret:
-    """The API key; it shows itself to nobody who does not ask for `reveal()`."""
-
-    _value: str = field(repr=False)
-
-    def reveal(self) -> str:
-        """Return the key itself."""
-        return self._value
+class Secret(SecretStr):
+    """The API key; it shows itself to nobody."""
 
     def hide(self, text: str) -> str:
-        """Return a text without the key, in whatever usual form it stands there."""
-        return self.hide_bytes(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
-
-    def hide_bytes(self, body: bytes) -> bytes:
-        """Return a server's answer without the key."""
-        value = self._value
+        """Return what a server said without the key, in whatever usual form it stands there."""
+        value = self.get_secret_value()
         if len(value) < SHORTEST_SECRET or value == PLACEHOLDER:
-            return body
+            return text
         forms = {value, json.dumps(value)[1:-1], value.replace("/", "\\/"), quote(value, safe="")}
         forms.add(base64.b64encode(value.encode()).decode().rstrip("="))
         for form in sorted(forms, key=len, reverse=True):
-            body = body.replace(form.encode(), HIDDEN.encode())
-        return body
+            text = text.replace(form, HIDDEN)
+        return text
 
 
 def secret_from_environment(provider: str) -> Secret:
@@ -360,85 +348,67 @@ def guard_logs(secret: Secret) -> None:
 # ---------------------------------------------------------------- one call: bytes in, bytes out
 
 
-class Caller:
-    """Open connections to a provider, or to several servers of the same model."""
+def open_connections(service: Service) -> list[openai.AsyncOpenAI]:
+    """Connect to a provider, or to several servers of the same model.
 
-    def __init__(self, secret: Secret, urls: Sequence[str], limits: Limits) -> None:
-        import httpx2
-        import openai
+    Raises:
+        InputError: if a proxy, or certificates, that the environment names are of no use.
+    """
+    import httpx2
+    import openai
 
-        self._secret, self._deadline = secret, limits.deadline
-        timeout, most = limits.deadline + SLACK, limits.concurrency
-        pool = httpx2.Limits(max_connections=most, max_keepalive_connections=most)
+    secret, most, timeout = service.secret, service.limits.concurrency, service.limits.deadline + SLACK
+    assert secret is not None
+    guard_logs(secret)
+    pool = httpx2.Limits(max_connections=most, max_keepalive_connections=most)
+    given: Any = {"timeout": timeout, "max_retries": 0, "api_key": secret.get_secret_value()}
 
-        def connected(url: str) -> openai.AsyncOpenAI:
-            http = openai.DefaultAioHttpClient(
-                limits=pool,
-                timeout=timeout,
-                follow_redirects=False,
-                trust_env=provider_label(url) != LOCAL,  # no proxy stands before a server of this machine
+    def connected(url: str) -> openai.AsyncOpenAI:
+        by_proxy = provider_label(url) != LOCAL  # none stands before a server of this machine
+        more = {"limits": pool, "timeout": timeout, "follow_redirects": False, "trust_env": by_proxy}
+        return openai.AsyncOpenAI(base_url=url, http_client=openai.DefaultAioHttpClient(**more), **given)
+
+    try:
+        return [connected(url) for url in service.urls]
+    except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:
+        raise InputError(f"no connection can be made as this environment says: {error}") from None
+
+
+async def send(sdk: openai.AsyncOpenAI, secret: Secret, deadline: float, request: ChatRequest) -> Outcome:
+    """Send a request, and wait for the whole response until the deadline, in seconds.
+
+    `chat.completions.create` would walk through the request against its types first, which takes longer
+    than all the rest, and would parse the response. The request goes out in its own order: a constrained
+    decoder writes the keys of an answer in the order of the schema's properties.
+    """
+    import aiohttp
+    import httpx2
+    import openai
+
+    try:
+        async with asyncio.timeout(deadline):
+            response = await sdk.post(
+                "/chat/completions", cast_to=httpx2.Response, content=written(request), options=_OPTIONS
             )
-            return openai.AsyncOpenAI(
-                api_key=secret.reveal(), base_url=url, max_retries=0, timeout=timeout, http_client=http
-            )
-
-        try:
-            self._sdks = [connected(url) for url in urls]
-        except (ValueError, OSError, ImportError, httpx2.InvalidURL) as error:  # of a proxy, or certificates
-            raise InputError(f"no connection can be made as this environment says: {error}") from None
-        self._idle: asyncio.Queue[Any] = asyncio.Queue()  # as many lines as there may be, over all servers
-        for number in range(most):
-            self._idle.put_nowait(self._sdks[number % len(urls)])
-        guard_logs(secret)
-
-    async def close(self) -> None:
-        """Close the connections."""
-        for sdk in self._sdks:
-            await sdk.close()
-
-    @asynccontextmanager
-    async def line(self) -> AsyncIterator[Callable[[ChatRequest], Awaitable[Outcome]]]:
-        """Wait for a line to a server; gives what sends a request along it, and keeps it meanwhile."""
-        sdk = await self._idle.get()
-        try:
-            yield partial(self._send, sdk)
-        finally:
-            self._idle.put_nowait(sdk)
-
-    async def _send(self, sdk: Any, request: ChatRequest) -> Outcome:
-        """Send a request, and wait for the whole response until the deadline.
-
-        `chat.completions.create` would walk through the request against its types first, which takes
-        longer than all the rest, and would parse the response. The request goes out in its own order: a
-        constrained decoder writes the keys of an answer in the order of the schema's properties.
-        """
-        import aiohttp
-        import httpx2
-        import openai
-
-        try:
-            async with asyncio.timeout(self._deadline):
-                response = await sdk.post(
-                    "/chat/completions", cast_to=httpx2.Response, content=written(request), options=_OPTIONS
-                )
-        except openai.APIStatusError as error:
-            response = error.response
-        except TimeoutError:
-            return None, Fault("timeout", f"no whole answer within {self._deadline:g} s")
-        except (openai.OpenAIError, OSError, ValueError, RuntimeError) as error:
-            cause: BaseException = error  # the transport gives all lost connections the name of a time-out
-            while (beneath := cause.__cause__ or cause.__context__) is not None:
-                cause = beneath
-            if isinstance(cause, aiohttp.ClientConnectorError | ConnectionRefusedError | socket.gaierror):
-                return None, Fault("no-connection", "nothing answers there", used=NO_TOKENS)
-            words = " ".join(self._secret.hide(f"{type(cause).__name__}: {cause}").split())
-            return None, Fault("cut-off", words[:160])
-        kind = self._secret.hide(response.headers.get("content-type", ""))
-        raw = Raw(response.status_code, kind, self._secret.hide_bytes(response.content))
-        found = read_response(raw)
-        if isinstance(found, Fault):
-            found = found._replace(wait=retry_after(response.headers))
-        return raw, found
+    except openai.APIStatusError as error:
+        response = error.response
+    except TimeoutError:
+        return None, Fault("timeout", f"no whole answer within {deadline:g} s")
+    except (openai.OpenAIError, OSError, ValueError, RuntimeError) as error:
+        cause: BaseException = error  # the transport gives all lost connections the name of a time-out
+        while (beneath := cause.__cause__ or cause.__context__) is not None:
+            cause = beneath
+        if isinstance(cause, aiohttp.ClientConnectorError | ConnectionRefusedError | socket.gaierror):
+            return None, Fault("no-connection", "nothing answers there", used=NO_TOKENS)
+        words = " ".join(secret.hide(f"{type(cause).__name__}: {cause}").split())
+        return None, Fault("cut-off", words[:LONGEST_DETAIL])
+    kind = secret.hide(response.headers.get("content-type", ""))
+    body = secret.hide(response.content.decode("utf-8", "surrogateescape"))
+    raw = Raw(response.status_code, kind, body.encode("utf-8", "surrogateescape"))
+    found = read_response(raw)
+    if isinstance(found, Fault):
+        found = found._replace(wait=retry_after(response.headers))
+    return raw, found
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
@@ -452,19 +422,3 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
         except (ValueError, OverflowError, TypeError):
             return None
     return max(0.0, seconds) if seconds == seconds else None
-
-
-def adapted(request: ChatRequest, refused: Collection[str]) -> ChatRequest:
-    """Return a request without the parts that its server refuses (`calls.REFUSED_PARTS`).
-
-    The prompt says by itself what form an answer has; models that reason name their limit otherwise and
-    have no temperature. The key of an answer is that of the request as the agent makes it.
-    """
-    sent = dict(request)
-    if "no-json-schema" in refused:
-        sent.pop("response_format", None)
-    if "no-max-tokens" in refused:
-        sent["max_completion_tokens"] = sent.pop("max_tokens")
-    if "no-temperature" in refused:
-        sent.pop("temperature", None)
-    return sent

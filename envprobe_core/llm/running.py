@@ -1,43 +1,48 @@
-"""Runs on a model: what a run folder lacks, whole runs from stored answers, and one episode, watched.
+"""Runs on a model: what a run folder lacks, whole runs from stored answers, and trials of prompts.
 
 A run that was killed is simply run again: what was answered is replayed from the store. Beside the table,
-`calls.jsonl` says of each episode what was asked for.
+`calls.jsonl` says of each episode what was asked for. A replay file is run again without a key or a network.
+
+A trial asks one model in several versions of the prompts about the situations that are met in a rehearsal:
+the same ones, whatever the model would have done. From its file of answers the figures are computed again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import orjson
+import pandas as pd
+from pydantic import BaseModel
 
-from envprobe_core.cells import Cell, Seeds
+from envprobe_core.agents.profiles import PROFILES
+from envprobe_core.cells import Cell, Seeds, make_cell
 from envprobe_core.engine.recording import Columns, Trajectory
 from envprobe_core.errors import InputError
-from envprobe_core.llm import ModelAgent, find_version
-from envprobe_core.llm.agent import (
-    COUNTS,
-    LanguageModelAgent,
-    Tally,
-    finish_in_loop,
-    run_model,
-    run_rows,
-    together,
-)
-from envprobe_core.llm.answers import UNKNOWN_SIGN, Update
-from envprobe_core.llm.calls import Answer, ChatRequest
+from envprobe_core.grid import episode_frame
+from envprobe_core.llm import FIRST, SECOND, VERSIONS, ModelAgent, find_version
+from envprobe_core.llm.agent import COUNTS, Exchange, Tally, exchanges, finish_in_loop, run_model, together
+from envprobe_core.llm.answers import UNKNOWN_SIGN, InvalidAnswer, parse_update
+from envprobe_core.llm.calls import Answer, ChatRequest, RunStoppedError, question
 from envprobe_core.llm.client import Client, Counts, Service
-from envprobe_core.llm.prompts import action_name
+from envprobe_core.llm.prompts import seen_rows
+from envprobe_core.llm.store import ReplayFile, read_answers, read_replay
 from envprobe_core.runs.folder import ASKED, Part, RunFolder, part_files
 from envprobe_core.runs.manifest import RunInputs, total_hash
 from envprobe_core.runs.tables import Summary, result_hash
-from envprobe_core.worlds.base import Ints
+from envprobe_core.sources import DATA, ROOT
 
 REPLAYED_ROWS = 250  # episodes in lockstep where every answer is at hand
 LIVE_PER_CALL = 2  # episodes under way for each call that may be
+FOLDER = DATA / "replays"
+SUFFIX = ".replay.gz"
+FINGERPRINT = "scripted-1"  # of answers by the scripted test server: no language model gave them
 
 
 @dataclass(frozen=True)
@@ -138,60 +143,211 @@ def replay_run(service: Service, inputs: RunInputs) -> tuple[list[Asked], str]:
     return cells, total_hash(inputs.cells, [result_hash(cell.columns) for cell in cells])
 
 
-# ---------------------------------------------------------------- one episode, watched
+# ---------------------------------------------------------------- replay files, run again
 
 
-class Step(NamedTuple):
-    """A step of an episode on a model, beside the truth."""
-
-    step: int
-    asked: str  # the last message of the request
-    answered: str
-    action: str  # that is proposed
-    wrong: list[str]  # beliefs after the answer that are not true, in words
-
-
-def watch(
-    service: Service, cell: Cell, seed: int, notice: Callable[[list[Step]], object] = lambda steps: None
-) -> list[Step]:
-    """Play one episode on a model; `notice` is told of the steps so far whenever there is one more.
+def find_replay(text: str) -> Path:
+    """Return the replay file of a name in `data/replays/`, or of a path, absolute or from the checkout.
 
     Raises:
-        RunStoppedError: if there is no answer.
+        InputError: if there is none.
     """
-    steps: list[Step] = []
+    for path in (FOLDER / f"{text}{SUFFIX}", FOLDER / text, ROOT / text):
+        if path.is_file():
+            return path
+    known = [path.name.removesuffix(SUFFIX) for path in sorted(FOLDER.glob(f"*{SUFFIX}"))]
+    raise InputError(f"no replay {text!r}; accepted: {', '.join(known)}, or the path of a file")
 
-    async def play(client: Client, model: ModelAgent) -> None:
-        said = "", ""
 
-        async def ask(request: ChatRequest, identity: str, spoilt: str) -> Answer:
-            nonlocal said
-            answer = await client.ask(request, identity, spoilt)
-            said = request["messages"][-1]["content"], answer.text
-            return answer
+@dataclass(frozen=True)
+class ReplayedRun:
+    """A replay file, and the result of running it."""
 
-        class Watched(LanguageModelAgent):
-            def _write(self, due: Ints, updates: Sequence[Update]) -> None:
-                super()._write(due, updates)
-                own, world = self._episodes.block, self._world
-                pairs = zip(
-                    world.field_names, own.table.value[0].tolist(), own.gold[0].tolist(), strict=False
-                )
-                wrong = [
-                    f"{name}: {UNKNOWN_SIGN if believed < 0 else believed}, not {true}"
-                    for name, believed, true in pairs
-                    if believed != true
-                ]
-                for update in updates:
-                    steps.append(Step(int(own.t[0]), *said, action_name(world, update.action), wrong))
-                    notice(steps)
+    file: ReplayFile
+    label: str  # model and prompt version, as tables name it
+    fault: str = ""  # why it has no results; empty where it has
+    # a row an episode, `grid.COLUMNS`; `profile` is the model. None where there is a fault
+    frame: pd.DataFrame | None = None
+    tally: pd.DataFrame | None = None  # a row an episode, what was asked for (`agent.COUNTS`); None likewise
 
-        await run_rows(cell, np.array([seed]), lambda episodes: Watched(episodes, ask, model))
+    @property
+    def inputs(self) -> RunInputs:
+        """Return what was run."""
+        return self.file.inputs
 
-    async def with_client(ready: Service) -> None:
-        async with ready.client() as client:
-            await play(client, ready.agent)
+    @property
+    def scripted(self) -> bool:
+        """Say whether no language model was asked: every answer is the scripted test server's."""
+        return self.file.fingerprints == {FINGERPRINT}
 
-    with service.at_work() as ready:
-        finish_in_loop(with_client(ready))
-    return steps
+    @property
+    def seeds(self) -> int:
+        """Return how many seeds its smallest cell has."""
+        return min(map(len, self.inputs.seeds_of_cells))
+
+
+def quoted(text: str) -> str:
+    """Write what a file says, in Markdown, so that it stays text whatever it is."""
+    plain = " ".join(text.split()).replace("`", "'")
+    return f"`{plain}`"
+
+
+def replay_file(path: Path) -> ReplayedRun:
+    """Run a replay file again, without network or key.
+
+    Where its prompts are of another version, an answer is missing or another hash comes out, it has no
+    results and says why.
+
+    Raises:
+        InputError: if it is none, or a damaged one.
+    """
+    file = read_replay(path)
+    agent = file.agent
+    run = ReplayedRun(file, f"{quoted(agent.model)[1:-1]}, prompts {agent.prompt_version}")
+    if agent.prompt_version not in VERSIONS:
+        return replace(run, fault=f"its prompts are of none of the versions {', '.join(VERSIONS)}")
+    try:
+        cells, found = replay_run(Service(agent, file), file.inputs)
+    except RunStoppedError:
+        return replace(run, fault="an answer is missing: this engine asks something else")
+    if found != file.header.result_hash:
+        return replace(run, fault="other episodes come out with this engine")
+    columns = {name: np.concatenate([cell.columns[name] for cell in cells]) for name in cells[0].columns}
+    columns["cell"] = np.repeat(np.arange(len(cells)), [len(cell.tally) for cell in cells])
+    tally = pd.DataFrame([counts for cell in cells for counts in cell.tally])
+    return replace(run, frame=episode_frame(file.inputs.cells, columns), tally=tally)
+
+
+def load_replays(folder: Path = FOLDER) -> list[ReplayedRun]:
+    """Run every replay file of a folder again; those with one label are told apart by their files' names.
+
+    Raises:
+        InputError: for a file that cannot be read.
+    """
+    runs = [replay_file(path) for path in sorted(folder.glob(f"*{SUFFIX}"))]
+    labels = [run.label for run in runs]
+    return [
+        run
+        if labels.count(run.label) == 1
+        else replace(run, label=f"{run.label}, {run.file.path.name.removesuffix(SUFFIX)}")
+        for run in runs
+    ]
+
+
+# ---------------------------------------------------------------- trials of prompts
+
+EXAMPLE = r'"set":"([^"]*)"'  # the rows of a worked answer
+EVERY = 3  # steps between two situations of an episode, so that a few seeds give different ones
+FIRST_SEED, SEEDS = 1000, 20  # of the episodes, and how many are rehearsed in lockstep
+Seen = list[tuple[int, int]]  # the fields that a situation shows, and their values
+
+
+class Trial(BaseModel):
+    """What is asked, as the first line of a trial's file states it."""
+
+    format: Literal["envprobe-trial/1"] = "envprobe-trial/1"
+    agent: dict[str, Any]  # the model, as manifests state it
+    worlds: list[str]  # each world is asked about in each version
+    versions: list[str]
+    policy: str  # of the episodes that are met
+    regime: str
+    situations: int  # how many of each world
+    note: str = ""  # where the answers come from
+
+    @property
+    def model(self) -> ModelAgent:
+        """Return which model is asked."""
+        return ModelAgent.from_dict(self.agent)
+
+    def met(self, world: str, version: str) -> list[tuple[Exchange, Seen]]:
+        """Return the situations of a world in a version, and what each shows; the same in every version."""
+        cell = make_cell(world, self.policy, self.regime)
+        agents = [replace(self.model, prompt_version=each) for each in (version, SECOND)]
+        found: list[tuple[Exchange, Seen]] = []
+        seeds = np.arange(FIRST_SEED, FIRST_SEED + SEEDS)
+        while len(found) < self.situations:
+            asked, shown = ([*exchanges(cell, seeds, agent, PROFILES["perfect"])] for agent in agents)
+            for seed in seeds:
+                pairs = [pair for pair in zip(asked, shown, strict=True) if pair[0].seed == seed]
+                for one, known in pairs[::EVERY]:
+                    seen = seen_rows(known.request["messages"][-1]["content"])
+                    found.append((one._replace(identity=f"trial on episode {seed}"), seen))
+            seeds = seeds + SEEDS
+        return found[: self.situations]
+
+    def groups(self) -> Iterator[tuple[str, str, list[tuple[Exchange, Seen]]]]:
+        """Go through version and world, with the situations of each."""
+        for version in self.versions:
+            for world in self.worlds:
+                yield world, version, self.met(world, version)
+
+
+def read_trial(path: Path) -> tuple[Trial, pd.DataFrame]:
+    """Read a trial and judge its answers.
+
+    Returns:
+        The trial, and a row an answer: `world`, `version`, `step`, `valid` (whether it could be used as it
+        was first given), `seen` (fields shown), `right` (of them, those that it sets to the value shown),
+        `rows` (that it sets), `copied` (of them, those whose field and value stand so in an example of the
+        prompt and were not seen), `action`.
+
+    Raises:
+        InputError: if it is no trial, or damaged.
+        RunStoppedError: if an answer is not there, as with prompts that have changed.
+    """
+    trial, answers = read_answers(path, Trial)
+    rows = []
+    for world, version, asked in trial.groups():
+        for one, seen in asked:
+            key = question(trial.model.provider, one.request, one.identity).key
+            if key not in answers:
+                raise RunStoppedError(f"trial {path} has no answer to step {one.step} of {world}")
+            told = judged(one, seen, version, answers[key].text)
+            rows.append({"world": world, "version": version, "step": one.step} | told)
+    return trial, pd.DataFrame(rows)
+
+
+def read_trials(folder: Path) -> pd.DataFrame:
+    """Return the answers of every trial in a folder, as `read_trial` judges them, world by world."""
+    answers = [read_trial(path)[1] for path in sorted(folder.glob("*.trial.gz"))]
+    return pd.concat(answers).sort_values(["world", "version"], kind="stable", ignore_index=True)
+
+
+def judged(asked: Exchange, seen: Seen, version: str, answer: str) -> dict[str, object]:
+    """Return the columns that `read_trial` gives for an answer."""
+    said = {"valid": False, "seen": len(seen), "right": 0, "rows": 0, "copied": 0, "action": ""}
+    try:
+        update = parse_update(answer, asked.world, None if version == FIRST else asked.step)
+    except InvalidAnswer:
+        return said
+    shown = "".join(message["content"] for message in asked.request["messages"][:-1])
+    worked = {entry.partition(",")[0] for rows in re.findall(EXAMPLE, shown) for entry in rows.split(";")}
+    believed = {field: value for field, value, _, _ in update.entries}
+    copied = [
+        (field, value)
+        for field, value in believed.items()
+        if f"{field}:{UNKNOWN_SIGN if value < 0 else value}" in worked and (field, value) not in seen
+    ]
+    return said | {
+        "valid": True,
+        "right": sum(believed.get(field) == value for field, value in seen),
+        "rows": len(believed),
+        "copied": len(copied),
+        "action": update.action,
+    }
+
+
+def ask_trial(trial: Trial, service: Service) -> list[str]:
+    """Ask everything that a trial of prompts asks; return the keys of the answers, in hexadecimal.
+
+    Raises:
+        RunStoppedError: if an answer cannot be had; those given are kept.
+    """
+
+    async def work() -> list[str]:
+        async with service.client() as client:
+            groups = [[one for one, _ in met] for _, _, met in trial.groups()]
+            told = [await together([client.ask(one.request, one.identity) for one in met]) for met in groups]
+            return [answer.key for answers in told for answer in answers]
+
+    return finish_in_loop(work())

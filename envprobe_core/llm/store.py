@@ -85,10 +85,7 @@ CREATE TABLE IF NOT EXISTS calls (
 CREATE UNIQUE INDEX IF NOT EXISTS answers ON calls (key) WHERE {GOOD};
 CREATE UNIQUE INDEX IF NOT EXISTS claims ON calls (key) WHERE holder IS NOT NULL;
 CREATE TABLE IF NOT EXISTS used (  -- the sums of all calls, so that a cap is checked at once
-    model TEXT PRIMARY KEY,
-    prompt INTEGER NOT NULL,
-    completion INTEGER NOT NULL,
-    cached INTEGER NOT NULL
+    model TEXT PRIMARY KEY, prompt INTEGER NOT NULL, completion INTEGER NOT NULL, cached INTEGER NOT NULL
 );
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};

@@ -154,7 +154,7 @@ def check_words(rule: str, text: str) -> None:
         if not found or any(one in found[:place] for place, one in enumerate(found)):
             raise InputError(f"{text!r} names {'one twice' if found else 'none'}")
     elif rule == "replay":
-        from envprobe_core.llm.recorded import find_replay
+        from envprobe_core.llm.running import find_replay
         from envprobe_core.llm.store import read_replay
 
         read_replay(find_replay(text))
