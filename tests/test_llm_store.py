@@ -285,7 +285,7 @@ def test_what_is_no_store_is_refused_and_left_alone(spoil, word, writable, path)
 def test_a_missing_store_is_made_only_to_be_written(tmp_path):
     missing = {"a.sqlite": False, "nowhere/a": True, ".": True}
     for name, writable in missing.items():
-        with pytest.raises(InputError, match="does not exist|no plain file"):
+        with pytest.raises(InputError, match=r"does not exist|no plain file"):
             AnswerStore(tmp_path / name, writable=writable)
     (tmp_path / "a.sqlite").touch()  # left by a process that was ended at its first step
     AnswerStore(tmp_path / "a.sqlite").close()
