@@ -25,8 +25,7 @@ from envprobe_core.cells import (
     names,
     read_seeds,
 )
-from envprobe_core.engine.recording import Columns
-from envprobe_core.engine.running import measure, record
+from envprobe_core.engine.running import Columns, measure, record
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.facts import FACTS
 from envprobe_core.facts.witness import witness

@@ -18,19 +18,13 @@ from envprobe_core.agents import simulated as agent
 from envprobe_core.engine import loop
 from envprobe_core.engine.compiling import by_world, compiled, entry
 from envprobe_core.engine.noise import INSTANCE, MUTATION, STREAMS, draw, happens, stream_keys
-from envprobe_core.engine.recording import Trajectory
-from envprobe_core.engine.records import NO_ACTION, NONE, Word, fill, filled, new, record
-from envprobe_core.engine.sets import has, plus
+from envprobe_core.engine.records import NO_ACTION, NONE, Word, fill, has, new, plus, record
+from envprobe_core.engine.running import Trajectory
 from envprobe_core.worlds import MODULES, RULES
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values, World
 
 INSTANCES = {name: record(("task", module.TASK), ("state", module.STATE)) for name, module in MODULES.items()}
 UNREACHABLE = np.inf
-
-
-def rules_of(world: World) -> Any:
-    """Return a world's rules as compiled functions take them."""
-    return filled(RULES[world.name], world.rules)
 
 
 def _keys() -> Any:
@@ -42,7 +36,7 @@ def instances(world: World, seeds: npt.ArrayLike) -> Any:
     """Create the instance of each seed, [row]: its `task` graph and, as at step 0, its `state`."""
     given = np.asarray(seeds, np.int64)
     instance = new(INSTANCES[world.name], len(given))
-    _create(rules_of(world), instance, _keys(), given)
+    _create(world.record, instance, _keys(), given)
     return instance
 
 
@@ -68,12 +62,12 @@ def states_of(world: World, gold: Values, place: npt.NDArray[np.integer]) -> Any
         states["loaded"] = as_set(gold[..., : rules.tools] == 1)
         states["complete"] = as_set(gold[..., 2 * rules.tools :] == 1)
     elif world.name == "objectstate":
-        states["room"] = place
+        states["place"] = place
         states["location"][..., : rules.objects] = gold[..., : rules.objects]
         states["locked"] = as_set(gold[..., rules.objects : rules.held] == 1)
     else:
         first_edge = 1 + rules.keys
-        states["node"] = gold[..., 0]
+        states["place"] = gold[..., 0]
         states["location"][..., : rules.keys] = gold[..., 1:first_edge]
         states["locked"][..., : rules.edges] = gold[..., first_edge:]
     return states
@@ -117,7 +111,7 @@ def _tried(
     after, valid, reached = np.array(states, order="C"), *np.zeros((2, *states.shape), np.bool_)
     gold = np.zeros((*states.shape, world.fields), np.int8)
     actions = np.ascontiguousarray(np.broadcast_to(action, states.shape), np.int64)
-    _try(rules_of(world), instance, after, actions, valid, gold, reached)
+    _try(world.record, instance, after, actions, valid, gold, reached)
     return after, valid, gold, reached
 
 
@@ -195,7 +189,7 @@ def drawn_mutation(world: World, seeds: npt.ArrayLike) -> Floats:
     """
     mutable = mutable_fields(world, instances(world, seeds))
     hits = np.zeros(len(mutable), dtype=np.int64)
-    _count_events(rules_of(world), _keys(), np.asarray(seeds, np.int64), mutable, world.regime.horizon, hits)
+    _count_events(world.record, _keys(), np.asarray(seeds, np.int64), mutable, world.regime.horizon, hits)
     return hits / np.maximum(mutable.sum(axis=1) * world.regime.horizon, 1)
 
 
@@ -232,14 +226,14 @@ def plan_length(world: World, instance: Any, states: Any) -> Floats:
     Returns:
         [row, state], whole numbers; 0 where the goal is reached, infinity where no plan leads there.
     """
-    length, rules = np.zeros(states.shape), rules_of(world)
+    length, rules = np.zeros(states.shape), world.rules
     places = {  # that a search may come to, on its scratch
         "tooldag": lambda: 1,
         "objectstate": lambda: 2 * rules.rooms**2,
         "graphnav": lambda: rules.nodes << rules.keys,
     }[world.name]()
     scratch = np.zeros(places, np.int64), np.zeros(places)
-    _measure(rules, instance, np.ascontiguousarray(states), *scratch, length)
+    _measure(world.record, instance, np.ascontiguousarray(states), *scratch, length)
     return length
 
 
@@ -276,8 +270,8 @@ def _room_plan(world, task, state, queue, length):
         return 0.0
     fill(length, UNREACHABLE)
     ends = length.reshape((2, rooms, rooms))  # [left or right end, low, high]
-    ends[0, state.room, state.room] = ends[1, state.room, state.room] = 0.0
-    best = 0.0 if state.room == goal else UNREACHABLE
+    ends[0, state.place, state.place] = ends[1, state.place, state.place] = 0.0
+    best = 0.0 if state.place == goal else UNREACHABLE
     for width in range(rooms):
         for low in range(rooms - width):
             high = low + width
@@ -321,7 +315,7 @@ def _graph_plan(world, task, state, queue, length):
         if state.location[item] == nodes:
             held = plus(held, item)
     fill(length, UNREACHABLE)
-    queue[0] = held * nodes + state.node
+    queue[0] = held * nodes + state.place
     length[queue[0]] = 0.0
     first, past = 0, 1
     while first < past:

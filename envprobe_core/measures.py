@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.cells import Cell
-from envprobe_core.engine.recording import Reports, Trajectory
 from envprobe_core.engine.records import UNKNOWN, WAIT
+from envprobe_core.engine.running import Reports, Trajectory
 from envprobe_core.engine.scoring import COLLAPSE as COLLAPSE
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import Protocol

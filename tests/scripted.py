@@ -19,9 +19,8 @@ from envprobe_core.agents.profiles import TYPICAL
 from envprobe_core.agents.simulated import RISK_LOW, RISK_MEDIUM, UNKNOWN_STALENESS
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.loop import PROPOSE
-from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT
-from envprobe_core.engine.running import Episodes, take
-from envprobe_core.engine.setting import room_for_episodes
+from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT, new
+from envprobe_core.engine.running import EPISODES, Episodes, take
 from envprobe_core.errors import InputError
 from envprobe_core.llm.agent import simulated_setting, simulated_updates
 from envprobe_core.llm.answers import STANDS, WAITING, Verdict, write_update
@@ -178,7 +177,7 @@ class Situation:
 def read_situation(text, world):
     """Read a situation back; `world` needs the sizes, structure and sight of the one that wrote it."""
     labels = _labels(text)
-    block = room_for_episodes(world.name, 1)
+    block = new(EPISODES[world.name], 1)
     block.t[:] = int(labels["Step"].split(" of ")[0])
     block.told[:] = NONE if labels["Told"] == NOTHING else int(labels["Told"])
     block.fields[:] = _read_table(text, block.table, int(block.t[0]))
@@ -271,7 +270,6 @@ def _read_graph(world, labels, block):
     _read_places(labels, block.mind)
     for node, found in enumerate(ways):
         task.neighbours[0, node] = len(found)
-        task.edges_at[0, node] = sum(1 << edge for _, edge in found)
         for number, (other, edge) in enumerate(found):  # ascending, as edges are numbered by their ends
             task.neighbour[0, node, number], task.edge[0, node, number] = other, edge
 

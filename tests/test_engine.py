@@ -14,10 +14,18 @@ from envprobe_core.cells import make_cell
 from envprobe_core.engine import records
 from envprobe_core.engine.loop import ADVANCE
 from envprobe_core.engine.noise import IMPULSE, INSTANCE, MUTATION, PROBE, STALENESS, VISIBLE, WRITE
-from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.records import NONE, WAIT
-from envprobe_core.engine.running import Episodes, measure, record, schedules_of, score, take, walk
-from envprobe_core.engine.setting import setting_of
+from envprobe_core.engine.running import (
+    Episodes,
+    Trajectory,
+    measure,
+    record,
+    schedules_of,
+    score,
+    setting_of,
+    take,
+    walk,
+)
 from envprobe_core.grid import run_cells
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED

@@ -10,7 +10,7 @@ from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.cells import PAPER_POLICIES, Cell, make_cell
 from envprobe_core.claims import load_claims
 from envprobe_core.claims.judge import NOT_TESTED, judge
-from envprobe_core.engine.noise import Stream
+from envprobe_core.engine.noise import MUTATION
 from envprobe_core.engine.running import record
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED
@@ -89,7 +89,7 @@ def test_drawn_mutation_against_a_plain_count(name, protocol):
         for tick in range(world.regime.horizon):
             for field in range(world.fields):
                 if mutable[row, field]:
-                    word = naive_word(seed, world.rules.code, Stream.MUTATION, tick, field)
+                    word = naive_word(seed, world.code, MUTATION, tick, field)
                     events += (word & 0xFFFFFFFF) < int(world.rates[field] * 2**32 + 0.5)
                     chances += 1
         assert rates[row] == (events / chances if chances else 0)

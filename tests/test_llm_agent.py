@@ -20,8 +20,7 @@ from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.loop import PROPOSE
 from envprobe_core.engine.records import UNKNOWN, WAIT
-from envprobe_core.engine.running import record, score, take
-from envprobe_core.engine.setting import setting_of
+from envprobe_core.engine.running import record, score, setting_of, take
 from envprobe_core.llm import HINTED, PROMPT_VERSION, PUBLIC, VERSIONS, ModelAgent, find_version
 from envprobe_core.llm.agent import LanguageModelAgent, exchanges, prompts_of, run_model, simulated_setting
 from envprobe_core.llm.calls import Answer

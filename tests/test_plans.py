@@ -17,7 +17,6 @@ from envprobe_core.instances import (
     gold_of,
     instances,
     plan_length,
-    rules_of,
     states_of,
     succeeded,
 )
@@ -34,8 +33,8 @@ SHAKEN = {  # small and large worlds in which much mutates
 
 def place_of(world, states):
     """Where the agent is in each state."""
-    return {"tooldag": lambda: np.zeros(states.shape, int), "objectstate": lambda: states["room"],
-            "graphnav": lambda: states["node"]}[world.name]()  # fmt: skip
+    return {"tooldag": lambda: np.zeros(states.shape, int), "objectstate": lambda: states["place"],
+            "graphnav": lambda: states["place"]}[world.name]()  # fmt: skip
 
 
 def neighbours_of(world, instance, states, actions):
@@ -79,7 +78,7 @@ def shaken(world, seeds, ticks, generator):
     states = instance.state[:, None]
     for tick in range(ticks):
         states, _ = act(world, instance, states, generator.integers(0, world.actions, (len(seeds), 1)))
-        mutate(rules_of(world), instance, states, seeds, tick)
+        mutate(world.record, instance, states, seeds, tick)
     return instance, states
 
 
@@ -118,7 +117,7 @@ def rooms(room, places, locked=(), keys=None):
     task.key_of_door[:] = task.door_of_key[:] = NONE
     for key, door in (keys or {}).items():
         task.key_of_door[door], task.door_of_key[key] = key, door
-    state.room, state.location[:4], state.locked = room, places, sum(1 << door for door in locked)
+    state.place, state.location[:4], state.locked = room, places, sum(1 << door for door in locked)
     return length_of(ROOM_WORLD, instance)
 
 
@@ -159,7 +158,7 @@ def graph(node, locations, locked=()):
             task.neighbours[here] += 1
     task.key_of_edge[:6] = [-1, 0, 1, -1, -1, -1]
     task.start, task.target = 0, 5
-    state.node, state.location[:2], state.locked[list(locked)] = node, locations, 1
+    state.place, state.location[:2], state.locked[list(locked)] = node, locations, 1
     return length_of(make_world("graphnav", REGIMES["S1"], PAPER), instance)
 
 

@@ -10,8 +10,8 @@ from envprobe_core import policies
 from envprobe_core.cells import Cell
 from envprobe_core.engine import loop
 from envprobe_core.engine.compiling import entry
-from envprobe_core.engine.records import NONE
-from envprobe_core.engine.setting import room_for_episodes, setting_of
+from envprobe_core.engine.records import NONE, new
+from envprobe_core.engine.running import EPISODES, setting_of
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES, custom_policy, find_policy, rules
 from envprobe_core.policies.own import rule_of
@@ -41,7 +41,7 @@ def choose(setting, block, own, fields):
 
 def episodes(**changes):
     """Two rows of four fields: the second row is calm (nothing critical, fresh, certain)."""
-    block = room_for_episodes("tooldag", 2)
+    block = new(EPISODES["tooldag"], 2)
     values = {
         "step": 3,
         "horizon": 30,

@@ -18,8 +18,7 @@ from processes import call, contents
 from strategies import cells, seeds
 
 from envprobe_core.cells import make_cell
-from envprobe_core.engine.recording import Trajectory
-from envprobe_core.engine.running import record
+from envprobe_core.engine.running import Trajectory, record
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES as EVERY
 from envprobe_core.protocols import RELEASED, SWITCHES, switch_values

@@ -9,8 +9,7 @@ from strategies import cells, seeds
 
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.cells import make_cell
-from envprobe_core.engine.running import record, score
-from envprobe_core.engine.setting import setting_of
+from envprobe_core.engine.running import record, score, setting_of
 from envprobe_core.protocols import PAPER
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import make_world

@@ -1,5 +1,6 @@
 """VoI: its belief and prices by hand, its decisions under any arrangement of rows."""
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +11,7 @@ from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.loop import BEGIN
 from envprobe_core.engine.noise import level32
 from envprobe_core.engine.records import FIELDS, NONE, UNKNOWN
-from envprobe_core.engine.running import Episodes, record, take, walk
-from envprobe_core.engine.setting import setting_of
+from envprobe_core.engine.running import Episodes, record, setting_of, take, walk
 from envprobe_core.grid import run_cells
 from envprobe_core.policies import POLICIES, value_policy, voi
 from envprobe_core.policies.voi import FINISH, PACE, PRIOR_CHANGES, PRIOR_STEPS
@@ -138,8 +138,9 @@ def test_it_is_not_told_the_rates(world):
     """The true rates, spoiled for its eyes alone, change nothing but the privileged variant."""
     some, cell = np.arange(40), make_cell(world, "voi", "S1", OBSERVED)
     made = make_world(world, cell.regime, cell.protocol)
-    rules = made.rules._replace(mutation=level32(0.9))
-    spoiled = replace(made, rates=np.full_like(made.rates, 0.9), rules=rules)
+    spoiled = copy(made)
+    spoiled.rates, spoiled.record = np.full_like(made.rates, 0.9), made.record.copy()
+    spoiled.record.mutation = level32(0.9)
 
     for given_rates in (False, True):
         own = replace(cell, policy=value_policy("mine", "mine", 0.5, given=given_rates))

@@ -8,7 +8,7 @@ from envprobe_core import worlds
 from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.noise import MUTATION, STREAMS, stream_keys
 from envprobe_core.engine.records import FIELDS, OBSERVATION, UNKNOWN, new
-from envprobe_core.instances import act, gold_of, instances, members, rules_of, states_of, succeeded
+from envprobe_core.instances import act, gold_of, instances, members, states_of, succeeded
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS, make_world
@@ -27,7 +27,7 @@ def weigh(world, instance, weight):
 @entry
 def play_roles(world, instance, action, d):
     for row in range(len(instance)):
-        place = worlds.where(world, instance[row].state)
+        place = instance[row].state.place
         worlds.roles(world, instance[row].task, place, action, d[row])
 
 
@@ -59,7 +59,7 @@ def visible(world, instance, action, word):
     """Return which fields an observation at step 0 shows, [row, field]; what it shows is true."""
     observation = new(OBSERVATION, len(instance))
     observation.value[:] = UNKNOWN
-    show(rules_of(world), instance, action, word, observation)
+    show(world.record, instance, action, word, observation)
     value, gold = observation.value[:, : world.fields], gold_of(world, instance, started(instance))[:, 0]
     seen = np.zeros(value.shape, dtype=bool)
     for row, (count, field) in enumerate(zip(observation["count"], observation["field"], strict=True)):
@@ -76,7 +76,7 @@ def test_contract(world, regime, protocol):
     gold, n = gold_of(built, instance, started(instance))[:, 0], built.fields
     assert (built.name, built.title) == (world, WORLDS[world])
     assert len(built.field_names) == len(set(built.field_names)) == len(built.field_kinds) == n <= FIELDS
-    assert (built.rules.fields, built.rules.actions) == (n, built.actions)
+    assert (built.record.fields, built.record.actions) == (n, built.actions)
     assert set(built.field_kinds) <= {"procedural", "spatial"}
     assert len(built.action_names) == built.actions == len(set(built.action_names))
     assert gold.shape == (len(SEEDS), n)
@@ -89,12 +89,12 @@ def test_contract(world, regime, protocol):
     assert ((built.rates >= 0) & (built.rates <= 1)).all()
     assert set(built.goal_fields) <= set(range(n))
     weight = np.zeros((len(SEEDS), n))
-    weigh(rules_of(built), instance, weight)
+    weigh(built.record, instance, weight)
     assert (weight.max(axis=1) > 0).all()
     assert (weight >= 0).all()
     for action in (-1, *range(built.actions)):
         roles = np.full((len(SEEDS), n), np.nan)
-        play_roles(rules_of(built), instance, action, roles)
+        play_roles(built.record, instance, action, roles)
         assert set(np.unique(roles)) <= {0.0, 0.5, 1.0}
         if action == -1:
             assert (roles == 0).all()
@@ -193,7 +193,7 @@ def test_actions_follow_their_rules_in_any_state(world, regime, protocol):
             values, where = expected or (before, int(place[row, i]))
             assert now[row, i].tolist() == list(values.values()), name
             if world != "tooldag":
-                assert after[row, i]["room" if world == "objectstate" else "node"] == where
+                assert after[row, i]["place"] == where
             tried += valid[row, i]
     assert tried > states.size // 3
 
@@ -250,7 +250,7 @@ def test_graphs_are_solvable_at_step_0(regime):
         assert len(set(ends)) == rules.edges
         assert all(a < b for a, b in ends)
         assert task.start != task.target
-        assert one.state.node == task.start
+        assert one.state.place == task.start
         neighbours = [
             [b if a == node else a for a, b in ends if node in (a, b)] for node in range(rules.nodes)
         ]
@@ -270,7 +270,7 @@ def test_fields_mutate_at_their_rate_and_others_never(world, protocol):
     # load every tool, so that each may be lost
     states = everything_loaded(built, instance) if world == "tooldag" else started(instance).copy()
     before = gold_of(built, instance, states)[:, 0]
-    mutate(rules_of(built), instance, states, seeds, 0)
+    mutate(built.record, instance, states, seeds, 0)
     after = gold_of(built, instance, states)[:, 0]
     changed, there = before != after, before != UNKNOWN
     assert not changed[~there].any(), "what an instance lacks stays away"
@@ -301,7 +301,7 @@ def test_held_objects_and_the_target_stay(world):
         states["location"][:, :, 0] = held
     before = states.copy()
     for tick in range(20):
-        mutate(rules_of(built), instance, states, seeds, tick)
+        mutate(built.record, instance, states, seeds, tick)
     if world == "tooldag":
         assert (states["complete"] == before["complete"]).all()
         assert succeeded(built, instance, states).all(), "the last tool, once loaded, is never lost"
@@ -309,7 +309,7 @@ def test_held_objects_and_the_target_stay(world):
         assert (states["location"][:, :, 0] == held).all()
         assert (states["location"][:, :, 1] != before["location"][:, :, 1]).any()
     if world == "graphnav":
-        assert (states["node"] == before["node"]).all()
+        assert (states["place"] == before["place"]).all()
 
 
 def everything_loaded(world, instance):
@@ -333,7 +333,7 @@ def test_places_show_what_lies_there(world):
     full, less = visible(built, instance, -2, KEPT), visible(built, instance, -2, DROPPED)
     names = np.array(built.field_names)
     things = np.flatnonzero([name.startswith("location") for name in names])
-    place = instance.state["room" if world == "objectstate" else "node"]
+    place = instance.state["place"]
     here = gold[:, things] == place[:, None]
     np.testing.assert_array_equal(full[:, things], here)
     assert here.any()

@@ -16,12 +16,7 @@ from envprobe_core.sources import DATA
 
 PROFILE_FOLDER = DATA / "profiles"
 KINDS = ("stated", "fitted")
-_ENTRIES = {"name", "kind", "assumption", "parameters"}  # of a file; a fitted one has `fit` too
-_LEAST_ASSUMPTION = 20  # characters
-_RATES = (
-    "omit", "overwrite", "slip", "quit", "misreport", "hedge", "lost", "loop",
-    "critical", "risky", "names_goal", "asks",
-)  # fmt: skip
+LEAST_ASSUMPTION = 20  # characters
 
 
 @dataclass(frozen=True)
@@ -54,12 +49,10 @@ class AgentProfile:
 
     def __post_init__(self) -> None:
         """Refuse rates and percents outside their range."""
-        for name in _RATES:
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise InputError(f"profile {name}: {getattr(self, name)} is not in 0..1")
-        for name in ("confidence", "spread", "fade"):
-            if not 0 <= getattr(self, name) <= 100:
-                raise InputError(f"profile {name}: {getattr(self, name)} is not in 0..100")
+        for field in fields(AgentProfile):
+            value, highest = getattr(self, field.name), {float: 1, int: 100}.get(type(field.default))
+            if highest is not None and not 0 <= value <= highest:
+                raise InputError(f"profile {field.name}: {value} is not in 0..{highest}")
         if self.spread > self.confidence:
             raise InputError(f"profile spread: {self.spread} exceeds confidence {self.confidence}")
         if self.writes not in ("number", "true"):
@@ -83,7 +76,7 @@ def as_record(profile: AgentProfile, kind: str) -> dict[str, Any]:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """Read a profile's file and refuse what is damaged, incomplete or unknown.
+    """Read a profile's file and refuse what is damaged, incomplete, unknown or out of range.
 
     Args:
         path: a JSON file with `name` (the file's own), `kind`, `assumption`, `parameters` (every behaviour of
@@ -92,54 +85,46 @@ def read_record(path: Path) -> dict[str, Any]:
     Raises:
         InputError: with the file's name and what is wrong with it.
     """
-
-    def refused(why: str) -> InputError:
-        return InputError(f"profile file {path.name}: {why}")
-
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
+        _check(record, path.stem)
+        _profile_of(record)
     except (OSError, ValueError) as error:
-        raise refused(f"cannot be read as JSON ({error})") from None
-    if not isinstance(record, dict):
-        raise refused("holds no JSON object")
-    fitted = {"fit"} if record.get("kind") == "fitted" else set()
-    _same_keys(refused, "entry", record, _ENTRIES | fitted)
-    if record["name"] != path.stem:
-        raise refused(f"names the profile {record['name']!r}; its file must be called after it")
-    if record["kind"] not in KINDS:
-        raise refused(f"kind {record['kind']!r} is none of {', '.join(KINDS)}")
-    assumption = record["assumption"]
-    if not isinstance(assumption, str) or len(assumption) <= _LEAST_ASSUMPTION:
-        raise refused(f"its assumption must be a text of more than {_LEAST_ASSUMPTION} characters")
-    if not isinstance(record["parameters"], dict):
-        raise refused("its parameters are no JSON object")
-    defaults = AgentProfile("", assumption="").as_dict()
-    del defaults["name"], defaults["assumption"]
-    _same_keys(refused, "parameter", record["parameters"], set(defaults))
-    for name, value in record["parameters"].items():
-        kind = type(defaults[name])
-        if type(value) is not kind and not (kind is float and type(value) is int):
-            raise refused(f"parameter {name} is {value!r}, which is not of type {kind.__name__}")
+        raise InputError(f"profile file {path.name}: {error}") from None
     return record
 
 
-def _same_keys(refused: Any, what: str, given: dict[str, Any], accepted: set[str]) -> None:
+def _check(record: Any, name: str) -> None:
+    wanted = as_record(AgentProfile(name), "stated")
+    if not isinstance(record, dict) or not isinstance(record.get("parameters", {}), dict):
+        raise InputError("it, or its `parameters`, is no JSON object")
+    _same_keys("entry", record, {*wanted, "fit"} if record.get("kind") == "fitted" else set(wanted))
+    if record["name"] != name:
+        raise InputError(f"names the profile {record['name']!r}; its file must be called after it")
+    if record["kind"] not in KINDS:
+        raise InputError(f"kind {record['kind']!r} is none of {', '.join(KINDS)}")
+    if not isinstance(record["assumption"], str) or len(record["assumption"]) <= LEAST_ASSUMPTION:
+        raise InputError(f"its assumption must be a text of more than {LEAST_ASSUMPTION} characters")
+    _same_keys("parameter", record["parameters"], set(wanted["parameters"]))
+    for one, value in record["parameters"].items():
+        kind = type(wanted["parameters"][one])
+        if type(value) is not kind and (kind, type(value)) != (float, int):
+            raise InputError(f"parameter {one} is {value!r}, which is not of type {kind.__name__}")
+
+
+def _same_keys(what: str, given: dict[str, Any], accepted: set[str]) -> None:
     for name in sorted(set(given) ^ accepted):
         fault = "is unknown" if name in given else "is missing"
-        raise refused(f"{what} {name!r} {fault}; accepted: {', '.join(sorted(accepted))}")
+        raise InputError(f"{what} {name!r} {fault}; accepted: {', '.join(sorted(accepted))}")
+
+
+def _profile_of(record: dict[str, Any]) -> AgentProfile:
+    return AgentProfile(record["name"], **record["parameters"], assumption=record["assumption"])
 
 
 def read_profile(path: Path) -> AgentProfile:
-    """Read the profile of a file; see `read_record` for what is refused.
-
-    Raises:
-        InputError: also for rates and percents outside their range.
-    """
-    record = read_record(path)
-    try:
-        return AgentProfile(record["name"], **record["parameters"], assumption=record["assumption"])
-    except InputError as error:
-        raise InputError(f"profile file {path.name}: {error}") from None
+    """Read the profile of a file; see `read_record` for what is refused."""
+    return _profile_of(read_record(path))
 
 
 def committed_profiles(folder: Path = PROFILE_FOLDER) -> tuple[AgentProfile, ...]:

@@ -6,10 +6,6 @@ Source: book/definitions.md, "The simulated agent"; every behaviour is an assump
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-
 from envprobe_core import worlds
 from envprobe_core.engine.compiling import compiled
 from envprobe_core.engine.noise import (
@@ -30,32 +26,6 @@ REPORTED_DEPENDENCY = 0.5 + 0.5 * min(1.0, 1 / 3)
 RISK_LOW, RISK_MEDIUM = 0, 1
 OVERWRITE, DISTRACTED, SLIP, QUIT, LOOP, LOST = range(6)  # fields of the IMPULSE stream
 CRITICAL, RISKY, NAMES_GOAL, ASKS = range(6, 10)
-
-
-class Habits(NamedTuple):
-    """A profile, its probabilities as levels of draws: of a quarter for the first three (`QUARTERS`)."""
-
-    omit: int
-    hedge: int
-    misreport: int
-    overwrite: np.uint64
-    slip: np.uint64
-    quit: np.uint64
-    confidence: int
-    spread: int
-    fade: int
-    single_report: bool
-    scribe: bool
-    copies_gold: bool
-    lost: np.uint64
-    loop: np.uint64
-    critical: np.uint64
-    risky: np.uint64
-    names_goal: np.uint64
-    asks: np.uint64
-
-
-QUARTERS = ("omit", "hedge", "misreport")
 
 
 @compiled
@@ -81,7 +51,12 @@ def propose(setting, episode):
                 forget(world, episode.table)
             update(setting, episode)
         action = worlds.plan(world, task, episode.table, episode.mind, observation.place)
-        episode.action = strayed(setting, episode, action)
+        word = draw(episode.keys[IMPULSE], episode.t, SLIP)
+        if happens(word, setting.habits.slip):
+            action = choice(word, world.actions)
+        if quits(setting.habits, episode.keys, episode.t):
+            episode.has_quit = 1
+        episode.action = WAIT if episode.has_quit else action
     if setting.protocol.reported or setting.habits.single_report:
         report(setting, episode)
 
@@ -115,13 +90,21 @@ def names_goal(habits, keys, t):
 
 @compiled
 def update(setting, episode):
-    """Fade, write the news and what follows from it, and err."""
+    """Let confidence fade, write the news and what follows from it, and err."""
     world, habits, task = setting.world, setting.habits, episode.task
     table, observation, news = episode.table, episode.observation, episode.news
-    fade(world, habits, table, episode.told)
-    hear(world, task, observation, news, observation.fresh or setting.protocol.forgets)
-    write(habits, episode)
+    told, lost = episode.told, habits.fade
+    for field in range(world.fields):
+        if field != told:
+            table.confidence[field] -= min(table.confidence[field], lost)
     news.count = 0
+    for number in range(observation.count):
+        add(news, observation.field[number], observation.value[observation.field[number]])
+    if (
+        observation.fresh or setting.protocol.forgets
+    ):  # who keeps no table reads again what its action implied
+        worlds.conclude(world, task, observation, news)
+    write(habits, episode)
     worlds.derive(world, task, table, observation, episode.told, news)
     write(habits, episode)
     overwrite(setting, episode, OVERWRITE)
@@ -132,34 +115,15 @@ def update(setting, episode):
 
 
 @compiled
-def fade(world, habits, table, told):
-    """Let confidence fall, except in what a probe has just told."""
-    if habits.fade > 0:
-        for field in range(world.fields):
-            if field != told:
-                table.confidence[field] -= min(table.confidence[field], habits.fade)
-
-
-@compiled
-def hear(world, task, observation, news, concludes):
-    """Gather what is seen and what the last own action implies; who keeps no table reads that again."""
-    news.count = 0
-    for number in range(observation.count):
-        field = observation.field[number]
-        add(news, field, observation.value[field])
-    if concludes:
-        worlds.conclude(world, task, observation, news)
-
-
-@compiled
 def write(habits, episode):
-    """Write the news into the table, but for omissions."""
+    """Write the news into the table, but for omissions; then there are none."""
     news = episode.news
     for number in range(news.count):
         field = news.field[number]
         word = draw(episode.keys[WRITE], episode.t, field)
         if quarter(word, 0) >= habits.omit:
             put(habits, episode, field, news.value[number], word)
+    news.count = 0
 
 
 @compiled
@@ -184,19 +148,8 @@ def overwrite(setting, episode, impulse):
     word = draw(episode.keys[IMPULSE], episode.t, impulse)
     if happens(word, setting.habits.overwrite):
         field = quarter_choice(word, 2, episode.fields)
-        value = quarter_choice(word, 3, worlds.values(setting.world, field))
+        value = quarter_choice(word, 3, setting.world.domain[field])
         put(setting.habits, episode, field, value, draw(episode.keys[WRITE], episode.t, field))
-
-
-@compiled
-def strayed(setting, episode, action):
-    """Slip to a random action now and then; wait for good once it takes its task for finished."""
-    word = draw(episode.keys[IMPULSE], episode.t, SLIP)
-    if happens(word, setting.habits.slip):
-        action = choice(word, setting.world.actions)
-    if quits(setting.habits, episode.keys, episode.t):
-        episode.has_quit = 1
-    return WAIT if episode.has_quit else action
 
 
 @compiled
@@ -216,7 +169,7 @@ def report(setting, episode):
     worlds.uses(world, episode.task, episode.observation.place, episode.action, used)
     for field in range(world.fields):
         if habits.scribe:  # its one belief is about its goal, whether it knows that or not
-            used[field] = first == NONE and worlds.is_goal(world, field)
+            used[field] = first == NONE and world.is_goal[field]
         elif table.value[field] == UNKNOWN:
             used[field] = 0
         if used[field] and first == NONE:
@@ -228,6 +181,6 @@ def report(setting, episode):
     if setting.protocol.reported:
         for field in range(world.fields):
             named = used[field] and (not habits.single_report or field == first)
-            goal = worlds.is_goal(world, field) and table.value[field] != UNKNOWN
+            goal = world.is_goal[field] and table.value[field] != UNKNOWN
             c[field] = criticality if named else (0.5 if goal and not habits.single_report else 0.0)
             d[field] = REPORTED_DEPENDENCY if named else 0.0

@@ -27,8 +27,7 @@ from envprobe_core import __version__
 from envprobe_core.agents.profiles import SCRIBE, AgentProfile, as_record
 from envprobe_core.cells import RELEASED_SEEDS, Cell, Seeds
 from envprobe_core.claims import PaperValue, paper_value
-from envprobe_core.engine.recording import Columns
-from envprobe_core.engine.running import measure, record
+from envprobe_core.engine.running import Columns, measure, record
 from envprobe_core.grid import run_cells
 from envprobe_core.measures import REPORTING, confident_counts
 from envprobe_core.policies import POLICIES

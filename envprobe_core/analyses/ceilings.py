@@ -112,7 +112,7 @@ def _ways(episodes: Episodes, allowed: Callable[[int, Any], Mask]) -> Mask:
     held = np.arange(1 << int(rules.keys))  # sets of keys
     unlocks = (key_of[:, :, None] != NONE) & (held >> np.maximum(key_of, 0)[:, :, None] & 1 == 1)
     reached = np.zeros((len(task), places, len(held)), dtype=bool)
-    reached[seeds, episodes.block.state.room if rooms else episodes.block.state.node, 0] = True
+    reached[seeds, episodes.block.state.place, 0] = True
     done = np.zeros(len(task), dtype=bool)
     for t, state in _untouched(episodes):
         if rooms:  # the goal is picked up where it lies

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -46,6 +47,7 @@ EDITION = edition_of([Path(__file__), *SOURCES])
 """Of the engine's text: Numba looks at a function's own file alone, not at those that it calls from."""
 OURS = "envprobe-engine-"  # begins the name of every folder that is ours to sweep
 INTERPRETED = bool(config.DISABLE_JIT)
+DAY = 24 * 3600
 ABOUT_SECONDS = 15  # to compile a world, on a machine of today
 
 
@@ -55,6 +57,8 @@ class Part(JITCodeLibrary):
     Numba would make each of them machine code by itself too, which takes half of the time. Its two methods
     are not public, so pyproject.toml bounds Numba's release from above.
     """
+
+    codegen = property(lambda self: self)  # what is told of an environment, of which there is none
 
     def _optimize_final_module(self) -> None:
         """Leave it as it is."""
@@ -67,11 +71,6 @@ class Part(JITCodeLibrary):
         """Say that Python cannot call it."""
         self._ensure_finalized()
         return 0
-
-    @property
-    def codegen(self) -> Part:
-        """Return what is told of an environment (`set_env`)."""
-        return self
 
     def set_env(self, name: str, environment: Any) -> None:
         """Need none: machine code from the disk has none either."""
@@ -102,15 +101,15 @@ def apart(function: Callable[..., Any]) -> Any:
 
 def _widened(function: Any) -> Any:
     """Let a function take every signed whole number as int64: Numba would compile it for each width."""
+
+    def wide(kind: Any) -> Any:
+        kind = types.unliteral(kind)
+        return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
+
     if not INTERPRETED:
         resolve = function.get_call_template
-        function.get_call_template = lambda kinds, named: resolve(tuple(map(_wide, kinds)), named)
+        function.get_call_template = lambda kinds, named: resolve(tuple(map(wide, kinds)), named)
     return function
-
-
-def _wide(kind: Any) -> Any:
-    kind = types.unliteral(kind)
-    return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
 
 
 def entry(function: Callable[..., Any]) -> Any:
@@ -135,20 +134,13 @@ def entry(function: Callable[..., Any]) -> Any:
 
     def save_alone(signature: Any, code: Any) -> None:
         """Add a code to the index on disk, which another process may be about to do."""
-        with _alone(folder):
+        with (folder / "lock").open("w") as lock:
+            with contextlib.suppress(OSError):  # some shared disks know no locks
+                fcntl.flock(lock, fcntl.LOCK_EX)
             save(signature, code)
 
     file.save = save_alone
     return kept
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep other processes out of a cache folder, where the system can."""
-    with (folder / "lock").open("w") as lock:
-        with contextlib.suppress(OSError):  # some shared disks know no locks
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def by_world(functions: dict[np.dtype, Callable[..., Any]]) -> Callable[..., Any]:
@@ -166,68 +158,47 @@ def by_world(functions: dict[np.dtype, Callable[..., Any]]) -> Callable[..., Any
     return chosen
 
 
-_found: list[Path | None] = []
-
-
+@cache
 def cache_folder() -> Path | None:
     """Return the folder that holds this edition's machine code; None where nothing can be written at all.
 
     It lies beside the engine. Where that cannot be written, it lies in the user's cache or among temporary
     files, and begins as a copy of what lies beside the engine.
     """
-    if not _found:
-        _found.append(_first_writable())
-    return _found[0]
-
-
-def _first_writable() -> Path | None:
     beside = HOME / "__pycache__" / f"{OURS}{EDITION}"
-    user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    for folder in (
-        beside,
-        Path(user) / "envprobe" / beside.name,
-        Path(tempfile.gettempdir()) / f"envprobe-{os.getuid()}" / beside.name,
-    ):
-        try:
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "envprobe"
+    temporary = Path(tempfile.gettempdir()) / f"envprobe-{os.getuid()}"
+    for folder in (beside, user / beside.name, temporary / beside.name):
+        with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):
-                os.utime(folder)  # it is in use (`_sweep`)
-        except OSError:
-            continue
-        if folder != beside and beside.is_dir() and not any(folder.iterdir()):
-            with contextlib.suppress(OSError):
-                shutil.copytree(beside, folder, dirs_exist_ok=True)
-        _sweep(folder)
-        return folder
+                os.utime(folder)  # it is in use
+            if folder != beside and beside.is_dir() and not any(folder.iterdir()):
+                with contextlib.suppress(OSError):
+                    shutil.copytree(beside, folder, dirs_exist_ok=True)
+            for other in folder.parent.glob(f"{OURS}*"):  # unused for a day: before, another may be at work
+                with contextlib.suppress(OSError):
+                    if other != folder and time.time() - other.stat().st_mtime > DAY:
+                        shutil.rmtree(other, ignore_errors=True)
+            return folder
     return None
 
 
-def _sweep(folder: Path) -> None:
-    """Remove the machine code of other editions that has not been used for a day: another may be at work."""
-    for other in folder.parent.glob(f"{OURS}*"):
-        with contextlib.suppress(OSError):
-            if other != folder and time.time() - other.stat().st_mtime > 24 * 3600:
-                shutil.rmtree(other, ignore_errors=True)
+_announced: set[str] = set()
 
 
 @contextlib.contextmanager
 def announced(what: str) -> Iterator[None]:
     """Say in a line that something is compiled, and about how long it takes, where it was not before."""
     folder = cache_folder()
-    note = None if folder is None else folder / f"{what}.compiled"
-    if INTERPRETED or what in _announced or (note is not None and note.exists()):
+    notes = [] if folder is None else [folder / f"{what}.compiled"]
+    if INTERPRETED or what in _announced or any(note.exists() for note in notes):
         yield
         return
     _announced.add(what)
-    print(
-        f"envprobe: compiling the engine for {what}, once; about {ABOUT_SECONDS} seconds",
-        file=sys.stderr,
-        flush=True,
-    )
+    line = f"envprobe: compiling the engine for {what}, once; about {ABOUT_SECONDS} seconds"
+    print(line, file=sys.stderr, flush=True)
     yield
-    if note is not None:
+    for note in notes:
         with contextlib.suppress(OSError):
             note.touch()
-
-
-_announced: set[str] = set()

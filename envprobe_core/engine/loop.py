@@ -6,8 +6,6 @@ stage of a step at a time (`running.Episodes`).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from envprobe_core import worlds
@@ -31,21 +29,6 @@ S = np.minimum(np.arange(STALENESS_LIMIT + 1), 10) / 10.0  # s by reported stale
 U = 1.0 - np.arange(CERTAIN + 1) / 100.0  # u by reported confidence
 
 
-class Switches(NamedTuple):
-    """The switches that act in the loop."""
-
-    horizon: int
-    starts_with_gold: bool
-    delivers: bool
-    clock_runs: bool  # the world moves during a probe
-    stops: bool  # at success
-    distracts: bool  # the observation holds an item that does not exist
-    reported: bool  # c and d are the agent's, and of unknown fields it reports neither age nor doubt
-    forgets: bool  # the belief table does not outlive a step
-    informs: bool  # a probe is useful where the public code says so
-    scores_all: bool  # rho is wanted even where the budget is spent
-
-
 # the stages of a step, and what comes before the first and after the last
 BEGIN, PROPOSE, SETTLE, LOOK, DECIDE, ADVANCE, REPEAT, CLOSE, MEASURE = (1 << stage for stage in range(9))
 TO_THE_END = PROPOSE | SETTLE | DECIDE | ADVANCE | REPEAT
@@ -60,7 +43,7 @@ def run(stages, setting, block, seeds, logs, schedules, fields, measures, own):
 
     Args:
         stages: a sum of stages.
-        setting: the record of a cell (`setting.setting_of`).
+        setting: the record of a cell (`running.setting_of`).
         block: episodes, [row].
         seeds: [row].
         logs: [row, time], take what happens.
@@ -123,7 +106,7 @@ def begin(setting, episode, seed):
     episode.t = episode.tick = episode.probes_used = episode.ended = episode.has_quit = episode.risk = 0
     episode.over = episode.fault = episode.worked = 0
     episode.told, episode.acting = NONE, NO_ACTION
-    episode.observation.came_from = episode.observation.place = worlds.where(world, state)
+    episode.observation.came_from = episode.observation.place = state.place
     episode.observation.count = 0
     fill(episode.observation.value, UNKNOWN)
     observe(setting, episode)
@@ -154,7 +137,7 @@ def settle(setting, episode, log):
         entry.gold[i] = episode.gold[i]
         entry.staleness[i] = table.staleness[i]
         entry.confidence[i] = table.confidence[i]
-    entry.place = worlds.where(setting.world, episode.state)
+    entry.place = episode.state.place
     if worlds.succeeded(setting.world, episode.task, episode.state):
         episode.ended = 1
     episode.over = episode.t == setting.protocol.horizon or (setting.protocol.stops and episode.ended == 1)
@@ -206,13 +189,19 @@ def advance(setting, episode, field, log):
 
 @compiled
 def act(setting, episode, field, log):
-    """Probe a field, or carry out the proposed action, and record which."""
+    """Carry out the proposed action, or probe a field: b_{t+1} := g_t (Definition 3.1); record which.
+
+    A probe is useful if its answer differs from the belief, or where the public code says so.
+    """
     entry, table = log[episode.t], episode.table
     answer = episode.gold[max(field, 0)]
     entry.action, entry.probe = episode.action, field
     entry.score = episode.sight.highest + 0.0  # of the two zeros the positive one
     entry.answer = answer if field != NONE else 0
-    entry.useful = field != NONE and tells(setting, episode, field, answer)
+    entry.useful = field != NONE and answer != table.value[field]
+    if field != NONE and setting.protocol.informs:
+        named = agent.names_goal(setting.habits, episode.keys, episode.t)
+        entry.useful = informs(setting, episode.task, table.value, episode.gold, field, named)
     entry.acted = field == NONE and episode.action != WAIT
     for i in range(setting.world.fields):
         table.staleness[i] = min(table.staleness[i] + 1, STALENESS_LIMIT)
@@ -220,7 +209,8 @@ def act(setting, episode, field, log):
     if field != NONE:
         episode.probes_used += 1
         if setting.protocol.delivers and setting.policy.answered:
-            repair(episode, field, answer)
+            table.value[field], table.staleness[field], table.confidence[field] = answer, 0, CERTAIN
+            episode.told, episode.answer = field, answer
     else:
         episode.acting = episode.action
         if episode.action != WAIT:
@@ -231,28 +221,11 @@ def act(setting, episode, field, log):
 
 
 @compiled
-def tells(setting, episode, field, answer):
-    """Say whether a probe is useful: its answer differs from the belief, or the public code says so."""
-    if setting.protocol.informs:
-        names_goal = agent.names_goal(setting.habits, episode.keys, episode.t)
-        return informs(setting, episode.task, episode.table.value, episode.gold, field, names_goal)
-    return answer != episode.table.value[field]
-
-
-@compiled
 def informs(setting, task, value, gold, field, names_goal):
     """Say whether the public code calls the probe of a field useful."""
     named = setting.habits.scribe and setting.policy.gate.kind != rules.RANDOM  # by the report's text
     placed = named and not names_goal
     return worlds.informs(setting.world, task, value, gold, field, named, placed, setting.scoring)
-
-
-@compiled
-def repair(episode, field, answer):
-    """Write a probe's answer: b_{t+1} := g_t, staleness 0, full confidence (Definition 3.1)."""
-    table = episode.table
-    table.value[field], table.staleness[field], table.confidence[field] = answer, 0, CERTAIN
-    episode.told, episode.answer = field, answer
 
 
 @compiled
@@ -266,5 +239,5 @@ def observe(setting, episode):
     observation.count, observation.hidden = 0, NONE
     worlds.show(world, task, state, episode.acting, word, observation)
     observation.came_from = observation.place
-    observation.place = worlds.where(world, state)
+    observation.place = state.place
     observation.action, observation.valid, observation.fresh = episode.acting, episode.worked, 1

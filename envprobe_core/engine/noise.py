@@ -6,8 +6,6 @@ seed meet the same draws, in any order, block or process.
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 import numpy as np
 
 from envprobe_core.engine.compiling import compiled
@@ -17,21 +15,9 @@ GOLDEN = U(0x9E3779B97F4A7C15)
 FIRST, SECOND = U(0xBF58476D1CE4E5B9), U(0x94D049BB133111EB)
 SLOTS, ONE, LOW, QUARTER = U(64), U(1), U(0xFFFFFFFF), U(0xFFFF)
 
-
-class Stream(IntEnum):
-    """What a draw is used for; streams never share words."""
-
-    INSTANCE = 1
-    MUTATION = 2
-    VISIBLE = 3
-    WRITE = 4
-    STALENESS = 5
-    IMPULSE = 6
-    PROBE = 7
-
-
-STREAMS = len(Stream) + 1
-INSTANCE, MUTATION, VISIBLE, WRITE, STALENESS, IMPULSE, PROBE = (int(stream) for stream in Stream)
+# what a draw is used for: streams never share words
+INSTANCE, MUTATION, VISIBLE, WRITE, STALENESS, IMPULSE, PROBE = range(1, 8)
+STREAMS = 8
 
 
 @compiled

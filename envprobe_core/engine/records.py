@@ -7,7 +7,9 @@ world; how many entries count is in the world's rules, so that a world is compil
 
 from __future__ import annotations
 
-from typing import Any, get_type_hints
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +23,12 @@ NONE = -1  # as a field, key, edge or tool
 LONGEST_HORIZON = 200  # steps
 STALENESS_LIMIT, CERTAIN = 99, 100  # of what an agent reports: whole steps, whole percents
 
+BY_NAME = np.array(sorted(range(20), key=str))  # numbers in the order of words: 0, 1, 10, 11, ...
+
 Int, Float, Word, Flag = np.int32, np.float64, np.uint64, np.int8  # truth values of records are whole numbers
 
 
+@cache
 def record(*parts: Any) -> np.dtype:
     """Describe a record whose parts are attributes."""
     return np.dtype((np.record, list(parts)))
@@ -34,20 +39,17 @@ def new(kind: np.dtype, *shape: int) -> Any:
     return np.zeros(shape, kind).view(np.recarray)
 
 
-def numbers(kind: type) -> np.dtype:
-    """Describe the record of a NamedTuple class of numbers and of other such classes."""
-    plain = {int: np.int64, float: Float, bool: Flag, Word: Word}
-    hints = get_type_hints(kind)
-    return record(*((name, plain.get(hint) or numbers(hint)) for name, hint in hints.items()))
-
-
-def filled(kind: np.dtype, values: tuple[Any, ...]) -> Any:
-    """Return a record of a kind with the values of nested NamedTuples."""
-
-    def flat(value: Any) -> Any:
-        return tuple(map(flat, value)) if isinstance(value, tuple) else value
-
-    return np.array([flat(values)], kind).view(np.recarray)[0]
+def filled(values: Mapping[str, Any]) -> Any:
+    """Return a record of numbers, arrays, other records, and mappings of such, which become records too."""
+    parts = {
+        name: filled(part) if isinstance(part, Mapping) else np.asarray(part) for name, part in values.items()
+    }
+    wide = {"b": Flag, "i": np.int64, "f": Float, "u": Word}
+    kinds = [(name, wide.get(part.dtype.kind, part.dtype), part.shape) for name, part in parts.items()]
+    made = new(record(*kinds), 1)
+    for name, part in parts.items():
+        made[name] = part
+    return made[0]
 
 
 TABLE = record(("value", Int, FIELDS), ("staleness", Int, FIELDS), ("confidence", Int, FIELDS))
@@ -203,3 +205,58 @@ def add(news, field, value):
     """Add to what is going to be written."""
     news.field[news.count], news.value[news.count] = field, value
     news.count += 1
+
+
+# sets of tools, doors or nodes: a whole number each, whose bit i says that number i is in it
+
+
+@compiled
+def has(members, one):
+    """Say whether one is in the set."""
+    return (members >> one) & 1 == 1
+
+
+@compiled
+def covers(members, others):
+    """Say whether all others are in the set."""
+    return others & ~members == 0
+
+
+@compiled
+def plus(members, one):
+    """Add one."""
+    return members | (1 << one)
+
+
+@compiled
+def minus(members, one):
+    """Take one out."""
+    return members & ~(1 << one)
+
+
+@compiled
+def of_ones(values, first, count):
+    """Return the set of those of `count` values, from the first on, that are 1."""
+    members = 0
+    for number in range(count):
+        members |= (values[first + number] == 1) << number
+    return members
+
+
+@compiled
+def earliest(members, times):
+    """Return which of a set of numbers has the earliest time; NONE of an empty set."""
+    first = NONE
+    for number in range(len(times)):
+        if has(members, number) and (first == NONE or times[number] < times[first]):
+            first = number
+    return first
+
+
+@compiled
+def last_by_name(members):
+    """Return which of a set of numbers below 20 comes last as a word, 2 after 19; NONE of an empty set."""
+    for place in range(len(BY_NAME) - 1, -1, -1):
+        if has(members, BY_NAME[place]):
+            return np.int64(BY_NAME[place])
+    return NONE

@@ -3,24 +3,189 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.cells import Cell
 from envprobe_core.engine import loop, records
 from envprobe_core.engine.compiling import announced
-from envprobe_core.engine.recording import Columns, Ints, Trajectory, columns_of
-from envprobe_core.engine.records import NONE
-from envprobe_core.engine.setting import room_for_episodes, room_for_logs, setting_of
+from envprobe_core.engine.noise import level16, level32
+from envprobe_core.engine.records import NONE, WAIT, new
 from envprobe_core.policies import POLICIES
 from envprobe_core.policies.own import NOBODY, Called, rule_of
-from envprobe_core.worlds import RULES, WORLDS, World
+from envprobe_core.worlds import MODULES, WORLDS, World, make_world
+from envprobe_core.worlds.base import Floats, Ints, Mask, Values
+
+EPISODES = {name: records.episode(module.TASK, module.STATE, module.MIND) for name, module in MODULES.items()}
+BY_QUARTERS = ("omit", "hedge", "misreport")  # rates that a quarter of a word is compared with, not its half
+LEARNED = -1.0  # as a rate that VoI is told
+Columns = dict[str, npt.NDArray[np.generic]]
+Reports = npt.NDArray[np.uint8]
+
+
+def setting_of(cell: Cell, *, scores_all: bool = False, world: World | None = None) -> Any:
+    """Put a cell into the record of numbers that the engine works with.
+
+    Args:
+        cell: the cell.
+        scores_all: whether the highest score is wanted also where the budget is spent, as logs hold it.
+        world: a world other than that of the cell's regime and protocol, as a smaller one.
+    """
+    protocol, profile, policy = cell.protocol, cell.profile, cell.policy
+    built = make_world(cell.world, cell.regime, protocol) if world is None else world
+    in_loop = {
+        "horizon": cell.regime.horizon,
+        "starts_with_gold": protocol.start == "gold",
+        "delivers": protocol.answer == "delivered",
+        "clock_runs": protocol.clock == "runs",  # the world moves during a probe
+        "stops": protocol.end == "success",
+        "distracts": cell.regime.observation == "distractor",  # an observation holds what does not exist
+        "reported": protocol.structure
+        == "reported",  # c and d are the agent's; what it does not know is silent
+        "forgets": protocol.memory == "none",  # the belief table does not outlive a step
+        "informs": protocol.useful == "released",  # a probe is useful where the public code says so
+        "scores_all": scores_all,
+    }
+    in_force = {
+        "gate": policy.rule._asdict(),  # says when
+        "selector": (policy.selector or policy.rule)._asdict(),  # says which field
+        "same": policy.selector is None,
+        "answered": policy.answered,
+        "released": protocol.baselines == "released",  # the baselines of the public code
+        "by_report": protocol.oracle == "report",  # the oracles compare what the agent reports
+        "remembers": policy.remembers,
+        "told_rate": float(built.rates.max()) if policy.given else LEARNED,
+        "budget": cell.budget_in_force,
+        "threshold": float(cell.threshold_in_force),
+    }
+    in_scores = {
+        "by_slots": protocol.accuracy == "slots",  # A_H is the public code's mean overlap
+        "lagged": protocol.pairing == "lagged",  # b_(t-1) is scored against g_t
+        "two_below": protocol.onset == "two-below",
+        "values_match": protocol.encoding == "meaning" or profile.writes == "true",
+        "keeps_open": profile.keeps_open or profile.copies_gold,
+        "bare": profile.scribe and not profile.copies_gold,  # no subgoals, no place of what is held
+        "lists_all": profile.lists_all,
+        "two_invalid": protocol.actions == "two-invalid",
+    }
+    return records.filled(
+        {
+            "world": built.record,
+            "protocol": in_loop,
+            "habits": habits_of(profile),
+            "policy": in_force,
+            "scoring": in_scores,
+        }
+    )
+
+
+def habits_of(profile: AgentProfile) -> dict[str, Any]:
+    """Return a profile's numbers; its rates as the levels that draws are compared with."""
+    habits = {}
+    for field in fields(AgentProfile):
+        value = getattr(profile, field.name)
+        if isinstance(field.default, float):
+            habits[field.name] = level16(value) if field.name in BY_QUARTERS else level32(value)
+        elif isinstance(field.default, int):
+            habits[field.name] = value
+    return habits
+
+
+def room_for_logs(horizon: int, rows: int) -> Any:
+    """Make empty logs, [row, time]; what an episode does not reach stays without action, probe and score."""
+    logs = new(records.ENTRY, rows, horizon + 1)
+    logs["action"], logs["probe"], logs["score"] = WAIT, NONE, np.nan
+    return logs
+
 
 NO_SCHEDULE = np.zeros((1, 0), np.int64)
-NO_LOGS, NO_MEASURES = room_for_logs(0, 1), records.new(records.MEASURES, 0)
+NO_LOGS, NO_MEASURES = room_for_logs(0, 1), new(records.MEASURES, 0)
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A block's recording; time axes are [step] for t = 0..H-1 and [time] for t = 0..H.
+
+    What lies behind an episode's end is empty: 0, False, WAIT, -1, NaN.
+
+    Attributes:
+        belief, gold: [row, time, field]; b_t after the agent's update, and g_t.
+        staleness, confidence: [row, time, field], as reported: steps and percent.
+        place: [row, time], the agent's true room or node.
+        action: [row, step], the proposed task action.
+        probe: [row, step], the probed field or -1.
+        answer: [row, step], gold of the probed field (0 where there was no probe).
+        useful: [row, step], whether a probe's answer differed from the belief held.
+        valid: [row, step], whether the executed task action was valid (False for probes and waits).
+        acted: [row, step], whether a task action was executed.
+        score: [row, step], max rho, NaN where the policy has none.
+        steps: [row], executed decision steps.
+        success: [row], whether the goal was reached.
+        accuracy: [row, time], the accuracy whose fall the protocol calls collapse: the share of right fields,
+            b_t or b_(t-1) against g_t, or the weighted slot overlap, which has no value at time 0 (NaN).
+        measures: a column [row] for each measure of the episode table.
+    """
+
+    belief: Values
+    gold: Values
+    staleness: Reports
+    confidence: Reports
+    place: npt.NDArray[np.int8]
+    action: npt.NDArray[np.int16]
+    probe: npt.NDArray[np.int16]
+    answer: Values
+    useful: Mask
+    valid: Mask
+    acted: Mask
+    score: Floats
+    steps: Ints
+    success: Mask
+    accuracy: Floats
+    measures: Columns
+
+    def rows(self, part: slice | Ints) -> Trajectory:
+        """Return the recording of some rows."""
+        measures = {name: column[part] for name, column in self.measures.items()}
+        return Trajectory(**{name: getattr(self, name)[part] for name in ARRAYS}, measures=measures)
+
+    @classmethod
+    def of(cls, setting: Any, logs: Any, measures: Columns) -> Trajectory:
+        """Return the recording that scored logs [row, time] of a setting hold."""
+        width, steps = int(setting.world.fields), measures["steps"].astype(np.int64)
+        accuracy = logs["accuracy"].copy()
+        accuracy[np.arange(logs.shape[1])[None, :] > steps[:, None]] = np.nan
+        if setting.scoring.by_slots:
+            accuracy[:, 0] = np.nan
+        return cls(
+            *(logs[name][:, :, :width] for name in BY_FIELD),
+            logs["place"],
+            *(logs[name][:, :-1] for name in ("action", "probe", "answer")),
+            *(logs[name][:, :-1].astype(bool) for name in ("useful", "valid", "acted")),
+            logs["score"][:, :-1],
+            steps,
+            measures["success"].astype(bool),
+            accuracy,
+            measures,
+        )
+
+    @classmethod
+    def joined(cls, parts: list[Trajectory]) -> Trajectory:
+        """Put the rows of several recordings one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        measures = {
+            name: np.concatenate([part.measures[name] for part in parts]) for name in parts[0].measures
+        }
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ARRAYS}
+        return cls(**arrays, measures=measures)
+
+
+BY_FIELD = ("belief", "gold", "staleness", "confidence")
+ARRAYS = [field.name for field in fields(Trajectory) if field.name != "measures"]
 
 
 class Episodes:
@@ -55,7 +220,7 @@ class Episodes:
         self.cell, self.seeds = cell, np.array(seeds, np.int64)
         self.setting = setting_of(cell, scores_all=scores_all, world=world)
         self.rule = NOBODY if cell.policy.score is None else Called(cell.policy.score)
-        self.block = room_for_episodes(cell.world, len(self.seeds))
+        self.block = new(EPISODES[cell.world], len(self.seeds))
         self.logs = room_for_logs(cell.regime.horizon, len(self.seeds))
         self.schedules = NO_SCHEDULE if schedules is None else schedules
         with announced(WORLDS[cell.world]):
@@ -64,10 +229,8 @@ class Episodes:
     def take(self, stages: int, fields: Ints | None = None) -> Ints:
         """Take the episodes through some stages of a step; return the fields that are probed, [row]."""
         fields = np.full(len(self.block), NONE) if fields is None else fields
-        take(
-            stages, self.setting, self.block,
-            logs=self.logs, schedules=self.schedules, fields=fields, rule=self.rule,
-        )  # fmt: skip
+        given = {"logs": self.logs, "schedules": self.schedules, "fields": fields, "rule": self.rule}
+        take(stages, self.setting, self.block, **given)
         return fields
 
     def propose(self) -> None:
@@ -134,20 +297,34 @@ def _run(
     rule = rule_of(cell.policy.score) if rule is None else rule
     setting = setting_of(cell, scores_all=scores_all)
     logs = room_for_logs(cell.regime.horizon, len(seeds) if keep else 1)
-    measures = records.new(records.MEASURES, len(seeds))
-    block = room_for_episodes(cell.world, 1)
+    measures = new(records.MEASURES, len(seeds))
     schedules = schedules_of(cell, seeds) if schedules is None else schedules
+    given = {"seeds": seeds, "logs": logs, "schedules": schedules, "measures": measures, "rule": rule}
     with announced(WORLDS[cell.world]):
-        failed = take(
-            loop.WHOLE, setting, block,
-            seeds=seeds, logs=logs, schedules=schedules, measures=measures, rule=rule,
-        )  # fmt: skip
+        failed = take(loop.WHOLE, setting, new(EPISODES[cell.world], 1), **given)
     if failed != NONE:  # compiled code has no words for it: Python raises the reader's own error, or goes on
         assert cell.policy.score is not None
         python = Called(cell.policy.score)
         _run(cell, seeds[failed : failed + 1], keep=False, scores_all=scores_all, rule=python)
         return _run(cell, seeds, keep=keep, scores_all=scores_all, rule=python)
     return setting, logs, columns_of(measures)
+
+
+def schedules_of(cell: Cell, seeds: Ints) -> Ints:
+    """Return the probes of the policy that a cell replays, [row, step]."""
+    if cell.policy.replays is None:
+        return NO_SCHEDULE
+    played = record(replace(cell, policy=POLICIES[cell.policy.replays]), seeds, scores_all=False)
+    return np.ascontiguousarray(played.probe, dtype=np.int64)
+
+
+def walk(episodes: Episodes, decide: Callable[[], Ints]) -> None:
+    """Run episodes to their end, asking Python for the fields to probe, [row], at each step."""
+    while True:
+        episodes.propose()
+        if not episodes.settle():
+            return
+        episodes.advance(decide())
 
 
 def score(setting: Any, recorded: Mapping[str, npt.NDArray[np.generic]]) -> Trajectory:
@@ -159,7 +336,7 @@ def score(setting: Any, recorded: Mapping[str, npt.NDArray[np.generic]]) -> Traj
     """
     rows, times, width = recorded["belief"].shape
     logs = room_for_logs(times - 1, rows)
-    for name in ("belief", "gold", "staleness", "confidence"):
+    for name in BY_FIELD:
         logs[name][:, :, :width] = recorded[name]
     logs["place"] = recorded["place"]
     for name in ("action", "probe", "answer", "useful", "valid", "acted", "score"):
@@ -171,10 +348,10 @@ def scored(
     setting: Any, logs: Any, steps: npt.NDArray[np.generic], success: npt.NDArray[np.generic]
 ) -> Trajectory:
     """Score logs [row, time] of episodes that are over, and return what they hold."""
-    measures = records.new(records.MEASURES, len(logs))
+    measures = new(records.MEASURES, len(logs))
     measures.steps, measures.success = steps, success
-    world = next(name for name, kind in RULES.items() if kind == setting.world.dtype)
-    over = room_for_episodes(world, 1)
+    world = next(name for name, module in MODULES.items() if setting.world.code == module.CODE)
+    over = new(EPISODES[world], 1)
     over.over = 1
     take(loop.MEASURE, setting, over, seeds=np.zeros(len(logs), np.int64), logs=logs, measures=measures)
     return Trajectory.of(setting, logs, columns_of(measures))
@@ -193,31 +370,16 @@ def take(
     rule: Any = NOBODY,
 ) -> int:
     """Take a block through some stages of a step (`loop.run`), with what these need."""
-    rows = len(block) if seeds is None else len(seeds)
-    failed = loop.run(
-        stages, setting, block,
-        np.zeros(rows, np.int64) if seeds is None else seeds,
-        logs, schedules,
-        np.full(1, NONE) if fields is None else fields,
-        measures, rule,
-    )  # fmt: skip
+    seeds = np.zeros(len(block), np.int64) if seeds is None else seeds
+    fields = np.full(1, NONE) if fields is None else fields
+    failed = loop.run(stages, setting, block, seeds, logs, schedules, fields, measures, rule)
     if isinstance(rule, Called) and rule.error is not None:
         raise rule.error
     return failed
 
 
-def walk(episodes: Episodes, decide: Callable[[], Ints]) -> None:
-    """Run episodes to their end, asking Python for the fields to probe, [row], at each step."""
-    while True:
-        episodes.propose()
-        if not episodes.settle():
-            return
-        episodes.advance(decide())
-
-
-def schedules_of(cell: Cell, seeds: Ints) -> Ints:
-    """Return the probes of the policy that a cell replays, [row, step]."""
-    if cell.policy.replays is None:
-        return NO_SCHEDULE
-    played = record(replace(cell, policy=POLICIES[cell.policy.replays]), seeds, scores_all=False)
-    return np.ascontiguousarray(played.probe, dtype=np.int64)
+def columns_of(measures: Any) -> Columns:
+    """Return measures [row] as columns of the episode table."""
+    kinds = {"i": np.int64, "f": np.float64, "u": np.uint64}
+    columns = {name: measures[name].astype(kinds[measures[name].dtype.kind]) for name in measures.dtype.names}
+    return columns | {"success": columns["success"] == 1}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from envprobe_core import worlds
@@ -15,46 +13,24 @@ COLLAPSE = 0.6  # tau_c and tau_d: the first A_t below this
 DIGEST_KEY = U(0x456E7650726F6265)
 
 
-class Scoring(NamedTuple):
-    """The switches that act on a recorded episode."""
-
-    by_slots: bool  # A_H is the public code's mean overlap
-    lagged: bool  # b_(t-1) is scored against g_t
-    two_below: bool  # collapse needs two in a row
-    values_match: bool  # a tool value as the agent writes it can match gold
-    keeps_open: bool  # the agent keeps its list of open tools
-    bare: bool  # it writes as the scribe does: the target as open, held objects at no place, no subgoals
-    lists_all: bool  # but every tool as open while it sees none loaded
-    two_invalid: bool  # drift of actions is two steps in a row without a valid one
-
-
 @apart
 def measure(setting, log, m):
     """Fill in the measures of a recorded episode, and how right its beliefs were at each time.
 
     Of the measures, steps and success are given.
     """
-    world, scoring, fields = setting.world, setting.scoring, count_fields(setting.world, log)
-    steps = m.steps
+    world, scoring, steps, fields, overlaps = setting.world, setting.scoring, m.steps, 0, 0.0
+    for field in range(world.fields):
+        fields += log[0].gold[field] != UNKNOWN
     for t in range(steps + 1):
         compare(world, scoring, log, t, fields)
+        overlaps += log[t].overlap if t > 0 else 0.0
     m.accuracy_terminal = log[steps].right / fields
-    m.accuracy_slot = mean_overlap(log, steps)
+    m.accuracy_slot = overlaps / max(steps, 1)
     m.accuracy = m.accuracy_slot if scoring.by_slots else log[steps].accuracy
     m.collapse_onset = collapse_onset(scoring, log, steps)
     m.digest = digest(setting.protocol.horizon, log, steps)
-    count_actions(log, steps, m)
-    if scoring.two_invalid:
-        m.action_onset = two_invalid(log, steps)
-
-
-@compiled
-def count_fields(world, log):
-    """Count the fields that the instance has."""
-    fields = 0
-    for field in range(world.fields):
-        fields += log[0].gold[field] != UNKNOWN
-    return fields
+    count_actions(scoring, log, steps, m)
 
 
 @compiled
@@ -65,12 +41,11 @@ def compare(world, scoring, log, t, fields):
     now.overlap = worlds.overlap(
         world, before.belief, now.gold, log[0].gold, before.place == now.place, scoring
     )
+    now.accuracy = now.right / fields
     if scoring.by_slots:
         now.accuracy = now.overlap
     elif scoring.lagged:
         now.accuracy = count_right(world, before.belief, now.gold) / fields
-    else:
-        now.accuracy = now.right / fields
 
 
 @compiled
@@ -80,15 +55,6 @@ def count_right(world, belief, gold):
     for field in range(world.fields):
         right += (belief[field] == gold[field]) & (gold[field] != UNKNOWN)
     return right
-
-
-@compiled
-def mean_overlap(log, steps):
-    """Return the mean overlap of slots over the executed steps."""
-    total = 0.0
-    for t in range(1, steps + 1):
-        total += log[t].overlap
-    return total / max(steps, 1)
 
 
 @compiled
@@ -102,28 +68,26 @@ def collapse_onset(scoring, log, steps):
 
 
 @compiled
-def two_invalid(log, steps):
-    """Return the step, counted from 1, from which two in a row have no valid task action; NaN if none."""
-    for t in range(steps - 1):
-        if not log[t].valid and not log[t + 1].valid:
-            return float(t + 1)
-    return np.nan
+def count_actions(scoring, log, steps, m):
+    """Count probes, task actions and the valid ones, and find when too few are valid (tau_d).
 
-
-@compiled
-def count_actions(log, steps, m):
-    """Count probes, task actions and the valid ones, and find when too few are valid (tau_d)."""
+    That is where the share of valid ones falls below .6, or, counted from 1, where two steps have none.
+    """
     probes = useful = actions = valid_actions = repeated = 0
     m.action_onset = np.nan
     for t in range(steps):
         actions += log[t].acted
         valid_actions += log[t].valid
-        if log[t].acted and np.isnan(m.action_onset) and valid_actions < COLLAPSE * actions:
-            m.action_onset = t
         useful += log[t].useful
         if log[t].probe != NONE:
             probes += 1
             repeated += probed_before(log, t)
+        if np.isnan(m.action_onset):
+            if scoring.two_invalid:
+                if t + 1 < steps and not log[t].valid and not log[t + 1].valid:
+                    m.action_onset = t + 1
+            elif log[t].acted and valid_actions < COLLAPSE * actions:
+                m.action_onset = t
     m.probes, m.useful, m.repeated_probes = probes, useful, repeated
     m.actions, m.valid_actions = actions, valid_actions
 

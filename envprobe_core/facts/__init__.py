@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from envprobe_core.cells import Cell, Seeds
-from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.records import NO_ACTION, UNKNOWN
-from envprobe_core.engine.running import measure
+from envprobe_core.engine.running import Trajectory, measure
 from envprobe_core.facts.patterns import match
 from envprobe_core.facts.witness import witness
 from envprobe_core.instances import (

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from envprobe_core.cells import Cell, Seeds
-from envprobe_core.engine.recording import Trajectory
-from envprobe_core.engine.running import Episodes, record
+from envprobe_core.engine.running import Episodes, Trajectory, record
 from envprobe_core.instances import after_actions, exogenous, instances, states_of, succeeded
 from envprobe_core.policies import TERMS
 from envprobe_core.worlds import make_world

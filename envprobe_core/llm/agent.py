@@ -37,10 +37,8 @@ from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.agents.simulated import UNKNOWN_STALENESS
 from envprobe_core.cells import Cell
 from envprobe_core.engine.loop import PROPOSE
-from envprobe_core.engine.recording import Trajectory
 from envprobe_core.engine.records import NONE, UNKNOWN
-from envprobe_core.engine.running import Episodes, take
-from envprobe_core.engine.setting import setting_of
+from envprobe_core.engine.running import Episodes, Trajectory, setting_of, take
 from envprobe_core.llm import FIRST, HINTED, ModelAgent, find_version
 from envprobe_core.llm.answers import (
     NO_UPDATE,

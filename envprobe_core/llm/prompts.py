@@ -129,7 +129,8 @@ def _keeps(world: World) -> bool:
 
 def _filled(text: str, world: World, **more: Any) -> str:
     """Fill in what a world's words say, then its numbers: sizes, last members, and spans of fields."""
-    sizes = {name: size for name, size in world.rules._asdict().items() if type(size) is int}
+    sizes = {name: size for name, size in vars(world.rules).items() if type(size) is int}
+    sizes |= {"fields": world.fields, "actions": world.actions}
     kinds = groupby(enumerate(world.field_names), key=lambda field: field[1].partition("(")[0])
     spans = {kind.replace(" ", "_"): [index for index, _ in own] for kind, own in kinds}
     own = dict(words()["worlds"][world.name])

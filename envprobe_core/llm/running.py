@@ -23,7 +23,7 @@ from pydantic import BaseModel
 
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.cells import Cell, Seeds, make_cell
-from envprobe_core.engine.recording import Columns, Trajectory
+from envprobe_core.engine.running import Columns, Trajectory
 from envprobe_core.errors import InputError
 from envprobe_core.grid import episode_frame
 from envprobe_core.llm import FIRST, SECOND, VERSIONS, ModelAgent, find_version

@@ -10,18 +10,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
 from numba import cfunc, from_dtype, njit, types, vectorize
-from numba.core import cgutils
 from numba.core.types import WrapperAddressProtocol
-from numba.core.typing.templates import AttributeTemplate
-from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
-from numba.np.arrayobj import populate_array
+from numba.extending import intrinsic, overload
 
 from envprobe_core.engine.compiling import INTERPRETED
 from envprobe_core.engine.records import CERTAIN, FIELDS, SIGHT, STALENESS_LIMIT, UNKNOWN, new
@@ -31,8 +26,10 @@ Score = Callable[[Any], Any]
 """From a view to an array [field] of scores; the field of the highest is probed if that is high enough."""
 FINE, FAILED = 0, 1
 SIGNATURE = types.int64(from_dtype(SIGHT))
+INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 SLOW = ("isin",)  # of NumPy: compiles for half a minute, so that Python is asked
 SAMPLES = 240  # sights on which a compiled function must give Python's bits
+MOST_MADE = 256  # functions that are kept compiled
 
 
 class View(NamedTuple):
@@ -55,16 +52,53 @@ class View(NamedTuple):
     draw: int  # 63 random bits of this episode and step, the same in every run
 
 
-ARRAYS, NUMBERS = View._fields[:7], View._fields[7:-1]
+def locked(array: Any) -> Any:
+    """Return an array that cannot be written to."""
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def whole(number: Any) -> int:
+    """Return a number of any width."""
+    return int(number)
+
+
+@overload(whole)
+def _whole(number):
+    return lambda number: np.int64(number)
+
+
+@intrinsic
+def _as_locked(context, array):
+    return array.copy(readonly=True)(array), lambda context, builder, signature, arguments: arguments[0]
+
+
+@overload(locked)
+def _locked(array):
+    return lambda array: _as_locked(array)
 
 
 def view_of(sight: Any) -> View:
-    """Return the view of a sight, for a policy that Python calls."""
-    n = sight["fields"]
-    arrays = [sight[name][:n].copy() for name in ARRAYS]
-    for array in arrays:
-        array.flags.writeable = False
-    return View(*arrays, *(sight[name].item() for name in NUMBERS), int(sight["draw"]) >> 1)
+    """Return the view of a sight, compiled as called from Python."""
+    n = sight.fields
+    return View(
+        locked(sight.c[:n]),
+        locked(sight.s[:n]),
+        locked(sight.u[:n]),
+        locked(sight.d[:n]),
+        locked(sight.value[:n]),
+        locked(sight.staleness[:n]),
+        locked(sight.confidence[:n]),
+        whole(sight.step),
+        whole(sight.horizon),
+        whole(sight.budget),
+        whole(sight.used),
+        float(sight.threshold),
+        whole(sight.action),
+        whole(sight.risk),
+        whole(sight.draw >> np.uint64(1)),
+    )
 
 
 @dataclass(frozen=True)
@@ -102,28 +136,19 @@ class Called(WrapperAddressProtocol):
 
     def _enter(self, address: int) -> int:
         memory = (ctypes.c_char * SIGHT.itemsize).from_address(address)
-        return self(np.frombuffer(memory, SIGHT)[0])
+        return self(np.frombuffer(memory, SIGHT).view(np.recarray)[0])
 
     def __call__(self, sight: Any) -> int:
         """Write the scores of a sight; say whether that went well."""
         if self.error is None:
             try:
-                sight["rho"][: sight["fields"]] = checked(self.score(view_of(sight)), sight)
+                scores = np.asarray(self.score(view_of(sight)), dtype=np.float64)
+                if scores.shape != (sight.fields,) or not np.isfinite(scores).all():
+                    raise InputError(f"a policy must return {sight.fields} finite scores, one a field")
+                sight.rho[: sight.fields] = scores
             except BaseException as error:  # compiled code would not let it pass
                 self.error = error
         return FINE if self.error is None else FAILED
-
-
-def checked(given: Any, sight: Any) -> Any:
-    """Return scores as numbers.
-
-    Raises:
-        InputError: if they are not one finite number a field.
-    """
-    scores = np.asarray(given, dtype=np.float64)
-    if scores.shape != (sight["fields"],) or not np.isfinite(scores).all():
-        raise InputError(f"a policy must return {sight['fields']} finite scores, one a field")
-    return scores
 
 
 def nobody(view: Any) -> Any:
@@ -149,82 +174,27 @@ def rule_of(score: Score | None) -> Any:
     return Called(score) if rule is None else rule
 
 
+_made: dict[Any, tuple[Any, Made]] = {}
+
+
 def made(score: Score) -> Made:
-    """Compile a score function if that can be done, once a process, and compare it with what Python does."""
+    """Compile a score function if that can be done, and compare it with what Python does.
+
+    That is done once a process for a function's code and the values that it takes from outside, as they are.
+    """
     function = score.function if isinstance(score, Guarded) else score
-    return _made(_Known(function)) if isinstance(function, FunctionType) else Made(None, TypeError())
-
-
-@lru_cache(maxsize=256)
-def _made(known: _Known) -> Made:
-    try:
-        rule = compiled(known.function)
-    except Exception as error:  # the compiler's own faults included: Python is asked instead
-        return Made(None, error)
-    return Made(rule if agrees(known.function, rule) else None, None)
-
-
-def agrees(function: Score, rule: Any) -> bool:
-    """Say whether a compiled rule fails where Python does, and gives Python's bits elsewhere."""
-    entry = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(rule.address)
-    for sight in samples():
-        ours = sight.copy()
-        called = Called(function)
-        with np.errstate(all="ignore"):
-            outcome = called(sight)
-        if isinstance(called.error, KeyboardInterrupt):
-            raise called.error
-        if outcome != entry(ours.__array_interface__["data"][0]):
-            return False
-        if outcome == FINE and sight["rho"].tobytes() != ours["rho"].tobytes():
-            return False
-    return True
-
-
-def samples() -> Any:
-    """Return sights of every kind, the same at any time."""
-    random = np.random.default_rng(0)
-    sights, shape = new(SIGHT, SAMPLES), (SAMPLES, FIELDS)
-    weight = random.random(shape) ** 3
-    sights.c = weight / weight.max(axis=1, keepdims=True)
-    sights.staleness = np.minimum(random.integers(0, 2 ** random.integers(1, 8, shape)), STALENESS_LIMIT)
-    sights.confidence = CERTAIN - random.integers(0, 2 ** random.integers(1, 7, shape))
-    sights.s = np.minimum(sights.staleness, 10) / 10.0
-    sights.u = 1.0 - sights.confidence / 100.0
-    sights.d = random.choice([0.0, 0.5, 1.0], shape)
-    sights.value = random.integers(UNKNOWN, 4, shape)
-    sights.fields = random.integers(8, FIELDS, SAMPLES, endpoint=True)
-    sights.horizon = random.choice([20, 30, 50], SAMPLES)
-    sights.step = random.integers(0, sights.horizon)
-    sights.budget = random.integers(1, 12, SAMPLES)
-    sights.used = random.integers(0, sights.budget)
-    sights.threshold = 1.5
-    sights.action = random.integers(-1, sights.fields)
-    sights.risk = random.integers(0, 2, SAMPLES)
-    sights.draw = random.integers(0, 2**64, SAMPLES, dtype=np.uint64)
-    return sights
-
-
-class _Known:
-    """A function by what it does: its code and the values that it takes from outside, as they are now."""
-
-    def __init__(self, function: FunctionType) -> None:
-        self.function = function
-        names = (name for code in codes(function.__code__) for name in code.co_names)
-        found = [function.__globals__.get(name) for name in dict.fromkeys(names)]
-        found += [_inside(cell) for cell in function.__closure__ or ()]
-        self._values = (
-            *found,
-            function.__defaults__,
-            function.__kwdefaults__,
-        )  # kept, so that ids stay theirs
-        self._key = (function.__code__, _frozen(self._values))
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Known) and self._key == other._key
+    if not isinstance(function, FunctionType):
+        return Made(None, TypeError())
+    names = dict.fromkeys(name for code in codes(function.__code__) for name in code.co_names)
+    outside = [function.__globals__.get(name) for name in names]
+    outside += [_inside(cell) for cell in function.__closure__ or ()]
+    outside += [function.__defaults__, function.__kwdefaults__]
+    key = (function.__code__, *map(_frozen, outside))
+    if key not in _made:
+        if len(_made) >= MOST_MADE:
+            del _made[next(iter(_made))]
+        _made[key] = outside, _compare(function)  # what is outside is kept, so that ids stay theirs
+    return _made[key][1]
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:
@@ -253,6 +223,50 @@ def _frozen(value: Any) -> Any:
     return type(value), id(value)
 
 
+def _compare(function: FunctionType) -> Made:
+    """Compile a function; keep that if it fails where Python does, and gives Python's bits elsewhere."""
+    try:
+        rule = compiled(function)
+    except Exception as error:  # the compiler's own faults included: Python is asked instead
+        return Made(None, error)
+    compiled_rule = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(rule.address)
+    for sight in samples():
+        ours = sight.copy()
+        called = Called(function)
+        with np.errstate(all="ignore"):
+            outcome = called(sight)
+        if isinstance(called.error, KeyboardInterrupt):
+            raise called.error
+        if outcome != compiled_rule(ours.__array_interface__["data"][0]):
+            return Made(None, None)
+        if outcome == FINE and sight.rho.tobytes() != ours.rho.tobytes():
+            return Made(None, None)
+    return Made(rule, None)
+
+
+def samples() -> Any:
+    """Return sights of every kind, the same at any time."""
+    random = np.random.default_rng(0)
+    sights, shape = new(SIGHT, SAMPLES), (SAMPLES, FIELDS)
+    weight = random.random(shape) ** 3
+    sights.c = weight / weight.max(axis=1, keepdims=True)
+    sights.staleness = np.minimum(random.integers(0, 2 ** random.integers(1, 8, shape)), STALENESS_LIMIT)
+    sights.confidence = CERTAIN - random.integers(0, 2 ** random.integers(1, 7, shape))
+    sights.s, sights.u = np.minimum(sights.staleness, 10) / 10.0, 1.0 - sights.confidence / 100.0
+    sights.d = random.choice([0.0, 0.5, 1.0], shape)
+    sights.value = random.integers(UNKNOWN, 4, shape)
+    sights.fields = random.integers(8, FIELDS, SAMPLES, endpoint=True)
+    sights.horizon = random.choice([20, 30, 50], SAMPLES)
+    sights.step = random.integers(0, sights.horizon)
+    sights.budget = random.integers(1, 12, SAMPLES)
+    sights.used = random.integers(0, sights.budget)
+    sights.threshold = 1.5
+    sights.action = random.integers(-1, sights.fields)
+    sights.risk = random.integers(0, 2, SAMPLES)
+    sights.draw = random.integers(0, 2**64, SAMPLES, dtype=np.uint64)
+    return sights
+
+
 def compiled(function: FunctionType) -> Any:
     """Compile a score function to a rule.
 
@@ -261,13 +275,18 @@ def compiled(function: FunctionType) -> Any:
     Raises:
         Exception: of Numba, if it cannot be compiled.
     """
-    scores_of = njit(boundscheck=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(_with_numpy(function))
+    outside = {name: NUMPY if value is np else value for name, value in function.__globals__.items()}
+    copy = FunctionType(
+        function.__code__, outside, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    scores_of = njit(boundscheck=True, **INNER)(copy)
     scores_of.compile((VIEW,))
     result = scores_of.overloads[VIEW,]
     kind = result.signature.return_type
 
     @intrinsic
-    def attempt(context, sight):
+    def attempt(context, view):
         """Call the function; return whether it raised nothing, and its scores (a `try` compiles slowly)."""
         both = types.Tuple((types.boolean, kind))
 
@@ -278,10 +297,10 @@ def compiled(function: FunctionType) -> Any:
             scores = builder.select(status.is_ok, scores, scores.type(None))
             return context.make_tuple(builder, both, (status.is_ok, scores))
 
-        return both(sight), code
+        return both(view), code
 
     def rule(sight):
-        fine, scores = attempt(sight)
+        fine, scores = attempt(view(sight))
         if fine and accept(scores, sight):
             return FINE
         sight.rho[0] = np.nan
@@ -300,17 +319,7 @@ NUMPY = ModuleType("numpy")  # as compiled functions have it
 vars(NUMPY).update({name: value for name, value in vars(np).items() if name not in SLOW}, where=where)
 
 
-def _with_numpy(function: FunctionType) -> FunctionType:
-    """Return a function that finds `NUMPY` where it would find NumPy."""
-    outside = {name: NUMPY if value is np else value for name, value in function.__globals__.items()}
-    copy = FunctionType(
-        function.__code__, outside, function.__name__, function.__defaults__, function.__closure__
-    )
-    copy.__kwdefaults__ = function.__kwdefaults__
-    return copy
-
-
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(**INNER)
 def accept(scores, sight):
     """Take scores over; say whether they are finite, one a field, and the rule has not failed before."""
     if len(scores) != sight.fields or (sight.step > 0 and np.isnan(sight.rho[0])):
@@ -323,54 +332,7 @@ def accept(scores, sight):
     return True
 
 
-# the view as compiled functions have it: the sight itself, its arrays cut to [field] and locked
-
-
-class _ViewType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="View")
-
-
-VIEW, _RECORD = _ViewType(), from_dtype(SIGHT)
-
-
-@register_model(_ViewType)
-class _Model(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, manager.lookup(_RECORD).get_value_type())
-
-
-@infer_getattr
-class _Attributes(AttributeTemplate):
-    key = _ViewType
-
-    def generic_resolve(self, view: Any, name: str) -> Any:
-        """Return the type of an attribute; None if there is none of that name."""
-        if name in ARRAYS:
-            return types.Array(_RECORD.typeof(name).dtype, 1, "C", readonly=True)
-        if name in View._fields:
-            return types.float64 if name == "threshold" else types.int64
-        return None
-
-
-@lower_getattr_generic(_ViewType)
-def _get(context: Any, builder: Any, kind: Any, view: Any, name: str) -> Any:
-    """Read a number, or lay an array over the sight."""
-
-    def address(part: str) -> Any:
-        member = getattr(_RECORD.typeof(part), "dtype", _RECORD.typeof(part))
-        return cgutils.get_record_member(builder, view, _RECORD.offset(part), context.get_data_type(member))
-
-    word = ir.IntType(64)
-    if name not in ARRAYS:
-        number = builder.load(address(name), align=1)
-        if name == "draw":
-            return builder.lshr(number, word(1))
-        return number if name == "threshold" else builder.sext(number, word)
-    element = _RECORD.typeof(name).dtype
-    array = context.make_array(types.Array(element, 1, "C", readonly=True))(context, builder)
-    size = word(element.bitwidth // 8)
-    count = builder.sext(builder.load(address("fields"), align=1), word)
-    one = cgutils.pack_array(builder, [count]), cgutils.pack_array(builder, [size])
-    populate_array(array, address(name), *one, size, meminfo=None)
-    return array._getvalue()
+view = njit(**INNER)(view_of)
+_terms, _reports = (types.Array(kind, 1, "C", readonly=True) for kind in (types.float64, types.int32))
+_arrays, _numbers = [_terms] * 4 + [_reports] * 3, [types.int64] * 4 + [types.float64] + [types.int64] * 3
+VIEW = types.NamedTuple(_arrays + _numbers, View)

@@ -33,21 +33,6 @@ class Rule(NamedTuple):
     paced: bool = False  # VoI keeps its probes for the end
 
 
-class PolicyInForce(NamedTuple):
-    """One rule says when, another, mostly the same, says which field."""
-
-    gate: Rule
-    selector: Rule
-    same: bool
-    answered: bool  # answers reach the belief table
-    released: bool  # the baselines of the public code
-    by_report: bool  # the oracles compare what the agent reports
-    remembers: bool  # VoI's notes are kept
-    told_rate: float  # the mutation rate that VoI is told; negative: it learns it
-    budget: int
-    threshold: float
-
-
 @compiled
 def choose(setting, episode, own):
     """Return the field to probe, or NONE, whatever is left of the budget."""
@@ -70,19 +55,20 @@ def choose(setting, episode, own):
 @compiled
 def opens(setting, rule, episode, own):
     """Write the field that a rule ranks first into the sight; say whether it wants it probed now."""
-    sight, kind = episode.sight, rule.kind
+    sight, policy, kind = episode.sight, setting.policy, rule.kind
     if kind == SCORE:
         score(rule, sight)
         return reaches(sight)
-    if kind == RANDOM:
-        return at_random(sight)
+    if kind == RANDOM:  # a uniformly drawn field with probability B/H
+        sight.first = choice(sight.draw, sight.fields)
+        return happens(sight.draw, (U(sight.budget) << U(32)) // U(sight.horizon))
     if kind == PERIODIC:
         return periodic(setting, sight)
     if kind == SELF_UNCERTAINTY:
         return self_uncertainty(setting, sight)
     if kind == JUDGE:
         return judge(rule, sight)
-    if kind in (ORACLE, ORACLE_TW) and setting.policy.by_report:
+    if kind in (ORACLE, ORACLE_TW) and policy.by_report:
         return public_oracle(setting, episode)
     if kind == ORACLE:
         return oracle(sight, episode.gold)
@@ -99,10 +85,13 @@ def opens(setting, rule, episode, own):
     if kind == LATE:
         sight.first = sight.used % sight.fields
         return sight.horizon - sight.step <= sight.budget - sight.used
-    if kind == STALEST:
+    if kind in (STALEST, NOTED):
         sight.first = first_highest(sight.staleness, sight.fields)
-    if kind == NOTED:
-        noted(sight, episode.evidence)
+    if kind == NOTED:  # or the first field on which the table and VoI's notes differ
+        for field in range(sight.fields - 1, -1, -1):
+            noted = episode.evidence.value[field]
+            if noted != UNKNOWN and noted != sight.value[field]:
+                sight.first = field
     if kind == OWN:
         episode.fault = own(sight)
         return reaches(sight)
@@ -113,9 +102,8 @@ def opens(setting, rule, episode, own):
 def score(rule, sight):
     """Write rho_i = c_i + s_i + u_i + d_i over the kept terms of every field (Equation 2)."""
     for i in range(sight.fields):
-        sight.rho[i] = ((rule.c * sight.c[i] + rule.s * sight.s[i]) + rule.u * sight.u[i]) + rule.d * sight.d[
-            i
-        ]
+        c_and_s = rule.c * sight.c[i] + rule.s * sight.s[i]
+        sight.rho[i] = (c_and_s + rule.u * sight.u[i]) + rule.d * sight.d[i]
 
 
 @compiled
@@ -124,14 +112,6 @@ def reaches(sight):
     sight.first = first_highest(sight.rho, sight.fields)
     sight.highest = sight.rho[sight.first]
     return sight.highest >= sight.threshold
-
-
-@compiled
-def at_random(sight):
-    """Probe a uniformly drawn field with probability B/H."""
-    level = (U(sight.budget) << U(32)) // U(sight.horizon)
-    sight.first = choice(sight.draw, sight.fields)
-    return happens(sight.draw, level)
 
 
 @compiled
@@ -189,15 +169,6 @@ def oracle(sight, gold):
             sight.first = field
             return True
     return False
-
-
-@compiled
-def noted(sight, evidence):
-    """Take the first field on which the table and VoI's notes differ, or else the stalest."""
-    sight.first = first_highest(sight.staleness, sight.fields)
-    for field in range(sight.fields - 1, -1, -1):
-        if evidence.value[field] != UNKNOWN and evidence.value[field] != sight.value[field]:
-            sight.first = field
 
 
 @compiled

@@ -16,29 +16,22 @@ from __future__ import annotations
 import numpy as np
 
 from envprobe_core.engine.compiling import apart, by_world, compiled
-from envprobe_core.engine.records import LONGEST_HORIZON, NONE, UNKNOWN, WAIT, fill, first_highest
-from envprobe_core.engine.sets import has, plus
-from envprobe_core.worlds import RULES, graphnav, nothing, values
+from envprobe_core.engine.records import LONGEST_HORIZON, NONE, UNKNOWN, WAIT, fill, first_highest, has, plus
+from envprobe_core.worlds import RULES, graphnav, nothing
 from envprobe_core.worlds.base import DROP_PROBABILITY
 
 PRIOR_CHANGES, PRIOR_STEPS = 0.5, 5.0  # as if half a change had been seen in five steps, before any is
 MUCH = 1e9  # steps watched, as if: a hazard that is given is never corrected
 PACE = 0.6  # the share of task actions taken to bring the goal one action nearer
 SETTLED = 0.5  # how much of a derived belief's gain an answer about its premise is credited with
-THINGS, LOCKS = KINDS = 0, 1  # of fields that change by themselves: tools, objects or keys; doors or edges
+THINGS, LOCKS = KINDS = 0, 1  # of fields that change by themselves (`bounds`)
 FURTHEST = 20  # actions to a goal
 
-
-def finish_chances():
-    """Return the chance to do m actions in l steps, [l, m], where a step does one with chance PACE."""
-    chance = np.zeros((LONGEST_HORIZON + 1, FURTHEST + 1))
-    chance[:, 0] = 1.0
-    for left in range(1, LONGEST_HORIZON + 1):
-        chance[left, 1:] = PACE * chance[left - 1, :-1] + (1.0 - PACE) * chance[left - 1, 1:]
-    return chance
-
-
-FINISH = finish_chances()
+FINISH = np.zeros((LONGEST_HORIZON + 1, FURTHEST + 1))
+"""The chance to do m actions in l steps, [l, m], where a step does one with chance PACE."""
+FINISH[:, 0] = 1.0
+for left in range(1, LONGEST_HORIZON + 1):
+    FINISH[left, 1:] = PACE * FINISH[left - 1, :-1] + (1.0 - PACE) * FINISH[left - 1, 1:]
 
 
 @apart
@@ -73,14 +66,14 @@ def watch(world, task, evidence, table, observation, told, answer):
     if observation.fresh:
         miss(world, evidence, observation)
     derive(world, task, evidence)
-    if evidence.value[goal(world)] == done_value(world, task):
+    if evidence.value[world.goal_field] == done_value(world, task):
         evidence.done = 1
 
 
 @apart
 def weigh_up(world, task, evidence, table, sight, place, weight, paced):
     """Weigh what will be right at the end and what the plan needs now; say whether to probe `sight.first`."""
-    left, waits = sight.horizon - sight.step, sight.action == WAIT
+    left, waits, goal = sight.horizon - sight.step, sight.action == WAIT, world.goal_field
     sure, to_go, fading, luck, thing, saved = prospect(world, task, evidence, place)
     now, later = FINISH[left, to_go], FINISH[left - 1, to_go]
     step = sure * ((now - later) + fading * later) + (1.0 - sure) * luck  # what it is worth in task success
@@ -89,17 +82,19 @@ def weigh_up(world, task, evidence, table, sight, place, weight, paced):
     held_back = weight / world.fields  # what a probe kept for the end can repair: one field
 
     late = need = restore = -1.0
-    best = most_to_gain(world, task, evidence, table, left, sight.fields)
+    expect_gains(world, task, evidence, table, left)
+    best = first_highest(evidence.gain, sight.fields)
     if not paced or left <= sight.budget - sight.used:  # earlier, waiting gains more
         late = weight * evidence.gain[best] / world.fields - (1.0 - weight) * (0.0 if waits else step)
+    believed_done = table.value[goal] == done_value(world, task)
     if not waits:
         need = (1.0 - weight) * (step * (saved - 1.0)) - held_back
-    elif waits_in_error(world, task, evidence, table):
+    elif believed_done and not evidence.done and evidence.since[goal] > 0:  # it waits in error, perhaps
         restore = (1.0 - weight) * later - held_back
 
     sight.highest, sight.first = max(late, need, restore), best
     if restore > 0.0:
-        sight.first = goal(world)
+        sight.first = goal
     elif need > 0.0:
         sight.first = thing
     return late >= 0.0 or need > 0.0 or restore > 0.0
@@ -109,8 +104,14 @@ def weigh_up(world, task, evidence, table, sight, place, weight, paced):
 
 
 @compiled
-def rate(evidence, kind):
-    """Return the hazard of a kind: changes seen over steps watched."""
+def fields_of(world, kind):
+    """Return the fields of a kind."""
+    return range(bounds(world)[kind], bounds(world)[kind + 1])
+
+
+@compiled
+def hazard(evidence, kind):
+    """Return the chance that a field of a kind changes in a step: changes seen over steps watched."""
     return evidence.changes[kind] / evidence.steps[kind]
 
 
@@ -124,12 +125,12 @@ def mean_wait(evidence, kind):
 def let_pass(world, task, evidence):
     """Let the world move once: a change leads away, or by luck back."""
     for kind in KINDS:
-        hazard, returns = rate(evidence, kind), landing(world, kind)
+        leaves, returns = hazard(evidence, kind), landing(world, kind)
         for field in fields_of(world, kind):
             value, chance = evidence.value[field], evidence.chance[field]
             if value != UNKNOWN and loose(world, task, kind, field, value):
-                back = (1.0 - chance) * (hazard * returns)
-                evidence.chance[field] = chance * (1.0 - hazard) + back
+                back = (1.0 - chance) * (leaves * returns)
+                evidence.chance[field] = chance * (1.0 - leaves) + back
     for field in range(world.fields):
         evidence.since[field] += 1
 
@@ -143,7 +144,8 @@ def learn(world, task, evidence, value, changed):
             if value[field] != UNKNOWN and field != changed:
                 more = compare(world, task, evidence, kind, field, value[field])
                 changes, steps = changes + more[0], steps + more[1]
-        count(evidence, kind, changes, steps)
+        evidence.changes[kind] += changes
+        evidence.steps[kind] += steps
     for field in range(world.fields):
         if value[field] != UNKNOWN:
             note(evidence, field, value[field])
@@ -155,7 +157,8 @@ def hear(world, task, evidence, field, value):
     for kind in KINDS:
         if field in fields_of(world, kind):
             changes, steps = compare(world, task, evidence, kind, field, value)
-            count(evidence, kind, changes, steps)
+            evidence.changes[kind] += changes
+            evidence.steps[kind] += steps
     note(evidence, field, value)
 
 
@@ -171,13 +174,6 @@ def compare(world, task, evidence, kind, field, value):
     if landing(world, kind) == 1.0:  # what changes twice comes back: beyond the mean, a wait says no more
         return 0.0, min(since * 1.0, wait)
     return 0.0, since * 1.0
-
-
-@compiled
-def count(evidence, kind, changes, steps):
-    """Add to the changes seen and the steps watched."""
-    evidence.changes[kind] += changes
-    evidence.steps[kind] += steps
 
 
 @compiled
@@ -199,29 +195,18 @@ def right(world, evidence, field, believed):
     return (1.0 - evidence.chance[field]) / (values(world, field) - 1)
 
 
-# the gain of an answer
-
-
 @compiled
-def most_to_gain(world, task, evidence, table, left, fields):
-    """Write into `gain` what each answer is expected to repair by the end; return the first best field."""
+def expect_gains(world, task, evidence, table, left):
+    """Write into `gain` what each answer is expected to repair by the end."""
     gain = evidence.gain
     for field in range(world.fields):
         gain[field] = 1.0 - right(world, evidence, field, table.value[field])
     for kind in KINDS:
-        stays = power(1.0 - rate(evidence, kind), left)
+        stays = power(1.0 - hazard(evidence, kind), left)
         for field in fields_of(world, kind):
             if loose(world, task, kind, field, evidence.value[field]):
                 gain[field] *= stays
-    spread(world, task, gain)
-    return first_highest(gain, fields)
-
-
-@compiled
-def waits_in_error(world, task, evidence, table):
-    """Say whether a waiting agent believes the task done, and no evidence says so."""
-    believed = table.value[goal(world)] == done_value(world, task)
-    return believed and not evidence.done and evidence.since[goal(world)] > 0
+    credit(world, task, gain)
 
 
 @compiled
@@ -240,12 +225,6 @@ def power(base, exponent):
 
 
 @compiled
-def loose_tool(world, task, kind, field, value):
-    """Say whether a field could change by itself if it had this value: a loaded tool, the target aside."""
-    return value == 1 and field < world.tools - 1
-
-
-@compiled
 def prove_complete(world, evidence, observation):
     """A valid call proves its tool complete."""
     if observation.valid and observation.action >= 0:
@@ -259,17 +238,10 @@ def derive_dependencies(world, task, evidence):
         ready = 1.0
         for other in range(tool):
             if has(task.needs[tool], other):
-                ready *= chance_loaded(evidence, other)
+                chance, value = evidence.chance[other], evidence.value[other]
+                ready *= 0.5 if value == UNKNOWN else chance if value == 1 else 1.0 - chance
         evidence.value[world.tools + tool] = ready >= 0.5
         evidence.chance[world.tools + tool] = ready if ready >= 0.5 else 1.0 - ready
-
-
-@compiled
-def chance_loaded(evidence, tool):
-    """Return the chance that a tool is loaded."""
-    if evidence.value[tool] == UNKNOWN:
-        return 0.5
-    return evidence.chance[tool] if evidence.value[tool] == 1 else 1.0 - evidence.chance[tool]
 
 
 @compiled
@@ -302,23 +274,23 @@ def certain(to_go):
 
 @compiled
 def loose_in_place(world, task, kind, field, value):
-    """Say whether a field could change by itself if it had this value."""
+    """Say whether a field could change by itself if it had this value; the highest of a thing is held."""
     if kind == THINGS:
-        return value != places(world)
-    return not world.knows_graph or key_of(world, task, field) != NONE
+        return value != world.domain[field] - 1
+    return not world.knows_graph or key_of(world, task, field - bounds(world)[LOCKS]) != NONE
 
 
 @compiled
 def landing_in_place(world, kind):
     """Return the chance that a change leads back to the value that stood before."""
-    return 1.0 / places(world) if kind == THINGS else 1.0
+    return 1.0 / (world.domain[bounds(world)[THINGS]] - 1) if kind == THINGS else 1.0
 
 
 @compiled
 def note_open(world, task, evidence):
     """A door or edge without a key is open for good."""
     for field in fields_of(world, LOCKS):
-        if key_of(world, task, field) == NONE:
+        if key_of(world, task, field - bounds(world)[LOCKS]) == NONE:
             evidence.value[field], evidence.chance[field] = 0, 1.0
 
 
@@ -337,7 +309,8 @@ def miss_here(world, evidence, observation):
                 changes += gone
                 steps += gone * min((evidence.since[field] + 1) * 0.5, mean_wait(evidence, THINGS))
             evidence.chance[field], evidence.watched[field] = doubted, 0
-    count(evidence, THINGS, changes, steps)
+    evidence.changes[THINGS] += changes
+    evidence.steps[THINGS] += steps
 
 
 @compiled
@@ -348,7 +321,7 @@ def fetch(world, task, evidence, place):
     distance, if the object is still there on arrival.
     """
     rooms, thing, where = world.rooms, world.goal, evidence.value[world.goal]
-    hazard = rate(evidence, THINGS) if loose(world, task, THINGS, thing, where) else 0.0
+    gone = hazard(evidence, THINGS) if loose(world, task, THINGS, thing, where) else 0.0
     distance, sure = 0, 0.0  # of what is held, and of what was never seen
     if 0 <= where < rooms:
         distance, sure = abs(where - place), evidence.chance[thing]
@@ -356,10 +329,10 @@ def fetch(world, task, evidence, place):
     beyond = rooms - 1 - place
     total = place * (place + 1) + beyond * (beyond + 1)  # twice the distances to all rooms, summed
     mean = total / (2.0 * rooms)
-    there = power(1.0 - hazard, (total + rooms) // (2 * rooms))
+    there = power(1.0 - gone, (total + rooms) // (2 * rooms))
     told = there * (mean + 1.0) + (1.0 - there) * (mean + rooms)
     saved = (1.0 - sure) * ((distance + rooms) - told)
-    return sure * power(1.0 - hazard, distance), distance + 1, hazard, 1.0 / rooms, thing, saved
+    return sure * power(1.0 - gone, distance), distance + 1, gone, 1.0 / rooms, thing, saved
 
 
 @compiled
@@ -382,12 +355,6 @@ def study_graph(world, task, evidence):
 # what differs by world
 
 
-@compiled
-def fields_of(world, kind):
-    """Return the fields of a kind."""
-    return range(bounds(world)[kind], bounds(world)[kind + 1])
-
-
 def _of(tools, rooms, graph):
     return by_world({RULES["tooldag"]: tools, RULES["objectstate"]: rooms, RULES["graphnav"]: graph})
 
@@ -397,24 +364,29 @@ bounds = _of(  # where the fields of each kind begin, and where the last end
     lambda world: (0, world.objects, world.held),
     lambda world: (1, 1 + world.keys, world.fields),
 )
-goal = _of(lambda world: world.fields - 1, lambda world: world.held + world.goal, lambda world: 0)
-done_value = _of(lambda world, task: 1, lambda world, task: 1, lambda world, task: task.target)
-places = _of(lambda world: 1, lambda world: world.rooms, lambda world: world.nodes)
-key_of = _of(
-    lambda world, task, field: NONE,
-    lambda world, task, field: task.key_of_door[field - world.objects],
-    lambda world, task, field: task.key_of_edge[field - 1 - world.keys],
+values = _of(  # how many values a field has; of tools two, which spares a division
+    lambda world, field: 2, lambda world, field: world.domain[field], lambda world, field: world.domain[field]
 )
+done_value = _of(lambda world, task: 1, lambda world, task: 1, lambda world, task: task.target)
 touched = _of(  # the field that the own action may have changed, or NONE
     lambda world, action: max(action, NONE),
     lambda world, action: (action - world.pick) % world.held if action >= world.pick else NONE,
     lambda world, action: 1 + action - world.nodes if action >= world.nodes else NONE,
 )
-loose = _of(loose_tool, loose_in_place, loose_in_place)
+loose = _of(  # whether a field could change by itself if it had a value
+    lambda world, task, kind, field, value: value == 1 and field < world.tools - 1,  # but the target stays
+    loose_in_place,
+    loose_in_place,
+)
+key_of = _of(  # a door's or edge's key, or NONE
+    nothing,
+    lambda world, task, lock: task.key_of_door[lock],
+    lambda world, task, lock: task.key_of_edge[lock],
+)
 landing = _of(lambda world, kind: 0.0, landing_in_place, landing_in_place)
 study = _of(nothing, note_open, study_graph)
 prove = _of(prove_complete, nothing, nothing)
 miss = _of(nothing, miss_here, miss_here)
 derive = _of(derive_dependencies, nothing, nothing)
-spread = _of(credit_premises, nothing, nothing)
+credit = _of(credit_premises, nothing, nothing)
 prospect = _of(tools_missing, fetch, walk)

@@ -20,10 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from envprobe_core.cells import Cell, Seeds
-from envprobe_core.engine.recording import Columns, Trajectory
 from envprobe_core.engine.records import NONE, WAIT
-from envprobe_core.engine.running import measure, record
-from envprobe_core.engine.setting import setting_of
+from envprobe_core.engine.running import Columns, Trajectory, measure, record, setting_of
 from envprobe_core.errors import InputError
 from envprobe_core.files import OURS, held, replacing, sweep
 from envprobe_core.instances import informative, instances

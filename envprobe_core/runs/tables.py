@@ -24,10 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from envprobe_core.cells import Cell, Seeds
-from envprobe_core.engine.recording import Columns, Trajectory
 from envprobe_core.engine.records import CERTAIN, NONE, STALENESS_LIMIT, UNKNOWN, WAIT
-from envprobe_core.engine.running import score
-from envprobe_core.engine.setting import setting_of
+from envprobe_core.engine.running import Columns, Trajectory, score, setting_of
 from envprobe_core.errors import InputError
 from envprobe_core.files import check_plain, replacing
 from envprobe_core.runs.manifest import EPISODES, seed_ranges

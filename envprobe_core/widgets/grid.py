@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 
 from envprobe_core.cells import Cell, Seeds, find_profile, find_regime, parse_seeds
-from envprobe_core.engine.recording import Trajectory
-from envprobe_core.engine.running import record
+from envprobe_core.engine.running import Trajectory, record
 from envprobe_core.files import replacing
 from envprobe_core.policies import POLICIES, Policy
 from envprobe_core.policies.rules import (

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from envprobe_core.engine.compiling import by_world, compiled
-from envprobe_core.engine.records import numbers
 from envprobe_core.errors import look_up
-from envprobe_core.protocols import Protocol
-from envprobe_core.regimes import Regime
+from envprobe_core.protocols import PAPER, Protocol
+from envprobe_core.regimes import REGIMES, Regime
 from envprobe_core.worlds import graphnav, objectstate, tooldag
 from envprobe_core.worlds.base import World
 
 MODULES = {module.NAME: module for module in (tooldag, objectstate, graphnav)}
 WORLDS: dict[str, str] = {name: module.TITLE for name, module in MODULES.items()}
 """Names and printed titles."""
-RULES = {
-    "tooldag": numbers(tooldag.ToolDAG),
-    "objectstate": numbers(objectstate.ObjectState),
-    "graphnav": numbers(graphnav.GraphNav),
-}
 
 
 def make_world(name: str, regime: Regime, protocol: Protocol) -> World:
@@ -27,6 +21,10 @@ def make_world(name: str, regime: Regime, protocol: Protocol) -> World:
         InputError: if there is no world of that name.
     """
     return look_up("world", name, MODULES).describe(regime, protocol)
+
+
+RULES = {name: make_world(name, REGIMES["S2"], PAPER).record.dtype for name in WORLDS}
+"""The kind of each world's record of rules, by which compiled functions tell worlds apart."""
 
 
 @compiled
@@ -42,8 +40,7 @@ def _of(*names):
     ]
 
 
-create, weigh, reveal, where, succeeded = _of("create", "weigh", "reveal", "where", "succeeded")
-act, mutate, show, roles, uses = _of("act", "mutate", "show", "roles", "uses")
+create, weigh, reveal, succeeded, act, mutate = _of("create", "weigh", "reveal", "succeeded", "act", "mutate")
+show, roles, uses, overlap = _of("show", "roles", "uses", "overlap")
 meet, remember, conclude, derive, plan = _of("meet", "remember", "conclude", "derive", "plan")
-overlap, values, is_goal = _of("overlap", "values", "is_goal")
 wander, stand_in, informs, mismatched = _of("wander", "stand_in", "informs", "mismatched")

@@ -11,13 +11,12 @@ Source: Sections 3 and 6.1; book/definitions.md.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from envprobe_core.engine.compiling import apart, compiled
 from envprobe_core.engine.noise import ONE, U, choice, draw, happens, level32, numbered
 from envprobe_core.engine.records import (
+    BY_NAME,
     NO_ACTION,
     NONE,
     UNKNOWN,
@@ -25,16 +24,20 @@ from envprobe_core.engine.records import (
     Int,
     Word,
     add,
+    earliest,
     failed,
     fill,
+    has,
+    last_by_name,
+    minus,
     overlook,
+    plus,
     record,
     see,
 )
-from envprobe_core.engine.sets import earliest, has, last_by_name, minus, plus, rank_by_name
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
-from envprobe_core.worlds.base import DROP_PROBABILITY, SPATIAL, World
+from envprobe_core.worlds.base import DROP_PROBABILITY, SPATIAL, World, draw_locks, ratio
 
 NAME, TITLE, CODE = "graphnav", "GraphNavWorld", 3
 NODES, EXTRA_EDGES, LOCKED_EDGES = (6, 12, 20), (4, 2, 1), (1, 3, 6)  # extra: nodes divided by this
@@ -44,89 +47,61 @@ NOWHERE = MOST_NODES  # a node that is never reached
 NEVER = -1
 HIGHEST = U(0xFFFFFFFFFFFFFFFF)  # word
 
-
-class GraphNav(NamedTuple):
-    """The rules in force."""
-
-    code: int
-    fields: int
-    actions: int
-    nodes: int
-    keys: int
-    edges: int
-    locks: int  # key 0, 1, ... opens one lockable edge each; further keys open nothing
-    mutation: np.uint64  # level of a loose key's drift and of a lockable edge's flip
-    drop: np.uint64  # level of overlooking the last key that lies here
-    sees_states: bool
-    knows_graph: bool
-    sampled: bool  # instances as the public code draws them
-
-
 SCRATCH = record(
-    ("words", Word, MOST_PAIRS), ("place", Int, MOST_NODES), ("ways", np.int64, MOST_NODES),
+    ("words", Word, MOST_PAIRS), ("node_at", Int, MOST_NODES), ("joined", np.int64, MOST_NODES),
     ("queue", Int, MOST_NODES), ("came_from", Int, MOST_NODES),
 )  # fmt: skip
-"""Paper for `create` (draws, each node's place on the path, where one can walk so far) and for `search`."""
+"""Room for `create` (draws, the node at each place of the path, the set of nodes that each is joined to) and
+for `search`.
+"""
 TASK = record(
     ("start", Int), ("target", Int), ("edges", Int), ("ends", Int, (MOST_EDGES + 1, 2)),
     ("key_of_edge", Int, MOST_EDGES), ("edge_of_key", np.int64, MOST_KEYS),
     ("neighbours", Int, MOST_NODES), ("neighbour", Int, (MOST_NODES, MOST_NODES)),
-    ("edge", np.int64, (MOST_NODES, MOST_NODES)), ("edges_at", np.int64, MOST_NODES),
-    ("scratch", SCRATCH),
+    ("edge", np.int64, (MOST_NODES, MOST_NODES)), ("scratch", SCRATCH),
 )  # fmt: skip
 """The graph: how many edges, by their ends, ascending, and by their keys (NONE: never locked); of each node
-how many neighbours it has, which, ascending, the edge that leads to each, and these edges as a set.
+how many neighbours it has, which, ascending, and the edge that leads to each.
 """
-STATE = record(("node", Int), ("location", Int, MOST_KEYS), ("locked", Int, MOST_EDGES))
+STATE = record(("place", Int), ("location", Int, MOST_KEYS), ("locked", Int, MOST_EDGES))
 """Own node, where each key lies, which edges are locked."""
 MIND = record(("last_seen", Int, MOST_NODES), ("met", np.int64))
 """When each node was last seen, and the set of edges that are known."""
 
 
 def describe(regime: Regime, protocol: Protocol) -> World:
-    """Build the world of a regime: 6, 12 or 20 nodes on a path, extra edges, 1, 3 or 6 locks.
-
-    Args:
-        regime: its levels.
-        protocol: its switches.
-    """
+    """Build the world of a regime: 6, 12 or 20 nodes on a path, extra edges, 1, 3 or 6 locks."""
     nodes = NODES[regime.complexity]
     keys = min(MOST_KEYS, max(2, nodes // 4))
     edges = nodes - 1 + nodes // EXTRA_EDGES[regime.density]
     rate = (MEAN_RATES if protocol.rates == "mean" else RELEASED_RATES)[regime.mutation]
-    names = (
-        "node",
-        *(f"location(key {k})" for k in range(keys)),
-        *(f"state(edge {e})" for e in range(edges)),
-    )
-    rules = GraphNav(
-        CODE,
-        len(names),
-        nodes + keys,
-        nodes,
-        keys,
-        edges,
-        min(LOCKED_EDGES[regime.density], keys),
-        level32(rate),
-        level32(DROP_PROBABILITY if regime.observation == "partial" else 0.0),
-        protocol.sight == "local",
-        protocol.structure == "graph",
-        protocol.instances == "sampled",
-    )
-    rates = np.full(len(names), rate)
-    rates[0] = 0.0
     return World(
         NAME,
         TITLE,
+        CODE,
         regime,
         protocol,
-        rules,
-        names,
-        (SPATIAL,) * len(names),
-        (*(f"move({v})" for v in range(nodes)), *(f"collect(key {k})" for k in range(keys))),
-        np.array([nodes] + [nodes + 1] * keys + [2] * edges),
-        rates,
-        (0,),
+        fields=[
+            ("node", SPATIAL, nodes, 0.0),
+            *((f"location(key {key})", SPATIAL, nodes + 1, rate) for key in range(keys)),
+            *((f"state(edge {edge})", SPATIAL, 2, rate) for edge in range(edges)),
+        ],
+        actions=[
+            *(f"move({node})" for node in range(nodes)),
+            *(f"collect(key {key})" for key in range(keys)),
+        ],
+        goal_fields=[0],
+        rules={
+            "nodes": nodes,
+            "keys": keys,
+            "edges": edges,
+            "locks": min(LOCKED_EDGES[regime.density], keys),  # key 0, 1, ... opens one each, others nothing
+            "mutation": level32(rate),  # of a loose key's drift and of a lockable edge's flip
+            "drop": level32(DROP_PROBABILITY if regime.observation == "partial" else 0.0),
+            "sees_states": protocol.sight == "local",
+            "knows_graph": protocol.structure == "graph",
+            "sampled": protocol.instances == "sampled",  # as the public code draws instances
+        },
     )
 
 
@@ -192,25 +167,54 @@ def concerned(world, task, place, action):
 @compiled
 def create(world, task, state, key):
     """Draw a path, extra edges and locks, so that each key can be reached before its edge."""
-    pairs = world.nodes * (world.nodes - 1) // 2
+    nodes, first_edge = world.nodes, world.nodes + world.nodes * (world.nodes - 1) // 2
+    fill(task.scratch.joined, 0)
     if world.sampled:
-        sample_edges(world, task, key)
+        sample_pairs(world, task, key)
     else:
-        draw_path(world, task, key)
-        draw_edges(world, task, key, world.nodes, pairs)
-    list_neighbours(world, task)
-    draw_locks(world, task, key, world.nodes + pairs)
-    draw_locations(world, task, state, key, world.nodes + pairs + world.edges)
-    state.node = task.start
+        draw_pairs(world, task, key)
+    list_edges(task, nodes)
+    lockable = draw_locks(key, first_edge, task.edges, world.locks, task.key_of_edge, task.edge_of_key)
+    first_turn = first_edge + world.edges
+    first_spot = first_turn + world.edges + world.locks
+    for item in range(world.keys):
+        state.location[item] = choice(numbered(key, first_spot + item), nodes)
+    if not world.sampled:
+        place_keys(world, task, state, key, first_turn, lockable)
+    state.place = task.start
     for edge in range(world.edges):
-        state.locked[edge] = task.key_of_edge[edge] != NONE
+        state.locked[edge] = has(lockable, edge)
 
 
 @compiled
-def draw_words(words, key, first, count):
-    """Draw the words from a number on."""
-    for number in range(count):
-        words[number] = numbered(key, first + number)
+def join(joined, one, other):
+    """Join two nodes."""
+    joined[one], joined[other] = plus(joined[one], other), plus(joined[other], one)
+
+
+@apart
+def draw_pairs(world, task, key):
+    """Join the nodes on a path, in the order of their draws, and those other pairs that draw lowest."""
+    nodes, words, node_at, pairs = world.nodes, task.scratch.words, task.scratch.node_at, 0
+    for node in range(nodes):
+        words[node] = numbered(key, node)
+    for node in range(nodes):
+        lower = 0
+        for other in range(nodes):
+            lower += words[other] < words[node]
+        node_at[lower] = node
+    task.start, task.target = node_at[0], node_at[nodes - 1]
+    for one in range(nodes):
+        for other in range(one + 1, nodes):
+            words[pairs] = HIGHEST if other == one + 1 else numbered(key, nodes + pairs)
+            pairs += 1
+    bound = above_lowest(words, pairs, world.edges - (nodes - 1))
+    pairs = 0
+    for one in range(nodes):
+        for other in range(one + 1, nodes):
+            if other == one + 1 or words[pairs] < bound:
+                join(task.scratch.joined, node_at[one], node_at[other])
+            pairs += 1
 
 
 @compiled
@@ -225,164 +229,58 @@ def above_lowest(words, count, n):
     return bound
 
 
-@compiled
-def draw_path(world, task, key):
-    """Put the nodes on a path from start to target, in the order of their draws."""
-    words, place = task.scratch.words, task.scratch.place
-    draw_words(words, key, 0, world.nodes)
-    for node in range(world.nodes):
-        lower = 0
-        for other in range(world.nodes):
-            lower += words[other] < words[node]
-        place[node] = lower
-        if lower == 0:
-            task.start = node
-        elif lower == world.nodes - 1:
-            task.target = node
-
-
 @apart
-def draw_edges(world, task, key, first, pairs):
-    """Join neighbours on the path, and of its other pairs of places those of the lowest draws."""
-    nodes, words, place = world.nodes, task.scratch.words, task.scratch.place
-    draw_words(words, key, first, pairs)
-    for one in range(nodes - 1):
-        words[pair_number(nodes, one, one + 1)] = HIGHEST
-    bound = above_lowest(words, pairs, world.edges - (nodes - 1))
-    for one in range(nodes - 1):
-        words[pair_number(nodes, one, one + 1)] = 0
-    task.edges = 0
-    for low in range(nodes):
-        for high in range(low + 1, nodes):
-            task.ends[task.edges, 0], task.ends[task.edges, 1] = low, high  # overwritten unless joined
-            task.edges += words[pair_number(nodes, place[low], place[high])] < bound
-
-
-@apart
-def sample_edges(world, task, key):
+def sample_pairs(world, task, key):
     """Join nodes 0, 1, ... in a row, and as many random pairs as are wanted, some of them joined already."""
-    nodes, ways = world.nodes, task.scratch.ways
+    nodes, joined = world.nodes, task.scratch.joined
     task.start, task.target = 0, nodes - 1
-    fill(ways, 0)
     for node in range(nodes - 1):
-        ways[node] = plus(0, node + 1)
+        join(joined, node, node + 1)
     for number in range(world.edges - (nodes - 1)):
         one = choice(numbered(key, 2 * number), nodes)
         other = choice(numbered(key, 2 * number + 1), nodes - 1)
-        other += other >= one
-        ways[min(one, other)] = plus(ways[min(one, other)], max(one, other))
+        join(joined, one, other + (other >= one))
+
+
+@apart
+def list_edges(task, nodes):
+    """Number the edges, and list every node's neighbours with the edges that lead there."""
+    fill(task.neighbours, 0)
     task.edges = 0
     for low in range(nodes):
-        for high in range(low + 1, nodes):
-            task.ends[task.edges, 0], task.ends[task.edges, 1] = low, high  # overwritten unless joined
-            task.edges += has(ways[low], high)
-
-
-@compiled
-def pair_number(nodes, one, other):
-    """Return the number of a pair among (0, 1), (0, 2), ..., (1, 2), ..."""
-    low, high = min(one, other), max(one, other)
-    return low * (2 * nodes - low - 3) // 2 + high - 1
-
-
-@compiled
-def list_neighbours(world, task):
-    """List every node's neighbours and the edges that lead there."""
-    fill(task.neighbours, 0)
-    fill(task.edges_at, 0)
-    for edge in range(task.edges):  # in this order neighbours ascend
-        add_neighbour(task, task.ends[edge, 0], task.ends[edge, 1], edge)
-        add_neighbour(task, task.ends[edge, 1], task.ends[edge, 0], edge)
-
-
-@compiled
-def add_neighbour(task, node, other, edge):
-    """List a neighbour of a node and the edge that leads there."""
-    number = task.neighbours[node]
-    task.neighbour[node, number], task.edge[node, number] = other, edge
-    task.edges_at[node] = plus(task.edges_at[node], edge)
-    task.neighbours[node] += 1
+        for high in range(low + 1, nodes):  # in this order neighbours ascend
+            if has(task.scratch.joined[low], high):
+                task.ends[task.edges, 0], task.ends[task.edges, 1] = low, high
+                for node, other in ((low, high), (high, low)):
+                    number = task.neighbours[node]
+                    task.neighbour[node, number], task.edge[node, number] = other, task.edges
+                    task.neighbours[node] += 1
+                task.edges += 1
 
 
 @apart
-def draw_locks(world, task, key, first):
-    """Draw the lockable edges and number their keys."""
-    words, number = task.scratch.words, 0
-    draw_words(words, key, first, task.edges)
-    bound = above_lowest(words, task.edges, world.locks)
-    fill(task.key_of_edge, NONE)
-    fill(task.edge_of_key, NONE)
-    for edge in range(task.edges):
-        if words[edge] < bound:
-            task.key_of_edge[edge], task.edge_of_key[number] = number, edge
-            number += 1
-
-
-@apart
-def draw_locations(world, task, state, key, first):
-    """Draw where keys lie; one after the other, the key of a locked edge at reach comes to lie within it."""
-    spot = first + world.edges
-    loose = spot + world.locks
-    for item in range(world.keys):
-        state.location[item] = choice(numbered(key, loose + item), world.nodes)
-    if world.sampled:
-        return
-    fill(task.scratch.ways, 0)
-    for edge in range(task.edges):
-        if task.key_of_edge[edge] == NONE:
-            open_way(task, edge)
-    opened, reached = 0, plus(0, task.start)
+def place_keys(world, task, state, key, first, lockable):
+    """Put the key of one more locked edge at reach, of the lowest draw, where one can walk by now."""
+    passable = all_edges(world) & ~lockable
     for turn in range(world.locks):
-        reached = spread(world, task.scratch.ways, reached)
-        item = lowest_at_reach(world, task, key, first, opened, reached)
-        state.location[item] = draw_within(world, reached, numbered(key, spot + turn))
-        open_way(task, task.edge_of_key[item])
-        opened = plus(opened, item)
-
-
-@compiled
-def open_way(task, edge):
-    """Let one walk from each end of an edge to the other."""
-    ways, one, other = task.scratch.ways, task.ends[edge, 0], task.ends[edge, 1]
-    ways[one], ways[other] = plus(ways[one], other), plus(ways[other], one)
-
-
-@compiled
-def spread(world, ways, reached):
-    """Return the set of all nodes that can be reached from a set of nodes."""
-    before = 0
-    while before != reached:
-        before = reached
+        reached = search(task, passable, task.start, NOWHERE)
+        lowest, least = 0, HIGHEST
+        for item in range(world.locks):
+            edge = task.edge_of_key[item]
+            word = numbered(key, first + edge)
+            touched = has(reached, task.ends[edge, 0]) or has(reached, task.ends[edge, 1])
+            if touched and not has(passable, edge) and word < least:
+                lowest, least = item, word
+        passable = plus(passable, task.edge_of_key[lowest])
+        count = 0
         for node in range(world.nodes):
-            reached |= has(reached, node) * ways[node]
-    return reached
-
-
-@compiled
-def lowest_at_reach(world, task, key, first, opened, reached):
-    """Return the key whose edge has the lowest draw among those not opened that touch a node reached."""
-    lowest, least = NONE, HIGHEST
-    for item in range(world.locks):
-        edge = task.edge_of_key[item]
-        touched = has(reached, task.ends[edge, 0]) or has(reached, task.ends[edge, 1])
-        word = numbered(key, first + edge)
-        if touched and not has(opened, item) and word < least:
-            lowest, least = item, word
-    return lowest
-
-
-@compiled
-def draw_within(world, reached, word):
-    """Draw one of the nodes reached."""
-    count = 0
-    for node in range(world.nodes):
-        count += has(reached, node)
-    before = choice(word, count)  # so many nodes reached come before it
-    drawn = count = 0
-    for node in range(world.nodes):
-        count += has(reached, node)
-        drawn += count <= before
-    return drawn
+            count += has(reached, node)
+        left = choice(numbered(key, first + world.edges + turn), count)  # so many nodes come before it
+        for node in range(world.nodes):
+            if has(reached, node):
+                if left == 0:
+                    state.location[lowest] = node
+                left -= 1
 
 
 @compiled
@@ -405,7 +303,7 @@ def weigh(world, task, weight):
 @compiled
 def reveal(world, task, state, gold):
     """Write the true value of every field."""
-    gold[0] = state.node
+    gold[0] = state.place
     for key in range(world.keys):
         gold[1 + key] = state.location[key]
     for edge in range(world.edges):
@@ -413,15 +311,9 @@ def reveal(world, task, state, gold):
 
 
 @compiled
-def where(world, state):
-    """Return the own node."""
-    return state.node
-
-
-@compiled
 def succeeded(world, task, state):
     """Say whether the agent is at the target."""
-    return state.node == task.target
+    return state.place == task.target
 
 
 @compiled
@@ -429,14 +321,14 @@ def act(world, task, state, action):
     """Move or collect; return whether that was valid."""
     nodes = world.nodes
     if action >= nodes:
-        if state.location[action - nodes] != state.node:
+        if state.location[action - nodes] != state.place:
             return False
         state.location[action - nodes] = nodes
         return True
-    edge = edge_between(task, state.node, action)
+    edge = edge_between(task, state.place, action)
     if edge == NONE or (state.locked[edge] and state.location[task.key_of_edge[edge]] != nodes):
         return False
-    state.node = action
+    state.place = action
     return True
 
 
@@ -460,32 +352,23 @@ def show(world, task, state, action, word, observation):
 
     Perhaps the last key that lies here is overlooked, where sight is not local a neighbour.
     """
-    node = state.node
+    node, others = state.place, 0
     see(observation, 0, node)
     for key in range(world.keys):
         if state.location[key] == node:
             see(observation, 1 + key, node)
-    if not world.sees_states:
-        if happens(word, world.drop):
-            observation.hidden = last_by_name(neighbours_of(task, node), world.nodes)
-    elif observation.count > 1 and happens(word, world.drop):
+    if world.sees_states and observation.count > 1 and happens(word, world.drop):
         overlook(observation)
     for key in range(world.keys):
         if state.location[key] == world.nodes:
             see(observation, 1 + key, world.nodes)
-    if world.sees_states:
-        for number in range(task.neighbours[node]):
-            edge = task.edge[node, number]
-            see(observation, 1 + world.keys + edge, state.locked[edge])
-
-
-@compiled
-def neighbours_of(task, node):
-    """Return a node's neighbours as a set."""
-    others = 0
     for number in range(task.neighbours[node]):
         others = plus(others, task.neighbour[node, number])
-    return others
+        if world.sees_states:
+            edge = task.edge[node, number]
+            see(observation, 1 + world.keys + edge, state.locked[edge])
+    if not world.sees_states and happens(word, world.drop):
+        observation.hidden = last_by_name(others)
 
 
 @compiled
@@ -506,20 +389,6 @@ def uses(world, task, place, action, used):
     field = concerned(world, task, place, action)
     if field != NONE:
         used[field] = 1
-
-
-@compiled
-def values(world, field):
-    """Return the number of values of a field."""
-    if field == 0:
-        return world.nodes
-    return world.nodes + 1 if field <= world.keys else 2
-
-
-@compiled
-def is_goal(world, field):
-    """Say whether a field is the own node."""
-    return field == 0
 
 
 # the agent's mind
@@ -559,8 +428,7 @@ def plan(world, task, table, mind, place):
     value, node = table.value, max(table.value[0], 0)
     if node == task.target:
         return WAIT
-    passable = mind.met & believed_passable(world, task, value)
-    reached = search(task, passable, node, task.target)
+    reached = search(task, mind.met & believed_passable(world, task, value), node, task.target)
     if has(reached, task.target):
         return first_step(task, node, task.target)
     for key in range(world.keys):
@@ -570,7 +438,12 @@ def plan(world, task, table, mind, place):
         if lies != UNKNOWN and has(reached, lies):
             return first_step(task, node, lies)
     goal = earliest(minus(reached, node), mind.last_seen)
-    return lowest_exit(task, mind, node) if goal == NONE else first_step(task, node, goal)
+    if goal != NONE:
+        return first_step(task, node, goal)
+    for number in range(task.neighbours[node]):  # shut in: over the first edge that is known, open or not
+        if has(mind.met, task.edge[node, number]):
+            return task.neighbour[node, number]
+    return WAIT
 
 
 @compiled
@@ -582,15 +455,6 @@ def believed_passable(world, task, value):
     for key in range(world.locks):
         passable |= (value[1 + key] == world.nodes) << task.edge_of_key[key]
     return passable
-
-
-@compiled
-def lowest_exit(task, mind, node):
-    """Return the lowest neighbour over a known edge, open or not."""
-    for number in range(task.neighbours[node]):
-        if has(mind.met, task.edge[node, number]):
-            return task.neighbour[node, number]
-    return WAIT
 
 
 @compiled
@@ -624,13 +488,10 @@ def wander(world, task, observation, recent, again, lost, word):
 @compiled
 def stand_in(world, task, observation, word):
     """Move to the neighbour in view that comes first by name, as the public harness does."""
-    node, first = observation.place, NONE
-    for number in range(task.neighbours[node]):
-        other = task.neighbour[node, number]
-        if other != observation.hidden and (first == NONE or rank_by_name(other) < rank_by_name(first)):
-            first = other
-    if first != NONE:
-        return first
+    node = observation.place
+    for other in BY_NAME:
+        if other != observation.hidden and edge_between(task, node, other) != NONE:
+            return np.int64(other)
     for key in range(world.keys):
         if observation.value[1 + key] == node:
             return world.nodes + key
@@ -649,12 +510,11 @@ def informs(world, task, value, gold, field, named, placed, scoring):
 @compiled
 def mismatched(world, task, value, gold, action, named):
     """Say whether the public oracle finds something wrong with what is reported, by name or anywhere."""
-    wrong = False
-    for field in range(1 + world.keys, 1 + world.keys + task.edges):
-        wrong |= value[field] != gold[field]
-    for field in range(1, 1 + world.keys):
-        wrong |= not named and value[field] != UNKNOWN and value[field] != gold[field]
-    return wrong
+    for field in range(1, 1 + world.keys + task.edges):
+        known = field > world.keys or (not named and value[field] != UNKNOWN)
+        if known and value[field] != gold[field]:
+            return True
+    return False
 
 
 @compiled
@@ -668,5 +528,5 @@ def overlap(world, belief, gold, first, stayed, scoring):
         keys += (belief[field] == gold[field]) & ~(scoring.bare & (gold[field] == world.nodes))
         both += (belief[field] == world.nodes) & (gold[field] == world.nodes)
         either += (belief[field] == world.nodes) | (gold[field] == world.nodes)
-    inventory = both / either if either else 1.0
-    return ((0.25 * position + 0.20 * inventory) + 0.30 * (right / edges)) + 0.25 * (keys / world.keys)
+    inventory = 0.20 * ratio(both, either)
+    return ((0.25 * position + inventory) + 0.30 * (right / edges)) + 0.25 * (keys / world.keys)

@@ -11,8 +11,6 @@ Source: Sections 3 and 6.1; book/definitions.md.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from envprobe_core.engine.compiling import compiled
@@ -24,18 +22,20 @@ from envprobe_core.engine.records import (
     WAIT,
     Int,
     add,
+    earliest,
     failed,
     fill,
+    has,
+    minus,
+    of_ones,
     overlook,
     record,
     see,
     tried,
 )
-from envprobe_core.engine.sets import earliest, has, minus, of_ones, plus
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
-from envprobe_core.worlds.base import DROP_PROBABILITY, PROCEDURAL, SPATIAL, World
-from envprobe_core.worlds.tooldag import lowest_draw, ratio
+from envprobe_core.worlds.base import DROP_PROBABILITY, PROCEDURAL, SPATIAL, World, draw_locks, ratio
 
 NAME, TITLE, CODE = "objectstate", "ObjectStateWorld", 2
 ROOMS, LOCKED_DOORS = (5, 10, 20), (1, 3, 6)  # by complexity, by density
@@ -45,39 +45,12 @@ REDIRECTIONS = 2  # from the goal object to a key, and from that key to another
 NEVER = -1
 
 
-class ObjectState(NamedTuple):
-    """The rules in force; door d lies between rooms d and d + 1."""
-
-    code: int
-    fields: int
-    actions: int
-    rooms: int
-    keys: int
-    boxes: int
-    goals: int
-    objects: int  # keys, boxes, goals
-    doors: int
-    locks: int  # lockable doors; the first keys open them, from the left
-    goal: int  # the object to fetch
-    held: int  # the first field of what is held; locations come first, locks at `objects`
-    pick: int  # the first action of each kind; moves come first
-    unlock: int
-    place: int
-    drifting: int  # how many objects drift, and how many lockable doors flip
-    flipping: int
-    mutation: np.uint64  # level of either
-    drop: np.uint64  # level of overlooking the last object that lies here
-    sees_locks: bool
-    knows_graph: bool
-    sampled: bool  # instances as the public code draws them; there an open door can be unlocked too
-
-
 TASK = record(
     ("key_of_door", Int, MOST_DOORS), ("door_of_key", Int, MOST_KEYS),
     ("start_room", Int), ("object_room", Int, MOST_OBJECTS),
 )  # fmt: skip
 """Which key opens which door (NONE: it has no lock, or it opens nothing); for viewers, where all starts."""
-STATE = record(("room", Int), ("location", Int, MOST_OBJECTS), ("locked", np.int64))
+STATE = record(("place", Int), ("location", Int, MOST_OBJECTS), ("locked", np.int64))
 """Own room, the room of every object (`rooms` = held), and which doors are locked, as a set."""
 MIND = record(("last_seen", Int, ROOMS[-1]))
 """When each room was last seen."""
@@ -91,59 +64,52 @@ def describe(regime: Regime, protocol: Protocol) -> World:
     objects, locks, goal = keys + boxes + goals, min(LOCKED_DOORS[regime.density], keys), keys + boxes
     held, unlock = objects + doors, rooms + objects
     everything_moves = protocol.rates == "mean"
+    drifting, flipping = (objects, locks) if everything_moves else (keys, 0)
     rate = (MEAN_RATES if everything_moves else RELEASED_KEY_RATES)[regime.mutation]
-    labels = (
-        *(f"key {k}" for k in range(keys)),
-        *(f"box {b}" for b in range(boxes)),
-        *(f"goal {g}" for g in range(goals)),
-    )
-    rules = ObjectState(
-        CODE,
-        held + objects,
-        unlock + doors + objects,
-        rooms,
-        keys,
-        boxes,
-        goals,
-        objects,
-        doors,
-        locks,
-        goal,
-        held,
-        rooms,
-        unlock,
-        unlock + doors,
-        objects if everything_moves else keys,
-        locks if everything_moves else 0,
-        level32(rate),
-        level32(DROP_PROBABILITY if regime.observation == "partial" else 0.0),
-        protocol.sight == "local",
-        protocol.structure == "graph",
-        protocol.instances == "sampled",
-    )
-    rates = np.zeros(held + objects)
-    rates[: held if everything_moves else keys] = rate
+    sorts = (("key", keys), ("box", boxes), ("goal", goals))
+    labels = [f"{sort} {number}" for sort, count in sorts for number in range(count)]
     return World(
         NAME,
         TITLE,
+        CODE,
         regime,
         protocol,
-        rules,
-        (
-            *(f"location({label})" for label in labels),
-            *(f"lock({door})" for door in range(doors)),
-            *(f"held({label})" for label in labels),
-        ),
-        (SPATIAL,) * held + (PROCEDURAL,) * objects,
-        (
+        fields=[
+            *(
+                (f"location({label})", SPATIAL, rooms + 1, rate if item < drifting else 0.0)
+                for item, label in enumerate(labels)
+            ),
+            *((f"lock({door})", SPATIAL, 2, rate if flipping else 0.0) for door in range(doors)),
+            *((f"held({label})", PROCEDURAL, 2, 0.0) for label in labels),
+        ],
+        actions=[
             *(f"move({room})" for room in range(rooms)),
             *(f"pick({label})" for label in labels),
             *(f"unlock({door})" for door in range(doors)),
             *(f"place({label})" for label in labels),
-        ),
-        np.array([rooms + 1] * objects + [2] * (doors + objects)),
-        rates,
-        (goal, held + goal),
+        ],
+        goal_fields=(goal, held + goal),
+        rules={
+            "rooms": rooms,
+            "keys": keys,
+            "boxes": boxes,
+            "goals": goals,
+            "objects": objects,  # keys, boxes, goals
+            "doors": doors,  # door d lies between rooms d and d + 1
+            "locks": locks,  # lockable doors; the first keys open them, from the left
+            "goal": goal,  # the object to fetch
+            "held": held,  # the first field of what is held; locations come first, locks at `objects`
+            "pick": rooms,  # the first action of each kind; moves come first
+            "unlock": unlock,
+            "place": unlock + doors,
+            "drifting": drifting,  # how many objects drift, and how many lockable doors flip
+            "flipping": flipping,
+            "mutation": level32(rate),  # of either
+            "drop": level32(DROP_PROBABILITY if regime.observation == "partial" else 0.0),
+            "sees_locks": protocol.sight == "local",
+            "knows_graph": protocol.structure == "graph",
+            "sampled": protocol.instances == "sampled",  # instances as the public code draws them
+        },
     )
 
 
@@ -162,7 +128,7 @@ def create(world, task, state, key):
         other = choice(numbered(key, first_place + world.goal), world.rooms - 1)
         task.object_room[world.goal] = other + (other >= task.start_room)
 
-    state.locked = draw_locks(world, task, key)
+    state.locked = draw_locks(key, 1, world.doors, world.locks, task.key_of_door, task.door_of_key)
     still = state.locked
     for turn in range(world.locks):  # put the key of one more door where it can be reached by now
         side, spot = numbered(key, first_turn + 2 * turn), numbered(key, first_turn + 2 * turn + 1)
@@ -172,24 +138,9 @@ def create(world, task, state, key):
         task.object_room[task.key_of_door[door]] = lowest + choice(spot, highest - lowest + 1)
         still = minus(still, door)
 
-    state.room = task.start_room
+    state.place = task.start_room
     for item in range(world.objects):
         state.location[item] = task.object_room[item]
-
-
-@compiled
-def draw_locks(world, task, key):
-    """Draw the lockable doors and number their keys from the left; return them as a set."""
-    locked = number = 0
-    for _ in range(world.locks):
-        locked = plus(locked, lowest_draw(key, 1, locked, world.doors))
-    fill(task.key_of_door, NONE)
-    fill(task.door_of_key, NONE)
-    for door in range(world.doors):
-        if has(locked, door):
-            task.key_of_door[door], task.door_of_key[number] = number, door
-            number += 1
-    return locked
 
 
 @compiled
@@ -224,12 +175,6 @@ def reveal(world, task, state, gold):
 
 
 @compiled
-def where(world, state):
-    """Return the own room."""
-    return state.room
-
-
-@compiled
 def succeeded(world, task, state):
     """Say whether the goal object is held."""
     return state.location[world.goal] == world.rooms
@@ -239,18 +184,18 @@ def succeeded(world, task, state):
 def act(world, task, state, action):
     """Move, pick up, unlock or put down; return whether that was valid."""
     if world.pick <= action < world.unlock:
-        return carry(state, action - world.pick, state.room, world.rooms)
+        return carry(state, action - world.pick, state.place, world.rooms)
     if action >= world.place:
-        return carry(state, action - world.place, world.rooms, state.room)
-    door = door_of(world, state.room, action)
+        return carry(state, action - world.place, world.rooms, state.place)
+    door = door_of(world, state.place, action)
     if door == NONE:
         return False
     if action < world.pick:
         if has(state.locked, door):
             return False
-        state.room = action
+        state.place = action
         return True
-    key, beside = task.key_of_door[door], state.room - 1 <= door <= state.room
+    key, beside = task.key_of_door[door], state.place - 1 <= door <= state.place
     if world.sampled and beside and not has(state.locked, door):
         return True
     if not beside or not has(state.locked, door) or key == NONE or state.location[key] != world.rooms:
@@ -294,8 +239,8 @@ def mutate(world, task, state, key, tick):
 def show(world, task, state, action, word, observation):
     """Show what lies here, perhaps not the last, and is held; where sight is local the own doors' locks."""
     for item in range(world.objects):
-        if state.location[item] == state.room:
-            see(observation, item, state.room)
+        if state.location[item] == state.place:
+            see(observation, item, state.place)
     if observation.count > 0 and happens(word, world.drop):
         overlook(observation)
     for item in range(world.objects):
@@ -304,7 +249,7 @@ def show(world, task, state, action, word, observation):
             see(observation, item, world.rooms)
         see(observation, world.held + item, is_held)
     if world.sees_locks:
-        for door in range(max(state.room - 1, 0), min(state.room + 1, world.doors)):
+        for door in range(max(state.place - 1, 0), min(state.place + 1, world.doors)):
             see(observation, world.objects + door, has(state.locked, door))
 
 
@@ -335,18 +280,6 @@ def uses(world, task, place, action, used):
         used[world.held + action - world.place] = 1
     elif action >= world.pick:
         used[action - world.pick] = used[world.held + action - world.pick] = 1
-
-
-@compiled
-def values(world, field):
-    """Return the number of values of a field."""
-    return world.rooms + 1 if field < world.objects else 2
-
-
-@compiled
-def is_goal(world, field):
-    """Say whether a field says that the task is done."""
-    return field == world.goal or field == world.held + world.goal
 
 
 # the agent's mind
@@ -389,27 +322,23 @@ def plan(world, task, table, mind, place):
     value = table.value
     if value[world.held + world.goal] == 1:
         return WAIT
-    locked = of_ones(value, world.objects, world.doors)
-    shut = without_keys(world, task, value, locked)
+    locked = shut = of_ones(value, world.objects, world.doors)
+    for key in range(world.locks):
+        if value[world.held + key] == 1:
+            shut = minus(shut, task.door_of_key[key])
     lowest, highest = open_stretch(world, shut, place)
     sought = choose_object(world, task, value, lowest, highest)
     target = value[sought]
     if target == place:
         return world.pick + sought
     if not lowest <= target <= highest:
-        target = room_to_explore(world, mind, place, lowest, highest)
+        target = place + 1 if place < world.doors else place - 1  # shut in, it tries a neighbour
+        if lowest < highest:
+            stretch = ((2 << (highest - lowest)) - 1) << lowest
+            target = earliest(minus(stretch, place), mind.last_seen)
     ahead = place + 1 if target > place else place - 1
     door = min(place, ahead)
     return world.unlock + door if has(locked & ~shut, door) else ahead
-
-
-@compiled
-def without_keys(world, task, value, doors):
-    """Return those of a set of doors whose keys are not believed held."""
-    for key in range(world.locks):
-        if value[world.held + key] == 1:
-            doors = minus(doors, task.door_of_key[key])
-    return doors
 
 
 @compiled
@@ -425,15 +354,6 @@ def choose_object(world, task, value, lowest, highest):
         if door != NONE and task.key_of_door[door] != NONE:
             sought = task.key_of_door[door]
     return sought
-
-
-@compiled
-def room_to_explore(world, mind, place, lowest, highest):
-    """Return the other room of the stretch that was seen longest ago; shut in, a neighbour."""
-    stretch = ((2 << (highest - lowest)) - 1) << lowest
-    if lowest < highest:
-        return earliest(minus(stretch, place), mind.last_seen)
-    return place + 1 if place < world.doors else place - 1
 
 
 @compiled

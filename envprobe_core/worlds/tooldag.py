@@ -11,17 +11,31 @@ Source: Sections 3 and 6.1; book/definitions.md.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from envprobe_core.engine.compiling import compiled
-from envprobe_core.engine.noise import choice, draw, happens, level32, numbered
-from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT, Int, add, fill, overlook, record, see
-from envprobe_core.engine.sets import covers, has, last_by_name, minus, of_ones, plus
+from envprobe_core.engine.noise import choice, draw, happens, level32
+from envprobe_core.engine.records import (
+    NO_ACTION,
+    NONE,
+    UNKNOWN,
+    WAIT,
+    Int,
+    add,
+    covers,
+    fill,
+    has,
+    last_by_name,
+    minus,
+    of_ones,
+    overlook,
+    plus,
+    record,
+    see,
+)
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
-from envprobe_core.worlds.base import DROP_PROBABILITY, PROCEDURAL, World
+from envprobe_core.worlds.base import DROP_PROBABILITY, PROCEDURAL, World, lowest_draw, ratio
 
 NAME, TITLE, CODE = "tooldag", "ToolDAGWorld", 1
 TOOLS, PREREQUISITES = (5, 9, 16), (1, 2, 3)  # by complexity, by density
@@ -29,26 +43,10 @@ MEAN_RATES, RELEASED_RATES = (0.02, 0.10, 0.30), (0.0, 0.10, 0.25)
 FAILURE_MEMORY = 5  # calls; for so long an agent without the graph avoids a tool whose call failed
 
 
-class ToolDAG(NamedTuple):
-    """The rules in force."""
-
-    code: int
-    fields: int
-    actions: int
-    tools: int
-    prerequisites: int  # of each tool
-    chained: bool  # every tool needs the one before it
-    mutation: np.uint64  # level of a loaded tool's loss
-    drop: np.uint64  # level of overlooking the last tool shown
-    hide: np.uint64  # level of hiding the last value that is there, where every tool is shown
-    sees_all: bool
-    knows_graph: bool
-
-
 TASK = record(("needs", np.int64, TOOLS[-1]), ("ancestors", np.int64, TOOLS[-1]))
 """Each tool's prerequisites and, direct or not, all tools it depends on, as `sets`."""
-STATE = record(("loaded", np.int64), ("complete", np.int64))
-"""Which tools are loaded and which ever were, as sets."""
+STATE = record(("loaded", np.int64), ("complete", np.int64), ("place", Int))
+"""Which tools are loaded and which ever were, as sets; tools have no place, so that it is always 0."""
 MIND = record(("calls", Int), ("failed_at", Int, TOOLS[-1]))
 """The agent's own calls: how many, and when one of each tool failed last."""
 
@@ -65,33 +63,28 @@ def describe(regime: Regime, protocol: Protocol, tools: int | None = None) -> Wo
     rate = (MEAN_RATES if protocol.rates == "mean" else RELEASED_RATES)[regime.mutation]
     drop = level32(DROP_PROBABILITY if regime.observation == "partial" else 0.0)
     parts = ("loaded", "dependency satisfied", "subgoal complete")
-    rules = ToolDAG(
-        CODE,
-        3 * tools,
-        tools,
-        tools,
-        PREREQUISITES[regime.density],
-        protocol.instances == "ancestors",
-        level32(rate),
-        drop if protocol.sight == "local" else level32(0.0),
-        drop if protocol.sight == "released" else level32(0.0),
-        protocol.sight == "released",
-        protocol.structure == "graph",
-    )
-    rates = np.zeros(3 * tools)
-    rates[: tools - 1] = rate
+    names = [(part, tool) for part in parts for tool in range(tools)]
     return World(
         NAME,
         TITLE,
+        CODE,
         regime,
         protocol,
-        rules,
-        tuple(f"{part}({t})" for part in parts for t in range(tools)),
-        (PROCEDURAL,) * (3 * tools),
-        tuple(f"call({t})" for t in range(tools)),
-        np.full(3 * tools, 2),
-        rates,
-        (tools - 1, 2 * tools - 1, 3 * tools - 1),
+        fields=[
+            (f"{part}({tool})", PROCEDURAL, 2, rate if part == "loaded" and tool < tools - 1 else 0.0)
+            for part, tool in names
+        ],
+        actions=[f"call({tool})" for tool in range(tools)],
+        goal_fields=(tools - 1, 2 * tools - 1, 3 * tools - 1),
+        rules={
+            "tools": tools,
+            "prerequisites": PREREQUISITES[regime.density],  # of each tool
+            "chained": protocol.instances == "ancestors",  # every tool needs the one before it
+            "mutation": level32(rate),  # of a loaded tool's loss
+            "drop": drop,  # of overlooking the last tool shown, or of hiding the last value where all are
+            "sees_all": protocol.sight == "released",
+            "knows_graph": protocol.structure == "graph",
+        },
     )
 
 
@@ -116,17 +109,6 @@ def create(world, task, state, key):
 
 
 @compiled
-def lowest_draw(key, first, taken, candidates):
-    """Return the candidate of the lowest draw that is not taken yet."""
-    lowest, least = NONE, np.uint64(0)
-    for tool in range(candidates):
-        rank = numbered(key, first + tool) >> np.uint64(1)
-        if not has(taken, tool) and (lowest == NONE or rank < least):
-            lowest, least = tool, rank
-    return lowest
-
-
-@compiled
 def weigh(world, task, weight):
     """Weigh a tool's fields by the number of needed tools that depend on it, itself included."""
     tools = world.tools
@@ -146,12 +128,6 @@ def reveal(world, task, state, gold):
         gold[tool] = has(state.loaded, tool)
         gold[tools + tool] = covers(state.loaded, task.needs[tool])
         gold[2 * tools + tool] = has(state.complete, tool)
-
-
-@compiled
-def where(world, state):
-    """Return 0: tools have no place."""
-    return 0
 
 
 @compiled
@@ -184,8 +160,8 @@ def show(world, task, state, action, word, observation):
     if world.sees_all:
         for tool in range(world.tools):
             see(observation, tool, has(state.loaded, tool))
-        if happens(word, world.hide):
-            observation.hidden = last_by_name(state.loaded, world.tools)
+        if happens(word, world.drop):
+            observation.hidden = last_by_name(state.loaded)
     elif action >= 0:
         see(observation, action, has(state.loaded, action))
         for tool in range(action):
@@ -215,18 +191,6 @@ def uses(world, task, place, action, used):
         for tool in range(world.tools):
             used[tool] = world.knows_graph & has(task.needs[action], tool)
         used[action] = used[world.tools + action] = 1
-
-
-@compiled
-def values(world, field):
-    """Return the number of values of a field."""
-    return 2
-
-
-@compiled
-def is_goal(world, field):
-    """Say whether a field is one of the target's."""
-    return (field + 1) % world.tools == 0
 
 
 # the agent's mind
@@ -281,7 +245,11 @@ def plan(world, task, table, mind, place):
     if table.value[world.fields - 1] == 1:
         return WAIT
     if world.knows_graph:
-        return lowest_needed(world, task, loaded)
+        action, needed = tools - 1, plus(0, tools - 1)
+        for tool in range(tools - 1, -1, -1):  # a tool comes after its prerequisites
+            if has(needed & ~loaded, tool):
+                action, needed = tool, needed | task.needs[tool]
+        return action
     for tool in range(tools):
         if not has(loaded, tool) and mind.calls - mind.failed_at[tool] >= FAILURE_MEMORY:
             return tool
@@ -289,17 +257,6 @@ def plan(world, task, table, mind, place):
         if not has(loaded, tool):
             return tool
     return tools - 1
-
-
-@compiled
-def lowest_needed(world, task, loaded):
-    """Return the lowest tool that is needed and not believed loaded; if there is none, the target."""
-    target = world.tools - 1
-    action, needed = target, plus(0, target)
-    for tool in range(target, -1, -1):  # a tool comes after its prerequisites
-        if has(needed & ~loaded, tool):
-            action, needed = tool, needed | task.needs[tool]
-    return action
 
 
 @compiled
@@ -388,9 +345,3 @@ def overlap(world, belief, gold, first, stayed, scoring):
         open_any += open_ | is_open
     values = ratio(matched if scoring.values_match else 0, available)
     return (0.3 * ratio(matched, completed) + 0.4 * values) + 0.3 * ratio(open_right, open_any)
-
-
-@compiled
-def ratio(part, whole):
-    """Divide counts; nothing out of nothing counts 1."""
-    return part / whole if whole else 1.0
