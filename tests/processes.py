@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,11 @@ def processes_of(mark):
         except OSError:
             continue
     return found
+
+
+def wait_for(condition, process=None):
+    """Wait until a condition holds, or until the process, which is to bring it about, has ended."""
+    end = time.monotonic() + 600
+    while not condition() and (process is None or process.poll() is None):
+        assert time.monotonic() < end
+        time.sleep(0.002)

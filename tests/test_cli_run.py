@@ -15,7 +15,7 @@ import pandas as pd
 import processes
 import pyarrow.parquet as pq
 import pytest
-from processes import COMMAND, contents, envprobe, going, processes_of
+from processes import COMMAND, contents, envprobe, going, processes_of, wait_for
 
 from envprobe_core.cells import make_cell
 from envprobe_core.policies import POLICIES
@@ -273,14 +273,6 @@ def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole") / "run"
     assert envprobe("run", *GOING, "--jobs", "1", "--out", folder).returncode == 0
     return contents(folder)
-
-
-def wait_for(condition, process=None):
-    end = time.monotonic() + 600
-    while not condition() and time.monotonic() < end:
-        if process is not None and process.poll() is not None:
-            return
-        time.sleep(0.002)
 
 
 def finished_parts(run):

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import COMMAND, MARK, call, processes_of
+from processes import COMMAND, MARK, call, processes_of, wait_for
 
 from envprobe_core import files
 from envprobe_core.cli import reproduce
@@ -35,166 +35,178 @@ BUILD = (
     "import sys\nfrom pathlib import Path\nfrom envprobe_core.reproduce import build\n"
     "print('building', flush=True)\nsys.exit(build.build(Path(sys.argv[1]))[0])\n"
 )
+needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux's /proc")
 
 
-def wait_for(condition, seconds=PATIENCE):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
-def start(mark, temporary, program, *given):
+@contextlib.contextmanager
+def started(mark, temporary, program, *given):
+    """A process that is stopped, by its id, whatever happens; its mark is on all that it starts."""
     environment = os.environ | {MARK: mark, "TMPDIR": str(temporary)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, "-c", program, *map(str, given)], env=environment, **pipes)
+    command = [sys.executable, "-c", program, *map(str, given)]
+    with subprocess.Popen(command, env=environment, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux's /proc")
+# --- kills ------------------------------------------------------------------------------------
+
+
+@needs_proc
 def test_nothing_outlives_a_killed_reproduce(checkout, write_notebook, tmp_path_factory):
     for name in ("a", "b", "c"):
         write_notebook(name, COUNT, SLOW, BUSY)  # which fills the folder that the command clears away
     temporary, mark = tmp_path_factory.mktemp("tmp"), f"killed-{checkout.name}"
-    ran = checkout / "book" / "executed"
+    command = (mark, temporary, REPRODUCE, checkout, "reproduce", "--jobs", "2")
     for number, code in ((signal.SIGTERM, 143), (signal.SIGKILL, -9), (signal.SIGINT, 130)):
         left = set(temporary.iterdir())
-        process = start(mark, temporary, REPRODUCE, checkout, "reproduce", "--jobs", "2")
-        try:
-            wait_for(
-                lambda left=left, process=process: (
-                    set(temporary.iterdir()) - left or process.poll() is not None
-                )
-            )
+        with started(*command) as process:
+            wait_for(lambda left=left: set(temporary.iterdir()) - left, process)
             time.sleep(random.uniform(0, 1.5))
             assert process.poll() is None
             process.send_signal(number)
             _, told = process.communicate(timeout=PATIENCE)
-        finally:
-            process.kill()
         assert (process.returncode, "Traceback" in told) == (code, False)
         wait_for(lambda: not processes_of(mark))
-    again = start(mark, temporary, REPRODUCE, checkout, "reproduce", "--jobs", "2")
-    printed, told = again.communicate(timeout=PATIENCE)
-    assert (again.returncode, told) == (0, "")
-    assert "0 failed" in printed
+    with started(*command) as again:
+        printed, told = again.communicate(timeout=PATIENCE)
+    assert (again.returncode, told, "0 failed" in printed) == (0, "", True)
     assert not processes_of(mark)
     assert not list(temporary.iterdir())
-    assert sorted(path.name for path in ran.iterdir()) == [f"{name}.ipynb" for name in "abc"]
-    assert all(job.fresh for job in notebooks.plan(root=checkout))
+    assert sorted(path.name for path in (checkout / "book" / "executed").iterdir()) == [
+        f"{name}.ipynb" for name in "abc"
+    ]
+    assert not stale(checkout)
 
 
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux's /proc")
+@needs_proc
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_outlives_a_killed_builder(tmp_path, tmp_path_factory, number):
     out, mark = build.stage(tmp_path / "book"), f"builder-{tmp_path.name}-{number}"
-    page = "# Book\n"
-    (out / "book" / "index.md").write_text(page, encoding="utf-8")
+    (out / "book" / "index.md").write_text("# Book\n", encoding="utf-8")
     (out / "_toc.yml").write_text("format: jb-book\nroot: index\n", encoding="utf-8")
-    process = start(mark, tmp_path_factory.mktemp("tmp"), BUILD, out)
-    try:
+    with started(mark, tmp_path_factory.mktemp("tmp"), BUILD, out) as process:
         process.stdout.readline()
-        wait_for(lambda: len(processes_of(mark)) > 1 or process.poll() is not None)
+        wait_for(lambda: len(processes_of(mark)) > 1, process)
         assert process.poll() is None
         process.send_signal(number)
         process.communicate(timeout=PATIENCE)
-    finally:
-        process.kill()
     wait_for(lambda: not processes_of(mark))
     assert not build.is_fresh(out)
 
 
+@pytest.mark.parametrize("ignored", [False, True], ids=["hung up", "nohup"])
+def test_a_lost_terminal_ends_a_run_unless_it_is_to_go_on(tmp_path, ignored):
+    seeds = "0:12000" if ignored else "0:60000"  # a run that goes on does so to its end
+    given = [*COMMAND, "run", "--world", "tooldag", "--policy", "simple", "--seeds", seeds, "--out", "run"]
+    shell = ("sh", "-c", "trap '' HUP; exec \"$@\"", "sh") if ignored else ()
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([*shell, *given], cwd=tmp_path, **pipes) as ran:
+        try:
+            wait_for(lambda: list((tmp_path / "run").glob("parts/*")), ran)
+            ran.send_signal(signal.SIGHUP)
+            _, told = ran.communicate(timeout=2 * PATIENCE)
+        finally:
+            ran.kill()
+    assert ran.returncode == (0 if ignored else 128 + signal.SIGHUP), told
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("closed", [">&- 2>told", "2>&-", ">&- 2>&-", "2>told | head -c 1"])
+def test_closed_streams_give_no_traceback(tmp_path, closed):
+    line = f"{sys.executable} -m envprobe_core list policies {closed}"
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert not [path for path in tmp_path.iterdir() if path.read_text()]
+
+
 def test_a_second_command_waits_for_the_first(checkout, write_notebook, tmp_path_factory):
     write_notebook("a", COUNT, SLOW)
-    temporary = tmp_path_factory.mktemp("tmp")
-    first, second = (start("two", temporary, REPRODUCE, checkout, "reproduce") for _ in range(2))
-    printed = [process.communicate(timeout=PATIENCE) for process in (first, second)]
+    command = ("two", tmp_path_factory.mktemp("tmp"), REPRODUCE, checkout, "reproduce")
+    with started(*command) as first, started(*command) as second:
+        printed = [process.communicate(timeout=PATIENCE) for process in (first, second)]
     assert [first.returncode, second.returncode] == [0, 0]
     assert sorted("1 executed" in out for out, _ in printed) == [False, True]
-    told = [err for _, err in printed if err]
-    assert all(err == f"waiting: another envprobe works in {checkout / 'book'}\n" for err in told)
+    waiting = f"waiting: another envprobe works in {checkout / 'book'}\n"
+    assert {err for _, err in printed} <= {"", waiting}
 
 
-def executed(checkout):
-    return {outcome.name: outcome for outcome in execution.run(stale(checkout), 2)}
+# --- damaged notebooks ------------------------------------------------------------------------
 
 
 def stale(checkout):
     return [job for job in notebooks.plan(root=checkout) if not job.fresh]
 
 
-def alter_output(notebook):
-    notebook["cells"][-1]["outputs"][0]["text"] = ["done 4\n"]
+def executed(checkout, **how):
+    (outcome,) = execution.run(stale(checkout), 1, **how)
+    return outcome.error
 
 
-def alter_record(notebook):
-    notebook["metadata"]["envprobe"]["parameters"]["n"] = 4
-
-
-@pytest.fixture
-def one_executed(checkout, write_notebook):
+def test_an_altered_result_is_executed_again(checkout, write_notebook):
     write_notebook("a", "n: int = 1  # how many; accepts 1..9", SLOW)
-    assert executed(checkout)["a"].error is None
-    return checkout / "book" / "executed" / "a.ipynb"
-
-
-@pytest.mark.parametrize("change", [alter_output, alter_record])
-def test_an_altered_result_is_executed_again(checkout, one_executed, change):
-    before = one_executed.read_bytes()
+    assert executed(checkout) is None
+    path = checkout / "book" / "executed" / "a.ipynb"
+    before, altered = path.read_bytes(), []
     assert not stale(checkout)
-    notebook = json.loads(before)
-    change(notebook)
-    one_executed.write_text(json.dumps(notebook))
-    assert executed(checkout)["a"].error is None
-    assert one_executed.read_bytes() == before
-    for part, odd in (("metadata", [1]), ("cells", [{"metadata": []}])):
-        one_executed.write_text(json.dumps(notebook | {part: odd}))
+    for change in (
+        lambda made: made["cells"][-1]["outputs"][0].update(text=["done 4\n"]),
+        lambda made: made["metadata"]["envprobe"]["parameters"].update(n=4),
+        lambda made: made.update(metadata=[1]),
+        lambda made: made.update(cells=[{"metadata": []}]),
+    ):
+        altered.append(json.loads(before))
+        change(altered[-1])
+    for made in altered:
+        path.write_text(json.dumps(made))
         assert [job.section.name for job in stale(checkout)] == ["a"]
+    assert executed(checkout) is None
+    assert path.read_bytes() == before
 
 
-DAMAGE = {
-    "no JSON": ("{", r"cannot be read: Invalid JSON"),
-    "odd tags": (
-        '{"nbformat": 4, "metadata": {}, "cells": [{"cell_type": "raw", "source": "", "metadata": '
-        '{"tags": 1}}]}',
-        "cannot be read, cell 1 metadata tags",
-    ),
-    "no text": (b"\xff\xfe", "cannot be read"),
-    "no Python": (
-        '{"nbformat": 4, "metadata": {}, "cells": [{"cell_type": "code", "source": "n: int = (", '
-        '"metadata": {"tags": ["parameters"]}}]}',
-        "line 1 of its parameters is not of the form",
-    ),
-}
+def one_cell(kind, source, tags):
+    made = {"cell_type": kind, "source": source, "metadata": {"tags": tags}}
+    return json.dumps({"nbformat": 4, "metadata": {}, "cells": [made]}).encode()
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"{", "cannot be read: Invalid JSON"),
+        (b"\xff\xfe", "cannot be read"),
+        (one_cell("raw", "", 1), "cannot be read, cell 1 metadata tags"),
+        (one_cell("code", "n: int = (", ["parameters"]), "line 1 of its parameters is not of the form"),
+    ],
+)
 def test_a_malformed_notebook_is_named_and_the_others_go_on(
-    checkout, write_notebook, monkeypatch, capsys, damage
+    checkout, write_notebook, monkeypatch, capsys, content, words
 ):
     monkeypatch.setattr(reproduce, "plan", functools.partial(notebooks.plan, root=checkout))
     monkeypatch.setattr(reproduce, "ROOT", checkout)
     write_notebook("good", COUNT, "print(n)")
-    content, words = DAMAGE[damage]
-    content = content if isinstance(content, bytes) else content.encode()
     (checkout / "notebooks" / "bad.ipynb").write_bytes(content)
-    assert call("reproduce") == 1
-    printed = capsys.readouterr()
-    assert "ran     good" in printed.out
-    assert "1 executed, 0 unchanged, 1 failed" in printed.out
-    assert printed.err.startswith("envprobe: notebook bad: ")
-    assert words in printed.err
-    assert printed.err.count("\n") == 1
-    assert call("reproduce", "good") == 0
-    capsys.readouterr()
-    assert call("reproduce", "bad") == 2
-    assert words in capsys.readouterr().err
+    for names, code, ran, named in (
+        ([], 1, True, True),
+        (["good"], 0, False, False),
+        (["bad"], 2, False, True),
+    ):
+        assert call("reproduce", *names) == code
+        printed = capsys.readouterr()
+        assert ("ran     good" in printed.out, words in printed.err) == (ran, named)
+        assert printed.err.count("\n") == named
+        assert ("1 executed, 0 unchanged, 1 failed" in printed.out) == (code == 1)
 
 
 def test_a_cell_that_takes_too_long_is_named(checkout, write_notebook):
     write_notebook("endless", COUNT, "print(n)", "import time\nwhile True:\n    time.sleep(1)")
-    (outcome,) = execution.run(stale(checkout), 1, cell_timeout=12)  # under load the others take their time
-    assert outcome.error.startswith("endless: cell 4 of 4")
-    assert "--cell-timeout" in outcome.error
+    told = executed(checkout, cell_timeout=12)  # under load the others take their time
+    assert told.startswith("endless: cell 4 of 4")
+    assert "--cell-timeout" in told
+
+
+# --- files in the way -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["answers.md", "solved.ipynb", "exercises.ipynb"])
@@ -220,10 +232,8 @@ def test_a_file_that_came_meanwhile_stays_beside_ours(tmp_path):
 
     with pytest.raises(InputError, match="a file has come there meanwhile"):
         write()
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
-        "new": "theirs",
-        f"new.{os.getpid()}": "ours",
-    }
+    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert found == {"new": "theirs", f"new.{os.getpid()}": "ours"}
 
 
 def test_only_our_own_leavings_are_swept_away(tmp_path):
@@ -231,57 +241,8 @@ def test_only_our_own_leavings_are_swept_away(tmp_path):
     for name in (*kept, "others/.a.1.part", ".ours.parquet.123.part"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("")
-    link = tmp_path / "link"
-    link.symlink_to(others)
+    (tmp_path / "link").symlink_to(others)
     files.sweep(tmp_path)
-    files.sweep(link)
+    files.sweep(tmp_path / "link")
     found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert found == {*kept, "others/.a.1.part"}
-
-
-RUN = ("run", "--world", "tooldag", "--policy", "simple", "--seeds")
-
-
-def test_a_run_goes_by_the_file_that_is_given_and_keeps_what_is_not_its_own(tmp_path, capsys):
-    run, other = tmp_path / "run", tmp_path / "other.json"
-    assert call(*RUN, "0:3", "--out", run) == 0
-    (run / "parts").mkdir()
-    (run / "parts" / "notes.txt").write_text("mine")
-    assert call(*RUN, "0:3", "--out", run) == 0
-    assert (run / "parts" / "notes.txt").read_text() == "mine"
-    other.write_text("{}")
-    (run / "manifest-old.json").write_text("{}")
-    for given, words in (
-        (other, "neither a run's folder nor its manifest.json"),
-        (run / "manifest-old.json", "neither a run's folder nor its manifest.json"),
-    ):
-        capsys.readouterr()
-        assert call("run", "--from", given, "--out", tmp_path / "new") == 2
-        assert words in capsys.readouterr().err
-    assert call("run", "--from", run / "manifest.json", "--model", "m", "--out", tmp_path / "new") == 2
-    assert "--model is for a language model" in capsys.readouterr().err
-    assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize("ignored", [False, True], ids=["hung up", "nohup"])
-def test_a_lost_terminal_ends_a_run_unless_it_is_to_go_on(tmp_path, ignored):
-    seeds = "0:12000" if ignored else "0:60000"  # a run that goes on does so to its end
-    given = [*COMMAND, *RUN, seeds, "--logs", "full", "--out", str(tmp_path / "run")]
-    shell = ("sh", "-c", "trap '' HUP; exec \"$@\"", "sh") if ignored else ()
-    with subprocess.Popen([*shell, *given], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ran:
-        try:
-            wait_for(lambda: list((tmp_path / "run").glob("parts/*")) or ran.poll() is not None)
-            ran.send_signal(signal.SIGHUP)
-            _, told = ran.communicate(timeout=2 * PATIENCE)
-        finally:
-            ran.kill()
-    assert ran.returncode == (0 if ignored else 128 + signal.SIGHUP), told
-    assert "Traceback" not in told
-
-
-@pytest.mark.parametrize("closed", [">&- 2>told", "2>&-", ">&- 2>&-", "2>told | head -c 1"])
-def test_closed_streams_give_no_traceback(tmp_path, closed):
-    line = f"{sys.executable} -m envprobe_core list policies {closed}"
-    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert not [path for path in tmp_path.iterdir() if path.read_text()]
