@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from notebook_cells import definitions
 from processes import call
 
 from envprobe_core.errors import InputError
@@ -24,6 +25,7 @@ from envprobe_core.llm import local as weighing
 from envprobe_core.llm import running as trials
 from envprobe_core.llm.local import PROVIDER, SMOLLM2, fetch_weights, find_weights, local_agent, serving
 from envprobe_core.llm.prompts import seen_rows
+from envprobe_core.llm.store import read_answers
 
 GGUF = b"GGUF" + bytes(range(256)) * 20_000
 
@@ -128,7 +130,7 @@ def test_what_is_no_weights_is_named(tmp_path, monkeypatch):
 
 
 def test_a_trial_counts_what_is_written_right_and_what_is_copied():
-    agent = ModelAgent(PROVIDER, SECOND, "m").as_dict()
+    agent, page = ModelAgent(PROVIDER, SECOND, "m").as_dict(), definitions("language-model", "2", "18")
     asked = trials.Trial(
         agent=agent, worlds=["graphnav"], versions=[FIRST, SECOND, PUBLIC], policy="simple", regime="S1",
         situations=9,
@@ -139,13 +141,13 @@ def test_a_trial_counts_what_is_written_right_and_what_is_copied():
     (first, _), (second, shown), _ = (met[4] for met in versions)
     turns = [message["content"] for message in second.request["messages"]]
     rows = "".join(f"{field}:{value},{second.step},90;" for field, value in shown)  # as it should be
-    right = trials.judged(second, shown, SECOND, json.dumps(json.loads(turns[2]) | {"set": rows}))
+    right = page.judged(second, shown, SECOND, json.dumps(json.loads(turns[2]) | {"set": rows}))
     assert (right["valid"], right["right"], right["copied"]) == (True, right["seen"], 0)
-    copied = trials.judged(second, shown, SECOND, turns[2])
+    copied = page.judged(second, shown, SECOND, turns[2])
     assert copied["copied"] == copied["rows"] - len({*shown} & {*seen_rows(turns[1])}) > 0
-    old = trials.judged(first, [], FIRST, '{"set":"0:1,0,95","fade":0,"act":"wait","risk":0}')
+    old = page.judged(first, [], FIRST, '{"set":"0:1,0,95","fade":0,"act":"wait","risk":0}')
     assert (old["valid"], old["copied"], old["rows"]) == (True, 1, 1)  # the example in the first prompts
-    refused = trials.judged(second, shown, SECOND, "no")
+    refused = page.judged(second, shown, SECOND, "no")
     assert (refused["valid"], refused["rows"]) == (False, 0)
 
 
@@ -211,6 +213,5 @@ def test_a_real_model_is_asked_stored_and_replayed(real, tmp_path):
         assert call(*given, tmp_path / f"{name}.trial.gz") == 0
     one, two = (tmp_path / f"{name}.trial.gz" for name in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()
-    asked, answers = trials.read_trial(one)
-    assert asked.model == agent
-    assert answers["valid"].all()
+    assert read_answers(one, trials.Trial)[0].model == agent
+    assert definitions("language-model", "2", "18").read_trials(one)["valid"].all()

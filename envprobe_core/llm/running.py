@@ -4,14 +4,13 @@ A run that was killed is simply run again: what was answered is replayed from th
 `calls.jsonl` says of each episode what was asked for. A replay file is run again without a key or a network.
 
 A trial asks one model in several versions of the prompts about the situations that are met in a rehearsal:
-the same ones, whatever the model would have done. From its file of answers the figures are computed again.
+the same ones, whatever the model would have done. From its file of answers the book computes figures.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -26,13 +25,12 @@ from envprobe_core.cells import Cell, Seeds, make_cell
 from envprobe_core.engine.running import Columns, Trajectory
 from envprobe_core.errors import InputError
 from envprobe_core.grid import episode_frame
-from envprobe_core.llm import FIRST, SECOND, VERSIONS, ModelAgent, find_version
+from envprobe_core.llm import SECOND, VERSIONS, ModelAgent, find_version
 from envprobe_core.llm.agent import COUNTS, Exchange, Tally, exchanges, finish_in_loop, run_model, together
-from envprobe_core.llm.answers import UNKNOWN_SIGN, InvalidAnswer, parse_update
-from envprobe_core.llm.calls import Answer, ChatRequest, RunStoppedError, question
+from envprobe_core.llm.calls import Answer, ChatRequest, RunStoppedError
 from envprobe_core.llm.client import Client, Counts, Service
 from envprobe_core.llm.prompts import seen_rows
-from envprobe_core.llm.store import ReplayFile, read_answers, read_replay
+from envprobe_core.llm.store import ReplayFile, read_replay
 from envprobe_core.runs.folder import ASKED, Part, RunFolder, part_files
 from envprobe_core.runs.manifest import RunInputs, total_hash
 from envprobe_core.runs.tables import Summary, result_hash
@@ -66,10 +64,8 @@ async def _ask(
         answers[answer.key] = answer
         return answer
 
-    rows = REPLAYED_ROWS if service.secret is None else 1
-    trajectory, tally = await run_model(
-        cell, seeds, ask, service.agent, live=live, rows=rows, reports=reports
-    )
+    rows, model = REPLAYED_ROWS if service.secret is None else 1, service.agent
+    trajectory, tally = await run_model(cell, seeds, ask, model, live=live, rows=rows, reports=reports)
     return Asked(answers, trajectory, tally, cell.named(seeds, trajectory.measures))
 
 
@@ -87,34 +83,26 @@ def run_missing(
         RunStoppedError: if an answer cannot be had; what is finished is kept.
     """
     find_version(service.agent.prompt_version)
-    finish_in_loop(_run_parts(folder, missing, service, notice))
-    return folder.finish()
-
-
-async def _run_parts(
-    folder: RunFolder, parts: Sequence[Part], service: Service, notice: Callable[[int, Counts], None]
-) -> None:
-    done, at_once = 0, service.limits.concurrency * (1 if service.weights else LIVE_PER_CALL)
-    live = asyncio.Semaphore(1 if service.secret is None else at_once)
+    done, per_call = 0, 1 if service.weights else LIVE_PER_CALL
+    live = asyncio.Semaphore(service.limits.concurrency * per_call if service.secret else 1)
 
     async def run(client: Client, part: Part) -> None:
         nonlocal done
         asked = await _ask(client, service, part.cell, part.seeds, live, reports=part.logged > 0)
+        key = {name: part.cell.key[name] for name in ("world", "policy", "protocol")}
+        names = {"fingerprints": sorted({answer.fingerprint for answer in asked.answers.values()} - {""})}
+        rows = zip(part.seeds.tolist(), asked.tally, strict=True)
+        lines = [orjson.dumps(key | {"seed": seed} | counts | names) + b"\n" for seed, counts in rows]
         files = part_files(part, asked.columns, asked.trajectory.rows(slice(part.logged)))
-        folder.store(part, {ASKED: _call_lines(part, asked)} | files)
+        folder.store(part, {ASKED: b"".join(lines)} | files)
         done += len(part.seeds)
 
-    async with service.client(lambda counts: notice(done, counts)) as client:
-        await together([run(client, part) for part in parts])
+    async def run_all() -> None:
+        async with service.client(lambda counts: notice(done, counts)) as client:
+            await together([run(client, part) for part in missing])
 
-
-def _call_lines(part: Part, asked: Asked) -> bytes:
-    """Write what was asked for, a line an episode; fingerprints are those of the whole part."""
-    names = {"fingerprints": sorted({answer.fingerprint for answer in asked.answers.values()} - {""})}
-    key = {name: part.cell.key[name] for name in ("world", "policy", "protocol")}
-    rows = zip(part.seeds.tolist(), asked.tally, strict=True)
-    lines = (key | {"seed": seed} | counts | names for seed, counts in rows)
-    return b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
+    finish_in_loop(run_all())
+    return folder.finish()
 
 
 def total_tally(lines: bytes) -> dict[str, int]:
@@ -173,7 +161,7 @@ class ReplayedRun:
     @property
     def inputs(self) -> RunInputs:
         """Return what was run."""
-        return self.file.inputs
+        return self.file.header.inputs
 
     @property
     def scripted(self) -> bool:
@@ -202,12 +190,12 @@ def replay_file(path: Path) -> ReplayedRun:
         InputError: if it is none, or a damaged one.
     """
     file = read_replay(path)
-    agent = file.agent
+    agent, inputs = file.agent, file.header.inputs
     run = ReplayedRun(file, f"{quoted(agent.model)[1:-1]}, prompts {agent.prompt_version}")
     if agent.prompt_version not in VERSIONS:
         return replace(run, fault=f"its prompts are of none of the versions {', '.join(VERSIONS)}")
     try:
-        cells, found = replay_run(Service(agent, file), file.inputs)
+        cells, found = replay_run(Service(agent, file), inputs)
     except RunStoppedError:
         return replace(run, fault="an answer is missing: this engine asks something else")
     if found != file.header.result_hash:
@@ -215,7 +203,7 @@ def replay_file(path: Path) -> ReplayedRun:
     columns = {name: np.concatenate([cell.columns[name] for cell in cells]) for name in cells[0].columns}
     columns["cell"] = np.repeat(np.arange(len(cells)), [len(cell.tally) for cell in cells])
     tally = pd.DataFrame([counts for cell in cells for counts in cell.tally])
-    return replace(run, frame=episode_frame(file.inputs.cells, columns), tally=tally)
+    return replace(run, frame=episode_frame(inputs.cells, columns), tally=tally)
 
 
 def load_replays(folder: Path = FOLDER) -> list[ReplayedRun]:
@@ -224,22 +212,18 @@ def load_replays(folder: Path = FOLDER) -> list[ReplayedRun]:
     Raises:
         InputError: for a file that cannot be read.
     """
-    runs = [replay_file(path) for path in sorted(folder.glob(f"*{SUFFIX}"))]
-    labels = [run.label for run in runs]
+    runs = {path.name.removesuffix(SUFFIX): replay_file(path) for path in sorted(folder.glob(f"*{SUFFIX}"))}
+    labels = [run.label for run in runs.values()]
     return [
-        run
-        if labels.count(run.label) == 1
-        else replace(run, label=f"{run.label}, {run.file.path.name.removesuffix(SUFFIX)}")
-        for run in runs
+        replace(run, label=f"{run.label}, {name}") if labels.count(run.label) > 1 else run
+        for name, run in runs.items()
     ]
 
 
 # ---------------------------------------------------------------- trials of prompts
 
-EXAMPLE = r'"set":"([^"]*)"'  # the rows of a worked answer
 EVERY = 3  # steps between two situations of an episode, so that a few seeds give different ones
 FIRST_SEED, SEEDS = 1000, 20  # of the episodes, and how many are rehearsed in lockstep
-Seen = list[tuple[int, int]]  # the fields that a situation shows, and their values
 
 
 class Trial(BaseModel):
@@ -259,12 +243,14 @@ class Trial(BaseModel):
         """Return which model is asked."""
         return ModelAgent.from_dict(self.agent)
 
-    def met(self, world: str, version: str) -> list[tuple[Exchange, Seen]]:
-        """Return the situations of a world in a version, and what each shows; the same in every version."""
+    def met(self, world: str, version: str) -> list[tuple[Exchange, list[tuple[int, int]]]]:
+        """Return what is asked of a world in a version, the same situations in every one.
+
+        Beside each stand the fields, and their values, that the situation shows.
+        """
         cell = make_cell(world, self.policy, self.regime)
         agents = [replace(self.model, prompt_version=each) for each in (version, SECOND)]
-        found: list[tuple[Exchange, Seen]] = []
-        seeds = np.arange(FIRST_SEED, FIRST_SEED + SEEDS)
+        found, seeds = [], np.arange(FIRST_SEED, FIRST_SEED + SEEDS)
         while len(found) < self.situations:
             asked, shown = ([*exchanges(cell, seeds, agent, PROFILES["perfect"])] for agent in agents)
             for seed in seeds:
@@ -274,67 +260,6 @@ class Trial(BaseModel):
                     found.append((one._replace(identity=f"trial on episode {seed}"), seen))
             seeds = seeds + SEEDS
         return found[: self.situations]
-
-    def groups(self) -> Iterator[tuple[str, str, list[tuple[Exchange, Seen]]]]:
-        """Go through version and world, with the situations of each."""
-        for version in self.versions:
-            for world in self.worlds:
-                yield world, version, self.met(world, version)
-
-
-def read_trial(path: Path) -> tuple[Trial, pd.DataFrame]:
-    """Read a trial and judge its answers.
-
-    Returns:
-        The trial, and a row an answer: `world`, `version`, `step`, `valid` (whether it could be used as it
-        was first given), `seen` (fields shown), `right` (of them, those that it sets to the value shown),
-        `rows` (that it sets), `copied` (of them, those whose field and value stand so in an example of the
-        prompt and were not seen), `action`.
-
-    Raises:
-        InputError: if it is no trial, or damaged.
-        RunStoppedError: if an answer is not there, as with prompts that have changed.
-    """
-    trial, answers = read_answers(path, Trial)
-    rows = []
-    for world, version, asked in trial.groups():
-        for one, seen in asked:
-            key = question(trial.model.provider, one.request, one.identity).key
-            if key not in answers:
-                raise RunStoppedError(f"trial {path} has no answer to step {one.step} of {world}")
-            told = judged(one, seen, version, answers[key].text)
-            rows.append({"world": world, "version": version, "step": one.step} | told)
-    return trial, pd.DataFrame(rows)
-
-
-def read_trials(folder: Path) -> pd.DataFrame:
-    """Return the answers of every trial in a folder, as `read_trial` judges them, world by world."""
-    answers = [read_trial(path)[1] for path in sorted(folder.glob("*.trial.gz"))]
-    return pd.concat(answers).sort_values(["world", "version"], kind="stable", ignore_index=True)
-
-
-def judged(asked: Exchange, seen: Seen, version: str, answer: str) -> dict[str, object]:
-    """Return the columns that `read_trial` gives for an answer."""
-    said = {"valid": False, "seen": len(seen), "right": 0, "rows": 0, "copied": 0, "action": ""}
-    try:
-        update = parse_update(answer, asked.world, None if version == FIRST else asked.step)
-    except InvalidAnswer:
-        return said
-    shown = "".join(message["content"] for message in asked.request["messages"][:-1])
-    worked = {entry.partition(",")[0] for rows in re.findall(EXAMPLE, shown) for entry in rows.split(";")}
-    believed = {field: value for field, value, _, _ in update.entries}
-    copied = [
-        (field, value)
-        for field, value in believed.items()
-        if f"{field}:{UNKNOWN_SIGN if value < 0 else value}" in worked and (field, value) not in seen
-    ]
-    return said | {
-        "valid": True,
-        "right": sum(believed.get(field) == value for field, value in seen),
-        "rows": len(believed),
-        "copied": len(copied),
-        "action": update.action,
-    }
 
 
 def ask_trial(trial: Trial, service: Service) -> list[str]:
@@ -346,8 +271,10 @@ def ask_trial(trial: Trial, service: Service) -> list[str]:
 
     async def work() -> list[str]:
         async with service.client() as client:
-            groups = [[one for one, _ in met] for _, _, met in trial.groups()]
-            told = [await together([client.ask(one.request, one.identity) for one in met]) for met in groups]
+            groups = [trial.met(world, version) for version in trial.versions for world in trial.worlds]
+            told = [
+                await together([client.ask(one.request, one.identity) for one, _ in met]) for met in groups
+            ]
             return [answer.key for answers in told for answer in answers]
 
     return finish_in_loop(work())

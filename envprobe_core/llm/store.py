@@ -479,11 +479,6 @@ class ReplayFile:
     answers: Mapping[bytes, Answer]  # by key
 
     @property
-    def inputs(self) -> RunInputs:
-        """Return the run whose answers it holds."""
-        return self.header.inputs
-
-    @property
     def agent(self) -> ModelAgent:
         """Return which model answered, and how it was asked."""
         return self.header.inputs.agent  # type: ignore[return-value]  # its header would have been refused
@@ -499,12 +494,11 @@ class ReplayFile:
 
     def lacks(self, what: str) -> str:
         """Say that an answer is not here, and what is."""
-        inputs = self.inputs
-        held = "; ".join(map(" ".join, (inputs.worlds, inputs.policies, inputs.protocols)))
-        seeds = inputs.seeds or "the default ones"
+        run = self.header.inputs
+        held = "; ".join(map(" ".join, (run.worlds, run.policies, run.protocols)))
         return (
-            f"replay {self.path} has no answer to {what}; it holds {held}; {inputs.regime}, seeds {seeds}, "
-            "and replays as it was run or not at all"
+            f"replay {self.path} has no answer to {what}; it holds {held}; {run.regime}, seeds "
+            f"{run.seeds or 'the default ones'}, and replays as it was run or not at all"
         )
 
     def close(self) -> None:
