@@ -58,11 +58,9 @@ def processes_of(mark):
     """Ids of the processes that carry a mark in their environment, as all that a command starts do."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
-        try:
+        with contextlib.suppress(OSError):
             if mark.encode() in (folder / "environ").read_bytes():
                 found.append(int(folder.name))
-        except OSError:
-            continue
     return found
 
 

@@ -17,54 +17,47 @@ from envprobe_core.protocols import SWITCHES, switch_values
 from envprobe_core.reproduce import build as book
 from envprobe_core.reproduce.sections import ROOT, find_sections, plan, stored_record
 
-# --- the pages --------------------------------------------------------------------------------
-
-STATED = {
-    "profile": "Agent profile", "protocol": "Protocol", "seeds": "Seeds", "regime": "Regime",
-    "resamples": "Bootstrap resamples",
-}  # fmt: skip
+STATED = {"profile": "Agent profile", "protocol": "Protocol", "seeds": "Seeds", "regime": "Regime"}
 """What the foot of a page states, by parameter."""
 
 
 def test_sections_were_really_executed(small_book):
     """Jupyter Book executes nothing, so nothing but this would show a page of stale results."""
-    executed = small_book / "book" / "executed"
     sections = find_sections()
     for section in sections.values():  # what is committed holds no outputs
         assert not any(cell.get("outputs") or cell.get("execution_count") for cell in section.cells)
     known = {name for section in sections.values() for name in section.parameters}
     given = {name: value for name, value in SMALL.items() if name in known}
-    for job in plan(given=given, executed=executed):
+    for job in plan(given=given, executed=small_book / "book" / "executed"):
         assert job.fresh, job.section.name
+        assert stored_record(job.output)["parameters"] == dict(job.values)
         cells = json.loads(job.output.read_text(encoding="utf-8"))["cells"]
         code = [cell for cell in cells if cell["cell_type"] == "code" and cell["source"]]
         assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
         assert any(cell["outputs"] for cell in code)
-        assert stored_record(job.output)["parameters"] == dict(job.values)
 
 
 def test_every_page_says_how_its_numbers_were_made(html):
     sections = find_sections()
     for name in page_names(html):
         page = BeautifulSoup((html / name).read_text(encoding="utf-8"), "html.parser")
-        for image in page("img"):
-            alt = image.get("alt", "").strip()
-            assert alt, (name, image)
+        for alt in (image.get("alt", "").strip() for image in page("img")):
+            assert alt, name
             assert not alt.endswith((".png", ".svg", ".jpg")), (name, alt)
         text = " ".join(page.find("aside", "provenance").get_text(" ").split())
         assert "The embedded agent is a simulation." in text, name
-        section = sections.get(Path(name).stem) if name.startswith("executed/") else None
-        for parameter, label in STATED.items():
-            assert (label in text) == (section is None or parameter in section.parameters), (name, label)
         assert "Song and Cai" in text, name
-        if section is None:
-            assert "0:12" in text, name
+        if not name.startswith("executed/"):
+            assert all(words in text for words in [*STATED.values(), "0:12"]), name
             continue
-        values = " -p " if section.parameters else ""
-        assert f"envprobe reproduce {section.name}{values}" in text
-        for given in SMALL.keys() & section.parameters.keys():
-            default = section.parameters[given].default
-            assert f"{SMALL[given]} (changed; the book’s own value is {default})" in text
+        declared = sections[Path(name).stem].parameters
+        assert {words for words in STATED.values() if words in text} == {
+            words for parameter, words in STATED.items() if parameter in declared
+        }
+        assert f"envprobe reproduce {Path(name).stem}{' -p ' if declared else ''}" in text
+        for given in SMALL.keys() & declared.keys():
+            own = declared[given].default
+            assert f"{SMALL[given]} (changed; the book’s own value is {own})" in text
     definitions = (html / "definitions.html").read_text(encoding="utf-8")
     for word in [word for switch in SWITCHES for word in (switch, *switch_values(switch))]:
         assert f'<span class="pre">{word}</span>' in definitions, word
@@ -139,9 +132,7 @@ def test_the_first_page_has_terms_formulas_and_the_systems_colours(browse, html)
     assert link.get_attribute("aria-describedby") == "definition"
     page.keyboard.press("Escape")
     assert tip.count() == 0
-    inner = page.locator(
-        ".sd-card-text a:not(.sd-stretched-link)"
-    )  # each inside a card that is a link itself
+    inner = page.locator(".sd-card-text a:not(.sd-stretched-link)")  # in a card that is a link itself
     for number, target in enumerate(inner.evaluate_all("all => all.map((one) => one.pathname)")):
         inner.nth(number).click()
         assert page.evaluate("location.pathname") == target
@@ -193,18 +184,24 @@ def test_a_second_build_does_nothing_and_a_foreign_folder_is_left(small_book, ht
 def test_the_build_fails_on_any_warning(tmp_path):
     """A broken link and an image without a description must not reach a reader."""
     out = book.stage(tmp_path / "broken")
-    page = out / "book" / "index.md"
-    page.write_text("# Book\n\n[](nowhere.md)\n\n![](assets/paper.css)\n", encoding="utf-8")
+    page = "# Book\n\n[](nowhere.md)\n\n![](assets/paper.css)\n"
+    (out / "book" / "index.md").write_text(page, encoding="utf-8")
     (out / "_toc.yml").write_text("format: jb-book\nroot: index\n", encoding="utf-8")
     code, printed = book.build(out)
     assert code != 0
-    assert "nowhere.md" in printed
-    assert "image without alt text" in printed
+    for fault in ("nowhere.md", "image without alt text", "redirects.yml"):  # it names pages that are gone
+        assert fault in printed
     assert not book.is_fresh(out)
 
 
 def test_the_books_own_command_builds_a_fresh_checkout(tmp_path, write_notebook, checkout):
     """As anybody would try it: `jupyter-book build .` at the root, where nothing is installed or executed."""
+
+    def git(*given):
+        return subprocess.run(
+            ["git", *given], cwd=checkout, capture_output=True, text=True, check=True
+        ).stdout
+
     write_notebook("demo", "n: int = 3  # how many; accepts 1..10", "print('so many:', n)")
     left_out = shutil.ignore_patterns("__pycache__", "executed", "_build")
     for name in ("envprobe_core", "book", "data"):
@@ -215,15 +212,14 @@ def test_the_books_own_command_builds_a_fresh_checkout(tmp_path, write_notebook,
     (checkout / "_toc.yml").write_text("format: jb-book\nroot: index\nchapters:\n  - file: executed/demo\n")
     (checkout / "book" / "index.md").write_text("# Book\n")
     (checkout / "book" / "redirects.yml").write_text("{}\n")
-    subprocess.run(["git", "init", "-q"], cwd=checkout, check=True)
-    subprocess.run(["git", "add", "."], cwd=checkout, check=True)
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    git("init", "-q")
+    git("add", ".")
+    program = str(Path(sys.executable).with_name("jupyter-book"))
     done = subprocess.run(
-        [str(Path(sys.executable).with_name("jupyter-book")), "build", ".", "-W", "--keep-going", "-n"],
-        cwd=checkout, env=environment, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL,
+        [program, "build", ".", "-W", "--keep-going", "-n"], cwd=checkout, capture_output=True, text=True,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        timeout=600, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "so many: 3" in (checkout / "_build" / "html" / "executed" / "demo.html").read_text("utf-8")
-    status = ["git", "status", "--short"]
-    made = subprocess.run(status, cwd=checkout, capture_output=True, text=True, check=True).stdout
-    assert not [line for line in made.splitlines() if line.startswith("??")], made
+    assert "??" not in git("status", "--short")

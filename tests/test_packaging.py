@@ -1,7 +1,6 @@
 """What is installed: every import is declared, in the extra that needs it, and pinned with its hashes."""
 
 import ast
-import os
 import re
 import shutil
 import subprocess
@@ -11,31 +10,30 @@ import zipfile
 from importlib.metadata import packages_distributions
 
 import pytest
+from processes import contents, envprobe
 
 from envprobe_core.sources import DATA, ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+BOOK = ["book", "notebooks"]
 EXTRAS = {
-    "envprobe_core/reproduce": ["book", "notebooks"],
     "envprobe_core/pool.py": ["dask"],
     "envprobe_core/llm": ["llm", "local"],
-    "envprobe_core": ["book", "notebooks"],
-    "book/_ext": ["book", "notebooks"],
-    "notebooks": ["notebooks"],
-    "tests": ["book", "notebooks", "llm", "local", "dask", "test"],
+    "envprobe_core": BOOK,
+    "book/_ext": BOOK,
+    "tests": [*BOOK, "llm", "local", "dask", "test"],
 }
 """What the files of a folder may import beside what is always there; the longest name counts."""
-
-
-def declared(extras):
-    lines = PROJECT["dependencies"] + [
-        line for extra in extras for line in PROJECT["optional-dependencies"].get(extra, [])
-    ]
-    return {normal(re.match(r"[\w.-]+", line)[0]) for line in lines}
+PIN = re.compile(r"^([\w.-]+)(?:\[([\w,-]+)\])?==(\S+)", re.MULTILINE)
 
 
 def normal(name):
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def declared(extras):
+    lines = [line for extra in extras for line in PROJECT["optional-dependencies"][extra]]
+    return {normal(re.match(r"[\w.-]+", line)[0]) for line in PROJECT["dependencies"] + lines}
 
 
 def imported(text):
@@ -58,26 +56,20 @@ def test_every_import_is_declared(folder):
             assert names & allowed, f"{name} imports {module}"
 
 
-def test_the_lock_pins_what_is_declared_with_hashes():
-    pins = re.split(r"\n(?=\S)", (ROOT / "requirements.txt").read_text().split("make lock\n", 1)[1])
-    assert all("--hash=sha256:" in pin for pin in pins)
-    pinned = {normal(re.match(r"[\w.-]+", pin)[0]) for pin in pins}
-    assert declared(PROJECT["optional-dependencies"]) - {"envprobe-core"} <= pinned
-    for name in ("LICENSE", "LICENSE-TEXT", "CHANGELOG.md", "CITATION.cff", "envprobe_core/py.typed"):
-        assert (ROOT / name).exists()
-
-
-def test_binder_installs_pinned_packages_of_the_lock():
-    """Every package and version; of a package's extras those that its own packages ask for."""
-    pin = re.compile(r"^([\w.-]+)(?:\[([\w,-]+)\])?==(\S+)", re.MULTILINE)
-    ours, whole = (
-        {(name, version): set(extras.split(",")) for name, extras, version in pin.findall(text)}
-        for text in ((ROOT / name).read_text() for name in ("binder/requirements.txt", "requirements.txt"))
+def test_the_lock_pins_what_is_declared_with_hashes_and_binder_installs_part_of_it():
+    texts = [(ROOT / name).read_text() for name in ("requirements.txt", "binder/requirements.txt")]
+    for text in texts:
+        pins = re.split(r"\n(?=\S)", text.split("make lock\n", 1)[1])
+        assert all("--hash=sha256:" in pin for pin in pins)
+    whole, ours = (
+        {(normal(name), version): set(extras.split(",")) for name, extras, version in PIN.findall(text)}
+        for text in texts
     )
+    assert declared(PROJECT["optional-dependencies"]) - {"envprobe-core"} <= {name for name, _ in whole}
     assert ours.keys() < whole.keys()
     assert all(extras - {""} <= whole[one] for one, extras in ours.items())
     names = {name for name, _ in ours}
-    assert {"numpy", "numba", "papermill", "jupyterlab", "ipykernel", "anywidget", "setuptools"} <= names
+    assert declared(["notebooks"]) <= names
     assert not {"sphinx", "pytest", "playwright"} & names
 
 
@@ -91,23 +83,13 @@ def test_what_is_installed_holds_its_data_and_says_what_needs_a_checkout(tmp_pat
     (wheel,) = work.iterdir()
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
-    data = {path.relative_to(DATA) for path in DATA.rglob("*") if path.is_file()}
-    assert data == {
-        path.relative_to(site / "envprobe_core" / "data")
-        for path in (site / "envprobe_core" / "data").rglob("*")
-        if path.is_file()
-    }
-
-    def envprobe(*arguments):
-        command = [sys.executable, "-P", "-m", "envprobe_core", *arguments]
-        environment = os.environ | {"PYTHONPATH": str(site)}
-        return subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, timeout=600)
-
-    listed = envprobe("list")
+    assert contents(site / "envprobe_core" / "data") == contents(DATA)
+    command = [sys.executable, "-P", "-m", "envprobe_core"]
+    listed = envprobe("list", command=command, PYTHONPATH=str(site))
     assert (listed.returncode, listed.stderr) == (0, "")
     assert "calibrated" in listed.stdout
-    for command in (["reproduce"], ["book"], ["answers", "--out", "x"], ["lab"]):
-        told = envprobe(*command)
+    for given in (["reproduce"], ["book"], ["answers", "--out", work / "x"], ["lab"]):
+        told = envprobe(*given, command=command, PYTHONPATH=str(site))
         assert (told.returncode, told.stdout, told.stderr.count("\n")) == (2, "", 1)
-        assert f"{command[0]} needs the notebooks and pages of a checkout" in told.stderr
+        assert f"{given[0]} needs the notebooks and pages of a checkout" in told.stderr
     assert [path.name for path in work.iterdir()] == [wheel.name]

@@ -1,40 +1,31 @@
-"""Sphinx extension of the companion book.
+"""Sphinx extension: what holds for every page of the companion.
 
-It says on every page how that page's numbers were made, lists all sections on the provenance
-page, serves MathJax from the book itself, and turns an image without a description into a warning
-(which the build treats as an error). Pages work from a folder as they do from a server.
+An image without a description is a warning (which the build treats as an error), a link that is no address
+is text, and a page has the front ends of the widgets that it holds. MathJax comes from the book itself. The
+addresses of pages that were merged lead to the pages that hold them now: ``book/redirects.yml`` has a line
+``old: new`` for each. Pages work from a folder as they do from a server.
 """
 
-import importlib.util
+import json
+import posixpath
 import re
-import shlex
 import shutil
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import yaml
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
-from sphinx.util.docutils import SphinxDirective
-from sphinx.util.nodes import make_refnode
 
-import envprobe_core
-from envprobe_core.reproduce.sections import stored_record
+from envprobe_core.reproduce.sections import file_digest
+from envprobe_core.widgets.host import FOLDER, module_text, style_sheets
 
 logger = logging.getLogger(__name__)
 
-EXECUTED = "executed/"
 SCHEMES = ("", "http", "https", "mailto")
-LABELS = {
-    "profile": "Agent profile",
-    "protocol": "Protocol",
-    "seeds": "Seeds",
-    "regime": "Regime",
-    "resamples": "Bootstrap resamples",
-}
-"""What every page states, by the parameter that holds it."""
 CORRECTIONS = (
     # browsers refuse preloaded fonts to a page opened as a file; the style sheets load the same fonts
     (r'[ \t]*<link rel="preload" as="font"[^>]*>\n?', ""),
@@ -44,121 +35,59 @@ CORRECTIONS = (
     ('<div role="list" class="citation-list">', '<div class="citation-list">'),
 )
 """What the tools write in each page, and what stands there instead."""
+MOVED = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>This page has moved</title>
+<meta name="robots" content="noindex"><link rel="canonical" href="{new}">
+<meta http-equiv="refresh" content="1; url={new}{part}">
+<script>location.replace("{new}" + (location.hash || "{part}"));</script></head>
+<body><p>This page is now part of <a href="{new}{part}">another one</a>.</p></body></html>
+"""
+_WIDGET = re.compile(r'<div class="static-widget" id="[^"]*" data-module="([\w-]+)">')
 
 
-class ProvenanceTable(SphinxDirective):
-    """``{provenance-table}``: every executed section, what it ran with, and the hash it carries."""
-
-    def run(self) -> list[nodes.Node]:
-        """One table with a row for each section of the table of contents."""
-        group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in range(3)), cols=3)
-        head = [nodes.Text(text) for text in ("Section", "Parameters", "Inputs (SHA-256)")]
-        body = nodes.tbody("")
-        for docname, record in records(self.env).items():
-            self.env.note_dependency(str(self.env.doc2path(docname)))  # the table follows the notebooks
-            name = nodes.literal(text=record["section"])
-            link = make_refnode(self.env.app.builder, self.env.docname, docname, "", name)
-            values = [
-                f"{name} = {value}" + ("" if value == record["defaults"][name] else " (changed)")
-                for name, value in record["parameters"].items()
-            ]
-            digest = nodes.literal(text=record["inputs_sha256"][:12])
-            body += _row([link, nodes.Text("; ".join(values)), digest])
-        group += [nodes.thead("", _row(head)), body]
-        return [nodes.table("", group)]
-
-
-def _row(cells: list[nodes.Node]) -> nodes.row:
-    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", cell)) for cell in cells))
-
-
-def records(env: BuildEnvironment) -> dict[str, dict[str, Any]]:
-    """What each executed page of the book says of its own making, by document name."""
-    found = {}
-    for docname in sorted(name for name in env.found_docs if name.startswith(EXECUTED)):
-        record = stored_record(Path(env.doc2path(docname)))
-        if record is None:
-            logger.warning("not executed by `envprobe reproduce`", location=docname)
-        else:
-            found[docname] = record
-    return found
-
-
-def provenance(pagename: str, executed: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """What the block at the foot of one page states.
-
-    Returns:
-        ``rows``: label, value, and the default where another value was used; ``command``: what
-        executes this page again, or nothing for a page of text; ``section``: its name.
-    """
-    record = executed.get(pagename)
-    if record is None:
-        rows = []
-        for name, label in LABELS.items():
-            used = {str(one["parameters"][name]) for one in executed.values() if name in one["parameters"]}
-            rows.append((label, "; ".join(sorted(used)) or "not used", ""))
-        return {"rows": rows, "command": "", "section": "", "engine": envprobe_core.__version__}
-    values, defaults = record["parameters"], record["defaults"]
-    ordered = [name for name in dict.fromkeys((*LABELS, *values)) if name in values]
-    rows = [
-        (
-            LABELS.get(name, name.replace("_", " ").capitalize()),
-            str(values[name]),
-            "" if values[name] == defaults[name] else str(defaults[name]),
-        )
-        for name in ordered
-    ]
-    given = (f"-p {name}={shlex.quote(str(values[name]))}" for name in ordered)
-    return {
-        "rows": rows,
-        "command": " ".join(["envprobe reproduce", record["section"], *given]),
-        "section": record["section"],
-        "engine": record["engine_version"],
-    }
-
-
-def add_provenance(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], _: object) -> None:
-    """Give the page's template what its foot states (event ``html-page-context``)."""
-    context["provenance"] = provenance(pagename, app.companion_records)  # type: ignore[attr-defined]
-
-
-def collect(app: Sphinx, env: BuildEnvironment) -> None:
-    """Read the records once, when every page is known (event ``env-updated``)."""
-    app.companion_records = records(env)  # type: ignore[attr-defined]
-
-
-def require_descriptions(app: Sphinx, doctree: nodes.document) -> None:
-    """Warn of every image that a reader who cannot see it would miss (event ``doctree-read``)."""
+def check(app: Sphinx, doctree: nodes.document) -> None:
+    """Warn of images that a reader who cannot see would miss; make text of links that are no address."""
     for image in doctree.findall(nodes.image):
         if not str(image.get("alt", "")).strip():
             logger.warning("image without alt text: %s", image.get("uri"), location=image)
-
-
-def refuse_scripts(app: Sphinx, doctree: nodes.document) -> None:
-    """Make text again of every link that is no address (event ``doctree-read``): data may hold any."""
-    for link in list(doctree.findall(nodes.reference)):
+    for link in list(doctree.findall(nodes.reference)):  # data may hold any
         scheme = urlsplit("".join(link.get("refuri", "").split())).scheme.lower()
         if scheme not in SCHEMES:
             logger.info("link to %s: is made text", scheme, location=link)
             link.replace_self(nodes.inline("", "", *link.children))
 
 
-def finish(app: Sphinx, exception: Exception | None) -> None:
-    """Correct each page, and put MathJax into the book (event ``build-finished``).
+def add_widgets(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], _: object) -> None:
+    """Give a page the front ends of its widgets, whose state is in it (see `envprobe_core.widgets.host`)."""
+    names = sorted(set(_WIDGET.findall(context.get("body", ""))))
+    if names:
+        modules = json.dumps({name: module_text(name) for name in names}).replace("<", "\\u003c")
+        app.add_js_file(None, body=f"window.WIDGET_MODULES = {modules};", priority=700)
+        app.add_js_file("static-widgets.js", priority=701, loading_method="defer")
+        for sheet in dict.fromkeys(file for name in names for file in style_sheets(name)):
+            app.add_css_file(sheet, priority=700)
 
-    Of the package's 24 MB it takes the 1.8 MB that TeX to CHTML needs.
-    """
+
+def finish(app: Sphinx, exception: Exception | None) -> None:
+    """Correct each page, write those that redirect, and copy MathJax: the 1.8 MB that TeX to CHTML needs."""
     if exception is not None or app.builder.format != "html":
         return
-    for page in Path(app.outdir).rglob("*.html"):
+    out, listed = Path(app.outdir), Path(app.srcdir) / "redirects.yml"
+    for page in out.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         for wrong, right in CORRECTIONS:
             text = re.sub(wrong, right, text)
         page.write_text(text, encoding="utf-8")
-    package = importlib.util.find_spec("sphinx-mathjax-offline")
-    if package is None or package.origin is None:
-        raise RuntimeError("the package sphinx-mathjax-offline is not installed")
-    source, target = Path(package.origin).parent / "static/mathjax", Path(app.outdir) / "_static/mathjax"
+    for old, new in (yaml.safe_load(listed.read_text("utf-8")) if listed.exists() else None or {}).items():
+        name, _, part = new.partition("#")
+        if name not in app.env.found_docs or old in app.env.found_docs:
+            logger.warning("redirects.yml: %s to %s: the first must be gone, the second a page", old, new)
+            continue
+        address = posixpath.relpath(f"{name}.html", posixpath.dirname(old) or ".")
+        (out / old).parent.mkdir(exist_ok=True)
+        page = MOVED.format(new=address, part=f"#{part}" if part else "")
+        (out / f"{old}.html").write_text(page, encoding="utf-8")
+    source, target = files("sphinx-mathjax-offline") / "static/mathjax", out / "_static/mathjax"
     fonts = "output/chtml/fonts"
     shutil.copytree(source / fonts, target / fonts, dirs_exist_ok=True)
     shutil.copy(source / "tex-chtml-full.js", target)
@@ -166,10 +95,9 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
-    app.add_directive("provenance-table", ProvenanceTable)
-    app.connect("doctree-read", require_descriptions)
-    app.connect("doctree-read", refuse_scripts)
-    app.connect("env-updated", collect)
-    app.connect("html-page-context", add_provenance)
+    # a changed front end is a reason to write the pages again
+    app.add_config_value("widget_modules", file_digest(FOLDER, ["*.js"]), "html")
+    app.connect("doctree-read", check)
+    app.connect("html-page-context", add_widgets)
     app.connect("build-finished", finish)
-    return {"version": envprobe_core.__version__, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

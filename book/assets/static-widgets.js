@@ -1,5 +1,5 @@
 // Runs the widgets of a page that has no kernel: no request is made, so it works from a folder too.
-// window.WIDGET_MODULES ({name: source}) is written into the page by book/_ext/static_widgets.py; a module
+// window.WIDGET_MODULES ({name: source}) is written into the page by book/_ext/companion.py; a module
 // is imported from a blob, because browsers refuse to import one from a file.
 (() => {
   // What a widget's front end expects of its model (anywidget's interface), with no Python behind it.

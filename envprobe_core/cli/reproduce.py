@@ -79,7 +79,7 @@ def book(
         if not complete:
             typer.echo("the book was not built, because a section failed", err=True)
             raise typer.Exit(1)
-        root = out.resolve() if out else ROOT
+        root = build.claim(out) if out else ROOT
         index = build.html_folder(root) / "index.html"
         if build.is_fresh(root):
             typer.echo(f"the book is up to date: {index}")

@@ -30,43 +30,30 @@ def html_folder(root: Path = ROOT) -> Path:
 
 
 def claim(out: Path) -> Path:
-    """Make a new or empty folder one for a book of its own, or find the one that was made so before.
+    """Make a new or empty folder one for a book beside the checkout's, or find one that was made so before.
 
-    Raises:
-        InputError: if it holds anything else, lies inside the book, or cannot be written.
+    An `InputError` says that it holds anything else, or lies inside the book.
     """
-    try:
-        out = out.resolve()
-        if out == ROOT or out.is_relative_to(ROOT / "book"):
-            raise InputError(f"--out {out}: choose a folder outside the book's own")
-        if out.exists() and not (out / MADE_BY_US).exists() and any(out.iterdir()):
-            raise InputError(f"--out {out}: holds other files; choose a new or empty folder")
-        (out / "book").mkdir(parents=True, exist_ok=True)
-        (out / MADE_BY_US).touch()
-    except (OSError, RuntimeError) as error:
-        raise InputError(f"--out {out}: {getattr(error, 'strerror', None) or error}") from None
-    except UnicodeError:
-        raise InputError(f"--out {str(out)!r}: is no name for a folder") from None
+    out = Path(os.path.realpath(out))
+    if out == ROOT or out.is_relative_to(ROOT / "book"):
+        raise InputError(f"--out {out}: choose a folder outside the book's own")
+    if out.exists() and not (out / MADE_BY_US).exists() and any(out.iterdir()):
+        raise InputError(f"--out {out}: holds other files; choose a new or empty folder")
+    (out / "book").mkdir(parents=True, exist_ok=True)
+    (out / MADE_BY_US).touch()
     return out
 
 
 def stage(out: Path) -> Path:
-    """Copy the book's own pages into a folder, laid out as the checkout, for a second book beside the first.
-
-    Raises:
-        InputError: as `claim`.
-    """
+    """Copy the book's own pages into a folder that is claimed, laid out as the checkout."""
     root = claim(out)
-    try:
-        for old in (root / "book").iterdir():
-            if old.name not in _MADE:
-                shutil.rmtree(old) if old.is_dir() else old.unlink()
-        ignored = shutil.ignore_patterns(*_MADE, "__pycache__")
-        shutil.copytree(ROOT / "book", root / "book", ignore=ignored, dirs_exist_ok=True)
-        for name in _BOOK_FILES:
-            shutil.copy2(ROOT / name, root / name)
-    except OSError as error:
-        raise InputError(f"--out {out}: {error.strerror}") from None
+    for old in (root / "book").iterdir():
+        if old.name not in _MADE:
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+    ignored = shutil.ignore_patterns(*_MADE, "__pycache__")
+    shutil.copytree(ROOT / "book", root / "book", ignore=ignored, dirs_exist_ok=True)
+    for name in _BOOK_FILES:
+        shutil.copy2(ROOT / name, root / name)
     return root
 
 

@@ -57,11 +57,7 @@ _END_WITH_PARENT = (
 
 @functools.cache
 def read_page(folder: Path, name: str) -> BeautifulSoup:
-    """Read a built page by its name, as in ``index`` or ``executed/voi``.
-
-    Raises:
-        InputError: if the folder has none of that name.
-    """
+    """Read a built page by its name, as in ``index`` or ``executed/voi``; `InputError` if there is none."""
     path = folder / f"{name}.html"
     if not path.is_file():
         raise InputError(f"no page {path}; `envprobe book` builds the book")
@@ -71,8 +67,7 @@ def read_page(folder: Path, name: str) -> BeautifulSoup:
 def pieces(folder: Path, name: str, selector: str) -> list[Tag]:
     """Return copies of what a CSS selector finds in a page's text, without what only a screen can use.
 
-    Raises:
-        InputError: if it finds nothing, or there is no such page.
+    What is not there is an `InputError`, so that no document is printed with a gap.
     """
     found = [copy.copy(tag) for tag in read_page(folder, name).select(f"article.bd-article {selector}")]
     if not found:
@@ -113,11 +108,7 @@ def _anchor(page: str, place: str = "") -> str:
 
 
 def fill(source: str, folder: Path) -> BeautifulSoup:
-    """Set a document of ``book/print/``, with the pieces of the book's pages that it asks for.
-
-    Raises:
-        InputError: if the book lacks a piece.
-    """
+    """Set a document of ``book/print/``, with the pieces of the book's pages that it asks for."""
     markdown = MarkdownIt("commonmark").enable("table")
     parts = re.split(r"^---$", source, flags=re.MULTILINE)
     sections = (f'<section class="page"><div>{markdown.render(part)}</div></section>' for part in parts)
@@ -148,21 +139,13 @@ def whole(folder: Path, contents: Path) -> BeautifulSoup:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Refuse to replace a file that no print of ours is.
-
-    Raises:
-        InputError: if one is there.
-    """
+    """Refuse (`InputError`) to replace a file that no print of ours is."""
     if path.exists() and not (path.is_file() and path.read_bytes().endswith(MADE_BY_US)):
         raise InputError(f"--out {path}: it is there, and `envprobe pdf` did not make it; remove it first")
 
 
 def make(document: str, out: Path, root: Path = ROOT) -> None:
-    """Print one of `DOCUMENTS`.
-
-    Raises:
-        InputError: if the book lacks a piece, or `render` fails.
-    """
+    """Print one of `DOCUMENTS`; `InputError` if the book lacks a piece, or it cannot be rendered."""
     folder, source = html_folder(root).resolve(), root / "book" / "print"
     if document == BOOK:
         body = whole(folder, root / "_toc.yml")
@@ -204,8 +187,7 @@ def find_chromium() -> str:
 def render(page: str, out: Path, what: str, *options: str) -> None:
     """Print a page of HTML, its addresses absolute, to a PDF, or take a picture (``--screenshot``) as PNG.
 
-    Raises:
-        InputError: if there is no Chromium, or it makes nothing.
+    An `InputError` says that there is no Chromium, or that it made nothing.
     """
     browser = find_chromium()
     as_root = ["--no-sandbox"] if os.getuid() == 0 else []

@@ -2,7 +2,7 @@
 
 In JupyterLab a widget is an anywidget. In the book its cell's output is HTML: the state as deflated JSON,
 which `book/assets/static-widgets.js` hands to the same front end, and a text for readers without JavaScript.
-`book/_ext/static_widgets.py` puts the front end into the page, once for all of its widgets.
+`book/_ext/companion.py` puts the front end into the page, once for all of its widgets.
 
 A front end is one ES module in anywidget's form (`export default { render({ model, el }) }`): `NAME.js` below
 the tools of `shared.js`. One that is live sends messages to Python and listens to its answers.

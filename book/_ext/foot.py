@@ -1,0 +1,141 @@
+"""Sphinx extension: how the numbers of each page were made, and where its notebook can be opened.
+
+The foot of a page states both; the provenance page lists all sections. Links to Binder and Colab need the
+repository's address, `repository: url:` in `_config.yml`; a page asks nobody for anything.
+"""
+
+import re
+import shlex
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.environment import BuildEnvironment
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.nodes import make_refnode
+
+import envprobe_core
+from envprobe_core.reproduce.sections import stored_record
+
+logger = logging.getLogger(__name__)
+
+EXECUTED = "executed/"
+LABELS = {
+    "profile": "Agent profile",
+    "protocol": "Protocol",
+    "seeds": "Seeds",
+    "regime": "Regime",
+    "resamples": "Bootstrap resamples",
+}
+"""What every page states, by the parameter that holds it."""
+BINDER = "https://mybinder.org/v2/gh/{place}/{branch}?urlpath=lab/tree/notebooks/{section}.ipynb"
+COLAB = "https://colab.research.google.com/github/{place}/blob/{branch}/notebooks/{section}.ipynb"
+_GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?$")
+
+
+@cache
+def records(env: BuildEnvironment) -> dict[str, dict[str, Any]]:
+    """Return what each executed page of the book says of its own making, by document name."""
+    found = {}
+    for docname in sorted(name for name in env.found_docs if name.startswith(EXECUTED)):
+        record = stored_record(Path(env.doc2path(docname)))
+        if record is None:
+            logger.warning("not executed by `envprobe reproduce`", location=docname)
+        else:
+            found[docname] = record
+    return found
+
+
+class ProvenanceTable(SphinxDirective):
+    """``{provenance-table}``: every executed section, what it ran with, and the hash it carries."""
+
+    def run(self) -> list[nodes.Node]:
+        """One table with a row for each section of the table of contents."""
+        head = [nodes.Text(text) for text in ("Section", "Parameters", "Inputs (SHA-256)")]
+        group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in head), cols=len(head))
+        rows = [head]
+        for docname, record in records(self.env).items():
+            self.env.note_dependency(str(self.env.doc2path(docname)))  # the table follows the notebooks
+            name = nodes.literal(text=record["section"])
+            digest = nodes.literal(text=record["inputs_sha256"][:12])
+            values = [
+                f"{name} = {value}" + ("" if value == record["defaults"][name] else " (changed)")
+                for name, value in record["parameters"].items()
+            ]
+            link = make_refnode(self.env.app.builder, self.env.docname, docname, "", name)
+            rows.append([link, nodes.Text("; ".join(values)), digest])
+        first, *others = (
+            nodes.row("", *(nodes.entry("", nodes.paragraph("", "", cell)) for cell in row)) for row in rows
+        )
+        group += [nodes.thead("", first), nodes.tbody("", *others)]
+        return [nodes.table("", group)]
+
+
+class BinderAddress(SphinxDirective):
+    """``{binder-address} SECTION``: the address for this repository, or the pattern to fill in."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """A block to copy from."""
+        place, branch = repository(self.config)
+        text = BINDER.format(place=place or "OWNER/REPOSITORY", branch=branch, section=self.arguments[0])
+        return [nodes.literal_block(text, text, language="text")]
+
+
+def repository(config: Config) -> tuple[str, str]:
+    """Return owner and name on GitHub, empty if none is set, and the branch."""
+    match = _GITHUB.match(config.html_theme_options.get("repository_url") or "")
+    return match[1] if match else "", config.html_theme_options.get("repository_branch") or "HEAD"
+
+
+def provenance(docname: str, executed: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return what the foot of a page states: of its own section, or for a page of text of all sections.
+
+    Returns:
+        ``rows``: label, value, and the default where another value was used; ``command``: what
+        executes this page again, empty for a page of text; ``section``: its name.
+    """
+    own = executed.get(docname)
+    values, defaults = (own["parameters"], own["defaults"]) if own else (LABELS, {})
+    ordered = [name for name in dict.fromkeys((*LABELS, *values)) if name in values]
+    rows = []
+    for name in ordered:
+        parts = (one["parameters"] for one in ([own] if own else executed.values()))
+        used = "; ".join(sorted({str(part[name]) for part in parts if name in part})) or "not used"
+        default = str(defaults.get(name, used))
+        label = LABELS.get(name, name.replace("_", " ").capitalize())
+        rows.append((label, used, "" if used == default else default))
+    foot = {"rows": rows, "command": "", "section": "", "engine": envprobe_core.__version__}
+    if own:
+        given = (f"-p {name}={shlex.quote(str(values[name]))}" for name in ordered)
+        command = " ".join(["envprobe reproduce", own["section"], *given])
+        foot |= {"command": command, "section": own["section"], "engine": own["engine_version"]}
+    return foot
+
+
+def add_foot(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], _: object) -> None:
+    """Give the page's template what its foot states (event ``html-page-context``)."""
+    context["provenance"], context["launch"] = provenance(pagename, records(app.env)), {}
+    if pagename.startswith(EXECUTED):
+        (place, branch), section = repository(app.config), pagename.removeprefix(EXECUTED)
+        links = {"Binder": BINDER, "Colab": COLAB} if place else {}
+        known = {"place": place, "branch": branch, "section": section}
+        context["launch"] = {
+            "notebook": context["pathto"](f"_sources/{pagename}.ipynb", 1),
+            "file": f"{section}.ipynb",
+            "links": {name: address.format(**known) for name, address in links.items()},
+            "clone": f"https://github.com/{place}" if place else "",
+        }
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.add_directive("provenance-table", ProvenanceTable)
+    app.add_directive("binder-address", BinderAddress)
+    app.connect("html-page-context", add_foot)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
