@@ -17,12 +17,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from envprobe_core.comparing import STRATA as STRATA
 from envprobe_core.policies import POLICIES
 from envprobe_core.worlds import WORLDS
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 INK, GROUND = "#000000", "#ffffff"  # become the page's text colour and its ground
@@ -185,22 +183,23 @@ class Frame:
     """
 
     def __init__(self, figure: Figure, panels: Any, shape: object) -> None:
-        """Take a figure as `canvas` made it, drawn; `shape` is what that was asked for."""
+        """Take an empty figure as `canvas` makes it; `shape` is what that was asked for."""
         self.figure, self.panels, self.shape = figure, panels, shape
         self._written, self._state = "", list[object]()
-        axes = [axis for panel in figure.axes for axis in (panel.xaxis, panel.yaxis)]
-        self._free = [axis for axis in axes if axis._get_autoscale_on()]  # type: ignore[attr-defined]
-        for panel in figure.axes:
-            panel.get_xlim(), panel.get_ylim()  # settled
-            panel.autoscale(enable=False)
+        self._free: list[Any] | None = None  # axes that follow their data, once there are some
+
+    def _data(self) -> list[Any]:
+        return [
+            artist
+            for panel in self.figure.axes
+            for artist in (*panel.patches, *panel.collections, *panel.lines, *panel.texts)
+        ]
 
     def clear(self) -> None:
         """Take out the data and the legend, for the figure to be drawn again."""
-        for legend in self.figure.legends[:]:
-            legend.remove()
+        for artist in (*self.figure.legends, *self._data()):
+            artist.remove()
         for panel in self.figure.axes:
-            for artist in self._data(panel):
-                artist.remove()
             panel.containers.clear()
             panel.relim()
 
@@ -208,14 +207,25 @@ class Frame:
         """Return the SVG file of the frame, and in it the data."""
         from matplotlib.backends.backend_svg import RendererSVG
 
+        panels = self.figure.axes
+        if self._free is None:
+            axes = [axis for panel in panels for axis in (panel.xaxis, panel.yaxis)]
+            self._free = [axis for axis in axes if axis._get_autoscale_on()]  # type: ignore[attr-defined]
+            for panel in panels:
+                panel.get_xlim(), panel.get_ylim()  # settled
+                panel.autoscale(enable=False)
         for axis in self._free:  # widened to data that stand outside
             (least, most), (low, high) = axis.get_data_interval(), axis.get_view_interval()
             room = MARGIN * (most - least)
-            axis._set_lim(  # type: ignore[attr-defined]
+            axis._set_lim(
                 least - room if least < low else low, most + room if most > high else high, auto=None
             )
-        data = [artist for panel in self.figure.axes for artist in self._data(panel)]
-        if (state := self._framed()) != self._state:
+        state: list[object] = [text.get_text() for text in self.figure.texts]  # all that a drawing may change
+        for panel in panels:
+            rows = getattr(panel.yaxis.get_major_formatter(), "seq", ())
+            state += [panel.get_title(), panel.get_title("left"), panel.viewLim.extents.tolist(), list(rows)]
+        data = self._data()
+        if state != self._state:
             for artist in data:
                 artist.set_visible(False)
             self._written, self._state = _written(self.figure), state
@@ -230,25 +240,12 @@ class Frame:
         inner = moved[moved.index(">", moved.index("<svg")) + 1 :]  # ends the frame's file too
         return self._written[: self._written.rindex("</svg>")] + inner
 
-    def _framed(self) -> list[object]:
-        """Return what the frame shows that a figure may change: titles, limits and names of rows."""
-        found: list[object] = [text.get_text() for text in self.figure.texts]
-        for panel in self.figure.axes:
-            rows = getattr(panel.yaxis.get_major_formatter(), "seq", ())
-            found += [panel.get_title(), panel.get_title("left"), panel.viewLim.extents.tolist(), list(rows)]
-        return found
-
-    @staticmethod
-    def _data(panel: Axes) -> list[Any]:
-        return [*panel.patches, *panel.collections, *panel.lines, *panel.texts]
-
 
 class Kept:
     """What is kept of a figure that is drawn repeatedly; finding its layout is half of the work."""
 
     places: list[Any] | None = None  # of its panels and labels, in their order
-    frame: Frame | None = None  # once its data move
-    made: tuple[Figure, Any, object] | None = None  # by `canvas`, for a frame
+    frame: Frame | None = None  # while its data move
     moving: bool = False
 
 
@@ -275,33 +272,27 @@ def styled(plot: Plot) -> Plot:
     def drawn(*arguments: Any, **keywords: Any) -> Drawing:
         import matplotlib
 
-        kept = _kept.get()
+        kept = _kept.get() or Kept()
         with matplotlib.rc_context(RC):
             drawing = plot(*arguments, **keywords)
-            if drawing.figure.get_layout_engine() is not None:
-                _settle(drawing.figure, kept or Kept())
-            if kept is not None and kept.moving and kept.made is not None:
-                if kept.frame is None or kept.frame.figure is not drawing.figure:
-                    kept.frame = Frame(*kept.made)
-                drawing = replace(drawing, frame=kept.frame)
-            return drawing
+            figure = drawing.figure
+            things = [*figure.axes, *figure.texts]
+            if engine := figure.get_layout_engine():  # everything gets its place, and must not move again
+                if kept.places is None or len(kept.places) != len(things):
+                    engine.execute(figure)
+                    kept.places = [panel.get_position(original=True) for panel in figure.axes]
+                    kept.places += [label.get_position() for label in figure.texts]
+                figure.set_layout_engine("none")
+                for thing, place in zip(things, kept.places, strict=True):
+                    thing.set_position(place)
+        framed = kept.moving and kept.frame is not None and kept.frame.figure is figure
+        return replace(drawing, frame=kept.frame) if framed else drawing
 
     return drawn  # type: ignore[return-value]
 
 
-def _settle(figure: Figure, kept: Kept) -> None:
-    """Give everything in a figure its place, which must not move again."""
-    if kept.places is None or len(kept.places) != len(figure.axes) + len(figure.texts):
-        figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
-        kept.places = [panel.get_position(original=True) for panel in figure.axes]
-        kept.places += [label.get_position() for label in figure.texts]
-    figure.set_layout_engine("none")
-    for thing, place in zip([*figure.axes, *figure.texts], kept.places, strict=True):
-        thing.set_position(place)
-
-
 def canvas(height: float, *, rows: int = 1, columns: int = 1, **settings: Any) -> tuple[Figure, Any]:
-    """Make an empty figure in the book's style, or empty the one that is kept.
+    """Make an empty figure in the book's style, or empty the one whose data move.
 
     Args:
         height: in inches; every figure is `WIDTH` wide.
@@ -318,8 +309,8 @@ def canvas(height: float, *, rows: int = 1, columns: int = 1, **settings: Any) -
         return kept.frame.figure, kept.frame.panels
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False, **settings)
-    if kept is not None:
-        kept.made = figure, panels, shape
+    if kept is not None and kept.moving:
+        kept.frame = Frame(figure, panels, shape)
     return figure, panels
 
 
@@ -337,8 +328,7 @@ def _embedded(svg: str, name: str, alt: str) -> str:
         svg = svg.replace(colour, f"var(--ink-{colour[1:]})")
     svg = re.sub(r"\s*\n\s*", " ", svg)
     head = re.match(r'<svg[^>]*width="([\d.]+)pt"[^>]*(viewBox="[^"]*")[^>]*>', svg)
-    if head is None:
-        raise ValueError("Matplotlib's SVG does not begin as expected")
+    assert head is not None, "Matplotlib's SVG does not begin as expected"
     width, sizes = float(head[1]) * _PIXELS / POINTS, re.findall(r'<text style="font-size: ([\d.]+)px', svg)
     smallest = min(map(float, sizes), default=READABLE) * _PIXELS / POINTS
     style = (
