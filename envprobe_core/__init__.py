@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from envprobe_core.claims.judge import judge
     from envprobe_core.comparing import compare, summarize
     from envprobe_core.grid import play, run
-    from envprobe_core.show.conclude import conclude, guess, take_away
     from envprobe_core.show.draw import draw
     from envprobe_core.show.interact import interact
+    from envprobe_core.show.markup import conclude, guess, take_away
     from envprobe_core.show.table import table
 
 __version__ = "0.1.0"
@@ -36,9 +36,9 @@ _HOMES = {
     "table": "show.table",
     "draw": "show.draw",
     "interact": "show.interact",
-    "conclude": "show.conclude",
-    "guess": "show.conclude",
-    "take_away": "show.conclude",
+    "conclude": "show.markup",
+    "guess": "show.markup",
+    "take_away": "show.markup",
 }
 
 

@@ -23,7 +23,8 @@ from envprobe_core.reproduce import build as book
 from envprobe_core.reproduce.execution import clean
 from envprobe_core.reproduce.sections import METADATA_KEY, ROOT, find_sections, parse_assignments, resolve
 from envprobe_core.show.figures import FIGURE_CLASS, Drawing, canvas
-from envprobe_core.show.markup import Table, Text
+from envprobe_core.show.markup import Text
+from envprobe_core.show.table import Table
 
 SECTIONS = find_sections()
 FRAME = sorted(path.stem for path in (ROOT / "book").glob("*.md"))

@@ -13,7 +13,7 @@ from envprobe_core.facts import FACTS
 from envprobe_core.grid import run_cells
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.show.conclude import BOOK, ConclusionError
+from envprobe_core.show.markup import BOOK, ConclusionError
 
 SEEDS = "0:12"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from envprobe_core.worlds.base import Floats
 ROW, PANEL_EDGE = 0.27, 0.62  # inches
 TITLE = 48  # characters that fit above the panels of a row, together
 CAP = 6  # points, of an interval's ends
+UPRIGHT = ("curves", "points", "frontier")  # the value's axis is the vertical one
 PLAIN = Style(BLUE, "o")
 PRINTED = {"color": INK, "marker": "d", "markerfacecolor": "none", "linestyle": "none"}
 
@@ -83,15 +85,17 @@ def draw(
     if frame.empty:
         raise InputError(f"draw: nothing to show in {name}; the frame has no rows")
     plot = look_up("kind of figure", kind, _KINDS)
-    how = {"x": x, "series": series, "line": line, "limits": limits}
+    how = {"x": x, "series": series, "line": 0.0 if kind == "tornado" else line, "limits": limits}
     groups = list(dict.fromkeys(frame[panels])) if panels else [None]
     parts = [frame[frame[panels] == group] if panels else frame for group in groups]
-    down, upright = -(-len(groups) // columns), plot in UPRIGHT
+    down, upright = -(-len(groups) // columns), kind in UPRIGHT
     tallest = max(1.9 if upright else ROW * max(2, len(own)) for own in parts)
     height = down * (tallest + PANEL_EDGE * (0.55 if panels else 0.2)) + 0.55
     figure, axes = canvas(height, rows=down, columns=columns, sharex=True, sharey=upright)
     told = []
     for panel, group, own in zip(axes.flat, groups, parts, strict=False):
+        if kind == "tornado":
+            own = own.loc[own[y].abs().sort_values(ascending=False, kind="stable").index]
         said, title = plot(panel, own, y, how), titled(group)
         in_one_line = title.replace("\n", ", ")
         told.append(f"{in_one_line}: {said}" if panels else said)
@@ -100,7 +104,7 @@ def draw(
             panel.set_title(title, loc="left", y=1.0)  # where it belongs, as nothing stands on top
     for panel in axes.flat[len(groups) :]:
         panel.set_visible(False)
-    if plot in (_forest, _bars) and len({tuple(own[x]) for own in parts}) == 1:
+    if kind in ("forest", "bars") and len({tuple(own[x]) for own in parts}) == 1:
         for panel in axes[:, 1:].flat:  # equal rows are named once, on the left
             panel.tick_params(axis="y", labelleft=False)
     (figure.supylabel if upright else figure.supxlabel)(label, fontsize=9.5)
@@ -109,7 +113,7 @@ def draw(
     if series and upright:
         handles, labels = axes.flat[0].get_legend_handles_labels()
         legend = figure.legend(handles, labels, loc="outside lower center", ncols=min(3, max(1, len(labels))))
-        if plot is _frontier:  # a filling tells of one panel, and the legend of all
+        if kind == "frontier":  # a filling tells of one panel, and the legend of all
             for mark in legend.legend_handles:
                 mark.set_markerfacecolor(mark.get_markeredgecolor())
     return Drawing(figure, name, f"{about or label}. {'; '.join(told)}.")
@@ -117,27 +121,25 @@ def draw(
 
 def titled(value: Any) -> str:
     """Write a name as figures show it: a world, a policy, a stratum; anything else as it is."""
-    for titles in (WORLD_TITLES, STRATUM_TITLES):
-        if value in titles:
-            return titles[value]
-    return policy_title(value) if value in POLICIES else in_words(str(value))
+    names = WORLD_TITLES | STRATUM_TITLES
+    return names.get(value) or (policy_title(value) if value in POLICIES else in_words(str(value)))
 
 
 def _interval(own: pd.DataFrame, y: str) -> tuple[Floats, Floats]:
     """Return the ends of a column's intervals, [row] each; NaN where the frame has none."""
-    both = next((low for low in (f"{y}_low", "low") if low in own), None)
-    if both is None:
+    low = next((name for name in (f"{y}_low", "low") if name in own), "")
+    if not low:
         return np.full(len(own), np.nan), np.full(len(own), np.nan)
-    return own[both].to_numpy(dtype=float), own[both.removesuffix("low") + "high"].to_numpy(dtype=float)
+    return own[low].to_numpy(dtype=float), own[low.removesuffix("low") + "high"].to_numpy(dtype=float)
 
 
 def _style(value: Any) -> Style:
     return POLICY_STYLES.get(value, PLAIN)
 
 
-def _rows(axes: Axes, own: pd.DataFrame, how: Any) -> list[str]:
-    """Label the rows of a panel, the first one on top."""
-    names = [titled(value) for value in own[how["x"]]]
+def _forest(axes: Axes, own: pd.DataFrame, y: str, how: Any, *, bars: bool = False) -> str:
+    """Draw a row for each value, the first one on top: a dot with its interval, or a bar."""
+    names, values = [titled(value) for value in own[how["x"]]], own[y].to_numpy(dtype=float)
     if how["line"] is not None:
         axes.axvline(how["line"], color=INK, lw=0.8)
     axes.set_yticks(range(len(names)), names)
@@ -146,57 +148,39 @@ def _rows(axes: Axes, own: pd.DataFrame, how: Any) -> list[str]:
     if how["limits"]:
         axes.set_xlim(how["limits"])
     axes.grid(axis="x")
-    return names
 
-
-def _forest(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
-    names, values, (low, high) = _rows(axes, own, how), own[y].to_numpy(dtype=float), _interval(own, y)
+    low, high = _interval(own, y)
     styles = [_style(value) for value in own[how["series"]]] if how["series"] else [PLAIN] * len(own)
-    places = np.flatnonzero(~np.isnan(low))
-    if len(places):
-        lows, highs = np.minimum(low, values)[places], np.maximum(high, values)[places]
-        colours = [styles[place].colour for place in places]
-        axes.hlines(places, lows, highs, colors=colours, lw=1.6, zorder=2)
-        caps = {"marker": "|", "s": CAP**2, "linewidths": 1.0, "zorder": 2}
-        axes.scatter(np.r_[lows, highs], np.r_[places, places], c=colours * 2, **caps)
-    for style in dict.fromkeys(styles):
-        alike = [place for place, other in enumerate(styles) if other == style]
-        axes.plot(values[alike], alike, **style.dot())
-    _printed(axes, own, y)
-    told = []
-    for name, value, *ends in zip(names, values, low, high, strict=True):
-        span = f" ({number(ends[0], 2)} to {number(ends[1], 2)})" if ends[0] == ends[0] else ""
-        told.append(f"{name} {number(value, 2)}{span}")
-    return ", ".join(told)
+    places, colours = np.flatnonzero(~np.isnan(low)), [style.colour for style in styles]
+    if bars:
+        axes.barh(range(len(own)), own[y], height=0.62, color=colours if how["series"] else BLUE)
+        if len(places):
+            axes.hlines(places, low[places], high[places], color=INK, lw=1.2, zorder=2, capstyle="projecting")
+    else:
+        if len(places):
+            lows, highs = np.minimum(low, values)[places], np.maximum(high, values)[places]
+            inks = [colours[place] for place in places]
+            axes.hlines(places, lows, highs, colors=inks, lw=1.6, zorder=2)
+            caps = {"marker": "|", "s": CAP**2, "linewidths": 1.0, "zorder": 2}
+            axes.scatter(np.r_[lows, highs], np.r_[places, places], c=inks * 2, **caps)
+        for style in dict.fromkeys(styles):
+            alike = [place for place, other in enumerate(styles) if other == style]
+            axes.plot(values[alike], alike, **style.dot())
 
-
-def _printed(axes: Axes, own: pd.DataFrame, y: str) -> None:
-    """Mark what the paper prints of each row."""
-    marks = [
+    printed = [
         (value, place)
-        for place, values in enumerate(own.get(f"printed_{y}", ()))
-        for value in np.atleast_1d(np.asarray(values, dtype=float))
+        for place, several in enumerate(own.get(f"printed_{y}", ()))
+        for value in np.atleast_1d(np.asarray(several, dtype=float))
         if value == value
     ]
-    if marks:
-        axes.plot(*zip(*marks, strict=True), **PRINTED)
-
-
-def _bars(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
-    names = _rows(axes, own, how)
-    colours = [_style(value).colour for value in own[how["series"]]] if how["series"] else BLUE
-    axes.barh(range(len(own)), own[y], height=0.62, color=colours)
-    low, high = _interval(own, y)
-    places = np.flatnonzero(~np.isnan(low))
-    if len(places):
-        axes.hlines(places, low[places], high[places], color=INK, lw=1.2, zorder=2, capstyle="projecting")
-    _printed(axes, own, y)
-    return ", ".join(f"{name} {number(value, 2)}" for name, value in zip(names, own[y], strict=True))
-
-
-def _tornado(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
-    order = own[y].abs().sort_values(ascending=False, kind="stable").index
-    return _bars(axes, own.loc[order], y, how | {"line": 0.0})
+    if printed:
+        axes.plot(*zip(*printed, strict=True), **PRINTED)
+    told = []
+    for name, value, *ends in zip(names, values, low, high, strict=True):
+        spans = not bars and ends[0] == ends[0]
+        span = f" ({number(ends[0], 2)} to {number(ends[1], 2)})" if spans else ""
+        told.append(f"{name} {number(value, 2)}{span}")
+    return ", ".join(told)
 
 
 def _curves(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
@@ -204,19 +188,20 @@ def _curves(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
     lines = list(dict.fromkeys(own[series])) if series else [None]
     others = iter(OTHER_DASHES * (1 + len(lines)))
     for value in lines:
-        curve = own[own[series] == value] if series else own
-        colour = _style(value).colour if value in POLICIES else INK
-        plain = value is None or value in POLICIES
-        dash = PROTOCOL_DASHES.get(value) or ("-" if plain else next(others))
+        curve, style, policy = own[own[series] == value] if series else own, _style(value), value in POLICIES
+        colour = style.colour if policy else INK
+        dash = PROTOCOL_DASHES.get(value) or ("-" if value is None or policy else next(others))
+        marks: dict[str, Any] = {}
+        if policy:  # told apart where colours are not, a mark every fifth point
+            face = style.colour if style.filled else GROUND
+            marks = {"marker": style.marker, "markevery": 5, "markersize": 4, "markerfacecolor": face}
         low, high = _interval(curve, y)
         times, values = curve[how["x"]].to_numpy(), curve[y].to_numpy(dtype=float)
         for part in np.ma.clump_unmasked(np.ma.masked_invalid(low)):  # a band ends where its interval does
             edge = np.c_[np.r_[times[part], times[part][::-1]], np.r_[low[part], high[part][::-1]]]
             axes.add_artist(Polygon(edge, color=colour, alpha=0.18, lw=0))
             axes.update_datalim(edge)  # `fill` takes ten times as long to find the same
-        axes.plot(
-            times, values, color=colour, ls=dash, label=titled(value) if series else None, **_marks(value)
-        )
+        axes.plot(times, values, color=colour, ls=dash, label=titled(value) if series else None, **marks)
         seen = values[~np.isnan(values)]
         if len(seen):
             who = f"{titled(value)} " if series else ""
@@ -232,14 +217,14 @@ def _curves(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
 
 
 def _points(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
-    told, x, rows = [], how["x"], own.to_dict("records")
+    told, x = [], how["x"]
     colours = [_style(name).colour for name in own[how["series"]]]
     for value, other, lines in ((x, y, axes.hlines), (y, x, axes.vlines)):
         if f"{value}_low" in own:
             low, high = _interval(own, value)  # of a resampled mean; it holds the value itself
             ends = np.minimum(low, own[value]), np.maximum(high, own[value])
             lines(own[other], *ends, colors=colours, lw=0.8, zorder=2)
-    for row in rows:
+    for row in own.to_dict("records"):
         name, style = row[how["series"]], _style(row[how["series"]])
         dot = style.dot()
         if "nondominated" in row:
@@ -261,21 +246,8 @@ def _frontier(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
     return f"nondominated: {names}; {_points(axes, own, y, how)}"
 
 
-def _marks(value: Any) -> dict[str, Any]:
-    """Tell policies apart where their colours do not, a mark every fifth point."""
-    if value not in POLICIES:
-        return {}
-    style = _style(value)
-    face = style.colour if style.filled else GROUND
-    return {"marker": style.marker, "markevery": 5, "markersize": 4, "markerfacecolor": face}
-
-
-_KINDS = {
-    "forest": _forest,
-    "curves": _curves,
-    "bars": _bars,
-    "tornado": _tornado,
-    "points": _points,
-    "frontier": _frontier,
-}
-UPRIGHT = (_curves, _points, _frontier)  # the value's axis is the vertical one
+_bars = partial(_forest, bars=True)
+_KINDS: dict[str, Any] = {
+    "forest": _forest, "bars": _bars, "tornado": _bars,
+    "curves": _curves, "points": _points, "frontier": _frontier,
+}  # fmt: skip

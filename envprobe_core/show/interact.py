@@ -17,10 +17,11 @@ from urllib.parse import quote
 
 import ipywidgets
 
-from envprobe_core.cells import Names, find_regime, first_seeds, names
+from envprobe_core.cells import Names, find_regime, first_seeds, is_whole, names
 from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.grid import KeptCells, keeping_cells
 from envprobe_core.policies import THRESHOLD, find_policy
+from envprobe_core.regimes import Regime
 from envprobe_core.show import in_jupyterlab
 from envprobe_core.show.figures import Drawing, Kept, keeping
 
@@ -45,14 +46,15 @@ class Interaction:
     """
 
     def __init__(
-        self, figure: Callable[..., Drawing], own: dict[str, float], regime: str, policies: Names
+        self, figure: Callable[..., Drawing], own: dict[str, float], regime: Regime, policies: tuple[str, ...]
     ) -> None:
         self._figure, self._own = figure, own
         self._kept, self._cells = Kept(), KeptCells()
-        self._start = own | {"budget": find_regime(regime).budget} if own.get("budget") == OWN else own
-        self._link = explorer_link(self._start, names(policies))
+        self._start = own | {"budget": regime.budget} if own.get("budget") == OWN else own
+        said = {"policies": ",".join(policies)} if policies else {}
+        self._link = f"explorer.html{fragment(self._start | said)}"
         self._drafts = "resamples" in inspect.signature(figure).parameters
-        self._known: dict[tuple[float, ...], str] = {}
+        self._known: dict[tuple[float, ...], str] = {}  # whole figures
         self._waiting: asyncio.TimerHandle | None = None  # the whole figure that follows a draft
         began = time.process_time()
         self.drawing = self._draw(own)
@@ -61,11 +63,13 @@ class Interaction:
         self._share = 1.0  # of the seeds, in the next draft
         self.sliders: dict[str, Any] = {}
         if in_jupyterlab():
-            self._go_live(find_regime(regime).horizon)
+            self._go_live(regime.horizon)
 
     def _draw(self, setting: Mapping[str, float], *, moving: bool = False) -> Drawing:
+        """Draw a setting; a figure that is moved as fast as it goes, in its frame and with few resamples."""
+        draft = {"resamples": DRAFT} if moving and self._drafts else {}
         with keeping_cells(self._cells), keeping(self._kept, moving=moving):
-            made = self._figure(**setting)
+            made = self._figure(**setting, **draft)
         if not isinstance(made, Drawing):
             raise InputError(
                 f"interact: the function returns {type(made).__name__} {str(made)[:_SHOWN]!r}; it must "
@@ -81,16 +85,21 @@ class Interaction:
                 start, 0, max(start, horizon // 2), description="Budget B [probes]", **common
             )
         if "threshold" in self._own:
-            start = self._start["threshold"]
             self.sliders["threshold"] = ipywidgets.FloatSlider(
-                start, min=0, max=HIGHEST, step=STEP, description="Threshold of the gate", **common
+                self._start["threshold"],
+                min=0,
+                max=HIGHEST,
+                step=STEP,
+                description="Threshold of the gate",
+                **common,
             )
         for slider in self.sliders.values():
             slider.layout.width = "30em"
             slider.observe(self._move, "value")
         self._image, self._note = ipywidgets.HTML(self.drawing.svg()), ipywidgets.HTML()
         self._known[tuple(self._own.values())] = self._image.value
-        self._moved(self._own)  # so that the first step finds its frame, and cells that it does not change
+        # so that the first step finds its frame, and cells that it does not change
+        self._draw(self._own, moving=True).svg()
         gc.unfreeze()
         gc.collect()
         gc.freeze()  # looking for cycles among all that a notebook holds takes a third of an answer
@@ -98,10 +107,12 @@ class Interaction:
         self._box = ipywidgets.VBox([row, self._image, self._note])
         self._box.add_class("envprobe-interact")
 
-    def _moved(self, setting: Mapping[str, float]) -> str:
-        """Draw as fast as it goes: in the frame that stands, with few resamples."""
-        draft = {"resamples": DRAFT} if self._drafts else {}
-        return self._draw({**setting, **draft}, moving=True).svg()
+    def _asked(self) -> dict[str, float]:
+        """Return the sliders' values; where they stood at first, the page's own, which may be -1."""
+        return {
+            name: self._own[name] if one.value == self._start[name] else one.value
+            for name, one in self.sliders.items()
+        }
 
     def _move(self, _: object) -> None:
         """Draw at the sliders' values; a slow figure from its first seeds, and whole once the sliders rest.
@@ -111,49 +122,44 @@ class Interaction:
         """
         if self._waiting is not None:
             self._waiting.cancel()
-        loop = _running_loop()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # where nothing could be done later
+            loop = None
         quick = self._took <= max(ANSWER, PAYS * self._draft_took)
         if loop is None or quick or tuple(self._asked().values()) in self._known:
             self._settle()
             return
-        began = time.process_time()
         share = min(self._share, MOST * ANSWER / self._took)
         with first_seeds(share):
-            self._show(self._moved, " From the first seeds alone; all follow once the slider rests.")
-        self._draft_took = time.process_time() - began
+            self._draft_took = self._show(" From the first seeds alone; all follow once the slider rests.")
         self._share = share * MOST * ANSWER / self._draft_took  # not all that it takes grows with the seeds
         self._waiting = loop.call_later(REST, self._settle)
 
     def _settle(self) -> None:
         """Show the whole figure at the sliders' values, which is kept."""
-        self._waiting = None
-        self._show(self._whole)
+        self._waiting, key = None, tuple(self._asked().values())
+        if (known := self._known.get(key)) is None:
+            self._took = self._show()
+        else:
+            self._show(svg=known)
 
-    def _whole(self, asked: Mapping[str, float]) -> str:
-        key = tuple(asked.values())
-        if key not in self._known:
-            began = time.process_time()
-            self._known[key] = self._moved(asked)
-            self._took = time.process_time() - began
-        return self._known[key]
-
-    def _asked(self) -> dict[str, float]:
-        """Return the sliders' values; where they stood at first, the page's own, which may be -1."""
-        return {name: self._own[name] if one.value == self._start[name] else one.value
-                for name, one in self.sliders.items()}  # fmt: skip
-
-    def _show(self, made: Callable[[Mapping[str, float]], str], rest: str = "") -> None:
-        began, asked = time.perf_counter(), self._asked()
+    def _show(self, rest: str = "", svg: str | None = None) -> float:
+        """Show a figure at the sliders' values; return the processor seconds that it took."""
+        began, processor, asked = time.perf_counter(), time.process_time(), self._asked()
         try:
-            self._image.value = made(asked)
+            self._image.value = self._draw(asked, moving=True).svg() if svg is None else svg
         except Exception as error:  # a section's function may raise anything; the last figure stays
             fault = f"{type(error).__name__}: {in_one_line(str(error))[:_SHOWN]}"
             self._note.value = f'<span role="alert">Nothing is drawn here. {html.escape(fault)}</span>'
-            return
-        told = ", ".join(f"{name} {one.value:g}" for name, one in self.sliders.items())
-        if self._drafts and asked != self._own:
-            told += f", intervals from {DRAFT} resamples"
-        self._note.value = f"Drawn for {told}, in {1000 * (time.perf_counter() - began):.0f} ms.{rest}"
+        else:
+            if not rest:
+                self._known[tuple(asked.values())] = self._image.value
+            told = ", ".join(f"{name} {one.value:g}" for name, one in self.sliders.items())
+            if self._drafts and asked != self._own:
+                told += f", intervals from {DRAFT} resamples"
+            self._note.value = f"Drawn for {told}, in {1000 * (time.perf_counter() - began):.0f} ms.{rest}"
+        return time.process_time() - processor
 
     def _repr_mimebundle_(self, **keywords: Any) -> dict[str, Any]:
         link = f'<p class="live-link"><a href="{html.escape(self._link)}">{LINK}</a></p>'
@@ -191,36 +197,17 @@ def interact(
             f"interact takes a function that draws, not {type(figure).__name__} {str(figure)[:_SHOWN]!r}: "
             f"write {shown}"
         )
-    taken = [
-        one.name
-        for one in inspect.signature(figure).parameters.values()
-        if one.name in KNOBS or one.default is one.empty
-    ]
+    parameters = inspect.signature(figure).parameters.values()
+    taken = [one.name for one in parameters if one.name in KNOBS or one.default is one.empty]
     if not taken or not set(taken) <= set(KNOBS):
         raise InputError(f"interact: the function takes {', '.join(taken) or 'nothing'}; write {shown}")
-    most = find_regime(regime).horizon
-    if isinstance(budget, bool) or not isinstance(budget, int) or not OWN <= budget <= most:
-        raise InputError(f"interact: budget {budget!r} is not a whole number in {OWN}..{most}")
+    level = find_regime(regime)
+    if not is_whole(budget) or not OWN <= budget <= level.horizon:
+        raise InputError(f"interact: budget {budget!r} is not a whole number in {OWN}..{level.horizon}")
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= HIGHEST:
         raise InputError(f"interact: threshold {threshold!r} is not a number in 0..{HIGHEST:g}")
-    for name in names(policies):
-        find_policy(name)
-    values = {"budget": budget, "threshold": threshold}
-    return Interaction(figure, {name: values[name] for name in KNOBS if name in taken}, regime, policies)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    """Return the event loop of a kernel that answers a slider; None where nothing could be done later."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
-def explorer_link(setting: dict[str, float], policies: tuple[str, ...] = ()) -> str:
-    """Return the address of the explorer's page at a setting, from another section's page."""
-    said = {**setting, **({"policies": ",".join(policies)} if policies else {})}
-    return f"explorer.html{fragment(said)}"
+    own = {name: value for name, value in zip(KNOBS, (budget, threshold), strict=True) if name in taken}
+    return Interaction(figure, own, level, tuple(find_policy(name).name for name in names(policies)))
 
 
 def fragment(setting: Mapping[str, Any]) -> str:

@@ -1,27 +1,26 @@
-"""Numbers, tables and paragraphs as a notebook shows them and Jupyter Book renders them.
+"""Sentences and numbers as a notebook shows them: `conclude`, and what else a page says in words.
 
-A `Table` and a `Text` display themselves: as MyST Markdown in the book (numbered, captioned, with a label
-to refer to), as plain HTML in JupyterLab. The same input gives the same bytes.
+People write the sentences; code gives the condition under which each is true, and writes the numbers.
 """
 
 from __future__ import annotations
 
 import base64
-import html
 import math
-import re
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from envprobe_core.show import BOOK
 
 MINUS = "−"
 FIXED, UNBROKEN = "\u00a0", "\u2011"  # a space and a hyphen at which no line breaks
 EMPTY = "–"
-_INLINE = (
-    (re.compile(r"\{bdg-[a-z-]+\}`([^`]*)`"), r"\1"),
-    (re.compile(r"`([^`]*)`"), r"<code>\1</code>"),
-    (re.compile(r"\*\*([^*]+)\*\*"), r"<strong>\1</strong>"),
-    (re.compile(r"\*([^*]+)\*"), r"<em>\1</em>"),
-)
 
 
 @dataclass(frozen=True)
@@ -45,67 +44,78 @@ class Html:
         return {"text/html": self.html, "text/plain": self.text}
 
 
-def download(name: str, words: str, content: str, kind: str) -> str:
-    """Return a link that saves a file which it carries itself, so that it works without a server."""
-    packed = base64.b64encode(content.encode()).decode()
-    return f'<a download="{name}" href="data:{kind};base64,{packed}">{words}</a>'
+class ConclusionError(AssertionError):
+    """A sentence of the book is not what its own numbers say."""
 
 
-@dataclass(frozen=True)
-class Table:
-    """A numbered table."""
+def conclude(text: str, when: Any) -> Text:
+    """Say `text` where `when` is true; strike it out where it is not.
 
-    label: str  # what `{numref}` refers to
-    caption: str  # one or more sentences, in Markdown
-    head: Sequence[str]  # the columns' names
-    rows: Sequence[Sequence[str]]  # the cells, in Markdown
-    align: str  # one letter a column: l, r or c
+    Args:
+        text: a sentence or two, in Markdown, written by hand.
+        when: the condition, or a function that gives it (what it asks of a protocol, world or policy that was
+            not run is not so, nor is what it asks of an empty frame, such as its largest value); of an array
+            or a frame's column, that it is true everywhere and not empty.
 
-    def markdown(self) -> str:
-        """Return the table as a MyST directive with caption and label."""
-        marks = {"l": ":--", "r": "--:", "c": ":-:"}
-        lines = [self.head, [marks[letter] for letter in self.align], *self.rows]
-        grid = "\n".join(
-            "| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in line) + " |" for line in lines
-        )
-        # a fence of tildes, since a caption may hold backticks
-        return f"~~~{{table}} {_one_line(self.caption)}\n:name: {self.label}\n:align: left\n\n{grid}\n~~~"
-
-    def html(self) -> str:
-        """Return the table as HTML, for hosts that do not read MyST."""
-        sides = {"l": "left", "r": "right", "c": "center"}
-
-        def line(cells: Sequence[str], tag: str) -> str:
-            inner = "".join(
-                f'<{tag} style="text-align: {sides[letter]}">{_to_html(cell)}</{tag}>'
-                for cell, letter in zip(cells, self.align, strict=True)
-            )
-            return f"<tr>{inner}</tr>"
-
-        body = "".join(line(row, "td") for row in self.rows)
-        return (
-            f"<table><caption>{_to_html(self.caption)}</caption>"
-            f"<thead>{line(self.head, 'th')}</thead><tbody>{body}</tbody></table>"
-        )
-
-    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        rows = ["\t".join(row) for row in (self.head, *self.rows)]
-        return {
-            "text/markdown": self.markdown(),
-            "text/html": self.html(),
-            "text/plain": "\n".join([self.caption, *rows]),
-        }
+    Raises:
+        ConclusionError: if the condition fails with the book's own values.
+    """
+    if _is_so(when):
+        return Text(text)
+    if os.environ.get(BOOK):
+        raise ConclusionError(f"with the book's own values this is not so: {text}")
+    return Text(f"*Not so with these values:* <s>{text}</s>")
 
 
-def _one_line(text: str) -> str:
-    """Join lines, so that no text can end the table or the cell that it stands in."""
-    return " ".join(text.splitlines())
+def _is_so(when: Any) -> bool:
+    """Say whether a condition holds, as `conclude` takes it."""
+    if callable(when):
+        try:
+            when = when()
+        except (LookupError, ValueError):
+            when = False
+    found = np.asarray(when)
+    return bool(found.size) and bool(found.astype(bool).all())
 
 
-def _to_html(text: str) -> str:
-    for pattern, form in _INLINE:
-        text = pattern.sub(form, html.escape(text, quote=False) if pattern is _INLINE[0][0] else text)
-    return text
+def guess(question: str, choices: Mapping[str, Any], because: str) -> Html:
+    """Ask the reader before the page answers, and which choice is right is computed.
+
+    A page keeps what was guessed, and then shows what is right.
+
+    Args:
+        question: one sentence, plain text.
+        choices: each with the condition under which it is right, as in `conclude`.
+        because: the reason, a sentence or two of plain text.
+
+    Raises:
+        ConclusionError: if with the book's own values not exactly one choice is right.
+    """
+    so = [place for place, when in enumerate(choices.values()) if _is_so(when)]
+    if len(so) != 1 and os.environ.get(BOOK):
+        raise ConclusionError(f"with the book's own values {len(so)} answers are right: {question}")
+    answer, right = "With these values none is right.", ""
+    if len(so) == 1:
+        answer, right = f"{list(choices)[so[0]]}.", f' data-right="{so[0]}"'
+    name = f"guess-{sha256(question.encode()).hexdigest()[:8]}"
+    options = "".join(
+        f'<label><input type="radio" name="{name}" value="{place}"> {escape(choice)}</label>'
+        for place, choice in enumerate(choices)
+    )
+    page = (
+        f'<form class="guess"{right}><fieldset><legend>Guess first: {escape(question)}</legend>{options}'
+        f"</fieldset><details><summary>The answer</summary><p><strong>{escape(answer)}</strong> "
+        f"{escape(because)}</p></details></form>"
+    )
+    return Html(page, f"Guess first: {question} {' / '.join(choices)}? {answer} {because}")
+
+
+def take_away(paper: str, found: Text | list[Text], depends: str) -> Text:
+    """Close a section: what the paper says, what we find (conclusions), and what that depends on."""
+    said = " ".join(one.markdown for one in (found if isinstance(found, list) else [found]))
+    lines = {"The paper says.": paper, "We find.": said, "It depends on.": depends}
+    body = "\n\n".join(f"**{head}** {text}" for head, text in lines.items())
+    return Text(f":::{{admonition}} Take away\n:class: tip take-away\n\n{body}\n:::")
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -163,3 +173,9 @@ def chunked(text: str, least: int = 16) -> str:
 def code(names: Iterable[str]) -> str:
     """Join names of code as a sentence does."""
     return listed(f"`{name}`" for name in names)
+
+
+def download(name: str, words: str, content: str, kind: str) -> str:
+    """Return a link that saves a file which it carries itself, so that it works without a server."""
+    packed = base64.b64encode(content.encode()).decode()
+    return f'<a download="{name}" href="data:{kind};base64,{packed}">{words}</a>'

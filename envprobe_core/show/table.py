@@ -1,9 +1,16 @@
-"""One verb for every table: a frame, and for each column a template over its rows."""
+"""One verb for every table: a frame, and for each column a template over its rows.
+
+A `Table` displays itself: as MyST Markdown in the book (numbered, captioned, with a label to refer to), as
+plain HTML in JupyterLab. The same input gives the same bytes.
+"""
 
 from __future__ import annotations
 
+import html
+import re
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -14,7 +21,7 @@ from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, INPUT, NO_EFFECT, NO
 from envprobe_core.errors import require
 from envprobe_core.protocols import TITLES
 from envprobe_core.show.figures import STRATUM_TITLES, WORLD_TITLES, policy_title
-from envprobe_core.show.markup import EMPTY, Table, bracket, chunked, number, p_value, percent, signed
+from envprobe_core.show.markup import EMPTY, bracket, chunked, number, p_value, percent, signed
 
 BADGES = {
     HOLDS: "bdg-success",
@@ -29,6 +36,72 @@ BADGES = {
     INPUT: "bdg-warning",
     NOT_TESTED: "bdg-light",
 }
+
+
+_INLINE = {  # what a cell may hold of Markdown, in the order in which it is read
+    re.compile(r"\{bdg-[a-z-]+\}`([^`]*)`"): r"\1",
+    re.compile(r"`([^`]*)`"): r"<code>\1</code>",
+    re.compile(r"\*\*([^*]+)\*\*"): r"<strong>\1</strong>",
+    re.compile(r"\*([^*]+)\*"): r"<em>\1</em>",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A numbered table."""
+
+    label: str  # what `{numref}` refers to
+    caption: str  # one or more sentences, in Markdown
+    head: Sequence[str]  # the columns' names
+    rows: Sequence[Sequence[str]]  # the cells, in Markdown
+    align: str  # one letter a column: l, r or c
+
+    def markdown(self) -> str:
+        """Return the table as a MyST directive with caption and label."""
+        marks = {"l": ":--", "r": "--:", "c": ":-:"}
+        lines = [self.head, [marks[letter] for letter in self.align], *self.rows]
+        grid = "\n".join(
+            "| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in line) + " |" for line in lines
+        )
+        # a fence of tildes, since a caption may hold backticks
+        return f"~~~{{table}} {_one_line(self.caption)}\n:name: {self.label}\n:align: left\n\n{grid}\n~~~"
+
+    def html(self) -> str:
+        """Return the table as HTML, for hosts that do not read MyST."""
+        sides = {"l": "left", "r": "right", "c": "center"}
+
+        def line(cells: Sequence[str], tag: str) -> str:
+            inner = (
+                f'<{tag} style="text-align: {sides[letter]}">{_to_html(cell)}</{tag}>'
+                for cell, letter in zip(cells, self.align, strict=True)
+            )
+            return f"<tr>{''.join(inner)}</tr>"
+
+        body = "".join(line(row, "td") for row in self.rows)
+        return (
+            f"<table><caption>{_to_html(self.caption)}</caption>"
+            f"<thead>{line(self.head, 'th')}</thead><tbody>{body}</tbody></table>"
+        )
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        rows = ["\t".join(row) for row in (self.head, *self.rows)]
+        return {
+            "text/markdown": self.markdown(),
+            "text/html": self.html(),
+            "text/plain": "\n".join([self.caption, *rows]),
+        }
+
+
+def _one_line(text: str) -> str:
+    """Join lines, so that no text can end the table or the cell that it stands in."""
+    return " ".join(text.splitlines())
+
+
+def _to_html(text: str) -> str:
+    text = html.escape(text, quote=False)
+    for pattern, form in _INLINE.items():
+        text = pattern.sub(form, text)
+    return text
 
 
 def badge(verdict: str) -> str:
