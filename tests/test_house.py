@@ -20,7 +20,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "facts": (("facts",), 470, 330),
     "claims": (("claims",), 860, 680),
     "analyses": (ANALYSES, 2_110, 2_970),
-    "show": (("show",), 1_585, 1_060),
+    "show": (("show",), 1_535, 1_060),
     "widgets": (("widgets",), 1_010, 1_180),
     "lab": (("lab",), 660, 330),
     "language model": (("llm",), 3_015, 1_300),
@@ -28,9 +28,9 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 1_010, 510),
     "cli": (("cli",), 1_480, 400),
 }
-WHOLE = (20_010, 13_500)
-FILES = (87, 85)
-TESTS = (14_170, 9_000)
+WHOLE = (19_955, 13_500)
+FILES = (86, 85)
+TESTS = (14_165, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
