@@ -136,16 +136,16 @@ class Episodes:
             InputError: for a gap in a column that only a damaged frame can have.
         """
         policies, found = arms if reference is None else (*arms, reference), []
-        columns = {}
-        for name in COLUMN.findall(measure):
-            try:
-                columns[name] = self.column(name)
-            except KeyError:
-                raise NotTestable(f"the frame has no column {name}") from None
+        columns: dict[str, Floats] = {}
         for world in worlds:
             for policy in policies:
                 if (regime, policy, world) not in self.cells:
                     raise NotTestable(f"the frame has no {policy} in {world}, {regime}")
+            for name in COLUMN.findall(measure) if not columns else ():
+                try:
+                    columns[name] = self.column(name)
+                except KeyError:
+                    raise NotTestable(f"the frame has no column {name}") from None
             cells = [self.cells[regime, policy, world] for policy in policies]
             common = reduce(np.intersect1d, (self.seed[cell] for cell in cells))
             found.append(np.array([cell[np.isin(self.seed[cell], common)] for cell in cells]))
