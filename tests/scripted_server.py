@@ -19,8 +19,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from types import SimpleNamespace
 from urllib.request import urlopen
 
 from aiohttp import web
@@ -43,11 +44,11 @@ REFUSALS = {  # of a parameter
     "temperature": (400, "'temperature' does not support 0 with this model", "unsupported_value"),
 }
 LIMITED = (429, "Rate limit reached for requests", "rate_limit_exceeded")
-ERRORS = {  # faults that are an error's status, message and code; {key} is the API key
+ERRORS = {  # faults that are an error: status, message, code, and Retry-After; {key} is the API key
     "rate-limit": LIMITED,
-    "rate-limit-seconds": LIMITED,
-    "rate-limit-date": LIMITED,
-    "rate-limit-hour": LIMITED,
+    "rate-limit-seconds": (*LIMITED, "0.2"),
+    "rate-limit-date": (*LIMITED, "{date}"),
+    "rate-limit-hour": (*LIMITED, "3600"),
     "server-error": (500, "The server had an error", "server_error"),
     "error-in-200": (200, "The engine is overloaded", "overloaded"),
     "paid-error": (500, "The answer was lost", "server_error"),
@@ -127,14 +128,6 @@ class ScriptedServer:
 
     async def complete(self, request):
         """Answer, or make a fault."""
-        self._under_way += 1
-        self.most_under_way = max(self.most_under_way, self._under_way)
-        try:
-            return await self._complete(request)
-        finally:
-            self._under_way -= 1
-
-    async def _complete(self, request):
         key = request.headers.get("Authorization", "").removeprefix("Bearer ")
         self.keys.add(key)
         try:
@@ -146,7 +139,10 @@ class ScriptedServer:
         fault = self._plan.fault(digest, self.asked[digest], again)
         self.asked[digest] += 1
         self.last = asked
+        self._under_way += 1
+        self.most_under_way = max(self.most_under_way, self._under_way)
         await asyncio.sleep(self._latency)
+        self._under_way -= 1
         for name in self._refuses:
             if name in asked:
                 return error(*REFUSALS[name])
@@ -155,16 +151,13 @@ class ScriptedServer:
         if fault in PAGES:
             return web.Response(**PAGES[fault])
         if fault in ERRORS:
-            status, words, code = ERRORS[fault]
+            status, words, code, *wait = ERRORS[fault]
+            date = email.utils.formatdate(math.ceil(time.time()), usegmt=True)
             paid = {"usage": {"prompt_tokens": 1000, "completion_tokens": 100}}  # says what it used
-            waits = {
-                "rate-limit-seconds": "0.2",
-                "rate-limit-hour": "3600",
-                "rate-limit-date": email.utils.formatdate(math.ceil(time.time()), usegmt=True),
-            }
-            headers = {"Retry-After": waits[fault]} if fault in waits else None
-            more = paid if fault == "paid-error" else {}
-            return error(status, words.format(key=key), code, headers, **more)
+            headers = {"Retry-After": wait[0].format(date=date)} if wait else None
+            return error(
+                status, words.format(key=key), code, headers, **(paid if fault == "paid-error" else {})
+            )
         if fault in BROKEN:
             return await break_off(request, completion(asked, b"", "{}"), fault)
         try:
@@ -229,36 +222,24 @@ async def serving(server, port=0):
         await runner.cleanup()
 
 
-@dataclass(frozen=True)
-class Served:
-    """A server in a process of its own."""
-
-    url: str
-
-    def counts(self):
-        """What it was asked so far."""
-        with urlopen(f"{self.url.removesuffix('/v1')}/counts", timeout=60) as response:
-            return json.load(response)
-
-
 @contextmanager
 def server_process(*arguments):
-    """Start the server as a user would, and end it by its process."""
+    """Start the server as a user would, and end it by its process; gives url and counts."""
     command = [sys.executable, __file__, *arguments]
+
+    def counts():
+        with urlopen(f"{url.removesuffix('/v1')}/counts", timeout=60) as response:
+            return json.load(response)
+
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            yield Served(process.stdout.readline().strip())
+            url = process.stdout.readline().strip()
+            yield SimpleNamespace(url=url, counts=counts)
         finally:
             process.terminate()
 
 
-async def _serve(server, port):
-    async with serving(server, port) as url:
-        print(url, flush=True)
-        await asyncio.Event().wait()
-
-
-def main():
+async def main():
     """Run the server from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
@@ -266,15 +247,16 @@ def main():
     parser.add_argument("--faults", default="", help=f"with commas: {', '.join(FAULTS)}")
     parser.add_argument("--rate", type=float, default=1.0, help="share of requests that meet a fault")
     given = parser.parse_args()
-    if unknown := {*filter(None, given.faults.split(","))} - {*FAULTS}:
-        parser.error(f"unknown faults {unknown}; accepted: {', '.join(FAULTS)}")
-    names = tuple(one for name in filter(None, given.faults.split(",")) for one in FAULTS[name])
+    wanted = [name for name in given.faults.split(",") if name]
+    if not {*wanted} <= {*FAULTS}:
+        parser.error(f"unknown fault in {given.faults!r}; accepted: {', '.join(FAULTS)}")
+    names = tuple(one for name in wanted for one in FAULTS[name])
     most = 2**31 if {*names} <= {*LASTING, *CONTENT} else MOST_IN_A_ROW
-    try:
-        asyncio.run(_serve(ScriptedServer(given.latency, Plan(names, given.rate, most)), given.port))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    async with serving(ScriptedServer(given.latency, Plan(names, given.rate, most)), given.port) as url:
+        print(url, flush=True)
+        await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    main()
+    with suppress(KeyboardInterrupt):
+        asyncio.run(main())

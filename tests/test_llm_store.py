@@ -316,7 +316,7 @@ def test_a_replay_file_holds_the_answers_asked_for(store, tmp_path):
     assert write_answers(file, Header(note="a test", inputs=run, result_hash="a hash"), store, keys) == 2
     found = read_replay(file)
     assert (found.agent, found.header.note, found.header.result_hash) == (agent, "a test", "a hash")
-    assert replace(found.inputs, logs="full") == run
+    assert replace(found.header.inputs, logs="full") == run
     assert found.answers == {bytes.fromhex(key): store.find(bytes.fromhex(key)) for key in keys}
     assert found.find(asked(1).key) is None
     data = file.read_bytes()

@@ -15,12 +15,7 @@ VERSIONS = (FIRST, SECOND, PUBLIC, HINTED)
 """Of the prompts, all of which can be asked with: the first, today's, and the public code's two."""
 PROMPT_VERSION = SECOND
 LONGEST_NAME = 120
-BOUNDS = {
-    "temperature": (0, 2),
-    "max_tokens": (1, 1_000_000),
-    "judge_max_tokens": (1, 1_000_000),
-    "reasks": (0, 9),
-}
+BOUNDS = {"temperature": (0, 2), "max_tokens": (1, 10**6), "judge_max_tokens": (1, 10**6), "reasks": (0, 9)}
 
 
 def find_version(text: str) -> str:

@@ -35,27 +35,8 @@ from urllib.parse import quote
 from pydantic import SecretStr
 
 from envprobe_core.errors import InputError
-from envprobe_core.llm import ModelAgent
-from envprobe_core.llm.calls import (
-    LOCAL,
-    LONGEST_DETAIL,
-    NO_TOKENS,
-    OPENAI_URL,
-    REFUSED_PARTS,
-    Answer,
-    ChatRequest,
-    Fault,
-    Prices,
-    Question,
-    Raw,
-    RunStoppedError,
-    adapted,
-    provider_label,
-    question,
-    read_response,
-    total_cost,
-    written,
-)
+from envprobe_core.llm import ModelAgent, calls
+from envprobe_core.llm.calls import Answer, ChatRequest, Fault, Prices, Question, Raw, RunStoppedError
 from envprobe_core.llm.local import serving
 from envprobe_core.llm.store import STARTED, Answers
 
@@ -119,7 +100,7 @@ class Service:
     answers: Answers  # where answers are kept; a store that can be written to, where there is a key
     secret: Secret | None = None  # the API key; None to replay only
     # of OpenAI, of a compatible server, or of several servers of one model
-    urls: tuple[str, ...] = (OPENAI_URL,)
+    urls: tuple[str, ...] = (calls.OPENAI_URL,)
     limits: Limits = field(default_factory=Limits)
     prices: Prices = field(default_factory=dict)  # dollars, by model
     # what is served on this machine while a run lasts; None where servers run already
@@ -171,7 +152,7 @@ class Client:
             RunStoppedError: if there is no answer and none can be had.
         """
         self.counts.unusable += bool(spoilt)
-        asked = question(self._service.agent.provider, request, identity)
+        asked = calls.question(self._service.agent.provider, request, identity)
         if (found := self._store.find(asked.key)) is not None:
             self.counts.replayed += 1
             self._notice(self.counts)
@@ -215,10 +196,10 @@ class Client:
                         return Answer(*stored)
                     continue
                 without = frozenset(refused)
-                found = await self._call(line(adapted(asked.request, without)), call, asked)
+                found = await self._call(line(calls.adapted(asked.request, without)), call, asked)
                 if isinstance(found, Answer):  # unless another process was faster
                     return Answer(*self._store.find(asked.key) or found)
-                if found.name in REFUSED_PARTS and found.name not in without:
+                if found.name in calls.REFUSED_PARTS and found.name not in without:
                     refused.add(found.name)
                     continue
                 failures += 1
@@ -244,11 +225,11 @@ class Client:
         finally:
             await self._commit(partial(self._store.settle, call, *outcome))
         found, counts = outcome[1], self.counts
-        used = found.used
+        prompt, completion, _ = found.used or calls.NO_TOKENS
         counts.calls += 1
-        counts.cost += total_cost(self._service.prices, {asked.model: asked.most if used is None else used})
-        counts.prompt_tokens += used.prompt if used else 0
-        counts.completion_tokens += used.completion if used else 0
+        counts.cost += calls.total_cost(self._service.prices, {asked.model: found.used or asked.most})
+        counts.prompt_tokens += prompt
+        counts.completion_tokens += completion
         counts.faults += isinstance(found, Fault)
         if isinstance(found, Answer):
             counts.cut += found.finish == "length"
@@ -317,7 +298,7 @@ def secret_from_environment(provider: str) -> Secret:
         InputError: if there is none, or it cannot stand in a header; the message does not show it.
     """
     value = os.environ.get(VARIABLE, "").strip()
-    if not value and provider == LOCAL:
+    if not value and provider == calls.LOCAL:
         return Secret(PLACEHOLDER)
     if not value:
         raise InputError(
@@ -364,7 +345,7 @@ def open_connections(service: Service) -> list[openai.AsyncOpenAI]:
     given: Any = {"timeout": timeout, "max_retries": 0, "api_key": secret.get_secret_value()}
 
     def connected(url: str) -> openai.AsyncOpenAI:
-        by_proxy = provider_label(url) != LOCAL  # none stands before a server of this machine
+        by_proxy = calls.provider_label(url) != calls.LOCAL  # none stands before a server of this machine
         more = {"limits": pool, "timeout": timeout, "follow_redirects": False, "trust_env": by_proxy}
         return openai.AsyncOpenAI(base_url=url, http_client=openai.DefaultAioHttpClient(**more), **given)
 
@@ -388,7 +369,7 @@ async def send(sdk: openai.AsyncOpenAI, secret: Secret, deadline: float, request
     try:
         async with asyncio.timeout(deadline):
             response = await sdk.post(
-                "/chat/completions", cast_to=httpx2.Response, content=written(request), options=_OPTIONS
+                "/chat/completions", cast_to=httpx2.Response, content=calls.written(request), options=_OPTIONS
             )
     except openai.APIStatusError as error:
         response = error.response
@@ -399,13 +380,13 @@ async def send(sdk: openai.AsyncOpenAI, secret: Secret, deadline: float, request
         while (beneath := cause.__cause__ or cause.__context__) is not None:
             cause = beneath
         if isinstance(cause, aiohttp.ClientConnectorError | ConnectionRefusedError | socket.gaierror):
-            return None, Fault("no-connection", "nothing answers there", used=NO_TOKENS)
+            return None, Fault("no-connection", "nothing answers there", used=calls.NO_TOKENS)
         words = " ".join(secret.hide(f"{type(cause).__name__}: {cause}").split())
-        return None, Fault("cut-off", words[:LONGEST_DETAIL])
+        return None, Fault("cut-off", words[: calls.LONGEST_DETAIL])
     kind = secret.hide(response.headers.get("content-type", ""))
     body = secret.hide(response.content.decode("utf-8", "surrogateescape"))
     raw = Raw(response.status_code, kind, body.encode("utf-8", "surrogateescape"))
-    found = read_response(raw)
+    found = calls.read_response(raw)
     if isinstance(found, Fault):
         found = found._replace(wait=retry_after(response.headers))
     return raw, found

@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -37,21 +37,8 @@ from pydantic import BaseModel, Field, PlainSerializer, PlainValidator, TypeAdap
 
 from envprobe_core.errors import InputError, first_fault
 from envprobe_core.files import LARGEST, check_plain, read_whole, replacing
-from envprobe_core.llm import ModelAgent
-from envprobe_core.llm.calls import (
-    MOST_TOKENS,
-    Answer,
-    Fault,
-    Prices,
-    Question,
-    Raw,
-    RunStoppedError,
-    Tokens,
-    dollars,
-    find_price,
-    read_response,
-    total_cost,
-)
+from envprobe_core.llm import ModelAgent, calls
+from envprobe_core.llm.calls import Answer, Fault, Prices, Question, Raw, RunStoppedError, Tokens
 from envprobe_core.runs.manifest import RunInputs
 
 APPLICATION_ID, VERSION = 0x45505241, 2
@@ -107,6 +94,10 @@ SELECT count(DISTINCT key) AS questions,
     count(*) FILTER (WHERE usd IS NULL) AS unpriced
 FROM {PAID}
 """
+COUNTS = {
+    "attempts": "SELECT verdict, count(*) FROM calls GROUP BY 1 ORDER BY 2 DESC, 1",
+    "models": "SELECT model, count(DISTINCT key) FROM calls GROUP BY 1 ORDER BY 1",
+}
 PROCESSES = "/proc/self/ns/pid"  # names what process numbers are unique in: the machine, or a container on it
 MACHINE = f"{platform.node()}/{os.readlink(PROCESSES) if os.path.lexists(PROCESSES) else ''}"
 HOLDER = f"{os.getpid()} {os.urandom(4).hex()} {MACHINE}"
@@ -202,15 +193,16 @@ class AnswerStore:
         if holds(change(f"{CLAIMED} AND key = ?", (key,))) or change(ANSWERED, (key,)).fetchone():
             return None
         if cap is not None:
-            used = _by_model(self._writing, "SELECT * FROM used")
-            spent, worst = total_cost(prices or {}, used), total_cost(prices or {}, {model: most})
+            used = _by_model(self._writing, "SELECT * FROM used"), {model: most}
+            spent, worst = (calls.total_cost(prices or {}, tokens) for tokens in used)
             if spent + worst > cap:
                 if holds(change(CLAIMED)):
                     return None
+                most_usd, spent_usd, worst_usd = map(calls.dollars, (cap, spent, worst))
                 raise RunStoppedError(
-                    f"the cap of {dollars(cap)} is reached: {dollars(spent)} are spent, and the next call "
-                    f"can cost up to {dollars(worst)}; all answers are kept in {self.path}: raise --max-cost "
-                    "and run the command again to continue"
+                    f"the cap of {most_usd} is reached: {spent_usd} are spent, and the next call can cost up to "
+                    f"{worst_usd}; all answers are kept in {self.path}: raise --max-cost and run the command "
+                    "again to continue"
                 )
         change("UPDATE calls SET holder = NULL WHERE key = ? AND holder IS NOT NULL", (key,))
         self._use(model, most)
@@ -277,7 +269,7 @@ def _is_gone(holder: str) -> bool:
 
 
 def _read(status: int, kind: str, packed: bytes) -> Answer | Fault:
-    return read_response(Raw(status, kind, _inflated(packed)))
+    return calls.read_response(Raw(status, kind, _inflated(packed)))
 
 
 def _inflated(packed: bytes) -> bytes:
@@ -338,7 +330,7 @@ def _open(path: Path, *, writable: bool) -> sqlite3.Connection:
         OSError,
         RuntimeError,
         sqlite3.Error,
-    ) as error:  # RuntimeError: Python 3.11's for links in a circle
+    ) as error:  # the second for links in a circle, by Python 3.11
         why = getattr(error, "strerror", None) or error
         raise InputError(f"store {path} cannot be opened ({why}); nothing was changed") from None
 
@@ -351,7 +343,7 @@ def _at_one_moment(path: Path, prices: Prices | None = None) -> Iterator[sqlite3
     """Open a store for reading; all that is read is of one moment, whoever writes."""
 
     def usd(model: str, *counts: int) -> float | None:
-        price = find_price(prices or {}, model)
+        price = calls.find_price(prices or {}, model)
         return None if price is None else price.cost(Tokens(*counts))
 
     with closing(_open(path, writable=False)) as connection:
@@ -367,23 +359,20 @@ def read_stats(path: Path, prices: Prices) -> dict[str, Any]:
         `questions`, the distinct ones, and of them the `answered`; `prompt_tokens` and `completion_tokens` of
         all calls that said so; `wasted_attempts`, calls that gave no answer anybody uses; in dollars
         `paid_usd`, where what is not known counts as its most, and of it `wasted_usd`, and `uncertain_usd`
-        for calls whose usage is not known; `unpriced`, calls to models without a price; `attempts`, the calls
-        by verdict; `models`, the questions to each; and why answers `finished`, as the server says.
+        where usage is not known; `unpriced`, calls to models without a price; `attempts`, calls by verdict;
+        `models`, the questions to each; and why answers `finished`, as the server says.
 
     Raises:
         InputError: if it is no store or cannot be read.
     """
     with _at_one_moment(path, prices) as connection:
         sums = connection.execute(STATS)
-        stats = dict(zip([column[0] for column in sums.description], sums.fetchone(), strict=True))
-        attempts = connection.execute("SELECT verdict, count(*) FROM calls GROUP BY 1 ORDER BY 2 DESC, 1")
-        models = connection.execute("SELECT model, count(DISTINCT key) FROM calls GROUP BY 1 ORDER BY 1")
-        finished: Counter[str] = Counter()
-        for response in connection.execute(f"SELECT status, kind, response FROM calls WHERE {GOOD}"):
-            found = _read(*response)
-            finished[(found.finish or "not said") if isinstance(found, Answer) else "damaged"] += 1
-        named = {"attempts": attempts, "models": models, "finished": finished.most_common()}
-        return stats | {name: dict(counts) for name, counts in named.items()}
+        names = [column for column, *_ in sums.description]
+        stats: dict[str, Any] = dict(zip(names, sums.fetchone(), strict=True))
+        stats |= {name: dict(connection.execute(query).fetchall()) for name, query in COUNTS.items()}
+        answers = starmap(_read, connection.execute(f"SELECT status, kind, response FROM calls WHERE {GOOD}"))
+        ends = ((one.finish or "not said") if isinstance(one, Answer) else "damaged" for one in answers)
+        return stats | {"finished": dict(Counter(ends).most_common())}
 
 
 def cost_of_cells(path: Path, keys: Sequence[Iterable[str]], prices: Prices) -> list[dict[str, float]]:
@@ -395,15 +384,11 @@ def cost_of_cells(path: Path, keys: Sequence[Iterable[str]], prices: Prices) -> 
     """
     with _at_one_moment(path, prices) as connection:
         costs = dict(connection.execute(f"SELECT lower(hex(key)), total(usd) FROM {PAID} GROUP BY 1"))
-    asked = Counter(chain.from_iterable(keys))
-    return [
-        {
-            "questions": len(list(own)),
-            "usd": sum(costs[key] for key in own),
-            "shared_usd": sum(costs[key] for key in own if asked[key] > 1),
-        }
-        for own in keys
-    ]
+    asked, cells = Counter(chain.from_iterable(keys)), []
+    for own in map(list, keys):
+        usd, shared = (sum(costs[key] for key in own if asked[key] > times) for times in (0, 1))
+        cells.append({"questions": len(own), "usd": usd, "shared_usd": shared})
+    return cells
 
 
 def check_store(path: Path) -> Iterator[str]:
@@ -414,11 +399,9 @@ def check_store(path: Path) -> Iterator[str]:
     """
     with _at_one_moment(path) as connection:
         try:
-            yield from (
-                f"file: {line}"
-                for (line,) in connection.execute("PRAGMA integrity_check(20)")
-                if line != "ok"
-            )
+            for (line,) in connection.execute("PRAGMA integrity_check(20)"):
+                if line != "ok":
+                    yield f"file: {line}"
             rows = connection.execute(
                 "SELECT id, key, question, status, kind, response, verdict, certain, prompt, completion, "
                 "cached FROM calls"
@@ -465,7 +448,7 @@ class Header(BaseModel):
     result_hash: str
 
 
-Count = Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None
+Count = Annotated[int, Field(ge=0, le=calls.MOST_TOKENS)] | None
 LINE = TypeAdapter(tuple[str, str, Count, Count, str])
 Head = TypeVar("Head", bound=BaseModel)
 
