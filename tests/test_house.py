@@ -23,14 +23,14 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "show": (("show",), 1_535, 1_060),
     "widgets": (("widgets",), 1_010, 1_180),
     "lab": (("lab",), 660, 330),
-    "language model": (("llm",), 3_015, 1_300),
+    "language model": (("llm",), 2_970, 1_300),
     "runs": (("runs",), 1_145, 340),
     "reproduce": (("reproduce",), 1_010, 510),
     "cli": (("cli",), 1_480, 400),
 }
-WHOLE = (19_955, 13_500)
+WHOLE = (19_920, 13_500)
 FILES = (86, 85)
-TESTS = (14_165, 9_000)
+TESTS = (14_140, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
