@@ -200,9 +200,9 @@ class AnswerStore:
                     return None
                 most_usd, spent_usd, worst_usd = map(calls.dollars, (cap, spent, worst))
                 raise RunStoppedError(
-                    f"the cap of {most_usd} is reached: {spent_usd} are spent, and the next call can cost up to "
-                    f"{worst_usd}; all answers are kept in {self.path}: raise --max-cost and run the command "
-                    "again to continue"
+                    f"the cap of {most_usd} is reached: {spent_usd} are spent, and the next call can cost up "
+                    f"to {worst_usd}; all answers are kept in {self.path}: raise --max-cost and run the "
+                    "command again to continue"
                 )
         change("UPDATE calls SET holder = NULL WHERE key = ? AND holder IS NOT NULL", (key,))
         self._use(model, most)
