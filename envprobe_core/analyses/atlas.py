@@ -7,7 +7,7 @@ and each claim is tested once for each agent.
 
 Rates are spread on a square scale: half of the agents lie in the lowest quarter of each range, since an agent
 that errs all the time can do nothing that a claim could be tested on, and should be met, but rarely. The
-scribe, which keeps nothing, is an agent of another form, and what only it does (`NO_TABLE`) is no axis.
+scribe, which keeps nothing, is an agent of another form, and what only it does is no axis.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,7 @@ from envprobe_core.analyses.calibration import (
     pool,
 )
 from envprobe_core.cells import PAPER_POLICIES, Cell, Seeds, find_protocols
-from envprobe_core.claims import Claim, Comparison, columns_of, find_claim, load_claims, policy_and_budget
+from envprobe_core.claims import Claim, columns_of, find_claim, load_claims
 from envprobe_core.claims.judge import (
     HOLDS,
     INCONCLUSIVE,
@@ -48,8 +49,6 @@ from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS
 from envprobe_core.worlds.base import Floats
 
-SCRAMBLE_SEED = 20_250_101
-SOBOL_BITS = 30
 REGIME = REGIMES["S2"]
 OURS = "ours"
 AT_ONCE = 64  # agents a task
@@ -68,13 +67,14 @@ class Axis:
     kind: str = "share"  # `share` (a probability, on a square scale), `whole` or `habit` (yes or no)
     share: float = 0.5  # of a habit, the part of the sample that has it
 
-    def value(self, unit: float) -> float:
-        """Return the axis' value for a coordinate in [0, 1)."""
-        if self.kind == "habit":
-            return float(unit < self.share)
+    def value(self, unit: float) -> Any:
+        """Return the behaviour for a coordinate in [0, 1)."""
+        if self.kind == "share":
+            return self.low + unit * unit * (self.high - self.low)
         if self.kind == "whole":
-            return float(np.floor(self.low + unit * (self.high - self.low + 1)))
-        return self.low + unit * unit * (self.high - self.low)
+            return int(self.low + unit * (self.high - self.low + 1))
+        has = unit < self.share
+        return has if self.name != "writes" else "true" if has else "number"
 
 
 BOX: tuple[Axis, ...] = (
@@ -91,9 +91,6 @@ BOX: tuple[Axis, ...] = (
     Axis("writes", 0, 1, "1 is `true`, 0 the number seen; matters to `released` scoring alone", "habit"),
     Axis("keeps_open", 0, 1, "matters to `released` scoring alone", "habit"),
 )
-NO_TABLE = (
-    "scribe", "copies_gold", "lost", "loop", "critical", "risky", "names_goal", "asks", "lists_all",
-)  # fmt: skip
 
 
 def coordinates(count: int) -> Floats:
@@ -104,29 +101,26 @@ def coordinates(count: int) -> Floats:
     """
     from scipy.stats import qmc
 
-    sampler = qmc.Sobol(len(BOX), scramble=True, bits=SOBOL_BITS, rng=np.random.default_rng(SCRAMBLE_SEED))
+    sampler = qmc.Sobol(len(BOX), scramble=True, bits=30, rng=np.random.default_rng(20_250_101))
     return sampler.random_base2(max(count - 1, 0).bit_length())[:count]
 
 
-def profile_of(values: Floats, name: str) -> AgentProfile:
-    """Make an agent of one value an axis, [axis] in the order of `BOX`."""
-    kinds = {"share": float, "whole": int, "habit": bool}
-    taken = {axis.name: kinds[axis.kind](value) for axis, value in zip(BOX, values.tolist(), strict=True)}
-    taken["writes"] = "true" if taken["writes"] else "number"
-    return AgentProfile(name, assumption="A point of the atlas.", **taken)
+def sample_profiles(count: int) -> tuple[AgentProfile, ...]:
+    """Return the atlas' agents: `count` points of the box, named by their number."""
+    behaviours = (
+        {axis.name: axis.value(unit) for axis, unit in zip(BOX, point, strict=True)}
+        for point in coordinates(count).tolist()
+    )
+    return tuple(
+        AgentProfile(f"atlas-{number:04}", assumption="A point of the atlas.", **own)
+        for number, own in enumerate(behaviours)
+    )
 
 
 def values_of(profile: AgentProfile) -> Floats:
     """Return a profile's behaviours as numbers, [axis] in the order of `BOX`."""
     given = {**vars(profile), "writes": profile.writes == "true"}
     return np.array([float(given[axis.name]) for axis in BOX])
-
-
-def sample_profiles(count: int) -> tuple[AgentProfile, ...]:
-    """Return the atlas' agents: `count` points of the box, named by their number."""
-    points = coordinates(count)
-    values = np.array([[axis.value(unit) for axis, unit in zip(BOX, point, strict=True)] for point in points])
-    return tuple(profile_of(row, f"atlas-{number:04}") for number, row in enumerate(values))
 
 
 # the questions
@@ -174,9 +168,9 @@ def atlas_claims() -> tuple[Claim, ...]:
     """
 
     def testable(claim: Claim) -> bool:
-        budgets = {policy_and_budget(arm)[1] for arm in claim.arms + claim.references}
+        own_budget = not any("@" in arm for arm in claim.arms + claim.references)
         known = columns_of(claim) <= set(COLUMNS)
-        return claim.regime == REGIME.name and not claim.setting and known and budgets == {None}
+        return claim.regime == REGIME.name and not claim.setting and known and own_budget
 
     ours = replace(
         find_claim("main-procedural"), source=OURS, section="atlas", value=None, low=None, high=None, n=None,
@@ -198,26 +192,28 @@ COPIES = {"placebo": "simple", "yoked": "simple", "oracle-tw": "oracle"}
 
 
 def run_profiles(profiles: Sequence[AgentProfile], protocol: Protocol, seeds: Seeds) -> dict[str, Floats]:
-    """Run every policy in every world; return `COLUMNS`, [world, policy, profile, seed] each.
+    """Run every policy in every world; return `COLUMNS`, [world, policy, seed, profile] each.
 
     Confidence is counted for the policies of the paper's main tables; no claim asks for that of others (0).
     """
     same = COPIES if protocol.answer == "withheld" else {}
     own = [name for name in OF_THE_PAPER if name not in same]
-    cells = [
-        Cell(world, OF_THE_PAPER[name], REGIME, protocol, profile)
+    found = [
+        measure_with_confidence(
+            Cell(world, OF_THE_PAPER[name], REGIME, protocol, profile), seeds, PAPER_POLICIES
+        )
         for world in WORLDS
         for name in own
         for profile in profiles
     ]
-    budget = {"budget": np.full(len(seeds), REGIME.budget)}
-    found = [measure_with_confidence(cell, seeds, PAPER_POLICIES) | budget for cell in cells]
     shape = (len(WORLDS), len(own), len(profiles), len(seeds))
     rows = [own.index(same.get(name, name)) for name in OF_THE_PAPER]
-    return {
-        name: np.reshape([part[name] for part in found], shape)[:, rows].astype(np.float64)
+    columns = {
+        name: np.reshape([part[name] for part in found], shape)[:, rows].swapaxes(2, 3).astype(np.float64)
         for name in COLUMNS
+        if name != "budget"
     }
+    return columns | {"budget": np.full_like(columns["probes"], REGIME.budget)}
 
 
 @dataclass(frozen=True)
@@ -228,11 +224,8 @@ class Atlas:
     claims: tuple[Claim, ...]
     protocols: tuple[str, ...]  # names, in the order asked
     verdict: npt.NDArray[np.int8]  # [protocol, profile, claim], positions in `OUTCOMES`
-    support: Floats  # [protocol, profile, claim], how far the estimate lies on the claimed side or within the
-    # margin, in the claim's unit; of several comparisons the least; NaN where a claim is not tested
-    targets: (
-        Floats | None
-    )  # [profile, target], as in the calibration; None without the calibration's protocol
+    support: Floats  # [protocol, profile, claim], as `judge_all` gives it
+    targets: Floats | None  # [profile, target], as in the calibration; None without its protocol
 
 
 def load_atlas(
@@ -252,38 +245,34 @@ def load_atlas(
     agents, claims, protocols = sample_profiles(profiles), atlas_claims(), find_protocols(protocol)
     shape = (len(protocols), profiles, len(claims))
     verdict, support = np.zeros(shape, np.int8), np.full(shape, np.nan)
-    targets = np.full((profiles, len(TARGETS)), np.nan)
-    tasks = [
-        (row, one, agents[first : first + AT_ONCE], first)
-        for row, one in enumerate(protocols)
-        for first in range(0, profiles, AT_ONCE)
-    ]
+    targets = np.full((profiles, len(TARGETS)), np.nan) if PROTOCOL in protocols else None
+    parts = [slice(first, first + AT_ONCE) for first in range(0, profiles, AT_ONCE)]
+    tasks = [(row, one, part, agents[part]) for row, one in enumerate(protocols) for part in parts]
     work = partial(_run_and_judge, claims=claims, seeds_each=seeds_each, resamples=resamples)
-    for row, own, found, reached, measured_targets in spread(work, tasks, jobs):
-        verdict[row, own], support[row, own] = found, reached
-        if measured_targets is not None:
-            targets[own] = measured_targets
-    known = targets if PROTOCOL in protocols else None
-    return Atlas(agents, claims, tuple(one.name for one in protocols), verdict, support, known)
+    for row, part, own, reached, met in spread(work, tasks, jobs):
+        verdict[row, part], support[row, part] = own, reached
+        if met is not None and targets is not None:
+            targets[part] = met
+    return Atlas(agents, claims, tuple(one.name for one in protocols), verdict, support, targets)
 
 
 def _run_and_judge(
-    task: tuple[int, Protocol, tuple[AgentProfile, ...], int],
+    task: tuple[int, Protocol, slice, tuple[AgentProfile, ...]],
     claims: Sequence[Claim],
     seeds_each: int,
     resamples: int,
 ) -> tuple[int, slice, npt.NDArray[np.int8], Floats, Floats | None]:
     """Run some agents under one protocol; return their place in the atlas, verdicts, support and targets."""
-    row, protocol, agents, first = task
+    row, protocol, part, agents = task
     seeds = Cell("tooldag", OF_THE_PAPER["no-probe"], REGIME, protocol).default_seeds()[:seeds_each]
-    columns = run_profiles(agents, protocol, seeds)
-    targets = None
+    columns, targets = run_profiles(agents, protocol, seeds), None
     if protocol == PROTOCOL:
         chosen = [list(OF_THE_PAPER).index(name) for name in TARGET_POLICIES]
-        levels = [columns["accuracy"].mean(axis=3)]
-        levels += [columns[name].sum(axis=3) for name in ("confident", "confident_wrong")]
-        targets = pool(*(level[:, chosen] for level in levels))
-    return row, slice(first, first + len(agents)), *judge_all(claims, columns, resamples), targets
+        level, sure, wrong = (
+            columns[name][:, chosen] for name in ("accuracy", "confident", "confident_wrong")
+        )
+        targets = pool(level.mean(axis=2), sure.sum(axis=2), wrong.sum(axis=2))
+    return row, part, *judge_all(claims, columns, resamples), targets
 
 
 # the verdicts
@@ -297,40 +286,32 @@ ALIKE = {OTHER_SIZE: HOLDS, NO_EFFECT: INCONCLUSIVE}
 def judge_all(
     claims: Sequence[Claim], columns: dict[str, Floats], resamples: int
 ) -> tuple[npt.NDArray[np.int8], Floats]:
-    """Test every claim on every agent of `run_profiles`; return verdicts and support, [profile, claim]."""
-    episodes, found = _episodes_of(columns), []
-    for claim in claims:
-        links = [_test(claim, one, episodes, resamples) for one in claim.comparisons]
-        codes, support = (np.stack(part) for part in zip(*links, strict=True))
-        rules = [(codes == UNTESTED).any(axis=0), (codes == NO).any(axis=0), (codes == YES).all(axis=0)]
-        found.append((np.select(rules, [UNTESTED, NO, YES], OPEN), support.min(axis=0)))
-    verdict, support = (np.stack(part, axis=1) for part in zip(*found, strict=True))
-    return verdict.astype(np.int8), support
+    """Test every claim on every agent of `run_profiles`; return verdicts and support, [profile, claim].
 
-
-def _episodes_of(columns: dict[str, Floats]) -> Episodes:
-    """Take columns [world, policy, profile, seed] as those of episodes, [row, profile]."""
-    tables = {name: np.moveaxis(table, 2, 3) for name, table in columns.items()}
-    cells, units, agents = product(WORLDS, OF_THE_PAPER), *tables["accuracy"].shape[2:]
+    The support says how far the estimate lies on the claimed side or within the margin, in the claim's unit;
+    of several comparisons the least; NaN where a claim is not tested.
+    """
+    units, agents = columns["accuracy"].shape[2:]
     rows = {
         (REGIME.name, policy, world): np.arange(place * units, (place + 1) * units)
-        for place, (world, policy) in enumerate(cells)
+        for place, (world, policy) in enumerate(product(WORLDS, OF_THE_PAPER))
     }
-    seeds = np.tile(np.arange(units), len(rows))
-    return Episodes(
-        {name: table.reshape(-1, agents) for name, table in tables.items()}.__getitem__, rows, seeds
-    )
-
-
-def _test(claim: Claim, one: Comparison, episodes: Episodes, resamples: int) -> tuple[npt.NDArray, Floats]:
-    """Test one comparison on every agent with enough episodes; return verdict and support, [profile] each."""
-    agents = episodes.column("accuracy").shape[1]
-    codes, support = np.full(agents, UNTESTED), np.full(agents, np.nan)
-    with suppress(NotTestable):
-        decided = decide(claim, one, episodes, resamples)
-        codes[decided.enough] = [OUTCOMES.index(ALIKE.get(word, word)) for word in decided.verdict.tolist()]
-        support[decided.enough] = _support(claim, one.direction, decided.found.mean)
-    return codes, support
+    tables = {name: table.reshape(-1, agents) for name, table in columns.items()}
+    episodes = Episodes(tables.__getitem__, rows, np.tile(np.arange(units), len(rows)))
+    verdict, support = np.zeros((agents, len(claims)), np.int8), np.zeros((agents, len(claims)))
+    for place, claim in enumerate(claims):
+        codes = np.full((len(claim.comparisons), agents), UNTESTED)
+        reach = np.full(codes.shape, np.nan)
+        for own, one in enumerate(claim.comparisons):
+            with suppress(NotTestable):
+                decided = decide(claim, one, episodes, resamples)
+                words = [ALIKE.get(word, word) for word in decided.verdict.tolist()]
+                codes[own, decided.enough] = list(map(OUTCOMES.index, words))
+                reach[own, decided.enough] = _support(claim, one.direction, decided.found.mean)
+        rules = [(codes == UNTESTED).any(axis=0), (codes == NO).any(axis=0), (codes == YES).all(axis=0)]
+        verdict[:, place] = np.select(rules, [UNTESTED, NO, YES], OPEN)
+        support[:, place] = reach.min(axis=0)
+    return verdict, support
 
 
 def _support(claim: Claim, direction: str, value: Floats) -> Floats:

@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 
 from envprobe_core import __version__
 from envprobe_core.agents.profiles import SCRIBE, AgentProfile, as_record
@@ -34,7 +32,7 @@ from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import RELEASED, Protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS
-from envprobe_core.worlds.base import Floats
+from envprobe_core.worlds.base import Floats, Mask
 
 PROTOCOL, REGIME = RELEASED, REGIMES["S2"]
 TARGET_POLICIES = ("no-probe", "periodic", *REPORTING)
@@ -67,16 +65,16 @@ class Target:
         return self.printed.value
 
 
-_SPATIAL = ("objectstate", "graphnav")
+_TOOLS, _SPATIAL, _ALL = ("tooldag",), ("objectstate", "graphnav"), tuple(WORLDS)
 _PERIODIC, _NO_PROBE, _PCW = "periodic accuracy", "no-probe accuracy", "canonical p_cw"
-TARGETS: tuple[Target, ...] = (
+TARGETS = (
     Target(
         "No-Probe accuracy, spatial", "No-Probe (spatial)", "no-probe", _SPATIAL, _NO_PROBE,
         ("tab:ordering", "spatial: self-uncertainty vs no-probe", "reference_accuracy"),
         dropped="its row gives two differences for the same two levels",
     ),
     Target(
-        "Periodic accuracy, procedural", "Periodic (procedural)", "periodic", ("tooldag",), _PERIODIC,
+        "Periodic accuracy, procedural", "Periodic (procedural)", "periodic", _TOOLS, _PERIODIC,
         ("tab:main", "procedural: simple vs periodic", "reference_accuracy"),
         (("tab:ordering", "procedural: simple vs periodic", "reference_accuracy"),),
     ),
@@ -86,12 +84,11 @@ TARGETS: tuple[Target, ...] = (
         (("tab:ordering", "spatial: periodic vs self-uncertainty", "method_accuracy"),),
     ),
     Target(
-        "Periodic accuracy, combined", "Periodic (combined)", "periodic", ("tooldag", *_SPATIAL), _PERIODIC,
+        "Periodic accuracy, combined", "Periodic (combined)", "periodic", _ALL, _PERIODIC,
         ("tab:main", "combined: simple vs periodic", "reference_accuracy"), follows=True,
     ),
     Target(
-        "confident-wrong rate, canonical", "confident-wrong rate", None, ("tooldag", *_SPATIAL),
-        _PCW,
+        "confident-wrong rate, canonical", "confident-wrong rate", None, _ALL, _PCW,
         ("tab:pcw_audit", "canonical", "confident_wrong"),
         (
             ("sec:results:secondary", "canonical", "confident_wrong"),
@@ -99,6 +96,8 @@ TARGETS: tuple[Target, ...] = (
         ),
     ),
 )  # fmt: skip
+COUNTED = np.array([not target.dropped for target in TARGETS])
+KINDS = tuple(dict.fromkeys(target.kind for target in TARGETS if not target.dropped))
 
 
 @dataclass(frozen=True)
@@ -112,31 +111,20 @@ class Free:
 
 
 BASE = SCRIBE  # every behaviour that is not free stays as it is here
-FREE: tuple[Free, ...] = (
+FREE = (
     Free("lost", 0.0, 1.0, "a stray call names a tool that is not ready, and a stray move leaves the way"),
     Free("loop", 0.0, 1.0, "a repeated action is mostly not valid, so that less gets done"),
 )
 ASSUMPTION = (
-    "The scribe, with its two rates ({rates}) fitted to the accuracies which the paper prints for Periodic "
-    "and to its confident-wrong rate, under `released`. An account of those figures, not a likely agent."
+    f"The scribe, with its two rates ({', '.join(item.name for item in FREE)}) fitted to the accuracies "
+    "which the paper prints for Periodic and to its confident-wrong rate, under `released`. An account of "
+    "those figures, not a likely agent."
 )
-COUNTED = np.array([not target.dropped for target in TARGETS])
-KINDS = tuple(dict.fromkeys(target.kind for target in TARGETS if not target.dropped))
 
 
 def target_values() -> Floats:
     """Return the paper's numbers, [target]."""
     return np.array([target.value for target in TARGETS])
-
-
-def calibration_cells(profiles: Sequence[AgentProfile], protocol: Protocol = PROTOCOL) -> list[Cell]:
-    """Return the cells that the targets are measured on, in the order [world, policy, profile]."""
-    return [
-        Cell(world, POLICIES[policy], REGIME, protocol, profile)
-        for world in WORLDS
-        for policy in TARGET_POLICIES
-        for profile in profiles
-    ]
 
 
 def measure_with_confidence(cell: Cell, seeds: Seeds, reporting: Sequence[str] = REPORTING) -> Columns:
@@ -165,31 +153,33 @@ def predict(
     Returns:
         [profile, target], shares; p_cw is 0 for an agent that is never confident.
     """
-    cells = calibration_cells(profiles, protocol)
-    if seeds is None:
-        seeds = calibration_cells(profiles[:1])[0].default_seeds()
-    table = run_cells(cells, seeds, jobs=jobs, work=measure_with_confidence)
+    cells = [
+        Cell(world, POLICIES[policy], REGIME, protocol, profile)
+        for world in WORLDS
+        for policy in TARGET_POLICIES
+        for profile in profiles
+    ]
+    chosen = np.arange(*RELEASED_SEEDS) if seeds is None else seeds
+    table = run_cells(cells, chosen, jobs=jobs, work=measure_with_confidence)
     shape = (len(WORLDS), len(TARGET_POLICIES), len(profiles), -1)
     accuracy = table["accuracy"].reshape(shape).mean(axis=-1)
-    counts = (table[name].reshape(shape).sum(axis=-1) for name in ("confident", "confident_wrong"))
-    return pool(accuracy, *counts)
+    return pool(
+        accuracy, *(table[name].reshape(shape).sum(axis=-1) for name in ("confident", "confident_wrong"))
+    )
 
 
 def pool(accuracy: Floats, confident: Floats, confident_wrong: Floats) -> Floats:
     """Return the targets, [profile, target], from figures of `TARGET_POLICIES`, [world, policy, profile]."""
     rate = confident_wrong.sum(axis=(0, 1)) / np.maximum(confident.sum(axis=(0, 1)), 1)
-    worlds = list(WORLDS)
-
-    def value(target: Target) -> Floats:
-        if target.policy is None:
-            return rate
-        own = accuracy[:, TARGET_POLICIES.index(target.policy)]
-        return own[list(map(worlds.index, target.worlds))].mean(axis=0)
-
-    return np.stack(list(map(value, TARGETS)), axis=-1)
+    worlds, columns = list(WORLDS), []
+    for target in TARGETS:
+        rows = list(map(worlds.index, target.worlds))
+        own = None if target.policy is None else accuracy[rows, TARGET_POLICIES.index(target.policy)]
+        columns.append(rate if own is None else own.mean(axis=0))
+    return np.stack(columns, axis=-1)
 
 
-def loss(predicted: Floats, paper: Floats, counted: npt.NDArray[np.bool_] | None = None) -> Floats:
+def loss(predicted: Floats, paper: Floats, counted: Mask = COUNTED) -> Floats:
     """Return the objective 2 sum(sqrt(1 + z^2) - 1) with z = (ours - paper's) / SCALE, [...].
 
     It is quadratic for a target that is met within the scale and linear beyond ("soft L1"), so that a target
@@ -198,43 +188,18 @@ def loss(predicted: Floats, paper: Floats, counted: npt.NDArray[np.bool_] | None
     Args:
         predicted: [..., target].
         paper: [target].
-        counted: [target], the targets that count; by default those that are not dropped.
+        counted: [target], the targets that count.
     """
     z = (predicted - paper) / SCALE
-    terms = 2.0 * (np.sqrt(1.0 + z * z) - 1.0)
-    return np.where(COUNTED if counted is None else counted, terms, 0.0).sum(axis=-1)
+    return np.where(counted, 2.0 * (np.sqrt(1.0 + z * z) - 1.0), 0.0).sum(axis=-1)
 
 
-def candidate(thousandths: Sequence[int]) -> AgentProfile:
-    """Return the base profile with the free rates set, given in thousandths."""
-    rates = {item.name: int(whole) / 1000 for item, whole in zip(FREE, thousandths, strict=True)}
-    return replace(BASE, name="calibrated", **rates, assumption=ASSUMPTION.format(rates=", ".join(rates)))
-
-
-def compare_targets(
-    profiles: Sequence[AgentProfile], seeds: Seeds | None = None, *, jobs: int = 1
-) -> pd.DataFrame:
-    """Set what profiles, told apart by their names, give beside what the paper prints.
-
-    Returns:
-        One row a profile and target: `profile target symbol kind paper ours residual`; the residual is ours
-        minus the paper's.
-    """
-    ours = predict(profiles, seeds, jobs=jobs)
-    rows = []
-    for profile, values in zip(profiles, ours, strict=True):
-        for target, value in zip(TARGETS, values.tolist(), strict=True):
-            about = (profile.name, target.name, target.symbol, target.kind, target.value)
-            rows.append((*about, value, value - target.value))
-    names = ["profile", "target", "symbol", "kind", "paper", "ours", "residual"]
-    return pd.DataFrame(rows, columns=names)
-
-
-# --- the search -----------------------------------------------------------------------------------------
+# the search
 
 COMMAND = "envprobe calibrate --out calibrated.json"
 THOUSANDTHS = 1000
-Point = tuple[int, ...]
+METHOD = {"method": "scipy.optimize.differential_evolution", "strategy": "best1bin", "grid": 1 / THOUSANDTHS}
+Point = tuple[int, ...]  # the free rates in thousandths
 
 
 @dataclass(frozen=True)
@@ -248,7 +213,12 @@ class Settings:
 
 
 DEFAULT = Settings()
-METHOD = {"method": "scipy.optimize.differential_evolution", "strategy": "best1bin", "grid": 1 / THOUSANDTHS}
+
+
+def candidate(point: Sequence[int]) -> AgentProfile:
+    """Return the base profile with the free rates set, given in thousandths."""
+    rates = {item.name: int(whole) / THOUSANDTHS for item, whole in zip(FREE, point, strict=True)}
+    return replace(BASE, name="calibrated", **rates, assumption=ASSUMPTION)
 
 
 @dataclass(frozen=True)
@@ -258,9 +228,9 @@ class Fit:
     profile: AgentProfile
     predicted: Floats  # [target], what it gives
     loss: float  # the objective over the targets that counted
+    first_loss: float  # the best of the first generation
     evaluations: int  # distinct candidates that had been evaluated by then
     left_out: str = ""  # the kind of target that did not count, empty if all did
-    first_loss: float = float("nan")  # the best of the first generation
 
     @property
     def residuals(self) -> Floats:
@@ -274,24 +244,10 @@ class Search:
 
     seeds: Seeds | None = None  # by default those of the released main run
     jobs: int = 1  # processes; changes nothing but speed
-    tell: Callable[[int], None] | None = None  # called after every generation with the candidates evaluated
-    seen: dict[Point, Floats] = field(default_factory=dict)  # what is known, by point in thousandths
-
-    def evaluate(self, points: Sequence[Point]) -> Floats:
-        """Return what candidates give, [point, target]; the new ones are one call of the engine."""
-        new = [point for point in dict.fromkeys(points) if point not in self.seen]
-        if new:
-            ours = predict([candidate(p) for p in new], self.seeds, jobs=self.jobs)
-            self.seen.update(zip(new, ours, strict=True))
-            if self.tell is not None:
-                self.tell(len(self.seen))
-        return np.array([self.seen[point] for point in points])
-
-    def best(self, counted: npt.NDArray[np.bool_], count: int = 1) -> list[Point]:
-        """Return the best points seen so far, best first; the earlier wins a tie."""
-        points = list(self.seen)
-        order = np.argsort(loss(np.array(list(self.seen.values())), target_values(), counted), kind="stable")
-        return [points[place] for place in order[:count]]
+    tell: Callable[[int], None] = lambda count: (
+        None
+    )  # called after a generation with the candidates evaluated
+    seen: dict[Point, Floats] = field(default_factory=dict)
 
     def run(self, left_out: str = "", settings: Settings = DEFAULT) -> Fit:
         """Minimise the objective.
@@ -302,22 +258,26 @@ class Search:
         """
         from scipy.optimize import differential_evolution
 
-        paper = target_values()
         counted = COUNTED & np.array([target.kind != left_out for target in TARGETS])
         firsts: list[float] = []
 
-        def objective(grid: npt.NDArray[np.float64]) -> Floats:
-            points = [tuple(round(value) for value in point) for point in np.atleast_2d(grid.T)]
-            losses = loss(self.evaluate(points), paper, counted)
+        def objective(grid: Floats) -> Floats:
+            points = [tuple(map(round, point)) for point in np.atleast_2d(grid.T)]
+            if new := list(dict.fromkeys(point for point in points if point not in self.seen)):
+                ours = predict(list(map(candidate, new)), self.seeds, jobs=self.jobs)
+                self.seen |= zip(new, ours, strict=True)
+                if self.tell is not None:
+                    self.tell(len(self.seen))
+            losses = loss(np.array([self.seen[point] for point in points]), target_values(), counted)
             firsts.append(float(losses.min()))
             return losses
 
-        warm = bool(left_out) and len(self.seen) >= settings.population
+        warm = left_out and len(self.seen) >= settings.population
         differential_evolution(
             objective,
             [(item.low * THOUSANDTHS, item.high * THOUSANDTHS) for item in FREE],
             strategy=METHOD["strategy"],
-            init=np.array(self.best(counted, settings.population), dtype=float) if warm else "sobol",
+            init=np.array(self._best(counted)[: settings.population], dtype=float) if warm else "sobol",
             popsize=max(settings.population // len(FREE), 1),  # rounded up to a power of two
             maxiter=settings.left_out_generations if left_out else settings.generations,
             integrality=[True] * len(FREE),
@@ -327,10 +287,15 @@ class Search:
             tol=0.0,
             rng=np.random.default_rng(settings.seed),
         )
-        point = self.best(counted)[0]
+        point = self._best(counted)[0]
         predicted = self.seen[point]
-        profile, reached = candidate(point), float(loss(predicted, paper, counted))
-        return Fit(profile, predicted, reached, len(self.seen), left_out, firsts[0])
+        reached = float(loss(predicted, target_values(), counted))
+        return Fit(candidate(point), predicted, reached, firsts[0], len(self.seen), left_out)
+
+    def _best(self, counted: Mask) -> list[Point]:
+        """Return the points seen so far, best first; the earlier wins a tie."""
+        points, losses = list(self.seen), loss(np.array(list(self.seen.values())), target_values(), counted)
+        return [points[place] for place in np.argsort(losses, kind="stable")]
 
 
 def calibrate(search: Search, settings: Settings = DEFAULT) -> tuple[Fit, list[Fit]]:
@@ -346,48 +311,28 @@ def fit_record(
     def place(key: Place) -> dict[str, str]:
         return dict(zip(("source", "row", "column"), key, strict=True))
 
-    titles, (first, past) = [target.name for target in TARGETS], RELEASED_SEEDS
-    seeds = f"{first}:{past}" if search.seeds is None else ",".join(map(str, search.seeds.tolist()))
-    objective = {"scale": SCALE, "value": fitted.loss, "first_generation": fitted.first_loss}
     targets = [
-        {
-            "name": target.name,
-            **place(target.place),
-            "also": [place(key) for key in target.repeats],
-            "follows": target.follows,
-            "dropped": target.dropped,
-            "paper": target.value,
-            "ours": float(ours),
-            "residual": float(ours - target.value),
-        }
+        {"name": target.name, **place(target.place), "also": list(map(place, target.repeats))}
+        | {"follows": target.follows, "dropped": target.dropped, "paper": target.value}
+        | {"ours": float(ours), "residual": float(ours - target.value)}
         for target, ours in zip(TARGETS, fitted.predicted, strict=True)
     ]
+    titles = [target.name for target in TARGETS]
     left_out = [
-        {
-            "kind": other.left_out,
-            "value": other.loss,
-            "rates": {item.name: getattr(other.profile, item.name) for item in FREE},
-            "ours": dict(zip(titles, other.predicted.tolist(), strict=True)),
-        }
+        {"kind": other.left_out, "value": other.loss}
+        | {"rates": {item.name: getattr(other.profile, item.name) for item in FREE}}
+        | {"ours": dict(zip(titles, other.predicted.tolist(), strict=True))}
         for other in others
     ]
-    return as_record(fitted.profile, "fitted") | {
-        "fit": {
-            "command": COMMAND,
-            "engine_version": __version__,
-            "protocol": PROTOCOL.name,
-            "regime": REGIME.name,
-            "seeds": seeds,
-            "policies": list(TARGET_POLICIES),
-            "base": BASE.name,
-            "free": [asdict(item) for item in FREE],
-            "optimizer": METHOD | asdict(settings),
-            "objective": {"loss": "soft-l1"} | objective,
-            "evaluations": fitted.evaluations,
-            "targets": targets,
-            "left_out": left_out,
-        }
-    }
+    seeds = "{}:{}".format(*RELEASED_SEEDS) if search.seeds is None else ",".join(map(str, search.seeds))
+    fit = {"command": COMMAND, "engine_version": __version__}
+    fit |= {"protocol": PROTOCOL.name, "regime": REGIME.name, "seeds": seeds}
+    fit |= {"policies": list(TARGET_POLICIES), "base": BASE.name, "free": list(map(asdict, FREE))}
+    objective = {"loss": "soft-l1", "scale": SCALE, "value": fitted.loss}
+    objective |= {"first_generation": fitted.first_loss}
+    fit |= {"optimizer": METHOD | asdict(settings), "objective": objective}
+    fit |= {"evaluations": fitted.evaluations, "targets": targets, "left_out": left_out}
+    return as_record(fitted.profile, "fitted") | {"fit": fit}
 
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
