@@ -8,7 +8,7 @@ sum over a sum and its interval is clustered by episode.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,6 @@ SCAN = 0.5  # accuracy below which the high-confidence scan looks
 SAMPLE = 5  # the smaller sample: seeds that this divides
 REPORTING = ("simple", "oracle")  # the cells in which the public code compares reports with gold
 LEVELS = 101  # reported confidence is a whole percent
-BINS = 10
 
 
 # tracks and probes
@@ -55,41 +54,16 @@ def step_accuracy(recording: Trajectory, protocol: Protocol) -> Floats:
     return recording.accuracy[:, 1:] if protocol.pairing == "lagged" else recording.accuracy
 
 
-def useful_probe_rate(useful: Ints, probes: Ints) -> Floats:
-    """Return each episode's share of useful probes (raw UPR), [row]; NaN where none was fired."""
-    return np.divide(useful, probes, out=np.full(len(probes), np.nan), where=probes > 0)
-
-
 # beliefs and confidence
 
 
-@dataclass(frozen=True)
-class Held:
-    """Beliefs beside the gold values that a protocol compares them with.
+class Held(NamedTuple):
+    """Beliefs beside the gold values that a protocol compares them with."""
 
-    Attributes:
-        belief, gold: [row, time, field].
-        confidence: [row, time, field], percent.
-        counted: [row, time], whether the time belongs to the episode.
-    """
-
-    belief: Values
+    belief: Values  # [row, time, field]
     gold: Values
-    confidence: Reports
-    counted: Mask
-
-    @property
-    def wrong(self) -> Mask:
-        """Say which beliefs are wrong, [row, time, field]; an unknown one is."""
-        return self.counted[..., None] & (self.belief != self.gold)
-
-    def confident(self, threshold: int = CONFIDENT) -> Mask:
-        """Say which beliefs are held with confidence from `threshold` percent, [row, time, field].
-
-        An unknown value never is. Agents report no confidence in it, but for profiles with `single_report`:
-        they report full confidence for the whole table, empty places included. No belief stands there.
-        """
-        return self.counted[..., None] & (self.confidence >= threshold) & (self.belief != UNKNOWN)
+    confidence: Reports  # percent
+    counted: Mask  # [row, time], whether the time belongs to the episode
 
 
 def held_beliefs(trajectory: Trajectory, protocol: Protocol) -> Held:
@@ -143,31 +117,31 @@ def wrong_anywhere(cell: Cell, held: Held, action: npt.NDArray[np.integer]) -> M
     return held.counted[..., None] & (named | anywhere[..., None])
 
 
-def reports(cell: Cell, recording: Trajectory, threshold: int = CONFIDENT) -> tuple[Mask, Mask]:
-    """Say which beliefs are wrong and which are held with confidence, by the protocol's rule.
+def reports(cell: Cell, recording: Trajectory, threshold: int = CONFIDENT) -> tuple[Held, Mask, Mask, Mask]:
+    """Say which beliefs are compared with gold, which of these are wrong, and which held with confidence.
 
-    Both are [row, time, field], of beliefs that are `compared`. Under `confident=anything` the public code's
-    rule holds, by which a scribe is confident of one belief a step, known or not.
+    A belief is compared where the instance has the field, but under `confident=anything` in the cells of
+    `REPORTING` alone. An unknown one is wrong, and never confident: no agent reports confidence in it, but one
+    with `single_report`, which reports full confidence for the whole table, empty places included.
+    Under `confident=anything` the public code's rule holds, by which a scribe is confident of one belief a
+    step, known or not.
+
+    Returns:
+        The beliefs, and three masks [row, time, field]: compared, wrong, confident.
     """
-    held = held_beliefs(recording, cell.protocol)
-    here, wrong, confident = compared(cell, held), held.wrong, held.confident(threshold)
-    if cell.protocol.confident == "anything" and here.any():
+    held, anything = held_beliefs(recording, cell.protocol), cell.protocol.confident == "anything"
+    counted = held.counted[..., None]
+    here = counted & (held.gold != UNKNOWN) & (not anything or cell.policy.name in REPORTING)
+    wrong = held.belief != held.gold
+    confident = (held.confidence >= threshold) & (held.belief != UNKNOWN)
+    if anything and here.any():
         action = np.pad(recording.action, ((0, 0), (0, 1)), constant_values=WAIT)[:, : held.belief.shape[1]]
         wrong = wrong_anywhere(cell, held, action)
         if cell.profile.scribe:
             goal = make_world(cell.world, cell.regime, cell.protocol).goal_fields[0]
             confident = np.zeros_like(confident)
-            confident[..., goal] = held.counted & (cell.profile.confidence >= threshold)
-    return wrong & here, confident & here
-
-
-def compared(cell: Cell, held: Held) -> Mask:
-    """Say which beliefs the protocol compares with gold at all, [row, time, field].
-
-    Every field that the instance has, but under `confident=anything` in the cells of `REPORTING` alone.
-    """
-    here = cell.protocol.confident == "field" or cell.policy.name in REPORTING
-    return held.counted[..., None] & (held.gold != UNKNOWN) & here
+            confident[..., goal] = cell.profile.confidence >= threshold
+    return held, here, here & wrong, here & confident
 
 
 def confident_counts(recording: Trajectory, cell: Cell, threshold: int = CONFIDENT) -> dict[str, Ints]:
@@ -181,20 +155,12 @@ def confident_counts(recording: Trajectory, cell: Cell, threshold: int = CONFIDE
     Returns:
         `confident confident_wrong wrong total`, the first three among the last; canonical p_cw is the sum of
         `confident_wrong` over that of `confident`. All are 0 where the protocol compares no report with gold.
-
-    Raises:
-        InputError: if the threshold is not in 0..100.
     """
     if not 0 <= threshold <= 100:
         raise InputError(f"confidence threshold {threshold} is not in 0..100 percent")
-    wrong, confident = reports(cell, recording, threshold)
-    held = held_beliefs(recording, cell.protocol)
-    return {
-        "confident": count_true(confident).sum(axis=1),
-        "confident_wrong": count_true(confident & wrong).sum(axis=1),
-        "wrong": count_true(wrong).sum(axis=1),
-        "total": count_true(compared(cell, held)).sum(axis=1),
-    }
+    _, here, wrong, confident = reports(cell, recording, threshold)
+    masks = {"confident": confident, "confident_wrong": confident & wrong, "wrong": wrong, "total": here}
+    return {name: count_true(mask).sum(axis=1) for name, mask in masks.items()}
 
 
 def audit_counts(recording: Trajectory, cell: Cell, seeds: Ints) -> dict[str, Ints]:
@@ -212,27 +178,32 @@ def audit_counts(recording: Trajectory, cell: Cell, seeds: Ints) -> dict[str, In
         confident ones, the wrong among these; `sample_confident sample_wrong`: canonical counts on seeds that
         `SAMPLE` divides, 0 elsewhere; `wrong_known`: wrong beliefs whose value was known or reported.
     """
-    protocol = cell.protocol
-    held, counts = held_beliefs(recording, protocol), confident_counts(recording, cell)
-    accuracy, acted = step_accuracy(recording, protocol), recording.acted
-    wrong, confident = reports(cell, recording)
-    if protocol.confident == "anything":
+    held, here, wrong, confident = reports(cell, recording)
+    counts = confident_counts(recording, cell)
+    accuracy, acted = step_accuracy(recording, cell.protocol), recording.acted
+    if cell.protocol.confident == "anything":
         acted = np.arange(acted.shape[1])[None, :] < recording.steps[:, None]
     low = acted & (accuracy[:, : acted.shape[1]] < COLLAPSE)
-    scanned = (accuracy < SCAN)[..., None] & compared(cell, held)
+    scanned = (accuracy < SCAN)[..., None]
     known = (held.belief != UNKNOWN) | confident
     passes = consistent(recording.acted, recording.valid) | cell.profile.scribe
     sampled = seeds % SAMPLE == 0
-    return counts | {
-        "low_steps": low.sum(axis=1),
-        "low_consistent": (low & passes).sum(axis=1),
-        "scan_beliefs": count_true(scanned & known).sum(axis=1),
-        "scan_confident": count_true(scanned & confident).sum(axis=1),
-        "scan_wrong": count_true(scanned & confident & wrong).sum(axis=1),
-        "sample_confident": np.where(sampled, counts["confident"], 0),
-        "sample_wrong": np.where(sampled, counts["confident_wrong"], 0),
-        "wrong_known": count_true(wrong & known).sum(axis=1),
+    masks = {
+        "scan_beliefs": here & scanned & known,
+        "scan_confident": confident & scanned,
+        "scan_wrong": confident & wrong & scanned,
+        "wrong_known": wrong & known,
     }
+    return (
+        counts
+        | {name: count_true(mask).sum(axis=1) for name, mask in masks.items()}
+        | {
+            "low_steps": low.sum(axis=1),
+            "low_consistent": (low & passes).sum(axis=1),
+            "sample_confident": np.where(sampled, counts["confident"], 0),
+            "sample_wrong": np.where(sampled, counts["confident_wrong"], 0),
+        }
+    )
 
 
 def consistent(acted: Mask, valid: Mask) -> Mask:
@@ -254,49 +225,11 @@ def confidence_histogram(recording: Trajectory, protocol: Protocol) -> tuple[Int
     about that, whatever `reports` calls wrong.
     """
     held = held_beliefs(recording, protocol)
-    used = held.counted[..., None] & (held.belief != UNKNOWN)
+    used, differs = held.counted[..., None] & (held.belief != UNKNOWN), held.belief != held.gold
     row = np.broadcast_to(np.arange(len(used))[:, None, None], used.shape)
     place, shape = row * LEVELS + held.confidence.astype(np.int64), (len(used), LEVELS)
     right, wrong = (
         np.bincount(place[used & own], minlength=shape[0] * LEVELS).reshape(shape)
-        for own in (~held.wrong, held.wrong)
+        for own in (~differs, differs)
     )
     return right, wrong
-
-
-def reliability(right: Floats, wrong: Floats) -> dict[str, Floats]:
-    """Sort right and wrong beliefs, counts [..., percent], into ten bins of confidence, [..., bin] each.
-
-    Returns:
-        `count`, mean `confidence` (0..1) and share right `accuracy`; NaN where a bin is empty. The bins are
-        0-9, ..., 80-89 and 90-100 percent.
-    """
-    total = right + wrong
-    edges = np.arange(0, LEVELS - 1, LEVELS // BINS)
-    count, hits, sure = (
-        np.add.reduceat(part, edges, axis=-1) for part in (total, right, total * (np.arange(LEVELS) / 100))
-    )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return {"count": count, "confidence": sure / count, "accuracy": hits / count}
-
-
-def expected_calibration_error(right: Floats, wrong: Floats) -> Floats:
-    """Return ECE, [...], of counts [..., percent]: gaps between confidence and share right, by bin size.
-
-    Source: Guo et al. (2017), equation 3, with ten bins of equal width.
-    """
-    bins = reliability(right, wrong)
-    gap = np.where(bins["count"] > 0, np.abs(bins["accuracy"] - bins["confidence"]), 0.0)
-    return (gap * bins["count"]).sum(axis=-1) / bins["count"].sum(axis=-1)
-
-
-def area_under_curve(right: Floats, wrong: Floats) -> Floats:
-    """Return the AUC of confidence as a sign of truth, [...], from counts [..., percent].
-
-    The chance that a right belief is reported with more confidence than a wrong one, ties counting half:
-    Mann and Whitney's U over the product of the two counts. .5 says nothing; NaN if one kind is absent.
-    """
-    below = np.cumsum(wrong, axis=-1) - 0.5 * wrong
-    pairs = right.sum(axis=-1) * wrong.sum(axis=-1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(pairs > 0, (right * below).sum(axis=-1) / pairs, np.nan)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from notebook_cells import definitions
 from scipy.stats import mannwhitneyu
 from strategies import cells, seeds
 
@@ -19,87 +20,40 @@ from envprobe_core.errors import InputError
 from envprobe_core.protocols import RELEASED
 from envprobe_core.worlds import make_world
 
-
-@given(arrays.arrays(bool, arrays.array_shapes(min_dims=1, max_dims=3, max_side=127)))
-def test_count_true(members):
-    assert measures.count_true(members).tolist() == members.sum(axis=-1).tolist()
-
-
-def test_useful_probe_rate():
-    useful, probes = np.array([2, 0, 0]), np.array([4, 0, 3])
-    np.testing.assert_array_equal(measures.useful_probe_rate(useful, probes), [0.5, np.nan, 0.0])
-    one = np.array([1])
-    assert measures.useful_probe_rate(one, one).tolist() == [1.0]
-
-
-@given(st.integers(1, 6), st.integers(1, 5), st.integers(1, 40), st.randoms(use_true_random=False))
-def test_right_fields_against_plain_loops(rows, times, fields, random):
-    draw = np.random.default_rng(random.getrandbits(32))
-    belief = draw.integers(-1, 3, (rows, times, fields)).astype(np.int8)
-    gold = draw.integers(0, 3, (rows, times, fields)).astype(np.int8)
-    right = measures.right_fields(belief, gold)
-    for row in range(rows):
-        for time in range(times):
-            count = sum(int(b == g) for b, g in zip(belief[row, time], gold[row, time], strict=True))
-            assert right[row, time] == count
-
-
-# confidence
-
+SECTION = definitions("what-probes-find", "3", "23", "27")
 counts = st.lists(st.integers(0, 6), min_size=101, max_size=101).map(np.array)
 
 
-@settings(max_examples=25, deadline=None)
-@given(counts, counts)
-def test_auc_equals_mann_whitney(right, wrong):
-    percents = np.arange(101)
-    ours = float(measures.area_under_curve(right, wrong))
-    if not right.sum() or not wrong.sum():
-        assert np.isnan(ours)
-        return
-    one, other = np.repeat(percents, right), np.repeat(percents, wrong)
-    expected = mannwhitneyu(one, other).statistic / (len(one) * len(other))
-    assert ours == pytest.approx(expected, abs=1e-12)
+SHAPES = arrays.array_shapes(min_dims=1, max_dims=3, max_side=127)
+
+
+@given(arrays.arrays(np.int8, SHAPES, elements=st.integers(-1, 2)))
+def test_fields_are_right_where_gold_is_known_and_believed(belief):
+    gold = np.roll(belief, 1, axis=-1)
+    expected = ((belief == gold) & (gold >= 0)).sum(axis=-1)
+    assert measures.right_fields(belief, gold).tolist() == expected.tolist()
 
 
 @settings(max_examples=25, deadline=None)
 @given(counts, counts)
-def test_ece_equals_its_definition(right, wrong):
-    total = right + wrong
-    if not total.sum():
-        return
-    gap = 0.0
-    for low in range(0, 100, 10):
-        inside = slice(low, 101 if low == 90 else low + 10)
-        count = total[inside].sum()
-        if count:
-            sure = (total[inside] * np.arange(101)[inside] / 100).sum() / count
-            gap += count / total.sum() * abs(right[inside].sum() / count - sure)
-    assert float(measures.expected_calibration_error(right, wrong)) == pytest.approx(gap, abs=1e-12)
-    assert measures.reliability(right, wrong)["count"].sum() == total.sum()
-
-
-@settings(max_examples=25, deadline=None)
-@given(cells(), seeds)
-def test_audit_counts_fit_together(cell, own):
-    recording = record(cell, own)
-    found = measures.audit_counts(recording, cell, own)
-    by_field = cell.protocol.confident == "field"
-    right, wrong = measures.confidence_histogram(recording, cell.protocol)
-    canonical = measures.confident_counts(recording, cell)
-    np.testing.assert_array_equal(found["confident"], canonical["confident"])
-    if by_field:
-        np.testing.assert_array_equal((right + wrong)[:, 70:].sum(axis=1), found["confident"])
-        np.testing.assert_array_equal(wrong[:, 70:].sum(axis=1), found["confident_wrong"])
-    elif cell.policy.name not in measures.REPORTING:
-        assert not found["confident"].any()
-    elif cell.profile.scribe:  # one report a step
-        lasts = recording.steps + (cell.protocol.pairing != "lagged")
-        np.testing.assert_array_equal(found["confident"], lasts * (cell.profile.confidence >= 70))
-    if by_field:
-        np.testing.assert_array_equal(wrong.sum(axis=1), found["wrong_known"])
-    for part, whole in pairwise(("confident_wrong", "wrong_known", "wrong", "total")):
-        assert (found[part] <= found[whole]).all(), "what is shown as a share is one"
+def test_auc_and_ece_equal_their_definitions(right, wrong):
+    percents, total = np.arange(101), right + wrong
+    area = float(SECTION.area_under_curve(right, wrong))
+    if right.sum() and wrong.sum():
+        one, other = np.repeat(percents, right), np.repeat(percents, wrong)
+        expected = mannwhitneyu(one, other).statistic / (len(one) * len(other))
+        assert area == pytest.approx(expected, abs=1e-12)
+    else:
+        assert np.isnan(area)
+    if total.sum():
+        gap = 0.0
+        for low in range(0, 100, 10):
+            inside = slice(low, 101 if low == 90 else low + 10)
+            if count := total[inside].sum():
+                sure = (total[inside] * percents[inside] / 100).sum() / count
+                gap += count / total.sum() * abs(right[inside].sum() / count - sure)
+        assert float(SECTION.expected_calibration_error(right, wrong)) == pytest.approx(gap, abs=1e-12)
+        assert SECTION.reliability(right, wrong)["count"].sum() == total.sum()
 
 
 @settings(max_examples=25, deadline=None)
@@ -111,23 +65,16 @@ def test_confident_counts_by_naive_loops(cell, own, threshold):
     found = measures.confident_counts(made, cell, threshold)
     later = int(cell.protocol.pairing == "lagged")
     for row, steps in enumerate(made.steps.tolist()):
-        wrong, confident = [], []
+        expected = dict.fromkeys(found, 0)
         for t in range(steps + 1 - later):
             for field, true in enumerate(made.gold[row, t + later].tolist()):
                 if true >= 0:
                     believed = made.belief[row, t, field]
-                    wrong.append(believed != true)
-                    confident.append(believed >= 0 and made.confidence[row, t, field] >= threshold)
-        both = [one and other for one, other in zip(wrong, confident, strict=True)]
-        expected = {
-            "confident": confident,
-            "confident_wrong": both,
-            "wrong": wrong,
-            "total": [1] * len(wrong),
-        }
-        assert {name: column[row] for name, column in found.items()} == {
-            name: sum(counted) for name, counted in expected.items()
-        }
+                    wrong = bool(believed != true)
+                    confident = bool(believed >= 0 and made.confidence[row, t, field] >= threshold)
+                    told = {"confident": confident, "wrong": wrong, "confident_wrong": wrong and confident}
+                    expected = {name: expected[name] + (told | {"total": 1})[name] for name in expected}
+        assert {name: column[row] for name, column in found.items()} == expected
 
 
 def test_the_self_check_is_the_last_own_action():
@@ -141,11 +88,12 @@ def test_the_self_check_is_the_last_own_action():
 @given(cells(), seeds)
 def test_audit_counts_by_naive_loops(cell, own):
     made = record(cell, own)
-    accuracy, held = (of(made, cell.protocol) for of in (measures.step_accuracy, measures.held_beliefs))
-    wrong, confident = measures.reports(cell, made)
+    accuracy = measures.step_accuracy(made, cell.protocol)
+    held, _, wrong, confident = measures.reports(cell, made)
     anything = cell.protocol.confident == "anything"
     compared = not anything or cell.policy.name in ("simple", "oracle")
     found, canonical = measures.audit_counts(made, cell, own), measures.confident_counts(made, cell)
+    np.testing.assert_array_equal(found["confident"], canonical["confident"])
     for row, steps in enumerate(made.steps.tolist()):
         counts, sure = Counter(), True
         for t in range(steps):
@@ -168,18 +116,23 @@ def test_audit_counts_by_naive_loops(cell, own):
                 counts += Counter(scan_beliefs=known, scan_confident=other, scan_wrong=one and other)
         others = {name: column[row] for name, column in found.items() if name not in canonical}
         assert others == dict.fromkeys(others, 0) | counts
+    for part, whole in pairwise(("confident_wrong", "wrong_known", "wrong", "total")):
+        assert (found[part] <= found[whole]).all(), "what is shown as a share is one"
+    right, mistaken = measures.confidence_histogram(made, cell.protocol)
+    if not anything:
+        np.testing.assert_array_equal((right + mistaken)[:, 70:].sum(axis=1), found["confident"])
+        np.testing.assert_array_equal(mistaken[:, 70:].sum(axis=1), found["confident_wrong"])
+        np.testing.assert_array_equal(mistaken.sum(axis=1), found["wrong_known"])
+    elif compared and cell.profile.scribe:  # one report a step
+        lasts = made.steps + (cell.protocol.pairing != "lagged")
+        np.testing.assert_array_equal(found["confident"], lasts * (cell.profile.confidence >= 70))
 
 
 @pytest.mark.parametrize("threshold", [-1, 101])
 def test_a_threshold_is_in_percent(threshold):
     cell = make_cell("tooldag", "simple", "S1")
-    made = record(cell, np.arange(2))
-    with pytest.raises(InputError) as refused:
-        measures.confident_counts(made, cell, threshold)
-    assert str(refused.value) == f"confidence threshold {threshold} is not in 0..100 percent"
-    np.testing.assert_array_equal(
-        *(measures.confident_counts(made, cell, *given)["confident"] for given in ((), (70,)))
-    )
+    with pytest.raises(InputError, match=f"^confidence threshold {threshold} is not in 0..100 percent$"):
+        measures.confident_counts(record(cell, np.arange(2)), cell, threshold)
 
 
 # what the public code calls wrong
