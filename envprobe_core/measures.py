@@ -121,7 +121,7 @@ def reports(cell: Cell, recording: Trajectory, threshold: int = CONFIDENT) -> tu
     """Say which beliefs are compared with gold, which of these are wrong, and which held with confidence.
 
     A belief is compared where the instance has the field, but under `confident=anything` in the cells of
-    `REPORTING` alone. An unknown one is wrong, and never confident: no agent reports confidence in it, but one
+    `REPORTING` alone. An unknown one is wrong, and never confident: no agent is sure of it, but one
     with `single_report`, which reports full confidence for the whole table, empty places included.
     Under `confident=anything` the public code's rule holds, by which a scribe is confident of one belief a
     step, known or not.
