@@ -99,11 +99,7 @@ def _read_number(kind: type, within: range | None, text: Any) -> Any:
 
 
 def check_positive(option: str, value: float | None) -> float | None:
-    """Return a number that was given as an option, or None where none was.
-
-    Raises:
-        InputError: if it is not one above 0 and below `LARGEST`.
-    """
+    """Return a number that was given as an option; one that is not above 0 and below `LARGEST` is refused."""
     if value is not None and not 0 < value < LARGEST:
         raise InputError(f"{option} {value}: accepted is a number above 0 and below {LARGEST:,}")
     return value
@@ -160,11 +156,7 @@ class Cluster:
     scheduler_file: Annotated[File, "FILE", "The same, as `dask scheduler --scheduler-file` wrote it."] = None
 
     def address(self) -> str | None:
-        """Return the address of the cluster to use, None for this machine alone.
-
-        Raises:
-            InputError: if both are given, or the file states no address.
-        """
+        """Return the address of the cluster to use, None for this machine alone; two are refused."""
         from envprobe_core.pool import read_scheduler_file, scheduler_in_force
 
         if self.scheduler is not None and self.scheduler_file is not None:
@@ -176,11 +168,7 @@ class Cluster:
 
 @contextmanager
 def handing_out(address: str | None) -> Iterator[None]:
-    """Check a cluster, say in one line who will work, and hand it every grid that is run inside.
-
-    Raises:
-        InputError: if no scheduler answers, or a worker is refused.
-    """
+    """Check a cluster, say in one line who will work, and hand it every grid that is run inside."""
     from envprobe_core.files import environment
     from envprobe_core.pool import ENVIRONMENT, check_cluster
 
@@ -228,11 +216,7 @@ def print_table(
     width: int = 160,
     caption: str | None = None,
 ) -> None:
-    """Print a plain table with columns set to the left, and then to the right.
-
-    Args:
-        width: what it may take where standard output is no terminal.
-    """
+    """Print a table with columns set to the left, and then to the right; without a terminal, of a width."""
     from rich.console import Console
     from rich.table import Table
 

@@ -4,8 +4,7 @@
     run.episodes.groupby("policy")["accuracy"].mean()
     run.steps(policy="simple")
 
-The page *Run it yourself* describes every file and column. `manifest` says what a run is, `tables` how its
-episodes and steps are written, `folder` how they are made, kept through any kill, and checked.
+The page *Run it yourself* describes every file and column.
 """
 
 from __future__ import annotations

@@ -80,10 +80,9 @@ def compute_part(part: Part) -> tuple[Part, dict[str, bytes]]:
 
 def part_files(part: Part, columns: Columns, trajectory: Trajectory | None) -> dict[str, bytes]:
     """Write a part's episodes, and the steps of those logged, if any, by ending of the file."""
-    made = {ROWS: tables.episode_table(part.cell, columns)}
+    made, files = {ROWS: tables.episode_table(part.cell, columns)}, {}
     if part.logged and trajectory is not None:
         made[STEPS] = tables.step_table(part.cell, part.seeds[: part.logged], trajectory)
-    files = {}
     for ending, table in made.items():
         sink, how = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(compression="lz4")
         with pa.ipc.new_file(sink, table.schema, options=how) as writer:
@@ -103,23 +102,24 @@ class RunFolder:
         self.path, self.manifest, self.inputs = path, manifest, manifest.inputs
         self.parts = list(parts_of(self.inputs))  # by cell and seed
 
-    def missing(self) -> list[Part]:
-        """Return the parts that have not been run, those of a world in a row."""
-        missing = (part for part in self.parts if not self._is_there(part))
-        return sorted(missing, key=lambda part: part.cell.world)
-
-    def _is_there(self, part: Part) -> bool:
-        with suppress(OSError, pa.ArrowException):
-            whole = len(self._table(part, ROWS)) == len(part.seeds)
-            return whole and (not part.logged or len(self._table(part, STEPS)) >= part.logged)
-        return False
-
     def _file(self, part: Part, ending: str) -> Path:
         return self.path / PARTS / f"{part.stem}.{ending}"
 
     def _table(self, part: Part, ending: str) -> pa.Table:
         with pa.memory_map(str(self._file(part, ending))) as file:
             return pa.ipc.open_file(file).read_all()
+
+    def missing(self) -> list[Part]:
+        """Return the parts that have not been run, those of a world in a row."""
+        missing = []
+        for part in self.parts:
+            with suppress(OSError, pa.ArrowException):
+                if len(self._table(part, ROWS)) == len(part.seeds) and (
+                    not part.logged or len(self._table(part, STEPS)) >= part.logged
+                ):
+                    continue
+            missing.append(part)
+        return sorted(missing, key=lambda part: part.cell.world)
 
     def store(self, part: Part, files: Mapping[str, bytes]) -> None:
         """Store a part's files; its rows, which come last, say that it is whole."""
@@ -130,16 +130,12 @@ class RunFolder:
     def fill(self, *, jobs: int | None = None, progress: Progress | None = None) -> None:
         """Run what is missing, here or on the cluster in force; results are stored here.
 
-        Args:
-            jobs: processes; None means every core, where that is faster.
-            progress: called with the number of episodes done and to do.
+        There are as many processes as `jobs`, or as are faster; `progress` gets the episodes done and to do.
         """
         missing = self.missing()
         done, total = 0, sum(len(part.seeds) for part in missing)
-        if jobs is None:
-            work = total + (LOGGED_COST - 1) * sum(part.logged for part in missing)
-            jobs = min(1 + work // PROCESS_PAYS, cores())
-        for part, files in spread(compute_part, missing, jobs):
+        work = total + (LOGGED_COST - 1) * sum(part.logged for part in missing)
+        for part, files in spread(compute_part, missing, jobs or min(1 + work // PROCESS_PAYS, cores())):
             self.store(part, files)
             done += len(part.seeds)
             if progress is not None:
@@ -255,10 +251,8 @@ def check_run(path: Path, progress: Progress | None = None) -> tuple[list[str], 
     """Compute a run's measures again from its step logs, and compare them with what it states.
 
     A log may contradict itself: a probe is called useful whose answer equals the belief. Or files disagree: a
-    log gives another measure than the table, or another hash than the manifest.
-
-    Returns:
-        A text for whatever is wrong, with file, seed, step and column; and what was checked, in words.
+    log gives another measure than the table, or another hash than the manifest. Returned are a text for
+    whatever is wrong, with file, seed, step and column, and what was checked, in words.
     """
     stated = manifests.read_manifest(path, whole=True)
     inputs, now = stated.inputs, manifests.begun(stated.inputs)

@@ -73,10 +73,7 @@ def sha256(folder: Path, name: str) -> str:
 
 
 def write_tables(path: Path, tables: Iterable[pa.Table], header: dict[str, Any] | None = None) -> str:
-    """Write tables, at least one, and what the file says of itself; return its SHA-256.
-
-    Whole tables go to a row group; little more than `GROUP_ROWS` of their rows are in memory.
-    """
+    """Write tables, at least one, whole ones to a row group of about `GROUP_ROWS`; return the SHA-256."""
     tables = iter(tables)
     waiting, about = [next(tables)], header and {HEADER: orjson.dumps(header)}
     with replacing(path) as temporary:
