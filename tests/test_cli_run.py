@@ -23,7 +23,7 @@ from envprobe_core.protocols import SWITCHES, parse_protocol, switch_values
 from envprobe_core.regimes import REGIMES
 from envprobe_core.runs import folder as folders
 from envprobe_core.runs.folder import open_run
-from envprobe_core.runs.manifest import RunInputs, cell_slug, seed_ranges
+from envprobe_core.runs.manifest import RunInputs, log_name, seed_ranges
 from envprobe_core.sources import PACKAGE, engine_sources
 from envprobe_core.worlds import WORLDS
 
@@ -149,10 +149,9 @@ def test_all_stands_for_every_name_and_list_names_them(tmp_path, call):
 def test_file_names_are_safe_and_unlike_each_other():
     turned = [f"{switch}={switch_values(switch)[1]}" for switch in SWITCHES]
     names = ["paper", "observed", "released", *(f"paper:{one}" for one in [*turned, ",".join(turned)])]
-    slugs = [cell_slug(make_cell("tooldag", "simple", protocol=parse_protocol(name))) for name in names]
-    assert len(set(slugs)) == len(slugs)
-    assert all(re.fullmatch(r"[\w+~-]{1,140}", slug) for slug in slugs)
-    assert slugs[0] == "tooldag_S2_paper_simple"
+    logs = [log_name(make_cell("tooldag", "simple", protocol=parse_protocol(name))) for name in names]
+    assert (len(set(logs)), logs[0]) == (len(logs), LOGS[1])
+    assert all(re.fullmatch(r"logs/[\w+~-]{1,140}\.parquet", log) for log in logs)
     assert seed_ranges(np.array([0, 1, 2, 5, 7, 8])) == "0:3,5,7:9"
 
 

@@ -21,7 +21,7 @@ import typer
 
 from envprobe_core.cli import options
 from envprobe_core.cli.options import File, Number, Text, Whole, check_positive
-from envprobe_core.errors import InputError, StoppedError
+from envprobe_core.errors import InputError
 from envprobe_core.files import refuse_existing
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 SIMULATED, OPENAI, LOCAL = "simulated", "openai", "local"
 DEFAULT_CONCURRENCY = 16
 LATENCY = 1.0  # seconds a call, for the time that is shown
-LISTED = 20  # faults that are spelled out
 
 model = typer.Typer(no_args_is_help=True, help="Get the weights of a small open model for `--agent local`.")
 store = typer.Typer(
@@ -439,11 +438,7 @@ def verify(
     """
     from envprobe_core.llm.store import check_store, read_stats
 
-    faults = list(check_store(file))
-    for fault in faults[:LISTED]:
-        typer.echo(f"envprobe: {file}: {fault}", err=True)
-    if faults:
-        raise StoppedError(f"{len(faults)} faults in {file}")
+    options.stop_at([f"{file}: {fault}" for fault in check_store(file)], f"faults in {file}")
     found = read_stats(file, {})
     attempts = sum(found["attempts"].values())
     typer.echo(

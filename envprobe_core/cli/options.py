@@ -12,7 +12,7 @@ import inspect
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, StoppedError, in_one_line
 
 if TYPE_CHECKING:
     from envprobe_core.llm import ModelAgent
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 CORES = os.cpu_count() or 1
 LARGEST = 10**9  # seconds or dollars
+LISTED = 20  # faults that are spelled out
 
 Text, Whole, Number, File, Texts = str | None, int | None, float | None, Path | None, list[str] | None
 READERS = {Whole: int, int: int, Number: float, float: float}
@@ -178,6 +179,14 @@ def handing_out(address: str | None) -> Iterator[None]:
         typer.echo(f"work goes to the cluster at {address} ({who})", err=True)
     with environment(**({} if address is None else {ENVIRONMENT: address})):
         yield
+
+
+def stop_at(faults: Sequence[str], what: str) -> None:
+    """Spell out the first of some faults, if there are any, and stop with their number and what they are."""
+    for text in faults[:LISTED]:
+        typer.echo(f"envprobe: {in_one_line(text)}", err=True)
+    if faults:
+        raise StoppedError(f"{len(faults)} {what}")
 
 
 def orders_to_end() -> list[signal.Signals]:

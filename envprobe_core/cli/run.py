@@ -19,7 +19,6 @@ from envprobe_core.errors import InputError, StoppedError, in_one_line
 if TYPE_CHECKING:
     from envprobe_core.runs.manifest import Manifest
 
-LISTED = 20  # disagreements that are spelled out
 LOGS = "Step logs of every episode, of none, or of the first N seeds of each cell."
 SUMMARY = {  # the columns of a run's summary, as people read it
     "world": "{world}", "policy": "{policy}", "protocol": "{protocol}", "n": "{n}",
@@ -158,10 +157,7 @@ def recompute(
 
     with options.progress_bar("logs") as show:
         wrong, checked = check_run(folder, progress=show)
-    for text in wrong[:LISTED]:
-        typer.echo(f"envprobe: {in_one_line(text)}", err=True)
-    if wrong:
-        raise StoppedError(f"{len(wrong)} disagreements in {folder}")
+    options.stop_at(wrong, f"disagreements in {folder}")
     typer.echo(checked)
 
 

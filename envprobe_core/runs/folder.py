@@ -62,7 +62,7 @@ def parts_of(inputs: RunInputs) -> Iterator[Part]:
         while start < len(seeds):
             bare = start >= logged and inputs.agent is None
             own = seeds[start : start + (BARE_EPISODES if bare else PART_EPISODES)]
-            stem = f"{manifests.cell_slug(cell)}.{count:06d}"
+            stem = f"{Path(log_name(cell)).stem}.{count:06d}"
             yield Part(index, cell, stem, own, min(max(logged - start, 0), len(own)))
             start, count = start + len(own), count + 1
 

@@ -30,7 +30,7 @@ from envprobe_core.sources import ROOTS, engine_sha256, package_versions
 MANIFEST, CRATE, EPISODES = "manifest.json", "ro-crate-metadata.json", "episodes.parquet"
 FORMAT = "envprobe-run/2"
 MODEL_ROOTS = (*ROOTS, "llm/running.py")
-LONGEST_SLUG = 80
+LONGEST_NAME = 80  # of a protocol, in the name of a file
 STANDARD = "https://w3id.org/ro/crate/1.1"
 PUBLISHED = "2026"  # this version of the engine; a run of it has no date, so that its bytes are the same
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
@@ -124,17 +124,12 @@ def seed_ranges(seeds: Seeds) -> str:
     return ",".join(f"{first}:{last + 1}" if last > first else str(first) for first, last in runs)
 
 
-def cell_slug(cell: Cell) -> str:
-    """Name a cell in a way that is safe as a file name and unlike any other cell's of the run."""
-    protocol = cell.protocol.name.replace(":", "+").replace(",", "+").replace("=", "-")
-    if len(protocol) > LONGEST_SLUG:
-        protocol = f"{protocol[:LONGEST_SLUG]}~{hashlib.sha256(protocol.encode()).hexdigest()[:12]}"
-    return f"{cell.world}_{cell.regime.name}_{protocol}_{cell.policy.name}"
-
-
 def log_name(cell: Cell) -> str:
-    """Name a cell's step log, relative to the run's folder."""
-    return f"logs/{cell_slug(cell)}.parquet"
+    """Name a cell's step log in the run's folder, safe as a file's name and unlike any other cell's."""
+    protocol = cell.protocol.name.replace(":", "+").replace(",", "+").replace("=", "-")
+    if len(protocol) > LONGEST_NAME:
+        protocol = f"{protocol[:LONGEST_NAME]}~{hashlib.sha256(protocol.encode()).hexdigest()[:12]}"
+    return f"logs/{cell.world}_{cell.regime.name}_{protocol}_{cell.policy.name}.parquet"
 
 
 class Manifest(BaseModel, extra="forbid"):

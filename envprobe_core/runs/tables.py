@@ -206,33 +206,33 @@ class StepColumn(NamedTuple):
     low: float  # the smallest and the largest value that it can have
     high: float
     array: str  # of a `Trajectory`
-    of_state: bool = False  # whether it says something of the state at t, and not of the decision
+    of_state: bool  # whether it says something of the state at t, and not of the decision
     field: Any = ...  # the belief field, of the arrays that have one
 
 
 def step_columns(world: World) -> tuple[dict[str, StepColumn], pa.Schema]:
     """Return what a world's log says of the state at t, then of the decision, in order; and its schema."""
-    small, short, byte = pa.int8(), pa.int16(), pa.uint8()
-    highs = np.broadcast_to(world.domain, world.fields) - 1
-    columns = {"place": StepColumn(small, 0, LARGEST_PLACE, "place", True)}
-    for array, kind, low, high in (
-        ("belief", small, UNKNOWN, highs),
-        ("gold", small, UNKNOWN, highs),  # of a field that the instance lacks
-        ("staleness", byte, 0, np.full(world.fields, STALENESS_LIMIT)),
-        ("confidence", byte, 0, np.full(world.fields, CERTAIN)),
+    small, short, byte, truth = pa.int8(), pa.int16(), pa.uint8(), pa.bool_()
+    values, columns = np.broadcast_to(world.domain, world.fields) - 1, {}
+    for array, kind, low, highs, of_state in (
+        ("place", small, 0, LARGEST_PLACE, True),
+        ("belief", small, UNKNOWN, values, True),
+        ("gold", small, UNKNOWN, values, True),  # unknown where the instance lacks the field
+        ("staleness", byte, 0, np.full(world.fields, STALENESS_LIMIT), True),
+        ("confidence", byte, 0, np.full(world.fields, CERTAIN), True),
+        ("action", short, WAIT, world.actions - 1, False),
+        ("probe", short, 0, world.fields - 1, False),
+        ("answer", small, 0, int(values.max()), False),
+        ("useful", truth, 0, 1, False),
+        ("valid", truth, 0, 1, False),
+        ("acted", truth, 0, 1, False),
+        ("score", pa.float64(), -np.inf, np.inf, False),
     ):
-        for field, name in enumerate(world.field_names):
-            columns[f"{array} {name}"] = StepColumn(kind, low, int(high[field]), array, True, field)
-    for array, kind, low, high in (
-        ("action", short, WAIT, world.actions - 1),
-        ("probe", short, 0, world.fields - 1),
-        ("answer", small, 0, int(np.max(world.domain)) - 1),
-        ("useful", pa.bool_(), 0, 1),
-        ("valid", pa.bool_(), 0, 1),
-        ("acted", pa.bool_(), 0, 1),
-        ("score", pa.float64(), -np.inf, np.inf),
-    ):
-        columns[array] = StepColumn(kind, low, high, array)
+        if np.ndim(highs) == 0:
+            columns[array] = StepColumn(kind, low, highs, array, of_state)
+            continue
+        for field, (name, high) in enumerate(zip(world.field_names, highs.tolist(), strict=True)):
+            columns[f"{array} {name}"] = StepColumn(kind, low, high, array, of_state, field)
     kinds = {name: column.kind for name, column in columns.items()}
     return columns, pa.schema({"seed": pa.int64(), "t": short, **kinds, "success": pa.bool_()})
 
