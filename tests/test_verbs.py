@@ -1,12 +1,15 @@
 """The eight verbs that make a section."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import envprobe_core
-from envprobe_core import compare, conclude, draw, guess, play, run, summarize, table, take_away
+from envprobe_core import compare, conclude, draw, guess, judge, play, run, summarize, table, take_away
 from envprobe_core.cells import make_cell
+from envprobe_core.claims import claims_by_id
 from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
 from envprobe_core.facts import FACTS
@@ -14,6 +17,7 @@ from envprobe_core.grid import run_cells
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.show.markup import BOOK, ConclusionError
+from envprobe_core.statistics import resample_counts
 
 SEEDS = "0:12"
 
@@ -21,6 +25,48 @@ SEEDS = "0:12"
 @pytest.fixture(scope="module")
 def episodes():
     return run(policies="no-probe periodic simple placebo", seeds=SEEDS)
+
+
+def functions_called(call, since=None):
+    """What a call gives, and the package's functions that it calls, by module, since one last returned."""
+    seen, begun = set(), [since is None]
+
+    def look(frame, event, _):
+        code = frame.f_code
+        _, ours, module = code.co_filename.rpartition("/envprobe_core/")
+        if ours and "<" not in code.co_name:
+            if event == "call" and begun[0]:
+                seen.add((module, code.co_qualname))
+            elif event == "return" and (module, code.co_qualname) == since:
+                begun[0] = True
+                seen.clear()
+
+    sys.setprofile(look)
+    try:
+        return call(), seen
+    finally:
+        sys.setprofile(None)
+
+
+def test_few_functions_stand_between_a_belief_and_a_number():
+    """After the engine's loop: from the beliefs to a cell of the main table, and to one verdict."""
+    given = {"protocols": "paper", "seeds": "0:20"}
+
+    def made():
+        grid = run("tooldag", "periodic simple", **given)
+        gains = compare(grid, "simple", "periodic", resamples=200)
+        return grid, table(gains, "tab-x", "Gains.", {"gain": "{gain:+2} {gain:[2]}"})
+
+    made()
+    resample_counts.cache_clear()
+    (grid, shown), seen = functions_called(made, ("engine/loop.py", "run"))
+    assert "[" in shown.rows[0][0]
+    assert 10 < len(seen) <= 25, sorted(seen)
+    assert len({module for module, _ in seen}) <= 10
+    assert claims_by_id()
+    verdict, seen = functions_called(lambda: judge(grid, "main-procedural", resamples=200))
+    assert verdict["verdict"][0] != "not tested"
+    assert 10 < len(seen) <= 15, sorted(seen)
 
 
 def test_every_verb_is_found_and_no_other_name():
@@ -31,15 +77,8 @@ def test_every_verb_is_found_and_no_other_name():
 
 
 def test_run_gives_what_its_cells_give():
-    frame = run(
-        "tooldag graphnav",
-        ["simple"],
-        "S1 S2",
-        "paper:clock=stands",
-        seeds=SEEDS,
-        budgets=[2, -1],
-        thresholds=2,
-    )
+    given = ("tooldag graphnav", ["simple"], "S1 S2", "paper:clock=stands")
+    frame = run(*given, seeds=SEEDS, budgets=[2, -1], thresholds=2)
     assert len(frame) == 2 * 2 * 2 * 12
     protocol = parse_protocol("paper:clock=stands")
     part = frame[(frame["world"] == "graphnav") & (frame["regime"] == "S1") & (frame["budget"] == 2)]
@@ -64,22 +103,19 @@ def test_what_cannot_be_run_is_refused(wrong):
         run(**{"seeds": SEEDS} | wrong)
 
 
-@pytest.mark.parametrize("seed", [-1, 2**63, 1.5, True, "1"])
-def test_a_seed_that_is_none_is_refused(seed):
-    with pytest.raises(InputError, match="is not a whole number"):
-        play("tooldag", "simple", seed=seed)
-
-
-@pytest.mark.parametrize("frame", [3, None, [1], "episodes"])
-def test_what_is_no_frame_is_refused_by_every_verb(frame):
-    for verb in (
-        lambda: compare(frame, "simple", "periodic"),
-        lambda: summarize(frame, "accuracy", "policy"),
-        lambda: table(frame, "t", "T.", {"a": "{a}"}),
-        lambda: draw("bars", frame, "d", "a"),
-    ):
-        with pytest.raises(InputError, match="is no frame"):
-            verb()
+def test_what_is_no_seed_or_no_frame_is_refused_by_every_verb():
+    for seed in (-1, 2**63, 1.5, True, "1"):
+        with pytest.raises(InputError, match="is not a whole number"):
+            play("tooldag", "simple", seed=seed)
+    for frame in (3, None, [1], "episodes"):
+        for verb in (
+            lambda frame=frame: compare(frame, "simple", "periodic"),
+            lambda frame=frame: summarize(frame, "accuracy", "policy"),
+            lambda frame=frame: table(frame, "t", "T.", {"a": "{a}"}),
+            lambda frame=frame: draw("bars", frame, "d", "a"),
+        ):
+            with pytest.raises(InputError, match="is no frame"):
+                verb()
 
 
 def test_columns_and_kinds_that_are_not_there_are_named(episodes):
@@ -111,6 +147,10 @@ def test_facts_change_no_score_and_come_from_the_same_episodes():
     first = np.argmax(recording.probe >= 0, axis=1)
     np.testing.assert_array_equal(rich["first_probe"][:12], first)
     assert rich["first_probe"][12:].isna().all()
+    np.testing.assert_array_equal(np.stack(rich["track"][:12]), recording.accuracy)
+    low = np.stack(rich["track"]) < 0.6
+    onset = np.where(low.any(axis=1), low.argmax(axis=1), np.nan)
+    np.testing.assert_array_equal(onset, rich["collapse_onset"])
 
 
 @pytest.mark.parametrize("world", ["tooldag", "objectstate", "graphnav"])
@@ -145,23 +185,11 @@ FRAME = pd.DataFrame(
 
 
 def test_table_writes_each_column_as_its_template_says():
-    columns = {
-        "": "{protocol:code}",
-        "who": "{policy:policy}",
-        "gain": "{gain:+2} {gain:[1]}",
-        "share": "{share:%1}",
-        "$p$": "{p:p}",
-        "n": "{n} pairs",
-    }
+    columns = {"": "{protocol:code}", "who": "{policy:policy}", "gain": "{gain:+2} {gain:[1]}"}
+    columns |= {"share": "{share:%1}", "$p$": "{p:p}", "n": "{n} pairs"}
     made = table(FRAME, "tab-x", "A table.", columns, once="protocol")
-    assert made.rows[0] == [
-        "as written",
-        "EnvProbe-Simple",
-        "+1.23 [0.1,\u00a02.0]",
-        "12.5%",
-        "<\u00a0.001",
-        "12 pairs",
-    ]
+    first = ["as written", "EnvProbe-Simple", "+1.23 [0.1,\u00a02.0]", "12.5%", "<\u00a0.001", "12 pairs"]
+    assert made.rows[0] == first
     assert made.rows[1] == ["", "Periodic", "−0.50 [−1.0,\u00a00.0]", "100.0%", ".040", "3,456 pairs"]
     assert made.rows[2][2] == "– –"
     assert made.align == "llrrrr"
