@@ -13,9 +13,9 @@ one half of the futures and valued on the other.
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +30,6 @@ from envprobe_core.engine.records import CERTAIN, NONE, Word
 from envprobe_core.engine.running import Episodes
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.statistics import Interval, bootstrap_means, percentile_interval
 from envprobe_core.worlds import make_world
 from envprobe_core.worlds.base import PROCEDURAL, SPATIAL, Floats, Ints, Mask, Values, World
 
@@ -39,7 +38,6 @@ FUTURES_OF_ONE = 100_000
 BATCH_ROWS = 1_000
 MOST_FORKS = 60_000  # a belief type; where nearly everything is wrong a past asks for thousands
 FEWEST_PASTS = 8
-SMALLEST_GAIN = 1e-9
 
 # forks
 
@@ -86,6 +84,11 @@ class Past:
         """Say which beliefs differ from gold, [row, field]: repairing any other changes nothing."""
         return self.belief != self.gold
 
+    @property
+    def terms(self) -> dict[str, Floats]:
+        """Return the four terms of the probe score, [row, field] each."""
+        return {"c": self.c, "s": S[self.staleness], "u": U[self.confidence], "d": self.d}
+
 
 class Futures(NamedTuple):
     """How the forks ended."""
@@ -103,8 +106,7 @@ def future_seeds(past_seeds: Ints, number: Ints) -> Ints:
 def look(setting: Setting, seeds: Ints) -> Past:
     """Run No-Probe up to the moment and return what a policy and an oracle would see there."""
     episodes = _until(setting, seeds)
-    stops = setting.world.protocol.end == "success"
-    ended = (episodes.block.ended == 1) & stops
+    ended = (episodes.block.ended == 1) & (setting.world.protocol.end == "success")
     episodes.look()
     rows, width = episodes.block[~ended], setting.world.fields
     table, sight = rows.table, rows.sight
@@ -125,11 +127,15 @@ def play(setting: Setting, seeds: Ints, futures: Ints, repaired: Mask) -> Future
         repaired: [row, field], which beliefs are set to gold at the moment.
     """
     different, past = np.unique(seeds, return_inverse=True)
-    pasts = _until(setting, different)
-    parts = [
-        _continued(setting, _forked(pasts, past[rows], futures[rows]), repaired[rows])
-        for rows in (slice(first, first + BATCH_ROWS) for first in range(0, len(seeds), BATCH_ROWS))
-    ]
+    pasts, parts = _until(setting, different), []
+    for first in range(0, len(seeds), BATCH_ROWS):
+        rows = slice(first, first + BATCH_ROWS)
+        forks, own = copy.copy(pasts), past[rows]
+        forks.seeds, forks.block, forks.logs = (
+            part.take(own, axis=0) for part in (pasts.seeds, pasts.block, pasts.logs)
+        )
+        _draw_from(forks.setting, forks.block, futures[rows])
+        parts.append(_finish(setting, forks, repaired[rows]))
     return Futures(*map(np.concatenate, zip(*parts, strict=True)))
 
 
@@ -146,21 +152,14 @@ def _until(setting: Setting, seeds: Ints) -> Episodes:
     return episodes
 
 
-def _forked(pasts: Episodes, rows: Ints, futures: Ints) -> Episodes:
-    """Copy rows, and let them draw from the futures' seeds."""
-    forks = copy.copy(pasts)
-    forks.seeds, forks.block, forks.logs = pasts.seeds[rows], pasts.block[rows], pasts.logs[rows]
-    _draw_from(forks.setting, forks.block, futures)
-    return forks
-
-
 @entry
 def _draw_from(setting, block, seeds):
+    """Let episodes draw from other seeds from now on."""
     for row in range(len(block)):
         stream_keys(seeds[row], setting.world.code, block[row].keys)
 
 
-def _continued(setting: Setting, forks: Episodes, repaired: Mask) -> Futures:
+def _finish(setting: Setting, forks: Episodes, repaired: Mask) -> Futures:
     """Run forks from the moment's decision, which is to act, to the end."""
     block, width = forks.block, setting.world.fields
     rows, field = np.nonzero(repaired & (block.over == 0)[:, None])
@@ -189,13 +188,11 @@ def accuracies(
     Returns:
         A_H^T by type, [query, future], and the number of valid task actions taken, [query, future].
     """
-    seeds = np.repeat(past.seeds[row], futures)
+    seeds, shape = np.repeat(past.seeds[row], futures), (len(row), futures)
     numbers = np.tile(np.arange(first, first + futures), len(row))
     played = play(setting, seeds, future_seeds(seeds, numbers), np.repeat(repaired, futures, axis=0))
-    shape = (len(row), futures)
-    by_type = {
-        kind: played.right[:, setting.of_type(kind)].mean(axis=1).reshape(shape) for kind in setting.types
-    }
+    right = {kind: played.right[:, setting.of_type(kind)].mean(axis=1) for kind in setting.types}
+    by_type = {kind: share.reshape(shape) for kind, share in right.items()}
     return by_type, played.actions.reshape(shape).astype(np.float64)
 
 
@@ -205,20 +202,15 @@ TERM_SCORES = {"full": "csud", "c+d": "cd", "s+u": "su", "c": "c", "s": "s", "u"
 SCORES = (*TERM_SCORES, "random", "periodic", "oracle", "oracle-tw")
 
 
-def terms_of(past: Past) -> dict[str, Floats]:
-    """Return the four terms of the probe score at the moment, [row, field] each."""
-    return {"c": past.c, "s": S[past.staleness], "u": U[past.confidence], "d": past.d}
-
-
 def rank_values(setting: Setting, past: Past, score: str) -> Floats:
     """Return what a score ranks fields by, [row, field]: higher is probed earlier, ties to the first field.
 
     A repaired field leaves the competition, and c, d, s and u of the others stay what they were, so one
     ranking serves all sets that the score visits.
     """
-    terms, shape = terms_of(past), past.c.shape
+    shape = past.c.shape
     if score in TERM_SCORES:
-        return np.asarray(sum(terms[term] for term in TERM_SCORES[score]))
+        return np.asarray(sum(past.terms[term] for term in TERM_SCORES[score]))
     if score == "random":
         words = np.zeros(shape, np.uint64)
         _draw(setting.world.rules.code, past.seeds, setting.moment, words)
@@ -243,30 +235,14 @@ def _draw(code, seeds, clock, words):
             words[row, field] = draw(keys[PROBE], clock, field)
 
 
-# sets of repairs: an array [..., 2**item]; entry `mask` is the value of the set with the bits of `mask`
+def orders_of(setting: Setting, past: Past, kind: str) -> dict[str, Ints]:
+    """Return the fields of a type as each score would repair them, [row, place]."""
+    own = np.flatnonzero(setting.of_type(kind))
+    ranks = {score: rank_values(setting, past, score)[:, own] for score in SCORES}
+    return {score: own[np.argsort(-values, axis=1, kind="stable")] for score, values in ranks.items()}
 
 
-def subsets(items: int) -> Mask:
-    """Return every set as a row, [2**item, item]."""
-    return (np.arange(1 << items)[:, None] >> np.arange(items)) & 1 == 1
-
-
-def first_differences(values: Floats) -> tuple[Ints, Ints, Floats]:
-    """Return (S, i, Delta(i | S)) of every set and item outside it."""
-    sets, item = np.nonzero(~subsets(values.shape[-1].bit_length() - 1))
-    return sets, item, values[..., sets | 1 << item] - values[..., sets]
-
-
-def second_differences(values: Floats) -> tuple[Ints, Ints, Ints, Floats]:
-    """Return (S, j, i, Delta(i | S) - Delta(i | S + j)) of every S and unordered pair outside it, j before i.
-
-    A set function is submodular if and only if none of them is negative: one further member suffices.
-    """
-    out = ~subsets(values.shape[-1].bit_length() - 1)
-    sets, other, item = np.nonzero(np.triu(out[:, :, None] & out[:, None, :], 1))
-    larger = sets | 1 << other
-    gain = values[..., sets | 1 << item] - values[..., sets]
-    return sets, other, item, gain - (values[..., larger | 1 << item] - values[..., larger])
+# sets of repairs: bit masks of the wrong fields of one past
 
 
 class Repairs:
@@ -299,21 +275,8 @@ class Repairs:
     def steps(self, order: Sequence[int], depth: int) -> tuple[list[float], list[float]]:
         """Return realized and best marginal gain of each step of a score that ranks fields so, [step]."""
         masks = [self.mask(order[:step]) for step in range(depth + 1)]
-        realized = [
-            float((self.value[after] - self.value[mask]).mean()) for mask, after in itertools.pairwise(masks)
-        ]
+        realized = [float((self.value[after] - self.value[mask]).mean()) for mask, after in pairwise(masks)]
         return realized, [best_of_halves(self.gains(mask)) for mask in masks[:-1]]
-
-    def greedy(self, size: int) -> float:
-        """Return G_T of the set that greedy repair takes."""
-        values = []
-        for half in (0, 1):
-            mask = 0
-            for _ in range(size):
-                options = [mask, *self.following(mask)]
-                mask = max(options, key=lambda own, half=half: self.value[own][half])
-            values.append(self.value[mask][1 - half] - self.value[0][1 - half])
-        return float(np.mean(values))
 
 
 def best_of_halves(gains: Floats) -> float:
@@ -323,12 +286,37 @@ def best_of_halves(gains: Floats) -> float:
 
 
 def in_halves(accuracy: Floats) -> Floats:
-    """Average [query, future] over the two halves of the futures, [query, half]."""
+    """Average [set, future] over the two halves of the futures, [set, half]."""
     return np.stack([accuracy[:, half::2].mean(axis=1) for half in (0, 1)], axis=1)
 
 
-@dataclass(frozen=True)
-class Lattice:
+def play_sets(
+    setting: Setting,
+    past: Past,
+    kind: str,
+    asked: Sequence[tuple[int, Iterable[int], Sequence[int]]],
+    futures: int,
+) -> list[Floats]:
+    """Play sets of repairs.
+
+    Args:
+        asked: a row of the past, its wrong fields, and masks of them, for each past that is asked about.
+
+    Returns:
+        For each, A_H^T of its sets, [set, future].
+    """
+    if not asked:
+        return []
+    ends = np.cumsum([len(masks) for *_, masks in asked])
+    repaired = np.zeros((ends[-1], setting.world.fields), dtype=bool)
+    for own, (_, fields, masks) in zip(np.split(repaired, ends[:-1]), asked, strict=True):
+        for bit, field in enumerate(fields):
+            own[:, field] = np.array(masks) >> bit & 1
+    rows = np.repeat([row for row, *_ in asked], [len(masks) for *_, masks in asked])
+    return np.split(accuracies(setting, past, rows, repaired, futures)[0][kind], ends[:-1])
+
+
+class Lattice(NamedTuple):
     """The accuracy A_H^T after each subset of the wrong fields of one past was repaired."""
 
     row: int  # the past's row
@@ -343,17 +331,10 @@ class Lattice:
 
 def play_subsets(setting: Setting, past: Past, kind: str, rows: Ints, futures: int) -> list[Lattice]:
     """Play every subset of the wrong fields of a type, on the given rows of a past."""
-    own = setting.of_type(kind)
-    wrong = [np.flatnonzero(past.wrong[row] & own) for row in rows]
-    if not wrong:
-        return []
-    counts = [1 << len(fields) for fields in wrong]
-    repaired = np.zeros((sum(counts), setting.world.fields), dtype=bool)
-    for start, fields in zip(np.cumsum([0, *counts[:-1]]), wrong, strict=True):
-        repaired[start : start + (1 << len(fields)), fields] = subsets(len(fields))
-    accuracy = accuracies(setting, past, np.repeat(rows, counts), repaired, futures)[0][kind]
-    parts = np.split(accuracy, np.cumsum(counts)[:-1])
-    return [Lattice(int(row), fields, part.T) for row, fields, part in zip(rows, wrong, parts, strict=True)]
+    wrong = [np.flatnonzero(past.wrong[row] & setting.of_type(kind)) for row in rows]
+    asked = [(int(row), own, range(1 << len(own))) for row, own in zip(rows, wrong, strict=True)]
+    played = play_sets(setting, past, kind, asked, futures)
+    return [Lattice(row, own, found.T) for (row, own, _), found in zip(asked, played, strict=True)]
 
 
 Gains = dict[str, Floats]
@@ -377,45 +358,32 @@ def play_quality(
         [row, step] each; and G_T of the set taken in all steps, [row].
     """
     past, own = look(setting, seeds), np.flatnonzero(setting.of_type(kind))
-    depth = min(depth, len(own))
-    orders = {
-        score: own[np.argsort(-rank_values(setting, past, score)[:, own], axis=1, kind="stable")]
-        for score in SCORES
-    }
-    plans: list[Repairs] = []
-    played = 0
+    depth, orders = min(depth, len(own)), orders_of(setting, past, kind)
+    asked, played = [], 0
     for row in range(len(past.seeds)):
-        asked = Repairs(own[past.wrong[row, own]], {})
+        sets = Repairs(own[past.wrong[row, own]], {})
+        masks = {}
         for order in orders.values():
-            for step in range(depth + 1):
-                mask = asked.mask(order[row, :step].tolist())
-                for one in (mask, *(asked.following(mask) if step < depth else ())):
-                    asked.value.setdefault(one, len(asked.value))
-        played += len(asked.value) * futures
-        if played > MOST_FORKS and len(plans) >= FEWEST_PASTS:
+            visited = [sets.mask(order[row, :step].tolist()) for step in range(depth + 1)]
+            masks |= dict.fromkeys(
+                [*visited, *(one for mask in visited[:-1] for one in sets.following(mask))]
+            )
+        played += len(masks) * futures
+        if played > MOST_FORKS and len(asked) >= FEWEST_PASTS:
             break
-        plans.append(asked)
-    counts = [len(asked.value) for asked in plans]
-    rows = np.repeat(np.arange(len(plans)), counts)
-    repaired = np.zeros((len(rows), setting.world.fields), dtype=bool)
-    every = ((asked, mask) for asked in plans for mask in asked.value)
-    for line, (asked, mask) in zip(repaired, every, strict=True):
-        line[[field for field, bit in asked.bit.items() if mask >> bit & 1]] = True
-    halves = in_halves(accuracies(setting, past, rows, repaired, futures)[0][kind])
-
-    realized, best = ({score: np.zeros((len(plans), depth)) for score in SCORES} for _ in range(2))
-    total = {score: np.zeros(len(plans)) for score in SCORES}
-    for row, (asked, part) in enumerate(zip(plans, np.split(halves, np.cumsum(counts)[:-1]), strict=True)):
-        asked.value = dict(zip(asked.value, part, strict=True))
+        asked.append((row, sets.bit, list(masks)))
+    realized, best = ({score: np.zeros((len(asked), depth)) for score in SCORES} for _ in range(2))
+    total = {score: np.zeros(len(asked)) for score in SCORES}
+    found = play_sets(setting, past, kind, asked, futures)
+    for (row, wrong, masks), accuracy in zip(asked, found, strict=True):
+        sets = Repairs(wrong, dict(zip(masks, in_halves(accuracy), strict=True)))
         for score, order in orders.items():
             chosen = order[row].tolist()
-            realized[score][row], best[score][row] = asked.steps(chosen, depth)
-            total[score][row] = (asked.value[asked.mask(chosen[:depth])] - asked.value[0]).mean()
+            realized[score][row], best[score][row] = sets.steps(chosen, depth)
+            total[score][row] = (sets.value[sets.mask(chosen[:depth])] - sets.value[0]).mean()
             if score == "random":  # the mean of all fields left, the right ones gain 0
-                realized[score][row] = [
-                    asked.gains(asked.mask(chosen[:step])).mean(axis=1).sum() / (len(own) - step)
-                    for step in range(depth)
-                ]
+                left = (sets.gains(sets.mask(chosen[:step])).mean(axis=1).sum() for step in range(depth))
+                realized[score][row] = [gained / (len(own) - step) for step, gained in enumerate(left)]
     return realized, best, total
 
 
@@ -434,27 +402,8 @@ def play_singles(setting: Setting, seeds: Ints, futures: int = 8) -> tuple[Past,
     by_type, _ = accuracies(setting, past, np.concatenate([plain, row]), repaired, futures)
     gain, other = np.zeros(past.c.shape), np.zeros(past.c.shape)
     for kind, accuracy in by_type.items():
-        mean = accuracy.mean(axis=1)
+        mean, own = accuracy.mean(axis=1), setting.of_type(kind)[field]
         change = mean[len(plain) :] - mean[row]
-        own = setting.of_type(kind)[field]
         gain[row[own], field[own]] = change[own]
         other[row[~own], field[~own]] = change[~own]
     return past, gain, other
-
-
-def least_ratio(top: Floats, bottom: Floats, resamples: int) -> Interval:
-    """Return the smallest ratio of sums, over the columns of [past, column], resampled by past.
-
-    NaN where some sum below is not positive, ends NaN where it is not in more than 1% of the resamples.
-    """
-    n, columns = top.shape
-    nothing = Interval(np.nan, np.nan, np.nan, n)
-    if n < 2 or (bottom.mean(axis=0) <= SMALLEST_GAIN).any():
-        return nothing
-    value = float((top.mean(axis=0) / bottom.mean(axis=0)).min())
-    means = bootstrap_means(np.concatenate([top, bottom], axis=1), resamples=resamples)
-    good = (means[:, columns:] > SMALLEST_GAIN).all(axis=1)
-    if good.mean() < 0.99:
-        return nothing._replace(value=value)
-    low, high = percentile_interval((means[good, :columns] / means[good, columns:]).min(axis=1))
-    return Interval(value, float(low), float(high), n)
