@@ -6,16 +6,13 @@ no step is spent; from then on the world and the agent draw from the future's se
 (common random numbers). Nobody probes afterwards.
 
 Repairing a belief that is right changes nothing that anybody reads later, so G_T(S) = G_T(S and E) with E the
-wrong beliefs: only subsets of E are played. Where the best of several noisy numbers is taken, it is chosen on
-one half of the futures and valued on the other.
+wrong beliefs: only subsets of E need to be played.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -36,8 +33,6 @@ from envprobe_core.worlds.base import PROCEDURAL, SPATIAL, Floats, Ints, Mask, V
 FUTURES = 1 << 40  # seeds of futures start here, far from those of episodes
 FUTURES_OF_ONE = 100_000
 BATCH_ROWS = 1_000
-MOST_FORKS = 60_000  # a belief type; where nearly everything is wrong a past asks for thousands
-FEWEST_PASTS = 8
 
 # forks
 
@@ -233,158 +228,6 @@ def _draw(code, seeds, clock, words):
         stream_keys(seeds[row], code, keys)
         for field in range(words.shape[1]):
             words[row, field] = draw(keys[PROBE], clock, field)
-
-
-def orders_of(setting: Setting, past: Past, kind: str) -> dict[str, Ints]:
-    """Return the fields of a type as each score would repair them, [row, place]."""
-    own = np.flatnonzero(setting.of_type(kind))
-    ranks = {score: rank_values(setting, past, score)[:, own] for score in SCORES}
-    return {score: own[np.argsort(-values, axis=1, kind="stable")] for score, values in ranks.items()}
-
-
-# sets of repairs: bit masks of the wrong fields of one past
-
-
-class Repairs:
-    """What the sets of wrong fields of one past are worth once repaired, on two halves of the futures.
-
-    Where the best of several sets is taken, one half chooses and the other values, both ways round.
-
-    Attributes:
-        bit: the place of each wrong field in a mask.
-        value: A_H^T by mask, [half]; an array [2**item, half], or a mapping of the sets that were played.
-    """
-
-    def __init__(self, wrong: Iterable[int], value: Floats | Mapping[int, Floats]) -> None:
-        self.bit = {int(field): bit for bit, field in enumerate(wrong)}
-        self.value = value
-
-    def mask(self, chosen: Iterable[int]) -> int:
-        """Return the set of those chosen fields that are wrong; to repair a right one changes nothing."""
-        return sum(1 << self.bit[field] for field in chosen if field in self.bit)
-
-    def following(self, mask: int) -> list[int]:
-        """Return the sets with one wrong field more."""
-        return [mask | 1 << bit for bit in self.bit.values() if not mask >> bit & 1]
-
-    def gains(self, mask: int) -> Floats:
-        """Return what each field that is left adds to a set, [field, half]."""
-        gained = [self.value[larger] - self.value[mask] for larger in self.following(mask)]
-        return np.array(gained).reshape(-1, 2)
-
-    def steps(self, order: Sequence[int], depth: int) -> tuple[list[float], list[float]]:
-        """Return realized and best marginal gain of each step of a score that ranks fields so, [step]."""
-        masks = [self.mask(order[:step]) for step in range(depth + 1)]
-        realized = [float((self.value[after] - self.value[mask]).mean()) for mask, after in pairwise(masks)]
-        return realized, [best_of_halves(self.gains(mask)) for mask in masks[:-1]]
-
-
-def best_of_halves(gains: Floats) -> float:
-    """Value on one half what is best on the other, [option, half]; nothing at all gives 0."""
-    with_none = np.concatenate([np.zeros((1, 2)), gains])
-    return float(np.mean([with_none[np.argmax(with_none[:, half]), 1 - half] for half in (0, 1)]))
-
-
-def in_halves(accuracy: Floats) -> Floats:
-    """Average [set, future] over the two halves of the futures, [set, half]."""
-    return np.stack([accuracy[:, half::2].mean(axis=1) for half in (0, 1)], axis=1)
-
-
-def play_sets(
-    setting: Setting,
-    past: Past,
-    kind: str,
-    asked: Sequence[tuple[int, Iterable[int], Sequence[int]]],
-    futures: int,
-) -> list[Floats]:
-    """Play sets of repairs.
-
-    Args:
-        asked: a row of the past, its wrong fields, and masks of them, for each past that is asked about.
-
-    Returns:
-        For each, A_H^T of its sets, [set, future].
-    """
-    if not asked:
-        return []
-    ends = np.cumsum([len(masks) for *_, masks in asked])
-    repaired = np.zeros((ends[-1], setting.world.fields), dtype=bool)
-    for own, (_, fields, masks) in zip(np.split(repaired, ends[:-1]), asked, strict=True):
-        for bit, field in enumerate(fields):
-            own[:, field] = np.array(masks) >> bit & 1
-    rows = np.repeat([row for row, *_ in asked], [len(masks) for *_, masks in asked])
-    return np.split(accuracies(setting, past, rows, repaired, futures)[0][kind], ends[:-1])
-
-
-class Lattice(NamedTuple):
-    """The accuracy A_H^T after each subset of the wrong fields of one past was repaired."""
-
-    row: int  # the past's row
-    wrong: Ints  # [item], the wrong fields of the type
-    accuracy: Floats  # [future, 2**item]
-
-    @property
-    def repairs(self) -> Repairs:
-        """Return what the sets are worth."""
-        return Repairs(self.wrong, in_halves(self.accuracy.T))
-
-
-def play_subsets(setting: Setting, past: Past, kind: str, rows: Ints, futures: int) -> list[Lattice]:
-    """Play every subset of the wrong fields of a type, on the given rows of a past."""
-    wrong = [np.flatnonzero(past.wrong[row] & setting.of_type(kind)) for row in rows]
-    asked = [(int(row), own, range(1 << len(own))) for row, own in zip(rows, wrong, strict=True)]
-    played = play_sets(setting, past, kind, asked, futures)
-    return [Lattice(row, own, found.T) for (row, own, _), found in zip(asked, played, strict=True)]
-
-
-Gains = dict[str, Floats]
-"""By score, [row] or [row, step]."""
-
-
-def play_quality(
-    setting: Setting, kind: str, seeds: Ints, futures: int = 16, depth: int = 3
-) -> tuple[Gains, Gains, Gains]:
-    """Play every greedy step of every score.
-
-    Args:
-        setting: world, profile and moment.
-        kind: the belief type T.
-        seeds: [past]; taken in order until `MOST_FORKS` futures are asked for.
-        futures: futures a past, even: one half chooses, the other values.
-        depth: B_T, greedy steps.
-
-    Returns:
-        By score: the mean gain of the field that it takes at each step, and that of the best field left,
-        [row, step] each; and G_T of the set taken in all steps, [row].
-    """
-    past, own = look(setting, seeds), np.flatnonzero(setting.of_type(kind))
-    depth, orders = min(depth, len(own)), orders_of(setting, past, kind)
-    asked, played = [], 0
-    for row in range(len(past.seeds)):
-        sets = Repairs(own[past.wrong[row, own]], {})
-        masks = {}
-        for order in orders.values():
-            visited = [sets.mask(order[row, :step].tolist()) for step in range(depth + 1)]
-            masks |= dict.fromkeys(
-                [*visited, *(one for mask in visited[:-1] for one in sets.following(mask))]
-            )
-        played += len(masks) * futures
-        if played > MOST_FORKS and len(asked) >= FEWEST_PASTS:
-            break
-        asked.append((row, sets.bit, list(masks)))
-    realized, best = ({score: np.zeros((len(asked), depth)) for score in SCORES} for _ in range(2))
-    total = {score: np.zeros(len(asked)) for score in SCORES}
-    found = play_sets(setting, past, kind, asked, futures)
-    for (row, wrong, masks), accuracy in zip(asked, found, strict=True):
-        sets = Repairs(wrong, dict(zip(masks, in_halves(accuracy), strict=True)))
-        for score, order in orders.items():
-            chosen = order[row].tolist()
-            realized[score][row], best[score][row] = sets.steps(chosen, depth)
-            total[score][row] = (sets.value[sets.mask(chosen[:depth])] - sets.value[0]).mean()
-            if score == "random":  # the mean of all fields left, the right ones gain 0
-                left = (sets.gains(sets.mask(chosen[:step])).mean(axis=1).sum() for step in range(depth))
-                realized[score][row] = [gained / (len(own) - step) for step, gained in enumerate(left)]
-    return realized, best, total
 
 
 def play_singles(setting: Setting, seeds: Ints, futures: int = 8) -> tuple[Past, Floats, Floats]:
