@@ -44,7 +44,7 @@ def test_every_claim_gets_a_verdict_under_every_protocol_in_the_papers_order():
     positions = [places.order(claim.source) for claim in choose_claims()]
     assert positions == sorted(positions)
     assert {value.source for value in paper_values()} <= set(places.PLACES)
-    with pytest.raises(InputError, match="no place 'tab:mian' in the paper; accepted: abstract"):
+    with pytest.raises(InputError, match="unknown place 'tab:mian'; accepted: abstract"):
         places.place("tab:mian")
 
 

@@ -11,8 +11,7 @@ from envprobe_core import play, run
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.facts import FOUND, PATTERN
-from envprobe_core.facts.patterns import match
-from envprobe_core.facts.witness import witness
+from envprobe_core.facts.witness import match, witness
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.show.timeline import WAITS, describe_steps

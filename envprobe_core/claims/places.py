@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from envprobe_core.claims import read_rows
-from envprobe_core.errors import InputError
+from envprobe_core.errors import look_up
 from envprobe_core.policies import POLICIES
 
 KINDS = (
@@ -52,7 +52,6 @@ LATER = {  # sections whose text is read after an item that stands in them
 
 
 def _read_places() -> dict[str, str]:
-    """Return what readers know each place as, by its label, in the order in which the paper is read."""
     names = {item.label: item.name for item in load_items()}
     labels = [label for label in names if label not in LATER]
     for section, item in LATER.items():
@@ -66,22 +65,17 @@ def _read_places() -> dict[str, str]:
 
 
 PLACES = _read_places()
+"""What readers know each place as, by its label, in the order in which the paper is read."""
 
 
 def place(source: str) -> str:
-    """Return the printed name of a place.
-
-    Raises:
-        InputError: for a place that the paper does not have.
-    """
-    if source not in PLACES:
-        raise InputError(f"no place {source!r} in the paper; accepted: {', '.join(PLACES)}")
-    return PLACES[source]
+    """Return the printed name of a place; one that the paper does not have is refused."""
+    return look_up("place", source, PLACES)
 
 
 def order(source: str) -> int:
     """Return the position of a place in the paper; refused as in `place`."""
-    place(source)
+    look_up("place", source, PLACES)
     return list(PLACES).index(source)
 
 

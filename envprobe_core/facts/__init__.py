@@ -11,8 +11,7 @@ import numpy as np
 from envprobe_core.cells import Cell, Seeds
 from envprobe_core.engine.records import NO_ACTION, UNKNOWN
 from envprobe_core.engine.running import Trajectory, measure
-from envprobe_core.facts.patterns import match
-from envprobe_core.facts.witness import witness
+from envprobe_core.facts.witness import match, witness
 from envprobe_core.instances import (
     act,
     chain_length,
