@@ -4,23 +4,17 @@ import functools
 import os
 import shutil
 import signal
-from functools import partialmethod
 
 import pytest
 import typer.main
 from built_book import html, server, small_book  # noqa: F401  (fixtures, and nbformat loads faster after it)
 from watching import watch
 
-CHROMIUM_ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
+CHROMIUM_ARGUMENTS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+PATIENCE = 120_000  # milliseconds for what takes half a second on a quiet machine
 
 # a shell's background jobs ignore it, and tests interrupt what they start
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -60,46 +54,36 @@ def pytest_collection_modifyitems(items):
     items.sort(key=turn)
 
 
-class Patient:
-    """A browser whose pages have two minutes for what takes half a second on a quiet machine."""
+def patient(make):
+    """Let the pages that a browser makes have their time."""
 
-    def __init__(self, browser):
-        self._browser = browser
+    def made(**how):
+        tab = make(**how)
+        tab.set_default_timeout(PATIENCE)
+        return tab
 
-    def __getattr__(self, name):
-        return getattr(self._browser, name)
-
-    def _waiting(self, kind, **how):
-        made = getattr(self._browser, kind)(**how)
-        made.set_default_timeout(120_000)
-        return made
-
-    new_page = partialmethod(_waiting, "new_page")
-    new_context = partialmethod(_waiting, "new_context")
+    return made
 
 
 @pytest.fixture(scope="module")
 def chromium():
     """The system's Chromium, driven by Playwright; skips where there is none.
 
-    It ends with its module: Playwright leaves an event loop running in the thread, where nobody else
-    can run one.
-
-    `make test` installs one where it may and sets ENVPROBE_REQUIRE_BROWSER, so that a missing
-    browser fails instead.
+    It ends with its module: Playwright leaves an event loop running in the thread, where nobody else can run
+    one. `make test` installs one where it may and sets ENVPROBE_REQUIRE_BROWSER, so that a missing browser
+    fails instead.
     """
     path = shutil.which("chromium")
     if path is None:
-        reason = "no Chromium on this system (the command `chromium`)"
-        if os.environ.get("ENVPROBE_REQUIRE_BROWSER"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        told = pytest.fail if os.environ.get("ENVPROBE_REQUIRE_BROWSER") else pytest.skip
+        told("no Chromium on this system (the command `chromium`)")
     from playwright.sync_api import expect, sync_playwright
 
-    expect.set_options(timeout=120_000)
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGUMENTS)
-        yield Patient(browser)
+        browser.new_page, browser.new_context = patient(browser.new_page), patient(browser.new_context)
+        yield browser
         browser.close()
 
 

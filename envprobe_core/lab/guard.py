@@ -13,7 +13,7 @@ import re
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -92,12 +92,7 @@ class GuardedScore(Guarded):
     name: str  # of the policy, for messages
 
     def __call__(self, view: View) -> Floats:
-        """Return the scores, [field].
-
-        Raises:
-            PolicyError: if the function fails, or does not return finite numbers of that shape, the same ones
-                when it is asked again.
-        """
+        """Return the scores, [field]; a `PolicyError` says what to change."""
         scores = self.ask(view)
         if view.draw % WATCHED == 0:
             self.ask_again(view, scores)
@@ -117,15 +112,14 @@ class GuardedScore(Guarded):
         try:
             with limited(), np.errstate(all="ignore"):  # a division by zero shows in what comes of it
                 given = self.function(view)
+            fault = fault_of(given, view)
         except (Exception, TooSlowError, SystemExit, GeneratorExit) as error:
-            told, frames = str(error).strip(), traceback.extract_tb(error.__traceback__)
-            own = [frame for frame in frames if frame.filename == file_of(self.function)]
-            where = at_line(own[-1].filename, own[-1].lineno) if own else ""
+            told = " ".join(f"{type(error).__name__}: {error}".split())
+            frames = ((frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__))
             hint = next((f"; {hint}" for sign, hint in HINTS.items() if re.search(sign, told)), "")
-            fault = f"fails{where}: {type(error).__name__}: {told}{hint}"
+            fault = f"fails{at_line(self.function, frames)}: {told}{hint}"
+        if fault:
             raise PolicyError(f"policy {self.name!r} {fault}") from None
-        if fault := fault_of(given, view):
-            raise PolicyError(f"policy {self.name!r} {fault}")
         return np.array(given, dtype=np.float64)
 
 
@@ -141,28 +135,24 @@ def fault_of(given: Any, view: View) -> str:
         return f"returns values of type {given.dtype}; scores must be real numbers: {wanted}"
     scores = np.ma.filled(given.astype(np.float64), np.nan)
     bad = np.flatnonzero(~np.isfinite(scores))
+    if not len(bad):
+        return ""
     return (
-        ""
-        if not len(bad)
-        else (
-            f"gives {scores[bad[0]]} for {len(bad)} of {len(scores)} scores, first for field {bad[0]} at "
-            f"step {view.step}: scores must be finite; guard the division or the logarithm, and to rule a "
-            "field out give it -1e9"
-        )
+        f"gives {scores[bad[0]]} for {len(bad)} of {len(scores)} scores, first for field {bad[0]} at step "
+        f"{view.step}: scores must be finite; guard the division or the logarithm, and to rule a field out "
+        "give it -1e9"
     )
 
 
-def file_of(function: Any) -> str | None:
-    """Return the file or notebook cell that holds a function's code; None for what has none."""
-    return getattr(getattr(getattr(function, "func", function), "__code__", None), "co_filename", None)
-
-
-def at_line(filename: str, number: int | None) -> str:
-    """Return a place in the reader's own code, as ` at line 3 (`...`)`."""
-    line = linecache.getline(filename, number or 0).strip()
-    if len(line) > LONGEST_LINE:
-        line = f"{line[:LONGEST_LINE]} …"
-    return f" at line {number}" + (f" (`{line}`)" if line else "")
+def at_line(function: Any, places: Iterable[tuple[str, int | None]]) -> str:
+    """Return the last of some places (file, line) in the reader's own code, as ` at line 3 (`...`)`."""
+    code = getattr(getattr(function, "func", function), "__code__", None)
+    own = [number for file, number in places if code is not None and file == code.co_filename]
+    if not own:
+        return ""
+    line = linecache.getline(code.co_filename, own[-1] or 0).strip()
+    shown = f"{line[:LONGEST_LINE]} …" if len(line) > LONGEST_LINE else line
+    return f" at line {own[-1]}" + (f" (`{shown}`)" if line else "")
 
 
 # --- the trial --------------------------------------------------------------------------------
@@ -175,11 +165,8 @@ def policy(name: str) -> Callable[[Function], Policy]:
     field of the highest is probed if that score reaches the threshold, 1.5, and budget is left. The
     engine compiles it where it can; where not, a line says so, and Python is asked at every step.
 
-    Args:
-        name: a name that no other policy has; letters, digits, blanks and `. + -`, at most 30.
-
-    Returns:
-        What turns the function into a `policies.Policy`, or raises a `PolicyError` that says what to change.
+    Raises:
+        PolicyError: if a name is taken or odd, or a function fails its trial; it says what to change.
     """
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise PolicyError(
@@ -260,5 +247,5 @@ def why_called(score: GuardedScore) -> str:
     if found.why is None:
         return "compiled, its scores would differ in the last digit, as those of sums, exp and powers do"
     place = getattr(found.why, "loc", None)  # of the compiler's errors; it may be in its own code
-    where = at_line(place.filename, place.line) if place and place.filename == file_of(score.function) else ""
+    where = at_line(score.function, [(place.filename, place.line)] if place else ())
     return f"it uses something{where} that the compiler does not know"

@@ -22,7 +22,7 @@ import hashlib
 import json
 import platform
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -41,12 +41,13 @@ METADATA_KEY = "envprobe"
 VOLATILE_METADATA = ("papermill", "execution", "ExecuteTime")
 """Cell metadata that tools write while a notebook is opened or run."""
 HEADING = re.compile(r"^# +(.*\S)", re.MULTILINE)
-KINDS = {  # how the default is written, and what a value is called
-    "bool": (r"True|False", "true or false"),
-    "int": (r"-?\d[\d_]*", "a whole number"),
-    "float": (r"-?[\d_]*\.?\d[\d_]*", "a number"),
-    "str": (r'"[^"]*"', "text"),
+KINDS: dict[str, tuple[str, str, Callable[[str], Value]]] = {
+    "bool": ("true or false", r"True|False", lambda text: {"true": True, "false": False}[text.lower()]),
+    "int": ("a whole number", r"-?\d[\d_]*", int),
+    "float": ("a number", r"-?[\d_]*\.?\d[\d_]*", float),
+    "str": ("text", r'"[^"]*"', str),
 }
+"""What a value is called, how a default is written, and how what a reader wrote is read."""
 VOCABULARIES = ("seeds", "worlds", "policies", "protocols", "regime", "profile", "replay")
 """Rules for texts that `check_words` knows."""
 _LINE = re.compile(
@@ -70,29 +71,23 @@ class Parameter:
 
     def parse(self, text: str) -> Value:
         """Return the typed value of what a reader wrote after ``NAME=``; `InputError` if it does not fit."""
-        read: dict[str, Any] = {
-            "bool": {"true": True, "false": False}.__getitem__,
-            "int": int,
-            "float": float,
-        }
+        called, _, read = KINDS[self.kind]
         try:
-            value = read.get(self.kind, str)(text.lower() if self.kind == "bool" else text)
+            value: Any = read(text)
             if ".." in self.accepts:
                 low, high = map(float, self.accepts.split(".."))
-                fits = low <= value <= high
+                if low <= value <= high:
+                    return value
             elif self.accepts in VOCABULARIES:
                 check_words(self.accepts, text)
-                fits = True
-            else:
-                fits = isinstance(value, bool) or str(value) in self.accepts.split()[2:]
+                return value
+            elif isinstance(value, bool) or str(value) in self.accepts.split()[2:]:
+                return value
         except InputError as error:
             raise InputError(f"parameter {self.name}: {error}") from None
-        except (ValueError, KeyError, TypeError):
-            fits = False
-        if not fits:
-            accepted = f"accepted: {KINDS[self.kind][1]}, {self.accepts}"
-            raise InputError(f"parameter {self.name}: {text!r} given; {accepted}")
-        return value
+        except (ValueError, KeyError, TypeError):  # it is of another type
+            pass
+        raise InputError(f"parameter {self.name}: {text!r} given; accepted: {called}, {self.accepts}")
 
 
 def read_parameters(source: str, where: str) -> dict[str, Parameter]:
@@ -104,7 +99,7 @@ def read_parameters(source: str, where: str) -> dict[str, Parameter]:
     found = {}
     for number, line in enumerate(source.splitlines(), 1):
         match, fault = _LINE.fullmatch(line), f"notebook {where}: line {number} of its parameters"
-        if match and re.fullmatch(KINDS[match["kind"]][0], match["default"]):
+        if match and re.fullmatch(KINDS[match["kind"]][1], match["default"]):
             one = Parameter(**match.groupdict())
             try:
                 found[one.name] = replace(one, default=one.parse(match["default"].strip('"')))
