@@ -30,7 +30,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
 }
 WHOLE = (19_690, 13_500)
 FILES = (86, 85)
-TESTS = (13_930, 9_000)
+TESTS = (13_940, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 

@@ -1,5 +1,6 @@
 """Sections: parameters are checked first, unchanged work is skipped, failures are told plainly."""
 
+import importlib.util
 import json
 import os
 from multiprocessing import active_children
@@ -11,7 +12,8 @@ from processes import call
 from envprobe_core.cli import reproduce
 from envprobe_core.errors import InputError
 from envprobe_core.reproduce import execution, sections
-from envprobe_core.reproduce.sections import parse_assignments, plan, read_parameters, resolve
+from envprobe_core.reproduce.sections import cell_source, parse_assignments, plan, read_parameters, resolve
+from envprobe_core.sources import imports_of
 
 CELL = """\
 seeds: str = "0:220"  # episodes of each cell; accepts seeds
@@ -109,6 +111,16 @@ def test_unknown_names_are_refused_before_anything_runs(checkout, write_notebook
     assert [job.changed for job in jobs] == [{"n": 4}, {}]
     (plain,), (given,) = (plan(["first"], given, checkout) for given in ({}, {"n": "3"}))
     assert (given.digest, given.changed) == (plain.digest, {}), "a default that is given changes nothing"
+
+
+def test_what_notebooks_import_of_the_package_is_there():
+    """Seen at once, where their execution takes minutes."""
+    for section in sections.find_sections().values():
+        code = "\n".join(cell_source(cell) for cell in section.cells if cell["cell_type"] == "code")
+        for module, name in imports_of(code):
+            home = importlib.import_module(module)
+            found = not name or hasattr(home, name) or importlib.util.find_spec(f"{module}.{name}")
+            assert found, f"{section.name} imports {name} from {module}"
 
 
 FIRST = {
