@@ -28,9 +28,9 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 1_000, 510),
     "cli": (("cli",), 1_430, 400),
 }
-WHOLE = (19_690, 13_500)
-FILES = (86, 85)
-TESTS = (13_940, 9_000)
+WHOLE = (19_470, 13_500)
+FILES = (85, 85)
+TESTS = (13_900, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
