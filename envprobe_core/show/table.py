@@ -143,12 +143,15 @@ def table(
         InputError: for a column that the frame does not have.
     """
     quiet, more, write = (once,) if isinstance(once, str) else once, each or {}, _Template()
-    parts = {head: list(write.parse(template)) for head, template in columns.items()}
-    named = {head: {name for _, name, _, _ in own if name} for head, own in parts.items()}
-    every = chain(*parts.values(), *map(write.parse, more.values()))
+    named = {head: {name for _, name, _, _ in write.parse(own) if name} for head, own in columns.items()}
+    every = chain(*map(write.parse, (*columns.values(), *more.values())))
     plain = (name for _, name, how, _ in every if not (how or "").startswith("["))  # intervals have two ends
     require(frame, filter(None, (across, *quiet, *plain)))
-    values = _values(frame[across]) if across else []
+    values = []
+    if across and isinstance(frame[across].dtype, pd.CategoricalDtype):  # those that occur, in its order
+        values = frame[across].cat.remove_unused_categories().cat.categories.tolist()
+    elif across:
+        values = frame[across].drop_duplicates().tolist()
     rows: dict[Any, list[str]] = {}
     last = {}
     for place, row in enumerate(frame.to_dict("records")):
@@ -199,32 +202,32 @@ def show_ledger(verdicts: pd.DataFrame, label: str, caption: str) -> Table:
     )
 
 
-def _values(column: pd.Series) -> list[Any]:
-    """Return the values of a column: of a categorical one those that occur, in its order."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return column.cat.remove_unused_categories().cat.categories.tolist()
-    return column.drop_duplicates().tolist()
-
-
 def written(value: Any, how: str) -> str:
     """Write one value (`table` says how)."""
+    missing = value is None or value != value  # NaN is not itself
     if how in _WORDS:
-        return EMPTY if _missing(value) else _WORDS[how](value)
+        return EMPTY if missing else _WORDS[how](value)
     if isinstance(value, str):
         return value
     if how == "p":
         return p_value(value)
     if not how:
-        return EMPTY if _missing(value) else f"{value:,}" if isinstance(value, int) else str(value)
-    if how[0] == "+":
-        return signed(value, int(how[1:] or 0))
-    if how[0] == "%":
-        return percent(value, int(how[1:] or 0))
+        return EMPTY if missing else f"{value:,}" if isinstance(value, int) else str(value)
+    if how[0] in "+%":
+        return (signed if how[0] == "+" else percent)(value, int(how[1:] or 0))
     return number(value, int(how))
 
 
+def _coded(name: Any) -> str:
+    """Write a name as the command line knows it, but a protocol as pages call it, with its switches."""
+    base, turned, switches = str(name).partition(":")
+    if base not in TITLES:
+        return f"`{name}`"
+    return TITLES[base] + (f", `{switches}`" if turned else "")
+
+
 _WORDS = {
-    "code": lambda name: _coded(str(name)),
+    "code": _coded,
     "policy": policy_title,
     "world": lambda name: WORLD_TITLES[name],
     "stratum": lambda name: STRATUM_TITLES.get(name, name),
@@ -232,25 +235,13 @@ _WORDS = {
 }
 
 
-def _coded(name: str) -> str:
-    """Write a name as the command line knows it, but a protocol as pages call it, with its switches."""
-    base, turned, switches = name.partition(":")
-    if base not in TITLES:
-        return f"`{name}`"
-    return TITLES[base] + (f", `{switches}`" if turned else "")
-
-
-def _missing(value: Any) -> bool:
-    return value is None or value != value  # NaN is not itself
-
-
 def _side(template: str, frame: pd.DataFrame) -> str:
     """Numbers stand to the right, words to the left."""
-    parts = [(name, how or "") for _, name, how, _ in string.Formatter().parse(template) if name]
-    if not parts or parts[0][1] in _WORDS:
-        return "l"
-    name, how = parts[0]
-    return "r" if how or pd.api.types.is_numeric_dtype(frame[name]) else "l"
+    name, how = next(
+        ((name, how) for _, name, how, _ in string.Formatter().parse(template) if name), ("", "")
+    )
+    numbers = name and how not in _WORDS and (how or pd.api.types.is_numeric_dtype(frame[name]))
+    return "r" if numbers else "l"
 
 
 class _Head(string.Formatter):
@@ -273,7 +264,6 @@ class _Template(string.Formatter):
             low, high = row[f"{own}low"], row[f"{own}high"]
             return low if isinstance(low, str) else bracket(low, high, int(how[1:-1]))
         if how.startswith("*"):
-            clear = row[f"{own}low"] > 0 or row[f"{own}high"] < 0
             text = signed(row[name], int(how[1:]))
-            return f"**{text}**" if clear else text
+            return f"**{text}**" if row[f"{own}low"] > 0 or row[f"{own}high"] < 0 else text
         return written(row[name], how)
