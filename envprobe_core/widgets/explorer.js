@@ -119,24 +119,13 @@ const LONGEST = 16; // characters of a name beside a mark
 
 // The page's vocabulary, with `policy(name)`, `world(name)` and `protocol(name)`; a policy has a short name.
 function openVocabulary(given) {
-  const policies = given.policies.map((policy) => ({ ...policy, short: shorten(policy.title) }));
-  return {
-    ...given,
-    policies,
-    policy: lookup(policies),
-    world: lookup(given.worlds),
-    protocol: lookup(given.protocols),
-  };
-}
-
-function lookup(items) {
-  const byName = new Map(items.map((item) => [item.name, item]));
-  return (name) => byName.get(name);
-}
-
-function shorten(title) {
-  const short = title.replace(/^EnvProbe-|^Simple (?=without)/, "");
-  return short.length > LONGEST ? `${short.slice(0, LONGEST - 1)}…` : short;
+  const lookup = (items) => (name) => items.find((item) => item.name === name);
+  const policies = given.policies.map((policy) => {
+    const short = policy.title.replace(/^EnvProbe-|^Simple (?=without)/, "");
+    return { ...policy, short: short.length > LONGEST ? `${short.slice(0, LONGEST - 1)}…` : short };
+  });
+  const [policy, world, protocol] = [policies, given.worlds, given.protocols].map(lookup);
+  return { ...given, policies, policy, world, protocol };
 }
 
 // Join names as a sentence does.
@@ -157,27 +146,20 @@ function readFragment(fragment, setting, vocabulary) {
   return { ...setting, ...Object.fromEntries(changes.filter(([, value]) => value !== null)) };
 }
 
+const named = (text, choices) => (choices.some((choice) => choice.name === text) ? text : null);
+const onScale = (text, values) => (/^\d+(\.\d+)?$/.test(text) && values.includes(Number(text)) ? Number(text) : null);
+
 const READERS = {
-  world: (text, vocabulary) => named(text, vocabulary.worlds),
-  protocol: (text, vocabulary) => named(text, vocabulary.protocols),
-  policies: (text, vocabulary) => {
-    const names = vocabulary.policies.map((policy) => policy.name);
-    const asked = text.split(",");
-    const chosen = names.filter((name) => asked.includes(name));
+  world: (text, { worlds }) => named(text, worlds),
+  protocol: (text, { protocols }) => named(text, protocols),
+  policies: (text, { policies }) => {
+    const chosen = policies.map(({ name }) => name).filter((name) => text.split(",").includes(name));
     return chosen.length ? chosen : null;
   },
-  budget: (text, vocabulary) => onScale(text, vocabulary.budgets),
-  threshold: (text, vocabulary) => onScale(text, vocabulary.thresholds),
+  budget: (text, { budgets }) => onScale(text, budgets),
+  threshold: (text, { thresholds }) => onScale(text, thresholds),
   close: (text) => (text === "yes" || text === "no" ? text === "yes" : null),
 };
-
-function named(text, choices) {
-  return choices.some((choice) => choice.name === text) ? text : null;
-}
-
-function onScale(text, values) {
-  return /^\d+(\.\d+)?$/.test(text) && values.includes(Number(text)) ? Number(text) : null;
-}
 
 // Write a setting as a fragment that `readFragment` reads back.
 function writeFragment(setting) {
@@ -238,17 +220,15 @@ const PLACES = LIFTS.flatMap((lift) => [1, -1].map((side) => [side, lift]));
 // paper's points), `vocabulary`, `setting`.
 function paretoPlot() {
   const { root, axes, data } = plot(HEIGHT, "Accuracy against success");
-  const layers = Object.fromEntries(["others", "printed", "points", "labels"].map((name) => [name, shape("g")]));
-  data.append(...Object.values(layers));
+  const layers = ["others", "printed", "points", "labels"].map(() => shape("g"));
+  data.append(...layers);
 
   function update(view) {
     const { x, y } = scales(view);
-    bottomAxis(axes, { x, values: tickValues(x), ...PARETO, title: "task success (share of episodes)" });
-    leftAxis(axes, { y, values: tickValues(y), ...PARETO, title: "accuracy A_H" });
-    drawOthers(layers.others, view, x, y);
-    drawPrinted(layers.printed, view, x, y);
-    drawPoints(layers.points, view, x, y);
-    drawLabels(layers.labels, view, x, y);
+    const spread = ({ low, high }) => ticks(low, high, high - low > 0.55 ? 0.2 : high - low > 0.25 ? 0.1 : 0.05);
+    bottomAxis(axes, { x, values: spread(x), ...PARETO, title: "task success (share of episodes)" });
+    leftAxis(axes, { y, values: spread(y), ...PARETO, title: "accuracy A_H" });
+    [drawOthers, drawPrinted, drawPoints, drawLabels].forEach((draw, i) => draw(layers[i], view, x, y));
   }
 
   return { root, update };
@@ -266,10 +246,6 @@ function scales({ readings, others, printed, setting }) {
       ? [Math.floor(Math.min(...values) * 10 + 1e-9) / 10, Math.ceil(Math.max(...values) * 10 - 1e-9) / 10]
       : [0, 1];
   return { x: scale(...range(xs), PARETO.left, PARETO.right), y: scale(...range(ys), PARETO.bottom, PARETO.top) };
-}
-
-function tickValues({ low, high }) {
-  return ticks(low, high, high - low > 0.55 ? 0.2 : high - low > 0.25 ? 0.1 : 0.05);
 }
 
 function drawOthers(layer, view, x, y) {
@@ -372,7 +348,7 @@ function curvePlot() {
     ];
     eachPolicy(lines, view, readings, make, ([path, line, place, text], { curve }, i) => {
       const [endX, endY] = [x(lasts[i].step), y(lasts[i].value)];
-      change(path, { d: pathOf(curve, x, y) });
+      change(path, { d: pathOf(curve, (step) => px(x(step)), (value) => px(y(value))) });
       between(line, endX, CURVES.right + 13, endY, heights[i]);
       moveTo(place, endX, endY);
       change(text, { x: CURVES.right + 15, y: px(heights[i] + 4) });
@@ -386,19 +362,6 @@ function curvePlot() {
 function lastPoint(curve) {
   const step = curve.findLastIndex((value) => value !== null);
   return { step, value: curve[step] };
-}
-
-function pathOf(curve, x, y) {
-  let pen = "M";
-  let d = "";
-  curve.forEach((value, step) => {
-    if (value === null) pen = "M";
-    else {
-      d += `${pen}${px(x(step))} ${px(y(value))}`;
-      pen = "L";
-    }
-  });
-  return d;
 }
 
 function stepFor(horizon) {
@@ -485,7 +448,7 @@ function controls(vocabulary, live, onChange) {
   const parts = [
     choice("World", "world", vocabulary.worlds, onChange),
     choice("Protocol", "protocol", vocabulary.protocols, onChange),
-    sliders(vocabulary, live, onChange),
+    side("ew-sliders", budgetSlider(vocabulary, onChange), thresholdSlider(vocabulary, live, onChange)),
     policyBoxes(vocabulary, onChange),
     live ? engineFields(vocabulary, onChange) : pageNote(vocabulary),
   ];
@@ -494,25 +457,28 @@ function controls(vocabulary, live, onChange) {
   return { root, update: (setting) => parts.forEach((part) => part.update(setting)) };
 }
 
+// Several controls beside each other.
+function side(kind, ...parts) {
+  const root = element("div", { class: kind }, ...parts.map((part) => part.root));
+  return { root, update: (setting) => parts.forEach((part) => part.update(setting)) };
+}
+
 // One of a few: radio buttons in a row, with a line on the one chosen.
 function choice(legend, name, options, onChange) {
   const group = freshId(`ew-${name}`);
   const inputs = options.map((option) => {
-    const attributes = { type: "radio", name: group, value: option.name, id: freshId(group), ...KEEPS_KEYS };
-    return element("input", attributes);
+    const input = element("input", { type: "radio", name: group, value: option.name, id: freshId(group), ...KEEPS_KEYS });
+    input.addEventListener("change", () => onChange({ [name]: option.name }));
+    return input;
   });
-  const buttons = options.map((option, i) => {
-    inputs[i].addEventListener("change", () => onChange({ [name]: option.name }));
-    const label = element("label", { for: inputs[i].id }, option.title ?? option.name);
-    return element("span", { class: "ew-option" }, inputs[i], label);
-  });
+  const buttons = options.map(({ title }, i) => (
+    element("span", { class: "ew-option" }, inputs[i], element("label", { for: inputs[i].id }, title))
+  ));
   const line = element("p", { class: "ew-hint" });
   const row = element("div", { class: "ew-options" }, ...buttons);
   const root = element("fieldset", { class: "ew-choice" }, element("legend", {}, legend), row, line);
   function update(setting) {
-    options.forEach((option, i) => {
-      inputs[i].checked = option.name === setting[name];
-    });
+    for (const input of inputs) input.checked = input.value === setting[name];
     say(line, options.find((option) => option.name === setting[name])?.line ?? "");
     line.hidden = !line.textContent;
   }
@@ -536,12 +502,6 @@ function slider(labelText, onInput) {
   const head = element("div", { class: "ew-slider-head" }, element("label", { for: id }, labelText), value);
   input.addEventListener("input", () => onInput(Number(input.value)));
   return { root: element("div", { class: "ew-slider" }, head, input, hint), input, value, hint };
-}
-
-function sliders(vocabulary, live, onChange) {
-  const both = [budgetSlider(vocabulary, onChange), thresholdSlider(vocabulary, live, onChange)];
-  const root = element("div", { class: "ew-sliders" }, ...both.map((one) => one.root));
-  return { root, update: (setting) => both.forEach((one) => one.update(setting)) };
 }
 
 function budgetSlider(vocabulary, onChange) {
@@ -598,35 +558,40 @@ function policyBoxes(vocabulary, onChange) {
 }
 
 // What only an engine can change: regime, horizon, seeds, profile.
-function engineFields(vocabulary, onChange) {
-  const regime = select("Regime", vocabulary.regimes, ({ name, title }) => `${name}, ${title}`, (name) => {
-    const { horizon, budget } = vocabulary.regimes.find((one) => one.name === name);
+function engineFields({ regimes, profiles }, onChange) {
+  const pickRegime = (name) => {
+    const { horizon, budget } = regimes.find((one) => one.name === name);
     onChange({ regime: name, horizon, budget });
-  });
-  const profile = select("Agent profile", vocabulary.profiles, ({ name }) => name, (name) => onChange({ profile: name }));
-  const horizon = field("Horizon H", { type: "number", min: 1, step: 1 }, (text) => onChange({ horizon: Number(text) }));
-  const seeds = field("Seeds", { type: "text", spellcheck: "false" }, (text) => onChange({ seeds: text }));
-  const fields = [
-    [regime, "regime"],
-    [horizon, "horizon"],
-    [seeds, "seeds"],
-    [profile, "profile"],
-  ];
-  const root = element("div", { class: "ew-fields" }, ...fields.map(([part]) => part.root));
-  function update(setting) {
-    for (const [{ input }, name] of fields) {
-      if (document.activeElement !== input && input.value !== String(setting[name])) input.value = setting[name];
-    }
+  };
+  return side(
+    "ew-fields",
+    select("Regime", "regime", regimes, ({ name, title }) => `${name}, ${title}`, pickRegime),
+    field("Horizon H", "horizon", { type: "number", min: 1, step: 1 }, (text) => onChange({ horizon: Number(text) })),
+    field("Seeds", "seeds", { type: "text", spellcheck: "false" }, (text) => onChange({ seeds: text })),
+    select("Agent profile", "profile", profiles, ({ name }) => name, (name) => onChange({ profile: name })),
+  );
+}
+
+// A control below its label, which shows a part of the setting unless the reader is in it.
+function labelled(text, name, input) {
+  const root = element("div", { class: "ew-field" }, element("label", { for: input.id }, text), input);
+  function update({ [name]: value }) {
+    if (document.activeElement !== input && input.value !== String(value)) input.value = value;
   }
   return { root, update };
 }
 
-function select(labelText, options, told, onPick) {
-  const id = freshId("ew-select");
+function select(text, name, options, told, onPick) {
   const all = options.map((option) => element("option", { value: option.name }, told(option)));
-  const input = element("select", { id, ...KEEPS_KEYS }, ...all);
+  const input = element("select", { id: freshId("ew-select"), ...KEEPS_KEYS }, ...all);
   input.addEventListener("change", () => onPick(input.value));
-  return { input, root: element("div", { class: "ew-field" }, element("label", { for: id }, labelText), input) };
+  return labelled(text, name, input);
+}
+
+function field(text, name, attributes, onSet) {
+  const input = element("input", { id: freshId("ew-field"), ...attributes, ...KEEPS_KEYS });
+  onCommit(input, onSet);
+  return labelled(text, name, input);
 }
 
 // Tell of a text when the reader leaves it or presses Enter, which JupyterLab would take for itself.
@@ -638,13 +603,6 @@ function onCommit(input, onSet) {
     event.stopPropagation();
     onSet(input.value);
   });
-}
-
-function field(labelText, attributes, onSet) {
-  const id = freshId("ew-field");
-  const input = element("input", { id, ...attributes, ...KEEPS_KEYS });
-  onCommit(input, onSet);
-  return { input, root: element("div", { class: "ew-field" }, element("label", { for: id }, labelText), input) };
 }
 
 // The numbers that the plots show: a table, and one sentence that a screen reader says when they settle.
@@ -727,10 +685,9 @@ function tell(view) {
 
 // Returns {root, update(setting)}.
 function closeUp(onChange) {
-  const id = freshId("ew-close");
-  const input = element("input", { type: "checkbox", id, ...KEEPS_KEYS });
+  const input = element("input", { type: "checkbox", id: freshId("ew-close"), ...KEEPS_KEYS });
   input.addEventListener("change", () => onChange({ close: input.checked }));
-  const root = element("span", { class: "ew-box" }, input, element("label", { for: id }, "Close-up of the first plot"));
+  const root = element("span", { class: "ew-box" }, input, element("label", { for: input.id }, "Close-up of the first plot"));
   return { root, update: ({ close }) => (input.checked = close) };
 }
 

@@ -3,9 +3,7 @@
 An episode depends on its policy through its probes alone, so each distinct sequence of probes is run once,
 whatever policies and settings it belongs to. A rule that does not look at the budget makes the same probes
 under a smaller one until that is spent, and none after, so that it runs under the largest budget alone.
-
-A reading is made of whole numbers, for the page that carries the grid and for the live engine alike: what
-the one shows is what the other computes, digit for digit.
+Readings are whole numbers, and what the page shows is what the live engine computes, digit for digit.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.sources import PACKAGE, engine_sha256
 from envprobe_core.statistics import RESAMPLES, percentile_interval, resampled_sums
 from envprobe_core.worlds import WORLDS
-from envprobe_core.worlds.base import Floats, Ints
+from envprobe_core.worlds.base import Ints
 
 POOL = "pool"
 VIEWS = (*WORLDS, POOL)
@@ -76,21 +74,22 @@ def pooled(cell: Cell) -> Setting:
 def episodes_of(recording: Trajectory) -> Any:
     """Return what is read of episodes, a record for each.
 
-    `accuracy` is A_H as the protocol scores it; `useful` counts probes whose answer differed from the belief
-    held, `repeated` those of a field probed before; `track` is A_t [time], NaN where there is none; `fired`
-    says at which steps the episode probes.
+    `shares` holds what is resampled: A_H as the protocol scores it, success, one, the share of probes that
+    were useful (whose answer differed from the belief held), and whether there are any; `repeated` counts
+    probes of a field probed before; `track` is A_t [time], NaN where there is none; `fired` says at which
+    steps the episode probes.
     """
-    found, (rows, times) = recording.measures, recording.accuracy.shape
+    found, fired = recording.measures, recording.probe >= 0
+    probes, useful = fired.sum(axis=1), found["useful"]
+    rate, ones = useful / np.maximum(probes, 1), np.ones(len(fired))
     columns = {
-        "accuracy": found["accuracy"],
-        "success": recording.success,
-        "useful": found["useful"],
+        "shares": np.stack([found["accuracy"], recording.success, ones, rate, probes > 0], axis=1),
+        "useful": useful,
         "repeated": found["repeated_probes"],
         "track": recording.accuracy,
-        "fired": recording.probe >= 0,
+        "fired": fired,
     }
-    shapes = {"track": (times,), "fired": (times - 1,)}
-    episodes = np.empty(rows, [(name, own.dtype, shapes.get(name, ())) for name, own in columns.items()])
+    episodes = np.empty(len(fired), [(name, own.dtype, own.shape[1:]) for name, own in columns.items()])
     for name, own in columns.items():
         episodes[name] = own
     return episodes
@@ -108,7 +107,7 @@ def read(settings: Sequence[Sequence[Any]], resamples: int) -> list[Reading]:
         mean, low and high; `curve`, mean A_t over the episodes that still run; `fires`, how many episodes
         probe at each step; `useful`: useful probes, and all; `repeated`.
     """
-    columns = np.stack([_columns(world) for setting in settings for world in setting])
+    columns = np.stack([world["shares"].T for setting in settings for world in setting])
     # settings often share their episodes, so every distinct column is resampled once
     distinct, place = np.unique(columns.reshape(-1, columns.shape[2]), axis=0, return_inverse=True)
     places = iter(place.reshape(len(columns), -1))
@@ -135,17 +134,9 @@ def read(settings: Sequence[Sequence[Any]], resamples: int) -> list[Reading]:
     return found
 
 
-def _columns(episodes: Any) -> Floats:
-    """Return what is resampled: accuracy, success, 1, share of useful probes, whether any; [column, unit]."""
-    probes = episodes["fired"].sum(axis=1)
-    rate = episodes["useful"] / np.maximum(probes, 1)
-    ones = np.ones(len(episodes))
-    return np.array([episodes["accuracy"], episodes["success"], ones, rate, probes > 0], dtype=float)
-
-
 def _reading(episodes: Any, intervals: Any) -> Reading:
     """Read one setting, from its episodes and the intervals of accuracy, success and useful rate."""
-    accuracy, success, every, rate, some = _columns(episodes)
+    accuracy, success, every, rate, some = episodes["shares"].T
     shares = [
         # sums are correctly rounded, so that no order of units moves a bit
         _whole([math.fsum(top.tolist()) / bottom.sum() if bottom.any() else np.nan, *ends], UNITS["share"])
@@ -308,7 +299,6 @@ def run_grid(
         "budgets": list(budgets),
         "thresholds": list(THRESHOLDS),
         "protocols": [rules.name for rules in chosen],
-        "worlds": list(VIEWS),
         "policies": list(POLICIES),
         "units": UNITS,
         "rows": rows,

@@ -307,35 +307,28 @@ const LARGEST = 4; // each of the four terms lies in 0..1
 
 function scoreRows(scene, run, t) {
   return run.top[t].map((field) => {
-    const probed = run.probe[t] === field;
+    const [probed, state] = [run.probe[t] === field, standing(run, t, field)];
     const name = element("span", { class: "player-score-name" }, scene.fields[field]);
     if (probed) name.append(element("strong", { class: "player-asked" }, " asked"));
-    const state = standing(run, t, field);
     if (state !== "right") name.append(element("span", { class: `player-word-${state}` }, ` ${state}`));
-    return element(
-      "li",
-      { class: probed ? "player-score player-score-asked" : "player-score" },
-      name,
-      scoreBar(run, t, field),
-      element("span", { class: "player-score-sum" }, rho(run, t, field).toFixed(2)),
-    );
+    const sum = element("span", { class: "player-score-sum" }, rho(run, t, field).toFixed(2));
+    const kind = probed ? "player-score player-score-asked" : "player-score";
+    return element("li", { class: kind }, name, scoreBar(run, t, field), sum);
   });
 }
 
 function scoreBar(run, t, field) {
   const bar = element("span", { class: "player-bar", "aria-hidden": "true" });
-  for (const term of TERMS) {
+  const wide = (value) => `${(100 * Math.min(value, LARGEST)) / LARGEST}%`;
+  for (const term of TERMS.filter((name) => run.terms.includes(name) && run[name][t][field])) {
     const value = run[term][t][field];
-    if (!value) continue;
-    const leftOut = !run.terms.includes(term);
-    if (leftOut) continue;
     const piece = element("span", { class: `player-term player-term-${term}` }, value > 0.2 ? term : "");
-    piece.style.width = `${(100 * value) / LARGEST}%`;
+    piece.style.width = wide(value);
     bar.append(piece);
   }
   if (run.threshold !== null && !run.own_score) {
     const gate = element("span", { class: "player-gate-line" });
-    gate.style.left = `${(100 * Math.min(run.threshold, LARGEST)) / LARGEST}%`;
+    gate.style.left = wide(run.threshold);
     bar.append(gate);
   }
   return bar;
@@ -357,25 +350,13 @@ function accuracyLine(run, t, last, collapse) {
   run.probe.slice(0, t).forEach((field, time) => {
     if (field >= 0) parts.push(stroke(`M${x(time)} ${height - bottom + 1}l2.6 5h-5.2z`, "probe-tick"));
   });
-  if (run.track) parts.push(stroke(path(run.track, t, x, y), "track"));
-  parts.push(stroke(path(run.accuracy, t, x, y), "curve"), disc(x(t), y(run.accuracy[t]), 3.6, "now"));
+  const path = (values) => pathOf(values.slice(0, t + 1), (time) => x(time).toFixed(1), (value) => y(value).toFixed(1));
+  if (run.track) parts.push(stroke(path(run.track), "track"));
+  parts.push(stroke(path(run.accuracy), "curve"), disc(x(t), y(run.accuracy[t]), 3.6, "now"));
   return parts;
 }
 
 const CURVE_BOX = `0 0 ${CURVE.width} ${CURVE.height}`;
-
-function path(values, t, x, y) {
-  let pen = "M";
-  return values
-    .slice(0, t + 1)
-    .map((value, time) => {
-      if (value === null) return "";
-      const point = `${pen}${x(time).toFixed(1)} ${y(value).toFixed(1)}`;
-      pen = "L";
-      return point;
-    })
-    .join("");
-}
 
 // Every field of one moment as a table: what the drawing and the bars show, for readers who prefer to read.
 
@@ -384,8 +365,7 @@ const SIGNS = { right: "✓ right", wrong: "✗ wrong", unknown: "? unknown" };
 
 function fieldTable(scene, run, t, caption) {
   const decided = t < run.steps;
-  const heads = [...HEADS, ...(decided ? [...TERMS, "ρ"] : [])];
-  const head = element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)));
+  const heads = [...HEADS, ...(decided ? [...TERMS, "ρ"] : [])].map((text) => element("th", { scope: "col" }, text));
   const lines = scene.fields.map((name, field) => {
     const state = standing(run, t, field);
     const cells = [
@@ -394,23 +374,14 @@ function fieldTable(scene, run, t, caption) {
       SIGNS[state],
       `${run.confidence[t][field]}%`,
       run.staleness[t][field],
+      ...(decided ? [...TERMS.map((term) => run[term][t][field]), rho(run, t, field)].map((value) => value.toFixed(2)) : []),
     ];
-    if (decided) {
-      cells.push(...TERMS.map((term) => run[term][t][field].toFixed(2)), rho(run, t, field).toFixed(2));
-    }
-    return element(
-      "tr",
-      { class: `player-line-${state}` },
-      element("th", { scope: "row" }, name),
-      ...cells.map((text) => element("td", {}, String(text))),
-    );
+    const head = element("th", { scope: "row" }, name);
+    return element("tr", { class: `player-line-${state}` }, head, ...cells.map((text) => element("td", {}, String(text))));
   });
   return element(
-    "table",
-    { class: "player-table" },
-    element("caption", {}, caption),
-    element("thead", {}, head),
-    element("tbody", {}, ...lines),
+    "table", { class: "player-table" },
+    element("caption", {}, caption), element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...lines),
   );
 }
 
@@ -531,7 +502,9 @@ function makeForm(model, choices, receive) {
   const root = element("form", { class: "player-form", "aria-label": "Choose an episode" });
   for (const [name, label, kind] of FORM) {
     const id = freshId("player-choice");
-    const control = kind ? numberInput(id, kind, choices.setting[name]) : menu(id, choices[name], choices.setting[name]);
+    const control = element(kind ? "input" : "select", { id, ...(kind && { type: "number", ...kind }), ...KEEPS_KEYS });
+    if (!kind) control.append(...choices[name].map(([value, text]) => element("option", { value }, text)));
+    control.value = choices.setting[name] ?? "";
     controls.set(name, control);
     root.append(element("div", { class: "player-choice" }, element("label", { for: id }, label), control));
   }
@@ -577,20 +550,6 @@ const FORM = [
   ["budget", "Budget (empty: the regime’s)", { min: 0, step: 1 }],
   ["threshold", "Threshold (empty: 1.5)", { step: "any" }],
 ];
-
-function menu(id, options, chosen) {
-  const made = element("select", { id, ...KEEPS_KEYS });
-  for (const [value, text] of options) made.append(element("option", { value }, text));
-  made.value = chosen;
-  return made;
-}
-
-function numberInput(id, limits, value) {
-  const made = element("input", { id, type: "number", ...limits, ...KEEPS_KEYS });
-  made.value = value ?? "";
-  return made;
-}
-
 
 const PACE = 1100; // milliseconds a step while it plays
 const SPEEDS = [[0.5, "half speed"], [1, "speed 1"], [2, "speed 2"], [4, "speed 4"]];

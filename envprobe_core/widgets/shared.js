@@ -70,6 +70,12 @@ function freshId(stem) {
 // JupyterLab takes arrow keys for itself unless the control says otherwise.
 const KEEPS_KEYS = { "data-lm-suppress-shortcuts": "true" };
 
+// A line through values at their steps: where a value is null, there is none, and the line ends.
+function pathOf(values, x, y) {
+  const pen = (step) => (step > 0 && values[step - 1] !== null ? "L" : "M");
+  return values.map((value, step) => (value === null ? "" : `${pen(step)}${x(step)} ${y(value)}`)).join("");
+}
+
 // How a policy is drawn: one mark and one colour, the same as in the book's other figures.
 
 const star = (points, inner) =>
