@@ -181,9 +181,7 @@ def test_everything_works_from_the_keyboard(opened):
     page = opened()
     page.locator(".ew input").first.focus()
     for key in ("ArrowRight", "Tab", "ArrowRight", "Tab", "End", "Tab", "Home", "Tab", "Space"):
-        page.keyboard.press(
-            key
-        )  # world, protocol, budget, threshold, first policy
+        page.keyboard.press(key)  # world, protocol, budget, threshold, first policy
     for name in ("ObjectStateWorld", "partial start"):
         assert page.get_by_role("radio", name=name).is_checked()
     assert slider(page, "Probe budget B").get_attribute("aria-valuetext") == "15 of 30 steps"
