@@ -193,16 +193,6 @@ def test_a_server_that_refuses_a_parameter_is_asked_without_it(refused, store, r
     assert not list(check_store(store.path))
 
 
-def test_a_replay_asks_nobody_and_names_what_is_missing(store, requests):
-    async def run():
-        named = r"answer to [0-9a-f]{16} \(sample, model m of local\)"
-        async with Service(AGENT, store).client() as client:
-            with pytest.raises(RunStoppedError, match=named):
-                await client.ask(requests[0], "sample")
-
-    asyncio.run(run())
-
-
 def test_nothing_answers_there(store, requests):
     async def run():
         async with serving(ScriptedServer()) as url:

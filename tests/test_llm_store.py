@@ -201,24 +201,6 @@ def test_a_killed_process_loses_no_committed_answer_nor_one_that_is_looked_at(pa
     assert_whole(path, range(100, 160))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="locks are read from /proc")
-def test_a_process_keeps_its_locks_on_an_open_store(store):
-    add(store, 7)
-    mine, inode = f" {os.getpid()} ", f":{store.path.stat().st_ino} "
-    locks = Path("/proc/locks").read_text().splitlines()
-    assert [line for line in locks if mine in line and inode in line], "nothing tells others of its use"
-
-
-def test_two_processes_make_and_fill_one_store(tmp_path):
-    path = tmp_path / "a.sqlite"
-    filling = FILLS.format(count=150, then="pass") + "store.close()"
-    for process in [program(filling, path, first) for first in (0, 100)]:
-        with process:
-            assert process.wait(timeout=600) == 0
-    assert_whole(path, range(250))
-    assert read_stats(path, {})["attempts"] == {"answer": 250}
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's rights are needed")
 def test_a_read_only_store_can_be_replayed_and_says_so_otherwise(path):
     reads = """

@@ -158,8 +158,10 @@ class Client:
             self._notice(self.counts)
             return found
         if not self._sdks:
-            sample = f"{identity}, model {asked.model} of {self._service.agent.provider}"
-            raise RunStoppedError(self._store.lacks(f"{asked.key.hex()[:16]} ({sample})"))
+            raise RunStoppedError(
+                f"{self._store.path} has no answer to {asked.key.hex()[:16]} ({identity}, model {asked.model} "
+                f"of {self._service.agent.provider}); {self._store.advice}"
+            )
         if (task := self._flying.get(asked.key)) is None:
             task = self._flying[asked.key] = asyncio.create_task(self._obtain(asked, spoilt))
             task.add_done_callback(partial(self._landed, asked.key))
@@ -190,15 +192,16 @@ class Client:
         line = await self._lines.get()
         try:
             while self._stopped is None:
+                stored: Answer | None = self._store.find(asked.key)
+                if stored is not None:
+                    return stored
                 if (call := await self._commit(claim)) is None:
                     await self._wait(LOOK)
-                    if (stored := self._store.find(asked.key)) is not None:
-                        return Answer(*stored)
                     continue
                 without = frozenset(refused)
                 found = await self._call(line(calls.adapted(asked.request, without)), call, asked)
-                if isinstance(found, Answer):  # unless another process was faster
-                    return Answer(*self._store.find(asked.key) or found)
+                if isinstance(found, Answer):
+                    continue  # what was stored is the answer, be it another process's
                 if found.name in calls.REFUSED_PARTS and found.name not in without:
                     refused.add(found.name)
                     continue
@@ -231,9 +234,7 @@ class Client:
         counts.prompt_tokens += prompt
         counts.completion_tokens += completion
         counts.faults += isinstance(found, Fault)
-        if isinstance(found, Answer):
-            counts.cut += found.finish == "length"
-            found = found._replace(key=asked.key.hex())
+        counts.cut += isinstance(found, Answer) and found.finish == "length"
         self._notice(counts)
         return found
 

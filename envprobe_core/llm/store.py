@@ -139,12 +139,11 @@ class AnswerStore:
             )
         return found._replace(key=key.hex())
 
-    def lacks(self, what: str) -> str:
-        """Say that an answer is not here, and how to get it."""
-        return (
-            f"store {self.path} has no answer to {what}; give the command without --replay-only to ask for "
-            "it, or with the --base-url of the run that is replayed"
-        )
+    advice = (
+        "give the command without --replay-only to ask for it, or with the --base-url of the run that is "
+        "replayed"
+    )
+    """What to do where an answer is not here."""
 
     def used(self) -> dict[str, Tokens]:
         """Return the tokens of all stored calls together, by model; what is not known counts as its most."""
@@ -475,14 +474,12 @@ class ReplayFile:
         """Return the answer to a question, None where the file has none."""
         return self.answers.get(key)
 
-    def lacks(self, what: str) -> str:
-        """Say that an answer is not here, and what is."""
+    @property
+    def advice(self) -> str:
+        """Say what answers are here."""
         run = self.header.inputs
-        held = "; ".join(map(" ".join, (run.worlds, run.policies, run.protocols)))
-        return (
-            f"replay {self.path} has no answer to {what}; it holds {held}; {run.regime}, seeds "
-            f"{run.seeds or 'the default ones'}, and replays as it was run or not at all"
-        )
+        held = "; ".join(map(" ".join, (run.worlds, run.policies, run.protocols, [run.regime])))
+        return f"it holds {held}, seeds {run.seeds or 'by default'}, and replays as it was run or not at all"
 
     def close(self) -> None:
         """Do nothing: the file was read at once."""
