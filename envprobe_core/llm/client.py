@@ -159,8 +159,8 @@ class Client:
             return found
         if not self._sdks:
             raise RunStoppedError(
-                f"{self._store.path} has no answer to {asked.key.hex()[:16]} ({identity}, model {asked.model} "
-                f"of {self._service.agent.provider}); {self._store.advice}"
+                f"{self._store.path} has no answer to {asked.key.hex()[:16]} ({identity}, model "
+                f"{asked.model} of {self._service.agent.provider}); {self._store.advice}"
             )
         if (task := self._flying.get(asked.key)) is None:
             task = self._flying[asked.key] = asyncio.create_task(self._obtain(asked, spoilt))
