@@ -18,10 +18,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from envprobe_core.llm import ModelAgent
+from envprobe_core.llm import PROMPT_VERSION, ModelAgent
 from envprobe_core.llm.calls import read_prices
 from envprobe_core.llm.client import PLACEHOLDER, Counts, Limits, Secret, Service
-from envprobe_core.llm.prompts import PROMPT_VERSION
 from envprobe_core.llm.running import run_missing
 from envprobe_core.llm.store import AnswerStore
 from envprobe_core.runs.folder import open_run

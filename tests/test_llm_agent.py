@@ -7,7 +7,6 @@ import re
 from collections import defaultdict
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,38 +23,29 @@ from envprobe_core.engine.running import record, score, setting_of, take
 from envprobe_core.llm import HINTED, PROMPT_VERSION, PUBLIC, VERSIONS, ModelAgent, find_version
 from envprobe_core.llm.agent import LanguageModelAgent, exchanges, prompts_of, run_model, simulated_setting
 from envprobe_core.llm.calls import Answer
-from envprobe_core.llm.prompts import (
-    DEMAND,
-    JUDGE_TITLE,
-    LONGEST_ECHO,
-    UNCHANGED,
-    SituationWriter,
-    update_system,
-    words,
-)
+from envprobe_core.llm.prompts import DEMAND, JUDGE_TITLE, LONGEST_ECHO, UNCHANGED, SituationWriter, words
 from envprobe_core.policies import POLICIES
-from envprobe_core.protocols import OBSERVED, PAPER, PROTOCOLS, RELEASED, parse_protocol
-from envprobe_core.regimes import REGIMES
+from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED, parse_protocol
 from envprobe_core.runs.tables import step_table
 from envprobe_core.worlds import WORLDS, make_world
 
-GOLDEN = Path(__file__).parent / "golden_prompts"
 MODEL = ModelAgent("local", PROMPT_VERSION, "scripted")
 TURNS = 7  # messages before the situation: the rules, and three worked examples
 GATE_WORDS = ("probe", "budget", "threshold", "policy", "gold")
 REQUEST_KEYS = ["model", "messages", "response_format", "temperature", "max_tokens", "seed"]
 
 
-class Recording(Scripted):
-    """The scripted brain, with every request it was asked."""
+class Asker(Scripted):
+    """The scripted brain, with every request it was asked; a test may change what it answers."""
 
-    def __init__(self, cell):
+    def __init__(self, cell, change=lambda request, answered: answered):
         super().__init__(cell.profile)
-        self.requests = []
+        self.requests, self.change = [], change
 
     async def ask(self, request, identity, spoilt=""):
         self.requests.append(request)
-        return await super().ask(request, identity, spoilt)
+        await asyncio.sleep(0)
+        return self.change(request, await super().ask(request, identity, spoilt))
 
     @property
     def bodies(self):
@@ -69,6 +59,16 @@ def run(cell, seeds, asker, rows=1, live=8, how=MODEL):
 
     trajectory, tally = asyncio.run(running())
     return trajectory, pd.DataFrame(tally)
+
+
+def requests_of(cell, seeds, rows=1):
+    asker = Asker(cell)
+    run(cell, seeds, asker, rows=rows)
+    return asker
+
+
+def is_case(request):
+    return request["messages"][0]["content"].startswith(JUDGE_TITLE)
 
 
 def assert_same(cell, seeds, trajectory):
@@ -106,7 +106,7 @@ READERS = cells().filter(lambda cell: not cell.profile.scribe)
 @given(READERS)
 def test_so_does_any_profile_protocol_regime_budget_and_threshold(cell):
     """And a rehearsal, which answers from the episode, asks and answers the same, line by line."""
-    seeds, asker = np.array([3, 2**62 + 5]), Recording(cell)
+    seeds, asker = np.array([3, 2**62 + 5]), Asker(cell)
     trajectory, _ = run(cell, seeds, asker, rows=2)
     assert_same(cell, seeds, trajectory)
     texts = [answer(request, cell.profile) for request in asker.requests]
@@ -114,12 +114,12 @@ def test_so_does_any_profile_protocol_regime_budget_and_threshold(cell):
     rehearsed = [(json.dumps(one.request, sort_keys=True), one.answer) for one in met]
     assert sorted(rehearsed) == sorted(zip(asker.bodies, texts, strict=True))
     for request in asker.requests:  # a situation, written again from what was read in it, is the same text
-        system, user = (request["messages"][place]["content"] for place in (0, -1))
-        if not system.startswith(JUDGE_TITLE):
+        if not is_case(request):
+            system, user = (request["messages"][place]["content"] for place in (0, -1))
             read = read_situation(user, world := world_of(system.partition("\n")[0]))
             world = make_world(world.name, cell.regime, world.protocol)  # the horizon is told, not read
-            setting, noted = simulated_setting(world, cell.regime, PROFILES["perfect"]), read.block.copy()
-            take(PROPOSE, setting, noted)
+            noted = read.block.copy()
+            take(PROPOSE, simulated_setting(world, cell.regime, PROFILES["perfect"]), noted)
             read.block.mind = noted.mind
             again = SituationWriter(world, read.block.task).write(read.block, read.last_worked, np.array([0]))
             assert again == [user]
@@ -127,10 +127,11 @@ def test_so_does_any_profile_protocol_regime_budget_and_threshold(cell):
 
 
 CARELESS = AgentProfile("careless", omit=0.5, slip=0.2, overwrite=0.2)
-STANDING = parse_protocol("paper:clock=stands")
 NOTES = {  # what a situation tells: a pattern, what hides it, and a cell in which it matters
     "told": (r"Told: \d+", "Told: nothing", "tooldag", "simple", "S2", PAPER),
-    "stood still": (f"Observation: {UNCHANGED}\n", "", "tooldag", "random", "S2", STANDING),
+    "stood still": (
+        f"Observation: {UNCHANGED}\n", "", "tooldag", "random", "S2", parse_protocol("paper:clock=stands"),
+    ),
     "worked": ("action: invalid", "action: valid", "tooldag", "self-uncertainty", "S2", RELEASED),
     "failed calls": (r"(?<=calls ago\): ).*", "nothing", "tooldag", "no-probe", "S2", RELEASED),
     "rooms seen": (r"(?<=place and step\): ).*", "nothing", "objectstate", "no-probe", "S2", PAPER),
@@ -139,53 +140,23 @@ NOTES = {  # what a situation tells: a pattern, what hides it, and a cell in whi
     "came from": (r"taken at \d+", "taken at 0", "graphnav", "no-probe", "S2", RELEASED),
     "edges met": (r"(?<=Edges met: ).*", "nothing", "graphnav", "no-probe", "S2", RELEASED),
     "keys of edges": (r" key \d+", "", "graphnav", "no-probe", "S3", PAPER),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("note", NOTES)
 def test_nothing_a_situation_tells_is_idle(note, monkeypatch):
     """Hide one note, and the run is another: so the equality above tests each of them."""
-    pattern, hidden, world, policy, regime, protocol = NOTES[note]
-    cell = replace(make_cell(world, policy, regime, protocol), profile=CARELESS)
-    seeds = np.arange(8)
-    whole, _ = run(cell, seeds, Scripted(CARELESS), rows=8)
-    assert_same(cell, seeds, whole)
+    pattern, hidden, *place = NOTES[note]
+    cell, seeds = replace(make_cell(*place), profile=CARELESS), np.arange(8)
     write = SituationWriter.write
     monkeypatch.setattr(
         SituationWriter, "write", lambda *given: [re.sub(pattern, hidden, text) for text in write(*given)]
     )
     without, _ = run(cell, seeds, Scripted(CARELESS), rows=8)
-    assert not step_table(cell, seeds, without).equals(step_table(cell, seeds, whole))
+    assert not step_table(cell, seeds, without).equals(step_table(cell, seeds, record(cell, seeds)))
 
 
 # ---------------------------------------------------------------- prompts
-
-
-def requests_of(cell, seeds, rows=1):
-    recording = Recording(cell)
-    run(cell, seeds, recording, rows=rows)
-    return recording
-
-
-def golden_texts():
-    """Make the golden prompts: one small case a world, and one of the judge."""
-    texts = {}
-    for name, cell, number in (
-        ("tooldag", make_cell("tooldag", "simple", "S1", OBSERVED), 9),
-        ("tooldag-released", make_cell("tooldag", "no-probe", "S1", RELEASED), 4),
-        ("objectstate", make_cell("objectstate", "simple", "S1", PAPER), 12),
-        ("graphnav", make_cell("graphnav", "simple", "S1", RELEASED), 6),
-        ("judge", make_cell("graphnav", "judge", "S1", PAPER), 3),
-    ):
-        messages = requests_of(cell, np.array([2])).requests[number]["messages"]
-        texts[name] = "\n\n----------\n\n".join(message["content"] for message in messages) + "\n"
-    return texts
-
-
-def test_prompts_are_those_on_file():
-    files = {path.stem: path.read_text() for path in GOLDEN.glob("*.txt")}
-    assert files == golden_texts()
-    assert sum("judge" in text.partition("\n")[0] for text in files.values()) == 1
 
 
 @pytest.mark.parametrize("version", VERSIONS[1:])
@@ -221,37 +192,28 @@ def test_the_public_codes_way_shows_five_actions_no_table_and_where_wanted_a_hin
 
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_no_prompt_tells_the_policy_budget_or_gate(world, protocol):
+def test_no_prompt_tells_the_policy_budget_or_gate_and_what_never_changes_stands_first(world, protocol):
     """Same bytes for the same situation: requests of all policies differ only in what has happened."""
-
-    seeds, rules = np.arange(1), PROTOCOLS[protocol]
+    rules, seeds = PROTOCOLS[protocol], np.arange(2)
     names = [name for name in POLICIES if name not in ("judge", "yoked")]
     told = re.compile(rf"\b(?:{'|'.join((*names, *GATE_WORDS))})s?\b", re.IGNORECASE).search
-    said = defaultdict(set)
+    begins, maps, firsts = set(), defaultdict(set), defaultdict(set)
     for turn, name in enumerate(names):
         cell = make_cell(world, name, "S1", rules, budget=None if turn % 2 else 2)
-        for request in requests_of(cell, seeds).requests:
+        for request in requests_of(cell, seeds[: 1 + (turn == 0)]).requests:
             user = request["messages"][-1]["content"]
-            said[request["seed"], user.partition("\nStep: ")[2].partition("\n")[0]].add(json.dumps(request))
+            begins.add(json.dumps(request["messages"][:TURNS]))
+            maps[request["seed"]].add(user.partition("\n\nTable")[0])
+            if "\nStep: 0 of" in user:
+                firsts[request["seed"]].add(json.dumps(request))
             assert not told(user)
             assert list(request) == REQUEST_KEYS
-    assert all(len(said[seed, "0 of 20"]) == 1 for seed in seeds.tolist())
+    assert len(begins) == 1
+    assert [len(kinds[seed]) for kinds in (maps, firsts) for seed in (0, 1)] == [1] * 4
+    assert not told(json.loads(begins.pop())[0]["content"].partition("\n")[2])
     quiet = [make_cell(world, "no-probe", "S1", rules), make_cell(world, "simple", "S1", rules, budget=0)]
-    one, other = (requests_of(cell, seeds).bodies for cell in quiet)
+    one, other = (requests_of(cell, seeds[:1]).bodies for cell in quiet)
     assert one == other
-    system = update_system(make_world(world, REGIMES["S1"], rules)).partition("\n")[2]
-    assert not told(system)
-
-
-def test_the_constant_part_stands_first():
-    """The system message is the same for all episodes of a world, the task graph for one episode."""
-    requests = requests_of(make_cell("graphnav", "simple"), np.arange(4)).requests
-    assert len({json.dumps(request["messages"][:TURNS]) for request in requests}) == 1
-    graphs = defaultdict(set)
-    for request in requests:
-        graphs[request["seed"]].add(request["messages"][-1]["content"].partition("\n\nTable")[0])
-    assert [len(graphs[seed]) for seed in range(4)] == [1] * 4
-    assert len(set.union(*graphs.values())) == 4
 
 
 @pytest.mark.parametrize("policy", ["random", "judge"])
@@ -260,20 +222,13 @@ def test_the_constant_part_stands_first():
 def test_poisoned_gold_reaches_no_prompt(world, policy, protocol, monkeypatch):
     """The model is shown observations and answers only: all else may be wrong, no byte changes."""
     cell, seeds = make_cell(world, policy, "S2", PROTOCOLS[protocol]), np.arange(4)
-    clean = requests_of(cell, seeds, rows=4)
-    lies = poison_gold(monkeypatch)
-    assert requests_of(cell, seeds, rows=4).bodies == clean.bodies
-    assert lies
-
-
-def poison_gold(monkeypatch):
-    """Let every gold value and the whole hidden state be wrong wherever the agent or its judge is at work."""
-    lies = []
+    clean, lies = requests_of(cell, seeds, rows=4), []
 
     def lied_to(name):
         asked = getattr(LanguageModelAgent, name)
 
         async def deceived(self):
+            """Let every gold value and the whole hidden state be wrong while the agent is at work."""
             block, domain = self._episodes.block, self._world.domain
             truth = block.gold.copy(), block.state.copy()
             block.gold[:, : len(domain)] = (block.gold[:, : len(domain)] + 1) % domain
@@ -291,30 +246,27 @@ def poison_gold(monkeypatch):
 
     lied_to("propose")
     lied_to("judge")
-    return lies
+    assert requests_of(cell, seeds, rows=4).bodies == clean.bodies
+    assert lies
 
 
 # ---------------------------------------------------------------- the driver
 
 
-class Delaying(Recording):
+class Delaying(Asker):
     """Holds back one episode's first answer until the answers of all others are given."""
 
     def __init__(self, cell, seeds):
         super().__init__(cell)
         self.left = (cell.regime.horizon + 1) * (len(seeds) - 1)
-        self.others_are_done = asyncio.Event()
-        self.seeds_under_way = set()
-        self.most = 0
+        self.others_are_done, self.seeds_under_way, self.most = asyncio.Event(), set(), 0
 
     async def ask(self, request, identity, spoilt=""):
         self.seeds_under_way.add(request["seed"])
         self.most = max(self.most, len(self.seeds_under_way))
         if request["seed"] == 0:
             await self.others_are_done.wait()
-        else:
-            await asyncio.sleep(0)
-            self.left -= 1
+        self.left -= request["seed"] != 0
         if not self.left:
             self.others_are_done.set()
         if "Step: 30 of 30" in request["messages"][-1]["content"]:
@@ -333,7 +285,7 @@ def test_one_slow_answer_holds_up_nobody_and_no_more_are_live_than_allowed():
 def test_blocks_of_any_size_give_the_same_rows_and_requests():
     for protocol in (PAPER, RELEASED):  # under `released` episodes end one after the other
         cell, seeds = make_cell("tooldag", "judge", "S1", protocol), np.arange(7)
-        alone, block = Recording(cell), Recording(cell)
+        alone, block = Asker(cell), Asker(cell)
         one, counted = run(cell, seeds, alone, rows=1)
         other, counted_block = run(cell, seeds, block, rows=5)
         assert_same(cell, seeds, other)
@@ -342,20 +294,16 @@ def test_blocks_of_any_size_give_the_same_rows_and_requests():
         assert one.belief.shape == other.belief.shape
 
 
-class Failing(Recording):
-    """Fails for good after some answers, as a client does that gives up."""
-
-    async def ask(self, request, identity, spoilt=""):
-        if len(self.requests) >= 20:
-            raise ConnectionError("the server is gone")
-        await asyncio.sleep(0)
-        return await super().ask(request, identity, spoilt)
-
-
 @pytest.mark.parametrize("rows", [1, 4])
 def test_an_infrastructure_failure_stops_the_run_as_itself(rows):
     cell = make_cell("tooldag", "simple")
-    asker = Failing(cell)
+
+    def fail(request, answered):
+        if len(asker.requests) >= 20:
+            raise ConnectionError("the server is gone")
+        return answered
+
+    asker = Asker(cell, fail)
     with pytest.raises(ConnectionError, match="the server is gone"):
         run(cell, np.arange(8), asker, rows=rows)
     assert len(asker.requests) < 20 + 8  # what was in flight, and nothing after
@@ -364,23 +312,14 @@ def test_an_infrastructure_failure_stops_the_run_as_itself(rows):
 # ---------------------------------------------------------------- answers that cannot be used
 
 
-class Garbling(Recording):
-    """Gives an unusable answer wherever `garbles(attempt, request)` says so."""
-
-    def __init__(self, cell, garbles, text="\ud800" * 2000):
-        super().__init__(cell)
-        self.garbles, self.text = garbles, text
-
-    async def ask(self, request, identity, spoilt=""):
-        attempt = sum(message["content"].startswith(DEMAND) for message in request["messages"])
-        answered = await super().ask(request, identity, spoilt)
-        return Answer(self.text, used=answered.used) if self.garbles(attempt, request) else answered
-
-
 def test_an_unusable_answer_is_asked_again_with_its_fault_named():
+    def garble(request, answered):
+        attempts = sum(message["content"].startswith(DEMAND) for message in request["messages"])
+        return answered if attempts == 2 else Answer("\ud800" * 2000, used=answered.used)
+
     cell, seeds = make_cell("objectstate", "judge"), np.arange(2)
-    asker = Garbling(cell, lambda attempt, request: attempt < 2)
-    trajectory, tally = run(cell, seeds, asker)
+    asker = Asker(cell, garble)
+    trajectory, tally = run(cell, seeds, asker, live=1)
     assert_same(cell, seeds, trajectory)
     assert (tally.calls == 3 * (31 + tally.verdicts)).all()
     assert (tally.reasks == 2 * (31 + tally.verdicts)).all()
@@ -389,7 +328,6 @@ def test_an_unusable_answer_is_asked_again_with_its_fault_named():
     assert [message["role"] for message in last["messages"]] == ["system", *("user", "assistant") * 5, "user"]
     assert last["messages"][: TURNS + 1] == asker.requests[0]["messages"]
     assert [request["temperature"] for request in asker.requests[:3]] == [0.0, 0.7, 0.7]
-    assert len({json.dumps(request) for request in asker.requests[:3]}) == 3
     echo, demand = last["messages"][TURNS + 1 : TURNS + 3]
     assert "not one whole JSON object" in demand["content"]
     assert echo["content"].isascii()
@@ -401,15 +339,14 @@ def test_an_unusable_answer_is_asked_again_with_its_fault_named():
 def test_what_stays_unusable_is_counted_and_changes_no_belief(protocol):
     """Beliefs stay as they were, or where the table is not kept as they are without an update: unknown."""
     cell, seeds = make_cell("graphnav", "judge", "S1", PROTOCOLS[protocol]), np.arange(3)
-    trajectory, tally = run(cell, seeds, Garbling(cell, lambda attempt, request: True, ""))
-    start = record(make_cell("graphnav", "no-probe", "S1", PROTOCOLS[protocol]), seeds).belief[:, 0]
+    trajectory, tally = run(cell, seeds, Asker(cell, lambda request, answered: Answer("")))
+    held = record(make_cell("graphnav", "no-probe", "S1", PROTOCOLS[protocol]), seeds).belief[:, 0]
     probed = trajectory.probe >= 0
     assert (tally.invalid_updates == trajectory.steps + 1).all()
     assert (tally.invalid_verdicts == tally.verdicts).all()
     assert (tally.calls == 3 * (tally.invalid_updates + tally.verdicts)).all()
     assert (trajectory.action == WAIT).all()
     assert not trajectory.success.any()
-    held = start.copy()
     for t in range(trajectory.belief.shape[1]):
         if t and PROTOCOLS[protocol].memory == "none":
             held[:] = UNKNOWN
@@ -417,54 +354,37 @@ def test_what_stays_unusable_is_counted_and_changes_no_belief(protocol):
         if t < probed.shape[1] and PROTOCOLS[protocol].answer == "delivered":
             row = np.flatnonzero(probed[:, t])
             held[row, trajectory.probe[row, t]] = trajectory.answer[row, t]
-    score(setting_of(cell), vars(trajectory))
-    assert len(step_table(cell, seeds, trajectory)) > len(seeds)
 
 
 # ---------------------------------------------------------------- the judge
 
 
-class Ruling(Recording):
-    """Answers updates as scripted, and every case with one verdict."""
-
-    def __init__(self, cell, verdict):
-        super().__init__(cell)
-        self.verdict = verdict
-
-    async def ask(self, request, identity, spoilt=""):
-        answered = await super().ask(request, identity, spoilt)
-        judged = request["messages"][0]["content"].startswith(JUDGE_TITLE)
-        return Answer(self.verdict) if judged else answered
+def ruling(cell, override, field):
+    """Answer updates as scripted, and every case with one verdict."""
+    verdict = Answer(json.dumps({"override": override, "field": field}))
+    return Asker(cell, lambda request, answered: verdict if is_case(request) else answered)
 
 
 def test_the_judges_verdict_decides():
     cell, seeds = make_cell("tooldag", "judge"), np.arange(4)
-    stands, tally = run(cell, seeds, Ruling(cell, '{"override":false,"field":-1}'))
+    stands, tally = run(cell, seeds, ruling(cell, False, -1))
     assert_same(replace(cell, policy=POLICIES["simple"]), seeds, stands)
     assert (tally.verdicts > 0).all()
-    vetoes, _ = run(cell, seeds, Ruling(cell, '{"override":true,"field":-1}'))
+    vetoing = ruling(cell, True, -1)
+    vetoes, _ = run(cell, seeds, vetoing, how=replace(MODEL, judge_model="second", judge_max_tokens=48))
     assert (vetoes.probe < 0).all()
-    asker = Ruling(cell, '{"override":true,"field":-1}')
-    run(cell, seeds, asker, how=replace(MODEL, judge_model="second", judge_max_tokens=48))
-    models = {(request["model"], request["max_tokens"]) for request in asker.requests}
+    models = {(request["model"], request["max_tokens"]) for request in vetoing.requests}
     assert models == {("scripted", 512), ("second", 48)}
 
 
 def test_the_judge_may_force_a_candidate_and_is_not_asked_once_the_budget_is_spent():
     cell = make_cell("tooldag", "judge", budget=3, threshold=100.0)
-    first = first_candidate(cell, 5)
-    asker = Ruling(cell, json.dumps({"override": True, "field": first}))
+    case = requests_of(cell, np.array([5])).requests[1]["messages"][1]["content"]
+    first = int(case.partition("score)\n")[2].partition(" ")[0])  # the highest-scored field
+    asker = ruling(cell, True, first)
     trajectory, tally = run(cell, np.array([5]), asker, how=replace(MODEL, reasks=0))
     fired = np.flatnonzero(trajectory.probe[0] >= 0)
     assert trajectory.probe[0, 0] == first
     assert len(fired) <= 3
-    cases = [r for r in asker.requests if r["messages"][0]["content"].startswith(JUDGE_TITLE)]
-    assert len(cases) == tally.verdicts[0] == (fired[-1] + 1 if len(fired) == 3 else 30)
-
-
-def first_candidate(cell, seed):
-    """Return the highest-scored field of an episode's first case."""
-    asker = Recording(cell)
-    run(cell, np.array([seed]), asker)
-    case = asker.requests[1]["messages"][1]["content"]
-    return int(case.partition("score)\n")[2].partition(" ")[0])
+    asked = sum(map(is_case, asker.requests))
+    assert asked == tally.verdicts[0] == (fired[-1] + 1 if len(fired) == 3 else 30)

@@ -20,8 +20,6 @@ from envprobe_core.llm.agent import LanguageModelAgent
 from envprobe_core.llm.answers import (
     LONGEST_ANSWER,
     MOST_REASONS,
-    UPDATE_SCHEMA,
-    VERDICT_SCHEMA,
     InvalidAnswer,
     Update,
     Verdict,
@@ -165,7 +163,7 @@ def test_what_is_written_reads_back_and_what_fits_the_schema_can_be_used(data, w
     assert parse_verdict(verdict.model_dump_json(), [3, 7, 0]) == verdict
 
 
-@pytest.mark.parametrize("schema", [UPDATE_SCHEMA, VERDICT_SCHEMA, verdict_schema([3, 7, 0])])
+@pytest.mark.parametrize("schema", [update_schema(None), verdict_schema(None), verdict_schema([3, 7, 0])])
 def test_schemas_are_strict(schema):
     """What strict structured output asks for: every key required, no other key, plain types."""
     assert schema["additionalProperties"] is False

@@ -22,8 +22,8 @@ from scripted_server import CONTENT, PASSING, server_process
 
 from envprobe_core.cells import make_cell
 from envprobe_core.grid import run_cells
+from envprobe_core.llm import PROMPT_VERSION
 from envprobe_core.llm.calls import read_prices
-from envprobe_core.llm.prompts import PROMPT_VERSION
 from envprobe_core.llm.store import check_store, read_stats
 from envprobe_core.runs.tables import HEADER
 

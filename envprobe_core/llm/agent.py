@@ -5,8 +5,7 @@ last task action was valid. Everything else, beliefs included, is the model's. I
 what checks told, never gold or the world's state.
 
 An answer that cannot be used is asked for again, with its fault named. What stays unusable is an *invalid
-update*: beliefs unchanged, nothing reported (c = d = 0 where the agent reports them, risk low), the
-proposal is `wait`; it is counted.
+update*: beliefs unchanged, nothing reported (c = d = 0, risk low), the proposal is `wait`; it is counted.
 
 Every episode is a block of its own (or of a few rows, in lockstep, where answers come at once, as from a
 store), so one slow answer holds up nobody else. What they leave behind is joined to one trajectory, as
@@ -39,22 +38,9 @@ from envprobe_core.cells import Cell
 from envprobe_core.engine.loop import PROPOSE
 from envprobe_core.engine.records import NONE, UNKNOWN
 from envprobe_core.engine.running import Episodes, Trajectory, setting_of, take
-from envprobe_core.llm import FIRST, HINTED, ModelAgent, find_version
-from envprobe_core.llm.answers import (
-    NO_UPDATE,
-    UPDATE_SCHEMA,
-    InvalidAnswer,
-    Update,
-    Verdict,
-    apply_updates,
-    gives_reasons,
-    parse_update,
-    parse_verdict,
-    reported_terms,
-    update_schema,
-    write_update,
-)
-from envprobe_core.llm.calls import Answer, Ask, ChatRequest, Prices, Tokens, find_price, question
+from envprobe_core.llm import FIRST, ModelAgent, answers, find_version
+from envprobe_core.llm.answers import NO_UPDATE, Update, Verdict, write_update
+from envprobe_core.llm.calls import Ask, ChatRequest, Prices, Tokens, find_price, question
 from envprobe_core.llm.prompts import (
     NONE_YET,
     NOTHING,
@@ -63,10 +49,8 @@ from envprobe_core.llm.prompts import (
     Prompts,
     SituationWriter,
     action_name,
-    judge_system,
+    plain_prompts,
     seen_rows,
-    update_system,
-    words,
 )
 from envprobe_core.policies import POLICIES
 from envprobe_core.regimes import Regime
@@ -93,9 +77,9 @@ class LanguageModelAgent:
     """
 
     def __init__(
-        self, episodes: Episodes, ask: Ask, model: ModelAgent, prompts: Prompts | None = None
+        self, episodes: Episodes, ask: Ask | None, model: ModelAgent, prompts: Prompts | None = None
     ) -> None:
-        """Take episodes that have just begun; of them it reads what the simulated agent may read."""
+        """Take episodes that have just begun, of which it reads what the simulated agent may; who answers."""
         cell, rows = episodes.cell, len(episodes.seeds)
         self.tally: Tally = [dict.fromkeys(COUNTS, 0) for _ in range(rows)]
         self._world = make_world(cell.world, cell.regime, cell.protocol)
@@ -121,9 +105,18 @@ class LanguageModelAgent:
         situations = self._situations.write(block, self._last_worked, due, self._past)
         updates = []
         for row, situation in zip(due.tolist(), situations, strict=True):
-            updates.append(await self._answer(row, situation))
-            self.tally[row]["invalid_updates"] += updates[-1] is None
-        self._write(due, [update or NO_UPDATE for update in updates])
+            answer = await self._answer(row, situation)
+            self.tally[row]["invalid_updates"] += answer is None
+            updates.append(answer or NO_UPDATE)
+        block["action"][due] = [update.action for update in updates]
+        block["risk"][due] = [update.risk for update in updates]
+        answers.apply_updates(block["table"], due, updates, block["told"][due])
+        for row, update in zip(due.tolist(), updates, strict=True):
+            self._past[row].append(action_name(self._world, update.action))
+            if answers.gives_reasons(self._world):
+                known = block["table"]["value"][row, : self._world.fields] != UNKNOWN
+                for name, terms in zip("cd", answers.reported_terms(update, known), strict=True):
+                    block["sight"][name][row, : self._world.fields] = terms
 
     async def judge(self) -> Ints:
         """Ask a second model about every episode with budget left; return fields to probe, or NONE, [row]."""
@@ -137,18 +130,6 @@ class LanguageModelAgent:
             self.tally[row]["invalid_verdicts"] += verdict is None
             fields[row] = verdict.field if verdict and verdict.override else case.decision
         return fields
-
-    def _write(self, due: Ints, updates: Sequence[Update]) -> None:
-        """Write updates of some rows into their episodes, as the simulated agent writes its own."""
-        block, count = np.asarray(self._episodes.block), self._world.fields
-        block["action"][due] = [update.action for update in updates]
-        block["risk"][due] = [update.risk for update in updates]
-        apply_updates(block["table"], due, updates, block["told"][due])
-        for row, update in zip(due.tolist(), updates, strict=True):
-            self._past[row].append(action_name(self._world, update.action))
-            if gives_reasons(self._world):
-                terms = reported_terms(update, block["table"]["value"][row, :count] != UNKNOWN)
-                block["sight"]["c"][row, :count], block["sight"]["d"][row, :count] = terms
 
     def _question(self, row: int, asked: str | Case) -> tuple[ChatRequest, str]:
         """Return a request, and whose sample its answer is: of which role, in which episode."""
@@ -171,9 +152,9 @@ class LanguageModelAgent:
                 tally["completion_tokens"] += answer.used.completion
             try:
                 if isinstance(asked, Case):
-                    return parse_verdict(answer.text, asked.candidates)
-                return parse_update(answer.text, self._world, self._step(row))
-            except InvalidAnswer as fault:
+                    return answers.parse_verdict(answer.text, asked.candidates)
+                return answers.parse_update(answer.text, self._world, self._step(row))
+            except answers.InvalidAnswer as fault:
                 request = self._prompts.asked_again(request, answer.text, str(fault))
                 spoilt = answer.key
         return None
@@ -307,10 +288,6 @@ class _Rehearsal(LanguageModelAgent):
         return said
 
 
-async def _nobody(request: ChatRequest, identity: str, spoilt: str) -> Answer:
-    raise AssertionError("nobody is asked in a rehearsal")
-
-
 def exchanges(
     cell: Cell,
     seeds: Ints,
@@ -321,7 +298,7 @@ def exchanges(
     """Yield what a model would be asked in episodes of a cell; the answers err as a profile does."""
     for some in np.split(seeds, range(AT_ONCE, len(seeds), AT_ONCE)):
         met: list[Exchange] = []
-        rehearsing = partial(_Rehearsal, profile, met, ask=_nobody, model=agent, prompts=prompts)
+        rehearsing = partial(_Rehearsal, profile, met, ask=None, model=agent, prompts=prompts)
         with suppress(StopIteration):  # what never has to wait is finished at once
             run_rows(cell, some, rehearsing).send(None)
         yield from met
@@ -345,10 +322,10 @@ def simulated_updates(block: Any, world: World, setting: Any) -> list[Update]:
     lose_tables(world, block)
     before, rows = block.table.copy(), np.arange(len(block))
     fades = np.where(block.t > 0, int(setting.habits.fade), 0).tolist()
-    apply_updates(before, rows, [replace(NO_UPDATE, fade=fade) for fade in fades], block.told)
+    answers.apply_updates(before, rows, [replace(NO_UPDATE, fade=fade) for fade in fades], block.told)
     take(PROPOSE, setting, block)
     # where the graph gives c, reasons name what the action uses
-    reasons = block.sight.c if gives_reasons(world) else block.used
+    reasons = block.sight.c if answers.gives_reasons(world) else block.used
     was, now = (
         np.stack([table[name][:, : world.fields] for name in ("value", "staleness", "confidence")], axis=2)
         for table in (before, block.table)
@@ -377,13 +354,9 @@ def prompts_of(cell: Cell, version: str) -> Prompts:
     Raises:
         InputError: if there is no such version.
     """
-    find_version(version)
     world = make_world(cell.world, cell.regime, cell.protocol)
-    schema = UPDATE_SCHEMA if version == FIRST else update_schema(world)
-    plain = Prompts(version, update_system(world, version), judge_system(world), schema)
-    hint = words()["hints"].get(cell.policy.name) if version == HINTED else None
-    turns = () if version == FIRST else worked_examples(cell, plain)
-    return replace(plain, turns=turns, hint=f"\nMethod hint: {hint}" if hint else "")
+    plain = plain_prompts(world, find_version(version), cell.policy.name)
+    return plain if version == FIRST else replace(plain, turns=worked_examples(cell, plain))
 
 
 def worked_examples(cell: Cell, plain: Prompts) -> tuple[tuple[str, str], ...]:
@@ -393,7 +366,7 @@ def worked_examples(cell: Cell, plain: Prompts) -> tuple[tuple[str, str], ...]:
     """
     simple = replace(cell, policy=POLICIES["simple"], budget=None, threshold=None)
     nobody = ModelAgent("nobody", plain.version, "none")
-    met = exchanges(simple, np.array([EXAMPLE_SEED]), nobody, PROFILES["perfect"], plain)
+    met = exchanges(simple, np.array([EXAMPLE_SEED]), nobody, PROFILES["perfect"], replace(plain, hint=""))
     shown = [(one, one.request["messages"][-1]["content"]) for one in met]
     seen = {text: seen_rows(text) for _, text in shown}
     acting = [pair for pair in shown if pair[0].said.action >= 0] or shown

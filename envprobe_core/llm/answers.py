@@ -94,7 +94,7 @@ NO_UPDATE, STANDS = Update(), Verdict(override=False, field=NONE)
 # ---------------------------------------------------------------- schemas
 
 _STEP, _PERCENT = "[1-9]?[0-9]", "(100|[1-9]?[0-9])"
-_TEXT, _WHOLE, _YES_NO = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
+_TEXT, _WHOLE = {"type": "string"}, {"type": "integer"}
 
 
 def _strict(**properties: dict[str, Any]) -> dict[str, Any]:
@@ -102,15 +102,13 @@ def _strict(**properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties} | rest
 
 
-UPDATE_SCHEMA = _strict(
-    set=_TEXT, fade=_WHOLE, act=_TEXT, risk={"enum": [0, 1, 2], "type": "integer"}, why=_TEXT
-)
-VERDICT_SCHEMA = _strict(override=_YES_NO, field=_WHOLE)
-"""What the first prompts ask for."""
+def update_schema(world: World | None) -> dict[str, Any]:
+    """Return the schema of a world: its actions, and rows in order of index, each within its bounds.
 
-
-def update_schema(world: World) -> dict[str, Any]:
-    """Return the schema of a world: its actions, and rows in order of index, each within its bounds."""
+    The first prompts ask for the same keys in any world: None.
+    """
+    if world is None:
+        return _strict(set=_TEXT, fade=_WHOLE, act=_TEXT, risk={"enum": [0, 1, 2], **_WHOLE}, why=_TEXT)
     domain = world.domain.tolist()
     rows = [
         f"({field}:({'|'.join(map(str, range(values)))}|[?]),{_STEP},{_PERCENT};)?"
@@ -128,9 +126,10 @@ def update_schema(world: World) -> dict[str, Any]:
     return _strict(**properties)
 
 
-def verdict_schema(candidates: Sequence[int]) -> dict[str, Any]:
-    """Return the schema of a verdict on some candidates."""
-    return _strict(override=_YES_NO, field=_WHOLE | {"enum": [NONE, *candidates]})
+def verdict_schema(candidates: Sequence[int] | None) -> dict[str, Any]:
+    """Return the schema of a verdict, on some candidates where they are given."""
+    field = _WHOLE if candidates is None else _WHOLE | {"enum": [NONE, *candidates]}
+    return _strict(override={"type": "boolean"}, field=field)
 
 
 def gives_reasons(world: World) -> bool:

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT
-from envprobe_core.llm import FIRST, PROMPT_VERSION, SECOND, ModelAgent
-from envprobe_core.llm.answers import UNKNOWN_SIGN, VERDICT_SCHEMA, WAITING, gives_reasons, verdict_schema
+from envprobe_core.llm import FIRST, HINTED, SECOND, ModelAgent, answers
+from envprobe_core.llm.answers import UNKNOWN_SIGN, WAITING
 from envprobe_core.llm.calls import ChatRequest
 from envprobe_core.policies.rules import JUDGE_CANDIDATES
 from envprobe_core.worlds import graphnav, tooldag
@@ -60,7 +60,7 @@ class Prompts:
         """Return what is asked in a seed's episode: an update on a situation, or a verdict on a case."""
         if isinstance(asked, Case):
             name, model, tokens = "verdict", agent.judge_model or agent.model, agent.judge_max_tokens
-            schema = VERDICT_SCHEMA if self.version == FIRST else verdict_schema(asked.candidates)
+            schema = answers.verdict_schema(None if self.version == FIRST else asked.candidates)
             texts = [("system", self.judge_system), ("user", asked.text)]
         else:
             name, model, tokens, schema = "update", agent.model, agent.max_tokens, self.schema
@@ -101,18 +101,22 @@ def words() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
 
 
-def update_system(world: World, version: str = PROMPT_VERSION) -> str:
-    """Return the system message of a belief update."""
-    text = words()["update"]["first" if version == FIRST else "later"]
-    if version != FIRST and gives_reasons(world):
-        text += words()["update"]["why"]
+def plain_prompts(world: World, version: str, policy: str = "") -> Prompts:
+    """Return the prompts of a world in a version, with the policy's hint, without worked examples."""
+    if version == FIRST:
+        text, schema = words()["update"]["first"], answers.update_schema(None)
+    else:
+        text, schema = words()["update"]["later"], answers.update_schema(world)
+        text += words()["update"]["why"] if answers.gives_reasons(world) else ""
     table = "none" if version not in (FIRST, SECOND) else "table" if _keeps(world) else "lost"
-    return f"{headline(UPDATE_TITLE, world)}\n{_filled(text, world, kept=words()['kept'][table])}"
-
-
-def judge_system(world: World) -> str:
-    """Return the system message of a judge's verdict."""
-    return f"{headline(JUDGE_TITLE, world)}\n{_filled(words()['judge']['rules'], world)}"
+    hint = words()["hints"].get(policy) if version == HINTED else None
+    return Prompts(
+        version,
+        f"{headline(UPDATE_TITLE, world)}\n{_filled(text, world, kept=words()['kept'][table])}",
+        f"{headline(JUDGE_TITLE, world)}\n{_filled(words()['judge']['rules'], world)}",
+        schema,
+        hint=f"\nMethod hint: {hint}" if hint else "",
+    )
 
 
 def headline(title: str, world: World) -> str:
