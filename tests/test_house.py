@@ -23,14 +23,14 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "show": (("show",), 1_525, 1_060),
     "widgets": (("widgets",), 1_000, 1_180),
     "lab": (("lab",), 640, 330),
-    "language model": (("llm",), 2_960, 1_300),
+    "language model": (("llm",), 2_940, 1_300),
     "runs": (("runs",), 1_145, 340),
     "reproduce": (("reproduce",), 1_000, 510),
     "cli": (("cli",), 1_430, 400),
 }
-WHOLE = (19_440, 13_500)
+WHOLE = (19_420, 13_500)
 FILES = (85, 85)
-TESTS = (13_740, 9_000)
+TESTS = (13_655, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
