@@ -13,7 +13,6 @@ import pytest
 from notebook_cells import definitions
 
 from envprobe_core import run as run_grid
-from envprobe_core.analyses.scoreboard import as_csv
 from envprobe_core.cells import find_profile
 from envprobe_core.claims import load_claims
 from envprobe_core.claims.judge import judge as evaluate_all
@@ -161,7 +160,7 @@ def test_a_replay_is_one_more_column_of_the_scoreboard(run):
     assert (verdicts["paper"] == verdicts[label]).all()
     shown = page.show_scoreboard(board).html
     assert f'<th scope="col">{in_words(label)}</th>' in shown
-    assert f',"{label}",{run.file.agent.model},' in as_csv(board)
+    assert f',"{label}",{run.file.agent.model},' in page.as_csv(board)
 
 
 def test_what_a_file_says_stays_text(tmp_path, monkeypatch):

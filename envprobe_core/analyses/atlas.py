@@ -307,17 +307,11 @@ def judge_all(
                 decided = decide(claim, one, episodes, resamples)
                 words = [ALIKE.get(word, word) for word in decided.verdict.tolist()]
                 codes[own, decided.enough] = list(map(OUTCOMES.index, words))
-                reach[own, decided.enough] = _support(claim, one.direction, decided.found.mean)
+                away = decided.found.mean - claim.level
+                sides = {"greater": away, "less": -away, "either": np.abs(decided.found.mean)}
+                within = (claim.margin or 0.0) - np.abs(away)  # of `none` and `equal`
+                reach[own, decided.enough] = sides.get(one.direction, within)
         rules = [(codes == UNTESTED).any(axis=0), (codes == NO).any(axis=0), (codes == YES).all(axis=0)]
         verdict[:, place] = np.select(rules, [UNTESTED, NO, YES], OPEN)
         support[:, place] = reach.min(axis=0)
     return verdict, support
-
-
-def _support(claim: Claim, direction: str, value: Floats) -> Floats:
-    if direction == "either":
-        return np.abs(value)
-    away = value - claim.level
-    if direction in ("none", "equal"):
-        return (claim.margin or 0.0) - np.abs(away)
-    return away if direction == "greater" else -away

@@ -24,7 +24,7 @@ import numpy as np
 from envprobe_core import __version__
 from envprobe_core.agents.profiles import SCRIBE, AgentProfile, as_record
 from envprobe_core.cells import RELEASED_SEEDS, Cell, Seeds
-from envprobe_core.claims import PaperValue, paper_value
+from envprobe_core.claims import paper_value
 from envprobe_core.engine.running import Columns, measure, record
 from envprobe_core.grid import run_cells
 from envprobe_core.measures import REPORTING, confident_counts
@@ -55,14 +55,9 @@ class Target:
     dropped: str = ""  # why it does not count, empty where it does
 
     @property
-    def printed(self) -> PaperValue:
-        """Return the paper's number."""
-        return paper_value(*self.place)
-
-    @property
     def value(self) -> float:
-        """Return the paper's number as a share."""
-        return self.printed.value
+        """Return the paper's number, a share."""
+        return paper_value(*self.place).value
 
 
 _TOOLS, _SPATIAL, _ALL = ("tooldag",), ("objectstate", "graphnav"), tuple(WORLDS)

@@ -34,16 +34,7 @@ from envprobe_core.claims import (
     policy_and_budget,
     stratum_of,
 )
-from envprobe_core.claims.judge import (
-    HOLDS,
-    INCONCLUSIVE,
-    INPUT,
-    NO_EFFECT,
-    NOT_TESTED,
-    OTHER_SIZE,
-    REVERSES,
-    judge,
-)
+from envprobe_core.claims.judge import VERDICTS, judge
 from envprobe_core.errors import InputError
 from envprobe_core.facts import FACTS
 from envprobe_core.grid import run_frame
@@ -57,10 +48,7 @@ RECORDED = {  # the keys of a plain record, and the columns of `judge` that they
     "paper": "paper_value", "ours": "estimate", "protocol": "protocol", "profile": "profile",
     "interval": "", "verdict": "verdict", "section": "section",
 }  # fmt: skip
-SIGNS = {
-    HOLDS: "✓", OTHER_SIZE: "≈", INCONCLUSIVE: "?", NO_EFFECT: "=", REVERSES: "✗", "near": "○",
-    "differs": "◇", "as printed": "☑", "not as printed": "☐", INPUT: "•", NOT_TESTED: "–",
-}  # fmt: skip
+SIGNS = dict(zip(VERDICTS, "✓≈?=✗○◇☑☐•–", strict=True))
 
 
 # every claim
@@ -178,14 +166,6 @@ def as_records(board: pd.DataFrame) -> list[dict[str, object]]:
     ]
     columns = {key: ends if key == "interval" else plain[name] for key, name in RECORDED.items()}
     return pd.DataFrame(columns, dtype=object).to_dict("records")
-
-
-def as_csv(board: pd.DataFrame) -> str:
-    """Return the scoreboard as CSV: what `as_records` has, unit, n and the reason."""
-    kept = {name: key for key, name in RECORDED.items() if name}
-    kept |= {"low_adjusted": "interval_low", "high_adjusted": "interval_high"}
-    table = board[[*kept, "unit", "n", "reason"]].rename(columns=kept)
-    return table.to_csv(index=False, lineterminator="\n")
 
 
 # rows of the paper's tables, each above what episodes say of the same comparison

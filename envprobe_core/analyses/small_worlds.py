@@ -194,10 +194,6 @@ class Layer:
     used: Ints  # [state], probes fired
     posterior: Floats  # [state, hidden], chances of the gold states
 
-    def __len__(self) -> int:
-        """Return the number of states."""
-        return len(self.used)
-
 
 @dataclass(frozen=True)
 class Steps:
