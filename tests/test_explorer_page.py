@@ -8,7 +8,6 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from built_book import SMALL
 from playwright.sync_api import expect
-from watching import serious
 
 from envprobe_core.cells import make_cell, parse_seeds
 from envprobe_core.policies import POLICIES, custom_policy
@@ -211,13 +210,3 @@ def test_the_page_is_light_and_its_link_can_be_copied(opened, html):
     page.get_by_role("button", name="Copy link").click()
     page.get_by_text("Copied.").wait_for()
     assert "budget=0" in page.evaluate("navigator.clipboard.readText()").partition("#")[2]
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
-def test_nothing_is_wider_than_the_window_and_axe_finds_nothing(opened, scheme, width):
-    page = opened(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    inside = "(node) => node.scrollWidth <= node.clientWidth"
-    assert page.locator(".cell_output .output").evaluate_all(f"nodes => nodes.every({inside})")
-    assert serious(page, "#explorer") == []

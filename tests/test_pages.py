@@ -348,7 +348,10 @@ def test_one_setting_gives_every_address(hostile_html):
     text = read(hostile_html, "executed/main-results.html")
     place = "notebooks/main-results.ipynb"
     binder = f"https://mybinder.org/v2/gh/someone/companion/main?urlpath=lab/tree/{place}"
-    assert f'<a href="{binder}"' in text
-    assert f'<a href="https://colab.research.google.com/github/someone/companion/blob/main/{place}"' in text
-    assert "!git clone https://github.com/someone/companion companion" in text
+    for part in (
+        f'<a href="{binder}"',
+        f'<a href="https://colab.research.google.com/github/someone/companion/blob/main/{place}"',
+        "!git clone https://github.com/someone/companion companion",
+    ):
+        assert part in text
     assert binder in read(hostile_html, "index.html")

@@ -5,28 +5,16 @@ def watch(page, base):
     """Collect what goes wrong in a tab from now on: requests elsewhere, what is missing, script errors."""
     faults = []
 
-    def asked(request):
-        if not request.url.startswith((base, "data:", "blob:")):
-            faults.append(f"asks another host: {request.url}")
+    def note(event, is_fault, told):
+        page.on(event, lambda what: faults.append(told(what)) if is_fault(what) else None)
 
-    def got(response):
-        if response.status >= 400:
-            faults.append(f"{response.status}: {response.url}")
-
-    def said(message):
-        if message.type == "error":
-            faults.append(f"console: {message.text}")
-
-    page.on("request", asked)
-
-    def failed(request):
-        if request.failure != "net::ERR_ABORTED":  # no fault: the next page was opened meanwhile
-            faults.append(f"request failed: {request.url}")
-
-    page.on("requestfailed", failed)
-    page.on("response", got)
-    page.on("console", said)
-    page.on("pageerror", lambda error: faults.append(f"script: {error}"))
+    own = (base, "data:", "blob:")
+    note("request", lambda asked: not asked.url.startswith(own), lambda asked: f"another host: {asked.url}")
+    aborted = "net::ERR_ABORTED"  # no fault: the next page was opened meanwhile
+    note("requestfailed", lambda asked: asked.failure != aborted, lambda asked: f"failed: {asked.url}")
+    note("response", lambda got: got.status >= 400, lambda got: f"{got.status}: {got.url}")
+    note("console", lambda message: message.type == "error", lambda message: f"console: {message.text}")
+    note("pageerror", lambda _: True, lambda error: f"script: {error}")
     return faults
 
 

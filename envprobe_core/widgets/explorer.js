@@ -666,16 +666,14 @@ function where({ setting, vocabulary }) {
   return `${vocabulary.world(world).title}, ${vocabulary.protocol(protocol).title}, B = ${budget}, ρ⋆ = ${threshold}`;
 }
 
-function tell(view) {
+function tell({ readings, vocabulary, setting: { budget, threshold } }) {
   const best = (measure, leads, alike) => {
-    const all = [...view.readings];
-    const most = Math.max(...all.map(([, reading]) => reading[measure][0]));
-    const names = all.filter(([, reading]) => reading[measure][0] === most).map(([name]) => name);
-    const same = names.length === all.length && names.length > 1;
-    const who = listed(names.map((name) => view.vocabulary.policy(name).title));
-    return `${same ? alike : `${leads} ${who}`} (${digits(most)})`;
+    const values = [...readings].map(([name, reading]) => [vocabulary.policy(name).title, reading[measure][0]]);
+    const most = Math.max(...values.map(([, value]) => value));
+    const names = values.filter(([, value]) => value === most).map(([title]) => title);
+    const same = names.length === values.length && names.length > 1;
+    return `${same ? alike : `${leads} ${listed(names)}`} (${digits(most)})`;
   };
-  const { budget, threshold } = view.setting;
   const accurate = best("accuracy", "most accurate is", "all policies shown are equally accurate");
   const finished = best("success", "most tasks are completed by", "all complete the same share of tasks");
   return `At budget ${budget} and threshold ${threshold}, ${accurate}, ${finished}.`;

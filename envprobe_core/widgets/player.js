@@ -444,15 +444,8 @@ function makeRun(pair, run, words) {
 
 function drawScene(scene, run, at, depth, picture) {
   const over = at === run.steps;
-  const action = over ? -1 : run.action[at];
-  const moment = {
-    run,
-    t: at,
-    depth,
-    probed: over ? -1 : run.probe[at],
-    moved: at > 0 ? run.moved[at - 1] : [],
-    aim: action >= 0 ? scene.aims[action] : null,
-  };
+  const aim = over ? null : scene.aims[run.action[at]] ?? null; // a wait aims at nothing
+  const moment = { run, t: at, depth, aim, probed: over ? -1 : run.probe[at], moved: run.moved[at - 1] ?? [] };
   const { height, parts } = DRAWN[scene.kind](scene, moment);
   picture.replaceChildren(...parts);
   change(picture, { viewBox: `0 0 340 ${height}`, "aria-label": run.sentence[at] });
@@ -470,13 +463,11 @@ function storyLines(run, at) {
   return lines;
 }
 
-function scoreCaption(run) {
-  const added = run.own_score
-    ? "The policy compares a score of its own; for comparison"
-    : run.threshold === null
-      ? "This policy compares no score; for comparison"
-      : `Scores ρ, gate at ${run.threshold.toFixed(2)}`;
-  return `${added}: ${run.terms.join(" + ")}`;
+function scoreCaption({ own_score: own, threshold, terms }) {
+  let added = `Scores ρ, gate at ${threshold?.toFixed(2)}`;
+  if (own) added = "The policy compares a score of its own; for comparison";
+  else if (threshold === null) added = "This policy compares no score; for comparison";
+  return `${added}: ${terms.join(" + ")}`;
 }
 
 function curveCaption(run, pair) {
@@ -514,14 +505,11 @@ function makeForm(model, choices, receive) {
     say(busy, "");
     say(message, error);
   };
-  const questions = openQuestions(model, {
-    wait: () => say(busy, "The engine is busy."),
-    refuse: settled,
-    answer(_, { pair }) {
-      settled("");
-      receive(pair);
-    },
-  });
+  const answer = (_, { pair }) => {
+    settled("");
+    receive(pair);
+  };
+  const questions = openQuestions(model, { answer, refuse: settled, wait: () => say(busy, "The engine is busy.") });
   root.addEventListener("change", () => {
     questions.ask(Object.fromEntries([...controls].map(([name, control]) => [name, control.value])));
   });
@@ -699,12 +687,14 @@ const ICONS = {
 // Buttons and slider. `go(t, playing)` shows a time and says whether more follow.
 function makeTransport(go) {
   let now = 0, end = 0, parts = null, timer = 0, stops = [];
-  const button = (name, act) => {
-    const icon = shape("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, shape("path", { d: ICONS[name] }));
-    const made = element("button", { type: "button", class: "player-button", "aria-label": name, title: name }, icon);
+  const button = (name, act, kind = "", content = icon(name)) => {
+    const made = element("button", { type: "button", class: `player-button ${kind}`, "aria-label": name, title: name }, content);
     made.addEventListener("click", act);
     return made;
   };
+  const icon = (name) => (
+    shape("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, shape("path", { d: ICONS[name] }))
+  );
   const jump = (to) => () => {
     stop();
     go(to());
@@ -714,15 +704,11 @@ function makeTransport(go) {
   const before = button("Previous step", jump(() => near(-1)));
   const after = button("Next step", jump(() => near(1)));
   const final = button("Last step", jump(() => end));
-  const differ = element("button", { type: "button", class: "player-button player-differ" }, "Where they part");
-  differ.addEventListener("click", jump(() => parts));
+  const differ = button("Where they part", jump(() => parts), "player-differ", "Where they part");
   const id = freshId("player-step");
   const slider = element("input", { id, type: "range", min: 0, step: 1, class: "player-slider", ...KEEPS_KEYS });
   const shown = element("output", { for: id, class: "player-step" });
   slider.addEventListener("input", jump(() => Number(slider.value)));
-  const buttons = element("div", { class: "player-buttons", role: "group", "aria-label": "Playback" },
-    first, before, play, after, final, differ);
-  const label = element("label", { for: id, class: "player-slider-label" }, "Step");
   const skip = element("input", { type: "checkbox", ...KEEPS_KEYS });
   skip.checked = true;
   const skips = element("label", { class: "player-skip" }, skip, " skip waits");
@@ -730,8 +716,9 @@ function makeTransport(go) {
     ...SPEEDS.map(([times, text]) => element("option", { value: times }, text)));
   speed.value = 1;
   speed.addEventListener("change", () => timer && start());
-  const root = element("div", { class: "player-transport" }, buttons,
-    element("div", { class: "player-slide" }, label, slider, shown),
+  const root = element("div", { class: "player-transport" },
+    element("div", { class: "player-buttons", role: "group", "aria-label": "Playback" }, first, before, play, after, final, differ),
+    element("div", { class: "player-slide" }, element("label", { for: id, class: "player-slider-label" }, "Step"), slider, shown),
     element("div", { class: "player-ways" }, speed, skips));
 
   // The next time to stop at, forwards or backwards.
@@ -740,13 +727,12 @@ function makeTransport(go) {
     return way > 0 ? (stops.find((t) => t > now) ?? end) : (stops.findLast((t) => t < now) ?? 0);
   }
 
-  function namePlay(playing) {
-    const name = playing ? "Pause" : "Play";
+  function namePlay(name) {
     change(play, { "aria-label": name, title: name });
     change(play.firstChild.firstChild, { d: ICONS[name] });
   }
   function start() {
-    namePlay(true);
+    namePlay("Pause");
     if (now === end) go(0, true);
     clearInterval(timer);
     timer = setInterval(() => {
@@ -756,49 +742,39 @@ function makeTransport(go) {
   function stop() {
     clearInterval(timer);
     timer = 0;
-    namePlay(false);
+    namePlay("Play");
   }
-  return {
-    root,
-    stop,
-    near,
-    resize(last, parting, times) {
-      end = last;
-      parts = parting;
-      stops = times;
-      skips.hidden = times.length === last + 1;
-      change(slider, { max: last });
-      differ.hidden = parting === null;
-    },
-    show(t, last, text) {
-      now = t;
-      slider.value = t;
-      change(slider, { "aria-valuetext": text });
-      say(shown, `${t} of ${last}`);
-      // a button that loses its use keeps its place and its focus
-      for (const [one, off] of [[first, t === 0], [before, t === 0], [after, t === last], [final, t === last],
-        [differ, t === parts]]) {
-        change(one, { "aria-disabled": off ? "true" : null });
-      }
-    },
-  };
+  function resize(last, parting, times) {
+    [end, parts, stops] = [last, parting, times];
+    skips.hidden = times.length === last + 1;
+    differ.hidden = parting === null;
+    change(slider, { max: last });
+  }
+  function show(t, last, text) {
+    now = slider.value = t;
+    change(slider, { "aria-valuetext": text });
+    say(shown, `${t} of ${last}`);
+    // a button that loses its use keeps its place and its focus
+    for (const [one, place] of [[first, 0], [before, 0], [after, last], [final, last], [differ, parts]]) {
+      change(one, { "aria-disabled": t === place ? "true" : null });
+    }
+  }
+  return { root, stop, near, resize, show };
 }
 
 function makeLegend() {
+  const key = (kind, sign, text) => element("span", { class: "player-key" },
+    element("span", { class: kind, "aria-hidden": "true" }, sign), ` ${text}`);
   const terms = { c: "criticality", s: "staleness", u: "uncertainty", d: "dependency role" };
-  const items = Object.entries(terms).map(([term, name]) => element("span", { class: "player-key" },
-    element("span", { class: `player-term player-term-${term}`, "aria-hidden": "true" }, term), ` ${name}`));
-  const signs = [
-    ["player-sign player-sign-wrong", "✗", "believed wrongly"],
-    ["player-sign player-sign-unknown", "?", "not known"],
-    ["player-sign player-sign-ghost", "", "where the agent believes it"],
-    ["player-sign player-sign-lens", "", "asked about"],
-    ["player-sign player-sign-aim", "", "proposed action"],
-    ["player-sign", "↯", "changed by the world"],
-  ].map(([kind, sign, text]) => element("span", { class: "player-key" },
-    element("span", { class: kind, "aria-hidden": "true" }, sign), ` ${text}`));
   return element("p", { class: "player-legend" },
-    element("strong", {}, "The drawing is the truth."), ...signs, ...items,
+    element("strong", {}, "The drawing is the truth."),
+    key("player-sign player-sign-wrong", "✗", "believed wrongly"),
+    key("player-sign player-sign-unknown", "?", "not known"),
+    key("player-sign player-sign-ghost", "", "where the agent believes it"),
+    key("player-sign player-sign-lens", "", "asked about"),
+    key("player-sign player-sign-aim", "", "proposed action"),
+    key("player-sign", "↯", "changed by the world"),
+    ...Object.entries(terms).map(([term, name]) => key(`player-term player-term-${term}`, term, name)),
     element("span", { class: "player-key" }, "(11): line of the paper’s Algorithm 1"));
 }
 
