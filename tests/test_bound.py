@@ -1,8 +1,10 @@
 """The optimum on small worlds, against a naive twin and every policy; ceilings of the full-size worlds."""
 
+import operator
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import compress, product
 
 import hypothesis.strategies as st
 import numpy as np
@@ -53,78 +55,67 @@ small_worlds = st.builds(
 # a naive twin: whole histories, exact fractions, nothing merged
 
 
-class Naive:
-    """Expectimax over histories; a hidden state is (loaded, complete), a belief maps it to its weight."""
+def naive_best(small, weight):
+    """Expectimax over histories: a hidden state is (loaded, complete), a belief maps it to its weight."""
+    needs = [set(), {0}, {1} if small.density == 0 else {0, 1}]
+    rate = Fraction(int(small.built.rules.mutation), 2**32)
 
-    def __init__(self, small: SmallWorld, weight: Fraction) -> None:
-        self.needs = [(), (0,), (1,) if small.density == 0 else (0, 1)]
-        self.rate = Fraction(int(small.built.rules.mutation), 2**32)
-        self.small, self.weight = small, weight
+    def gold(loaded, complete):
+        facts = (*(t in loaded for t in range(3)), *(own <= loaded for own in needs))
+        return [int(fact) for fact in (*facts, *(t in complete for t in range(3)))]
 
-    def best(self) -> Fraction:
-        known = self.small.protocol.start == "gold"
-        table = self.gold(frozenset(), frozenset()) if known else (None,) * 9
-        return self.value(0, table, 0, {(frozenset(), frozenset()): Fraction(1)})
-
-    def gold(self, loaded, complete):
-        ready = [all(need in loaded for need in needs) for needs in self.needs]
-        return tuple(
-            int(x) for x in (*(t in loaded for t in range(3)), *ready, *(t in complete for t in range(3)))
-        )
-
-    def plan(self, table):
-        if table[8] == 1:
-            return None
+    def plan(table):
         needed = {2}
         for tool in (2, 1):
             if tool in needed and table[tool] != 1:
-                needed |= set(self.needs[tool])
-        return min((tool for tool in needed if table[tool] != 1), default=2)
+                needed |= needs[tool]
+        return None if table[8] == 1 else min((tool for tool in needed if table[tool] != 1), default=2)
 
-    def value(self, t, table, used, belief):
-        if t == self.small.horizon:
-            total = Fraction(0)
-            for (loaded, complete), chance in belief.items():
-                right = sum(a == b for a, b in zip(table, self.gold(loaded, complete), strict=True))
-                total += chance * (self.weight * Fraction(right, 9) + (1 - self.weight) * (2 in complete))
-            return total
-        fields = range(9) if used < self.small.budget else ()
-        return max(self.after(t, table, used, belief, choice) for choice in (None, *fields))
+    def written(table, field, answer, call, valid, seen):
+        table, news = list(table), {tool for tool, _ in seen} | ({field} & {0, 1, 2})
+        for place, value in ((field, answer), *seen, (6 + call if valid else None, 1)):
+            if place is not None:
+                table[place] = value
+        for tool in range(3):
+            if news & needs[tool]:
+                table[3 + tool] = int(all(table[need] == 1 for need in needs[tool]))
+        return table
 
-    def after(self, t, table, used, belief, field):
-        shown = {}
-        call = self.plan(table) if field is None else None
+    def value(t, table, used, belief):
+        if t < small.horizon:
+            fields = range(9) if used < small.budget else ()
+            return max(after(t, table, used, belief, field) for field in (None, *fields))
+        right = {own: sum(map(operator.eq, table, gold(*own))) for own in belief}
+        worth = {own: weight * Fraction(right[own], 9) + (1 - weight) * (2 in own[1]) for own in belief}
+        return sum(chance * worth[own] for own, chance in belief.items())
+
+    def after(t, table, used, belief, field):
+        shown, call = (
+            {},
+            plan(table) if field is None else None,
+        )  # what may be shown, and the belief it leaves
         for (loaded, complete), chance in belief.items():
-            answer = None if field is None else self.gold(loaded, complete)[field]
-            valid = call is not None and call not in loaded and all(n in loaded for n in self.needs[call])
-            now = (loaded | {call}, complete | {call}) if valid else (loaded, complete)
-            at_risk = sorted(now[0] - {2})
+            answer = None if field is None else gold(loaded, complete)[field]
+            valid = call is not None and call not in loaded and needs[call] <= loaded
+            loaded, complete = (loaded | {call}, complete | {call}) if valid else (loaded, complete)
+            at_risk = sorted(loaded - {2})
             for gone in product((False, True), repeat=len(at_risk)):
-                kept = now[0] - {tool for tool, lost in zip(at_risk, gone, strict=True) if lost}
-                odds = self.rate ** sum(gone) * (1 - self.rate) ** (len(gone) - sum(gone))
-                seen = () if call is None else tuple((t, int(t in kept)) for t in (call, *self.needs[call]))
-                group = shown.setdefault((answer, valid, seen), {})
-                group[kept, now[1]] = group.get((kept, now[1]), 0) + chance * odds
-        total = Fraction(0)
-        for (answer, valid, seen), group in shown.items():
-            written = self.written(table, field, answer, call, valid, seen)
-            total += self.value(t + 1, written, used + (field is not None), group)
-        return total
+                kept = loaded - set(compress(at_risk, gone))
+                odds = rate ** sum(gone) * (1 - rate) ** (len(gone) - sum(gone))
+                seen = (
+                    () if call is None else tuple((tool, int(tool in kept)) for tool in (call, *needs[call]))
+                )
+                group = shown.setdefault((answer, valid, seen), Counter())
+                group[kept, complete] += chance * odds
+        probes = used + (field is not None)
+        return sum(
+            value(t + 1, written(table, field, answer, call, valid, seen), probes, group)
+            for (answer, valid, seen), group in shown.items()
+        )
 
-    def written(self, table, field, answer, call, valid, seen):
-        table = list(table)
-        news = {tool for tool, _ in seen}
-        if field is not None:
-            table[field] = answer
-            news |= {field} & {0, 1, 2}
-        for tool, loaded in seen:
-            table[tool] = loaded
-        if valid:
-            table[6 + call] = 1
-        for tool, needs in enumerate(self.needs):
-            if news & set(needs):
-                table[3 + tool] = int(all(table[need] == 1 for need in needs))
-        return tuple(table)
+    nothing = frozenset()
+    start = gold(nothing, nothing) if small.protocol.start == "gold" else [None] * 9
+    return value(0, start, 0, {(nothing, nothing): Fraction(1)})
 
 
 @pytest.mark.parametrize("protocol", [PAPER, OBSERVED], ids=lambda protocol: protocol.name)
@@ -133,7 +124,7 @@ def test_the_optimum_is_that_of_exhaustive_search(protocol, density, horizon, bu
     small = SmallWorld(density, 2, horizon, budget, protocol)
     tree = grow(small)
     for weight in (Fraction(0), Fraction(1, 2), Fraction(1)):
-        exact = float(Naive(small, weight).best())
+        exact = float(naive_best(small, weight))
         assert solve(tree, float(weight)).worth == pytest.approx(exact, abs=1e-12)
 
 
@@ -144,17 +135,14 @@ def means_over_scripts(small, policy, choose=None, rates=(None,)):
     """A policy's means, or those of whoever chooses the fields to probe, over all that may unload."""
     script = np.array(list(product(range(4), repeat=small.horizon)))  # sets of tools, [row, tick]
     episodes = small.episodes(policy, np.zeros(len(script)))
-
-    def decide():
+    for tick in range(small.horizon):
+        episodes.propose()
+        episodes.settle()
         fields = episodes.decide() if choose is None else choose(episodes.block)
         act(episodes.setting, episodes.block, fields, episodes.logs)
-        lose(episodes.setting, episodes.block, script[:, episodes.block.t[0]])
-
-    while True:
-        episodes.propose()
-        if not episodes.settle():
-            break
-        decide()
+        lose(episodes.setting, episodes.block, script[:, tick])
+    episodes.propose()
+    episodes.settle()
     found, lost = episodes.recording(), np.bitwise_count(script).sum(axis=1).astype(int)
     for rate in (small.rate if rate is None else rate for rate in rates):
         chance = rate**lost * (1 - rate) ** (2 * small.horizon - lost)

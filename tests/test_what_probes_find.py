@@ -1,6 +1,4 @@
-"""What probes find: useful probes, confidence, failure patterns, and episodes in words."""
-
-from __future__ import annotations
+"""What probes find: useful probes, failure patterns, and episodes in words."""
 
 import numpy as np
 import pytest
@@ -17,31 +15,18 @@ from envprobe_core.protocols import parse_protocol
 from envprobe_core.show.timeline import WAITS, describe_steps
 
 
-@pytest.fixture(scope="module")
-def episodes():
-    policies = ["no-probe", "simple", "random", "self-uncertainty", "oracle"]
-    return run(policies=policies, protocols="paper released", seeds="0:40", facts=PATTERN)
-
-
-# --- useful probes ----------------------------------------------------------------------------
-
-
 def test_what_was_asked_for_is_told_in_the_papers_words():
+    """The public code counts useful probes by rules of its own; a switch turns them to the paper's."""
     protocols = ["paper", "released", "released:useful=answer"]
     found = run(policies="simple random", protocols=protocols, seeds="0:40", facts=FOUND)
-    parts = [found[found["protocol"] == name].reset_index(drop=True) for name in protocols]
-    sums = [part["unknown_probes"] + part["wrong_probes"] for part in parts]
-    assert (sums[0] == parts[0]["useful"]).all()
-    assert (sums[2] == parts[2]["useful"]).all()
-    assert (
-        (parts[1][["unknown_probes", "wrong_probes"]] == parts[2][["unknown_probes", "wrong_probes"]])
-        .all()
-        .all()
-    )
-    assert (sums[1] != parts[1]["useful"]).any(), "the public code counts by rules of its own"
+    told = found["unknown_probes"] + found["wrong_probes"] == found["useful"]
+    assert [told[found["protocol"] == name].all() for name in protocols] == [True, False, True]
+    columns = ["unknown_probes", "wrong_probes"]
+    ends = (found.loc[found["protocol"] == name, columns].to_numpy() for name in protocols[1:])
+    np.testing.assert_array_equal(*ends)
 
 
-# --- failure patterns
+# failure patterns
 
 
 def naive_procedural(seen, row, t):
@@ -52,27 +37,21 @@ def naive_procedural(seen, row, t):
 
     def blockers(time):
         call = int(r.action[row, time])
-        if call < 0:
-            return set()
-        tools = {p for p in range(n) if int(needs[call]) >> p & 1}
+        tools = {p for p in range(n) if call >= 0 and int(needs[call]) >> p & 1}
         return {p for p in tools if r.gold[row, time, p] == 0 and r.belief[row, time, p] != 0}
 
     standing = blockers(t) - {field if field < n else -1}
     later = next((k for k in range(t + 1, int(r.steps[row])) if r.acted[row, k]), None)
     failed = later is not None and not r.valid[row, later] and bool(standing & blockers(later))
     done = r.gold[row, : t + 1, seen.world.fields - 1].any()
-    conditions = [
-        u >= 0.3 and c < 0.5, bool(standing), failed, bool(r.useful[row, t]),
-        not done and not r.success[row],
-    ]  # fmt: skip
-    return np.logical_and.accumulate(conditions)
+    useful, unfinished = bool(r.useful[row, t]), not done and not r.success[row]
+    return np.logical_and.accumulate([u >= 0.3 and c < 0.5, bool(standing), failed, useful, unfinished])
 
 
 def naive_spatial(seen, row, t):
     """The spatial pattern, condition by condition, for one probe."""
     r, field = seen.trajectory, int(seen.trajectory.probe[row, t])
-    reported = min(int(r.staleness[row, t, field]), t)
-    window = r.gold[row, t - reported : t + 1, field]
+    window = r.gold[row, t - min(int(r.staleness[row, t, field]), t) : t + 1, field]
     after, stale = seen.after_action()[row], False
     for place, name in enumerate(seen.world.field_names):
         held, truth = int(r.belief[row, t, place]), r.gold[row, : t + 2, place]
@@ -82,11 +61,12 @@ def naive_spatial(seen, row, t):
         drifted = bool(changes) and after[changes[-1] - 1, place] != truth[changes[-1]]
         still = r.belief[row, t + 1, place] != truth[t + 1]
         stale |= drifted and still and held in truth[:t].tolist()
-    conditions = [
-        seen.terms[row, t, field, TERMS.index("s")] >= 0.5, len(set(window.tolist())) == 1,
-        not r.useful[row, t], stale,
-    ]  # fmt: skip
-    return np.logical_and.accumulate(conditions)
+    old = seen.terms[row, t, field, TERMS.index("s")] >= 0.5
+    return np.logical_and.accumulate([old, len(set(window.tolist())) == 1, not r.useful[row, t], stale])
+
+
+def naive(seen, row, t):
+    return (naive_procedural if seen.cell.world == "tooldag" else naive_spatial)(seen, row, t)
 
 
 @settings(max_examples=25, deadline=None)
@@ -94,29 +74,27 @@ def naive_spatial(seen, row, t):
 def test_patterns_equal_their_definitions(cell, own):
     seen = witness(cell, own)
     found = match(seen)
-    naive = naive_procedural if cell.world == "tooldag" else naive_spatial
     assert len(found.row) == (seen.trajectory.probe >= 0).sum()
     for row, step, stage in zip(found.row, found.step, found.stage, strict=True):
         np.testing.assert_array_equal(stage, naive(seen, int(row), int(step)))
 
 
-def test_the_facts_of_a_pattern_are_its_first_match(episodes):
+def test_the_facts_of_a_pattern_are_its_first_match():
+    policies = ["no-probe", "simple", "random", "self-uncertainty", "oracle"]
+    episodes = run(policies=policies, protocols="paper released", seeds="0:40", facts=PATTERN)
     hits = episodes[episodes["pattern"] > 0]
     assert set(hits["world"]) == {"tooldag", "objectstate", "graphnav"}
-    assert not (
-        episodes["policy"].eq("oracle") & episodes["world"].ne("tooldag") & episodes["pattern"].gt(0)
-    ).any()
+    assert set(hits.loc[hits["policy"] == "oracle", "world"]) <= {"tooldag"}
     for (world, policy, protocol), rows in hits.groupby(["world", "policy", "protocol"]):
-        row = rows.iloc[0]
-        seen = witness(make_cell(world, policy, protocol=parse_protocol(protocol)), np.array([row["seed"]]))
-        naive = naive_procedural if world == "tooldag" else naive_spatial
-        assert naive(seen, 0, int(row["pattern_step"])).all()
-        assert seen.trajectory.probe[0, int(row["pattern_step"])] == row["pattern_field"]
-    stages = episodes[["probes", *PATTERN[:4]]].to_numpy()
-    assert (np.diff(stages, axis=1) <= 0).all()
+        first = rows.iloc[0]
+        seen = witness(make_cell(world, policy, protocol=parse_protocol(protocol)), np.array([first["seed"]]))
+        step, probe = int(first["pattern_step"]), seen.trajectory.probe[0]
+        matching = [t for t in np.flatnonzero(probe >= 0).tolist() if naive(seen, 0, t).all()]
+        assert (step, probe[step]) == (matching[0], first["pattern_field"])
+    assert (np.diff(episodes[["probes", *PATTERN[:4]]].to_numpy(), axis=1) <= 0).all()
 
 
-# --- one episode ------------------------------------------------------------------------------
+# one episode, and in words
 
 
 def test_a_helping_probe_corrects_a_belief_and_the_next_action_works():
@@ -124,34 +102,24 @@ def test_a_helping_probe_corrects_a_belief_and_the_next_action_works():
     assert frame["helped_step"].notna().any()
     for row in frame.itertuples():
         episode = play("objectstate", "simple", row.seed)
-        found = [
-            t
-            for t, view in episode.groupby("t")
-            for probed in [view[view["probe"]]]
-            if (probed["belief"].ne(probed["gold"]) & probed["belief"].ne(UNKNOWN)).any()
-            and (episode["t"].eq(t + 1) & episode["acted"] & episode["valid"]).any()
-        ]
+        works = set(episode.loc[episode["acted"] & episode["valid"], "t"] - 1)
+        known = episode["belief"].ne(UNKNOWN) & episode["belief"].ne(episode["gold"])
+        found = [t for t in episode.loc[episode["probe"] & known, "t"] if t in works]
         np.testing.assert_equal(row.helped_step, found[0] if found else np.nan)
-
-
-# --- episodes in words ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("world", "protocol"), [("objectstate", "paper"), ("tooldag", "released")])
 def test_steps_say_what_the_recording_holds(world, protocol):
     episode = play(world, "simple", 7, protocol=protocol)
     steps = describe_steps(episode, world, protocol=protocol, fold=False)
-    first = episode.drop_duplicates("t").reset_index(drop=True)
+    first, deed = episode.drop_duplicates("t").reset_index(drop=True), steps["deed"]
     fired = episode.groupby("t")["probe"].any()
-    assert steps["deed"].str.startswith("asks").tolist() == fired.tolist()
     acts = first["acted"] & ~fired.to_numpy()
-    assert (steps["deed"] == WAITS).tolist() == (~acts & ~fired.to_numpy()).tolist()
-    works = steps.loc[acts, "deed"].str.endswith("works")
-    assert works.tolist() == first.loc[acts, "valid"].tolist()
-    told = steps["deed"].str.contains("never reaches")
-    assert told.tolist() == (fired & (protocol == "released")).tolist()
+    assert deed.str.startswith("asks").tolist() == fired.tolist()
+    assert (deed == WAITS).tolist() == (~acts & ~fired.to_numpy()).tolist()
+    assert deed[acts].str.endswith("works").tolist() == first.loc[acts, "valid"].tolist()
+    assert deed.str.contains("never reaches").tolist() == (fired & (protocol == "released")).tolist()
     folded = describe_steps(episode, world, protocol=protocol)
     ends = folded["step"].str.split("–").map(lambda ends: int(ends[-1]) - int(ends[0]) + 1)
     assert ends.sum() == len(steps)
-    both = folded["deed"].eq(WAITS) & folded["deed"].shift().eq(WAITS)
-    assert not both.any()
+    assert not (folded["deed"].eq(WAITS) & folded["deed"].shift().eq(WAITS)).any()
