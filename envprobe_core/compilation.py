@@ -25,7 +25,6 @@ from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS, make_world
 
 SEEDS = np.arange(2)
-S2 = REGIMES["S2"]
 
 
 def compile_everything() -> dict[str, float]:
@@ -40,36 +39,25 @@ def compile_world(world: str) -> float:
     begin = time.process_time()
     gc.disable()  # a compiler makes much, and little that is garbage: to look for it takes a tenth longer
     with contextlib.redirect_stderr(io.StringIO()):  # whoever asked says it
-        measure(make_cell(world, "simple"), SEEDS)
+        cell, built = make_cell(world, "simple"), make_world(world, REGIMES["S2"], PAPER)
+        measure(cell, SEEDS)
         record(make_cell(world, "yoked"), SEEDS)
-        _steps(world)
-        _forks(world)
-        success_ceiling(make_cell(world, "simple"), SEEDS)
+        success_ceiling(cell, SEEDS)
+        episodes, instance = Episodes(cell, SEEDS), instances(built, SEEDS)
+        episodes.look()
+        walk(episodes, episodes.decide)
+        episodes.go_on()
+        after_actions(built, instance, episodes.recording())
+        informative(episodes.setting, instance, SEEDS, episodes.recording())
+        chain_length(built, SEEDS)
+        drawn_mutation(built, SEEDS)
+        setting = Setting.of(world, "S2", "paper", "typical")
+        past = look(setting, SEEDS)
+        rank_values(setting, past, "random")
+        play(setting, past.seeds, past.seeds, past.wrong)
         if world == "tooldag":
             small = SmallWorld(horizon=1, budget=1)
             grow(small)
             leaves(small, POLICIES["simple"])
     gc.enable()
     return time.process_time() - begin
-
-
-def _steps(world: str) -> None:
-    """Take episodes to their end, and look at them as the analyses do."""
-    episodes = Episodes(make_cell(world, "simple"), SEEDS)
-    episodes.look()
-    walk(episodes, episodes.decide)
-    episodes.go_on()
-    built = make_world(world, S2, PAPER)
-    instance = instances(built, SEEDS)
-    after_actions(built, instance, episodes.recording())
-    informative(episodes.setting, instance, SEEDS, episodes.recording())
-    chain_length(built, SEEDS)
-    drawn_mutation(built, SEEDS)
-
-
-def _forks(world: str) -> None:
-    """Repair a belief in the middle of an episode."""
-    setting = Setting.of(world, "S2", "paper", "typical")
-    past = look(setting, SEEDS)
-    rank_values(setting, past, "random")
-    play(setting, past.seeds, past.seeds, past.wrong)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from envprobe_core import agents as agent
 from envprobe_core import worlds
-from envprobe_core.agents import simulated as agent
 from envprobe_core.engine import loop
 from envprobe_core.engine.compiling import by_world, compiled, entry
 from envprobe_core.engine.noise import INSTANCE, MUTATION, STREAMS, draw, happens, stream_keys

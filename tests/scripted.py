@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from envprobe_core.agents import RISK_LOW, RISK_MEDIUM, UNKNOWN_STALENESS
 from envprobe_core.agents.profiles import TYPICAL
-from envprobe_core.agents.simulated import RISK_LOW, RISK_MEDIUM, UNKNOWN_STALENESS
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.loop import PROPOSE
 from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT, new

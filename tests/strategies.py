@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import hypothesis.strategies as st
 import numpy as np
@@ -14,10 +14,19 @@ from envprobe_core.protocols import PROTOCOLS, SWITCHES, switch_values
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS
 
-rates = st.sampled_from([0.0, 0.05, 0.2, 0.5, 1.0])
-seeds = st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=3, unique=True).map(
-    lambda values: np.array(values, dtype=np.int64)
+KINDS = {float: [0.0, 0.05, 0.2, 0.5, 1.0], bool: [False, True]}
+HABITS = {field.name: KINDS.get(type(field.default)) for field in fields(AgentProfile)} | {
+    "quit": [0.0, 0.03, 0.2],
+    "confidence": [100, 90, 60],
+    "spread": [0, 10, 60],
+    "fade": [0, 1, 5],
+    "writes": ["number", "true"],
+}
+drawn_profiles = st.builds(
+    AgentProfile, st.just("drawn"), **{name: st.sampled_from(some) for name, some in HABITS.items() if some}
 )
+profiles = st.sampled_from(list(PROFILES.values())) | drawn_profiles
+seeds = st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=3, unique=True).map(np.array)
 
 
 @st.composite
@@ -30,49 +39,10 @@ def protocols(draw):
 
 
 @st.composite
-def profiles(draw):
-    """Draw a named profile, or one with random errors and habits."""
-    if draw(st.booleans()):
-        return draw(st.sampled_from(list(PROFILES.values())))
-    return AgentProfile(
-        "drawn",
-        omit=draw(rates),
-        overwrite=draw(rates),
-        slip=draw(rates),
-        quit=draw(st.sampled_from([0.0, 0.03, 0.2])),
-        misreport=draw(rates),
-        hedge=draw(rates),
-        confidence=draw(st.sampled_from([100, 90, 60])),
-        spread=draw(st.sampled_from([0, 10, 60])),
-        fade=draw(st.sampled_from([0, 1, 5])),
-        single_report=draw(st.booleans()),
-        writes=draw(st.sampled_from(["number", "true"])),
-        keeps_open=draw(st.booleans()),
-        scribe=draw(st.booleans()),
-        copies_gold=draw(st.booleans()),
-        lost=draw(rates),
-        loop=draw(rates),
-        critical=draw(rates),
-        risky=draw(rates),
-        names_goal=draw(rates),
-        asks=draw(rates),
-        lists_all=draw(st.booleans()),
-    )
-
-
-@st.composite
 def cells(draw, policies=tuple(POLICIES)):
     """Draw a cell; budgets reach from none to the horizon, thresholds from always to never."""
     policy = POLICIES[draw(st.sampled_from(policies))]
-    regime = REGIMES[draw(st.sampled_from(sorted(REGIMES)))]
+    world, regime = draw(st.sampled_from(sorted(WORLDS))), REGIMES[draw(st.sampled_from(sorted(REGIMES)))]
     budget = draw(st.sampled_from([None, 0, 1, 3, regime.horizon]))
-    threshold = draw(st.sampled_from([None, 0.0, 0.7, 1.1, 2.0, 2.5, 4.5]))
-    return Cell(
-        draw(st.sampled_from(sorted(WORLDS))),
-        policy,
-        regime,
-        draw(protocols()),
-        draw(profiles()),
-        budget,
-        threshold if policy.has_threshold else None,
-    )
+    threshold = draw(st.sampled_from([None, 0.0, 0.7, 1.1, 2.0, 2.5, 4.5])) if policy.has_threshold else None
+    return Cell(world, policy, regime, draw(protocols()), draw(profiles), budget, threshold)

@@ -157,7 +157,7 @@ def test_file_names_are_safe_and_unlike_each_other():
 
 def test_the_engine_hash_covers_what_results_depend_on():
     names = {path.relative_to(PACKAGE).as_posix() for path in engine_sources()}
-    needed = "cells runs/tables runs/manifest statistics protocols regimes agents/simulated agents/profiles"
+    needed = "cells runs/tables runs/manifest statistics protocols regimes agents/__init__ agents/profiles"
     assert {f"{name}.py" for name in needed.split()} <= names
     for folder in ("agents", "engine", "worlds", "policies"):
         assert {f"{folder}/{path.name}" for path in (PACKAGE / folder).glob("*.py")} <= names

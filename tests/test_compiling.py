@@ -1,24 +1,27 @@
-"""Machine code on disk: it is found again, never mixed up, never out of date, and wanted nowhere."""
+"""Machine code on disk: found again, never mixed up, never out of date; all of it made by set-up."""
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 from envprobe_core.cells import make_cell
-from envprobe_core.engine import compiling
+from envprobe_core.compilation import compile_world
+from envprobe_core.engine import compiling, loop
 from envprobe_core.engine.running import record
+from envprobe_core.reproduce.sections import plan, reach
+from envprobe_core.sources import PACKAGE, Sources, engine_sources
 from envprobe_core.worlds import WORLDS
 
-PACKAGE = compiling.HOME.parent
 LINE = "envprobe: compiling the engine for Tiny, once; about 15 seconds\n"
 DAY = 24 * 3600
 TINY = {
@@ -44,20 +47,8 @@ def total(numbers):
     return result
 """,
     "run.py": """
-import sys
+import sys, tempfile
 import numpy as np
-from envprobe_core.engine import compiling
-from envprobe_core.engine import tiny
-
-with compiling.announced("Tiny"):
-    total = tiny.total(np.ones(3, sys.argv[1]))
-print(total, "loaded" if tiny.total.stats.cache_hits else "compiled", compiling.cache_folder())
-""",
-}
-LOCKED = """
-import runpy
-import sys
-import tempfile
 
 make = tempfile.TemporaryFile
 
@@ -67,8 +58,13 @@ def refuse(*given, dir, **named):
     return make(*given, dir=dir, **named)
 
 tempfile.TemporaryFile = refuse
-runpy.run_module("envprobe_core.run", run_name="__main__")
-"""
+from envprobe_core.engine import compiling, tiny
+
+with compiling.announced("Tiny"):
+    total = tiny.total(np.ones(3, sys.argv[1]))
+print(total, "loaded" if tiny.total.stats.cache_hits else "compiled", compiling.cache_folder())
+""",
+}
 
 
 class Outcome(NamedTuple):
@@ -76,9 +72,6 @@ class Outcome(NamedTuple):
     how: str
     folder: str
     said: str
-
-
-Run = Callable[..., Outcome]
 
 
 @pytest.fixture
@@ -93,32 +86,18 @@ def tiny(tmp_path):
     return package
 
 
-def start(package, kind="i8", *arguments):
-    folder = package.parent.parent
-    places = {"XDG_CACHE_HOME": folder / "user", "TMPDIR": folder / "temporary", "PYTHONPATH": package.parent}
-    environment = os.environ | {name: str(path) for name, path in places.items()}
-    for name in ("NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "PYTHONDONTWRITEBYTECODE"):
-        environment.pop(name, None)
-    how = ["-c", LOCKED] if arguments else ["-m", "envprobe_core.run"]
-    return subprocess.Popen(
-        [sys.executable, *how, kind, *arguments],
-        env=environment,
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def finish(process):
-    out, said = process.communicate(timeout=600)
-    assert process.returncode == 0, said
-    return Outcome(*out.split(), said)
-
-
 def run(package, kind="i8", *locked):
     """Run the package in a process that cannot write to some folders."""
-    return finish(start(package, kind, *map(str, locked)))
+    folder = package.parent.parent
+    places = {"XDG_CACHE_HOME": folder / "user", "TMPDIR": folder / "temporary", "PYTHONPATH": package.parent}
+    left = os.environ.keys() - {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "PYTHONDONTWRITEBYTECODE"}
+    environment = {name: os.environ[name] for name in left} | {
+        name: str(path) for name, path in places.items()
+    }
+    command = [sys.executable, "-m", "envprobe_core.run", kind, *map(str, locked)]
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return Outcome(*done.stdout.split(), done.stderr)
 
 
 def loaded(package):
@@ -131,69 +110,60 @@ def loaded(package):
 
 def test_a_second_process_compiles_nothing(tiny):
     first, second = run(tiny), run(tiny)
-    assert (first.total, first.how, first.said) == ("6", "compiled", LINE)
-    assert (second.total, second.how, second.said) == ("6", "loaded", "")
+    assert first == ("6", "compiled", first.folder, LINE)
+    assert second == ("6", "loaded", first.folder, "")
     assert Path(first.folder).parent == tiny / "engine" / "__pycache__"
-    assert first.folder == second.folder
     os.utime(first.folder, (time.time() - 9 * DAY,) * 2)
-    called = tiny / "engine" / "factor.py"
     assert run(tiny).how == "loaded"
     assert time.time() - Path(first.folder).stat().st_mtime < DAY, "use keeps an edition"
+    called = tiny / "engine" / "factor.py"
     called.write_text(called.read_text().replace("2 *", "5 *"))
     after = run(tiny)  # an edit of what is called
-    assert (after.total, after.how, after.said) == ("15", "compiled", LINE)
+    assert after == ("15", "compiled", after.folder, LINE)
     assert after.folder != first.folder
     assert Path(first.folder).is_dir()
 
 
 def test_the_engine_too_is_found_again():
-    some = np.arange(3)
-    digests = [record(make_cell(world, "simple"), some).measures["digest"].tolist() for world in WORLDS]
+    digests = [record(make_cell(world, "simple"), range(3)).measures["digest"].tolist() for world in WORLDS]
     script = f"""
-import numpy as np
 from envprobe_core.cells import make_cell
 from envprobe_core.engine import loop
 from envprobe_core.engine.running import record
-for world in {list(WORLDS)}:
-    print(record(make_cell(world, "simple"), np.arange(3)).measures["digest"].tolist())
+print([record(make_cell(world, "simple"), range(3)).measures["digest"].tolist() for world in {list(WORLDS)}])
 assert len(loop.run.stats.cache_hits) == 3 and not loop.run.stats.cache_misses
 """
     given = {"capture_output": True, "text": True, "timeout": 300, "cwd": PACKAGE.parent}
     done = subprocess.run([sys.executable, "-c", script], **given)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == [str(digest) for digest in digests]
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", f"{digests}\n")
 
 
 def test_codes_of_processes_that_write_at_once_are_not_mixed_up(tiny):
     """One process writes its code late, and another, which does not know of it, has written the index."""
     folder = Path(run(tiny, "i8").folder)
-    (late,) = folder.rglob("*.nbc")
-    (index,) = folder.rglob("*.nbi")
+    (late,), (index,) = folder.rglob("*.nbc"), folder.rglob("*.nbi")
     code = late.read_bytes()
     late.unlink()
     index.unlink()
     assert run(tiny, "f8").total == "6.0"
     late.write_bytes(code)
-    outcome = run(tiny, "f8")
-    assert (outcome.total, outcome.how) == ("6.0", "loaded")
+    assert run(tiny, "f8")[:2] == ("6.0", "loaded")
     assert run(tiny, "i8").total == "6"
 
 
 def test_every_engine_file_makes_the_edition(tmp_path):
     package = tmp_path / "envprobe_core"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    assert loaded(package).EDITION == compiling.EDITION
-    editions = {compiling.EDITION}
-    sources = [compiling.HOME / "compiling.py", *compiling.SOURCES]
+    editions = {compiling.EDITION, loaded(package).EDITION}
+    sources = {path.relative_to(PACKAGE).as_posix() for path in compiling.SOURCES} | {"engine/compiling.py"}
     for source in sources:
-        path = package / source.relative_to(PACKAGE)
+        path = package / source
         text = path.read_text()
         path.write_text(text + "\n")
         editions.add(loaded(package).EDITION)
         path.write_text(text)
     assert len(editions) == 1 + len(sources)
-    names = {source.relative_to(PACKAGE).as_posix() for source in sources}
-    assert {"agents/simulated.py", "engine/loop.py", "worlds/graphnav.py", "policies/rules.py"} <= names
+    assert {"agents/__init__.py", "engine/loop.py", "worlds/graphnav.py", "policies/rules.py"} <= sources
 
 
 def test_where_folders_cannot_be_written_the_cache_moves_on(tiny):
@@ -205,24 +175,50 @@ def test_where_folders_cannot_be_written_the_cache_moves_on(tiny):
     assert len(list(beside.rglob("*.nbc"))) == 1, "nothing was added there"
     for how in ("compiled", "loaded"):
         outcome = run(tiny, "u8", tiny, folder / "user")
-        assert (outcome.total, outcome.how) == ("6", how)
+        assert outcome[:2] == ("6", how)
         assert (folder / "temporary") in Path(outcome.folder).parents
     assert run(tiny, "f4", tiny, folder) == ("6.0", "compiled", "None", LINE)
 
 
 def test_editions_that_nobody_used_for_a_day_are_swept(tiny):
-    module = loaded(tiny)
-    home = tiny / "engine" / "__pycache__"
-    ages = {"old": 1.1 * DAY, "older": 9 * DAY, "young": 0.9 * DAY}
-    for name, age in ages.items():
-        folder = home / f"{module.OURS}{name}"
-        (folder / "inside").mkdir(parents=True)
-        (folder / "inside" / "code.nbc").write_bytes(b"code")
-        os.utime(folder, (time.time() - age,) * 2)
+    module, home = loaded(tiny), tiny / "engine" / "__pycache__"
+    for name, age in {"old": 1.1 * DAY, "older": 9 * DAY, "young": 0.9 * DAY}.items():
+        code = home / f"{module.OURS}{name}" / "inside" / "code.nbc"
+        code.parent.mkdir(parents=True)
+        code.write_bytes(b"code")
+        os.utime(home / f"{module.OURS}{name}", (time.time() - age,) * 2)
     (home / "factor.cpython-311.pyc").write_bytes(b"not ours")
     os.utime(home / "factor.cpython-311.pyc", (0, 0))
     own = module.cache_folder()
-    assert own is not None
-    expected = {own.name, f"{module.OURS}young", "factor.cpython-311.pyc"}
     others = {path.name for path in home.glob("compiling.*.pyc")}  # Python's own, where it may write them
-    assert {path.name for path in home.iterdir()} - others == expected
+    left = {path.name for path in home.iterdir()} - others
+    assert left == {own.name, f"{module.OURS}young", "factor.cpython-311.pyc"}
+
+
+OF_FEWER_WORLDS = {"act": 1, "lose": 1, "follow": 1, "_draw": 1}
+
+
+def entries():
+    """Return every function that is compiled for Python to call."""
+    for path in PACKAGE.rglob("*.py"):
+        if re.search(r"^@entry$", path.read_text("utf-8"), re.MULTILINE):
+            name = path.relative_to(PACKAGE.parent).with_suffix("").as_posix().replace("/", ".")
+            for one in vars(import_module(name)).values():
+                if isinstance(one, Dispatcher) and one.__module__ == name and one.stats.cache_path:
+                    yield one
+
+
+def test_set_up_compiles_every_entry_for_every_world_where_no_hash_looks():
+    for world in WORLDS:
+        compile_world(world)
+    found = list(entries())
+    assert len(found) >= 10
+    for function in found:
+        at = 1 if function is loop.run else 0
+        worlds = {signature[at] for signature in function.signatures}
+        expected = OF_FEWER_WORLDS.get(function.__name__, len(WORLDS))
+        assert len(worlds) >= expected, f"{function.__module__}.{function.__name__}"
+    folder = compiling.cache_folder()
+    assert any(folder.rglob("*.nbc"))
+    read = {path for job in plan() for path in reach(job.section, Sources())} | set(engine_sources())
+    assert not [path for path in read if path.is_relative_to(folder)]

@@ -15,8 +15,8 @@ HOME = Path(__file__).resolve().parents[1] / "envprobe_core"
 CORE = ("agents", "engine", "facts", "grid", "measures", "policies", "statistics", "worlds")
 ANALYSES = ("analyses",)
 BUDGETS = {  # folders and modules, how many lines of Python they may have, and how many the plan gives them
-    "core": (CORE, 5_640, 4_300),
-    "engine": (("agents", "engine", "policies", "worlds"), 4_260, 3_000),
+    "core": (CORE, 5_475, 4_300),
+    "engine": (("agents", "engine", "policies", "worlds"), 4_170, 3_000),
     "facts": (("facts",), 470, 330),
     "claims": (("claims",), 860, 680),
     "analyses": (ANALYSES, 2_035, 2_970),
@@ -30,7 +30,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
 }
 WHOLE = (19_380, 13_500)
 FILES = (85, 85)
-TESTS = (13_575, 9_000)
+TESTS = (13_075, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from envprobe_core.agents.simulated import RISK_LOW
+from envprobe_core.agents import RISK_LOW
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.records import NONE, TABLE, UNKNOWN, WAIT, new
 from envprobe_core.engine.running import Episodes

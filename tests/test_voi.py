@@ -6,12 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from envprobe_core import run
+from envprobe_core.analyses import voi as held_out
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.loop import BEGIN
 from envprobe_core.engine.noise import level32
-from envprobe_core.engine.records import FIELDS, NONE, UNKNOWN
+from envprobe_core.engine.records import NONE, UNKNOWN
 from envprobe_core.engine.running import Episodes, record, setting_of, take, walk
+from envprobe_core.errors import InputError
 from envprobe_core.grid import run_cells
 from envprobe_core.policies import POLICIES, value_policy, voi
 from envprobe_core.policies.voi import FINISH, PACE, PRIOR_CHANGES, PRIOR_STEPS
@@ -22,8 +25,17 @@ NAMES = {"voi": 0.5, "voi-accuracy": 1.0, "voi-success": 0.0}  # what accuracy w
 
 
 @entry
-def learn(setting, block, value, changed):
-    voi.learn(setting.world, block[0].task, block[0].evidence, value, changed)
+def ask(what, setting, block, field, value):
+    """Show VoI a field (0, or 1 if an own action changed it) or nothing (2); say if a belief is right."""
+    world, task, evidence, seen = setting.world, block[0].task, block[0].evidence, block[0].observation
+    for other in range(world.fields):
+        seen.value[other] = UNKNOWN
+    if what < 2:
+        seen.value[field] = value
+        voi.learn(world, task, evidence, seen.value, field if what == 1 else NONE)
+    elif what == 2:
+        voi.miss(world, evidence, seen)
+    return voi.right(world, evidence, field, value)
 
 
 @entry
@@ -31,43 +43,31 @@ def let_pass(setting, block):
     voi.let_pass(setting.world, block[0].task, block[0].evidence)
 
 
-@entry
-def miss(setting, block):
-    voi.miss(setting.world, block[0].evidence, block[0].observation)
-
-
-@entry
-def right(setting, block, field, believed):
-    return voi.right(setting.world, block[0].evidence, field, believed)
-
-
 class Belief:
     """What VoI remembers of one episode that has just begun."""
 
     def __init__(self, regime="S1"):
-        self.episodes = Episodes(make_cell("objectstate", "voi", regime), np.zeros(1))
-        self.rules = self.episodes.setting.world
-        self.task, self.evidence = self.episodes.block.task[0], self.episodes.block.evidence[0]
+        episodes = Episodes(make_cell("objectstate", "voi", regime), np.zeros(1))
+        self.given, self.rules = (episodes.setting, episodes.block), episodes.setting.world
+        self.task, self.evidence = episodes.block.task[0], episodes.block.evidence[0]
 
     def see(self, field, value, touched=False):
         """Show one field."""
-        shown = np.full(FIELDS, UNKNOWN, dtype=np.int32)
-        shown[field] = value
-        learn(self.episodes.setting, self.episodes.block, shown, field if touched else NONE)
+        ask(int(touched), *self.given, field, value)
 
-    def step(self):
-        """Let the world move once."""
-        let_pass(self.episodes.setting, self.episodes.block)
+    def step(self, times=1):
+        """Let the world move."""
+        for _ in range(times):
+            let_pass(*self.given)
 
     def miss(self, place):
         """See nothing at a place."""
-        self.episodes.block.observation.value[:] = UNKNOWN
-        self.episodes.block.observation.place = place
-        miss(self.episodes.setting, self.episodes.block)
+        self.given[1].observation.place = place
+        ask(2, *self.given, 0, 0)
 
     def right(self, field, believed):
         """Return the chance that a belief of the agent's is right."""
-        return right(self.episodes.setting, self.episodes.block, field, believed)
+        return ask(3, *self.given, field, believed)
 
 
 def test_finish_chances_are_those_of_counting_steps():
@@ -84,15 +84,12 @@ def test_a_rate_is_changes_over_steps_and_own_doing_counts_for_nothing():
     held = mine.evidence
     mine.see(0, 3)
     assert held.changes[0] / held.steps[0] == PRIOR_CHANGES / PRIOR_STEPS == 0.1
-    for _ in range(4):
-        mine.step()
+    mine.step(4)
     mine.see(0, 3)  # unchanged after four steps
-    assert held.changes[0] == 0.5
-    assert held.steps[0] == 9.0
+    assert (held.changes[0], held.steps[0]) == (0.5, 9.0)
     mine.step()
     mine.see(0, 1)  # changed within one
-    assert held.changes[0] == 1.5
-    assert held.steps[0] == 10.0
+    assert (held.changes[0], held.steps[0]) == (1.5, 10.0)
     mine.step()
     mine.see(0, 2, touched=True)
     mine.see(1, 2)  # there was no evidence before
@@ -108,8 +105,7 @@ def test_the_filter_by_hand():
     mine.see(lock, 1)
     mine.see(0, 3)
     mine.see(1, 5)  # held: 5 rooms
-    mine.step()
-    mine.step()
+    mine.step(2)
     assert mine.evidence.chance[lock] == pytest.approx(0.9 * 0.9 + 0.1 * 0.1)
     assert mine.evidence.chance[0] == pytest.approx(0.9 * 0.9 + 0.1 * 0.1 / 5)
     assert mine.evidence.chance[1] == 1.0
@@ -182,3 +178,22 @@ def test_probes_for_accuracy_come_last_and_unpaced_ones_first(world):
     turned = record(cell, np.arange(20)[::-1], scores_all=False)
     np.testing.assert_array_equal(turned.probe[::-1], early)
     np.testing.assert_array_equal(record(cell, np.arange(7, 9)).probe, early[7:9])
+
+
+@pytest.fixture(scope="module")
+def compared():
+    return held_out.load_heldout("S1", "observed", seeds="300000:300060", resamples=300)
+
+
+def test_design_seeds_are_refused():
+    with pytest.raises(InputError, match="seed 101999 was used to design VoI"):
+        held_out.load_heldout("S1", "paper", seeds="101999:102003")
+
+
+def test_differences_are_paired_and_in_points(compared):
+    found = run("graphnav", "voi periodic", "S1", "observed", seeds="300000:300060")
+    row = compared.set_index(["world", "variant", "rival"]).loc["graphnav", "voi", "periodic"]
+    for measure in held_out.MEASURES:
+        wide = found.pivot(index="seed", columns="policy", values=measure).astype(float)
+        assert row[measure] == pytest.approx(100 * (wide["voi"] - wide["periodic"]).mean())
+        assert row[f"{measure}_low"] <= row[measure] <= row[f"{measure}_high"]

@@ -1,1 +1,184 @@
-"""The simulated agent and its profiles (Section 6.1; book/definitions.md)."""
+"""The simulated agent: it reads what it sees, errs as its profile says, and plans on what it believes.
+
+It is given the task graph, its table and its observation; gold and the world's state it never sees.
+Source: book/definitions.md, "The simulated agent"; every behaviour is an assumption, none is the paper's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from envprobe_core import worlds
+from envprobe_core.engine.compiling import compiled
+from envprobe_core.engine.noise import (
+    IMPULSE,
+    STALENESS,
+    WRITE,
+    choice,
+    draw,
+    happens,
+    quarter,
+    quarter_choice,
+)
+from envprobe_core.engine.records import CERTAIN, FIELDS, NO_ACTION, NONE, UNKNOWN, WAIT, add
+
+UNKNOWN_STALENESS = 10
+HEDGED_BELOW, LONGEST_MISREPORT, SINGLE_REPORT_CONFIDENCE = 70, 10, 90
+REPORTED_DEPENDENCY = 0.5 + 0.5 * min(1.0, 1 / 3)
+RISK_LOW, RISK_MEDIUM = 0, 1
+NOTHING = np.full(FIELDS, UNKNOWN)
+OVERWRITE, DISTRACTED, SLIP, QUIT, LOOP, LOST = range(6)  # fields of the IMPULSE stream
+CRITICAL, RISKY, NAMES_GOAL, ASKS = range(6, 10)
+
+
+@compiled
+def know(world, table, value):
+    """Know the values that are given and nothing else; the rest is unknown and stale."""
+    for field in range(world.fields):
+        known = value[field] != UNKNOWN
+        table.value[field] = value[field]
+        table.staleness[field] = 0 if known else UNKNOWN_STALENESS
+        table.confidence[field] = CERTAIN if known else 0
+
+
+@compiled
+def propose(setting, episode):
+    """Update the belief table with what was observed, and propose the next task action."""
+    world, task, observation = setting.world, episode.task, episode.observation
+    if setting.habits.scribe:
+        scribble(setting, episode)
+    else:
+        worlds.remember(world, task, episode.mind, observation, episode.t)
+        if episode.t > 0:
+            if setting.protocol.forgets:
+                know(world, episode.table, NOTHING)
+            update(setting, episode)
+        action = worlds.plan(world, task, episode.table, episode.mind, observation.place)
+        word = draw(episode.keys[IMPULSE], episode.t, SLIP)
+        if happens(word, setting.habits.slip):
+            action = choice(word, world.actions)
+        if quits(setting.habits, episode.keys, episode.t):
+            episode.has_quit = 1
+        episode.action = WAIT if episode.has_quit else action
+    if setting.protocol.reported or setting.habits.single_report:
+        report(setting, episode)
+
+
+@compiled
+def scribble(setting, episode):
+    """Copy what is in view, or as an oracle all there is, and choose by that and the last five steps."""
+    world, habits, keys, t = setting.world, setting.habits, episode.keys, episode.t
+    know(world, episode.table, episode.gold if habits.copies_gold else episode.observation.value)
+    again, lost = NO_ACTION, draw(keys[IMPULSE], t, LOST)
+    if happens(draw(keys[IMPULSE], t, LOOP), habits.loop):
+        for back in range(min(t, 5), 0, -1):  # the last task action, if it is not longer ago
+            before = episode.recent.action[(t - back) % 5]
+            again = before if before != NO_ACTION else again
+    episode.action = worlds.wander(
+        world, episode.task, episode.observation, episode.recent, again, happens(lost, habits.lost), lost
+    )
+    episode.risk = RISK_MEDIUM if happens(draw(keys[IMPULSE], t, RISKY), habits.risky) else RISK_LOW
+
+
+@compiled
+def names_goal(habits, keys, t):
+    """Say whether a scribe's report names its goal at a step, and not where it is."""
+    return happens(draw(keys[IMPULSE], t, NAMES_GOAL), habits.names_goal)
+
+
+@compiled
+def update(setting, episode):
+    """Let confidence fade, write the news and what follows from it, and err."""
+    world, habits, task = setting.world, setting.habits, episode.task
+    table, observation, news = episode.table, episode.observation, episode.news
+    told, lost = episode.told, habits.fade
+    for field in range(world.fields):
+        if field != told:
+            table.confidence[field] -= min(table.confidence[field], lost)
+    news.count = 0
+    for number in range(observation.count):
+        add(news, observation.field[number], observation.value[observation.field[number]])
+    if (
+        observation.fresh or setting.protocol.forgets
+    ):  # who keeps no table reads again what its action implied
+        worlds.conclude(world, task, observation, news)
+    write(habits, episode)
+    worlds.derive(world, task, table, observation, episode.told, news)
+    write(habits, episode)
+    overwrite(setting, episode, OVERWRITE)
+    if setting.protocol.distracts:
+        overwrite(setting, episode, DISTRACTED)
+    if observation.fresh and observation.action >= 0:
+        episode.risk = RISK_LOW if observation.valid else RISK_MEDIUM
+
+
+@compiled
+def write(habits, episode):
+    """Write the news into the table, but for omissions; then there are none."""
+    news = episode.news
+    for number in range(news.count):
+        field = news.field[number]
+        word = draw(episode.keys[WRITE], episode.t, field)
+        if quarter(word, 0) >= habits.omit:
+            put(habits, episode, field, news.value[number], word)
+    news.count = 0
+
+
+@compiled
+def put(habits, episode, field, value, word):
+    """Write a value with the confidence and staleness that the profile reports."""
+    table = episode.table
+    table.value[field] = value
+    table.confidence[field] = habits.confidence - quarter_choice(word, 2, habits.spread + 1)
+    if quarter(word, 1) < habits.hedge:
+        table.confidence[field] = quarter_choice(word, 2, HEDGED_BELOW)
+    if value == UNKNOWN:
+        table.confidence[field] = 0
+    table.staleness[field] = 0
+    if quarter(word, 3) < habits.misreport:
+        lie = draw(episode.keys[STALENESS], episode.t, field)
+        table.staleness[field] = 1 + choice(lie, LONGEST_MISREPORT)
+
+
+@compiled
+def overwrite(setting, episode, impulse):
+    """Now and then overwrite a random field with a random value."""
+    word = draw(episode.keys[IMPULSE], episode.t, impulse)
+    if happens(word, setting.habits.overwrite):
+        field = quarter_choice(word, 2, episode.fields)
+        value = quarter_choice(word, 3, setting.world.domain[field])
+        put(setting.habits, episode, field, value, draw(episode.keys[WRITE], episode.t, field))
+
+
+@compiled
+def quits(habits, keys, t):
+    """Say whether the agent takes its task for finished at a step; never at the first."""
+    return t > 0 and happens(draw(keys[IMPULSE], t, QUIT), habits.quit)
+
+
+@compiled
+def report(setting, episode):
+    """Report c and d of what the action uses, where they are asked for, and a single belief by habit."""
+    world, habits, table, used = setting.world, setting.habits, episode.table, episode.used
+    c, d, first = episode.sight.c, episode.sight.d, NONE
+    criticality = 1.0
+    if habits.scribe and not happens(draw(episode.keys[IMPULSE], episode.t, CRITICAL), habits.critical):
+        criticality = 0.5
+    worlds.uses(world, episode.task, episode.observation.place, episode.action, used)
+    for field in range(world.fields):
+        if habits.scribe:  # its one belief is about its goal, whether it knows that or not
+            used[field] = first == NONE and world.is_goal[field]
+        elif table.value[field] == UNKNOWN:
+            used[field] = 0
+        if used[field] and first == NONE:
+            first = field
+    if habits.single_report:
+        for field in range(world.fields):
+            table.staleness[field] = 0
+            table.confidence[field] = SINGLE_REPORT_CONFIDENCE if field == first else CERTAIN
+    if setting.protocol.reported:
+        for field in range(world.fields):
+            named = used[field] and (not habits.single_report or field == first)
+            goal = world.is_goal[field] and table.value[field] != UNKNOWN
+            c[field] = criticality if named else (0.5 if goal and not habits.single_report else 0.0)
+            d[field] = REPORTED_DEPENDENCY if named else 0.0

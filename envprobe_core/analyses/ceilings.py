@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_core.agents.simulated import SLIP, quits
+from envprobe_core.agents import SLIP, quits
 from envprobe_core.cells import Cell
 from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.noise import IMPULSE, choice, draw, happens

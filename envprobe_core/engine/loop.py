@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from envprobe_core import agents as agent
 from envprobe_core import worlds
-from envprobe_core.agents import simulated as agent
 from envprobe_core.engine import scoring
 from envprobe_core.engine.compiling import apart, compiled, entry
 from envprobe_core.engine.noise import IMPULSE, INSTANCE, MUTATION, PROBE, VISIBLE, draw, happens, stream_keys

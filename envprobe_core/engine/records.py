@@ -159,15 +159,6 @@ def first_highest(values, count):
 
 
 @compiled
-def last_action(recent, t):
-    """Return the last task action of the five steps before t, or NO_ACTION."""
-    for back in range(1, min(t, 5) + 1):
-        if recent.action[(t - back) % 5] != NO_ACTION:
-            return recent.action[(t - back) % 5]
-    return NO_ACTION
-
-
-@compiled
 def tried(recent, action):
     """Say whether an action was taken within the last five steps."""
     found = False

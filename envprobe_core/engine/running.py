@@ -72,27 +72,15 @@ def setting_of(cell: Cell, *, scores_all: bool = False, world: World | None = No
         "lists_all": profile.lists_all,
         "two_invalid": protocol.actions == "two-invalid",
     }
-    return records.filled(
-        {
-            "world": built.record,
-            "protocol": in_loop,
-            "habits": habits_of(profile),
-            "policy": in_force,
-            "scoring": in_scores,
-        }
-    )
-
-
-def habits_of(profile: AgentProfile) -> dict[str, Any]:
-    """Return a profile's numbers; its rates as the levels that draws are compared with."""
     habits = {}
     for field in fields(AgentProfile):
         value = getattr(profile, field.name)
-        if isinstance(field.default, float):
+        if isinstance(field.default, float):  # a rate: the level that draws are compared with
             habits[field.name] = level16(value) if field.name in BY_QUARTERS else level32(value)
         elif isinstance(field.default, int):
             habits[field.name] = value
-    return habits
+    parts = {"protocol": in_loop, "habits": habits, "policy": in_force, "scoring": in_scores}
+    return records.filled({"world": built.record} | parts)
 
 
 def room_for_logs(horizon: int, rows: int) -> Any:
@@ -111,41 +99,24 @@ class Trajectory:
     """A block's recording; time axes are [step] for t = 0..H-1 and [time] for t = 0..H.
 
     What lies behind an episode's end is empty: 0, False, WAIT, -1, NaN.
-
-    Attributes:
-        belief, gold: [row, time, field]; b_t after the agent's update, and g_t.
-        staleness, confidence: [row, time, field], as reported: steps and percent.
-        place: [row, time], the agent's true room or node.
-        action: [row, step], the proposed task action.
-        probe: [row, step], the probed field or -1.
-        answer: [row, step], gold of the probed field (0 where there was no probe).
-        useful: [row, step], whether a probe's answer differed from the belief held.
-        valid: [row, step], whether the executed task action was valid (False for probes and waits).
-        acted: [row, step], whether a task action was executed.
-        score: [row, step], max rho, NaN where the policy has none.
-        steps: [row], executed decision steps.
-        success: [row], whether the goal was reached.
-        accuracy: [row, time], the accuracy whose fall the protocol calls collapse: the share of right fields,
-            b_t or b_(t-1) against g_t, or the weighted slot overlap, which has no value at time 0 (NaN).
-        measures: a column [row] for each measure of the episode table.
     """
 
-    belief: Values
-    gold: Values
-    staleness: Reports
-    confidence: Reports
-    place: npt.NDArray[np.int8]
-    action: npt.NDArray[np.int16]
-    probe: npt.NDArray[np.int16]
-    answer: Values
-    useful: Mask
-    valid: Mask
-    acted: Mask
-    score: Floats
-    steps: Ints
-    success: Mask
-    accuracy: Floats
-    measures: Columns
+    belief: Values  # [row, time, field], b_t after the agent's update
+    gold: Values  # [row, time, field], g_t
+    staleness: Reports  # [row, time, field], as reported, in steps
+    confidence: Reports  # [row, time, field], as reported, in percent
+    place: npt.NDArray[np.int8]  # [row, time], the agent's true room or node
+    action: npt.NDArray[np.int16]  # [row, step], the proposed task action
+    probe: npt.NDArray[np.int16]  # [row, step], the probed field or -1
+    answer: Values  # [row, step], gold of the probed field (0 where there was no probe)
+    useful: Mask  # [row, step], whether a probe's answer differed from the belief held
+    valid: Mask  # [row, step], whether the executed task action was valid (False for probes and waits)
+    acted: Mask  # [row, step], whether a task action was executed
+    score: Floats  # [row, step], max rho, NaN where the policy has none
+    steps: Ints  # [row], executed decision steps
+    success: Mask  # [row], whether the goal was reached
+    accuracy: Floats  # [row, time], whose fall is collapse: b_t or b_(t-1) against g_t, or slots (NaN at 0)
+    measures: Columns  # a column [row] for each measure of the episode table
 
     def rows(self, part: slice | Ints) -> Trajectory:
         """Return the recording of some rows."""
@@ -208,15 +179,7 @@ class Episodes:
         schedules: Ints | None = None,
         scores_all: bool = True,
     ) -> None:
-        """Create the worlds; the agents look around.
-
-        Args:
-            cell: the cell.
-            seeds: [row].
-            world: a world other than that of the cell's regime and protocol, as a smaller one.
-            schedules: [row, step], the fields that a replayed policy probes, or NONE.
-            scores_all: whether policies are asked also where the budget is spent.
-        """
+        """Create the worlds; the agents look around. See `setting_of` and `record` for what is given."""
         self.cell, self.seeds = cell, np.array(seeds, np.int64)
         self.setting = setting_of(cell, scores_all=scores_all, world=world)
         self.rule = NOBODY if cell.policy.score is None else Called(cell.policy.score)

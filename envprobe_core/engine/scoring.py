@@ -81,7 +81,10 @@ def count_actions(scoring, log, steps, m):
         useful += log[t].useful
         if log[t].probe != NONE:
             probes += 1
-            repeated += probed_before(log, t)
+            for earlier in range(t):
+                if log[earlier].probe == log[t].probe:
+                    repeated += 1
+                    break
         if np.isnan(m.action_onset):
             if scoring.two_invalid:
                 if t + 1 < steps and not log[t].valid and not log[t + 1].valid:
@@ -90,15 +93,6 @@ def count_actions(scoring, log, steps, m):
                 m.action_onset = t
     m.probes, m.useful, m.repeated_probes = probes, useful, repeated
     m.actions, m.valid_actions = actions, valid_actions
-
-
-@compiled
-def probed_before(log, t):
-    """Say whether the field probed at a step was probed at an earlier one."""
-    for earlier in range(t):  # noqa: SIM110  (Numba compiles no generators here)
-        if log[earlier].probe == log[t].probe:
-            return True
-    return False
 
 
 @compiled

@@ -32,8 +32,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from envprobe_core.agents import UNKNOWN_STALENESS
 from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
-from envprobe_core.agents.simulated import UNKNOWN_STALENESS
 from envprobe_core.cells import Cell
 from envprobe_core.engine.loop import PROPOSE
 from envprobe_core.engine.records import NONE, UNKNOWN

@@ -20,31 +20,18 @@ THRESHOLD = 1.5  # rho_star, Table "Hyperparameter configuration"
 
 @dataclass(frozen=True)
 class Policy:
-    """A named rule.
+    """A named rule; the budget is enforced by the engine."""
 
-    Attributes:
-        name: as on the command line.
-        title: as in tables and figures.
-        rule: what ranks the fields and opens the gate; the budget is enforced by the engine.
-        terms: the score terms it keeps, or None where it has no threshold.
-        answered: whether answers reach the belief table where the protocol delivers them.
-        sees_gold: whether it is an oracle.
-        replays: the policy whose probe times and fields it repeats, or None.
-        selector: the rule that says which field, where it is not `rule` itself.
-        given: whether VoI is told the true rates, a privilege that no deployable policy has.
-        score: a reader's own function, from a view (`policies.own.View`) to scores [field].
-    """
-
-    name: str
-    title: str
-    rule: Rule
-    terms: tuple[str, ...] | None = None
-    answered: bool = True
-    sees_gold: bool = False
-    replays: str | None = None
-    selector: Rule | None = None
-    given: bool = False
-    score: Score | None = None
+    name: str  # as on the command line
+    title: str  # as in tables and figures
+    rule: Rule  # what ranks the fields and opens the gate
+    terms: tuple[str, ...] | None = None  # the score terms it keeps; None where it has no threshold
+    answered: bool = True  # whether answers reach the belief table where the protocol delivers them
+    sees_gold: bool = False  # whether it is an oracle
+    replays: str | None = None  # the policy whose probe times and fields it repeats
+    selector: Rule | None = None  # the rule that says which field, where it is not `rule` itself
+    given: bool = False  # whether VoI is told the true rates, a privilege that no deployable policy has
+    score: Score | None = None  # a reader's own function, from a view (`policies.own.View`) to scores [field]
 
     @property
     def has_threshold(self) -> bool:
@@ -54,9 +41,7 @@ class Policy:
     @property
     def remembers(self) -> bool:
         """Say whether it keeps notes of what it was shown (VoI does)."""
-        return not {rules.VOI, rules.NOTED}.isdisjoint(
-            (self.rule.kind, self.selector.kind if self.selector else rules.NEVER)
-        )
+        return not {rules.VOI, rules.NOTED}.isdisjoint((self.rule.kind, (self.selector or self.rule).kind))
 
     def scaled_threshold(self, base: float, protocol: Protocol) -> float:
         """Return the threshold in force: the base, times kept terms / 4 where the protocol scales it."""
@@ -127,12 +112,7 @@ OF_THE_PAPER: dict[str, Policy] = {
 
 
 def custom_policy(name: str, score: Score, title: str | None = None) -> Policy:
-    """Make a policy of a reader's own score function and the usual gate.
-
-    Args:
-        name: a name no other policy has.
-        score: from a view (`policies.own.View`) to an array [field].
-        title: how tables and figures call it.
+    """Make a policy of a reader's own score function, from a view to an array [field], and the usual gate.
 
     Raises:
         InputError: if the name belongs to a policy of the companion.

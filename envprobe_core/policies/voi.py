@@ -54,18 +54,22 @@ def watch(world, task, evidence, table, observation, told, answer):
     changed = NONE
     if evidence.started:
         if told != NONE:
-            hear(world, task, evidence, told, answer)
+            for kind in KINDS:
+                if told in fields_of(world, kind):
+                    changes, steps = compare(world, task, evidence, kind, told, answer)
+                    evidence.changes[kind] += changes
+                    evidence.steps[kind] += steps
+            note(evidence, told, answer)
         if observation.fresh:
             let_pass(world, task, evidence)
         changed = touched(world, observation.action)
-        prove(world, evidence, observation)
     else:
         evidence.started = 1
         learn(world, task, evidence, table.value, NONE)
     learn(world, task, evidence, observation.value, changed)
     if observation.fresh:
         miss(world, evidence, observation)
-    derive(world, task, evidence)
+    derive(world, task, evidence, observation)
     if evidence.value[world.goal_field] == done_value(world, task):
         evidence.done = 1
 
@@ -152,17 +156,6 @@ def learn(world, task, evidence, value, changed):
 
 
 @compiled
-def hear(world, task, evidence, field, value):
-    """Take in the answer of a probe."""
-    for kind in KINDS:
-        if field in fields_of(world, kind):
-            changes, steps = compare(world, task, evidence, kind, field, value)
-            evidence.changes[kind] += changes
-            evidence.steps[kind] += steps
-    note(evidence, field, value)
-
-
-@compiled
 def compare(world, task, evidence, kind, field, value):
     """Return what seeing a field again tells of its kind: changes, one or none, and steps watched."""
     held, since = evidence.value[field], evidence.since[field]
@@ -225,15 +218,10 @@ def power(base, exponent):
 
 
 @compiled
-def prove_complete(world, evidence, observation):
-    """A valid call proves its tool complete."""
+def derive_tools(world, task, evidence, observation):
+    """A valid call proves its tool complete; a dependency's chance is the product of its prerequisites'."""
     if observation.valid and observation.action >= 0:
         note(evidence, 2 * world.tools + observation.action, 1)
-
-
-@compiled
-def derive_dependencies(world, task, evidence):
-    """Dependencies are satisfied if all prerequisites are loaded: multiply their chances."""
     for tool in range(world.tools if world.knows_graph else 0):
         ready = 1.0
         for other in range(tool):
@@ -260,13 +248,7 @@ def tools_missing(world, task, evidence, place):
     for tool in range(world.tools - 1, -1, -1):  # a tool comes after its prerequisites
         if has(needed, tool) and evidence.value[tool] != 1:
             missing, needed = missing + 1, needed | task.needs[tool]
-    return certain(missing if world.knows_graph else 1)
-
-
-@compiled
-def certain(to_go):
-    """Return the prospect of a plan that hangs on nothing: it can be carried out, no answer saves a step."""
-    return 1.0, to_go, 0.0, 0.0, 0, 0.0
+    return 1.0, missing if world.knows_graph else 1, 0.0, 0.0, 0, 0.0
 
 
 # what anybody may know of places: things drift while nobody holds them, locks flip where there is a key
@@ -338,7 +320,7 @@ def fetch(world, task, evidence, place):
 @compiled
 def walk(world, task, evidence, place):
     """The way to the target is at least as long as over open edges; walking shows what a probe would."""
-    return certain(evidence.distance[place] if world.knows_graph else 1)
+    return 1.0, evidence.distance[place] if world.knows_graph else 1, 0.0, 0.0, 0, 0.0
 
 
 @compiled
@@ -385,8 +367,7 @@ key_of = _of(  # a door's or edge's key, or NONE
 )
 landing = _of(lambda world, kind: 0.0, landing_in_place, landing_in_place)
 study = _of(nothing, note_open, study_graph)
-prove = _of(prove_complete, nothing, nothing)
 miss = _of(nothing, miss_here, miss_here)
-derive = _of(derive_dependencies, nothing, nothing)
+derive = _of(derive_tools, nothing, nothing)
 credit = _of(credit_premises, nothing, nothing)
 prospect = _of(tools_missing, fetch, walk)

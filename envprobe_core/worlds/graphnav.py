@@ -251,27 +251,38 @@ def list_edges(task, nodes):
         for high in range(low + 1, nodes):  # in this order neighbours ascend
             if has(task.scratch.joined[low], high):
                 task.ends[task.edges, 0], task.ends[task.edges, 1] = low, high
-                for node, other in ((low, high), (high, low)):
-                    number = task.neighbours[node]
-                    task.neighbour[node, number], task.edge[node, number] = other, task.edges
-                    task.neighbours[node] += 1
+                add_neighbour(task, low, high)
+                add_neighbour(task, high, low)
                 task.edges += 1
+
+
+@compiled
+def add_neighbour(task, node, other):
+    """List a neighbour of a node, to which the edge leads that is numbered next."""
+    number = task.neighbours[node]
+    task.neighbour[node, number], task.edge[node, number] = other, task.edges
+    task.neighbours[node] += 1
 
 
 @apart
 def place_keys(world, task, state, key, first, lockable):
     """Put the key of one more locked edge at reach, of the lowest draw, where one can walk by now."""
-    passable = all_edges(world) & ~lockable
+    joined, reached, before = task.scratch.joined, plus(0, task.start), 0
+    for lock in range(world.locks):
+        one, other = task.ends[task.edge_of_key[lock]]
+        joined[one], joined[other] = minus(joined[one], other), minus(joined[other], one)
     for turn in range(world.locks):
-        reached = search(task, passable, task.start, NOWHERE)
+        while before != reached:  # a set of nodes spreads to all that are joined to it
+            before = reached
+            for node in range(world.nodes):
+                reached |= has(reached, node) * joined[node]
         lowest, least = 0, HIGHEST
         for item in range(world.locks):
             edge = task.edge_of_key[item]
             word = numbered(key, first + edge)
             touched = has(reached, task.ends[edge, 0]) or has(reached, task.ends[edge, 1])
-            if touched and not has(passable, edge) and word < least:
+            if touched and has(lockable, edge) and word < least:
                 lowest, least = item, word
-        passable = plus(passable, task.edge_of_key[lowest])
         count = 0
         for node in range(world.nodes):
             count += has(reached, node)
@@ -281,6 +292,12 @@ def place_keys(world, task, state, key, first, lockable):
                 if left == 0:
                     state.location[lowest] = node
                 left -= 1
+        edge = task.edge_of_key[lowest]
+        lockable, reached = (
+            minus(lockable, edge),
+            reached | plus(plus(0, task.ends[edge, 0]), task.ends[edge, 1]),
+        )
+        join(joined, task.ends[edge, 0], task.ends[edge, 1])
 
 
 @compiled
@@ -363,10 +380,11 @@ def show(world, task, state, action, word, observation):
         if state.location[key] == world.nodes:
             see(observation, 1 + key, world.nodes)
     for number in range(task.neighbours[node]):
-        others = plus(others, task.neighbour[node, number])
+        edge = task.edge[node, number]
         if world.sees_states:
-            edge = task.edge[node, number]
             see(observation, 1 + world.keys + edge, state.locked[edge])
+        else:
+            others = plus(others, task.neighbour[node, number])
     if not world.sees_states and happens(word, world.drop):
         observation.hidden = last_by_name(others)
 
@@ -428,7 +446,12 @@ def plan(world, task, table, mind, place):
     value, node = table.value, max(table.value[0], 0)
     if node == task.target:
         return WAIT
-    reached = search(task, mind.met & believed_passable(world, task, value), node, task.target)
+    passable = 0  # the edges not believed locked, or whose key is believed held
+    for edge in range(world.edges - 1, -1, -1):
+        passable = 2 * passable + (value[1 + world.keys + edge] != 1)  # as a set: each edge moves up by one
+    for key in range(world.locks):
+        passable |= (value[1 + key] == world.nodes) << task.edge_of_key[key]
+    reached = search(task, mind.met & passable, node, task.target)
     if has(reached, task.target):
         return first_step(task, node, task.target)
     for key in range(world.keys):
@@ -444,17 +467,6 @@ def plan(world, task, table, mind, place):
         if has(mind.met, task.edge[node, number]):
             return task.neighbour[node, number]
     return WAIT
-
-
-@compiled
-def believed_passable(world, task, value):
-    """Return the set of edges not believed locked, or whose key is believed held."""
-    passable = 0
-    for edge in range(world.edges - 1, -1, -1):
-        passable = 2 * passable + (value[1 + world.keys + edge] != 1)  # as a set: each edge moves up by one
-    for key in range(world.locks):
-        passable |= (value[1 + key] == world.nodes) << task.edge_of_key[key]
-    return passable
 
 
 @compiled

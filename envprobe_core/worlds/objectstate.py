@@ -183,10 +183,13 @@ def succeeded(world, task, state):
 @compiled
 def act(world, task, state, action):
     """Move, pick up, unlock or put down; return whether that was valid."""
-    if world.pick <= action < world.unlock:
-        return carry(state, action - world.pick, state.place, world.rooms)
-    if action >= world.place:
-        return carry(state, action - world.place, world.rooms, state.place)
+    picks = world.pick <= action < world.unlock
+    if picks or action >= world.place:
+        item = action - (world.pick if picks else world.place)
+        if state.location[item] != (state.place if picks else world.rooms):
+            return False
+        state.location[item] = world.rooms if picks else state.place
+        return True
     door = door_of(world, state.place, action)
     if door == NONE:
         return False
@@ -201,15 +204,6 @@ def act(world, task, state, action):
     if not beside or not has(state.locked, door) or key == NONE or state.location[key] != world.rooms:
         return False
     state.locked = minus(state.locked, door)
-    return True
-
-
-@compiled
-def carry(state, item, before, after):
-    """Take an object from one place to another; return whether it was there."""
-    if state.location[item] != before:
-        return False
-    state.location[item] = after
     return True
 
 
