@@ -18,7 +18,6 @@ from distributed import Client
 from processes import contents, envprobe, going
 
 from envprobe_core import pool
-from envprobe_core.analyses.atlas import load_atlas
 from envprobe_core.cells import make_cell
 from envprobe_core.cli.options import Cluster as Options
 from envprobe_core.cli.options import handing_out
@@ -82,16 +81,10 @@ class Cluster:
             process.wait()
 
     def _process(self, given, program=DASK, environment=None):
+        command = [sys.executable, "-c", program, *map(str, given)]
         with (self.folder / f"{len(self.processes)}.txt").open("wb") as told:
-            self.processes.append(
-                subprocess.Popen(
-                    [sys.executable, "-c", program, *map(str, given)],
-                    stdout=told,
-                    stderr=told,
-                    env=os.environ | (environment or {}),
-                    cwd=self.folder,
-                )
-            )
+            pipes = {"stdout": told, "stderr": told, "cwd": self.folder}
+            self.processes.append(subprocess.Popen(command, env=os.environ | (environment or {}), **pipes))
         return self.processes[-1]
 
 
@@ -128,11 +121,7 @@ def stored(run):
 
 def marking():
     """Make a function, of no module, that runs a cell and says in which process."""
-
-    def marked(cell, seeds):
-        return measure(cell, seeds) | {"process": np.full(len(seeds), os.getpid())}
-
-    return marked
+    return lambda cell, seeds: measure(cell, seeds) | {"process": np.full(len(seeds), os.getpid())}
 
 
 def test_a_grid_has_the_same_episodes_on_a_cluster(two_workers, monkeypatch):
@@ -146,15 +135,6 @@ def test_a_grid_has_the_same_episodes_on_a_cluster(two_workers, monkeypatch):
     assert list(here) == list(there)
     for name in here:
         np.testing.assert_array_equal(here[name], there[name])
-
-
-def test_the_atlas_has_the_same_verdicts_on_a_cluster(two_workers, monkeypatch):
-    small = {"profiles": 2, "seeds_each": 2, "protocol": "observed released", "resamples": 100}
-    here = load_atlas(**small, jobs=1)
-    monkeypatch.setenv(pool.ENVIRONMENT, two_workers.address)
-    there = load_atlas(**small, jobs=1)
-    for name in ("verdict", "support", "targets"):
-        np.testing.assert_array_equal(getattr(here, name), getattr(there, name))
 
 
 NOTEBOOK = """\
