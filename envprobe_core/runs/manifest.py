@@ -81,6 +81,7 @@ class RunInputs:
         except ValidationError as error:
             raise InputError(f"its inputs, {first_fault(error)}") from None
 
+    @pydantic.model_serializer
     def as_dict(self) -> dict[str, Any]:
         """Return what a manifest states; the simulated agent goes without saying."""
         stated = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -152,10 +153,6 @@ class Manifest(BaseModel, extra="forbid"):
             raise ValueError("it says finished and states no results")
         return self
 
-    @pydantic.field_serializer("inputs")
-    def _stated(self, inputs: RunInputs) -> dict[str, Any]:
-        return inputs.as_dict()
-
     def as_dict(self) -> dict[str, Any]:
         """Return it as it stands in its file."""
         return self.model_dump(exclude_unset=True)
@@ -164,14 +161,12 @@ class Manifest(BaseModel, extra="forbid"):
 def begun(inputs: RunInputs) -> Manifest:
     """Make the manifest of a run that has not begun."""
     protocols = {cell.protocol.name: asdict(cell.protocol) for cell in inputs.cells}
+    sources = engine_sha256(MODEL_ROOTS if inputs.agent else ROOTS)
     return Manifest(
         format=FORMAT,
         finished=False,
         inputs=inputs,
-        engine={
-            "version": __version__,
-            "sources_sha256": engine_sha256(MODEL_ROOTS if inputs.agent else ROOTS),
-        },
+        engine={"version": __version__, "sources_sha256": sources},
         versions=package_versions(),
         profile=inputs.cells[0].profile.as_dict(),
         protocols={name: {key: own[key] for key in own if key != "name"} for name, own in protocols.items()},
