@@ -224,9 +224,11 @@ def calibrate(
         refuse_existing("--out", out)
     from envprobe_core.analyses import calibration
 
-    start, shown = time.monotonic(), sys.stderr.isatty()
-    tell = (lambda count: typer.echo(f"\r{count} profiles evaluated", err=True, nl=False)) if shown else None
-    search = calibration.Search(jobs=jobs or options.CORES, tell=tell)
+    def tell(count: int) -> None:
+        if sys.stderr.isatty():
+            typer.echo(f"\r{count} profiles evaluated", err=True, nl=False)
+
+    start, search = time.monotonic(), calibration.Search(jobs=jobs or options.CORES, tell=tell)
     fitted, others = calibration.calibrate(search)
     fits, rows = [fitted, *others], []
     for index, target in enumerate(calibration.TARGETS):

@@ -242,7 +242,6 @@ class Log(NamedTuple):
 
     name: str
     sha256: str
-    rows: int
     contradictions: list[str]
     measures: Columns
 
@@ -271,11 +270,11 @@ def check_run(path: Path, progress: Progress | None = None) -> tuple[list[str], 
     logs = [found[log_name(cell)] for cell in inputs.cells]
     wrong = [text for log in logs for text in log.contradictions]
     for log, theirs in zip(logs, table, strict=True):
-        for measure_, mine in log.measures.items():
-            other = theirs[measure_][: len(mine)]
+        for column, mine in log.measures.items():
+            other = theirs[column][: len(mine)]
             for row in np.flatnonzero((mine != other) & ~((mine != mine) & (other != other))):
                 told = f"the log gives {mine[row]}, {EPISODES} says {other[row]}"
-                wrong.append(f"{log.name}, seed {theirs['seed'][row]}, {measure_}: {told}")
+                wrong.append(f"{log.name}, seed {theirs['seed'][row]}, {column}: {told}")
     whole = [log.measures for log in logs] if episodes == run else table
     files = {EPISODES: sha256(path, EPISODES)} | {log.name: log.sha256 for log in logs}
     due = manifests.finished(now, list(map(tables.result_hash, whole)), files)
@@ -284,8 +283,9 @@ def check_run(path: Path, progress: Progress | None = None) -> tuple[list[str], 
         wrong.append(f"{MANIFEST}{where}: {is_stated} is stated, {is_found} is found")
     if stated.engine != now.engine and wrong:
         wrong.append("the engine is not the one that made this run")
-    text = f"{len(logs)} logs, {episodes} episodes, {sum(log.rows for log in logs)} rows"
-    text += f": every measure agrees with {EPISODES} and {MANIFEST}"
+    rows = sum(int((log.measures["steps"] + 1).sum()) for log in logs)
+    agree = f"every measure agrees with {EPISODES} and {MANIFEST}"
+    text = f"{len(logs)} logs, {episodes} episodes, {rows} rows: {agree}"
     if episodes < run:
         text += f"; the other {run - episodes} episodes have no log and were not checked"
     text += "; versions of Python and packages are stated there and not compared"
@@ -297,15 +297,14 @@ def check_run(path: Path, progress: Progress | None = None) -> tuple[list[str], 
 def read_log(task: tuple[Path, Cell, Seeds]) -> Log:
     """Read the log of a folder, a cell and some seeds, look for contradictions, and score it."""
     folder, cell, due = task
-    name, texts, blocks, rows = log_name(cell), [], [], 0
+    name, texts, blocks = log_name(cell), [], []
     whole = sha256(folder, name)
     for seeds, log in tables.read_steps(folder, name, cell, due):
         for key, wrong, what in _contradictions(cell, seeds, log):
             places = (f"{name}, seed {seeds[row]}, t {step}" for row, step in np.argwhere(wrong))
             texts += [f"{place}, {key}: {what}" for place in places]
         blocks.append(cell.named(seeds, log.measures))
-        rows += int((log.steps + 1).sum())
-    return Log(name, whole, rows, texts, _joined(blocks))
+    return Log(name, whole, texts, _joined(blocks))
 
 
 def _contradictions(cell: Cell, seeds: Seeds, log: Trajectory) -> list[tuple[str, tables.Values, str]]:
