@@ -15,16 +15,9 @@ from envprobe_core.reproduce import build as book
 from envprobe_core.sources import ROOT
 
 SMALL = {
-    "seeds": "0:12",
-    "resamples": "200",
-    "profiles": "16",
-    "seeds_each": "10",
-    "pasts": "8",
-    "futures": "4",
-    "points": "3",
-    "held_out": "10000:10012",
-    "dry_run": "1",
-}
+    "seeds": "0:12", "resamples": "200", "profiles": "16", "seeds_each": "10", "pasts": "8", "futures": "4",
+    "points": "3", "held_out": "10000:10012", "dry_run": "1",
+}  # fmt: skip
 
 
 def build_book(out):
