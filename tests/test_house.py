@@ -28,9 +28,9 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 1_000, 510),
     "cli": (("cli",), 1_430, 400),
 }
-WHOLE = (19_380, 13_500)
-FILES = (85, 85)
-TESTS = (13_075, 9_000)
+WHOLE = (19_280, 13_500)
+FILES = (84, 85)
+TESTS = (13_010, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
