@@ -27,7 +27,7 @@ from envprobe_core.widgets.grid import POOL, THRESHOLDS, VIEWS, Reading, Setting
 from envprobe_core.widgets.host import Widget
 from envprobe_core.worlds import WORLDS
 
-COMPARED = ("no-probe", "periodic", "simple", "placebo")
+COMPARED = ("no-probe", "periodic", "simple", "placebo")  # at first, beside a reader's own policies
 OWN_STYLES = tuple(Style(colour, "d") for colour in (PURPLE, GREEN, VERMILLION, AMBER))
 """Of a reader's own policies, with a mark that no other has."""
 PROTOCOL_LINES = {
@@ -58,7 +58,6 @@ class Explorer(Widget):
         profile: str = "typical",
         seeds: str = "0:220",
         resamples: int = RESAMPLES,
-        compared: Sequence[str] = COMPARED,
         identity: str = "explorer",
     ) -> None:
         """Offer the companion's policies and a reader's own.
@@ -68,7 +67,6 @@ class Explorer(Widget):
                 profile and seeds are its own. Without it the widget needs a kernel.
             policies: a reader's own, from `policies.custom_policy`; for the kernel to run.
             seeds: as `cells.parse_seeds` reads them.
-            compared: names of the policies that it starts with, beside a reader's own.
 
         Raises:
             InputError: for an unknown name, or a policy that has the name of another.
@@ -111,13 +109,13 @@ class Explorer(Widget):
         start = {
             "world": VIEWS[0],
             "protocol": protocols[0],
-            "policies": [look_up("policy", name, POLICIES).name for name in compared],
+            "policies": list(COMPARED),
             "budget": level.budget,
             "threshold": THRESHOLD,
             "close": True,
         }
         live = {"regime": regime, "horizon": level.horizon, "profile": profile, "seeds": seeds}
-        live["policies"] = [*compared, *(policy.name for policy in policies)]
+        live["policies"] = [*COMPARED, *(policy.name for policy in policies)]
         state = {"vocabulary": words, "start": start | live}
         super().__init__(state, identity=identity, fallback=WITHOUT_SCRIPT, live=True)
         self.page_state = None

@@ -266,9 +266,7 @@ def run_grid(
     ran = {(base.protocol.name, base.world): rest for base, *rest in spread(run, blocks, jobs)}
     rows: dict[str, list[list[int]]] = {}
     known: dict[Any, int] = {}
-    settings: list[
-        list[tuple[Any, Ints]]
-    ] = []  # each the distinct episodes of its worlds, and which they are
+    settings: list[Any] = []  # of each world the distinct episodes, and which of them the setting has
     for rules, policy in product(chosen, POLICIES):
         worlds = [ran[rules.name, world] for world in WORLDS]
         shape = worlds[0][1][policy].shape[:2]
