@@ -21,16 +21,16 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "claims": (("claims",), 860, 680),
     "analyses": (ANALYSES, 2_035, 2_970),
     "show": (("show",), 1_525, 1_060),
-    "widgets": (("widgets",), 1_000, 1_180),
+    "widgets": (("widgets",), 995, 1_180),
     "lab": (("lab",), 640, 330),
     "language model": (("llm",), 2_940, 1_300),
     "runs": (("runs",), 1_145, 340),
     "reproduce": (("reproduce",), 1_000, 510),
     "cli": (("cli",), 1_430, 400),
 }
-WHOLE = (19_280, 13_500)
+WHOLE = (19_235, 13_500)
 FILES = (84, 85)
-TESTS = (13_010, 9_000)
+TESTS = (12_985, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
