@@ -31,7 +31,7 @@ CONFIG = """
 [tool.mutmut]
 source_paths = ["envprobe_core"]
 only_mutate = ["envprobe_core/{file}"]
-also_copy = ["data", "tests"]
+also_copy = ["data", "notebooks", "tests"]
 pytest_add_cli_args = ["-p", "no:cacheprovider"]
 pytest_add_cli_args_test_selection = {tests}
 """
@@ -43,7 +43,7 @@ def mutate(part, sample):
     file, *tests = PARTS[part]
     copy = ROOT / "build" / "mutants" / part
     shutil.rmtree(copy, ignore_errors=True)
-    for name in ("envprobe_core", "data", "tests"):
+    for name in ("envprobe_core", "data", "notebooks", "tests"):
         shutil.copytree(ROOT / name, copy / name)
     settings = (ROOT / "pyproject.toml").read_text() + CONFIG.format(
         file=file, tests=[f"tests/{test}" for test in tests]

@@ -17,8 +17,8 @@ ANALYSES = ("analyses",)
 BUDGETS = {  # folders and modules, how many lines of Python they may have, and how many the plan gives them
     "core": (CORE, 5_475, 4_300),
     "engine": (("agents", "engine", "policies", "worlds"), 4_170, 3_000),
-    "facts": (("facts",), 470, 330),
-    "claims": (("claims",), 860, 680),
+    "facts": (("facts",), 455, 330),
+    "claims": (("claims",), 595, 680),
     "analyses": (ANALYSES, 2_035, 2_970),
     "show": (("show",), 1_525, 1_060),
     "widgets": (("widgets",), 995, 1_180),
@@ -28,9 +28,9 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 1_000, 510),
     "cli": (("cli",), 1_430, 400),
 }
-WHOLE = (19_235, 13_500)
+WHOLE = (19_230, 13_500)
 FILES = (84, 85)
-TESTS = (12_985, 9_000)
+TESTS = (12_990, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
