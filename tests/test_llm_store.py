@@ -275,17 +275,26 @@ def test_a_missing_store_is_made_only_to_be_written(tmp_path):
 
 
 def test_damage_within_is_named_where_it_is_met(path):
+    with closing(AnswerStore(path)) as store:
+        add(store, 3)
     change(
         path,
         "UPDATE calls SET prompt = 8 WHERE id = 1",
         "UPDATE calls SET response = x'00112233' WHERE id = 2",
         "UPDATE calls SET question = x'789c03' WHERE id = 3",
+        "UPDATE calls SET status = NULL, kind = NULL, response = NULL WHERE id = 4",
     )
     with closing(AnswerStore(path)) as store:
         with pytest.raises(RunStoppedError, match="call 2 cannot be read"):
             text_of(store, 1)
         assert text_of(store, 2) == "text 2"
-    assert [fault.split(":")[0] for fault in check_store(path)] == ["call 1", "call 2", "call 3", "tokens"]
+    assert [fault.split(":")[0] for fault in check_store(path)] == [
+        "call 1",
+        "call 2",
+        "call 3",
+        "call 4",
+        "tokens",
+    ]
 
 
 # ---------------------------------------------------------------- replay files

@@ -242,12 +242,16 @@ class Client:
         """Change the store; return, or raise, what the change does, when it is committed."""
         done: Future[Any] = Future()
         self._changes.append((change, done))
-        self._writer.submit(self._commit_all)
+        if len(self._changes) == 1:  # else the commit that takes the first takes this too
+            self._writer.submit(self._commit_all)
         return await asyncio.wrap_future(done)
 
     def _commit_all(self) -> None:
-        """Commit all that waits by now, so that who comes next may find nothing left to do."""
-        if not (taken := [self._changes.popleft() for _ in range(len(self._changes))]):
+        """Commit all that waits by now; no other thread takes from the line."""
+        taken = []
+        while self._changes:
+            taken.append(self._changes.popleft())
+        if not taken:
             return
         awaited = [done.set_running_or_notify_cancel() for _, done in taken]  # else who waited is cancelled
         try:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -122,12 +123,14 @@ def replay_run(service: Service, inputs: RunInputs) -> tuple[list[Asked], str]:
     """
     find_version(service.agent.prompt_version)
 
-    async def replay() -> list[Asked]:
-        pairs = zip(inputs.cells, inputs.seeds_of_cells, strict=True)
-        async with service.client() as client:
-            return [await _ask(client, service, *pair, asyncio.Semaphore(1)) for pair in pairs]
+    cells: list[Asked] = []
 
-    cells = finish_in_loop(replay())
+    async def replay() -> None:  # what it returned, `asyncio.run` would write out whole as it frees SIGINT
+        async with service.client() as client:
+            for pair in zip(inputs.cells, inputs.seeds_of_cells, strict=True):
+                cells.append(await _ask(client, service, *pair, asyncio.Semaphore(1)))
+
+    finish_in_loop(replay())
     return cells, total_hash(inputs.cells, [result_hash(cell.columns) for cell in cells])
 
 
@@ -268,13 +271,13 @@ def ask_trial(trial: Trial, service: Service) -> list[str]:
     Raises:
         RunStoppedError: if an answer cannot be had; those given are kept.
     """
+    keys: list[str] = []
 
-    async def work() -> list[str]:
+    async def work() -> None:
         async with service.client() as client:
-            groups = [trial.met(world, version) for version in trial.versions for world in trial.worlds]
-            told = [
-                await together([client.ask(one.request, one.identity) for one, _ in met]) for met in groups
-            ]
-            return [answer.key for answers in told for answer in answers]
+            for version, world in product(trial.versions, trial.worlds):
+                asked = [client.ask(one.request, one.identity) for one, _ in trial.met(world, version)]
+                keys.extend(answer.key for answer in await together(asked))
 
-    return finish_in_loop(work())
+    finish_in_loop(work())
+    return keys

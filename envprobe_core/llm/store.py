@@ -107,6 +107,9 @@ HOLDER = f"{os.getpid()} {os.urandom(4).hex()} {MACHINE}"
 class AnswerStore:
     """An open store. What changes it is called on one thread at a time; `find` may be called on another."""
 
+    # where an answer is not here
+    advice = "give the command without --replay-only to ask for it, or with the --base-url that was asked"
+
     def __init__(self, path: Path, *, writable: bool = True) -> None:
         """Open a store; make it where it may be written and is not there.
 
@@ -138,12 +141,6 @@ class AnswerStore:
                 "what is; nothing was changed"
             )
         return found._replace(key=key.hex())
-
-    advice = (
-        "give the command without --replay-only to ask for it, or with the --base-url of the run that is "
-        "replayed"
-    )
-    """What to do where an answer is not here."""
 
     def used(self) -> dict[str, Tokens]:
         """Return the tokens of all stored calls together, by model; what is not known counts as its most."""
@@ -325,11 +322,7 @@ def _open(path: Path, *, writable: bool) -> sqlite3.Connection:
             connection.execute(f"PRAGMA {'synchronous = FULL' if writable else 'query_only = ON'}")
             stack.pop_all()
             return connection
-    except (
-        OSError,
-        RuntimeError,
-        sqlite3.Error,
-    ) as error:  # the second for links in a circle, by Python 3.11
+    except (OSError, RuntimeError, sqlite3.Error) as error:  # links in a circle are the second, in 3.11
         why = getattr(error, "strerror", None) or error
         raise InputError(f"store {path} cannot be opened ({why}); nothing was changed") from None
 
@@ -410,7 +403,7 @@ def check_store(path: Path) -> Iterator[str]:
                 if hashlib.sha256(content).digest() != key:
                     yield f"call {call}: its question does not give its key {bytes(key).hex()[:16]}"
                 elif response is not None or verdict in (ANSWER, UNUSABLE):
-                    found = _read(status, kind, response)
+                    found = _read(status or 0, kind or "", response or b"")
                     reads = ANSWER if isinstance(found, Answer) else found.name
                     used = found.used or Question(orjson.loads(content)["request"], content, key).most
                     said = ANSWER if verdict in (UNUSABLE, DUPLICATE) else verdict
