@@ -202,7 +202,6 @@ class Steps:
     An *option* is a choice in a state.
     """
 
-    signature: Ints  # [outcome], ascending: the state, the choice and what is shown, as one number
     state: Ints  # [outcome], index into this layer
     choice: Ints  # [outcome], ACT or the probed field
     chance: Floats  # [outcome], given state and choice
@@ -264,13 +263,6 @@ def grow(small: SmallWorld, *, sees_gold: bool = False) -> InformationTree:
     return InformationTree(small, layers, steps, (last.posterior * right).sum(axis=1), success)
 
 
-def signature_of(state: Ints, choice: Ints, answer: Ints, valid: Ints, seen: Values) -> Ints:
-    """Number what a policy is shown after a choice, [row]; `answer` is -1 without a probe."""
-    digits = 3 ** np.arange(FIELDS)
-    number = (state * (FIELDS + 1) + choice + 1) * 3 + answer + 1
-    return ((number * 2 + valid) * 3**FIELDS + (seen.astype(np.int64) + 1) @ digits) * HIDDEN
-
-
 @entry
 def follow(setting, block, logs, cases, found):
     """Take a step of each case, [case], fill in what is found; the one episode of the block is scratch."""
@@ -315,10 +307,12 @@ def _grow_step(small: SmallWorld, layer: Layer, sees_gold: bool) -> tuple[Layer,
     kept = np.bitwise_count(found.exposed).astype(np.int64) - lost
     weight = layer.posterior[state, hidden][row] * (small.rate**lost * (1.0 - small.rate) ** kept)
 
-    signature = signature_of(state[row], choice[row], found.answer, found.valid, found.seen)
-    signature += found.hidden if sees_gold else 0
-    signature, first, outcome = np.unique(signature, return_index=True, return_inverse=True)
-    posterior = np.zeros((len(signature), HIDDEN))
+    seen = (found.seen.astype(np.int64) + 1) @ 3 ** np.arange(FIELDS)
+    shown = (found.answer + 1) * 2 + found.valid  # and all that is shown after a choice as one number:
+    signature = ((state[row] * (FIELDS + 1) + choice[row] + 1) * 6 + shown) * 3**FIELDS + seen
+    signature = signature * HIDDEN + (found.hidden if sees_gold else 0)
+    _, first, outcome = np.unique(signature, return_index=True, return_inverse=True)
+    posterior = np.zeros((len(first), HIDDEN))
     np.add.at(posterior, (outcome, found.hidden), weight)
     chance = posterior.sum(axis=1)
     posterior /= chance[:, None]
@@ -328,7 +322,7 @@ def _grow_step(small: SmallWorld, layer: Layer, sees_gold: bool) -> tuple[Layer,
     key = np.concatenate([shown.value, used[:, None], np.round(posterior, DECIMALS)], axis=1)
     _, own, child = np.unique(key, axis=0, return_index=True, return_inverse=True)
     following = Layer(shown.value[own], shown.action[own], used[own], posterior[own])
-    return following, Steps(signature, state, choice, chance, child.reshape(-1))
+    return following, Steps(state, choice, chance, child.reshape(-1))
 
 
 # the best policy
