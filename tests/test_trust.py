@@ -75,9 +75,8 @@ def test_nothing_outlives_a_killed_reproduce(checkout, write_notebook, tmp_path_
     assert (again.returncode, told, "0 failed" in printed) == (0, "", True)
     assert not processes_of(mark)
     assert not list(temporary.iterdir())
-    assert sorted(path.name for path in (checkout / "book" / "executed").iterdir()) == [
-        f"{name}.ipynb" for name in "abc"
-    ]
+    made = sorted(path.name for path in (checkout / "book" / "executed").iterdir())
+    assert made == ["a.ipynb", "b.ipynb", "c.ipynb"]
     assert not stale(checkout)
 
 
