@@ -7,8 +7,6 @@ reader move budget and threshold. The core that they run on (worlds, agents, pol
 of pages.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,5 @@
 """Cells: one setting of the experiment each, the seeds it runs on, and how a text names both."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -3,8 +3,6 @@
 What is compiled already is taken from the disk. Whoever does not do this compiles at first use.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import io

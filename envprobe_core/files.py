@@ -3,8 +3,6 @@
 What others wrote is read up to a limit: a pipe or a device has no end, and a packed file can hold anything.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import gzip

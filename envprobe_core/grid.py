@@ -1,7 +1,5 @@
 """The experiment: `run` gives a row an episode, `play` one episode step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -6,8 +6,6 @@ whether an action was effective (book/definitions.md). Each world has its own ex
 `tests/test_plans.py` proves each by a state's neighbours, with the world's `act` alone.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

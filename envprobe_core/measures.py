@@ -6,8 +6,6 @@ miscoverage proposition needs. All four estimators of that table are per-episode
 sum over a sum and its interval is clustered by episode.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

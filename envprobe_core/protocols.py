@@ -4,8 +4,6 @@
 without the assumption that the first belief equals gold.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from typing import Literal, get_args, get_type_hints

@@ -3,8 +3,6 @@
 Source of the levels: the paper's experimental setup; R1-R6 are one-at-a-time changes around S2.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 

@@ -4,8 +4,6 @@ An edit of a file changes the hash of what imports it, at any depth, and of noth
 `__init__.py` it goes on only to where a name that is asked for comes from.
 """
 
-from __future__ import annotations
-
 import hashlib
 import platform
 import re

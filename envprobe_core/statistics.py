@@ -6,8 +6,6 @@ resampled sums are formed in fixed point, so they are exact: neither the order o
 nor the BLAS library moves a bit. Sources: section 6.1 of the paper; Efron and Tibshirani (1993).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from functools import lru_cache

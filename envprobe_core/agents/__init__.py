@@ -4,8 +4,6 @@ It is given the task graph, its table and its observation; gold and the world's 
 Source: book/definitions.md, "The simulated agent"; every behaviour is an assumption, none is the paper's.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from envprobe_core import worlds

@@ -4,8 +4,6 @@ Some profiles are defined here, others are files of `data/profiles/`: those that
 (`calibration`), and those that were settled beforehand to be compared with them.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, fields, replace
 from pathlib import Path

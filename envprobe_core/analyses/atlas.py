@@ -10,8 +10,6 @@ that errs all the time can do nothing that a claim could be tested on, and shoul
 scribe, which keeps nothing, is an agent of another form, and what only it does is no axis.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -11,8 +11,6 @@ over all its candidates. The best point is one that was evaluated, so that the c
 last bit, what the search found.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace

@@ -5,8 +5,6 @@ it is bound only by what no probe can change, the agent's slips and its quitting
 and by the horizon. So it exceeds every policy seed by seed. All that it can reach is followed at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -4,8 +4,6 @@ What is run follows from the claims alone: the cells their arms name, and on eac
 measures name.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

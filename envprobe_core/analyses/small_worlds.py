@@ -12,8 +12,6 @@ the engine one step at a time. For U = lambda A_H + (1 - lambda) success, `solve
 backward induction, and `frontier` does so for every lambda.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

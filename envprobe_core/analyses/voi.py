@@ -1,7 +1,5 @@
 """VoI beside the policies of the paper (ours): its variants, and the test on held-out seeds."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

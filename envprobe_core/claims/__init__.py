@@ -5,8 +5,6 @@
 direction, and what the paper printed. `data/paper/README.md` explains every column of the files.
 """
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 from dataclasses import dataclass, field, replace

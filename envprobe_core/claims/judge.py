@@ -12,8 +12,6 @@ Every statistic is a ratio of sums over units (a seed in a world), for many colu
 column; the atlas has one for each of its agents.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache

@@ -5,8 +5,6 @@ Claims and numbers name their place by LaTeX label, by `timing` (the table witho
 book has each table, figure, equation and statement of the paper.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Commands of the book: reproduce, book, pdf, answers, lab."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

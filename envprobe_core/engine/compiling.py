@@ -3,8 +3,6 @@
 With NUMBA_DISABLE_JIT=1 everything below is plain Python: the same bits, and a debugger can step through it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

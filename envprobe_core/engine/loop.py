@@ -4,8 +4,6 @@
 stage of a step at a time (`running.Episodes`).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from envprobe_core import agents as agent

@@ -4,8 +4,6 @@ A word depends on (seed, world, stream, clock, field) and on nothing else, so tw
 seed meet the same draws, in any order, block or process.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from envprobe_core.engine.compiling import compiled

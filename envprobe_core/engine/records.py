@@ -5,8 +5,6 @@ A record is one row of a structured array, so a block of episodes is an array of
 world; how many entries count is in the world's rules, so that a world is compiled once and not once a size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -46,10 +44,10 @@ def filled(values: Mapping[str, Any]) -> Any:
     }
     wide = {"b": Flag, "i": np.int64, "f": Float, "u": Word}
     kinds = [(name, wide.get(part.dtype.kind, part.dtype), part.shape) for name, part in parts.items()]
-    made = new(record(*kinds), 1)
+    made = np.zeros(1, record(*kinds))
     for name, part in parts.items():
         made[name] = part
-    return made[0]
+    return made.view(np.recarray)[0]
 
 
 TABLE = record(("value", Int, FIELDS), ("staleness", Int, FIELDS), ("confidence", Int, FIELDS))
@@ -127,7 +125,7 @@ def episode(task: np.dtype, state: np.dtype, mind: np.dtype) -> np.dtype:
 ENTRY = record(
     ("belief", np.int8, FIELDS), ("gold", np.int8, FIELDS),
     ("staleness", np.uint8, FIELDS), ("confidence", np.uint8, FIELDS),
-    ("place", np.int8), ("reached", np.int8), ("action", np.int16), ("probe", np.int16),
+    ("place", np.int8), ("action", np.int16), ("probe", np.int16),
     ("answer", np.int8), ("useful", np.int8), ("valid", np.int8), ("acted", np.int8), ("score", Float),
     ("right", Int), ("overlap", Float), ("accuracy", Float),
 )  # fmt: skip

@@ -44,8 +44,7 @@ def setting_of(cell: Cell, *, scores_all: bool = False, world: World | None = No
         "clock_runs": protocol.clock == "runs",  # the world moves during a probe
         "stops": protocol.end == "success",
         "distracts": cell.regime.observation == "distractor",  # an observation holds what does not exist
-        "reported": protocol.structure
-        == "reported",  # c and d are the agent's; what it does not know is silent
+        "reported": protocol.structure == "reported",  # c and d are the agent's own
         "forgets": protocol.memory == "none",  # the belief table does not outlive a step
         "informs": protocol.useful == "released",  # a probe is useful where the public code says so
         "scores_all": scores_all,

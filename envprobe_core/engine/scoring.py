@@ -1,7 +1,5 @@
 """What an episode was worth under a protocol's rules (Section 6.1, Metrics; book/definitions.md)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from envprobe_core import worlds

@@ -1,7 +1,5 @@
 """What `run` can measure of an episode beside its scores: the registry of facts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any

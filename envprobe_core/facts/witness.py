@@ -8,8 +8,6 @@ it meets all of them, and the counts after each condition say where the chain th
 ours: the paper gives none.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any

@@ -4,8 +4,6 @@ Whoever tries many scores on one set of seeds will find one that fits its luck. 
 design seeds may be looked at as often as one likes; the held-out seeds tell what is left of the gain.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

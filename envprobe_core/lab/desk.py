@@ -8,8 +8,6 @@ JupyterLab opens in the folder, which has copies of the notebooks and of some pa
 there is never written over.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

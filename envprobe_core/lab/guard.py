@@ -5,8 +5,6 @@ whatever it saw before, or paired seeds mean nothing. In a run every answer is c
 one view in `WATCHED` is asked about twice. Each mistake is one message that says what to change.
 """
 
-from __future__ import annotations
-
 import dis
 import linecache
 import re

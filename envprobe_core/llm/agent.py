@@ -17,8 +17,6 @@ Worked examples come from a rehearsal, and so does the estimate of what a run wo
 answers differ, and so do its episodes: an estimate is no bound. `--max-cost` is one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections import defaultdict

@@ -16,8 +16,6 @@ A belief update is one JSON object of five keys, short enough that a whole table
 What fails a check is an `InvalidAnswer`, whatever the text was. An answer is never applied in part.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ stored bytes alone, so that an answer reads the same at every replay. Prices are
 `data/prices.json`, or a file of the same form given with --prices.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

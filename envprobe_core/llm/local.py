@@ -9,8 +9,6 @@ what to do.
     python -m envprobe_core.llm.local FILE.gguf        (prints its address)
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json

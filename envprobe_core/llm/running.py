@@ -7,8 +7,6 @@ A trial asks one model in several versions of the prompts about the situations t
 the same ones, whatever the model would have done. From its file of answers the book computes figures.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

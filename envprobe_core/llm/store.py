@@ -14,8 +14,6 @@ tokens, completion tokens, fingerprint]`, in order of key; the last counts them.
 run makes them again, and finds its answers by their keys.
 """
 
-from __future__ import annotations
-
 import errno
 import gzip
 import hashlib

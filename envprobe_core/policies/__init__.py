@@ -4,8 +4,6 @@ A policy sees the belief table, the score terms and the proposal; only the two o
 the rules do is in `policies.rules`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from envprobe_core.errors import InputError, look_up

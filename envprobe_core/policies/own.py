@@ -5,8 +5,6 @@ A compiled rule is the reader's function as machine code, made once a process an
 Python. Both give the same bits: what does not, on sights of every kind, is not compiled.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A rule looks at its sight alone; the two oracles are shown gold, and VoI what the agent observes.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

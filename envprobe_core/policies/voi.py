@@ -11,8 +11,6 @@ probe: the answer repairs a belief that would be wrong at the end; the plan hang
 changed; the agent waits because it believes the task done, and no evidence says so.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from envprobe_core.engine.compiling import apart, by_world, compiled

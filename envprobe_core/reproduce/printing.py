@@ -7,8 +7,6 @@ The printer is the system's Chromium, without the network. What it needs lies in
 process, and it ends when this process does.
 """
 
-from __future__ import annotations
-
 import copy
 import ctypes
 import functools

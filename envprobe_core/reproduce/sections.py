@@ -16,8 +16,6 @@ What follows ``accepts`` is an interval for numbers, a list of words, ``true or 
 `VOCABULARIES`. Papermill's own inspection knows neither types nor bounds.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform

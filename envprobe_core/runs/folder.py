@@ -7,8 +7,6 @@ Every file is written under another name and then renamed, so that a run that is
 only, and the same command resumes where it stopped. The manifest says `finished` only after all else.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress

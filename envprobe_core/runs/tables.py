@@ -8,8 +8,6 @@ reached. What an episode does not have is null. The header in the file's metadat
 it can be read alone. Whatever no run writes is refused by an `InputError` that names file, place and column.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """One verb for the figures of results: `draw(kind, frame, ...)` in the book's style."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -4,8 +4,6 @@ In JupyterLab the section's own function is called as a slider moves. A page wit
 at the page's values, and a link to the explorer at that setting.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import html

@@ -3,8 +3,6 @@
 People write the sentences; code gives the condition under which each is true, and writes the numbers.
 """
 
-from __future__ import annotations
-
 import base64
 import math
 import os

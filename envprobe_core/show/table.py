@@ -4,8 +4,6 @@ A `Table` displays itself: as MyST Markdown in the book (numbered, captioned, wi
 plain HTML in JupyterLab. The same input gives the same bytes.
 """
 
-from __future__ import annotations
-
 import html
 import re
 import string

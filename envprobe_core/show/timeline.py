@@ -4,8 +4,6 @@ Nothing is computed again: values come from the recording, score terms from what
 decision (`witness`), mutations from the world's own states.
 """
 
-from __future__ import annotations
-
 from itertools import groupby
 from typing import Any
 

@@ -4,8 +4,6 @@ In the book it reads the grid that the page carries. In JupyterLab the engine an
 leave the grid: any threshold, any budget up to H, other seeds, horizons, regimes and profiles, own policies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, cycle

@@ -6,8 +6,6 @@ under a smaller one until that is spent, and none after, so that it runs under t
 Readings are whole numbers, and what the page shows is what the live engine computes, digit for digit.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

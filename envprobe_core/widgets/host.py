@@ -8,8 +8,6 @@ A front end is one ES module in anywidget's form (`export default { render({ mod
 the tools of `shared.js`. One that is live sends messages to Python and listens to its answers.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import json

@@ -6,8 +6,6 @@ holds the episodes it was given. In JupyterLab the reader chooses any other, whi
 setting that cannot be run is refused in the widget, in words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,6 +1,6 @@
 """The three worlds of Section 6.1: a module each, with the same functions; each call goes to its world's."""
 
-from __future__ import annotations
+from functools import cache
 
 from envprobe_core.engine.compiling import by_world, compiled
 from envprobe_core.errors import look_up
@@ -14,6 +14,7 @@ WORLDS: dict[str, str] = {name: module.TITLE for name, module in MODULES.items()
 """Names and printed titles."""
 
 
+@cache
 def make_world(name: str, regime: Regime, protocol: Protocol) -> World:
     """Build a world for a regime and a protocol.
 

@@ -1,7 +1,5 @@
 """What a world is called and made of, for those who look at it from Python; and what worlds draw alike."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any

@@ -9,8 +9,6 @@ Episode end: at the horizon, or on success where the protocol stops there.
 Source: Sections 3 and 6.1; book/definitions.md.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from envprobe_core.engine.compiling import compiled
