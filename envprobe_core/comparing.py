@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -26,7 +26,6 @@ KEY = ["regime", "policy", "world", "seed"]
 NULLABLE = ("collapse_onset", "action_onset", "chain_length")  # never: censored, or no way there is
 MIN_UNITS = 10  # fewer episodes carry no bootstrap worth a verdict
 MEASURE = re.compile(r"([a-z_]+)(?:([/<>-])([a-z_]+|\d+(?:\.\d+)?))?")
-COLUMN = re.compile(r"[a-z_]+")  # each that a measure reads
 SHARE = re.compile(r"(accuracy|success)(_[a-z_]+)?|[a-z_]+[/<>].+")  # measures that are told in points
 GAIN = ("gain", "gain_low", "gain_high", "gain_low_adjusted", "gain_high_adjusted", "p", "p_adjusted")
 MEAN = {"mean": "", "low": "_low", "high": "_high", "n": "_n"}
@@ -34,6 +33,20 @@ MEAN = {"mean": "", "low": "_low", "high": "_high", "n": "_n"}
 
 class NotTestable(Exception):
     """Why a frame cannot tell what it was asked."""
+
+
+def parts_of(text: str) -> tuple[str, str, str]:
+    """Return the column, the sign and the right side of a measure; the last two are empty for a column."""
+    if (parts := MEASURE.fullmatch(text)) is None:
+        what = "a column, or two joined by one of / - < >, is accepted"
+        raise InputError(f"measure {text!r} cannot be read; {what}")
+    return parts[1], parts[2] or "", parts[3] or ""
+
+
+def columns_read(measures: Iterable[str]) -> list[str]:
+    """Return the columns that measures read."""
+    sides = (side for text in measures for side in parts_of(text)[::2])
+    return [side for side in sides if side and not side[0].isdigit()]
 
 
 def measured(text: str, column: Callable[[str], Floats]) -> Floats:
@@ -47,16 +60,14 @@ def measured(text: str, column: Callable[[str], Floats]) -> Floats:
         The columns' shape; NaN where the measure is undefined: nothing in the denominator, an event that
         never came. A censored event compared with a number counts as later than it.
     """
-    if (parts := MEASURE.fullmatch(text)) is None:
-        what = "a column, or two joined by one of / - < >, is accepted"
-        raise InputError(f"measure {text!r} cannot be read; {what}")
-    left, sign = column(parts[1]), parts[2]
+    name, sign, other = parts_of(text)
+    left = column(name)
     if not sign:
         return left
-    if parts[3][0].isdigit():
-        left, right = np.where(np.isnan(left), np.inf, left), np.asarray(float(parts[3]))
+    if other[0].isdigit():
+        left, right = np.where(np.isnan(left), np.inf, left), np.asarray(float(other))
     else:
-        right = column(parts[3])
+        right = column(other)
     if sign == "/":
         return np.divide(left, right, out=np.full(left.shape, np.nan), where=right > 0)
     if sign == "-":
@@ -141,7 +152,7 @@ class Episodes:
             for policy in policies:
                 if (regime, policy, world) not in self.cells:
                     raise NotTestable(f"the frame has no {policy} in {world}, {regime}")
-            for name in COLUMN.findall(measure) if not columns else ():
+            for name in columns_read([measure]) if not columns else ():
                 try:
                     columns[name] = self.column(name)
                 except KeyError:
@@ -149,7 +160,7 @@ class Episodes:
             cells = [self.cells[regime, policy, world] for policy in policies]
             common = reduce(np.intersect1d, (self.seed[cell] for cell in cells))
             found.append(np.array([cell[np.isin(self.seed[cell], common)] for cell in cells]))
-            for name in columns.keys() - NULLABLE:  # a gap: not measured at all, or a damaged frame
+            for name in (own for own in columns if own not in NULLABLE):  # a gap: not measured, or damage
                 for policy, own in zip(policies, found[-1], strict=True):
                     if (gaps := np.isnan(columns[name][own]).reshape(len(own), -1).any(axis=1)).any():
                         if gaps.all():
@@ -160,7 +171,7 @@ class Episodes:
                 raise NotTestable(f"{world} has {len(common)} episodes in common")
         rows = np.concatenate(found, axis=1)
         labels = np.repeat(np.arange(len(worlds)), [own.shape[1] for own in found])
-        texts = COLUMN.findall(measure) if pooled_events else [measure]
+        texts = columns_read([measure]) if pooled_events else [measure]
         tables = [measured(text, lambda name: columns[name][rows]).reshape(*rows.shape, -1) for text in texts]
         if pooled_events:
             return Sample(*(table.sum(axis=0) for table in tables), labels)
@@ -203,7 +214,7 @@ def compare(
             gap in a column.
     """
     by = list(names(by))
-    require(frame, read := list(dict.fromkeys([*KEY, *by, *COLUMN.findall(measure)])))
+    require(frame, read := list(dict.fromkeys([*KEY, *by, *columns_read([measure])])))
     held = sorted(map(str, frame["policy"].unique()))
     if missing := {arm, reference} - set(held):
         raise InputError(f"the frame has no policy {min(missing)!r}; it holds {', '.join(held)}")
@@ -267,7 +278,7 @@ def summarize(
     """
     texts = list(measures.values() if isinstance(measures, Mapping) else names(measures))
     by = list(names(by))
-    require(frame, ["world", "seed", *by, *COLUMN.findall(" ".join(texts))])
+    require(frame, ["world", "seed", *by, *columns_read(texts)])
     frame = frame.reset_index(drop=True)
     tables = [
         measured(text, lambda name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan)) for text in texts

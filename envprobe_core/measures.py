@@ -192,16 +192,13 @@ def audit_counts(recording: Trajectory, cell: Cell, seeds: Ints) -> dict[str, In
         "scan_wrong": confident & wrong & scanned,
         "wrong_known": wrong & known,
     }
-    return (
-        counts
-        | {name: count_true(mask).sum(axis=1) for name, mask in masks.items()}
-        | {
-            "low_steps": low.sum(axis=1),
-            "low_consistent": (low & passes).sum(axis=1),
-            "sample_confident": np.where(sampled, counts["confident"], 0),
-            "sample_wrong": np.where(sampled, counts["confident_wrong"], 0),
-        }
-    )
+    found = counts | {name: count_true(mask).sum(axis=1) for name, mask in masks.items()}
+    return found | {
+        "low_steps": low.sum(axis=1),
+        "low_consistent": (low & passes).sum(axis=1),
+        "sample_confident": np.where(sampled, counts["confident"], 0),
+        "sample_wrong": np.where(sampled, counts["confident_wrong"], 0),
+    }
 
 
 def consistent(acted: Mask, valid: Mask) -> Mask:

@@ -54,6 +54,17 @@ class Estimate(NamedTuple):
     p_less: Number
 
 
+def finite(values: npt.ArrayLike) -> Floats:
+    """Return floats [unit] or [unit, column]; another shape, nothing at all, NaN and infinity are refused."""
+    data = np.asarray(values, dtype=np.float64)
+    if data.ndim not in (1, 2) or data.size == 0:
+        raise InputError(f"values of shape {data.shape}; [unit] or [unit, column], not empty, is accepted")
+    if len(bad := np.argwhere(~np.isfinite(data))):
+        first = data[tuple(bad[0])]
+        raise InputError(f"values hold {first} at unit {bad[0][0]}; finite numbers are accepted")
+    return data
+
+
 # resampling
 
 
@@ -107,17 +118,9 @@ def bootstrap_means(
 
     Raises:
         InputError: for no values, NaN or infinity, lengths that differ, a stratum of one unit, and less than
-            one resample. Whatever is resampled comes by here.
+            one resample. All that is resampled passes through here.
     """
-    data = np.asarray(values, dtype=np.float64)
-    if data.ndim not in (1, 2) or data.size == 0:
-        raise InputError(
-            f"values have the shape {data.shape}; [unit] or [unit, column], not empty, is accepted"
-        )
-    if len(bad := np.argwhere(~np.isfinite(data))):
-        raise InputError(
-            f"values hold {data[tuple(bad[0])]} at unit {bad[0][0]}; finite numbers are accepted"
-        )
+    data = finite(values)
     if resamples < 1:
         raise InputError(f"resamples are {resamples}; a whole number from 1 is accepted")
     labels = np.zeros(len(data)) if strata is None else np.asarray(strata)
@@ -313,7 +316,7 @@ def mean_intervals(
     Percentile intervals. One unit carries no interval (NaN ends); above `LARGE` units without strata the
     interval is mean -+ z s / sqrt(n), which the bootstrap there equals within its Monte-Carlo error.
     """
-    data = np.asarray(values, dtype=np.float64)
+    data = finite(values)
     mean = np.array([math.fsum(column) / len(data) for column in data.T.tolist()])
     if len(data) == 1:
         return mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)
@@ -328,7 +331,7 @@ def mean_interval(
     values: npt.ArrayLike, strata: npt.ArrayLike | None = None, level: float = LEVEL, **settings: int
 ) -> Interval:
     """Return the mean of `values` [unit] with its interval; see `mean_intervals`."""
-    data = np.asarray(values, dtype=np.float64)[:, None]
+    data = finite(values)[:, None]
     ends = mean_intervals(data, strata, level, **settings)
     return Interval(*(float(end[0]) for end in ends), len(data))
 

@@ -292,8 +292,8 @@ def test_closed_forms_by_hand():
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("bootstrap_means", ([],), "values have the shape (0,); [unit] or [unit, column], not empty, is"),
-        ("bootstrap_means", (np.zeros((2, 2, 2)),), "values have the shape (2, 2, 2); [unit] or"),
+        ("bootstrap_means", ([],), "values of shape (0,); [unit] or [unit, column], not empty, is"),
+        ("bootstrap_means", (np.zeros((2, 2, 2)),), "values of shape (2, 2, 2); [unit] or"),
         ("bootstrap_means", ([[1.0, 2.0], [np.inf, 2.0]],), "values hold inf at unit 1; finite numbers"),
         ("bootstrap_means", ([1.0, 2.0], [0]), "strata have 1 units, values 2; equal lengths"),
         ("bootstrap_means", ([1.0],), "the sample has 1 unit; a bootstrap needs at least 2"),
@@ -302,6 +302,8 @@ def test_closed_forms_by_hand():
         ("clustered_rate", ([1.0], [1.0, 2.0]), "numerators of shape (1,), denominators of (2,), first of"),
         ("clustered_rate", ([1.0, 1.0], [1.0, -2.0]), "denominators hold -2.0; numbers from 0"),
         ("clustered_rate", ([1.0, 1.0], [0.0, 0.0]), "denominators are all 0; at least one event is needed"),
+        ("mean_interval", ([],), "values of shape (0,); [unit]"),
+        ("mean_intervals", ([[1.0, np.nan]],), "values hold nan at unit 0; finite numbers"),
         ("clustered_rate", ([1.0], [np.nan]), "values hold nan at unit 0; finite numbers"),
         ("median_bootstrap", ([[np.nan]],), "values are all undefined; at least one value is needed"),
         ("wilson", (0, 0), "0 successes of 0; n from 1"),

@@ -13,6 +13,7 @@ from envprobe_core import run
 from envprobe_core.analyses import repairs
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import record
+from envprobe_core.errors import InputError
 from envprobe_core.facts import effective_actions, fact
 from envprobe_core.instances import act, instances, plan_length, states_of, succeeded
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
@@ -121,6 +122,11 @@ def test_a_fork_without_repair_on_its_own_seed_is_the_engines_episode(world, pro
     for name in ("belief", "gold", "confidence", "staleness"):
         at_the_moment = getattr(engine, name)[past.seeds, setting.moment]
         np.testing.assert_array_equal(getattr(past, name), at_the_moment, name)
+
+
+def test_a_moment_after_every_episode_is_refused():
+    with pytest.raises(InputError, match="none of 3 episodes in tooldag still runs at step 27"):
+        repairs.play_singles(fork(protocol="released", profile="perfect", share=0.9), np.arange(3))
 
 
 @settings(max_examples=10, deadline=None)

@@ -29,7 +29,7 @@ from envprobe_core.analyses.calibration import (
     pool,
 )
 from envprobe_core.cells import PAPER_POLICIES, Cell, Seeds, find_protocols
-from envprobe_core.claims import Claim, columns_of, find_claim, load_claims
+from envprobe_core.claims import Claim, find_claim, load_claims
 from envprobe_core.claims.judge import (
     HOLDS,
     INCONCLUSIVE,
@@ -39,7 +39,7 @@ from envprobe_core.claims.judge import (
     REVERSES,
     decide,
 )
-from envprobe_core.comparing import Episodes, NotTestable
+from envprobe_core.comparing import Episodes, NotTestable, columns_read
 from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.pool import spread
 from envprobe_core.protocols import Protocol
@@ -167,7 +167,7 @@ def atlas_claims() -> tuple[Claim, ...]:
 
     def testable(claim: Claim) -> bool:
         own_budget = not any("@" in arm for arm in claim.arms + claim.references)
-        known = columns_of(claim) <= set(COLUMNS)
+        known = set(COLUMNS).issuperset(columns_read(claim.measures))
         return claim.regime == REGIME.name and not claim.setting and known and own_budget
 
     ours = replace(

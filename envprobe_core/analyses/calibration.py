@@ -237,9 +237,7 @@ class Search:
 
     seeds: Seeds | None = None  # by default those of the released main run
     jobs: int = 1  # processes; changes nothing but speed
-    tell: Callable[[int], None] = lambda count: (
-        None
-    )  # called after a generation with the candidates evaluated
+    tell: Callable[[int], None] = lambda evaluated: None  # called after a generation
     seen: dict[Point, Floats] = field(default_factory=dict)
 
     def run(self, left_out: str = "", settings: Settings = DEFAULT) -> Fit:
@@ -259,8 +257,7 @@ class Search:
             if new := list(dict.fromkeys(point for point in points if point not in self.seen)):
                 ours = predict(list(map(candidate, new)), self.seeds, jobs=self.jobs)
                 self.seen |= zip(new, ours, strict=True)
-                if self.tell is not None:
-                    self.tell(len(self.seen))
+                self.tell(len(self.seen))
             losses = loss(np.array([self.seen[point] for point in points]), target_values(), counted)
             firsts.append(float(losses.min()))
             return losses

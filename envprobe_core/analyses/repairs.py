@@ -25,6 +25,7 @@ from envprobe_core.engine.loop import S, U
 from envprobe_core.engine.noise import PROBE, STREAMS, draw, stream_keys
 from envprobe_core.engine.records import CERTAIN, NONE, Word
 from envprobe_core.engine.running import Episodes
+from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.worlds import make_world
@@ -231,13 +232,16 @@ def _draw(code, seeds, clock, words):
 
 
 def play_singles(setting: Setting, seeds: Ints, futures: int = 8) -> tuple[Past, Floats, Floats]:
-    """Repair every field alone, on every past [past].
+    """Repair every field alone, on every past [past]; refused where no episode still runs at the moment.
 
     Returns:
         The pasts, and the mean change of A_H^T over the futures, [row, field]: of the field's own type, and
         of the other type (0 in a world of one type).
     """
     past = look(setting, seeds)
+    if not len(past.seeds):
+        none = f"none of {len(seeds)} episodes in {setting.world.name} still runs at step {setting.moment}"
+        raise InputError(f"{none}; more seeds, or an earlier moment, are needed")
     row, field = np.nonzero(past.wrong)
     plain = np.arange(len(past.seeds))
     repaired = np.zeros((len(plain) + len(row), setting.world.fields), dtype=bool)

@@ -24,7 +24,6 @@ from envprobe_core.cells import (
 from envprobe_core.claims import (
     Claim,
     PaperValue,
-    columns_of,
     find_claim,
     load_claims,
     paper_values,
@@ -33,6 +32,7 @@ from envprobe_core.claims import (
     stratum_of,
 )
 from envprobe_core.claims.judge import VERDICTS, judge
+from envprobe_core.comparing import columns_read
 from envprobe_core.errors import InputError
 from envprobe_core.facts import FACTS
 from envprobe_core.grid import run_frame
@@ -98,7 +98,7 @@ def run_claims(
     for claim in claims:
         for world in claim.worlds + claim.against:
             for arm in claim.arms + claim.references:
-                wanted[claim.regime, world, arm] |= columns_of(claim)
+                wanted[claim.regime, world, arm].update(columns_read(claim.measures))
     chosen, alike = read_seeds(seeds), defaultdict(list)  # cells of which the same facts are asked
     asked = [(protocol, *own) for protocol in find_protocols(protocols) for own in wanted.items()]
     for place, (protocol, (level, world, arm), columns) in enumerate(asked):

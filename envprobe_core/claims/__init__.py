@@ -12,7 +12,7 @@ from functools import cache
 from itertools import pairwise, product
 from typing import NamedTuple
 
-from envprobe_core.comparing import COLUMN, STRATA
+from envprobe_core.comparing import STRATA
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.sources import DATA
 
@@ -173,11 +173,6 @@ class Claim:
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
-
-
-def columns_of(claim: Claim) -> set[str]:
-    """Return the columns that a claim's measures read."""
-    return set(COLUMN.findall(" ".join(claim.measures)))
 
 
 def policy_and_budget(arm: str) -> tuple[str, int | None]:
