@@ -28,7 +28,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 1_000, 510),
     "cli": (("cli",), 1_430, 400),
 }
-WHOLE = (19_230, 13_500)
+WHOLE = (19_120, 13_500)
 FILES = (84, 85)
 TESTS = (12_860, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
