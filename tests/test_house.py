@@ -30,7 +30,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
 }
 WHOLE = (19_120, 13_500)
 FILES = (84, 85)
-TESTS = (12_860, 9_000)
+TESTS = (12_890, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 

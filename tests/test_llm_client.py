@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from contextlib import asynccontextmanager, closing
+from functools import partial
 
 import pytest
 from scripted import answer
@@ -179,6 +181,27 @@ def test_calls_wait_for_each_other_under_a_tight_cap(slow, store, requests, monk
         assert client.counts.cost <= cap
 
 
+def test_a_claim_that_the_cap_refuses_undoes_no_answer_that_is_committed_with_it(store, requests):
+    """What was paid for is kept."""
+    paid, next_one = (question("local", request, "sample") for request in requests[:2])
+    with store.transaction():
+        call = store.claim(paid, 60.0)
+    raw, gate = Raw(200, "", b'{"choices":[{"message":{"content":"x"}}]}'), threading.Event()
+
+    async def run():
+        async with asking(store, "http://127.0.0.1:9/v1") as client:
+            client._writer.submit(gate.wait)  # until both wait in one line
+            changes = (store.settle, call, raw, Answer("x")), (store.claim, next_one, 60.0, "", PRICES, 1e-9)
+            both = [asyncio.create_task(client._commit(partial(*change))) for change in changes]
+            await asyncio.sleep(0)
+            gate.set()
+            return await asyncio.gather(*both, return_exceptions=True)
+
+    settled, refused = asyncio.run(run())
+    assert (settled, type(refused)) == (None, RunStoppedError)
+    assert store.find(paid.key).text == "x"
+
+
 @pytest.mark.parametrize("refused", [("response_format",), ("max_tokens", "temperature")], ids=str)
 def test_a_server_that_refuses_a_parameter_is_asked_without_it(refused, store, requests):
     @at(refuses=refused, store=store, attempts=1)
@@ -307,7 +330,7 @@ def test_prices_are_read_and_bound_a_call(tmp_path, requests):
     assert bound.completion == requests[0]["max_tokens"]
     for text in ("{", "[]", '{"models":{"m":{"input":1}}}', '{"models":{"m":{"input":NaN,"output":1}}}'):
         (tmp_path / "p.json").write_text(text)
-        with pytest.raises(InputError):
+        with pytest.raises(InputError, match=r"prices p\.json: \w.*; accepted is"):
             read_prices(tmp_path / "p.json")
 
 

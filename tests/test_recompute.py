@@ -287,6 +287,8 @@ def rewritten(change):
         (rewritten(lambda table: table.drop_columns(["digest"])), "column digest (uint64) is missing"),
         (alter(TABLE, "policy", 0, "judge"), "column policy does not name"),
         (alter(TABLE, "actions", 0, None), "column actions holds nulls"),
+        (alter(TABLE, "accuracy", 0, float("nan")), "column accuracy holds nan"),
+        (alter(TABLE, "collapse_onset", 0, float("inf")), "column collapse_onset holds inf"),
         (lambda run: (run / LOG).unlink(), f"{LOG}: cannot be read"),
         (lambda run: (run / LOG).write_bytes((run / LOG).read_bytes()[:-200]), f"{LOG}: cannot be read as"),
     ],

@@ -201,6 +201,8 @@ def test_no_answer_takes_the_place_of_a_file(tmp_path, capsys, name):
     assert call("calibrate", "--out", tmp_path / name) == 2
     assert call("answers", "--out", ROOT / "notebooks") == 2
     assert call("book", "--out", tmp_path) == 2
+    assert call("book", "--out", tmp_path / name) == 2
+    assert "a file stands there; give a folder" in capsys.readouterr().err
     with contextlib.suppress(ZeroDivisionError), files.replacing(tmp_path / "new") as path:
         path.write_text(f"half{1 / 0}")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]

@@ -88,8 +88,9 @@ def read_prices(path: Path | None = None) -> dict[str, Price]:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
+        found = f"{place}: {first['msg']}, not {str(first['input'])[:200]!r}" if place else first["msg"]
         raise InputError(
-            f"prices {path.name}: {place}: {first['msg']}, not {str(first['input'])[:200]!r}; accepted is "
+            f"prices {path.name}: {found}; accepted is "
             f'{{"models": {{NAME: {{"input": X, "output": Y}}}}}}, dollars from 0 to {LARGEST_PRICE} for a '
             "million tokens"
         ) from None

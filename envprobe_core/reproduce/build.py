@@ -37,6 +37,8 @@ def claim(out: Path) -> Path:
     out = Path(os.path.realpath(out))
     if out == ROOT or out.is_relative_to(ROOT / "book"):
         raise InputError(f"--out {out}: choose a folder outside the book's own")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out {out}: a file stands there; give a folder")
     if out.exists() and not (out / MADE_BY_US).exists() and any(out.iterdir()):
         raise InputError(f"--out {out}: holds other files; choose a new or empty folder")
     (out / "book").mkdir(parents=True, exist_ok=True)

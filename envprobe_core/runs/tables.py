@@ -166,7 +166,12 @@ def read_episodes(folder: Path, cells: Sequence[Cell], sizes: Iterable[int]) -> 
             for key in KEYS:
                 if own.column(key).unique().to_pylist() != [cells[index].key[key]]:
                     raise InputError(f"{EPISODES}: column {key} does not name the run's cells")
-            yield index, measures_of(own)
+            columns = measures_of(own)
+            for name in (name for name, kind in MEASURES.items() if kind == pa.float64()):
+                bad = ~(np.abs(columns[name]) < STEP) & ~(np.isnan(columns[name]) & (name in NULLABLE))
+                if bad.any():  # no exact sum of it ends
+                    raise InputError(f"{EPISODES}: column {name} holds {columns[name][bad][0]}")
+            yield index, columns
             table = table.slice(len(own))
             left[index] -= len(own)
             index += not left[index]
