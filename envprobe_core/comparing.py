@@ -143,7 +143,7 @@ class Episodes:
                 value counts once.
 
         Raises:
-            NotTestable: for a cell or a column that there is not, and fewer than two shared seeds.
+            NotTestable: for a missing cell or column, and for fewer than two shared seeds.
             InputError: for a gap in a column that only a damaged frame can have.
         """
         policies, found = arms if reference is None else (*arms, reference), []

@@ -155,7 +155,7 @@ def as_records(board: pd.DataFrame) -> list[dict[str, object]]:
     """Return a scoreboard as plain records, an object a claim and protocol with the keys `RECORDED`.
 
     `paper` and `ours` are in the claim's own unit (differences of accuracy in percentage points, levels as
-    shares); `interval` is the adjusted one that decides. What there is none of is None.
+    shares); `interval` is the adjusted one that decides. A missing value is None.
     """
     plain = board.astype(object).where(board.notna(), None)
     ends = [
