@@ -35,32 +35,34 @@ class NotTestable(Exception):
     """Why a frame cannot tell what it was asked."""
 
 
-def parts_of(text: str) -> tuple[str, str, str]:
-    """Return the column, the sign and the right side of a measure; the last two are empty for a column."""
-    if (parts := MEASURE.fullmatch(text)) is None:
-        what = "a column, or two joined by one of / - < >, is accepted"
-        raise InputError(f"measure {text!r} cannot be read; {what}")
-    return parts[1], parts[2] or "", parts[3] or ""
-
-
 def columns_read(measures: Iterable[str]) -> list[str]:
-    """Return the columns that measures read."""
-    sides = (side for text in measures for side in parts_of(text)[::2])
-    return [side for side in sides if side and not side[0].isdigit()]
+    """Return the columns that measures read.
+
+    Raises:
+        InputError: for a text that is no measure.
+    """
+    names = []
+    for text in measures:
+        if (parts := MEASURE.fullmatch(text)) is None:
+            what = "a column, or two joined by one of / - < >, is accepted"
+            raise InputError(f"measure {text!r} cannot be read; {what}")
+        names += [name for name in parts.group(1, 3) if name and not name[0].isdigit()]
+    return names
 
 
 def measured(text: str, column: Callable[[str], Floats]) -> Floats:
     """Return a measure of episodes: a column, a ratio, a difference, or 1 and 0 for a comparison.
 
     Args:
-        text: a column's name, or two joined by one of / - < > (a number may stand on the right).
+        text: a column's name, or two joined by one of / - < > (a number may stand on the right); one that
+            `columns_read` can read.
         column: gives a column by its name, in any shape.
 
     Returns:
         The columns' shape; NaN where the measure is undefined: nothing in the denominator, an event that
         never came. A censored event compared with a number counts as later than it.
     """
-    name, sign, other = parts_of(text)
+    name, sign, other = MEASURE.fullmatch(text).group(1, 2, 3)  # type: ignore[union-attr]
     left = column(name)
     if not sign:
         return left

@@ -54,17 +54,6 @@ class Estimate(NamedTuple):
     p_less: Number
 
 
-def finite(values: npt.ArrayLike) -> Floats:
-    """Return floats [unit] or [unit, column]; another shape, nothing at all, NaN and infinity are refused."""
-    data = np.asarray(values, dtype=np.float64)
-    if data.ndim not in (1, 2) or data.size == 0:
-        raise InputError(f"values of shape {data.shape}; [unit] or [unit, column], not empty, is accepted")
-    if len(bad := np.argwhere(~np.isfinite(data))):
-        first = data[tuple(bad[0])]
-        raise InputError(f"values hold {first} at unit {bad[0][0]}; finite numbers are accepted")
-    return data
-
-
 # resampling
 
 
@@ -120,7 +109,12 @@ def bootstrap_means(
         InputError: for no values, NaN or infinity, lengths that differ, a stratum of one unit, and less than
             one resample. All that is resampled passes through here.
     """
-    data = finite(values)
+    data = np.asarray(values, dtype=np.float64)
+    if data.ndim not in (1, 2) or data.size == 0:
+        raise InputError(f"values of shape {data.shape}; [unit] or [unit, column], not empty, is accepted")
+    if len(bad := np.argwhere(~np.isfinite(data))):
+        first = data[tuple(bad[0])]
+        raise InputError(f"values hold {first} at unit {bad[0][0]}; finite numbers are accepted")
     if resamples < 1:
         raise InputError(f"resamples are {resamples}; a whole number from 1 is accepted")
     labels = np.zeros(len(data)) if strata is None else np.asarray(strata)
@@ -316,7 +310,9 @@ def mean_intervals(
     Percentile intervals. One unit carries no interval (NaN ends); above `LARGE` units without strata the
     interval is mean -+ z s / sqrt(n), which the bootstrap there equals within its Monte-Carlo error.
     """
-    data = finite(values)
+    data = np.asarray(values, dtype=np.float64)
+    if data.size == 0 or not np.isfinite(data).all():
+        raise InputError("values are none, or hold NaN or infinity; finite numbers are accepted")
     mean = np.array([math.fsum(column) / len(data) for column in data.T.tolist()])
     if len(data) == 1:
         return mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)
@@ -331,7 +327,7 @@ def mean_interval(
     values: npt.ArrayLike, strata: npt.ArrayLike | None = None, level: float = LEVEL, **settings: int
 ) -> Interval:
     """Return the mean of `values` [unit] with its interval; see `mean_intervals`."""
-    data = finite(values)[:, None]
+    data = np.asarray(values, dtype=np.float64)[:, None]
     ends = mean_intervals(data, strata, level, **settings)
     return Interval(*(float(end[0]) for end in ends), len(data))
 

@@ -28,9 +28,9 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 1_000, 510),
     "cli": (("cli",), 1_430, 400),
 }
-WHOLE = (19_120, 13_500)
+WHOLE = (19_130, 13_500)
 FILES = (84, 85)
-TESTS = (12_890, 9_000)
+TESTS = (12_910, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 

@@ -125,6 +125,22 @@ def test_a_fault_that_passes_is_tried_again_with_the_same_request(fault, store, 
     assert (stats["answered"], stats["wasted_attempts"]) == (1, 1)
 
 
+def test_a_pause_that_a_server_asks_for_holds_for_every_question(store, requests):
+    @at("rate-limit-hour", store=store, longest=4000.0)
+    async def server(client):
+        asked = [asyncio.create_task(client.ask(requests[0], "sample"))]
+        while not client.counts.faults:
+            await asyncio.sleep(0.01)
+        asked.append(asyncio.create_task(client.ask(requests[1], "sample")))
+        done, _ = await asyncio.wait(asked, timeout=0.5)
+        assert not done
+        await client.close()
+        ends = await asyncio.gather(*asked, return_exceptions=True)
+        assert {type(end) for end in ends} == {RunStoppedError}
+
+    assert server.asked.total() == 1
+
+
 @pytest.mark.parametrize("fault", CONTENT)
 def test_a_bad_text_is_stored_as_it_came_and_marked_when_asked_again(fault, store, requests):
     @at(fault, store=store)

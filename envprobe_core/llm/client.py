@@ -142,6 +142,7 @@ class Client:
         self._refused: dict[str, set[str]] = {}  # parts of requests, by model
         self._flying: dict[bytes, asyncio.Task[Answer]] = {}
         self._stopped: RunStoppedError | None = None
+        self._quiet_until = 0.0  # on the monotonic clock; a server has asked for a pause, of whomever
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store")
         self._changes: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
 
@@ -195,6 +196,9 @@ class Client:
                 stored: Answer | None = self._store.find(asked.key)
                 if stored is not None:
                     return stored
+                if (rest := self._quiet_until - time.monotonic()) > 0:
+                    await self._wait(rest)
+                    continue
                 if (call := await self._commit(claim)) is None:
                     await self._wait(LOOK)
                     continue
@@ -215,6 +219,7 @@ class Client:
                         f"{self._service.agent.provider} gave no answer{tries}: {found}; nothing was scored, "
                         f"all answers are kept in {self._store.path}: run the command again to continue"
                     )
+                self._quiet_until = max(self._quiet_until, time.monotonic() + (found.wait or 0.0))
                 await self._wait(limits.wait(failures, found.wait))
         finally:
             self._lines.put_nowait(line)

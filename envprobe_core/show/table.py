@@ -168,7 +168,12 @@ def table(
             rows[line][start : start + len(more)] = own
     heads = [*columns, *(_Head().format(head, value) for value in values for head in more)]
     templates = [*columns.values(), *(list(more.values()) * len(values))]
-    sides = "".join(_side(template, frame) for template in templates)
+    sides = ""
+    for template in templates:  # numbers stand to the right, words to the left
+        fields = [(name, how) for _, name, how, _ in string.Formatter().parse(template) if name]
+        name, how = fields[0] if fields else ("", "")
+        numbers = name and how not in _WORDS and (how or pd.api.types.is_numeric_dtype(frame[name]))
+        sides += "r" if numbers else "l"
     return Table(label, caption, tuple(heads), list(rows.values()), align or sides)
 
 
@@ -231,15 +236,6 @@ _WORDS = {
     "stratum": lambda name: STRATUM_TITLES.get(name, name),
     "verdict": badge,
 }
-
-
-def _side(template: str, frame: pd.DataFrame) -> str:
-    """Numbers stand to the right, words to the left."""
-    name, how = next(
-        ((name, how) for _, name, how, _ in string.Formatter().parse(template) if name), ("", "")
-    )
-    numbers = name and how not in _WORDS and (how or pd.api.types.is_numeric_dtype(frame[name]))
-    return "r" if numbers else "l"
 
 
 class _Head(string.Formatter):
