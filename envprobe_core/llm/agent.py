@@ -84,6 +84,7 @@ class LanguageModelAgent:
         self._episodes, self._ask, self._model = episodes, ask, model
         self._prompts = prompts or prompts_of(cell, model.prompt_version)
         self._keeping_notes = simulated_setting(self._world, cell.regime, PROFILES["perfect"])
+        self._noting = episodes.block.copy()
         self._seeds: list[int] = episodes.seeds.tolist()
         self._last_worked = np.full(rows, NONE_YET)
         self._situations = SituationWriter(self._world, episodes.block.task, model.prompt_version)
@@ -92,9 +93,12 @@ class LanguageModelAgent:
     async def propose(self) -> None:
         """Ask for the update of every episode that is not over; write it down, and what it proposes."""
         block = np.asarray(self._episodes.block)  # attributes of records take long
-        noting = self._episodes.block.copy()
-        take(PROPOSE, self._keeping_notes, noting)  # notes are kept as the simulated agent keeps its own
-        block["mind"] = noting["mind"]
+        for part in ("observation", "t", "over"):
+            self._noting[part] = block[part]
+        take(
+            PROPOSE, self._keeping_notes, self._noting
+        )  # notes are kept as the simulated agent keeps its own
+        block["mind"] = self._noting["mind"]
         lose_tables(self._world, block)
         seen = block["observation"]
         acted = (seen["fresh"] == 1) & (seen["action"] >= 0)

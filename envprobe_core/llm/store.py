@@ -129,8 +129,10 @@ class AnswerStore:
         Raises:
             RunStoppedError: if the file is damaged where it stands.
         """
-        with self._stopping():
+        try:  # not `_stopping`: a replay asks for every answer here
             row = self._reading.execute(ANSWERED, (key,)).fetchone()
+        except sqlite3.Error as error:
+            raise self._unusable(error) from None
         if row is None:
             return None
         if not isinstance(found := _read(*row[1:]), Answer):
@@ -218,7 +220,7 @@ class AnswerStore:
         if verdict == ANSWER and change(ANSWERED, (key,)).fetchone():
             verdict = DUPLICATE
         tokens = found.used or most
-        self._use(model, [now - before for now, before in zip(tokens, most, strict=True)])
+        self._use(model, [used - counted for used, counted in zip(tokens, most, strict=True)])
         response = (raw.status, raw.kind, zlib.compress(raw.body)) if raw else (None, None, None)
         change(
             "UPDATE calls SET verdict = ?, holder = NULL, until = NULL, status = ?, kind = ?, response = ?, "
@@ -240,10 +242,13 @@ class AnswerStore:
         try:
             yield
         except sqlite3.Error as error:
-            raise RunStoppedError(
-                f"store {self.path} cannot be used ({error}); what was stored is still there: mend this, and "
-                "run the command again to continue"
-            ) from None
+            raise self._unusable(error) from None
+
+    def _unusable(self, error: sqlite3.Error) -> RunStoppedError:
+        return RunStoppedError(
+            f"store {self.path} cannot be used ({error}); what was stored is still there: mend this, and "
+            "run the command again to continue"
+        )
 
 
 def _by_model(connection: sqlite3.Connection, query: str) -> dict[str, Tokens]:

@@ -12,7 +12,7 @@ import base64
 import html
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -58,6 +58,7 @@ class Widget(anywidget.AnyWidget):
 
     Attributes:
         module: the front end, one of `MODULES`.
+        answer: gives a live front end what it asks for; an `InputError` says why there is nothing.
         state: what the front end shows, as JSON can hold it; synchronised.
         live: whether Python answers messages; False in every static page; synchronised.
         identity: an id that no other widget of the page has; the same in every build.
@@ -66,6 +67,7 @@ class Widget(anywidget.AnyWidget):
     """
 
     module: ClassVar[str]
+    answer: Callable[[Mapping[str, Any]], dict[str, Any]]
     state = traitlets.Dict().tag(sync=True)
     live = traitlets.Bool(False).tag(sync=True)
 
@@ -82,10 +84,6 @@ class Widget(anywidget.AnyWidget):
         self.page_state: dict[str, Any] | None = state
         if live:
             self.on_msg(self._receive)
-
-    def answer(self, setting: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a live front end asks for; an `InputError` says why there is nothing."""
-        raise NotImplementedError
 
     def _receive(self, _: object, content: Mapping[str, Any], buffers: object) -> None:
         """Send the answer to a question, with the number that the question has."""
