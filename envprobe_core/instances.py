@@ -3,7 +3,7 @@
 The world is held still while an action is tried or a plan carried out. The length of the gold shortest plan
 at step 0 is K, the chain length of Lemma 5.7 and of "3-5 transitions vs. 9"; at any other state it tells
 whether an action was effective (book/definitions.md). Each world has its own exact search;
-`tests/test_plans.py` proves each by a state's neighbours, with the world's `act` alone.
+`tests/test_worlds.py` proves each by a state's neighbours, with the world's `act` alone.
 """
 
 from typing import Any
