@@ -244,6 +244,26 @@ def test_two_runs_give_the_same_bytes_and_leave_nothing_behind(checkout, write_n
     assert kinds == [["application/papermill.record/text/plain"], ["text/plain"]]
 
 
+def test_a_changed_sentence_is_put_around_outputs_that_stand(checkout, write_notebook, monkeypatch):
+    path, given = write_notebook("first", COUNT, NOISY, WIDGET), {"n": "4"}
+    output = checkout / "book" / "executed" / path.name
+    assert execute(checkout, given) == {"first": None}
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].source = "# Other"
+    notebook.cells.insert(
+        2, nbformat.v4.new_markdown_cell("A sentence.\n\nAnd another.", metadata={"tags": ["x"]})
+    )
+    nbformat.write(notebook, path)
+    with monkeypatch.context() as nothing_runs:
+        nothing_runs.setattr(execution, "run_one", None)
+        assert execute(checkout, given) == {"first": None}
+    told = output.read_bytes()
+    output.unlink()
+    assert execute(checkout, given) == {"first": None}
+    assert b"And another." in told
+    assert told == output.read_bytes()
+
+
 def test_what_changed_runs_a_failure_is_told_and_the_others_finish(checkout, write_notebook):
     write_notebook("good", COUNT, "print(n)")
     write_notebook("bad", COUNT, "a = 1\nb = 2\nc = undefined + 1\nd = 4", "print('not reached')")

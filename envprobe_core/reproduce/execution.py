@@ -89,9 +89,11 @@ class Outcome:
 def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) -> Iterator[Outcome]:
     """Execute sections and report each as it ends; a cell may take `cell_timeout` seconds, or any time.
 
-    What waits for a kernel is a thread: importing papermill once a worker would take longer than most
-    sections do.
+    A section of which only text has changed keeps its outputs. What waits for a kernel is a thread: importing
+    papermill once a worker would take longer than most sections do.
     """
+    yield from (retell(job) for job in jobs if job.computed)
+    jobs = [job for job in jobs if not job.computed]
     if not jobs:
         return
     # imported here, and not in each thread, so that they do not race for it
@@ -148,14 +150,35 @@ def run_one(job: Job, folder: Path, cell_timeout: float | None = None) -> Outcom
             raise_on_iopub_timeout=True,
             coalesce_streams=True,
         )
-        whole = clean(notebook, job.record, path.parent.parent)
-        job.output.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(job.output) as partial:
-            text = json.dumps(whole, ensure_ascii=False, indent=1, sort_keys=True)
-            partial.write_text(text + "\n", encoding="utf-8")
+        keep(job, notebook)
     except BaseException as fault:
         error = describe_failure(job, fault, progress)
     return Outcome(job.section.name, time.monotonic() - start, error)
+
+
+def retell(job: Job) -> Outcome:
+    """Put a section's text as it is now around outputs that stand; the bytes are those of an execution."""
+    import nbformat
+
+    start, section = time.monotonic(), nbformat.read(job.section.path, as_version=4)
+    stored = nbformat.read(job.output, as_version=4)
+    made = deque(cell for cell in stored.cells if cell.cell_type == "code")
+    stored.cells = []
+    for cell in section.cells:
+        stored.cells.append(made.popleft() if cell.cell_type == "code" else cell)
+        if cell.cell_type == "code" and made and "injected-parameters" in cell_tags(made[0]):
+            stored.cells.append(made.popleft())
+    keep(job, stored)
+    return Outcome(job.section.name, time.monotonic() - start)
+
+
+def keep(job: Job, notebook: NotebookNode) -> None:
+    """Put an executed notebook in place."""
+    whole = clean(notebook, job.record, job.section.path.parent.parent)
+    job.output.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(job.output) as partial:
+        text = json.dumps(whole, ensure_ascii=False, indent=1, sort_keys=True)
+        partial.write_text(text + "\n", encoding="utf-8")
 
 
 def describe_failure(job: Job, error: BaseException, progress: Path) -> str:
@@ -206,7 +229,7 @@ def clean(notebook: NotebookNode, record: dict[str, Any], root: Path) -> dict[st
         cell.id = f"cell-{number}"
         for key in VOLATILE_METADATA:
             cell.metadata.pop(key, None)
-        tags = cell_tags(cell)
+        tags = cell.metadata["tags"] = cell_tags(cell)
         if "parameters" in tags:
             hidden = [tag for tag in tags if tag.startswith(("hide-", "remove-"))]
         if "injected-parameters" in tags:

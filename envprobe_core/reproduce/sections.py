@@ -250,9 +250,11 @@ class Job:
 
     section: Section
     values: Mapping[str, Value]  # every parameter's
-    digest: str  # SHA-256 of all that the result depends on
+    digest: str  # SHA-256 of all that the executed notebook depends on
+    code_digest: str  # and of all that its outputs do: text aside
     output: Path  # where the executed notebook belongs
     fresh: bool  # whether the notebook there has this digest already
+    computed: bool  # whether its outputs are those of this code already
 
     @property
     def changed(self) -> dict[str, Value]:
@@ -266,6 +268,7 @@ class Job:
         return {
             "section": self.section.name,
             "inputs_sha256": self.digest,
+            "code_sha256": self.code_digest,
             "parameters": dict(self.values),
             "defaults": {name: parameter.default for name, parameter in self.section.parameters.items()},
             "engine_version": __version__,
@@ -307,10 +310,12 @@ def plan(
     jobs = []
     for section in chosen:
         values, output = resolve(section.parameters, given), executed / section.path.name
-        digest = section_digest(section, values, shared, sources)
-        stored = stored_record(output)
-        fresh = stored is not None and stored["inputs_sha256"] == digest
-        jobs.append(Job(section, values, digest, output, fresh))
+        digest, code_digest = section_digests(section, values, shared, sources)
+        stored = stored_record(output) or {}
+        fresh, computed = (
+            stored.get(name) == own for name, own in (("inputs_sha256", digest), ("code_sha256", code_digest))
+        )
+        jobs.append(Job(section, values, digest, code_digest, output, fresh, computed))
     return jobs
 
 
@@ -320,8 +325,10 @@ def file_digest(root: Path, patterns: Iterable[str]) -> str:
     return Sources(root).sha256(sorted(path for path in found if path.suffix != ".pyc"))
 
 
-def section_digest(section: Section, values: Mapping[str, Value], shared: str, sources: Sources) -> str:
-    """SHA-256 of all that a section's result depends on, Python's minor version included.
+def section_digests(
+    section: Section, values: Mapping[str, Value], shared: str, sources: Sources
+) -> tuple[str, str]:
+    """SHA-256 of all that a section's result depends on, Python's minor version included; and without text.
 
     Outputs, execution counts and cell ids do not enter: a notebook that was only opened and run
     is the same section.
@@ -336,8 +343,12 @@ def section_digest(section: Section, values: Mapping[str, Value], shared: str, s
         for cell in section.cells
     ]
     python, package = platform.python_version_tuple()[:2], sources.sha256(reach(section, sources))
-    content = json.dumps([section.name, cells, dict(values), shared, package, python], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()
+    contents = (
+        json.dumps([section.name, some, dict(values), shared, package, python], sort_keys=True)
+        for some in (cells, [cell for cell in cells if cell[0] == "code"])
+    )
+    whole, code = (hashlib.sha256(content.encode()).hexdigest() for content in contents)
+    return whole, code
 
 
 def reach(section: Section, sources: Sources) -> list[Path]:
