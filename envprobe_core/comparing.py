@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -301,11 +300,9 @@ def summarize(
                 if text == "success" and len(values):
                     row[:] = wilson(int(values.sum()), len(values))
                 elif len(values):
-                    row[0] = math.fsum(values.tolist()) / len(values)
                     new = np.flatnonzero(labels[1:] != labels[:-1]) + 1
                     sizes = tuple(np.diff(new, prepend=0, append=len(labels)).tolist())
-                    if min(sizes) > 1:
-                        alike.setdefault(sizes, []).append((row, values))
+                    alike.setdefault(sizes, []).append((row, values))
     for sizes, group in alike.items():  # those of one size share resamples
         labels = None if len(sizes) == 1 else np.repeat(np.arange(len(sizes)), sizes)
         columns = np.stack([values for _, values in group], axis=1)

@@ -307,14 +307,15 @@ def mean_intervals(
 ) -> tuple[Floats, Floats, Floats]:
     """Return the mean of each column of `values` [unit, column] with its low and high end, [column] each.
 
-    Percentile intervals. One unit carries no interval (NaN ends); above `LARGE` units without strata the
-    interval is mean -+ z s / sqrt(n), which the bootstrap there equals within its Monte-Carlo error.
+    Percentile intervals. One unit, in some stratum, carries no interval (NaN ends); above `LARGE` units
+    without strata it is mean -+ z s / sqrt(n), which the bootstrap there equals within its Monte-Carlo error.
     """
     data = np.asarray(values, dtype=np.float64)
     if data.size == 0 or not np.isfinite(data).all():
         raise InputError("values are none, or hold NaN or infinity; finite numbers are accepted")
     mean = np.array([math.fsum(column) / len(data) for column in data.T.tolist()])
-    if len(data) == 1:
+    units = (len(data),) if strata is None else np.unique(np.asarray(strata), return_counts=True)[1]
+    if min(units) == 1:
         return mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)
     if len(data) > LARGE and strata is None:
         half = normal_half_width(data.std(axis=0), len(data), level)

@@ -225,6 +225,7 @@ def test_medians_equal_numpys_resample_by_resample(seed):
 def test_a_mean_has_the_interval_of_its_differences_from_zero():
     lonely = stats.mean_interval([0.25])
     assert (lonely.value, lonely.n, *np.isnan(lonely[1:3])) == (0.25, 1, True, True)
+    assert np.isnan(stats.mean_interval([1.0, 2.0, 9.0], [0, 0, 1])[1:3]).all()  # alone in its stratum
     values, strata = normal(40), np.repeat([0, 1], 20)
     for labels in (None, strata):
         interval = stats.mean_interval(values, labels, level=0.9, resamples=100, seed=2)
