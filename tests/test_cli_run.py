@@ -1,5 +1,6 @@
 """The commands `run` and `list`, as a user meets them: real processes, folders, kills."""
 
+import hashlib
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import processes
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from processes import COMMAND, contents, envprobe, going, processes_of, wait_for
@@ -67,6 +69,7 @@ def test_a_real_process_prints_one_array_or_one_line(tmp_path):
 
 
 def test_the_folder_holds_table_logs_and_a_manifest_of_what_was_run(tmp_path, call):
+    """And nothing of where and when."""
     run = tmp_path / "deep" / "run"
     code, out, _ = call("run", *SMALL, "--budget", "3", "--out", run)
     assert (code, "2 cells, 12 episodes, S2, profile typical" in out) == (0, True)
@@ -74,20 +77,15 @@ def test_the_folder_holds_table_logs_and_a_manifest_of_what_was_run(tmp_path, ca
     frame = pd.read_parquet(run / "episodes.parquet")
     assert frame["seed"].tolist() == [*range(6), *range(6)]
     assert frame.loc[frame["policy"] == "no-probe", "threshold"].isna().all()
-    assert (frame["budget"] == 3).all()
-    never = frame["collapse_onset"].isna()
-    assert never.any()
-    assert frame.loc[~never, "collapse_onset"].between(0, 30).all()
-    text = (run / "manifest.json").read_text()
-    manifest = json.loads(text)
+    assert frame["collapse_onset"].isna().any()
+    assert frame["collapse_onset"].dropna().between(0, 30).all()
+    manifest = json.loads(text := (run / "manifest.json").read_text())
     given = {"worlds": ["tooldag"], "policies": ["simple", "no-probe"], "budget": 3, "seeds": "0:6"}
-    assert manifest["finished"] is True
     assert given.items() <= manifest["inputs"].items()
-    assert manifest["versions"]["numpy"] == np.__version__
-    assert manifest["protocols"]["paper"]["clock"] == "runs"
-    assert [cell["threshold"] for cell in manifest["cells"]] == [1.5, None]
+    assert (manifest["finished"], manifest["versions"]["numpy"]) == (True, np.__version__)
+    assert (manifest["protocols"]["paper"]["clock"], manifest["cells"][1]["threshold"]) == ("runs", None)
     for word in (str(tmp_path), str(PACKAGE), os.uname().nodename, time.strftime("%Y-")):
-        assert word not in text  # nothing of where and when
+        assert word not in text
 
 
 def test_defaults_are_told_and_taken(tmp_path, call):
@@ -167,45 +165,63 @@ def test_the_engine_hash_covers_what_results_depend_on():
 # --- what is refused --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("changed", "named"),
-    [
-        (["--seeds", "0:7"], "seeds: 0:6 there, 0:7 now"),
-        (["--policy", "cd"], "policies: simple no-probe there, simple no-probe cd now"),
-        (["--protocol", "paper:clock=stands"], "protocols: paper there, paper:clock=stands now"),
-        (["--budget", "2"], "budget: the default there, 2 now"),
-        (["--logs", "none"], "logs: full there, none now"),
-        (("engine", "sources_sha256"), "engine sources_sha256: 0 there, "),
-        (("versions", "numpy"), "versions numpy: 0 there, "),
-        (("profile", "omit"), "profile omit: 0 there, "),
-    ],
-)
-def test_a_finished_run_is_recognised_and_a_different_one_refused(finished, tmp_path, call, changed, named):
+OTHERS = {  # what is asked for otherwise, or what the manifest states; what is told
+    "--seeds 0:7": 'inputs seeds is "0:6", not "0:7"',
+    "--policy cd": 'inputs policies is ["simple", "no-probe"], not ["simple", "no-probe", "cd"]',
+    "--protocol paper:clock=stands": 'inputs protocols is ["paper"], not ["paper:clock=stands"]',
+    "--budget 2": "inputs budget is null, not 2",
+    "--logs none": 'inputs logs is "full", not "none"',
+    "engine sources_sha256": 'engine sources_sha256 is "0", not "',
+    "versions numpy": 'versions numpy is "0", not "',
+    "profile omit": 'profile omit is "0", not 0.',
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_finished_run_is_recognised_and_a_different_one_refused(finished, tmp_path, call, other):
     run = shutil.copytree(finished, tmp_path / "run")
     code, _, err = call("run", *SMALL, "--jobs", "2", "--out", run)
     assert (code, "finished already; nothing was repeated" in err) == (0, True)
-    if isinstance(changed, tuple):
+    changed = other.split()
+    if not other.startswith("--"):
         manifest = json.loads((run / "manifest.json").read_text())
-        manifest[changed[0]][changed[1]] = "0"
+        manifest[changed[0]][changed.pop()] = "0"
         (run / "manifest.json").write_text(json.dumps(manifest))
-        changed = []
+        changed.clear()
     before = contents(run)
     code, out, err = call("run", *SMALL, *changed, "--out", run)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert f"holds a different run ({named}" in err
+    assert f"holds a different run ({OTHERS[other]}" in err
     assert contents(run) == before
 
 
-@pytest.mark.parametrize("name", [LOGS[1], "episodes.parquet"])
-def test_a_finished_run_that_lost_something_is_not_passed_off_as_whole(finished, tmp_path, call, name):
+def no_number(run):
+    """A table that a run never writes, of which the manifest says that it is its own."""
+    table = pq.read_table(run / "episodes.parquet")
+    column = pa.array([float("inf"), *table["accuracy"].to_pylist()[1:]])
+    place = table.column_names.index("accuracy")
+    pq.write_table(table.set_column(place, "accuracy", column), run / "episodes.parquet")
+    manifest = json.loads((run / "manifest.json").read_text())
+    digest = hashlib.sha256((run / "episodes.parquet").read_bytes()).hexdigest()
+    manifest["sha256"]["episodes.parquet"] = digest
+    (run / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda run: (run / LOGS[1]).unlink(), f"{LOGS[1]} is missing"),
+        (lambda run: (run / "episodes.parquet").unlink(), "episodes.parquet is missing"),
+        (lambda run: (run / "episodes.parquet").write_bytes(b"PAR1"), "episodes.parquet is not the file"),
+        (no_number, "episodes.parquet: a measure is not below"),
+    ],
+)
+def test_a_finished_run_that_is_not_whole_is_not_passed_off_as_such(finished, tmp_path, call, change, told):
     run = shutil.copytree(finished, tmp_path / "run")
-    for cut in (lambda: (run / name).write_bytes(b"PAR1"), (run / name).unlink):
-        cut()
-        code, out, err = call("run", *SMALL, "--out", run)
-        if code or name == "episodes.parquet":  # what a log holds is for `recompute`
-            assert (code, out, err.count("\n")) == (2, "", 1)
-            assert f"is marked as finished, but {name} " in err
-    assert code == 2
+    change(run)
+    code, out, err = call("run", *SMALL, "--out", run)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"is marked as finished, but {told}" in err
 
 
 @pytest.mark.parametrize("name", ["run/notes.txt", "run/manifest.json", "run/parts/x", "run"])
@@ -223,24 +239,23 @@ def test_what_is_not_ours_is_left_alone(finished, tmp_path, call, name):
         assert (tmp_path / name).read_text() == "{}"
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (["--world", "moon"], "unknown world 'moon'"),
-        (["--seeds", "1,1"], "a seed stands twice"),
-        (["--budget", "31"], "budget 31 is not in 0..30"),
-        (["--budget", "1_0"], "--budget': '1_0' is not a whole number"),
-        (["--threshold", "1_0.5"], "--threshold': '1_0.5' is not a number"),
-        (["--threshold", "1.2"], "policy no-probe has no threshold"),
-        (["--jobs", "0"], "--jobs': 0 is not in 1..256"),
-        (["--logs", "sample:0"], "logs 'sample:0'"),
-    ],
-)
-def test_bad_input_is_one_line_and_leaves_no_folder(tmp_path, call, given, words):
-    given = ["--world", "tooldag", "--policy", "no-probe", *given]
-    code, out, err = call("run", *given, "--out", tmp_path / "run")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert words in err
+BAD = {  # what cannot be meant, and how it is named
+    "--world moon": "unknown world 'moon'; accepted: tooldag, ",
+    "--seeds 1,1": "a seed stands twice",
+    "--budget 31": "budget 31 is not in 0..30",
+    "--budget 1_0": "--budget': '1_0' is not a whole number",
+    "--threshold 1_0.5": "--threshold': '1_0.5' is not a number",
+    "--threshold 1.2": "policy no-probe has no threshold",
+    "--jobs 0": "--jobs': 0 is not in 1..256",
+    "--logs sample:0": "logs 'sample:0'",
+}
+
+
+@pytest.mark.parametrize("given", BAD)
+def test_bad_input_is_one_line_and_leaves_no_folder(tmp_path, call, given):
+    cell = ["--world", "tooldag", "--policy", "no-probe"]
+    code, out, err = call("run", *cell, *given.split(), "--out", tmp_path / "run")
+    assert (code, out, err.count("\n"), BAD[given] in err) == (2, "", 1, True)
     assert not (tmp_path / "run").exists()
 
 
@@ -248,12 +263,13 @@ def test_a_missing_folder_or_a_wrong_number_of_threads_is_one_line(tmp_path):
     (tmp_path / "gone").mkdir()
     program = "import os, sys; os.chdir(sys.argv.pop(1)); os.rmdir(os.getcwd())\n"
     program += "from envprobe_core.cli import main\nmain()"
-    done = envprobe(tmp_path / "gone", "list", "policies", command=[sys.executable, "-P", "-c", program])
-    told = "envprobe: the working folder is gone; change to one that is there\n"
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
-    done = envprobe("run", *SMALL, "--out", tmp_path / "run", NUMBA_NUM_THREADS="0")
-    told = "envprobe: NUMBA_NUM_THREADS=0: accepted is a whole number from 1\n"
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
+    gone = envprobe(tmp_path / "gone", "list", "policies", command=[sys.executable, "-P", "-c", program])
+    threads = envprobe("run", *SMALL, "--out", tmp_path / "run", NUMBA_NUM_THREADS="0")
+    for done, told in (
+        (gone, "the working folder is gone; change to one that is there"),
+        (threads, "NUMBA_NUM_THREADS=0: accepted is a whole number from 1"),
+    ):
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"envprobe: {told}\n")
 
 
 # --- what ends it -----------------------------------------------------------------------------
@@ -325,11 +341,7 @@ def test_what_is_there_is_not_run_again(tmp_path, call, monkeypatch, whole):
         (run / "parts" / ".x.1.part").write_text("what a kill left behind")
         code, _, err = call("run", *GOING, "--out", run)
         assert (code, f"another run is writing to {run}" in err) == (2, True)
-
-    def counted(part):
-        ran.append(part.cell.policy.name)
-        return compute(part)
-
+    counted = lambda part: ran.append(part.cell.policy.name) or compute(part)  # noqa: E731
     monkeypatch.setattr(folders, "compute_part", counted)
     assert call("run", *GOING, "--jobs", "1", "--out", run)[0] == 0
     assert sorted(ran) == ["oracle", "random"]

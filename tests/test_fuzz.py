@@ -22,8 +22,8 @@ from envprobe_core.cli import reproduce
 from envprobe_core.errors import WHOLE, InputError, in_one_line
 from envprobe_core.files import LARGEST
 from envprobe_core.reproduce import sections as notebooks
-from envprobe_core.runs.folder import check_run
 from envprobe_core.runs.manifest import EPISODES, MANIFEST
+from envprobe_core.runs.recompute import check_run
 
 TIMES = int(os.environ.get("ENVPROBE_FUZZ", "1"))
 FUZZ = settings(

@@ -132,7 +132,7 @@ def run(
 
 def _stated(source: Path, out: Path) -> Manifest:
     """Read the manifest of a run to repeat, and say if another engine made it."""
-    from envprobe_core.runs.manifest import MANIFEST, begun, first_difference, read_manifest
+    from envprobe_core.runs.manifest import MANIFEST, begun, differences, read_manifest
 
     if not source.is_dir() and source.name != MANIFEST:
         raise InputError(f"--from {source}: neither a run's folder nor its {MANIFEST}")
@@ -140,7 +140,7 @@ def _stated(source: Path, out: Path) -> Manifest:
     if out.resolve() == folder.resolve():
         raise InputError(f"--out {out}: is the run itself; give another folder")
     manifest = read_manifest(folder)
-    if difference := first_difference(manifest, begun(manifest.inputs)):
+    if difference := next(differences(manifest, begun(manifest.inputs)), None):
         typer.echo(in_one_line(f"{source} was made differently ({difference})"), err=True)
     return manifest
 
@@ -153,7 +153,7 @@ def recompute(
     Exit code 0 if all agree with episodes.parquet and manifest.json; 1 if some do not, each named
     with file, seed, step and column; 2 if a file is damaged or cut short, or there is nothing to check.
     """
-    from envprobe_core.runs.folder import check_run
+    from envprobe_core.runs.recompute import check_run
 
     with options.progress_bar("logs") as show:
         wrong, checked = check_run(folder, progress=show)

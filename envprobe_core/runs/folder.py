@@ -1,4 +1,4 @@
-"""The run folder: who may write to it, what of it is finished, and whether what it states is true.
+"""The run folder: who may write to it, and what of it is finished.
 
 A folder holds `manifest.json` (what the run is, and in the end its hashes), `episodes.parquet`, `logs/` and,
 where a language model was asked, `calls.jsonl`. While a run goes on, `parts/` holds what is finished: of a
@@ -12,24 +12,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from envprobe_core.cells import Cell, Seeds
-from envprobe_core.engine.records import NONE, WAIT
-from envprobe_core.engine.running import Columns, Trajectory, measure, record, setting_of
+from envprobe_core.engine.running import Columns, Trajectory, measure, record
 from envprobe_core.errors import InputError
 from envprobe_core.files import OURS, held, replacing, sweep
-from envprobe_core.instances import informative, instances
-from envprobe_core.policies.rules import VOI
 from envprobe_core.pool import cores, spread
 from envprobe_core.runs import manifest as manifests
 from envprobe_core.runs import tables
 from envprobe_core.runs.manifest import CRATE, EPISODES, MANIFEST, Manifest, RunInputs, log_name
 from envprobe_core.runs.tables import Summary, sha256
-from envprobe_core.worlds import make_world
 
 CALLS, PARTS = "calls.jsonl", "parts"
 ASKED, STEPS, ROWS = "calls", "steps.arrow", "rows.arrow"  # the files of a part, in the order of writing
@@ -37,7 +32,6 @@ PART_EPISODES = 500  # of a part with a log, whose bytes depend on where it is c
 BARE_EPISODES = 5000  # of any other part
 PROCESS_PAYS = 6000  # episodes (a logged one that is run counts threefold) that outweigh starting a process
 LOGGED_COST = 3
-COMPARED = ("profile", "protocols", "cells", "sha256", "result_hash")  # by `check_run`
 
 Progress = Callable[[int, int], None]
 
@@ -183,9 +177,9 @@ class RunFolder:
                     raise InputError(f"{name} is missing")
             if sha256(self.path, EPISODES) != stated.get(EPISODES):
                 raise InputError(f"{EPISODES} is not the file that its SHA-256 there is of")
-            sizes = map(len, self.inputs.seeds_of_cells)
-            for index, columns in tables.read_episodes(self.path, self.inputs.cells, sizes):
-                summaries[index].add(columns)
+            sizes = [*map(len, self.inputs.seeds_of_cells)]
+            for index, rows in tables.read_episodes(self.path, sizes):
+                summaries[index].add(tables.measures_of(rows))
         except InputError as error:
             raise InputError(f"{self.path} is marked as finished, but {error}") from None
         return summaries
@@ -205,7 +199,7 @@ def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
         with held(path):
             if (path / MANIFEST).is_file():
                 found = manifests.read_manifest(path)
-                if difference := manifests.first_difference(found, manifest):
+                for difference in manifests.differences(found, manifest):
                     told = f"({difference}); give the same inputs or another folder"
                     raise InputError(f"{path} holds a different run {told}")
                 manifest = found
@@ -230,103 +224,3 @@ def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
     except OSError as error:
         where = error.filename or path
         raise InputError(f"cannot write to {where}: {error.strerror or error}") from None
-
-
-# --- every measure again, from the logs alone -------------------------------------------------
-
-
-class Log(NamedTuple):
-    """What the log of a cell gave."""
-
-    name: str
-    sha256: str
-    contradictions: list[str]
-    measures: Columns
-
-
-def check_run(path: Path, progress: Progress | None = None) -> tuple[list[str], str]:
-    """Compute a run's measures again from its step logs, and compare them with what it states.
-
-    A log may contradict itself: a probe is called useful whose answer equals the belief. Or files disagree: a
-    log gives another measure than the table, or another hash than the manifest. Returned are a text for
-    whatever is wrong, with file, seed, step and column, and what was checked, in words.
-    """
-    stated = manifests.read_manifest(path, whole=True)
-    inputs, now = stated.inputs, manifests.begun(stated.inputs)
-    run, episodes = (sum(map(len, seeds)) for seeds in (inputs.seeds_of_cells, inputs.logged_seeds))
-    if not episodes:
-        raise InputError(f"{path} was run with --logs none: there are no logs to compute from")
-    blocks: list[list[Columns]] = [[] for _ in inputs.cells]
-    for index, columns in tables.read_episodes(path, inputs.cells, map(len, inputs.seeds_of_cells)):
-        blocks[index].append(columns)
-    table, found = list(map(_joined, blocks)), {}
-    tasks = [(path, *pair) for pair in zip(inputs.cells, inputs.logged_seeds, strict=True)]
-    for log in spread(read_log, tasks, 1 + min(episodes // PROCESS_PAYS, cores() - 1), local=True):
-        found[log.name] = log
-        if progress is not None:
-            progress(len(found), len(tasks))
-    logs = [found[log_name(cell)] for cell in inputs.cells]
-    wrong = [text for log in logs for text in log.contradictions]
-    for log, theirs in zip(logs, table, strict=True):
-        for column, mine in log.measures.items():
-            other = theirs[column][: len(mine)]
-            for row in np.flatnonzero((mine != other) & ~((mine != mine) & (other != other))):
-                told = f"the log gives {mine[row]}, {EPISODES} says {other[row]}"
-                wrong.append(f"{log.name}, seed {theirs['seed'][row]}, {column}: {told}")
-    whole = [log.measures for log in logs] if episodes == run else table
-    files = {EPISODES: sha256(path, EPISODES)} | {log.name: log.sha256 for log in logs}
-    due = manifests.finished(now, list(map(tables.result_hash, whole)), files)
-    for keys, is_stated, is_found in manifests.differences(stated, due, COMPARED):
-        where = "".join(f" {key}" if isinstance(key, int) else f", {key}" for key in keys)
-        wrong.append(f"{MANIFEST}{where}: {is_stated} is stated, {is_found} is found")
-    if stated.engine != now.engine and wrong:
-        wrong.append("the engine is not the one that made this run")
-    rows = sum(int((log.measures["steps"] + 1).sum()) for log in logs)
-    agree = f"every measure agrees with {EPISODES} and {MANIFEST}"
-    text = f"{len(logs)} logs, {episodes} episodes, {rows} rows: {agree}"
-    if episodes < run:
-        text += f"; the other {run - episodes} episodes have no log and were not checked"
-    text += "; versions of Python and packages are stated there and not compared"
-    if inputs.agent is not None:
-        text += f", nor is {CALLS}: `envprobe store verify --run` does that"
-    return wrong, f"{text} (result hash {due.result_hash})"
-
-
-def read_log(task: tuple[Path, Cell, Seeds]) -> Log:
-    """Read the log of a folder, a cell and some seeds, look for contradictions, and score it."""
-    folder, cell, due = task
-    name, texts, blocks = log_name(cell), [], []
-    whole = sha256(folder, name)
-    for seeds, log in tables.read_steps(folder, name, cell, due):
-        for key, wrong, what in _contradictions(cell, seeds, log):
-            places = (f"{name}, seed {seeds[row]}, t {step}" for row, step in np.argwhere(wrong))
-            texts += [f"{place}, {key}: {what}" for place in places]
-        blocks.append(cell.named(seeds, log.measures))
-    return Log(name, whole, texts, _joined(blocks))
-
-
-def _contradictions(cell: Cell, seeds: Seeds, log: Trajectory) -> list[tuple[str, tables.Values, str]]:
-    """Say which decisions [row, step] the log's own beliefs, gold values and inputs rule out, by column."""
-    rows, steps = np.indices(log.probe.shape)
-    executed = steps < log.steps[:, None]
-    fired = log.probe != NONE
-    field = np.maximum(log.probe, 0)
-    gold, belief = log.gold[rows, steps, field], log.belief[rows, steps, field]
-    valued = cell.policy.rule.kind == VOI and cell.protocol.answer == "delivered"
-    scored = valued or (cell.policy.has_threshold and cell.policy.replays is None)
-    useful = fired & (gold != belief)
-    if cell.protocol.useful == "released":
-        world = make_world(cell.world, cell.regime, cell.protocol)
-        useful = informative(setting_of(cell), instances(world, seeds), seeds, log)
-    early = (log.steps < cell.regime.horizon) & (~log.success | (cell.protocol.end == "horizon"))
-    ends = np.zeros_like(fired)
-    ends[early, log.steps[early]] = True
-    return [
-        ("answer", fired & (log.answer != gold), "is not the probed field's gold"),
-        ("useful", log.useful != useful, "does not fit answer and belief"),
-        ("acted", executed & (log.acted != (~fired & (log.action != WAIT))), "does not fit the step"),
-        ("valid", log.valid & ~log.acted, "is true where nothing was done"),
-        ("probe", fired & (fired.cumsum(axis=1) > cell.budget_in_force), "exceeds the budget"),
-        ("score", executed & (np.isnan(log.score) == scored), "does not fit the policy"),
-        ("t", ends, "the episode ends before its time"),
-    ]

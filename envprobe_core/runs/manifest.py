@@ -7,8 +7,9 @@ lies the same description as an RO-Crate 1.1 (https://w3id.org/ro/crate/1.1), wh
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +31,7 @@ from envprobe_core.sources import ROOTS, engine_sha256, package_versions
 MANIFEST, CRATE, EPISODES = "manifest.json", "ro-crate-metadata.json", "episodes.parquet"
 FORMAT = "envprobe-run/2"
 MODEL_ROOTS = (*ROOTS, "llm/running.py")
+ASKED = ("inputs", "profile", "protocols", "engine", "versions")  # of a manifest: stated before a run begins
 LONGEST_NAME = 80  # of a protocol, in the name of a file
 STANDARD = "https://w3id.org/ro/crate/1.1"
 PUBLISHED = "2026"  # this version of the engine; a run of it has no date, so that its bytes are the same
@@ -200,25 +202,17 @@ def total_hash(cells: list[Cell], hashes: list[str]) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def first_difference(there: Manifest, now: Manifest) -> str | None:
-    """Say where two runs first differ, if they do: in inputs and what they stand for, engine, or packages."""
-    parts = ("inputs", "profile", "protocols", "engine", "versions")
-    for (part, *path), *values in differences(there, now, parts):
-        was, wanted = (
-            "the default" if value is None else " ".join(value) if isinstance(value, list) else value
-            for value in values
-        )
-        return f"{' '.join(path if part == 'inputs' else (part, *path))}: {was} there, {wanted} now"
-    return None
+def differences(stated: Manifest, due: Manifest, parts: Sequence[str] = ASKED) -> Iterator[str]:
+    """Say wherever some parts of two manifests are not the same, by default what was asked and of what."""
+    there, here = (dict(_values({name: own.as_dict().get(name) for name in parts})) for own in (stated, due))
+    for path in dict.fromkeys([*here, *there]):
+        if there.get(path) != here.get(path):
+            yield unlike(" ".join(map(str, path)), there.get(path), here.get(path))
 
 
-def differences(there: Manifest, now: Manifest, parts: tuple[str, ...]) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield path, value and value wherever some parts of two manifests are not the same."""
-    one, other = ({name: own.as_dict().get(name) for name in parts} for own in (there, now))
-    before, after = dict(_values(one)), dict(_values(other))
-    for path in dict.fromkeys([*after, *before]):
-        if before.get(path) != after.get(path):
-            yield path, before.get(path), after.get(path)
+def unlike(place: str, stated: object, due: object) -> str:
+    """Say that something is stated where something else is due, each as JSON writes it."""
+    return f"{place} is {json.dumps(stated)}, not {json.dumps(due)}"
 
 
 def _values(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:

@@ -5,7 +5,9 @@ without one are null. A log has, for each episode in order of seed, the rows t =
 (`seed t place` and, for every belief field, `belief`, `gold`, `staleness` and `confidence` with the field's
 name) and the decision at t; in the last row, which holds no decision, `success` says whether the goal was
 reached. What an episode does not have is null. The header in the file's metadata says what it holds, so that
-it can be read alone. Whatever no run writes is refused by an `InputError` that names file, place and column.
+it can be read alone.
+
+What a table holds is not looked at value by value: `disagreements` compares it with the table that is due.
 """
 
 import hashlib
@@ -13,7 +15,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,18 +24,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from envprobe_core.cells import Cell, Seeds
-from envprobe_core.engine.records import CERTAIN, NONE, STALENESS_LIMIT, UNKNOWN, WAIT
-from envprobe_core.engine.running import Columns, Trajectory, score, setting_of
+from envprobe_core.engine.records import NONE
+from envprobe_core.engine.running import BY_FIELD, Columns, Trajectory, room_for_logs, scored, setting_of
 from envprobe_core.errors import InputError
 from envprobe_core.files import check_plain, replacing
-from envprobe_core.runs.manifest import EPISODES, seed_ranges
+from envprobe_core.runs.manifest import EPISODES, seed_ranges, unlike
 from envprobe_core.statistics import LARGE, mean_intervals, normal_half_width, wilson
 from envprobe_core.worlds import World, make_world
 
 GROUP_ROWS = 50_000  # of a file; what is in memory at once while it is written or read
 FORM: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 HEADER = b"envprobe"
-LARGEST_PLACE = 127
 
 KEYS = {
     "world": pa.string(), "policy": pa.string(), "regime": pa.string(), "protocol": pa.string(),
@@ -45,6 +46,14 @@ MEASURES = {
     "success": pa.bool_(), "probes": pa.int64(), "useful": pa.int64(), "collapse_onset": pa.float64(),
     "actions": pa.int64(), "valid_actions": pa.int64(), "action_onset": pa.float64(),
     "repeated_probes": pa.int64(), "digest": pa.uint64(),
+}  # fmt: skip
+STATE = {
+    "place": pa.int8(), "belief": pa.int8(), "gold": pa.int8(), "staleness": pa.uint8(),
+    "confidence": pa.uint8(),
+}  # fmt: skip
+DECISION = {
+    "action": pa.int16(), "probe": pa.int16(), "answer": pa.int8(), "useful": pa.bool_(),
+    "valid": pa.bool_(), "acted": pa.bool_(), "score": pa.float64(),
 }  # fmt: skip
 NULLABLE = ("threshold", "collapse_onset", "action_onset")
 SCHEMA = pa.schema(KEYS | MEASURES)
@@ -139,8 +148,7 @@ def episode_table(cell: Cell, columns: Columns) -> pa.Table:
             ends = np.arange(rows + 1, dtype=np.int32) * len(text)
             arrays.append(pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(text * rows)))
         else:
-            full = np.full(rows, value, np.float64)
-            arrays.append(pa.nulls(rows, kind) if value is None else to_arrow(full, kind))
+            arrays.append(pa.nulls(rows, kind) if value is None else to_arrow(np.full(rows, value), kind))
     for name, kind in MEASURES.items():
         arrays.append(to_arrow(columns[name], kind, np.isnan(columns[name]) if name in NULLABLE else None))
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
@@ -148,35 +156,22 @@ def episode_table(cell: Cell, columns: Columns) -> pa.Table:
 
 def measures_of(table: pa.Table) -> Columns:
     """Return the columns `MEASURES` of rows of the table; a null is NaN."""
-    found = {name: to_numpy(table.column(name)) for name in MEASURES}
+    found = {key: to_numpy(table.column(key)) for key in MEASURES}
     return {key: np.where(null, np.nan, own) if null.any() else own for key, (own, null) in found.items()}
 
 
-def read_episodes(folder: Path, cells: Sequence[Cell], sizes: Iterable[int]) -> Iterator[tuple[int, Columns]]:
+def read_episodes(folder: Path, sizes: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
     """Read the table of a run, so many episodes of each cell: in turn a cell's position and its next rows."""
-    index, rows, left = 0, 0, [*sizes]
-    due = sum(left)
+    ends, start = np.cumsum(sizes), 0
     for table in read_groups(folder, EPISODES, SCHEMA):
-        rows += len(table)
-        for column in set(SCHEMA.names) - {*NULLABLE}:
-            if table.column(column).null_count:
-                raise InputError(f"{EPISODES}: column {column} holds nulls")
-        while len(table) and index < len(left):
-            own = table.slice(0, left[index])
-            for key in KEYS:
-                if own.column(key).unique().to_pylist() != [cells[index].key[key]]:
-                    raise InputError(f"{EPISODES}: column {key} does not name the run's cells")
-            columns = measures_of(own)
-            for name in (name for name, kind in MEASURES.items() if kind == pa.float64()):
-                bad = ~(np.abs(columns[name]) < STEP) & ~(np.isnan(columns[name]) & (name in NULLABLE))
-                if bad.any():  # no exact sum of it ends
-                    raise InputError(f"{EPISODES}: column {name} holds {columns[name][bad][0]}")
-            yield index, columns
-            table = table.slice(len(own))
-            left[index] -= len(own)
-            index += not left[index]
-    if rows != due:
-        raise InputError(f"{EPISODES}: has {rows} rows, not {due}")
+        while len(table) and start < ends[-1]:
+            index = int(np.searchsorted(ends, start, side="right"))
+            own = table.slice(0, ends[index] - start)
+            yield index, own
+            start, table = start + len(own), table.slice(len(own))
+        start += len(table)
+    if start != ends[-1]:
+        raise InputError(f"{EPISODES}: has {start} rows, not {ends[-1]}")
 
 
 # --- steps ------------------------------------------------------------------------------------
@@ -202,42 +197,21 @@ def log_header(cell: Cell, seeds: Seeds) -> dict[str, Any]:
     }
 
 
-class StepColumn(NamedTuple):
-    """A column of a log between `seed`, `t` and `success`."""
+def step_columns(world: World) -> dict[str, tuple[str, Any]]:
+    """Return a log's columns between `t` and `success`, in order: an array, and its belief field."""
+    columns: dict[str, tuple[str, Any]] = {}
+    for array in STATE | DECISION:
+        if array in BY_FIELD:
+            columns |= {f"{array} {name}": (array, field) for field, name in enumerate(world.field_names)}
+        else:
+            columns[array] = (array, ...)
+    return columns
 
-    kind: pa.DataType
-    low: float  # the smallest and the largest value that it can have
-    high: float
-    array: str  # of a `Trajectory`
-    of_state: bool  # whether it says something of the state at t, and not of the decision
-    field: Any = ...  # the belief field, of the arrays that have one
 
-
-def step_columns(world: World) -> tuple[dict[str, StepColumn], pa.Schema]:
-    """Return what a world's log says of the state at t, then of the decision, in order; and its schema."""
-    small, short, byte, truth = pa.int8(), pa.int16(), pa.uint8(), pa.bool_()
-    values, columns = np.broadcast_to(world.domain, world.fields) - 1, {}
-    for array, kind, low, highs, of_state in (
-        ("place", small, 0, LARGEST_PLACE, True),
-        ("belief", small, UNKNOWN, values, True),
-        ("gold", small, UNKNOWN, values, True),  # unknown where the instance lacks the field
-        ("staleness", byte, 0, np.full(world.fields, STALENESS_LIMIT), True),
-        ("confidence", byte, 0, np.full(world.fields, CERTAIN), True),
-        ("action", short, WAIT, world.actions - 1, False),
-        ("probe", short, 0, world.fields - 1, False),
-        ("answer", small, 0, int(values.max()), False),
-        ("useful", truth, 0, 1, False),
-        ("valid", truth, 0, 1, False),
-        ("acted", truth, 0, 1, False),
-        ("score", pa.float64(), -np.inf, np.inf, False),
-    ):
-        if np.ndim(highs) == 0:
-            columns[array] = StepColumn(kind, low, highs, array, of_state)
-            continue
-        for field, (name, high) in enumerate(zip(world.field_names, highs.tolist(), strict=True)):
-            columns[f"{array} {name}"] = StepColumn(kind, low, high, array, of_state, field)
-    kinds = {name: column.kind for name, column in columns.items()}
-    return columns, pa.schema({"seed": pa.int64(), "t": short, **kinds, "success": pa.bool_()})
+def step_schema(columns: dict[str, tuple[str, Any]]) -> pa.Schema:
+    """Return the schema of a log with these columns."""
+    kinds = {name: (STATE | DECISION)[array] for name, (array, _) in columns.items()}
+    return pa.schema({"seed": pa.int64(), "t": pa.int16(), **kinds, "success": pa.bool_()})
 
 
 def lines_of(steps: Values) -> tuple[Values, Values, Values]:
@@ -248,72 +222,68 @@ def lines_of(steps: Values) -> tuple[Values, Values, Values]:
 
 def step_table(cell: Cell, seeds: Seeds, trajectory: Trajectory) -> pa.Table:
     """Return the log rows of a cell's episodes, recorded with staleness and confidence."""
-    columns, schema = step_columns(make_world(cell.world, cell.regime, cell.protocol))
+    columns = step_columns(make_world(cell.world, cell.regime, cell.protocol))
     row, t, final = lines_of(trajectory.steps)
     step = np.minimum(t, cell.regime.horizon - 1)
     nulls = {"probe": final | (trajectory.probe[row, step] == NONE)}
     nulls |= {"answer": nulls["probe"], "score": final | np.isnan(trajectory.score[row, step])}
     arrays = {"seed": to_arrow(seeds[row], pa.int64()), "t": to_arrow(t, pa.int16())}
-    for name, column in columns.items():
-        values, place = getattr(trajectory, column.array), t if column.of_state else step
-        null = None if column.of_state else nulls.get(name, final)
-        arrays[name] = to_arrow(values[row, place, column.field], column.kind, null)
+    for name, (array, field) in columns.items():
+        values = getattr(trajectory, array)
+        if array in STATE:
+            arrays[name] = to_arrow(values[row, t, field], STATE[array])
+        else:
+            arrays[name] = to_arrow(values[row, step, field], DECISION[array], nulls.get(name, final))
     arrays["success"] = to_arrow(trajectory.success[row], pa.bool_(), ~final)
-    return pa.table(arrays, schema=schema)
+    return pa.table(arrays, schema=step_schema(columns))
 
 
-def read_steps(folder: Path, name: str, cell: Cell, seeds: Seeds) -> Iterator[tuple[Seeds, Trajectory]]:
-    """Read a cell's log of some seeds, ascending: the next seeds and their recording, scored, in turn."""
-    world, done = make_world(cell.world, cell.regime, cell.protocol), 0
-    columns, schema = step_columns(world)
-    for table in read_groups(folder, name, schema):
-        recorded = _recorded(name, world, columns, table, seeds[done:])
-        own = seeds[done : done + len(recorded["steps"])]
-        yield own, score(setting_of(cell), recorded)
+def read_steps(
+    folder: Path, name: str, cell: Cell, seeds: Seeds
+) -> Iterator[tuple[Seeds, Trajectory, pa.Table]]:
+    """Read a cell's log of some seeds, ascending: in turn the next seeds, their recording, scored, and lines.
+
+    Episodes are told apart by where `success` stands; the recording is what the lines say, but for a probe of
+    a field that there is not, which is the nearest one.
+    """
+    columns, done = step_columns(make_world(cell.world, cell.regime, cell.protocol)), 0
+    setting, horizon = setting_of(cell), cell.regime.horizon
+    for table in read_groups(folder, name, step_schema(columns)):
+        success, ongoing = to_numpy(table.column("success"))
+        final = np.flatnonzero(~ongoing)
+        steps = np.diff(final, prepend=-1) - 1
+        if not len(steps) or final[-1] + 1 < len(table):
+            raise InputError(f"{name}: is cut short after {done + len(steps)} episodes")
+        if steps.max() > horizon:
+            raise InputError(f"{name}: an episode goes on behind the horizon, {horizon}")
+        if done + len(steps) > len(seeds):
+            raise InputError(f"{name}: goes on behind its last seed, {seeds[-1]}")
+        logs, (row, t, _) = room_for_logs(horizon, len(steps)), lines_of(steps)
+        for key, (array, field) in columns.items():
+            values, null = to_numpy(table.column(key))
+            if array == "probe":
+                values = np.clip(values, NONE, setting.world.fields - 1)
+            logs[array][row[~null], t[~null], field] = values[~null]
+        own = seeds[done : done + len(steps)]
+        yield own, scored(setting, logs, steps, success[final]), table
         done += len(own)
     if done < len(seeds):
         raise InputError(f"{name}: ends before seed {seeds[done]}")
 
 
-def _recorded(
-    name: str, world: World, columns: dict[str, StepColumn], table: pa.Table, due: Seeds
-) -> Columns:
-    """Return `belief` to `success` of a `Trajectory` from the lines of whole episodes, each value checked."""
-    found = {key: to_numpy(table.column(key)) for key in table.column_names}
+# --- what is there beside what is due -----------------------------------------------------------
 
-    def refuse(key: str, wrong: Values, what: str, *due: Values) -> None:
-        """Name the first line that is wrong: what is there, and what is due there."""
-        if wrong.any():
-            at = int(np.flatnonzero(wrong)[0])
-            (seed, _), (t, _), (values, null) = found["seed"], found["t"], found[key]
-            told = what.format("null" if null[at] else values[at], *(one[at] for one in due))
-            raise InputError(f"{name}, seed {seed[at]}, t {t[at]}, {key}: {told}")
 
-    success, ongoing = found["success"]
-    refuse("success", ongoing & (np.arange(len(table)) == len(table) - 1), "is missing: the log is cut short")
-    steps, horizon = np.diff(np.flatnonzero(~ongoing), prepend=-1) - 1, world.regime.horizon
-    if len(steps) > len(due):
-        raise InputError(f"{name}: goes on after its last seed")
-    row, t, final = lines_of(steps)
-    for key, expected in (("seed", due[row]), ("t", t)):
-        refuse(key, found[key][1] | (found[key][0] != expected), "{} stands where {} is due", expected)
-    refuse("success", (t >= horizon) & ~final, "is missing where the horizon is reached")
-    nulls = {"probe": found["probe"][1] | final, "score": found["score"][1] | final}
-    nulls["answer"] = nulls["probe"]
-    empty = {"action": WAIT, "probe": NONE, "score": np.nan}
-    made: Columns = {}
-    for key, column in columns.items():
-        values, null = found[key]
-        blank = np.zeros(len(table), bool) if column.of_state else nulls.get(key, final)
-        outside = ~blank & ((values < column.low) | (values > column.high))
-        accepted = f"{column.low}..{column.high}" + ("" if column.of_state else ", null without a decision")
-        refuse(key, outside | (null != blank), f"{{}} is out of place; accepted: {accepted}")
-        if column.array not in made:
-            shape = (len(steps), horizon + 1, *(() if column.field is ... else (world.fields,)))
-            made[column.array] = np.full(shape, empty.get(key, 0), column.kind.to_pandas_dtype())
-        made[column.array][row, t, column.field] = np.where(blank, empty.get(key, 0), values)
-    decided = {name: made[name][:, :-1] for name, column in columns.items() if not column.of_state}
-    return made | decided | {"steps": steps, "success": success[final]}
+def disagreements(name: str, found: pa.Table, due: pa.Table) -> Iterator[str]:
+    """Say of every value of a file's rows that is not the one due where it stands, and what is due."""
+    for column in due.column_names:
+        if found.column(column).equals(due.column(column)):
+            continue
+        pairs = zip(found.column(column).to_pylist(), due.column(column).to_pylist(), strict=True)
+        for row, (stated, right) in enumerate(pairs):
+            if stated != right:
+                place = [f"{key} {due.column(key)[row]}" for key in ("seed", "t") if key in due.column_names]
+                yield unlike(", ".join([name, *place, column]), stated, right)
 
 
 # --- what cells come to ------------------------------------------------------------------------
@@ -346,8 +316,10 @@ def result_hash(columns: Columns) -> str:
 def exact_sum(values: npt.NDArray[np.float64]) -> list[float]:
     """Return a few numbers whose sum is exactly that of `values`: no order of adding moves a bit.
 
-    The values are finite and below 2**26, and no more than 2**26.
+    The values are below 2**26, and no more than 2**26; others, of which no sum would end, are refused.
     """
+    if not (np.abs(values) < STEP).all():
+        raise InputError(f"{EPISODES}: a measure is not below {STEP:.0f}")
     parts, scale = [], 1.0
     while values.any():
         whole = np.floor(values * scale)
@@ -365,7 +337,7 @@ class Summary:
     """
 
     def __init__(self) -> None:
-        self.n = self._success = self._never = 0
+        self.n = 0
         self._sums: dict[str, list[float]] = defaultdict(list)
         self._counts: dict[str, int] = defaultdict(int)
         self._digest = hashlib.sha256()
@@ -373,19 +345,17 @@ class Summary:
 
     def add(self, columns: Columns) -> None:
         """Take in the cell's next episodes, in order of seed."""
-        fired, onset = columns["probes"] > 0, columns["collapse_onset"]
-        averaged = {key: columns[key] for key in ("accuracy", "accuracy_terminal", "accuracy_slot", "probes")}
+        fired, onset, accuracy = columns["probes"] > 0, columns["collapse_onset"], columns["accuracy"]
+        averaged = {key: columns[key] for key in ("accuracy_terminal", "accuracy_slot", "success", "probes")}
         averaged["useful_probe_rate"] = columns["useful"][fired] / columns["probes"][fired]
         averaged["collapse_onset"] = onset[~np.isnan(onset)]
-        averaged["squares"] = columns["accuracy"] ** 2
+        averaged |= {"accuracy": accuracy, "squares": accuracy**2}
         for name, values in averaged.items():
             self._sums[name] += exact_sum(values)
             self._counts[name] += len(values)
         self._digest.update(outcomes(columns))
         self.n += len(onset)
-        self._success += int(columns["success"].sum())
-        self._never += int(np.isnan(onset).sum())
-        self.accuracies = [*self.accuracies, columns["accuracy"]] if self.n <= LARGE else []
+        self.accuracies = [*self.accuracies, accuracy] if self.n <= LARGE else []
 
     def mean(self, name: str) -> float | None:
         """Return the correctly rounded sum of a measure by the number of its values, if there are any."""
@@ -405,7 +375,7 @@ class Summary:
     def row(self, cell: Cell, accuracy: npt.NDArray[np.float64]) -> dict[str, Any]:
         """Return the row of a cell, given its accuracy's mean, low and high end."""
         mean, low, high = (None if np.isnan(value) else float(value) for value in accuracy)
-        success = wilson(self._success, self.n)
+        success = wilson(int(math.fsum(self._sums["success"])), self.n)
         return {
             **{name: cell.key[name] for name in ("world", "policy", "regime", "protocol", "profile")},
             "n": self.n,
@@ -417,7 +387,7 @@ class Summary:
             "task_success_low": success.low,
             "task_success_high": success.high,
             **{name: self.mean(name) for name in ("probes", "useful_probe_rate", "collapse_onset")},
-            "onset_censored": self._never,
+            "onset_censored": self.n - self._counts["collapse_onset"],
             "result_hash": self.result_hash,
         }
 
