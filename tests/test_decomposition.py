@@ -4,11 +4,13 @@ from itertools import combinations, permutations
 from math import factorial
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from notebook_cells import definitions
 
+from envprobe_core import conclude
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.engine.running import record
 from envprobe_core.grid import run_cells
@@ -127,3 +129,19 @@ def test_periodic_has_nothing_to_select_or_to_time(page):
     own = own[own["part"].isin(["selection", "timing"])]
     assert len(own)
     assert (own[["value", "value_low", "value_high"]] == 0).all().all()
+
+
+def test_nothing_is_concluded_of_protocols_that_were_not_run():
+    """With a partial start alone, sentences about the text or the code fail, whatever the numbers."""
+    said = []
+    own = {"protocol": ["observed"], "stratum": ["tools"], "world": ["tooldag"], "first": [0], "gain": [-1.0]}
+    split = own | {"value_high": [-1.0], "value_low": [1.0], "value": [1.0], "pair": ["timing × metric"]}
+    definitions(
+        "text-and-code", "41", whole=["41"], first="observed", last="released", GROUPS=["scoring"],
+        way=pd.DataFrame(own | {"part": ["scoring"], "share": [1.0]}), crossed=pd.DataFrame(split),
+        splits=pd.DataFrame(split | {"part": ["information"]}), phases=pd.DataFrame(own),
+        answers=pd.DataFrame(split | {"part": ["answers alone"]}),
+        unanswered=pd.DataFrame({"gain_low": [1.0], "terminal_low": [0.0], "differ": [0]}),
+        conclude=conclude, take_away=lambda paper, found, depends: said.extend(found),
+    )  # fmt: skip
+    assert ["<s>" in one.markdown for one in said] == [True, False, True, False, True, False]

@@ -224,12 +224,13 @@ def test_a_sentence_that_is_not_so_fails_the_book_and_is_struck_out_elsewhere(mo
 def test_which_guess_is_right_is_computed(monkeypatch):
     asked = guess("Is <b> so?", {"No": False, "Yes": lambda: True}, "For a reason.")
     assert 'data-right="1"' in asked.html
-    assert "<strong>Yes.</strong> For a reason." in asked.html
+    assert "<strong>Yes.</strong> With the book&#x27;s own values: For a reason." in asked.html
     assert "Is &lt;b&gt; so?" in asked.html
     none = guess("Q?", {"A": lambda: {}["not run"], "B": False}, "R.")
     assert "data-right" not in none.html
-    assert none.text == "Guess first: Q? A / B? With these values none is right. R."
+    assert none.text == "Guess first: Q? A / B? These values do not decide it. With the book's own values: R."
     monkeypatch.setenv(BOOK, "1")
+    assert guess("Q?", {"A": True, "B": False}, "R.").text == "Guess first: Q? A / B? A. R."
     for choices in ({"A": False, "B": False}, {"A": True, "B": True}):
         with pytest.raises(ConclusionError, match="answers are right: Q"):
             guess("Q?", choices, "R.")

@@ -203,7 +203,7 @@ def claims(
             judged = [told(None if row.verdict == "not tested" else row.estimate, row.verdict)
                       for row in own.itertuples()]  # fmt: skip
             rows.append([first["statement"], place(first["source"]), told(first["paper_value"]), *judged])
-        options.print_table(str(name), ["claim", "where"], ["paper", *under], rows, width=180)
+        options.print_table(str(name), ["claim", "where"], ["printed", *under], rows, width=180)
     title = f"{board['claim'].nunique()} claims, profile {board['profile'].iloc[0]} (simulated agent)"
     counts = board.groupby(["verdict", "protocol"]).size()
     rows = [[told(None, one), *(str(counts.get((one, name), 0)) for name in under)] for one in STYLES]
@@ -238,7 +238,7 @@ def calibrate(
         rates = (f"{getattr(one.profile, item.name):.3f}" for one in fits)
         rows.append([item.name, "free rate", "", *rates])
     rows.append(["objective", "soft L1", "", *(f"{one.loss:.3f}" for one in fits)])
-    heads = ["paper", "fit", *(f"without {other.left_out}" for other in others)]
+    heads = ["printed", "fit", *(f"without {other.left_out}" for other in others)]
     options.print_table("", ["target", "where"], heads, rows)
     typer.echo(f"{len(search.seen)} profiles evaluated in {time.monotonic() - start:.0f} s")
     if out is not None:

@@ -84,7 +84,7 @@ def guess(question: str, choices: Mapping[str, Any], because: str) -> Html:
     Args:
         question: one sentence, plain text.
         choices: each with the condition under which it is right, as in `conclude`.
-        because: the reason, a sentence or two of plain text.
+        because: the reason with the book's own values, a sentence or two of plain text.
 
     Raises:
         ConclusionError: if with the book's own values not exactly one choice is right.
@@ -92,9 +92,11 @@ def guess(question: str, choices: Mapping[str, Any], because: str) -> Html:
     so = [place for place, when in enumerate(choices.values()) if _is_so(when)]
     if len(so) != 1 and os.environ.get(BOOK):
         raise ConclusionError(f"with the book's own values {len(so)} answers are right: {question}")
-    answer, right = "With these values none is right.", ""
+    answer, right = "These values do not decide it.", ""
     if len(so) == 1:
         answer, right = f"{list(choices)[so[0]]}.", f' data-right="{so[0]}"'
+    if not os.environ.get(BOOK):  # another answer may be right, or none
+        because = f"With the book's own values: {because}"
     name = f"guess-{sha256(question.encode()).hexdigest()[:8]}"
     options = "".join(
         f'<label><input type="radio" name="{name}" value="{place}"> {escape(choice)}</label>'
