@@ -177,6 +177,31 @@ def test_a_second_build_does_nothing_and_a_foreign_folder_is_left(small_book, ht
     assert [path.name for path in tmp_path.iterdir()] == ["letters.txt"]
 
 
+def test_a_changed_sentence_builds_its_page_and_a_heading_the_whole_book(tmp_path):
+    out = book.stage(tmp_path / "small")
+    pages, chapters = out / "book", "".join(f"  - file: {name}\n" for name in ("first", "second"))
+    (out / "_toc.yml").write_text(f"format: jb-book\nroot: index\nchapters:\n{chapters}", encoding="utf-8")
+    (pages / "redirects.yml").write_text("{}\n", encoding="utf-8")
+    (pages / "index.md").write_text("# Book\n", encoding="utf-8")
+    (pages / "second.md").write_text("# Second\n", encoding="utf-8")
+    for title, text, built in (
+        ("First", "A sentence.", {"first", "index", "second"}),
+        ("First", "A sentence, mended.\n\nAnd one more.", {"first", "index"}),  # it lists the others
+        ("Mended", "A sentence.", {"first", "index", "second"}),  # which each page's margin shows
+    ):
+        (pages / "first.md").write_text(f"# {title}\n\n{text}\n", encoding="utf-8")
+        code, printed = book.build(out)
+        assert code == 0, printed
+        plain = re.sub(r"\x1b\[[\d;]*m", "", printed)
+        written = re.findall(r"writing output\.\.\. \[ *\d+%\] (\w+)", plain)
+        assert set(written) == built
+        assert f"<p>{text.partition(chr(10))[0]}</p>" in (book.html_folder(out) / "first.html").read_text(
+            "utf-8"
+        )
+        assert title in (book.html_folder(out) / "second.html").read_text("utf-8")
+        assert book.is_fresh(out)
+
+
 def test_the_build_fails_on_any_warning(tmp_path):
     """A broken link and an image without a description must not reach a reader."""
     out = book.stage(tmp_path / "broken")

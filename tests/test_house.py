@@ -25,10 +25,10 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "lab": (("lab",), 640, 330),
     "language model": (("llm",), 2_920, 1_300),
     "runs": (("runs",), 1_110, 340),
-    "reproduce": (("reproduce",), 1_030, 510),
+    "reproduce": (("reproduce",), 1_065, 510),
     "cli": (("cli",), 1_430, 400),
 }
-WHOLE = (19_160, 13_500)
+WHOLE = (19_200, 13_500)
 FILES = (85, 85)
 TESTS = (12_630, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")

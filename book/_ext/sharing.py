@@ -9,7 +9,6 @@ import csv
 import io
 import json
 import re
-import shutil
 from functools import cache
 from html import escape, unescape
 from pathlib import Path
@@ -21,13 +20,13 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 from envprobe_core.errors import InputError
+from envprobe_core.reproduce.build import DOWNLOADS
 from envprobe_core.reproduce.printing import render
 from envprobe_core.show.figures import FIGURE_CLASS
 from envprobe_core.show.markup import FIXED, MINUS, UNBROKEN
 
 logger = logging.getLogger(__name__)
 
-FOLDER = "_downloads"
 TABLES, FIGURES = "tables", "figures"
 LONGEST_PREVIEW = 200  # characters
 HERO = "executed/what-we-found", "fig-hero"  # what a shared link shows: a page, and the name of its figure
@@ -62,12 +61,6 @@ def as_file(svg: str) -> str:
     return _INK.sub(r"#\1", text.replace("var(--pst-color-background, #fff)", "#ffffff"))
 
 
-def clear(app: Sphinx) -> None:
-    """Take away the files of an earlier build (event ``builder-inited``)."""
-    for kind in (TABLES, FIGURES):
-        shutil.rmtree(Path(app.outdir) / FOLDER / kind, ignore_errors=True)
-
-
 def offer(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Write the files of one page and link them behind table and figure (event ``doctree-resolved``)."""
     if app.builder.format != "html":
@@ -85,7 +78,7 @@ def offer(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for kind, node, content in found:
         count[kind] += 1
         names = node.get("names") or [f"{page}-{kind.rstrip('s')}-{count[kind]}"]  # as text refers to it
-        path = Path(FOLDER, kind, names[0] + {TABLES: ".csv", FIGURES: ".svg"}[kind])
+        path = Path(DOWNLOADS, kind, names[0] + {TABLES: ".csv", FIGURES: ".svg"}[kind])
         (app.outdir / path).parent.mkdir(parents=True, exist_ok=True)
         (app.outdir / path).write_text(content, encoding="utf-8")
         address = "../" * docname.count("/") + path.as_posix()
@@ -140,7 +133,6 @@ def describe(
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
-    app.connect("builder-inited", clear)
     app.connect("doctree-resolved", offer, priority=900)
     app.connect("html-page-context", describe)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,13 +1,16 @@
 """The book: its pages around the executed sections, built by Jupyter Book.
 
 Jupyter Book executes nothing here: pages are built from ``book/executed/``. The hash of all
-that a build reads is kept beside it, so that a build with nothing changed is not done again.
+that a build reads is kept beside it, so that a build with nothing changed is not done again; and the hash of
+its frame, all but the words of paragraphs. Where the frame stands, only pages that have changed are built.
 Everywhere `root` holds ``_config.yml`` and ``book/``.
 """
 
 import gc
 import hashlib
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,12 +19,15 @@ from pathlib import Path
 from envprobe_core import __version__
 from envprobe_core.errors import InputError
 from envprobe_core.pool import follow
-from envprobe_core.reproduce.sections import ROOT, file_digest
+from envprobe_core.reproduce.sections import ROOT, cell_source, file_digest, stored_record
 
 _BOOK_FILES = ("_config.yml", "_toc.yml", "requirements.txt", "CITATION.cff")
 _MADE = ("_build", "executed")
 MADE_BY_US = ".envprobe-book"  # marks a folder that `stage` may empty
-STAMP = ".inputs-sha256"  # beside the built pages: the digest of what they were made from
+STAMP = ".inputs-sha256"  # beside the built pages: the digests of what they were made from, and of its frame
+DOWNLOADS = "_downloads"  # tables and figures of all pages
+PROSE = re.compile(r"^(?:[*-] )?[^\W\d_].*$(?!\n[:=])", re.MULTILINE)  # no heading, label, term or directive
+ROLE = re.compile(r"\{[^{}`]+\}`[^`]*`")
 
 
 def html_folder(root: Path = ROOT) -> Path:
@@ -59,33 +65,54 @@ def stage(out: Path) -> Path:
     return root
 
 
-def book_digest(root: Path = ROOT) -> str:
-    """SHA-256 of all that a build reads."""
-    patterns = [
-        f"book/{path.name}{'/**/*' if path.is_dir() else ''}"
-        for path in (root / "book").iterdir()
-        if path.name not in ("_build", "print")  # what is printed is printed from built pages
-    ]
-    content = file_digest(root, [*_BOOK_FILES, *patterns])
-    return hashlib.sha256(f"{__version__} {content}".encode()).hexdigest()
+def book_digests(root: Path = ROOT) -> tuple[str, str]:
+    """SHA-256 of all that a build reads, and of its frame: of pages all that another page may depend on."""
+    inputs = [path for path in (root / "book").iterdir() if path.name not in ("_build", "print", "executed")]
+    pages = {path for path in inputs if path.suffix == ".md"} | {*root.glob("book/executed/*.ipynb")}
+    others = [f"book/{path.name}{'/**/*' if path.is_dir() else ''}" for path in {*inputs} - pages]
+    rest = f"{__version__} {file_digest(root, [*_BOOK_FILES, *others])}"  # what is printed comes from pages
+    whole = f"{rest} {file_digest(root, [str(page.relative_to(root)) for page in pages])}"
+    frame = json.dumps([rest, *((page.name, frame_of(page)) for page in sorted(pages))])
+    return hashlib.sha256(whole.encode()).hexdigest(), hashlib.sha256(frame.encode()).hexdigest()
+
+
+def frame_of(page: Path) -> list[str]:
+    """Return a page without the words of its paragraphs: headings, labels, terms, directives, roles, code."""
+    text, made = page.read_text(encoding="utf-8"), ""
+    if page.suffix == ".ipynb":
+        if (record := stored_record(page)) is None:
+            return [text]
+        cells, made = json.loads(text)["cells"], str(record["code_sha256"])
+        text = "\n\n".join(cell_source(cell) for cell in cells if cell["cell_type"] == "markdown")
+    lines = (line for line in PROSE.sub("", text).splitlines() if line.strip())
+    return [made, *lines, *ROLE.findall(text)]
 
 
 def is_fresh(root: Path = ROOT) -> bool:
     """Say whether the built pages are those of the present inputs."""
+    return stamped(root)[:1] == [book_digests(root)[0]]
+
+
+def stamped(root: Path) -> list[str]:
+    """Return the digests of what the built pages were made from; none where there are no pages."""
     html = html_folder(root)
     stamp = html.parent / STAMP
     built = (html / "index.html").exists() and stamp.exists()
-    return built and stamp.read_text(encoding="utf-8") == book_digest(root)
+    return stamp.read_text(encoding="utf-8").split() if built else []
 
 
 def build(root: Path = ROOT) -> tuple[int, str]:
-    """Build every page, any warning an error; return Jupyter Book's exit code, and what it printed."""
-    digest, stamp = book_digest(root), html_folder(root).parent / STAMP
+    """Build the pages, any warning an error; return Jupyter Book's exit code, and what it printed."""
+    digests, html = book_digests(root), html_folder(root)
+    options = ["--toc", str(root.resolve() / "_toc.yml"), "--path-output", "book", "-W", "--keep-going", "-n"]
+    if stamped(root)[1:] != [digests[1]]:
+        options.append("--all")
+        shutil.rmtree(html / DOWNLOADS, ignore_errors=True)  # of tables and figures that may be gone
+    stamp = html.parent / STAMP
     stamp.unlink(missing_ok=True)
     program = f"from {__name__} import be_jupyter_book; be_jupyter_book({os.getpid()})"
-    options = ["--toc", str(root.resolve() / "_toc.yml"), "--path-output", "book", "--all", "-W"]
     result = subprocess.run(
-        [sys.executable, "-P", "-c", program, "build", "book", *options, "--keep-going", "-n"],
+        [sys.executable, "-P", "-c", program, "build", "book", *options],
         cwd=root,
         env={**os.environ, "PYTHONHASHSEED": "0"},
         stdin=subprocess.DEVNULL,
@@ -95,7 +122,7 @@ def build(root: Path = ROOT) -> tuple[int, str]:
         check=False,
     )
     if result.returncode == 0:
-        stamp.write_text(digest, encoding="utf-8")
+        stamp.write_text("\n".join(digests), encoding="utf-8")
     return result.returncode, result.stdout
 
 
@@ -106,6 +133,7 @@ def be_jupyter_book(parent: int) -> None:
     """
     follow(parent)
     gc.disable()
+    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # jsonschema would compile its grammar, 1 s
     from jupyter_book.cli.main import main
 
     main()
