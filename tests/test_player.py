@@ -16,53 +16,41 @@ from envprobe_core.runs.tables import step_table
 from envprobe_core.widgets.host import STYLES, module_text, style_text
 from envprobe_core.widgets.player import Player, record_pair
 
+TABLES = ("belief", "gold", "confidence", "staleness")
 SETTINGS = [  # world, policies, seed, regime, protocol, profile, budget, threshold
-    ("tooldag", ("simple", "periodic"), 3, "S2", "paper", "typical", None, None),
     ("tooldag", ("minus-d", "placebo"), 44, "S2", "released", "typical", None, None),
     ("objectstate", ("judge", "oracle"), 1001, "S3", "paper", "typical", None, None),
-    ("objectstate", ("simple", "no-probe"), 5, "S2", "observed", "perfect", None, None),
-    ("graphnav", ("self-uncertainty", "yoked"), 8, "S2", "observed", "typical", 3, None),
-    ("graphnav", ("simple", "random"), 60, "S2", "released", "typical", None, 0.75),
+    ("graphnav", ("self-uncertainty", "yoked"), 8, "S2", "observed", "perfect", 3, None),
+    ("tooldag", ("simple", "random"), 60, "S2", "paper", "typical", None, 0.75),
 ]
 
 
 @functools.cache
-def pairs():
-    """The settings' recordings, made once where a test wants them."""
-    return [
-        record_pair(*setting) | {"group": setting[0], "label": f"seed {setting[2]}"} for setting in SETTINGS
-    ]
-
-
-def cells(setting):
-    """The cell of each policy, and the seed."""
-    world, policies, seed, regime, protocol, profile, budget, gate = setting
-    for name in policies:
-        own = gate if POLICIES[name].has_threshold else None
-        yield make_cell(world, name, regime, PROTOCOLS[protocol], profile, budget, own), np.array([seed])
-
-
-TABLES = ("belief", "gold", "confidence", "staleness")
-
-
-@pytest.fixture(params=range(len(SETTINGS)))
-def recorded(request):
-    """A setting and its recording."""
-    return SETTINGS[request.param], pairs()[request.param]
+def recorded(place):
+    """A setting's recording, made once where a test wants it."""
+    own = SETTINGS[place]
+    return record_pair(*own) | {"group": own[0], "label": f"seed {own[2]}"}
 
 
 # --- what is recorded -------------------------------------------------------------------------
 
 
-def test_the_player_shows_what_the_log_holds(recorded):
-    """Tables, decisions and accuracies are those of an independent run; terms add up to the gate's score."""
-    setting, pair = recorded
-    for (cell, seeds), run in zip(cells(setting), pair["runs"], strict=True):
+@pytest.mark.parametrize("place", range(len(SETTINGS)))
+def test_the_player_shows_what_the_log_holds(place):
+    """Tables, decisions and accuracies are those of an independent run; terms add up to the gate's score; up
+    to where they part both sides are the same."""
+    pair, (world, policies, seed, regime, protocol, profile, budget, gate) = recorded(place), SETTINGS[place]
+    for name, run in zip(policies, pair["runs"], strict=True):
+        own = gate if POLICIES[name].has_threshold else None
+        cell = make_cell(world, name, regime, PROTOCOLS[protocol], profile, budget, own)
+        seeds = np.array([seed])
         *lines, last = step_table(cell, seeds, record(cell, seeds)).to_pylist()
         assert run["steps"] == len(lines)
-        for name in TABLES:
-            values = [[v for key, v in line.items() if key.startswith(f"{name} ")] for line in (*lines, last)]
-            assert run[name] == values
+        for table in TABLES:
+            values = [
+                [v for key, v in line.items() if key.startswith(f"{table} ")] for line in (*lines, last)
+            ]
+            assert run[table] == values
         assert run["place"] == [line["place"] for line in (*lines, last)]
         assert run["probe"] == [-1 if line["probe"] is None else line["probe"] for line in lines]
         assert run["action"] == [line["action"] for line in lines]
@@ -70,20 +58,14 @@ def test_the_player_shows_what_the_log_holds(recorded):
         assert run["right"] == right.tolist()
         assert run["accuracy"] == (right / len(run["gold"][0])).tolist()
         assert run["used"] == [sum(field >= 0 for field in run["probe"][:t]) for t in range(len(right))]
-
         seen = witness(cell, seeds)
-        terms = {name: np.array(run[name]) for name in TERMS}
-        assert all((terms[name] == seen.term(name)[0, : len(lines)]).all() for name in TERMS)
-        total = functools.reduce(np.add, [terms[name] for name in run["terms"]])
-        assert (total == seen.rho()[0, : len(lines)]).all()
+        terms = {term: np.array(run[term]) for term in TERMS}
+        assert all((terms[term] == seen.term(term)[0, : len(lines)]).all() for term in TERMS)
+        total = functools.reduce(np.add, [terms[term] for term in run["terms"]])
         if cell.policy.has_threshold and not cell.policy.replays:
             assert (total.max(axis=1) == seen.trajectory.score[0, : len(lines)]).all()
         assert [top[0] for top in run["top"]] == total.argmax(axis=1).tolist()
         assert all(field < 0 or field in top for field, top in zip(run["probe"], run["top"], strict=True))
-
-
-def test_up_to_where_they_part_both_sides_are_the_same(recorded):
-    _, pair = recorded
     one, other = pair["runs"]
     step = pair["parts"]
     assert f"step {step}" in pair["parting"]
@@ -91,6 +73,17 @@ def test_up_to_where_they_part_both_sides_are_the_same(recorded):
         assert all(one[name][:upto] == other[name][:upto] for name in names)
     deeds = any(one[name][step] != other[name][step] for name in ("probe", "action"))
     assert deeds or any(one[name][step + 1] != other[name][step + 1] for name in TABLES)
+
+
+def test_what_is_told_of_a_step_is_what_its_gate_compared():
+    """A threshold is told as it is: scaled under `released`, it has three decimals."""
+    minus, placebo = recorded(0)["runs"]
+    assert minus["threshold"] == 1.125
+    assert all("1.125 and" in gate for gate in minus["gate"])
+    for run, reply in ((minus, "the answer is only logged"), (placebo, "the answer is withheld")):
+        assert [bool(told) for told in run["reply"]] == [field >= 0 for field in run["probe"]]
+        assert all(reply in told for told in run["reply"] if told)
+    assert "but the judge vetoes the probe" in " ".join(recorded(1)["runs"][0]["gate"])
 
 
 CHOSEN = {
@@ -129,7 +122,7 @@ def test_a_policy_of_ones_own_is_shown_with_its_own_score():
     assert ("mine", "<b>Mine</b>") in player.state["choices"]["first"]
     run = player.answer(CHOSEN | {"first": "mine", "threshold": ""})["pair"]["runs"][0]
     assert max(run["probe"]) >= 0
-    assert "compares its own score, 2.00, with 1.50" in run["gate"][0]
+    assert "compares its own score, 2.00, with 1.5:" in run["gate"][0]
 
 
 # --- in a browser -----------------------------------------------------------------------------
@@ -164,8 +157,8 @@ def opened(browse, tmp_path):
 
 def value_text(pair, t):
     """What the slider says of a step."""
-    said = [f"{run['title']} {run['brief'][t] if t < run['steps'] else 'has ended'}" for run in pair["runs"]]
-    return f"step {t} of {max(run['steps'] for run in pair['runs'])}: {'; '.join(said)}"
+    said = [f"{run['title']} {run['brief'][min(t, run['steps'])]}" for run in pair["runs"]]
+    return f"Step {t} of {max(run['steps'] for run in pair['runs'])}: {'; '.join(said)}."
 
 
 def shown_step(page):
@@ -206,8 +199,7 @@ def test_a_reader_steps_by_mouse_by_keyboard_and_by_the_clock(opened):
     for key in ("Enter", "ArrowRight", "ArrowRight"):
         page.keyboard.press(key)
     assert shown_step(page) == f"2 of {last}"
-    told = page.locator(".player-told").inner_text()
-    assert all(run["sentence"][2] in told for run in pair["runs"])
+    assert page.locator(".player-told").inner_text() == value_text(pair, 2)
     page.keyboard.press("Home")
     page.get_by_role("button", name="Play").click()
     page.clock.run_for(3600)
@@ -224,17 +216,17 @@ def test_a_reader_steps_by_mouse_by_keyboard_and_by_the_clock(opened):
 
 @pytest.mark.browser
 def test_a_link_restores_episode_and_step(opened):
-    page = opened(Player(pairs()), viewport={"width": 800, "height": 500})
+    page = opened(Player([recorded(place) for place in range(3)]), viewport={"width": 800, "height": 500})
     page.get_by_label("Episode", exact=True).select_option("2")
     page.get_by_role("slider", name="Step").fill("4")
     page.wait_for_function("location.hash.endsWith('step=4')")
     link = page.url
-    assert pairs()[2]["key"] in link
+    assert recorded(2)["key"] in link
     page.evaluate("document.body.style.paddingTop = '3000px'")
     page.get_by_label("Episode", exact=True).select_option("0")
     page.wait_for_function("location.hash.endsWith('step=0')")
     page.evaluate("(hash) => { scrollTo(0, 0); location.hash = hash; }", link.partition("#")[2])
-    page.get_by_text(pairs()[2]["about"], exact=True).wait_for()
+    page.get_by_text(recorded(2)["about"], exact=True).wait_for()
     page.wait_for_function("document.querySelector('.player').getBoundingClientRect().top < innerHeight / 2")
     page.evaluate("location.hash = '#episode=nowhere&step=x'")
     assert shown_step(page).startswith("4 of")
@@ -255,7 +247,7 @@ def open_tables(page):
 def test_the_page_shows_what_was_recorded_to_everyone_and_fits_a_phone(opened):
     """At several steps: the table of all fields, the bars and the marks of the drawing."""
     alone = record_pair("graphnav", ("cd",), 4) | {"group": "one policy alone", "label": "seed 4"}
-    shown = [alone, *pairs()]
+    shown = [alone, *map(recorded, range(3))]
     page = opened(Player(shown, start=6), viewport={"width": 320, "height": 800})
     assert shown_step(page).startswith("6 of")
     for place, pair in enumerate(shown):
@@ -299,7 +291,7 @@ def test_text_of_others_never_becomes_markup(opened):
             return [spoiled(own) for own in value]
         return evil + value if isinstance(value, str) else value
 
-    pair = spoiled(pairs()[0])
+    pair = spoiled(recorded(0))
     page = opened(Player([pair, pair]))
     open_tables(page)
     for _ in range(3):

@@ -29,7 +29,6 @@ KNOBS = ("budget", "threshold")
 DRAFT = 500  # bootstrap resamples of a figure that is moved, where its function takes a number
 ANSWER = 0.25  # seconds within which a moved figure answers; one that takes longer shows a draft first
 MOST = 0.7  # of that, which a draft aims at
-PAYS = 1.25  # how many times faster a draft must be than the whole figure
 REST = 0.3  # seconds that the sliders rest before the whole figure follows a draft
 LINK = "Move the budget and the threshold in the explorer"
 _SHOWN = 200  # characters of a value in an error
@@ -52,12 +51,11 @@ class Interaction:
         said = {"policies": ",".join(policies)} if policies else {}
         self._link = f"explorer.html{fragment(self._start | said)}"
         self._drafts = "resamples" in inspect.signature(figure).parameters
-        self._known: dict[tuple[float, ...], str] = {}  # whole figures
         self._waiting: asyncio.TimerHandle | None = None  # the whole figure that follows a draft
         began = time.process_time()
         self.drawing = self._draw(own)
-        # processor seconds of the last ones: what else the machine does decides nothing
-        self._took, self._draft_took = time.process_time() - began, 0.0
+        # processor seconds of the last one: what else the machine does decides nothing
+        self._took = time.process_time() - began
         self._share = 1.0  # of the seeds, in the next draft
         self.sliders: dict[str, Any] = {}
         if in_jupyterlab():
@@ -79,23 +77,15 @@ class Interaction:
         common = {"continuous_update": True, "style": {"description_width": "initial"}}
         if "budget" in self._own:
             start = int(self._start["budget"])
-            self.sliders["budget"] = ipywidgets.IntSlider(
-                start, 0, max(start, horizon // 2), description="Budget B [probes]", **common
-            )
+            most, said = max(start, horizon // 2), "Budget B [probes]"
+            self.sliders["budget"] = ipywidgets.IntSlider(start, 0, most, description=said, **common)
         if "threshold" in self._own:
-            self.sliders["threshold"] = ipywidgets.FloatSlider(
-                self._start["threshold"],
-                min=0,
-                max=HIGHEST,
-                step=STEP,
-                description="Threshold of the gate",
-                **common,
-            )
+            scale = {"min": 0, "max": HIGHEST, "step": STEP, "description": "Threshold of the gate"}
+            self.sliders["threshold"] = ipywidgets.FloatSlider(self._start["threshold"], **scale, **common)
         for slider in self.sliders.values():
             slider.layout.width = "30em"
             slider.observe(self._move, "value")
         self._image, self._note = ipywidgets.HTML(self.drawing.svg()), ipywidgets.HTML()
-        self._known[tuple(self._own.values())] = self._image.value
         # so that the first step finds its frame, and cells that it does not change
         self._draw(self._own, moving=True).svg()
         gc.unfreeze()
@@ -124,35 +114,31 @@ class Interaction:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # where nothing could be done later
             loop = None
-        quick = self._took <= max(ANSWER, PAYS * self._draft_took)
-        if loop is None or quick or tuple(self._asked().values()) in self._known:
+        if loop is None or self._took <= ANSWER or self._asked() == self._own:
             self._settle()
             return
         share = min(self._share, MOST * ANSWER / self._took)
         with first_seeds(share):
-            self._draft_took = self._show(" From the first seeds alone; all follow once the slider rests.")
-        self._share = share * MOST * ANSWER / self._draft_took  # not all that it takes grows with the seeds
+            took = self._show(" From the first seeds alone; all follow once the slider rests.")
+        self._share = share * MOST * ANSWER / took  # not all that it takes grows with the seeds
         self._waiting = loop.call_later(REST, self._settle)
 
     def _settle(self) -> None:
-        """Show the whole figure at the sliders' values, which is kept."""
-        self._waiting, key = None, tuple(self._asked().values())
-        if (known := self._known.get(key)) is None:
-            self._took = self._show()
-        else:
-            self._show(svg=known)
+        """Show the whole figure at the sliders' values."""
+        self._waiting, own = None, self._asked() == self._own
+        took = self._show()
+        self._took = self._took if own else took
 
-    def _show(self, rest: str = "", svg: str | None = None) -> float:
+    def _show(self, rest: str = "") -> float:
         """Show a figure at the sliders' values; return the processor seconds that it took."""
         began, processor, asked = time.perf_counter(), time.process_time(), self._asked()
         try:
-            self._image.value = self._draw(asked, moving=True).svg() if svg is None else svg
+            drawing = self.drawing if asked == self._own else self._draw(asked, moving=True)
+            self._image.value = drawing.svg()
         except Exception as error:  # a section's function may raise anything; the last figure stays
             fault = f"{type(error).__name__}: {in_one_line(str(error))[:_SHOWN]}"
             self._note.value = f'<span role="alert">Nothing is drawn here. {html.escape(fault)}</span>'
         else:
-            if not rest:
-                self._known[tuple(asked.values())] = self._image.value
             told = ", ".join(f"{name} {one.value:g}" for name, one in self.sliders.items())
             if self._drafts and asked != self._own:
                 told += f", intervals from {DRAFT} resamples"

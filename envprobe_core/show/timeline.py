@@ -4,7 +4,6 @@ Nothing is computed again: values come from the recording, score terms from what
 decision (`witness`), mutations from the world's own states.
 """
 
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ OUTCOMES = {
 }
 """How the gate decided, as the player labels it."""
 WAITS = "waits"
+RECORDED = ("belief", "gold", "confidence", "staleness", "place")
 
 
 def word(world: World, field: int, value: int) -> str:
@@ -60,8 +60,8 @@ def record_run(seen: Witnessed) -> dict[str, Any]:
         `name title threshold terms own_score budget steps`; tables [time, field] over t = 0..steps: `belief
         gold confidence staleness`; [step, field]: `c s u d`. Lists over t = 0..steps: `place`, `right`
         (fields believed rightly), `accuracy` (their share), `used` (probes fired before t), `track` (the
-        protocol's own accuracy, or None where it is the share of right fields), `brief`, `sentence`. Lists
-        over steps: `probe`, `action`, `top` (fields by score), `moved` (fields that the world changed), what
+        protocol's own accuracy, or None where it is the share of right fields), `brief`. Lists over steps:
+        `probe`, `action`, `top` (fields by score), `moved` (fields that the world changed), what
         `_decision` says, `world` (what mutated, in words) and `wrote` (what the agent changed in its table,
         and whether that is true).
     """
@@ -74,23 +74,14 @@ def record_run(seen: Witnessed) -> dict[str, Any]:
     held = belief[decided].copy()
     if policy.answered and cell.protocol.answer == "delivered":  # the answer is in the table at once
         held[fired, probe[fired]] = recording.answer[0, decided][fired]
-    goal = seen.goal_reached()[0]
-    end = f"the episode is over, the goal {'was' if goal[steps] else 'was not'} reached"
-    accuracies = measures.step_accuracy(recording, cell.protocol)[0, lived]
+    track = measures.step_accuracy(recording, cell.protocol)[0, lived]
     own_track = cell.protocol.accuracy != "terminal" or cell.protocol.pairing != "same-step"
     compared = recording.score[0, decided]
-    own_score = policy.has_threshold and bool(
-        (~np.isnan(compared) & (compared != score.max(axis=1, initial=-np.inf))).any()
-    )
+    differs = ~np.isnan(compared) & (compared != score.max(axis=1, initial=-np.inf))
+    own_score = policy.has_threshold and bool(differs.any())
     told = [_decision(seen, t, used[t], score[t], own_score) for t in range(steps)]
-    moves = [list(changes(world, acted[t], gold[t + 1]).values()) for t in range(steps)]
-    sentences = []
-    for t, (own, moved) in enumerate(zip(told, moves, strict=True)):
-        parts = [f"{right[t]} of {world.fields} beliefs are right", own["gate"]]
-        parts.append(f"asked about {own['reply']}" if own["reply"] else own["deed"])
-        parts += [f"then the world changes {', '.join(moved)}"] * bool(moved)
-        parts += ["the goal is reached"] * bool(goal[t + 1] and not goal[t])
-        sentences.append("; ".join(parts) + ".")
+    end = f"ends with {right[-1]} of {world.fields} beliefs right; "
+    end += f"the goal {'was' if seen.goal_reached()[0, steps] else 'was not'} reached"
     return {
         "name": policy.name,
         "title": policy.title,
@@ -99,28 +90,23 @@ def record_run(seen: Witnessed) -> dict[str, Any]:
         "own_score": own_score,
         "budget": cell.budget_in_force,
         "steps": steps,
-        "belief": belief.tolist(),
-        "gold": gold.tolist(),
-        "confidence": recording.confidence[0, lived].tolist(),
-        "staleness": recording.staleness[0, lived].tolist(),
+        **{name: getattr(recording, name)[0, lived].tolist() for name in RECORDED},
         **{name: seen.term(name)[0, decided].tolist() for name in TERMS},
-        "place": recording.place[0, lived].tolist(),
         "right": right.tolist(),
         "accuracy": (right / world.fields).tolist(),
         "used": used,
-        "track": [None if np.isnan(x) else round(x, 4) for x in accuracies] if own_track else None,
+        "track": [None if np.isnan(x) else round(x, 4) for x in track] if own_track else None,
         "probe": probe.tolist(),
         "action": recording.action[0, decided].tolist(),
         "top": [_top(score[t], int(probe[t])) for t in range(steps)],
         "moved": [np.flatnonzero(line).tolist() for line in seen.exogenous()[0, decided]],
-        "world": moves,
+        "world": [list(changes(world, acted[t], gold[t + 1]).values()) for t in range(steps)],
         "wrote": [
             [(said, bool(belief[t + 1][i] == gold[t + 1][i])) for i, said in new.items()]
             for t, new in enumerate(map(changes, [world] * steps, held, belief[1:]))
         ],
         **{name: [own[name] for own in told] for name in ("outcome", "gate", "deed", "reply")},
         "brief": [*(own["brief"] for own in told), end],
-        "sentence": [*sentences, f"{right[-1]} of {world.fields} beliefs are right; {end}."],
     }
 
 
@@ -144,51 +130,50 @@ def _decision(seen: Witnessed, t: int, used: int, score: Floats, own_score: bool
     recording, world, policy = seen.trajectory, seen.world, seen.cell.policy
     budget, threshold = seen.cell.budget_in_force, seen.cell.threshold_in_force
     field, proposed = int(recording.probe[0, t]), int(recording.action[0, t])
-    action = WAITS if proposed == WAIT else world.action_names[proposed]
-    valid, asks, left = recording.valid[0, t], field >= 0, used < budget
+    asks, left, compared = field >= 0, used < budget, float(recording.score[0, t])
     gated = policy.has_threshold and not policy.replays
-    verdict, count = "probe" if asks else "act", f"{used} of {budget} probes used"
-    compared, asked, reply = float(recording.score[0, t]), world.field_names[field] if asks else "", ""
+    action = WAITS if proposed == WAIT else world.action_names[proposed]
+    probes = f"probes {world.field_names[field]}" if asks else ""
 
-    if own_score:
-        gate = f"{policy.title} compares its own score, {compared:.2f}, with {threshold:.2f} ({count})"
-        gate += f": {verdict}"
-    elif not gated:
-        gate = f"{policy.title} compares no score with a threshold; it "
-        gate += f"{f'probes {asked}' if asks else 'does not probe'} ({count})"
-    else:
-        best, reached = int(np.argmax(score)), score.max() >= threshold
-        gate = f"max ρ = {score.max():.2f} {'≥' if reached else '<'} {threshold:.2f}"
-        gate += f" and {used} {'<' if left else '='} {budget}"
-        if field == (best if reached and left else -1):
-            gate += f": {verdict}"
+    if gated and not own_score:
+        reached = score.max() >= threshold
+        gate = f"max ρ = {score.max():.2f} {'≥' if reached else '<'} {threshold:g} and {used} "
+        gate += f"{'<' if left else '='} {budget}"
+        if field == (int(np.argmax(score)) if reached and left else -1):
+            gate += ": probe" if asks else ": act"
         else:
             gate += f", but the {'judge' if policy.name == 'judge' else 'rule'} "
-            gate += f"asks for {asked}" if asks else "vetoes the probe"
-
-    if asks:
-        outcome, brief = "probe", f"probes {asked}"
-        deed = f"{'wait' if action == WAITS else action}, put off: the step goes to the probe"
-        held, said = (
-            word(world, field, int(own)) for own in (recording.belief[0, t, field], recording.answer[0, t])
-        )
-        reply = f"{asked}: the world says {said}"
-        if not policy.answered:
-            reply += f", but the answer is withheld; the table keeps {held}"
-        elif seen.cell.protocol.answer != "delivered":
-            reply += f", but the answer is only logged; the table keeps {held}"
-        else:
-            useful = recording.useful[0, t]
-            reply += f", which corrects the belief ({held})" if useful else ", which confirms the belief"
+            gate += probes or "vetoes the probe"
     else:
-        outcome = "act" if left or not budget else "spent"
+        gate = f"{policy.title} compares no score with a threshold; it {probes or 'does not probe'}"
+        if own_score:
+            gate = f"{policy.title} compares its own score, {compared:.2f}, with {threshold:g}: "
+            gate += "probe" if asks else "act"
+        gate += f" ({used} of {budget} probes used)"
+
+    if not asks:
+        outcome, valid = "act" if left or not budget else "spent", recording.valid[0, t]
         if gated:
             outcome = "below" if compared < threshold else "veto" if left else "spent"
         brief = f"does {action}{'' if valid else ' in vain'}"
         deed = f"{action}: {'valid' if valid else 'invalid, nothing happens'}"
         if action == WAITS:
             brief, deed = WAITS, "wait: the agent takes its task for done, or sees nothing to do"
-    return {"outcome": outcome, "gate": gate, "deed": deed, "reply": reply, "brief": brief}
+        return {"outcome": outcome, "gate": gate, "deed": deed, "reply": "", "brief": brief}
+    deed = f"{'wait' if action == WAITS else action}, put off: the step goes to the probe"
+    held, said = (
+        word(world, field, int(own)) for own in (recording.belief[0, t, field], recording.answer[0, t])
+    )
+    reply = f"{world.field_names[field]}: the world says {said}, "
+    if not policy.answered:
+        reply += f"but the answer is withheld; the table keeps {held}"
+    elif seen.cell.protocol.answer != "delivered":
+        reply += f"but the answer is only logged; the table keeps {held}"
+    else:
+        reply += (
+            f"which corrects the belief ({held})" if recording.useful[0, t] else "which confirms the belief"
+        )
+    return {"outcome": "probe", "gate": gate, "deed": deed, "reply": reply, "brief": probes}
 
 
 def describe_steps(
@@ -205,9 +190,8 @@ def describe_steps(
         step later (of folded steps, how many `changes`).
     """
     rules = parse_protocol(protocol)
-    built = make_world(world, REGIMES[regime], rules)
+    built, told = make_world(world, REGIMES[regime], rules), []
     steps = [rows.reset_index(drop=True) for _, rows in episode.groupby("t", sort=True)]
-    told = []
     for rows, later in zip(steps, [*steps[1:], steps[-1]], strict=True):
         rho, first = rows[list(TERMS)].sum(axis=1), rows.iloc[0]
         deed = f"{first['action']}: {'works' if first['valid'] else 'fails'}" if first["acted"] else WAITS
@@ -229,16 +213,11 @@ def describe_steps(
                 "moved": "; ".join(moved),
             }
         )
-    rows_shown = []
-    for waits, some in groupby(told, key=lambda row: fold and row["deed"] == WAITS):
-        group = list(some)
-        if waits and len(group) > 1:
-            count = sum(row["changes"] for row in group)
-            span = {
-                "step": f"{group[0]['step']}–{group[-1]['step']}",
-                "changes": count,
-                "moved": f"{count} changes",
-            }
-            group = [group[0] | span]
-        rows_shown += group
-    return pd.DataFrame(rows_shown)
+    shown: list[dict[str, Any]] = []
+    for row in told:
+        if fold and shown and row["deed"] == shown[-1]["deed"] == WAITS:
+            first, count = shown[-1]["step"].partition("–")[0], shown[-1]["changes"] + row["changes"]
+            shown[-1] |= {"step": f"{first}–{row['step']}", "changes": count, "moved": f"{count} changes"}
+        else:
+            shown.append(row)
+    return pd.DataFrame(shown)

@@ -134,7 +134,7 @@ function listed(names) {
 }
 
 // What the reader has chosen, and how a link says it. A setting is
-// {world, protocol, policies, budget, threshold, close}; live, also {regime, profile, seeds, horizon}.
+// {world, protocol, policies, budget, threshold}; live, also {regime, profile, seeds, horizon}.
 
 // Read a link's fragment. What it does not say, or says of something unknown, stays as it is in `setting`;
 // a fragment that is no setting at all (a heading's, say) gives null.
@@ -158,14 +158,12 @@ const READERS = {
   },
   budget: (text, { budgets }) => onScale(text, budgets),
   threshold: (text, { thresholds }) => onScale(text, thresholds),
-  close: (text) => (text === "yes" || text === "no" ? text === "yes" : null),
 };
 
 // Write a setting as a fragment that `readFragment` reads back.
 function writeFragment(setting) {
-  const { world, protocol, policies, budget, threshold, close } = setting;
+  const { world, protocol, policies, budget, threshold } = setting;
   const said = { world, protocol, policies: policies.join(","), budget, threshold };
-  if (!close) said.close = "no";
   const pairs = Object.entries(said).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
   return `#${pairs.join("&").replaceAll("%2C", ",")}`;
 }
@@ -234,18 +232,17 @@ function paretoPlot() {
   return { root, update };
 }
 
-// The whole range of a share, or a close-up of all that is drawn; its ends are multiples of a tenth.
-function scales({ readings, others, printed, setting }) {
+// A close-up of all that is drawn; its ends are multiples of a tenth.
+function scales({ readings, others, printed }) {
   const spans = (measure) => {
     const all = [...readings.values(), ...others.values()].flatMap((reading) => reading[measure]);
     return [...all, ...printed.map((point) => point[measure])].filter((value) => value !== null);
   };
-  const [xs, ys] = [spans("success"), spans("accuracy")];
-  const range = (values) =>
-    setting.close
-      ? [Math.floor(Math.min(...values) * 10 + 1e-9) / 10, Math.ceil(Math.max(...values) * 10 - 1e-9) / 10]
-      : [0, 1];
-  return { x: scale(...range(xs), PARETO.left, PARETO.right), y: scale(...range(ys), PARETO.bottom, PARETO.top) };
+  const fit = (measure, from, to) => {
+    const values = spans(measure);
+    return scale(Math.floor(Math.min(...values) * 10 + 1e-9) / 10, Math.ceil(Math.max(...values) * 10 - 1e-9) / 10, from, to);
+  };
+  return { x: fit("success", PARETO.left, PARETO.right), y: fit("accuracy", PARETO.bottom, PARETO.top) };
 }
 
 function drawOthers(layer, view, x, y) {
@@ -613,7 +610,7 @@ const HEAD = ["Policy", "Accuracy A_H", "Task success", "Useful probes", "Repeat
 const digits = (value) => value.toFixed(3);
 const interval = ([, low, high]) => (low === null ? "" : `[${digits(low)}, ${digits(high)}]`);
 
-// Returns {root, update(view), close()}. Roles are spelled out, since a phone shows the table as blocks.
+// Returns {root, sentence, update(view), close()}. Roles are spelled out, since a phone shows the table as blocks.
 function readout() {
   const caption = element("caption");
   const heads = HEAD.map(() => element("th", { scope: "col", role: "columnheader" }));
@@ -635,7 +632,7 @@ function readout() {
     timer = setTimeout(() => say(sentence, tell(view)), sentence.textContent ? SETTLED : 0);
   }
 
-  return { root: element("div", { class: "ew-readout" }, sentence, table), update, close: () => clearTimeout(timer) };
+  return { root: element("div", { class: "ew-readout" }, table), sentence, update, close: () => clearTimeout(timer) };
 }
 
 function row(policy) {
@@ -677,16 +674,6 @@ function tell({ readings, vocabulary, setting: { budget, threshold } }) {
   const accurate = best("accuracy", "most accurate is", "all policies shown are equally accurate");
   const finished = best("success", "most tasks are completed by", "all complete the same share of tasks");
   return `At budget ${budget} and threshold ${threshold}, ${accurate}, ${finished}.`;
-}
-
-// Two small controls: how much of the range the first plot shows, and a link to what is set.
-
-// Returns {root, update(setting)}.
-function closeUp(onChange) {
-  const input = element("input", { type: "checkbox", id: freshId("ew-close"), ...KEEPS_KEYS });
-  input.addEventListener("change", () => onChange({ close: input.checked }));
-  const root = element("span", { class: "ew-box" }, input, element("label", { for: input.id }, "Close-up of the first plot"));
-  return { root, update: ({ close }) => (input.checked = close) };
 }
 
 // A button that copies a link to the present setting, or shows it where the browser does not let it.
@@ -738,7 +725,6 @@ function render({ model, el }) {
   function set(changes) {
     setting = { ...setting, ...changes };
     panel.update(setting);
-    zoom.update(setting);
     const others = vocabulary.policies.map(({ name }) => name).filter((name) => !setting.policies.includes(name));
     source.ask(setting, others);
     if (live) return;
@@ -747,13 +733,12 @@ function render({ model, el }) {
   }
 
   const panel = controls(vocabulary, live, set);
-  const zoom = closeUp(set);
-  const tools = live ? [zoom.root] : [zoom.root, copyLink(() => writeFragment(setting))];
+  const tools = live ? [] : [copyLink(() => writeFragment(setting))];
   const legend = element("p", { class: "ew-hint" }, LEGEND[live ? "live" : "static"]);
   const root = element(
     "div",
     { class: "ew" },
-    element("div", { class: "ew-inner" }, panel.root, message, element("div", { class: "ew-tools" }, ...tools),
+    element("div", { class: "ew-inner" }, panel.root, ...tools, message, table.sentence,
       element("div", { class: "ew-figures" }, ...plots.map((plot) => plot.root)), legend, table.root, note),
   );
   el.append(root);

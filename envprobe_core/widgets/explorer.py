@@ -21,7 +21,7 @@ from envprobe_core.protocols import in_words, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.show.figures import AMBER, GREEN, POLICY_STYLES, PURPLE, VERMILLION, Style
 from envprobe_core.statistics import RESAMPLES
-from envprobe_core.widgets.grid import POOL, THRESHOLDS, VIEWS, Reading, Setting, pooled, take_readings
+from envprobe_core.widgets.grid import POOL, THRESHOLDS, VIEWS, Setting, pooled, take_readings
 from envprobe_core.widgets.host import Widget
 from envprobe_core.worlds import WORLDS
 
@@ -39,7 +39,6 @@ WITHOUT_SCRIPT = (
     "accuracy over time, when probes fire, and useful probes, for any budget and threshold."
 )
 MOST_SEEDS = 2_000  # of each policy, so that an answer does not take minutes
-KEPT = 4_000  # answers kept, so that a drag back and forth runs nothing twice
 
 
 class Explorer(Widget):
@@ -71,7 +70,7 @@ class Explorer(Widget):
         """
         if grid is not None:
             regime, profile, seeds = grid["regime"], grid["profile"], grid["seeds"]
-        level, self._known, self._resamples = find_regime(regime), dict[Any, Reading](), resamples
+        level, self._resamples = find_regime(regime), resamples
         self._policies = POLICIES | {policy.name: policy for policy in policies}
         if len(self._policies) < len(POLICIES) + len(policies):
             taken = ", ".join([*POLICIES, *(policy.name for policy in policies)])
@@ -110,7 +109,6 @@ class Explorer(Widget):
             "policies": list(COMPARED),
             "budget": level.budget,
             "threshold": THRESHOLD,
-            "close": True,
         }
         live = {"regime": regime, "horizon": level.horizon, "profile": profile, "seeds": seeds}
         live["policies"] = [*COMPARED, *(policy.name for policy in policies)]
@@ -140,50 +138,39 @@ class Explorer(Widget):
             InputError: what is wrong, the value given and what is accepted; also with the words of a reader's
                 own policy that failed.
         """
-        asked, seeds = self._settings(setting), parse_seeds(str(setting["seeds"]))
+        seeds = parse_seeds(str(setting["seeds"]))
         if len(seeds) > MOST_SEEDS:
             raise InputError(f"seeds {setting['seeds']!r}: {len(seeds)} seeds; at most {MOST_SEEDS} here")
-        if len(self._known) > KEPT:
-            self._known.clear()
-        keys = {name: (cells, str(setting["seeds"])) for name, cells in asked.items()}
-        missing = [key for key in keys.values() if key not in self._known]
+        asked = {name: self._cells(setting, name) for name in setting["policies"]}
         try:
-            settings = [cells for cells, _ in missing]
-            found = take_readings(settings, seeds, resamples=self._resamples) if missing else []
+            found = take_readings(list(asked.values()), seeds, resamples=self._resamples)
         except InputError:
             raise
         except Exception as error:  # a reader's score function may raise anything
             raise InputError(f"the episodes could not be run: {type(error).__name__}: {error}") from error
-        self._known |= zip(missing, found, strict=True)
-        readings = {name: self._known[key] for name, key in keys.items()}
-        return {"readings": readings, "episodes": sum(reading["n"] for reading in readings.values())}
+        readings = dict(zip(asked, found, strict=True))
+        return {"readings": readings, "episodes": sum(reading["n"] for reading in found)}
 
-    def _settings(self, given: Mapping[str, Any]) -> dict[str, Setting]:
-        """Return the cells of each policy that a question names."""
-        world, horizon, budget, threshold = (
-            given[name] for name in ("world", "horizon", "budget", "threshold")
-        )
+    def _cells(self, given: Mapping[str, Any], name: str) -> Setting:
+        """Return the cells of one policy that a question names."""
+        world, horizon, threshold = (given[part] for part in ("world", "horizon", "threshold"))
         if world not in VIEWS:
             raise InputError(f"unknown world {world!r}; accepted: {', '.join(VIEWS)}")
-        for name, value, least, most in (
-            ("horizon", horizon, 1, LONGEST_HORIZON),
-            ("budget", budget, 0, horizon),
-        ):
-            if not is_whole(value) or not least <= value <= most:
-                raise InputError(f"{name} {value!r} is not a whole number in {least}..{most}")
-        regime = replace(find_regime(given["regime"]), horizon=horizon)
-        protocol, profile = parse_protocol(str(given["protocol"])), find_profile(given["profile"])
-        settings = {}
-        for name in given["policies"]:
-            policy = look_up("policy", name, self._policies)
-            if policy.has_threshold and (
-                isinstance(threshold, bool) or not isinstance(threshold, int | float)
-            ):
-                raise InputError(f"threshold {threshold!r} is not a number")
-            gate = float(threshold) if policy.has_threshold else None
-            cell = Cell(VIEWS[0] if world == POOL else world, policy, regime, protocol, profile, budget, gate)
-            settings[name] = pooled(cell) if world == POOL else (cell,)
-        return settings
+        if not is_whole(horizon) or not 1 <= horizon <= LONGEST_HORIZON:
+            raise InputError(f"horizon {horizon!r} is not a whole number in 1..{LONGEST_HORIZON}")
+        policy = look_up("policy", name, self._policies)
+        if policy.has_threshold and not isinstance(threshold, int | float):
+            raise InputError(f"threshold {threshold!r} is not a number")
+        cell = Cell(
+            VIEWS[0] if world == POOL else world,
+            policy,
+            replace(find_regime(given["regime"]), horizon=horizon),
+            parse_protocol(str(given["protocol"])),
+            find_profile(given["profile"]),
+            given["budget"],
+            float(threshold) if policy.has_threshold else None,
+        )
+        return pooled(cell) if world == POOL else (cell,)
 
 
 def printed_points() -> list[dict[str, Any]]:

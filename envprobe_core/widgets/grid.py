@@ -1,9 +1,9 @@
 """The explorer's grid: a reading of every policy at every budget and threshold, in every world and protocol.
 
-An episode depends on its policy through its probes alone, so each distinct sequence of probes is run once,
-whatever policies and settings it belongs to. A rule that does not look at the budget makes the same probes
-under a smaller one until that is spent, and none after, so that it runs under the largest budget alone.
-Readings are whole numbers, and what the page shows is what the live engine computes, digit for digit.
+An episode depends on its policy through its probes alone, so settings that probe alike are run and read once.
+A rule that does not look at the budget makes the same probes under a smaller one until that is spent, and
+none after, so that its probes are known from the largest budget. Readings are whole numbers, and what the
+page shows is what the live engine computes, digit for digit.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
@@ -24,29 +24,19 @@ from envprobe_core.cells import Cell, Seeds, find_profile, find_regime, parse_se
 from envprobe_core.engine.running import Trajectory, record
 from envprobe_core.files import replacing
 from envprobe_core.policies import POLICIES, Policy
-from envprobe_core.policies.rules import (
-    JUDGE,
-    NEVER,
-    ORACLE,
-    ORACLE_TW,
-    REPLAY,
-    SCORE,
-    SELF_UNCERTAINTY,
-    Rule,
-)
+from envprobe_core.policies.rules import JUDGE, NEVER, ORACLE, ORACLE_TW, SCORE, SELF_UNCERTAINTY
 from envprobe_core.pool import spread
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.sources import PACKAGE, engine_sha256
 from envprobe_core.statistics import RESAMPLES, percentile_interval, resampled_sums
 from envprobe_core.worlds import WORLDS
-from envprobe_core.worlds.base import Ints
+from envprobe_core.worlds.base import Floats, Ints
 
 POOL = "pool"
 VIEWS = (*WORLDS, POOL)
 THRESHOLDS = tuple(quarters / 4 for quarters in range(17))
 CAPPED_RULES = {NEVER, SCORE, SELF_UNCERTAINTY, JUDGE, ORACLE, ORACLE_TW}
 """The rules that the budget stops and does not otherwise concern; one with a memory may pace its budget."""
-AT_ONCE = 4000  # sequences of probes
 SETTINGS_A_TASK = 256
 UNITS = {"share": 10_000, "curve": 1_000}  # shares and their intervals to four decimals, curves to three
 SHOWN = {"curve": "curve", "accuracy": "share", "success": "share", "useful_rate": "share"}
@@ -69,31 +59,37 @@ def pooled(cell: Cell) -> Setting:
     return tuple(replace(cell, world=world) for world in WORLDS)
 
 
-def episodes_of(recording: Trajectory) -> Any:
-    """Return what is read of episodes, a record for each.
+@dataclass(frozen=True)
+class Episodes:
+    """What is read of a cell's episodes."""
 
-    `shares` holds what is resampled: A_H as the protocol scores it, success, one, the share of probes that
-    were useful (whose answer differed from the belief held), and whether there are any; `repeated` counts
-    probes of a field probed before; `track` is A_t [time], NaN where there is none; `fired` says at which
-    steps the episode probes.
-    """
-    found, fired = recording.measures, recording.probe >= 0
-    probes, useful = fired.sum(axis=1), found["useful"]
-    rate, ones = useful / np.maximum(probes, 1), np.ones(len(fired))
-    columns = {
-        "shares": np.stack([found["accuracy"], recording.success, ones, rate, probes > 0], axis=1),
-        "useful": useful,
-        "repeated": found["repeated_probes"],
-        "track": recording.accuracy,
-        "fired": fired,
-    }
-    episodes = np.empty(len(fired), [(name, own.dtype, own.shape[1:]) for name, own in columns.items()])
-    for name, own in columns.items():
-        episodes[name] = own
-    return episodes
+    shares: Floats
+    """[column, episode], what is resampled: A_H as the protocol scores it, success, one, the share of probes
+    that were useful (whose answer differed from the belief held), and whether there are any."""
+    fires: Ints  # [step], how many episodes probe
+    running: Ints  # [time], how many have an A_t
+    track: Ints  # [time], the sum of it, in fixed point
+    useful: int
+    repeated: int  # probes of a field probed before
+
+    @classmethod
+    def of(cls, recording: Trajectory) -> "Episodes":
+        """Take what is read from a recording."""
+        found, fired, track = recording.measures, recording.probe >= 0, recording.accuracy
+        probes, useful, running = fired.sum(axis=1), found["useful"], ~np.isnan(track)
+        ones, rate = np.ones(len(fired)), useful / np.maximum(probes, 1)
+        whole = np.rint(np.where(running, track, 0.0) * FIXED_POINT).astype(np.int64)
+        return cls(
+            np.stack([found["accuracy"], recording.success, ones, rate, probes > 0]),
+            fired.sum(axis=0),
+            running.sum(axis=0),
+            whole.sum(axis=0),
+            int(useful.sum()),
+            int(found["repeated_probes"].sum()),
+        )
 
 
-def read(settings: Sequence[Sequence[Any]], resamples: int) -> list[Reading]:
+def read(settings: Sequence[Sequence[Episodes]], resamples: int) -> list[Reading]:
     """Read settings in whole `UNITS`; `NONE` stands for a value that does not exist.
 
     Args:
@@ -105,8 +101,8 @@ def read(settings: Sequence[Sequence[Any]], resamples: int) -> list[Reading]:
         mean, low and high; `curve`, mean A_t over the episodes that still run; `fires`, how many episodes
         probe at each step; `useful`: useful probes, and all; `repeated`.
     """
-    columns = np.stack([world["shares"].T for setting in settings for world in setting])
-    # settings often share their episodes, so every distinct column is resampled once
+    columns = np.stack([world.shares for setting in settings for world in setting])
+    # settings often share columns, so every distinct one is resampled once
     distinct, place = np.unique(columns.reshape(-1, columns.shape[2]), axis=0, return_inverse=True)
     places = iter(place.reshape(len(columns), -1))
     sums = resampled_sums(distinct.T, resamples, seed=0).T if columns.shape[2] > 1 else None
@@ -128,32 +124,31 @@ def read(settings: Sequence[Sequence[Any]], resamples: int) -> list[Reading]:
     for setting in settings:
         accuracy, success, every, rate, some = zip(*(next(places).tolist() for _ in setting), strict=True)
         intervals = ends(accuracy, every), ends(success, every), ends(rate, some)
-        found.append(_reading(np.concatenate(setting), intervals))
+        found.append(_reading(setting, intervals))
     return found
 
 
-def _reading(episodes: Any, intervals: Any) -> Reading:
+def _reading(worlds: Sequence[Episodes], intervals: Any) -> Reading:
     """Read one setting, from its episodes and the intervals of accuracy, success and useful rate."""
-    accuracy, success, every, rate, some = episodes["shares"].T
+    accuracy, success, every, rate, some = np.concatenate([one.shares for one in worlds], axis=1)
     shares = [
         # sums are correctly rounded, so that no order of units moves a bit
         _whole([math.fsum(top.tolist()) / bottom.sum() if bottom.any() else np.nan, *ends], UNITS["share"])
         for top, bottom, ends in zip((accuracy, success, rate), (every, every, some), intervals, strict=True)
     ]
-    fired, track = episodes["fired"], episodes["track"]
-    running = ~np.isnan(track)
-    whole = np.rint(np.where(running, track, 0.0) * FIXED_POINT).astype(np.int64).sum(axis=0)
-    count = running.sum(axis=0)
-    mean = np.divide(whole, count * FIXED_POINT, out=np.full(len(count), np.nan), where=count > 0)
+    track, running, fires = (
+        sum(getattr(one, name) for one in worlds) for name in ("track", "running", "fires")
+    )
+    mean = np.divide(track, running * FIXED_POINT, out=np.full(len(track), np.nan), where=running > 0)
     return {
-        "n": len(episodes),
+        "n": len(every),
         "accuracy": shares[0],
         "success": shares[1],
         "curve": _whole(mean, UNITS["curve"]),
-        "fires": fired.sum(axis=0).tolist(),
-        "useful": [int(episodes["useful"].sum()), int(fired.sum())],
+        "fires": fires.tolist(),
+        "useful": [sum(one.useful for one in worlds), int(fires.sum())],
         "useful_rate": shares[2],
-        "repeated": int(episodes["repeated"].sum()),
+        "repeated": sum(one.repeated for one in worlds),
     }
 
 
@@ -170,7 +165,7 @@ def take_readings(settings: Sequence[Setting], seeds: Seeds, *, resamples: int =
     episode reaches (`released` stops at success and has no A_0); `useful_rate`, where no episode probes.
     """
     cells = dict.fromkeys(cell for setting in settings for cell in setting)
-    ran = {cell: episodes_of(record(cell, seeds, scores_all=False)) for cell in cells}
+    ran = {cell: Episodes.of(record(cell, seeds, scores_all=False)) for cell in cells}
     found = read([[ran[cell] for cell in setting] for setting in settings], resamples)
     for reading in found:
         for name, units in SHOWN.items():
@@ -183,7 +178,7 @@ def take_readings(settings: Sequence[Setting], seeds: Seeds, *, resamples: int =
 # the grid
 
 
-def probes_of(base: Cell, policy: Policy, seeds: Seeds, budgets: Ints) -> Any:
+def probes_of(base: Cell, policy: Policy, seeds: Seeds, budgets: Sequence[int]) -> Any:
     """Return the fields that a policy probes, [budget, threshold or 1, seed, step]."""
     own = POLICIES[policy.replays] if policy.replays else policy
     capped = {own.rule.kind, (own.selector or own.rule).kind} <= CAPPED_RULES
@@ -197,42 +192,33 @@ def probes_of(base: Cell, policy: Policy, seeds: Seeds, budgets: Ints) -> Any:
     return np.where(within, found, np.int8(-1))
 
 
-def run_block(base: Cell, seeds: Seeds, budgets: Ints) -> tuple[Cell, Any, dict[str, Ints]]:
-    """Run every setting of the companion's policies, each distinct sequence of probes once.
+def run_block(
+    base: Cell, seeds: Seeds, budgets: Sequence[int]
+) -> tuple[Cell, list[Episodes], dict[str, Ints]]:
+    """Run every setting of the companion's policies, those that probe alike once.
 
     Args:
         base: gives all but policy, budget and threshold.
         budgets: ascending.
 
     Returns:
-        The base; the distinct episodes; policy name -> [budget, threshold, seed], numbers among them.
+        The base; what differs; and policy name -> [budget, threshold or 1], places in it.
     """
-    kind = np.dtype([("answered", "?"), ("seed", "i4"), ("probes", "i1", base.regime.horizon)])
-    known: dict[bytes, int] = {}
-    numbers = {}
+    known: dict[Any, int] = {}
+    ran, places = [], {}
     for name, policy in POLICIES.items():
         probes = probes_of(base, policy, seeds, budgets)
         answers = policy.answered and base.protocol.answer == "delivered"
-        keys = np.empty(probes.shape[:-1], kind)
-        keys["answered"] = answers | ~(probes >= 0).any(axis=-1)  # of no probe all is alike
-        keys["seed"], keys["probes"] = np.arange(len(seeds)), probes
-        texts = keys.view(f"V{kind.itemsize}").ravel().tolist()
-        numbers[name] = np.reshape([known.setdefault(text, len(known)) for text in texts], keys.shape)
-    distinct = np.frombuffer(b"".join(known), kind)
-    episodes: Any = None
-    for answered in (False, True):
-        policy = Policy("replay", "Replay", Rule(REPLAY), answered=answered)
-        cell = replace(base, policy=policy, budget=base.regime.horizon)
-        own = np.flatnonzero(distinct["answered"] == answered)
-        for start in range(0, len(own), AT_ONCE):
-            part = own[start : start + AT_ONCE]
-            schedules = distinct["probes"][part].astype(np.int64)
-            found = episodes_of(
-                record(cell, seeds[distinct["seed"][part]], scores_all=False, schedules=schedules)
-            )
-            episodes = np.empty(len(distinct), found.dtype) if episodes is None else episodes
-            episodes[part] = found
-    return base, episodes, numbers
+        places[name] = np.empty(probes.shape[:2], np.int64)
+        for b, k in np.ndindex(probes.shape[:2]):
+            own = probes[b, k]
+            key = answers or bool((own < 0).all()), own.tobytes()  # of no probe all is alike
+            places[name][b, k] = known.setdefault(key, len(ran))
+            if len(known) > len(ran):
+                gate = THRESHOLDS[k] if policy.has_threshold else None
+                cell = replace(base, policy=policy, budget=budgets[b], threshold=gate)
+                ran.append(Episodes.of(record(cell, seeds, scores_all=False)))
+    return base, ran, places
 
 
 def run_grid(
@@ -264,28 +250,26 @@ def run_grid(
     ran = {(base.protocol.name, base.world): rest for base, *rest in spread(run, blocks, jobs)}
     rows: dict[str, list[list[int]]] = {}
     known: dict[Any, int] = {}
-    settings: list[Any] = []  # of each world the distinct episodes, and which of them the setting has
+    settings: list[list[Episodes]] = []
     for rules, policy in product(chosen, POLICIES):
         worlds = [ran[rules.name, world] for world in WORLDS]
-        shape = worlds[0][1][policy].shape[:2]
+        shape = worlds[0][1][policy].shape
         found = {view: np.empty(shape[::-1], dtype=np.int64) for view in VIEWS}
         for b, k in np.ndindex(shape):
-            own = [(episodes, numbers[policy][b, k]) for episodes, numbers in worlds]
+            at = [int(places[policy][b, k]) for _, places in worlds]
+            own = [episodes[one] for (episodes, _), one in zip(worlds, at, strict=True)]
+            parts = [*([one] for one in own), own]
             # a world beside its pool: what is resampled is used twice
-            for view, parts in zip(VIEWS, [*([one] for one in own), own], strict=True):
-                key = (rules.name, view, *(at.tobytes() for _, at in parts))
-                if known.setdefault(key, len(known)) == len(settings):
-                    settings.append(parts)
+            for view, part, place in zip(VIEWS, parts, [*at, tuple(at)], strict=True):
+                if (key := (rules.name, view, place)) not in known:
+                    known[key] = len(settings)
+                    settings.append(part)
                 found[view][k, b] = known[key]
         rows |= {f"{rules.name}/{view}/{policy}": own.tolist() for view, own in found.items()}
-
-    def task(start: int) -> list[Reading]:
-        some = settings[start : start + SETTINGS_A_TASK]
-        return read([[episodes[at] for episodes, at in setting] for setting in some], resamples)
-
+    tasks = [settings[start : start + SETTINGS_A_TASK] for start in range(0, len(settings), SETTINGS_A_TASK)]
     with ThreadPoolExecutor(jobs) as pool:
-        tasks = pool.map(task, range(0, len(settings), SETTINGS_A_TASK))
-        readings = [reading for readings in tasks for reading in readings]
+        done = pool.map(partial(read, resamples=resamples), tasks)
+        readings = [reading for some in done for reading in some]
     return {
         "regime": regime,
         "profile": profile,
@@ -322,16 +306,8 @@ def load_grid(
         compute: whether a grid that is not there is computed, which takes about a minute; else it is None.
         folder: where grids are kept.
     """
-    asked = {
-        "engine": engine_sha256(SOURCES),
-        "regime": asdict(find_regime(regime)),
-        "protocols": [asdict(parse_protocol(name)) for name in protocols],
-        "profile": asdict(find_profile(profile)),
-        "seeds": seeds,
-        "resamples": resamples,
-    }
-    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-    path = folder / f"{digest[:32]}.json"
+    asked = (engine_sha256(SOURCES), regime, *protocols, profile, seeds, resamples)
+    path = folder / f"{hashlib.sha256(repr(asked).encode()).hexdigest()[:32]}.json"
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):  # not there, or damaged

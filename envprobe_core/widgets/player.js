@@ -448,12 +448,13 @@ function drawScene(scene, run, at, depth, picture) {
   const moment = { run, t: at, depth, aim, probed: over ? -1 : run.probe[at], moved: run.moved[at - 1] ?? [] };
   const { height, parts } = DRAWN[scene.kind](scene, moment);
   picture.replaceChildren(...parts);
-  change(picture, { viewBox: `0 0 340 ${height}`, "aria-label": run.sentence[at] });
+  const label = `${run.right[at]} of ${scene.fields.length} beliefs are right; ${run.brief[at]}`;
+  change(picture, { viewBox: `0 0 340 ${height}`, "aria-label": label });
 }
 
 // What happened at a step, as a list of headings, with lines of the paper's Algorithm 1, and texts.
 function storyLines(run, at) {
-  if (at === run.steps) return [["End", [run.sentence[at]]]];
+  if (at === run.steps) return [["End", [run.brief[at]]]];
   const lines = [["Gate (11)", [run.gate[at]]]];
   if (run.reply[at]) lines.push(["Probe (12–14)", [run.reply[at]]], ["Action", [run.deed[at]]]);
   else lines.push(["Acts (15–16)", [run.deed[at]]]);
@@ -464,7 +465,7 @@ function storyLines(run, at) {
 }
 
 function scoreCaption({ own_score: own, threshold, terms }) {
-  let added = `Scores ρ, gate at ${threshold?.toFixed(2)}`;
+  let added = `Scores ρ, gate at ${threshold}`;
   if (own) added = "The policy compares a score of its own; for comparison";
   else if (threshold === null) added = "This policy compares no score; for comparison";
   return `${added}: ${terms.join(" + ")}`;
@@ -584,17 +585,11 @@ function render({ model, el }) {
     t = Math.max(0, Math.min(last, wanted));
     for (const side of sides) side.show(t, last);
     change(told, { "aria-live": playing ? "off" : "polite" });
-    told.replaceChildren(...pair.runs.map((run) => {
-      const sentence = run.sentence[timeOf(run, t)];
-      return element("span", {}, element("strong", {}, `${run.title}: `), sentence, " ");
-    }));
-    transport.show(t, last, valueText());
+    const said = pair.runs.map((run) => `${run.title} ${run.brief[timeOf(run, t)]}`);
+    const sentence = `Step ${t} of ${last}: ${said.join("; ")}.`;
+    say(told, sentence);
+    transport.show(t, last, sentence);
     return t < last;
-  }
-
-  function valueText() {
-    const said = pair.runs.map((run) => `${run.title} ${t < run.steps ? run.brief[t] : "has ended"}`);
-    return `step ${t} of ${last}: ${said.join("; ")}`;
   }
 
   // A step that the reader went to stands in the page's address, from where a link takes it back.

@@ -52,8 +52,8 @@ def record_pair(
 
     Returns:
         `key` (for links), `scene` (see `make_scene`), `runs` (see `timeline.record_run`), `parts` (the first
-        step at which they differ, or None), `parting` (the same in words), `title`, `about`, `world seed
-        regime protocol profile`.
+        step at which they differ, or None), `parting` (the same in words), `about`, `world seed regime
+        protocol rules profile`.
 
     Raises:
         InputError: for an unknown name or a value that a cell refuses; the message says which.
@@ -72,9 +72,7 @@ def record_pair(
     step, parting = None, ""
     if len(runs) > 1:
         step = parting_step(*seen)
-        if titles[0] == titles[1]:
-            parting = "One policy is shown twice; there is nothing to part."
-        elif step is None:
+        if step is None:
             parting = f"{listed(titles)} never part on this seed: every step is the same."
         else:
             one, other = (run["brief"][step] for run in runs)
@@ -82,12 +80,11 @@ def record_pair(
             if one == other:
                 parting = f"They first differ at step {step}: both do the same ({one}), and the agents come "
                 parting += "to know different things by it."
-    title = f"{WORLD_TITLES[world]}, seed {seed}"
-    about = f"{title}: {listed(dict.fromkeys(titles))} in {regime} under protocol {in_words(rules.name)}"
+    shown = f"{WORLD_TITLES[world]}, seed {seed}: {listed(dict.fromkeys(titles))}"
+    how = f"{regime} under protocol {in_words(rules.name)}; simulated agent, profile {profile}"
     return {
         "key": f"{world}-{rules.name}-{seed}",
-        "title": title,
-        "about": f"{about}; simulated agent, profile {profile}",
+        "about": f"{shown} in {how}",
         "world": world,
         "seed": seed,
         "regime": regime,
@@ -284,7 +281,7 @@ class Player(Widget):
         lines = ["The episode player needs JavaScript. Here is its first episode in words.", pair["about"]]
         lines += [pair["parting"]] * bool(pair["parting"])
         for run in pair["runs"]:
-            lines += [f"{run['title']}, step {t}: {said}" for t, said in enumerate(run["sentence"])]
+            lines += [f"{run['title']}, step {t}: {said}" for t, said in enumerate(run["brief"])]
         super().__init__(state, identity=identity, fallback="\n".join(lines), live=live)
 
     def answer(self, setting: Mapping[str, str]) -> dict[str, Any]:
