@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from notebook_cells import definitions
 from processes import envprobe
 
-from envprobe_core import judge, run
+from envprobe_core import conclude, judge, run
 from envprobe_core.analyses import nondominated, scoreboard
 from envprobe_core.analyses.scoreboard import as_printed, as_records, choose_claims, run_claims
 from envprobe_core.claims import load_claims, paper_value, paper_values, places
@@ -209,3 +209,16 @@ def test_a_policy_is_stable_on_the_frontier_as_often_as_the_resamples_have_it_th
     assert found[2] == 0  # beaten in every resample
     assert found[0] + found[1] == pytest.approx(1, abs=0.1)  # of two of one mean one is ahead, or they tie
     assert 0.4 < found[0] < 0.65
+
+
+@pytest.mark.parametrize("lead", [0.0, 0.001])
+def test_simple_is_called_most_accurate_only_where_it_is_ahead(lead):
+    said, policies = [], ["simple", "cd", "periodic", "no-probe"]
+    points = pd.DataFrame({"policy": policies, "accuracy": [0.5 + lead, 0.5, 0.5, 0.5], "success": 0.5})
+    points = points.assign(protocol="released", stratum="procedural", competing=True, nondominated=True)
+    definitions(
+        "pareto", "15", whole=["15"], points=points.assign(stability=1.0), trades={},
+        conclude=conclude, take_away=lambda paper, found, depends: said.extend(found),
+    )  # fmt: skip
+    (own,) = (one.markdown for one in said if "most accurate deployable policy" in one.markdown)
+    assert ("<s>" in own) == (lead == 0)
