@@ -132,16 +132,15 @@ def test_periodic_has_nothing_to_select_or_to_time(page):
 
 
 def test_nothing_is_concluded_of_protocols_that_were_not_run():
-    """With a partial start alone, sentences about the text or the code fail, whatever the numbers."""
-    said = []
-    own = {"protocol": ["observed"], "stratum": ["tools"], "world": ["tooldag"], "first": [0], "gain": [-1.0]}
-    split = own | {"value_high": [-1.0], "value_low": [1.0], "value": [1.0], "pair": ["timing × metric"]}
+    said, row = [], {"protocol": "observed", "world": "tooldag", "pair": "timing × metric", "first": 0}
+    row |= {"value": 1.0, "value_low": 1.0, "value_high": -1.0, "gain": -1.0, "gain_low": 1.0, "share": 1.0}
+    rows = pd.DataFrame(
+        [row | {"stratum": "tools", "part": "answers alone", "terminal_low": 0.0, "differ": 0}]
+    )
+    given = dict.fromkeys(("way", "crossed", "splits", "answers", "unanswered", "phases"), rows)
+    given |= {"way": rows.assign(part="scoring"), "splits": rows.assign(part="information")}
+    given |= {"first": "observed", "last": "released", "GROUPS": ["scoring"], "conclude": conclude}
     definitions(
-        "text-and-code", "41", whole=["41"], first="observed", last="released", GROUPS=["scoring"],
-        way=pd.DataFrame(own | {"part": ["scoring"], "share": [1.0]}), crossed=pd.DataFrame(split),
-        splits=pd.DataFrame(split | {"part": ["information"]}), phases=pd.DataFrame(own),
-        answers=pd.DataFrame(split | {"part": ["answers alone"]}),
-        unanswered=pd.DataFrame({"gain_low": [1.0], "terminal_low": [0.0], "differ": [0]}),
-        conclude=conclude, take_away=lambda paper, found, depends: said.extend(found),
-    )  # fmt: skip
+        "text-and-code", "41", whole=["41"], take_away=lambda paper, found, on: said.extend(found), **given
+    )
     assert ["<s>" in one.markdown for one in said] == [True, False, True, False, True, False]

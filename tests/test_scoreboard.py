@@ -213,12 +213,10 @@ def test_a_policy_is_stable_on_the_frontier_as_often_as_the_resamples_have_it_th
 
 @pytest.mark.parametrize("lead", [0.0, 0.001])
 def test_simple_is_called_most_accurate_only_where_it_is_ahead(lead):
-    said, policies = [], ["simple", "cd", "periodic", "no-probe"]
-    points = pd.DataFrame({"policy": policies, "accuracy": [0.5 + lead, 0.5, 0.5, 0.5], "success": 0.5})
-    points = points.assign(protocol="released", stratum="procedural", competing=True, nondominated=True)
-    definitions(
-        "pareto", "15", whole=["15"], points=points.assign(stability=1.0), trades={},
-        conclude=conclude, take_away=lambda paper, found, depends: said.extend(found),
-    )  # fmt: skip
-    (own,) = (one.markdown for one in said if "most accurate deployable policy" in one.markdown)
-    assert ("<s>" in own) == (lead == 0)
+    said, shared = [], {"protocol": "released", "stratum": "procedural", "competing": True, "success": 0.5}
+    points = pd.DataFrame(
+        {"policy": ["simple", "cd", "no-probe"], "accuracy": [0.5 + lead, 0.5, 0.5]} | shared
+    )
+    given = {"points": points.assign(nondominated=True, stability=1.0), "trades": {}, "conclude": conclude}
+    definitions("pareto", "15", whole=["15"], take_away=lambda paper, found, on: said.extend(found), **given)
+    assert ["<s>" in one.markdown for one in said if "most accurate" in one.markdown] == [not lead]
