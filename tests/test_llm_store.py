@@ -10,14 +10,14 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from envprobe_core.errors import InputError
 from envprobe_core.llm import ModelAgent
-from envprobe_core.llm.calls import Answer, Fault, Price, Raw, RunStoppedError, Tokens, question, total_cost
+from envprobe_core.llm.calls import Fault, Price, Raw, RunStoppedError, Tokens, question, total_cost
 from envprobe_core.llm.store import (
     APPLICATION_ID,
     MACHINE,
@@ -34,7 +34,6 @@ from envprobe_core.runs.manifest import RunInputs
 
 BODY = b'{"choices":[{"message":{"content":"text %d"}}],"usage":{"prompt_tokens":7,"completion_tokens":2}}'
 NOBODY = 65534
-USED = Tokens(7, 2)
 PRICES = {"m": Price(input=1e6, output=1e6)}  # a dollar a token
 TESTS = Path(__file__).parent
 
@@ -46,25 +45,27 @@ def asked(number):
 WORST = total_cost(PRICES, {"m": asked(0).most})
 
 
-def begin(store, number, seconds=60.0, cap=None):
+def done(store, change, *given):
+    """Commit one change; what it returns."""
+    (result,) = store.commit([partial(change, *given)])
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+def begin(store, number, seconds=60.0):
     """Claim a question; the call, or None."""
-    with store.transaction():
-        return store.claim(asked(number), seconds, "", PRICES, cap)
+    return done(store, store.claim, asked(number), seconds)
 
 
-def settle(store, call, raw, found):
-    with store.transaction():
-        store.settle(call, raw, found)
-
-
-def finish(store, call, number):
-    settle(store, call, Raw(200, "application/json", BODY % number), Answer("", USED))
+def answer(store, call, number):
+    done(store, store.settle, call, Raw(200, "application/json", BODY % number))
 
 
 def add(store, number):
     """Ask and answer, unless it is answered."""
     if (call := begin(store, number)) is not None:
-        finish(store, call, number)
+        answer(store, call, number)
 
 
 def text_of(store, number):
@@ -99,7 +100,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def store(path):
-    with closing(AnswerStore(path)) as opened:
+    with closing(AnswerStore(path, prices=PRICES)) as opened:
         yield opened
 
 
@@ -109,10 +110,10 @@ def test_a_question_has_one_claim_and_one_answer_for_every_process(path):
         first = begin(store, 8, seconds=0.0)
         second = begin(other, 8)  # the time of the first is over
         assert begin(store, 8) is None
-        finish(other, second, 80)
-        finish(store, first, 8)  # too late: paid, and not used
+        answer(other, second, 80)
+        answer(store, first, 8)  # too late: paid, and not used
         assert text_of(store, 8) == text_of(other, 8) == "text 80"
-        settle(store, begin(store, 9), None, Fault("timeout"))
+        done(store, store.settle, begin(store, 9), Fault("timeout"))
         assert begin(other, 9) is not None
     assert sorted(item.name for item in path.parent.iterdir()) == [path.name]
     assert list(check_store(path)) == []
@@ -122,6 +123,8 @@ def test_a_question_has_one_claim_and_one_answer_for_every_process(path):
     assert (stats["models"], stats["finished"]) == ({"m": 5}, {"not said": 4})
     assert (stats["wasted_usd"], stats["paid_usd"]) == (9 + 2 * WORST, 5 * 9 + 2 * WORST)
     assert (stats["uncertain_usd"], stats["prompt_tokens"]) == (2 * WORST, 35)
+    unpriced = read_stats(path, {})  # no price is no cost, and is said
+    assert (unpriced["paid_usd"], unpriced["unpriced"], unpriced["prompt_tokens"]) == (0, 7, 35)
 
 
 @pytest.mark.parametrize(("number", "gone"), [("{pid}", True), ("1", False), ("4194304", True)])
@@ -134,43 +137,45 @@ def test_a_claim_of_a_process_that_has_ended_holds_nobody_up(number, gone, store
 
 
 def test_the_cap_counts_every_claim_at_its_most_until_it_is_settled(store):
-    assert store.used() == {"m": Tokens(21, 6)}
-    call = begin(store, 9, cap=27 + WORST)
-    assert begin(store, 8, cap=27 + WORST) is None  # the call that is under way may leave room
+    store.cap = 27 + WORST
+    call = begin(store, 9)
+    assert begin(store, 8) is None  # the call that is under way may leave room
     assert total_cost(PRICES, store.used()) == 27 + WORST
-    settle(store, call, None, Fault("timeout", used=Tokens(4, 0, 1)))
+    store.cap = 31
+    settling = partial(store.settle, call, Fault("timeout", used=Tokens(4, 0, 1)))
+    settled, refused = store.commit([settling, partial(store.claim, asked(8), 60.0)])
+    assert settled.name == "timeout"  # and is kept, though what is committed with it is refused
+    assert str(refused).startswith("the cap of $31.00 is reached: $31.00 are spent")
     assert store.used() == {"m": Tokens(25, 6, 1)}
-    with pytest.raises(RunStoppedError, match=r"cap of \$31.00 is reached: \$31.00 are spent"):
-        begin(store, 8, cap=31)
-    assert begin(store, 8, cap=31 + WORST) is not None
+    store.cap += WORST
+    assert begin(store, 8) is not None
 
 
-def test_a_cell_costs_every_attempt_to_get_its_answers(path):
-    with closing(AnswerStore(path)) as store:
-        settle(store, begin(store, 3), None, Fault("timeout", used=Tokens(4, 0)))
-        add(store, 3)
+def test_a_cell_costs_every_attempt_to_get_its_answers(store):
+    done(store, store.settle, begin(store, 3), Fault("timeout", used=Tokens(4, 0)))
+    add(store, 3)
     keys = [[asked(number).key.hex() for number in numbers] for numbers in ((0, 1), (1, 2, 3))]
-    assert cost_of_cells(path, keys, PRICES) == [
+    assert cost_of_cells(store.path, keys, PRICES) == [
         {"questions": 2, "usd": 18.0, "shared_usd": 9.0},
         {"questions": 3, "usd": 31.0, "shared_usd": 9.0},
     ]
-    assert read_stats(path, PRICES)["paid_usd"] == 18 + 31 - 9
-    unpriced = read_stats(path, {})  # no price is no cost, and is said
-    assert (unpriced["paid_usd"], unpriced["unpriced"], unpriced["prompt_tokens"]) == (0, 5, 32)
 
 
 # ---------------------------------------------------------------- processes
 
 HEAD = """
 import os, resource, sys
-from pathlib import Path
 from test_llm_store import *
 path, number = Path(sys.argv[1]), int(sys.argv[2])
 """
-FILLS = """store = AnswerStore(path)
-for one in range(number, number + {count}):
-    add(store, one)
-    {then}
+FILLS = """
+store = AnswerStore(path)
+try:
+    for one in range(number, number + 100_000):
+        add(store, one)
+        {then}
+except RunStoppedError as error:
+    print(error)
 """
 
 
@@ -182,7 +187,7 @@ def program(text, path, number, **more):
 
 def test_a_killed_process_loses_no_committed_answer_nor_one_that_is_looked_at(path):
     """A process that leaves a store must not take the write-ahead log from one that still writes."""
-    waiting = FILLS.format(count=100_000, then="print(one, flush=True); input()")
+    waiting = FILLS.format(then="print(one, flush=True); input()")
     with program(waiting, path, 100, stdin=subprocess.PIPE) as process:
 
         def answers(count):
@@ -216,22 +221,16 @@ print(text_of(AnswerStore(path, writable=False), 1))
     try:
         shutil.copy(path, folder / "a.sqlite").chmod(0o444)
         said, _ = program(reads, folder / "a.sqlite", NOBODY).communicate(timeout=600)
-        first, second = said.splitlines()
-        assert "is read-only; copy it, or give --replay-only" in first
-        assert second == "text 1"
     finally:
         shutil.rmtree(folder)
+    first, second = said.splitlines()
+    assert "is read-only; copy it, or give --replay-only" in first
+    assert second == "text 1"
 
 
 def test_a_full_disk_stops_with_a_word_and_keeps_what_was_there(path):
-    filled = f"""
-resource.setrlimit(resource.RLIMIT_FSIZE, ({20 * path.stat().st_size}, resource.RLIM_INFINITY))
-try:
-    {FILLS.format(count=100_000, then="print(one)").replace(chr(10), chr(10) + "    ")}
-except RunStoppedError as error:
-    print(error)
-"""
-    said, _ = program(filled, path, 1000).communicate(timeout=600)
+    limit = f"resource.setrlimit(resource.RLIMIT_FSIZE, ({20 * path.stat().st_size}, resource.RLIM_INFINITY))"
+    said, _ = program(limit + FILLS.format(then="print(one)"), path, 1000).communicate(timeout=600)
     *numbers, message = said.splitlines()
     assert "cannot be used (disk I/O error); what was stored is still there" in message
     assert len(numbers) > 3
@@ -246,14 +245,14 @@ except RunStoppedError as error:
 @pytest.mark.parametrize("writable", [True, False])
 @pytest.mark.parametrize(
     ("spoil", "word"),
-    {
-        "foreign": (lambda path: change(path, "PRAGMA application_id=1"), "belongs to another program"),
-        "newer": (lambda path: change(path, f"PRAGMA user_version={VERSION + 1}"), "newer version"),
-        "earlier": (lambda path: change(path, "PRAGMA user_version=1"), "earlier version"),
-        "truncated": (lambda path: os.truncate(path, path.stat().st_size // 2), "damaged|malformed"),
-        "text": (lambda path: path.write_text("seed,accuracy\n" * 20), "file is not a database"),
-        "stub": (lambda path: path.write_bytes(b"SQLite format 3\0"), "file is not a database"),
-    }.values(),
+    [
+        (lambda path: change(path, "PRAGMA application_id=1"), "belongs to another program"),
+        (lambda path: change(path, f"PRAGMA user_version={VERSION + 1}"), "newer version"),
+        (lambda path: change(path, "PRAGMA user_version=1"), "earlier version"),
+        (lambda path: os.truncate(path, path.stat().st_size // 2), "damaged|malformed"),
+        (lambda path: path.write_text("seed,accuracy\n" * 20), "file is not a database"),
+        (lambda path: path.write_bytes(b"SQLite format 3\0"), "file is not a database"),
+    ],
 )
 def test_what_is_no_store_is_refused_and_left_alone(spoil, word, writable, path):
     spoil(path)
@@ -265,8 +264,7 @@ def test_what_is_no_store_is_refused_and_left_alone(spoil, word, writable, path)
 
 
 def test_a_missing_store_is_made_only_to_be_written(tmp_path):
-    missing = {"a.sqlite": False, "nowhere/a": True, ".": True}
-    for name, writable in missing.items():
+    for name, writable in (("a.sqlite", False), ("nowhere/a", True), (".", True)):
         with pytest.raises(InputError, match=r"does not exist|no plain file"):
             AnswerStore(tmp_path / name, writable=writable)
     (tmp_path / "a.sqlite").touch()  # left by a process that was ended at its first step
@@ -277,37 +275,30 @@ def test_a_missing_store_is_made_only_to_be_written(tmp_path):
 def test_damage_within_is_named_where_it_is_met(path):
     with closing(AnswerStore(path)) as store:
         add(store, 3)
-    change(
-        path,
-        "UPDATE calls SET prompt = 8 WHERE id = 1",
-        "UPDATE calls SET response = x'00112233' WHERE id = 2",
-        "UPDATE calls SET question = x'789c03' WHERE id = 3",
-        "UPDATE calls SET status = NULL, kind = NULL, response = NULL WHERE id = 4",
-    )
-    with closing(AnswerStore(path)) as store:
+        change(
+            path,
+            "UPDATE calls SET prompt = 8 WHERE id = 1",
+            "UPDATE calls SET response = x'00112233' WHERE id = 2",
+            "UPDATE calls SET question = x'789c03' WHERE id = 3",
+            "UPDATE calls SET status = NULL, kind = NULL, response = NULL WHERE id = 4",
+        )
         with pytest.raises(RunStoppedError, match="call 2 cannot be read"):
             text_of(store, 1)
         assert text_of(store, 2) == "text 2"
-    assert [fault.split(":")[0] for fault in check_store(path)] == [
-        "call 1",
-        "call 2",
-        "call 3",
-        "call 4",
-        "tokens",
-    ]
+    named = [fault.split(":")[0] for fault in check_store(path)]
+    assert named == ["call 1", "call 2", "call 3", "call 4", "tokens"]
 
 
 # ---------------------------------------------------------------- replay files
 
 
 def test_a_replay_file_holds_the_answers_asked_for(store, tmp_path):
-    agent = ModelAgent("local", "1", "m")
-    run = RunInputs(["tooldag"], ["simple"], seeds="0:3", agent=agent)
-    keys, file = [asked(number).key.hex() for number in (2, 0, 2)], tmp_path / "r.gz"
-    assert write_answers(file, Header(note="a test", inputs=run, result_hash="a hash"), store, keys) == 2
+    run = RunInputs(["tooldag"], ["simple"], seeds="0:3", agent=ModelAgent("local", "1", "m"))
+    header, file = Header(note="a test", inputs=run, result_hash="a hash"), tmp_path / "r.gz"
+    keys = [asked(number).key.hex() for number in (2, 0, 2)]
+    assert write_answers(file, header, store, keys) == 2
     found = read_replay(file)
-    assert (found.agent, found.header.note, found.header.result_hash) == (agent, "a test", "a hash")
-    assert replace(found.header.inputs, logs="full") == run
+    assert (found.header, found.agent) == (header, run.agent)
     assert found.answers == {bytes.fromhex(key): store.find(bytes.fromhex(key)) for key in keys}
     assert found.find(asked(1).key) is None
     data = file.read_bytes()

@@ -144,13 +144,13 @@ class ModelOptions:
         else:
             secret = client.secret_from_environment(agent.provider)
         patience = self.attempts or client.Limits.attempts, self.timeout or deadline
-        limits = client.Limits(self.concurrency or at_once, self.max_cost, *patience)
+        limits = client.Limits(self.concurrency or at_once, *patience)
         if self.store is None:
             path.parent.mkdir(parents=True, exist_ok=True)
-        answers = AnswerStore(path)
+        answers = AnswerStore(path, prices=prices, cap=self.max_cost)
         demand_prices(answers.used())  # the cap counts them too
         urls = (self.base_url or calls.OPENAI_URL,)
-        return client.Service(agent, answers, secret, urls, limits, prices, weights)
+        return client.Service(agent, answers, secret, urls, limits, weights)
 
 
 def _is_address(text: str) -> bool:
@@ -215,7 +215,7 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
 
             def notice(done: int, counts: Counts) -> None:
                 speed = (counts.prompt_tokens + counts.completion_tokens) / max(time.monotonic() - began, 1.0)
-                cost = f", {dollars(counts.cost)}" if service.prices else ""
+                cost = f", {dollars(counts.cost)}" if counts.cost else ""
                 text = (
                     f"{counts.calls} calls ({counts.faults} failed), {counts.replayed} from the store, "
                     f"{counts.prompt_tokens}+{counts.completion_tokens} tokens, {speed:.0f} a second{cost}, "
@@ -291,13 +291,13 @@ def fetch() -> None:
     The folder is the platform's own for caches, or ENVPROBE_CACHE. An interrupted fetch resumes where it
     stopped. Any other GGUF file is used with `envprobe run --agent local --model FILE.gguf`.
     """
-    from envprobe_core.llm.local import SMOLLM2, fetch_weights
+    from envprobe_core.llm import local
 
     with options.progress_bar("bytes") as show:
-        fetched = fetch_weights(notice=show or (lambda there, total: None))
-    path = SMOLLM2.path
-    typer.echo(f"{SMOLLM2.title}, {SMOLLM2.licence} ({path.with_suffix('.LICENSE').name} beside it)")
-    typer.echo(f"{'fetched and verified' if fetched else 'already there'}: {path}, sha256 {SMOLLM2.sha256}")
+        fetched = local.fetch_weights(show or (lambda there, total: None))
+    path = local.fetched_weights()
+    typer.echo(f"{local.TITLE}, {local.LICENCE} ({path.with_suffix('.LICENSE').name} beside it)")
+    typer.echo(f"{'fetched and verified' if fetched else 'already there'}: {path}, sha256 {local.SHA256}")
 
 
 def trial(

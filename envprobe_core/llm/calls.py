@@ -187,6 +187,7 @@ class Raw(NamedTuple):
     status: int
     kind: str  # its Content-Type
     body: bytes
+    wait: float | None = None  # the seconds that Retry-After asks for, which is not stored
 
 
 class Answer(NamedTuple):
@@ -250,7 +251,7 @@ def read_response(raw: Raw) -> Answer | Fault:
     if status // 100 == 2:
         html = "html" in raw.kind or raw.body.lstrip()[:1] == b"<"
         name = "error-in-200" if error else "html" if html and content is None else "malformed"
-        return Fault(name, words, bool(error) and code in QUOTA + KEY_CODES, used)
+        return Fault(name, words, bool(error) and code in QUOTA + KEY_CODES, used, raw.wait)
     name, final, said = "refused", True, words.lower()
     parts = [part for part, (_, named) in REFUSED_PARTS.items() if any(word in said for word in named)]
     if status in (400, 422, 500, 501) and parts:
@@ -264,7 +265,7 @@ def read_response(raw: Raw) -> Answer | Fault:
     elif status in (408, 409, 425, 429) or status >= 500:
         name, final = "rate-limit" if status == 429 else "busy" if status < 500 else "server-error", False
     detail = f"HTTP {status}{': ' if words else ''}{words}"
-    return Fault(name, detail, final, NO_TOKENS if used is None and status < 500 else used)
+    return Fault(name, detail, final, NO_TOKENS if used is None and status < 500 else used, raw.wait)
 
 
 def _code_and_words(error: Any, body: bytes) -> tuple[str, str]:

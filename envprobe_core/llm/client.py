@@ -19,15 +19,12 @@ import os
 import random
 import socket
 import time
-import traceback
-from collections import deque
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
-from functools import cache, partial
-from itertools import compress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -36,7 +33,7 @@ from pydantic import SecretStr
 
 from envprobe_core.errors import InputError
 from envprobe_core.llm import ModelAgent, calls
-from envprobe_core.llm.calls import Answer, ChatRequest, Fault, Prices, Question, Raw, RunStoppedError
+from envprobe_core.llm.calls import Answer, ChatRequest, Fault, Question, Raw, RunStoppedError
 from envprobe_core.llm.local import serving
 from envprobe_core.llm.store import STARTED, Answers
 
@@ -70,8 +67,6 @@ class Counts:
 
 
 Notice = Callable[[Counts], object]
-Outcome = tuple[Raw | None, Answer | Fault]
-"""The response, None where none came, and what it says."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +74,6 @@ class Limits:
     """What a client may do, and its patience with one question."""
 
     concurrency: int = 16  # questions under way at once, those that wait to be tried again among them
-    cap: float | None = None  # dollars that all calls of the store may cost together, None for no cap
     attempts: int = 6  # calls to one question before the run stops
     deadline: float = 120.0  # seconds that one call may take from its start to the last byte
     # seconds of the longest wait after the first failure; it doubles with each further one
@@ -102,31 +96,27 @@ class Service:
     # of OpenAI, of a compatible server, or of several servers of one model
     urls: tuple[str, ...] = (calls.OPENAI_URL,)
     limits: Limits = field(default_factory=Limits)
-    prices: Prices = field(default_factory=dict)  # dollars, by model
     # what is served on this machine while a run lasts; None where servers run already
     weights: Path | None = None
 
     @asynccontextmanager
     async def client(self, notice: Notice = lambda counts: None) -> AsyncIterator[Client]:
         """Give a client, its servers begun where there are weights to serve; close it when all is stored."""
-        with ExitStack() as stack:
-            service = self
+        async with AsyncExitStack() as stack:
+            urls = self.urls
             if self.weights is not None and self.secret is not None:
-                urls = stack.enter_context(serving(self.weights, self.limits.concurrency))
-                service = replace(self, urls=urls)
-            client = Client(service, notice)
-            try:
-                yield client
-            finally:
-                await client.close()
+                urls = await stack.enter_async_context(serving(self.weights, self.limits.concurrency))
+            client = Client(replace(self, urls=urls), notice)
+            stack.push_async_callback(client.close)
+            yield client
 
 
 class Client:
     """Answers requests from a store and, unless it only replays, by calling a provider.
 
     A question has one task, which nobody who waits for it can cancel: what was paid for gets stored. What
-    changes the store waits in one line, which one thread commits at once: a commit that outlasts a power cut
-    takes a disk some milliseconds, too long for each answer to have its own.
+    changes the store waits in one line, and is committed together: a commit that outlasts a power cut takes
+    a disk some milliseconds, too long for each answer to have its own.
     """
 
     def __init__(self, service: Service, notice: Notice) -> None:
@@ -134,17 +124,17 @@ class Client:
         self.counts = Counts()
         self._store: Any = service.answers
         self._service, self._limits, self._notice = service, service.limits, notice
-        self._lines: asyncio.Queue[Callable[[ChatRequest], Awaitable[Outcome]]] = asyncio.Queue()
+        self._lines: asyncio.Queue[Callable[[ChatRequest], Awaitable[Raw | Fault]]] = asyncio.Queue()
         self._sdks = [] if service.secret is None else open_connections(service)
         for number in range(service.limits.concurrency if self._sdks else 0):  # over all servers alike
             sdk = self._sdks[number % len(self._sdks)]
             self._lines.put_nowait(partial(send, sdk, service.secret, service.limits.deadline))
-        self._refused: dict[str, set[str]] = {}  # parts of requests, by model
+        self._refused: defaultdict[str, set[str]] = defaultdict(set)  # parts of requests, by model
         self._flying: dict[bytes, asyncio.Task[Answer]] = {}
         self._stopped: RunStoppedError | None = None
         self._quiet_until = 0.0  # on the monotonic clock; a server has asked for a pause, of whomever
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="store")
-        self._changes: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._changes: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
+        self._committing: asyncio.Task[None] | None = None
 
     async def ask(self, request: ChatRequest, identity: str, spoilt: str = "") -> Answer:
         """Answer a request; see `calls.Ask`.
@@ -178,7 +168,6 @@ class Client:
             await asyncio.gather(*flying, return_exceptions=True)
         for sdk in self._sdks:
             await sdk.close()
-        self._writer.shutdown()
 
     def _landed(self, key: bytes, task: asyncio.Task[Answer]) -> None:
         del self._flying[key]
@@ -187,9 +176,8 @@ class Client:
 
     async def _obtain(self, asked: Question, spoilt: str) -> Answer:
         """Call until there is an answer, or until another process has one; keep a line all the while."""
-        limits, failures, refused = self._limits, 0, self._refused.setdefault(asked.model, set())
-        seconds, prices = limits.deadline + MARGIN, self._service.prices
-        claim = partial(self._store.claim, asked, seconds, spoilt, prices, limits.cap)
+        limits, failures, refused = self._limits, 0, self._refused[asked.model]
+        claim = partial(self._store.claim, asked, limits.deadline + MARGIN, spoilt)
         line = await self._lines.get()
         try:
             while self._stopped is None:
@@ -225,17 +213,17 @@ class Client:
             self._lines.put_nowait(line)
         raise RunStoppedError(str(self._stopped))  # a new error, as each keeps a traceback of its own
 
-    async def _call(self, sent: Awaitable[Outcome], call: int, asked: Question) -> Answer | Fault:
-        """Wait for a call's outcome and commit it, whatever that is."""
-        outcome: Outcome = None, Fault(STARTED)
+    async def _call(self, sent: Awaitable[Raw | Fault], call: int, asked: Question) -> Answer | Fault:
+        """Wait for the end of a call and commit it, whatever that is; return what came."""
+        came: Raw | Fault = Fault(STARTED)
         try:
-            outcome = await sent
+            came = await sent
         finally:
-            await self._commit(partial(self._store.settle, call, *outcome))
-        found, counts = outcome[1], self.counts
+            found = await self._commit(partial(self._store.settle, call, came))
         prompt, completion, _ = found.used or calls.NO_TOKENS
+        counts = self.counts
         counts.calls += 1
-        counts.cost += calls.total_cost(self._service.prices, {asked.model: found.used or asked.most})
+        counts.cost += calls.total_cost(self._store.prices, {asked.model: found.used or asked.most})
         counts.prompt_tokens += prompt
         counts.completion_tokens += completion
         counts.faults += isinstance(found, Fault)
@@ -245,42 +233,28 @@ class Client:
 
     async def _commit(self, change: Callable[[], Any]) -> Any:
         """Change the store; return, or raise, what the change does, when it is committed."""
-        done: Future[Any] = Future()
+        done = asyncio.get_running_loop().create_future()
         self._changes.append((change, done))
-        if len(self._changes) == 1:  # else the commit that takes the first takes this too
-            self._writer.submit(self._commit_all)
-        return await asyncio.wrap_future(done)
+        if self._committing is None or self._committing.done():
+            self._committing = asyncio.create_task(self._commit_all())  # which nobody who waits can cancel
+        if isinstance(result := await done, Exception):
+            raise result
+        return result
 
-    def _commit_all(self) -> None:
-        """Commit all that waits by now; no other thread takes from the line."""
-        taken = []
-        while self._changes:
-            taken.append(self._changes.popleft())
-        if not taken:
-            return
-        awaited = [done.set_running_or_notify_cancel() for _, done in taken]  # else who waited is cancelled
-        try:
-            with self._store.transaction():
-                results = [_returned_or_raised(change) for change, _ in taken]
-        except Exception as error:  # of the disk, or a fault of ours: nobody may wait for ever
-            results = [error] * len(taken)
-        for (_, done), result in compress(zip(taken, results, strict=True), awaited):
-            set_it = done.set_exception if isinstance(result, Exception) else done.set_result
-            set_it(result)
+    async def _commit_all(self) -> None:
+        while waiting := self._changes:
+            self._changes = []
+            changes = [change for change, _ in waiting]
+            results = await asyncio.to_thread(self._store.commit, changes)
+            for (_, done), result in zip(waiting, results, strict=True):
+                if not done.done():  # else who waited is cancelled
+                    done.set_result(result)
 
     async def _wait(self, seconds: float) -> None:
         """Wait, unless the run ends."""
         until = time.monotonic() + seconds
         while (rest := until - time.monotonic()) > 0 and self._stopped is None:
             await asyncio.sleep(min(rest, LOOK))
-
-
-def _returned_or_raised(change: Callable[[], Any]) -> Any:
-    """Make a change; one that is refused undoes none of the others that are committed with it."""
-    try:
-        return change()
-    except RunStoppedError as error:
-        return error
 
 
 # ---------------------------------------------------------------- the API key, which nobody else gets to see
@@ -320,22 +294,6 @@ def secret_from_environment(provider: str) -> Secret:
     return Secret(value)
 
 
-@cache
-def guard_logs(secret: Secret) -> None:
-    """Take the key out of all logs of this process, those of OPENAI_LOG=debug and tracebacks included."""
-    make = logging.getLogRecordFactory()
-
-    def made(*given: Any, **more: Any) -> logging.LogRecord:
-        record = make(*given, **more)
-        record.msg, record.args = secret.hide(record.getMessage()), None
-        if record.exc_info:
-            record.exc_text = secret.hide("".join(traceback.format_exception(*record.exc_info)))
-            record.exc_info = None
-        return record
-
-    logging.setLogRecordFactory(made)
-
-
 # ---------------------------------------------------------------- one call: bytes in, bytes out
 
 
@@ -350,7 +308,7 @@ def open_connections(service: Service) -> list[openai.AsyncOpenAI]:
 
     secret, most, timeout = service.secret, service.limits.concurrency, service.limits.deadline + SLACK
     assert secret is not None
-    guard_logs(secret)
+    logging.getLogger("openai").setLevel(logging.CRITICAL)  # what a server says may hold the key
     pool = httpx2.Limits(max_connections=most, max_keepalive_connections=most)
     given: Any = {"timeout": timeout, "max_retries": 0, "api_key": secret.get_secret_value()}
 
@@ -365,7 +323,7 @@ def open_connections(service: Service) -> list[openai.AsyncOpenAI]:
         raise InputError(f"no connection can be made as this environment says: {error}") from None
 
 
-async def send(sdk: openai.AsyncOpenAI, secret: Secret, deadline: float, request: ChatRequest) -> Outcome:
+async def send(sdk: openai.AsyncOpenAI, secret: Secret, deadline: float, request: ChatRequest) -> Raw | Fault:
     """Send a request, and wait for the whole response until the deadline, in seconds.
 
     `chat.completions.create` would walk through the request against its types first, which takes longer
@@ -384,22 +342,19 @@ async def send(sdk: openai.AsyncOpenAI, secret: Secret, deadline: float, request
     except openai.APIStatusError as error:
         response = error.response
     except TimeoutError:
-        return None, Fault("timeout", f"no whole answer within {deadline:g} s")
+        return Fault("timeout", f"no whole answer within {deadline:g} s")
     except (openai.OpenAIError, OSError, ValueError, RuntimeError) as error:
         cause: BaseException = error  # the transport gives all lost connections the name of a time-out
         while (beneath := cause.__cause__ or cause.__context__) is not None:
             cause = beneath
         if isinstance(cause, aiohttp.ClientConnectorError | ConnectionRefusedError | socket.gaierror):
-            return None, Fault("no-connection", "nothing answers there", used=calls.NO_TOKENS)
+            return Fault("no-connection", "nothing answers there", used=calls.NO_TOKENS)
         words = " ".join(secret.hide(f"{type(cause).__name__}: {cause}").split())
-        return None, Fault("cut-off", words[: calls.LONGEST_DETAIL])
+        return Fault("cut-off", words[: calls.LONGEST_DETAIL])
     kind = secret.hide(response.headers.get("content-type", ""))
     body = secret.hide(response.content.decode("utf-8", "surrogateescape"))
-    raw = Raw(response.status_code, kind, body.encode("utf-8", "surrogateescape"))
-    found = calls.read_response(raw)
-    if isinstance(found, Fault):
-        found = found._replace(wait=retry_after(response.headers))
-    return raw, found
+    content, wait = body.encode("utf-8", "surrogateescape"), retry_after(response.headers)
+    return Raw(response.status_code, kind, content, wait)
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:

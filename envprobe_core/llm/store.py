@@ -23,15 +23,15 @@ import sqlite3
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from itertools import chain, starmap
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
-from pydantic import BaseModel, Field, PlainSerializer, PlainValidator, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 
 from envprobe_core.errors import InputError, first_fault
 from envprobe_core.files import LARGEST, check_plain, read_whole, replacing
@@ -76,6 +76,10 @@ PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};
 COMMIT;
 """
+ABOUT = (
+    "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
+    "FROM pragma_application_id, pragma_user_version"
+)
 ANSWERED = f"SELECT id, status, kind, response FROM calls WHERE key = ? AND {GOOD}"
 CLAIMED = "SELECT holder, until FROM calls WHERE holder IS NOT NULL"
 SUMS = "SELECT model, sum(prompt), sum(completion), sum(cached) FROM calls GROUP BY 1"
@@ -103,18 +107,26 @@ HOLDER = f"{os.getpid()} {os.urandom(4).hex()} {MACHINE}"
 
 
 class AnswerStore:
-    """An open store. What changes it is called on one thread at a time; `find` may be called on another."""
+    """An open store. What changes it is done on one thread at a time; `find` may be called on another."""
 
     # where an answer is not here
     advice = "give the command without --replay-only to ask for it, or with the --base-url that was asked"
 
-    def __init__(self, path: Path, *, writable: bool = True) -> None:
+    def __init__(
+        self, path: Path, *, writable: bool = True, prices: Prices | None = None, cap: float | None = None
+    ) -> None:
         """Open a store; make it where it may be written and is not there.
+
+        Args:
+            path: of its file.
+            writable: whether calls can be stored.
+            prices: dollars, by model.
+            cap: dollars that all its calls together may cost; None for no cap.
 
         Raises:
             InputError: if the file is no store, damaged, of another version, missing, or read-only.
         """
-        self.path = path
+        self.path, self.prices, self.cap = path, prices or {}, cap
         self._writing = _open(path, writable=writable)
         self._reading = _connect(path, "mode=rw") if writable else self._writing
 
@@ -129,13 +141,14 @@ class AnswerStore:
         Raises:
             RunStoppedError: if the file is damaged where it stands.
         """
-        try:  # not `_stopping`: a replay asks for every answer here
+        try:
             row = self._reading.execute(ANSWERED, (key,)).fetchone()
         except sqlite3.Error as error:
             raise self._unusable(error) from None
         if row is None:
             return None
-        if not isinstance(found := _read(*row[1:]), Answer):
+        found = calls.read_response(_stored(*row[1:]))
+        if not isinstance(found, Answer):
             raise RunStoppedError(
                 f"store {self.path} is damaged: call {row[0]} cannot be read; `envprobe store verify` lists "
                 "what is; nothing was changed"
@@ -144,32 +157,30 @@ class AnswerStore:
 
     def used(self) -> dict[str, Tokens]:
         """Return the tokens of all stored calls together, by model; what is not known counts as its most."""
-        with self._stopping():
-            return _by_model(self._reading, "SELECT * FROM used")
+        return _by_model(self._writing, "SELECT * FROM used")
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Commit what is done inside, all of it or nothing; it outlasts a kill and a power cut."""
-        with self._stopping(), self._writing:
-            self._writing.execute("BEGIN IMMEDIATE")
-            yield
+    def commit(self, changes: Sequence[Callable[[], Any]]) -> list[Any]:
+        """Make changes, each a `claim` or a `settle`, and commit them together: a disk takes its time.
 
-    def claim(
-        self,
-        asked: Question,
-        seconds: float,
-        spoilt: str = "",
-        prices: Prices | None = None,
-        cap: float | None = None,
-    ) -> int | None:
-        """Note in a transaction that a call begins, at the most it can use, for this process alone.
+        They outlast a kill and a power cut. One that is refused undoes no other.
+
+        Returns:
+            What each returned, or the error that it ended with.
+        """
+        try:
+            with self._writing:
+                self._writing.execute("BEGIN IMMEDIATE")
+                return [_returned_or_raised(change) for change in changes]
+        except Exception as error:  # a fault of ours too: nobody may wait for ever
+            return [self._unusable(error) if isinstance(error, sqlite3.Error) else error] * len(changes)
+
+    def claim(self, asked: Question, seconds: float, spoilt: str = "") -> int | None:
+        """Note in a commit that a call begins, at the most it can use, for this process alone.
 
         Args:
             asked: the question.
             seconds: after which the claim holds no longer.
             spoilt: the key of the answer that could not be used, if that is why this is asked.
-            prices: dollars, by model.
-            cap: dollars that all calls together may cost; None for no cap.
 
         Returns:
             The call, for `settle`. None if it may not begin now: another has the question, or its answer is
@@ -188,13 +199,12 @@ class AnswerStore:
             change(marked, (UNUSABLE, bytes.fromhex(spoilt), ANSWER))
         if holds(change(f"{CLAIMED} AND key = ?", (key,))) or change(ANSWERED, (key,)).fetchone():
             return None
-        if cap is not None:
-            used = _by_model(self._writing, "SELECT * FROM used"), {model: most}
-            spent, worst = (calls.total_cost(prices or {}, tokens) for tokens in used)
-            if spent + worst > cap:
+        if self.cap is not None:
+            spent, worst = (calls.total_cost(self.prices, used) for used in (self.used(), {model: most}))
+            if spent + worst > self.cap:
                 if holds(change(CLAIMED)):
                     return None
-                most_usd, spent_usd, worst_usd = map(calls.dollars, (cap, spent, worst))
+                most_usd, spent_usd, worst_usd = map(calls.dollars, (self.cap, spent, worst))
                 raise RunStoppedError(
                     f"the cap of {most_usd} is reached: {spent_usd} are spent, and the next call can cost up "
                     f"to {worst_usd}; all answers are kept in {self.path}: raise --max-cost and run the "
@@ -209,24 +219,27 @@ class AnswerStore:
         )
         return call.lastrowid
 
-    def settle(self, call: int, raw: Raw | None, found: Answer | Fault) -> None:
-        """Note in a transaction what came back from a call, raw and as it reads, and free its question.
+    def settle(self, call: int, came: Raw | Fault) -> Answer | Fault:
+        """Note in a commit what came back from a call, or why nothing did, and free its question.
 
-        Where it is not known what the call used, the most stays counted.
+        Where it is not known what the call used, the most stays counted. Returns what the response says.
         """
-        change, verdict = self._writing.execute, ANSWER if isinstance(found, Answer) else found.name
+        change = self._writing.execute
         query = "SELECT key, model, prompt, completion, cached FROM calls WHERE id = ?"
         key, model, *most = change(query, (call,)).fetchone()
+        found, response = came, (None, None, None)
+        if isinstance(came, Raw):
+            found, response = calls.read_response(came), (came.status, came.kind, zlib.compress(came.body))
+        verdict, tokens, certain = _entry(found, Tokens(*most))
         if verdict == ANSWER and change(ANSWERED, (key,)).fetchone():
             verdict = DUPLICATE
-        tokens = found.used or most
         self._use(model, [used - counted for used, counted in zip(tokens, most, strict=True)])
-        response = (raw.status, raw.kind, zlib.compress(raw.body)) if raw else (None, None, None)
         change(
             "UPDATE calls SET verdict = ?, holder = NULL, until = NULL, status = ?, kind = ?, response = ?, "
             "prompt = ?, completion = ?, cached = ?, certain = ? WHERE id = ?",
-            (verdict, *response, *tokens, found.used is not None, call),
+            (verdict, *response, *tokens, certain, call),
         )
+        return found
 
     def _use(self, model: str, tokens: Iterable[int]) -> None:
         self._writing.execute(
@@ -236,19 +249,24 @@ class AnswerStore:
             (model, *tokens),
         )
 
-    @contextmanager
-    def _stopping(self) -> Iterator[None]:
-        """End the run in one line where SQLite cannot go on."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise self._unusable(error) from None
-
     def _unusable(self, error: sqlite3.Error) -> RunStoppedError:
         return RunStoppedError(
             f"store {self.path} cannot be used ({error}); what was stored is still there: mend this, and "
             "run the command again to continue"
         )
+
+
+def _returned_or_raised(change: Callable[[], Any]) -> Any:
+    try:
+        return change()
+    except RunStoppedError as error:
+        return error
+
+
+def _entry(found: Answer | Fault, most: Tokens) -> tuple[str, Tokens, bool]:
+    """Return a call's verdict, its tokens, and whether these are certain, as its row states them."""
+    verdict = ANSWER if isinstance(found, Answer) else found.name
+    return verdict, found.used or most, found.used is not None
 
 
 def _by_model(connection: sqlite3.Connection, query: str) -> dict[str, Tokens]:
@@ -267,8 +285,8 @@ def _is_gone(holder: str) -> bool:
     return int(number) == os.getpid()  # our own number, given a second time
 
 
-def _read(status: int, kind: str, packed: bytes) -> Answer | Fault:
-    return calls.read_response(Raw(status, kind, _inflated(packed)))
+def _stored(status: int | None, kind: str | None, packed: bytes | None) -> Raw:
+    return Raw(status or 0, kind or "", _inflated(packed or b""))
 
 
 def _inflated(packed: bytes) -> bytes:
@@ -303,31 +321,31 @@ def _open(path: Path, *, writable: bool) -> sqlite3.Connection:
             raise PermissionError(errno.EACCES, "it is read-only; copy it, or give --replay-only")
         with ExitStack() as stack:
             connection = stack.enter_context(closing(_connect(path, mode)))
-            about = (
-                "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
-                "FROM pragma_application_id, pragma_user_version"
-            )
-            if writable and not any(connection.execute(about).fetchone()):
+            if writable and not any(connection.execute(ABOUT).fetchone()):
                 connection.executescript(SCHEMA)
-            application, version, _ = connection.execute(about).fetchone()
-            fault = ""
-            if application != APPLICATION_ID:
-                fault = "it belongs to another program"
-            elif version != VERSION:
-                age = "a newer" if version > VERSION else "an earlier"
-                fault = f"{age} version made it (schema {version}, not {VERSION}); it can export its runs"
-            elif (found := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-                fault = f"it is damaged: {found}; recover what can be read with `sqlite3 FILE .recover`"
-            elif writable and connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
-                fault = "this file system takes no write-ahead log; put it on another"
-            if fault:
-                raise sqlite3.DatabaseError(" ".join(fault.split()))
+            if fault := _fault(connection, writable=writable):
+                raise sqlite3.DatabaseError(fault)
             connection.execute(f"PRAGMA {'synchronous = FULL' if writable else 'query_only = ON'}")
             stack.pop_all()
             return connection
     except (OSError, RuntimeError, sqlite3.Error) as error:  # links in a circle are the second, in 3.11
         why = getattr(error, "strerror", None) or error
         raise InputError(f"store {path} cannot be opened ({why}); nothing was changed") from None
+
+
+def _fault(connection: sqlite3.Connection, *, writable: bool) -> str:
+    """Say why a file cannot be used as a store, nothing where it can."""
+    application, version, _ = connection.execute(ABOUT).fetchone()
+    if application != APPLICATION_ID:
+        return "it belongs to another program"
+    if version != VERSION:
+        age = "a newer" if version > VERSION else "an earlier"
+        return f"{age} version made it (schema {version}, not {VERSION}); it can export its runs"
+    if (found := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+        return f"it is damaged: {' '.join(found.split())}; recover it with `sqlite3 FILE .recover`"
+    if writable and connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
+        return "this file system takes no write-ahead log; put it on another"
+    return ""
 
 
 # ---------------------------------------------------------------- what it holds, and whether it still does
@@ -365,8 +383,9 @@ def read_stats(path: Path, prices: Prices) -> dict[str, Any]:
         names = [column for column, *_ in sums.description]
         stats: dict[str, Any] = dict(zip(names, sums.fetchone(), strict=True))
         stats |= {name: dict(connection.execute(query).fetchall()) for name, query in COUNTS.items()}
-        answers = starmap(_read, connection.execute(f"SELECT status, kind, response FROM calls WHERE {GOOD}"))
-        ends = ((one.finish or "not said") if isinstance(one, Answer) else "damaged" for one in answers)
+        rows = connection.execute(f"SELECT status, kind, response FROM calls WHERE {GOOD}")
+        found = (calls.read_response(_stored(*row)) for row in rows)
+        ends = ((one.finish or "not said") if isinstance(one, Answer) else "damaged" for one in found)
         return stats | {"finished": dict(Counter(ends).most_common())}
 
 
@@ -406,13 +425,11 @@ def check_store(path: Path) -> Iterator[str]:
                 if hashlib.sha256(content).digest() != key:
                     yield f"call {call}: its question does not give its key {bytes(key).hex()[:16]}"
                 elif response is not None or verdict in (ANSWER, UNUSABLE):
-                    found = _read(status or 0, kind or "", response or b"")
-                    reads = ANSWER if isinstance(found, Answer) else found.name
-                    used = found.used or Question(orjson.loads(content)["request"], content, key).most
+                    most = Question(orjson.loads(content)["request"], content, key).most
+                    reads = _entry(calls.read_response(_stored(status, kind, response)), most)
                     said = ANSWER if verdict in (UNUSABLE, DUPLICATE) else verdict
-                    stated = said, Tokens(*counts), bool(certain)
-                    if stated != (reads, used, found.used is not None):
-                        yield f"call {call}: it says {verdict}, {counts}; its response {reads}, {used}"
+                    if (stated := (said, Tokens(*counts), bool(certain))) != reads:
+                        yield f"call {call}: it says {stated}; its response {reads}"
             sums, totals = (_by_model(connection, query) for query in (SUMS, "SELECT * FROM used"))
             if sums != totals:
                 yield f"tokens: the calls add up to {sums}, the totals say {totals}"
@@ -423,15 +440,10 @@ def check_store(path: Path) -> Iterator[str]:
 # ---------------------------------------------------------------- replay files
 
 
-def _read_inputs(stated: Any) -> RunInputs:
-    inputs = stated if isinstance(stated, RunInputs) else RunInputs.from_dict(stated)
+def _of_a_model(inputs: RunInputs) -> RunInputs:
     if inputs.agent is None:
         raise InputError("its inputs name no model")
     return inputs
-
-
-def _write_inputs(inputs: RunInputs) -> dict[str, Any]:
-    return {name: value for name, value in inputs.as_dict().items() if name != "logs"}
 
 
 class Header(BaseModel):
@@ -439,7 +451,7 @@ class Header(BaseModel):
 
     format: Literal["envprobe-replay/1"] = "envprobe-replay/1"
     note: str = ""
-    inputs: Annotated[RunInputs, PlainValidator(_read_inputs), PlainSerializer(_write_inputs)]
+    inputs: Annotated[RunInputs, AfterValidator(_of_a_model)]
     result_hash: str
 
 
@@ -489,8 +501,7 @@ def write_answers(path: Path, header: BaseModel, store: Answers, keys: Iterable[
     lines = [orjson.dumps(header.model_dump())]
     for key in sorted(set(keys)):
         found = store.find(bytes.fromhex(key))
-        if found is None:
-            raise RuntimeError(f"answer {key} was used and is not in the store")
+        assert found is not None, "it was used"
         counts = (found.used.prompt, found.used.completion) if found.used else (None, None)
         # a lone surrogate, which no file can hold, is replaced: no usable answer has one
         text = found.text.encode("utf-8", "backslashreplace").decode()
