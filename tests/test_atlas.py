@@ -1,24 +1,20 @@
-"""The atlas: an even sample, columns of the engine, verdicts equal to the reference, its sensitivity."""
+"""The atlas: an even sample, verdicts and targets equal to the reference's, its sensitivity."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from notebook_cells import definitions
 
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.analyses import atlas
 from envprobe_core.analyses.calibration import predict
-from envprobe_core.cells import PAPER_POLICIES, Cell
+from envprobe_core.cells import Cell
 from envprobe_core.claims import load_claims
 from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, NO_EFFECT, OTHER_SIZE, REVERSES, judge
-from envprobe_core.engine.running import record
-from envprobe_core.grid import run_cells
-from envprobe_core.measures import confident_counts
+from envprobe_core.grid import run_frame
 from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.worlds import WORLDS
 
-SEEDS = np.arange(12)
 NO_TABLE = {  # what only an agent without a table does: no axis of the box
     "scribe", "copies_gold", "lost", "loop", "critical", "risky", "names_goal", "asks", "lists_all",
 }  # fmt: skip
@@ -26,20 +22,6 @@ OUTCOMES = {  # the atlas counts three; how a claim's kind calls them is the ref
     OTHER_SIZE: HOLDS, "near": HOLDS, "as printed": HOLDS,
     NO_EFFECT: INCONCLUSIVE, "differs": REVERSES, "not as printed": REVERSES,
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def profiles():
-    """Profiles from all over the box, both kinds of report among them."""
-    sample = sorted(atlas.sample_profiles(64), key=lambda profile: not profile.single_report)
-    return (sample[0], *sample[-3:])
-
-
-@pytest.fixture(scope="module", params=PROTOCOLS)
-def ran(request, profiles):
-    """A protocol, and the columns of every agent under it."""
-    protocol = PROTOCOLS[request.param]
-    return protocol, atlas.run_profiles(profiles, protocol, SEEDS)
 
 
 def test_the_sample_is_fixed_and_spread_evenly_in_a_box_that_holds_every_named_profile_with_a_table():
@@ -66,66 +48,43 @@ def test_every_claim_of_the_frame_is_asked_and_none_is_asked_twice():
     assert {arm for claim in claims for arm in claim.arms + claim.references} == set(OF_THE_PAPER)
 
 
-def test_columns_are_those_of_the_engine(ran, profiles):
-    """Copies included: what is not run again equals what a plain run gives, column by column."""
-    protocol, columns = ran
-    cells = [
-        Cell(world, policy, atlas.REGIME, protocol, profile)
-        for world in WORLDS
-        for policy in OF_THE_PAPER.values()
-        for profile in profiles
-    ]
-    plain = run_cells(cells, SEEDS)
-    shape = (len(WORLDS), len(OF_THE_PAPER), len(profiles), len(SEEDS))
-    for name in set(atlas.COLUMNS) & set(plain):
-        np.testing.assert_array_equal(columns[name], plain[name].reshape(shape).swapaxes(2, 3), name)
-    assert (columns["budget"] == atlas.REGIME.budget).all()
-    for name in PAPER_POLICIES:
-        cell = Cell("graphnav", OF_THE_PAPER[name], atlas.REGIME, protocol, profiles[1])
-        counts = confident_counts(record(cell, SEEDS), cell)
-        at = list(WORLDS).index("graphnav"), list(OF_THE_PAPER).index(name), slice(None), 1
-        for column in ("confident", "confident_wrong"):
-            np.testing.assert_array_equal(columns[column][at], counts[column])
+@pytest.fixture(scope="module")
+def small():
+    """An atlas of tasks that hold three agents each, both kinds of report among them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(atlas, "AT_ONCE", 3)
+        made = atlas.load_atlas(4, 12, " ".join(PROTOCOLS), resamples=150, jobs=1)
+    assert {profile.single_report for profile in made.profiles} == {False, True}
+    return made
 
 
-def test_verdicts_are_those_of_the_reference(ran, profiles):
-    (protocol, columns), claims, resamples = ran, atlas.atlas_claims(), 150
-    verdict, support = atlas.judge_all(claims, columns, resamples)
-    for number, profile in enumerate(profiles):
-        frame = pd.concat(
-            pd.DataFrame({name: table[w, p, :, number] for name, table in columns.items()}).assign(
-                world=world, policy=policy, seed=SEEDS
-            )
-            for w, world in enumerate(WORLDS)
-            for p, policy in enumerate(OF_THE_PAPER)
-        ).assign(regime="S2", protocol=protocol.name, profile=profile.name)
-        reference = judge(frame, claims, profile=profile.name, resamples=resamples)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_verdicts_are_those_that_each_agents_own_episodes_get(small, protocol):
+    """Whoever runs beside it, and whatever is copied rather than run again; so are its targets."""
+    for number, profile in enumerate(small.profiles):
+        cells = [
+            Cell(world, policy, atlas.REGIME, PROTOCOLS[protocol], profile)
+            for world in WORLDS
+            for policy in OF_THE_PAPER.values()
+        ]
+        seeds = cells[0].default_seeds()[:12]
+        frame = run_frame(cells, [seeds] * len(cells), ("confident", "confident_wrong"))
+        reference = judge(frame, small.claims, profile=profile.name, resamples=150)
         expected = [(row.claim, OUTCOMES.get(row.verdict, row.verdict)) for row in reference.itertuples()]
-        found = [atlas.OUTCOMES[code] for code in verdict[number]]
+        row = small.protocols.index(protocol), number
+        found = [atlas.OUTCOMES[code] for code in small.verdict[row]]
         assert list(zip(reference["claim"], found, strict=True)) == expected
-        for claim, size, reached in zip(claims, reference["estimate"], support[number], strict=True):
+        for claim, size, reached in zip(small.claims, reference["estimate"], small.support[row], strict=True):
             if claim.directions == ("greater",) and claim.kind == "paired" and len(claim.comparisons) == 1:
                 assert reached == pytest.approx(size, rel=1e-9, abs=1e-9, nan_ok=True)
-
-
-def test_the_atlas_puts_each_agent_in_its_place(monkeypatch):
-    """However many agents a task holds; targets are what the calibration predicts."""
-    monkeypatch.setattr(atlas, "AT_ONCE", 3)
-    small = atlas.load_atlas(4, 10, "observed released", resamples=100, jobs=1)
-    columns = atlas.run_profiles(small.profiles, PROTOCOLS["released"], np.arange(42, 52))
-    verdict, support = atlas.judge_all(small.claims, columns, 100)
-    np.testing.assert_array_equal(small.verdict[1], verdict)
-    np.testing.assert_array_equal(small.support[1], support)
-    ours = predict(small.profiles, np.arange(42, 52))
-    np.testing.assert_allclose(small.targets, ours, rtol=1e-12, atol=1e-12)
-    assert atlas.load_atlas(2, 2, "paper", resamples=100, jobs=1).targets is None
+    if protocol == "released":
+        np.testing.assert_allclose(small.targets, predict(small.profiles, seeds), rtol=1e-12, atol=1e-12)
 
 
 def test_the_behaviour_that_decides_explains_the_variance():
     """Planted: half of the variance lies between the slices of one behaviour, none between the other's."""
     page = definitions("other-settings", "sensitivity", np=np, behaviours=np.zeros((2_000, 2)))
-    generator = np.random.default_rng(0)
-    decides, other, noise = generator.uniform(size=(3, 2_000))
+    decides, other, noise = np.random.default_rng(0).uniform(size=(3, 2_000))
     support = page.rankdata(decides) / 2_000 + noise
     support[::50] = np.nan  # not tested
     cuts = [page.slices(column, 8) for column in (decides, other)]

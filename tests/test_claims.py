@@ -59,7 +59,7 @@ MARGIN = {"kind": "equivalence", "direction": "none", "margin": 2, "value": -0.4
 EQUAL = {"direction": "equal", "value": 0.5, "margin": 0.03}
 HOLDS, OTHER, REVERSES, OPEN = "holds", "holds, other size", "reverses", "inconclusive"
 POINTS = [  # a claim, and its verdicts where all pairs show one difference, or all episodes one level
-    (claim(**PRINTED), {12: HOLDS, 22: OTHER, 1: OTHER}),
+    (claim(**PRINTED), {12: HOLDS, 10.77: HOLDS, 12.75: HOLDS, 22: OTHER, 1: OTHER}),
     (claim(value=11.76), {-5: REVERSES, 0: "no effect"}),
     (claim(value="3.9"), {3.9: HOLDS, 4.0: OTHER}),
     (claim(value="4"), {4.0: HOLDS}),
@@ -182,6 +182,8 @@ TOLD = "(n = 20); the adjusted interval "
          f"{PAIR}0 points (n = 20); the two sides agree in every episode."),
         (claim(**WINS), won(8, 0), "success, EnvProbe-Simple minus Periodic: 40 points (n = 20); 8 against 0 "
          "discordant pairs give an exact p of 0.0078 (0.047 adjusted)."),
+        (claim(**FALLING), ranked(0.4, 0.55, 0.6), "2 of 2 comparisons hold, 0 reverse; the weakest: "
+         f"accuracy, Periodic minus EnvProbe-Simple: -5 points {TOLD}[-5, -5] lies below 0 as claimed."),
         (claim(**ORDER), ranked(0.4, 0.6, 0.5), "1 of 2 comparisons hold, 1 reverse; the weakest: "
          f"{PAIR}-10 points {TOLD}[-10, -10] lies below 0, against the claim."),
     ],
@@ -207,6 +209,14 @@ def test_a_record_holds_the_statistics_and_what_the_paper_prints():
     assert np.isnan([same.difference, same.paper_value]).all()
     for accuracy, p in ((0.6, 2 / 401), (0.5, 1.0), (0.4, 2 / 401)):  # of a level it is against its bound
         assert judged(level(bound=0.5), episodes("simple", accuracy=accuracy)).p == pytest.approx(p)
+    assert judged(claim(**WINS, direction="either"), won(5, 5)).p_adjusted == 1
+    far = frame(two(0.5 + NOISE), two(0.9 + NOISE, world="graphnav"))  # worlds are resampled within
+    for a_claim in (
+        claim(worlds="tooldag+graphnav"),
+        level(kind="median", worlds="tooldag+graphnav", bound=0),
+    ):
+        pooled = judged(a_claim, far)
+        assert pooled.high - pooled.low < 0.05 * a_claim.scale
 
 
 ONSETS = episodes("simple", collapse_onset=CENSORED)

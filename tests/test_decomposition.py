@@ -12,7 +12,6 @@ from notebook_cells import definitions
 
 from envprobe_core import conclude
 from envprobe_core.cells import Cell, make_cell
-from envprobe_core.engine.running import record
 from envprobe_core.grid import run_cells
 from envprobe_core.policies import POLICIES, hybrid
 from envprobe_core.protocols import PROTOCOLS
@@ -77,14 +76,6 @@ def test_a_policy_crossed_with_itself_is_the_policy(protocol):
         np.testing.assert_array_equal(first, second, own.name)
 
 
-def test_arms_of_a_hybrid_probe_at_the_gates_times():
-    mixed = PAGE.arm("simple", PAGE.INFORMATION | PAGE.SELECTION)
-    cells = [Cell("tooldag", policy) for policy in (POLICIES["periodic"], mixed)]
-    periodic, mixed = (record(cell, np.arange(8), scores_all=False) for cell in cells)
-    np.testing.assert_array_equal(periodic.probe >= 0, mixed.probe >= 0)
-    assert (periodic.probe != mixed.probe).any()
-
-
 @pytest.mark.parametrize("protocol", ["paper", "released"])
 def test_without_answers_the_field_leaves_no_trace(protocol):
     """Why arms without answers are run once whatever selects the field."""
@@ -122,13 +113,6 @@ def test_the_gain_that_is_split_is_the_plain_one_and_its_parts_add_up(page, prot
         assert ("start" in wide) == (reference == "no-probe")
         np.testing.assert_allclose(wide.drop(columns="gain").sum(axis=1), wide["gain"], atol=1e-9)
         assert set(page.FACTORS) <= set(wide)
-
-
-def test_periodic_has_nothing_to_select_or_to_time(page):
-    own = page.split_gains("no-probe", ["periodic"])
-    own = own[own["part"].isin(["selection", "timing"])]
-    assert len(own)
-    assert (own[["value", "value_low", "value_high"]] == 0).all().all()
 
 
 def test_nothing_is_concluded_of_protocols_that_were_not_run():

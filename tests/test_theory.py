@@ -15,9 +15,8 @@ from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
 from envprobe_core.facts import effective_actions, fact
-from envprobe_core.instances import act, instances, plan_length, states_of, succeeded
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
-from envprobe_core.worlds import WORLDS, make_world
+from envprobe_core.worlds import WORLDS
 
 PAGE = definitions("theory", "helpers", "3", "sets", "repairs", "assumption", resamples=100)
 SLACK, TOLERANCE = 1e-9, 1e-12
@@ -200,24 +199,3 @@ def test_tools_cannot_succeed_in_fewer_than_k_effective_actions():
     facts = run("tooldag", "simple", "R1", PROTOCOLS, seeds="0:30", facts="effective chain_length")
     assert (facts["chain_length"] == 5)[facts["protocol"] == "paper"].all()
     assert (facts["effective"] >= facts["chain_length"])[facts["success"]].all()
-
-
-@pytest.mark.parametrize("world", WORLDS)
-def test_effective_actions_by_replaying_each_action(world):
-    """Naive twin: one episode and step at a time, plan lengths before and after the action alone."""
-    cell, seeds = make_cell(world, "simple", "R1", parse_protocol("paper")), np.arange(8)
-    engine = record(cell, seeds, scores_all=False)
-    built = make_world(world, cell.regime, cell.protocol)
-    (counted,) = effective_actions(cell, seeds, engine)
-    for row, seed in enumerate(seeds):
-        instance = instances(built, [seed])
-        done, effective = False, 0
-        for step in range(cell.regime.horizon):
-            state = states_of(built, engine.gold[[row], [step]][None], engine.place[[row], [step]][None])
-            done = done or bool(succeeded(built, instance, state)[0, 0])
-            if engine.valid[row, step] and not done:
-                after, worked = act(built, instance, state, engine.action[[row], [step]][None])
-                assert worked[0, 0]
-                left = [plan_length(built, instance, own)[0, 0] for own in (state, after)]
-                effective += left[0] - 1 == left[1]
-        assert counted[row] == effective
