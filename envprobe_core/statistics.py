@@ -103,11 +103,12 @@ def bootstrap_means(
     """Return resampled means, [resample] or [resample, column], of `values` [unit] or [unit, column].
 
     Units are drawn within their stratum (`strata` [unit], any labels) and pooled. The k-th stratum reads
-    the count matrix k rows on, so strata of one size are drawn independently.
+    the count matrix k rows on, so strata of one size are drawn independently. One of a single unit says
+    nothing of how means vary: then all are NaN.
 
     Raises:
-        InputError: for no values, NaN or infinity, lengths that differ, a stratum of one unit, and less than
-            one resample. All that is resampled passes through here.
+        InputError: for no values, NaN or infinity, lengths that differ, and less than one resample. All that
+            is resampled passes through here.
     """
     data = np.asarray(values, dtype=np.float64)
     if data.ndim not in (1, 2) or data.size == 0:
@@ -124,10 +125,8 @@ def bootstrap_means(
     total = np.zeros((resamples, columns.shape[1]))
     for shift, label in enumerate(np.unique(labels)):
         group = columns[labels == label]
-        if len(group) < 2:
-            where = "the sample" if strata is None else f"stratum {label}"
-            raise InputError(f"{where} has 1 unit; a bootstrap needs at least 2")
-        total += np.roll(resampled_sums(group, resamples, seed), shift, axis=0)
+        sums = resampled_sums(group, resamples, seed) if len(group) > 1 else np.full_like(total, np.nan)
+        total += np.roll(sums, shift, axis=0)
     means = total / len(data)
     return means[:, 0] if data.ndim == 1 else means
 
@@ -159,7 +158,7 @@ def estimate_of(
 
     Resamples that are not `kept` do not count. p_greater = (1 + #{draws <= null}) / (1 + draws), and p_less
     is the mirror image: the observed sample counts as one of its resamples, so p is never 0 (Davison and
-    Hinkley 1997, section 4.2).
+    Hinkley 1997, section 4.2). Where draws are NaN, so are ends and p.
 
     Raises:
         InputError: for a level outside (0, 1), a family below 1, or no resample that is kept.
@@ -170,8 +169,8 @@ def estimate_of(
         )
     if not kept.any(axis=0).all():
         raise InputError(f"none of {len(draws)} resamples holds an event; more resamples are needed")
-    shares = (level, level if family == 1 else 1 - (1 - level) / family)
-    points = [end for tail in ((1 - share) / 2 for share in shares) for end in (tail, 1 - tail)]
+    levels = (level, level if family == 1 else 1 - (1 - level) / family)
+    points = [end for tail in ((1 - share) / 2 for share in levels) for end in (tail, 1 - tail)]
     found = np.empty((6, draws.shape[1]))
     whole = kept.all(axis=0)
     for columns in (np.flatnonzero(whole), *np.flatnonzero(~whole)[:, None]):
@@ -181,7 +180,8 @@ def estimate_of(
             below = 1 + np.count_nonzero(own <= null + slack, axis=0)
             above = 1 + np.count_nonzero(own >= null - slack, axis=0)
             found[:4, columns] = np.quantile(own, points, axis=0)
-            found[4:, columns] = np.stack([below, above]) / (1 + len(own))
+            shares = np.stack([below, above]) / (1 + len(own))
+            found[4:, columns] = np.where(np.isnan(own).any(axis=0), np.nan, shares)
     low, high, low_adjusted, high_adjusted, greater, less = found
     p = np.minimum(1.0, 2 * np.minimum(greater, less))
     adjusted = (low_adjusted, high_adjusted, np.minimum(1.0, p * family))
@@ -237,8 +237,8 @@ def clustered_rate(
         else:
             both = np.concatenate([above, below], axis=1)
             over, under = np.split(bootstrap_means(both, labels, resamples=resamples, seed=seed), 2, axis=1)
-            drawn = np.divide(over, under, out=np.zeros_like(over), where=under > 0)
-            kept &= under > 0
+            drawn = np.divide(over, under, out=np.zeros_like(over), where=under != 0)
+            kept &= under != 0
         sums = zip(above.T.tolist(), below.T.tolist(), strict=True)  # correctly rounded
         means.append(np.array([math.fsum(over) / math.fsum(under) for over, under in sums]))
         draws.append(drawn)
@@ -307,16 +307,13 @@ def mean_intervals(
 ) -> tuple[Floats, Floats, Floats]:
     """Return the mean of each column of `values` [unit, column] with its low and high end, [column] each.
 
-    Percentile intervals. One unit, in some stratum, carries no interval (NaN ends); above `LARGE` units
-    without strata it is mean -+ z s / sqrt(n), which the bootstrap there equals within its Monte-Carlo error.
+    Percentile intervals. One unit carries no interval (NaN ends); above `LARGE` units without strata the
+    interval is mean -+ z s / sqrt(n), which the bootstrap there equals within its Monte-Carlo error.
     """
     data = np.asarray(values, dtype=np.float64)
     if data.size == 0 or not np.isfinite(data).all():
         raise InputError("values are none, or hold NaN or infinity; finite numbers are accepted")
     mean = np.array([math.fsum(column) / len(data) for column in data.T.tolist()])
-    units = (len(data),) if strata is None else np.unique(np.asarray(strata), return_counts=True)[1]
-    if min(units) == 1:
-        return mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)
     if len(data) > LARGE and strata is None:
         half = normal_half_width(data.std(axis=0), len(data), level)
         return mean, mean - half, mean + half
@@ -348,9 +345,8 @@ def mean_track(track: Floats, resamples: int = RESAMPLES) -> dict[str, npt.NDArr
     mean, low, high = np.full((3, times), np.nan)
     top = np.where(running, track, 0.0)[:, shown]
     mean[shown] = top.sum(axis=0) / count[shown]
-    if episodes > 1:
-        found = clustered_rate(top, running[:, shown], resamples=resamples)
-        low[shown], high[shown] = found.low, found.high
+    found = clustered_rate(top, running[:, shown], resamples=resamples)
+    low[shown], high[shown] = found.low, found.high
     n = np.full(times, episodes)
     return {"t": np.arange(times), "accuracy": mean, "low": low, "high": high, "running": count, "n": n}
 

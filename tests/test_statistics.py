@@ -225,7 +225,10 @@ def test_medians_equal_numpys_resample_by_resample(seed):
 def test_a_mean_has_the_interval_of_its_differences_from_zero():
     lonely = stats.mean_interval([0.25])
     assert (lonely.value, lonely.n, *np.isnan(lonely[1:3])) == (0.25, 1, True, True)
-    assert np.isnan(stats.mean_interval([1.0, 2.0, 9.0], [0, 0, 1])[1:3]).all()  # alone in its stratum
+    for values, strata in (([2.0], None), ([1.0, 1.0, 4.0], [0, 0, 1])):  # alone, or alone in its stratum
+        assert np.isnan(stats.mean_interval(values, strata)[1:3]).all()
+        alone = stats.clustered_rate(values, [3.0, 1.0, 2.0][: len(values)], strata, resamples=9)
+        assert np.isnan(alone).tolist() == [False, True, True, True, False, *[True] * 5]
     values, strata = normal(40), np.repeat([0, 1], 20)
     for labels in (None, strata):
         interval = stats.mean_interval(values, labels, level=0.9, resamples=100, seed=2)
@@ -297,8 +300,6 @@ def test_closed_forms_by_hand():
         ("bootstrap_means", (np.zeros((2, 2, 2)),), "values of shape (2, 2, 2); [unit] or"),
         ("bootstrap_means", ([[1.0, 2.0], [np.inf, 2.0]],), "values hold inf at unit 1; finite numbers"),
         ("bootstrap_means", ([1.0, 2.0], [0]), "strata have 1 units, values 2; equal lengths"),
-        ("bootstrap_means", ([1.0],), "the sample has 1 unit; a bootstrap needs at least 2"),
-        ("bootstrap_means", ([1.0, 2.0, 3.0], ["a", "b", "a"]), "stratum b has 1 unit; a bootstrap needs"),
         ("paired_bootstrap", ([1.0, 2.0], None, 0), "resamples are 0; a whole number from 1"),
         ("clustered_rate", ([1.0], [1.0, 2.0]), "numerators of shape (1,), denominators of (2,), first of"),
         ("clustered_rate", ([1.0, 1.0], [1.0, -2.0]), "denominators hold -2.0; numbers from 0"),
