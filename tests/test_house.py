@@ -28,9 +28,9 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 1_065, 510),
     "cli": (("cli",), 1_430, 400),
 }
-WHOLE = (19_050, 13_500)
+WHOLE = (19_045, 13_500)
 FILES = (85, 85)
-TESTS = (12_550, 9_000)
+TESTS = (12_300, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
