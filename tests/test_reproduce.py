@@ -1,19 +1,17 @@
 """Sections: parameters are checked first, unchanged work is skipped, failures are told plainly."""
 
-import importlib.util
+import functools
 import json
 import os
-from multiprocessing import active_children
 
 import nbformat
 import pytest
-from processes import call
+from processes import MARK, call, processes_of
 
 from envprobe_core.cli import reproduce
 from envprobe_core.errors import InputError
 from envprobe_core.reproduce import execution, sections
-from envprobe_core.reproduce.sections import cell_source, parse_assignments, plan, read_parameters, resolve
-from envprobe_core.sources import imports_of
+from envprobe_core.reproduce.sections import parse_assignments, plan, read_parameters, resolve
 
 CELL = """\
 seeds: str = "0:220"  # episodes of each cell; accepts seeds
@@ -30,48 +28,55 @@ profile: str = "typical"  # which agent; accepts profile
 """
 COUNT = "n: int = 3  # how many; accepts 1..10"
 
-# --- parameters -------------------------------------------------------------------------------
 
-
-def test_a_parameters_cell_gives_typed_defaults_and_takes_values():
-    declared = read_parameters(CELL, "demo")
-    values = list(resolve(declared, {"threshold": "-0.5", "pooled": "TRUE", "resamples": "1_00"}).values())
-    assert values[:5] == ["0:220", 100, -0.5, "terminal", True]
-    assert list(map(type, values[:5])) == [str, int, float, str, bool]
-    assert resolve(declared, {})["resamples"] == 10_000
-    good = {"worlds": "tooldag, graphnav", "protocols": "released paper:clock=stands,end=success"}
-    assert resolve(declared, good).items() >= good.items()
-    assert parse_assignments(["protocols = paper:clock=stands"]) == {"protocols": "paper:clock=stands"}
+def values(*assignments):
+    return resolve(read_parameters(CELL, "demo"), parse_assignments(assignments))
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "message"),
+    ("given", "name", "value"),
     [
-        ("resamples", "ten", r"parameter resamples: 'ten' given; accepted: a whole number, 100\.\.100000"),
-        ("resamples", "99", "'99' given"),
-        ("resamples", "100.5", "a whole number"),
-        ("threshold", "nan", r"'nan' given; accepted: a number, -0\.5\.\.4"),
-        ("threshold", "", "'' given"),
-        ("measure", "median", "accepted: text, one of mean terminal$"),
-        ("pooled", "1", "'1' given; accepted: true or false"),
-        ("seeds", "12:0", "parameter seeds: "),
-        ("worlds", "tooldag tooldag", "names one twice"),
-        ("protocols", " ", "names none"),
-        ("protocols", "paper:clock=backwards", "backwards"),
-        ("policies", "simple,clever", "unknown policy 'clever'"),
-        ("regime", "S9", "unknown regime 'S9'"),
-        ("profile", "forgetful", "unknown profile 'forgetful'"),
+        ("resamples=1_00", "resamples", 100),
+        ("threshold = -0.5", "threshold", -0.5),
+        ("pooled=TRUE", "pooled", True),
+        ("worlds=tooldag, graphnav", "worlds", "tooldag, graphnav"),
+        ("protocols=paper:clock=stands,end=success", "protocols", "paper:clock=stands,end=success"),
     ],
 )
-def test_a_bad_value_is_named_with_what_is_accepted(name, text, message):
+def test_defaults_and_what_a_reader_gives_are_typed(given, name, value):
+    found = values(given)
+    assert found == values() | {name: value}
+    assert [type(found[name]) for name in ("seeds", "resamples", "threshold", "pooled")] == [
+        str, int, float, bool,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("resamples=ten", r"parameter resamples: 'ten' given; accepted: a whole number, 100\.\.100000$"),
+        ("resamples=99", "'99' given"),
+        ("resamples=100.5", "a whole number"),
+        ("threshold=nan", r"'nan' given; accepted: a number, -0\.5\.\.4"),
+        ("threshold=", "'' given"),
+        ("measure=median", "accepted: text, one of mean terminal$"),
+        ("pooled=1", "'1' given; accepted: true or false"),
+        ("seeds=12:0", "parameter seeds: "),
+        ("worlds=tooldag tooldag", "names one twice"),
+        ("protocols=", "names none"),
+        ("protocols=paper:clock=backwards", "backwards"),
+        ("policies=simple,clever", "unknown policy 'clever'"),
+        ("regime=S9", "unknown regime 'S9'"),
+        ("profile=forgetful", "unknown profile 'forgetful'"),
+        ("seeds", "NAME=VALUE"),
+        ("=3", "NAME=VALUE"),
+    ],
+)
+def test_a_bad_value_is_named_with_what_is_accepted(given, message):
     with pytest.raises(InputError, match=message):
-        resolve(read_parameters(CELL, "demo"), {name: text})
-
-
-@pytest.mark.parametrize("given", [["seeds"], ["=3"], ["a=1", "a=2"]])
-def test_what_is_no_assignment_is_refused(given):
-    with pytest.raises(InputError, match=r"NAME=VALUE|a: given twice"):
-        parse_assignments(given)
+        values(given)
+    with pytest.raises(InputError, match="-p seeds: given twice"):
+        values("seeds=0:3", "seeds=0:4")
 
 
 @pytest.mark.parametrize(
@@ -111,16 +116,6 @@ def test_unknown_names_are_refused_before_anything_runs(checkout, write_notebook
     assert [job.changed for job in jobs] == [{"n": 4}, {}]
     (plain,), (given,) = (plan(["first"], given, checkout) for given in ({}, {"n": "3"}))
     assert (given.digest, given.changed) == (plain.digest, {}), "a default that is given changes nothing"
-
-
-def test_what_notebooks_import_of_the_package_is_there():
-    """Seen at once, where their execution takes minutes."""
-    for section in sections.find_sections().values():
-        code = "\n".join(cell_source(cell) for cell in section.cells if cell["cell_type"] == "code")
-        for module, name in imports_of(code):
-            home = importlib.import_module(module)
-            found = not name or hasattr(home, name) or importlib.util.find_spec(f"{module}.{name}")
-            assert found, f"{section.name} imports {name} from {module}"
 
 
 FIRST = {
@@ -188,9 +183,8 @@ def test_a_section_depends_on_its_cells_and_not_on_outputs(checkout, write_noteb
 # --- execution --------------------------------------------------------------------------------
 
 
-def execute(root, given=None, workers=2):
-    stale = [job for job in plan(given=given, root=root) if not job.fresh]
-    return {outcome.name: outcome.error for outcome in execution.run(stale, workers)}
+def execute(root, workers=1):
+    return [outcome.error for outcome in execution.run(plan(given={"n": "4"}, root=root), workers)]
 
 
 NOISY = """\
@@ -218,18 +212,19 @@ with Pool(2, mp_context=get_context('spawn')) as pool:
     print(list(pool.map(abs, [-1, 2])))"""
 
 
-def test_two_runs_give_the_same_bytes_and_leave_nothing_behind(checkout, write_notebook):
+def test_two_runs_give_the_same_bytes_and_leave_nothing_behind(checkout, write_notebook, monkeypatch):
+    monkeypatch.setenv(MARK, str(checkout))
     write_notebook("first", COUNT, NOISY, WIDGET, FIGURE)
     where = "import os\n(os.getcwd(), os.environ['TZ'], 'seen' in globals())\nseen = 1"
     write_notebook("pool", COUNT, where, POOL)
     before, found = (dict(os.environ), os.getcwd()), []
     for workers in (2, 1):
-        assert execute(checkout, {"n": "4"}, workers) == {"first": None, "pool": None}
+        assert execute(checkout, workers) == [None, None]
         found.append({path: path.read_bytes() for path in (checkout / "book" / "executed").iterdir()})
         for path in found[0]:
             path.unlink()
     assert found[0] == found[1]
-    assert not active_children()  # kernels are gone
+    assert not processes_of(str(checkout))  # kernels are gone
     assert (dict(os.environ), os.getcwd()) == before
     first, pool = (found[0][path].decode() for path in sorted(found[0]))
     assert "[1, 2]" in pool
@@ -245,9 +240,9 @@ def test_two_runs_give_the_same_bytes_and_leave_nothing_behind(checkout, write_n
 
 
 def test_a_changed_sentence_is_put_around_outputs_that_stand(checkout, write_notebook, monkeypatch):
-    path, given = write_notebook("first", COUNT, NOISY, WIDGET), {"n": "4"}
+    path = write_notebook("first", COUNT, NOISY, WIDGET)
     output = checkout / "book" / "executed" / path.name
-    assert execute(checkout, given) == {"first": None}
+    assert execute(checkout) == [None]
     notebook = nbformat.read(path, as_version=4)
     notebook.cells[0].source = "# Other"
     notebook.cells.insert(
@@ -256,49 +251,42 @@ def test_a_changed_sentence_is_put_around_outputs_that_stand(checkout, write_not
     nbformat.write(notebook, path)
     with monkeypatch.context() as nothing_runs:
         nothing_runs.setattr(execution, "run_one", None)
-        assert execute(checkout, given) == {"first": None}
+        assert execute(checkout) == [None]
     told = output.read_bytes()
     output.unlink()
-    assert execute(checkout, given) == {"first": None}
+    assert execute(checkout) == [None]
     assert b"And another." in told
     assert told == output.read_bytes()
 
 
-def test_what_changed_runs_a_failure_is_told_and_the_others_finish(checkout, write_notebook):
+def test_what_changed_runs_a_failure_is_told_and_the_others_finish(
+    checkout, write_notebook, capsys, monkeypatch
+):
+    monkeypatch.setattr(reproduce, "plan", functools.partial(plan, root=checkout))
+    monkeypatch.setattr(reproduce, "ROOT", checkout)
+    shown = "class Shown:\n    def _repr_mimebundle_(self, **_):\n        raise ValueError('no form')"
     write_notebook("good", COUNT, "print(n)")
     write_notebook("bad", COUNT, "a = 1\nb = 2\nc = undefined + 1\nd = 4", "print('not reached')")
     write_notebook("dead", COUNT, "import os\nos._exit(3)")
-    shown = "class Shown:\n    def _repr_mimebundle_(self, **_):\n        raise ValueError('no form')"
-    write_notebook("mute", COUNT, "#\n" * 9 + shown, "Shown()")
-    told = execute(checkout, {"n": "4"})
-    assert told["good"] is None
-    assert told["bad"].splitlines() == [
-        "bad: cell 3 of 4 (In [3])",
-        "  > 3 | c = undefined + 1",
-        "  NameError: name 'undefined' is not defined",
-    ]
-    assert told["mute"].splitlines() == ["mute: cell 4 of 4 (In [4])", "  ValueError: no form"]
-    assert told["dead"].startswith("dead: cell 3 of 3")
-    assert "Kernel died" in told["dead"]
+    write_notebook("mute", COUNT, "#\n" * 9 + shown, "Shown()", "print('the rest runs')")
+    assert call("reproduce", "-p", "n=4") == 1
+    printed = capsys.readouterr()
+    assert "sections: 1 executed, 0 unchanged, 3 failed" in printed.out
+    assert sorted(line.split()[:2] for line in printed.out.splitlines()[:4]) == [
+        ["FAILED", "bad"], ["FAILED", "dead"], ["FAILED", "mute"], ["ran", "good"],
+    ]  # fmt: skip
+    assert {text.partition(" Kernel died")[0] for text in printed.err.strip().split("\n\n")} == {
+        "bad: cell 3 of 4\n  > 3 | c = undefined + 1\n  NameError: name 'undefined' is not defined",
+        "mute: cell 4 of 5\n  ValueError: no form",
+        "dead: cell 3 of 3\n  DeadKernelError:",
+    }
     assert [path.name for path in (checkout / "book" / "executed").iterdir()] == ["good.ipynb"]
     record = sections.stored_record(checkout / "book" / "executed" / "good.ipynb")
     assert (record["parameters"], record["defaults"]) == ({"n": 4}, {"n": 3})
     for name in ("bad", "dead", "mute"):
         write_notebook(name, COUNT, "print('mended', n)")
-    assert sorted(execute(checkout, {"n": "4"})) == ["bad", "dead", "mute"]
-    assert execute(checkout, {"n": "4"}) == {}
-    assert len([job for job in plan(root=checkout) if not job.fresh]) == 4, "other values, other results"
-
-
-def test_reproduce_ends_with_1_if_a_section_fails(checkout, write_notebook, capsys, monkeypatch):
-    monkeypatch.setattr(reproduce, "plan", lambda *names, **how: plan(*names, root=checkout, **how))
-    monkeypatch.setattr(reproduce, "ROOT", checkout)
-    write_notebook("bad", COUNT, "1 / 0")
-    write_notebook("good", COUNT, "print(n)")
-    assert call("reproduce", "--jobs", "1") == 1
-    printed = capsys.readouterr()
-    assert all(text in printed.out for text in ("FAILED  bad", "ran     good"))
-    assert "1 executed, 0 unchanged, 1 failed" in printed.out
-    assert "bad: cell 3 of 3" in printed.err
-    assert call("reproduce", "good") == 0
-    assert "0 executed, 1 unchanged, 0 failed" in capsys.readouterr().out
+    for _ in range(2):
+        assert call("reproduce", "-p", "n=4") == 0
+    printed = capsys.readouterr().out
+    assert [f"sections: {told} unchanged, 0 failed" in printed for told in ("3 executed, 1", "0 executed, 4")]
+    assert not any(job.fresh for job in plan(root=checkout)), "other values, other results"

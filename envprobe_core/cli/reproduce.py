@@ -15,7 +15,7 @@ import typer
 
 from envprobe_core.cli import options
 from envprobe_core.cli.options import File, Number, Whole
-from envprobe_core.errors import InputError, in_one_line, look_up
+from envprobe_core.errors import InputError, look_up
 from envprobe_core.sources import ROOT
 
 KEY, SOLVED, STUDENTS = "answers.md", "solved.ipynb", "exercises.ipynb"
@@ -107,9 +107,9 @@ def _executed(
     from envprobe_core.reproduce.execution import run
     from envprobe_core.reproduce.sections import parse_assignments
 
-    given, faults = parse_assignments(how.param or []), dict[str, str]()
+    given = parse_assignments(how.param or [])
     seconds = options.check_positive("--cell-timeout", how.cell_timeout)
-    plan(names, given, faults={})
+    plan(names, given)
     folder = (build.claim(out) if out else ROOT) / "book"
     folder.mkdir(exist_ok=True)
     told = f"waiting: another envprobe works in {folder}"
@@ -117,9 +117,7 @@ def _executed(
         sweep(folder / "executed")
         if out:
             build.stage(out)
-        planned = plan(names, given, executed=folder / "executed" if out else None, faults=faults)
-        for fault in faults.values():
-            typer.echo(f"envprobe: {in_one_line(fault)}", err=True)
+        planned = plan(names, given, executed=folder / "executed" if out else None)
         left = {job.section.name: job for job in planned if not job.fresh}
         stale, start, errors = len(left), time.monotonic(), []
         with options.progress_bar("sections") as show:
@@ -133,11 +131,11 @@ def _executed(
                     show(stale - len(left), stale, ", ".join([*left][:3]) + (" ..." if len(left) > 3 else ""))
         typer.echo(
             f"sections: {stale - len(errors)} executed, {len(planned) - stale} unchanged, "
-            f"{len(errors) + len(faults)} failed ({time.monotonic() - start:.1f} s)"
+            f"{len(errors)} failed ({time.monotonic() - start:.1f} s)"
         )
         for error in errors:
             typer.echo(f"\n{error}", err=True)
-        yield not errors and not faults
+        yield not errors
 
 
 def pdf(

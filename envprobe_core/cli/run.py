@@ -327,11 +327,8 @@ def _listed(kind: str) -> Iterable[Iterable[str]]:
             yield f"{name} (default)" if profile is TYPICAL else name, profile.assumption
     else:
         yield "name", "title"
-        faults: dict[str, str] = {}
         try:
-            for name, section in find_sections(faults=faults).items():
-                yield escape(name), escape(section.title)
+            for name, section in find_sections().items():
+                yield escape(name), escape(in_one_line(section.title))
         except InputError as error:  # the package without its checkout
-            faults["-"] = str(error)
-        for name, fault in faults.items():
-            yield escape(name), escape(in_one_line(fault))
+            yield "-", escape(in_one_line(str(error)))

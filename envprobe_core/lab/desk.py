@@ -138,7 +138,7 @@ def answer_key(notebook: Notebook) -> str:
 
 def page_titles() -> dict[str, str]:
     """Return the title of every page of the book, by the name of its file."""
-    titles = {name: section.title for name, section in find_sections(faults={}).items()}
+    titles = {name: section.title for name, section in find_sections().items()}
     for path in (ROOT / "book").glob("*.md"):
         if heading := HEADING.search(path.read_text(encoding="utf-8")):
             titles[path.stem] = heading[1]

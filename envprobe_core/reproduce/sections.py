@@ -166,12 +166,13 @@ class Section:
     path: Path
     parameters: Mapping[str, Parameter]  # by name
     cells: Sequence[Mapping[str, Any]]  # of the notebook's JSON
+    fault: str = ""  # what is wrong with a malformed notebook, which has neither parameters nor cells
 
     @property
     def title(self) -> str:
-        """Its first heading."""
+        """Its first heading, or its fault."""
         texts = (cell_source(cell) for cell in self.cells if cell["cell_type"] == "markdown")
-        return next((found[1] for text in texts if (found := HEADING.search(text))), self.name)
+        return next((found[1] for text in texts if (found := HEADING.search(text))), self.fault or self.name)
 
 
 class _Metadata(BaseModel):
@@ -222,11 +223,8 @@ def read_section(path: Path) -> Section:
     return Section(name, path, read_parameters("".join(tagged), name), cells)
 
 
-def find_sections(root: Path = ROOT, faults: dict[str, str] | None = None) -> dict[str, Section]:
-    """Return every section of the checkout, by name.
-
-    `faults` takes what is wrong with a malformed notebook, by name; without it, the first is raised.
-    """
+def find_sections(root: Path = ROOT) -> dict[str, Section]:
+    """Return every section of the checkout, by name, those of malformed notebooks with their fault."""
     paths = sorted((root / "notebooks").glob("*.ipynb"))
     if not paths:
         raise InputError(f"no notebooks in {root / 'notebooks'}: sections are those of a checkout")
@@ -235,9 +233,7 @@ def find_sections(root: Path = ROOT, faults: dict[str, str] | None = None) -> di
         try:
             found[path.stem] = read_section(path)
         except InputError as error:
-            if faults is None:
-                raise
-            faults[path.stem] = str(error)
+            found[path.stem] = Section(path.stem, path, {}, (), str(error))
     return found
 
 
@@ -280,7 +276,6 @@ def plan(
     given: Mapping[str, str] | None = None,
     root: Path = ROOT,
     executed: Path | None = None,
-    faults: dict[str, str] | None = None,
 ) -> list[Job]:
     """Check every name and value, and find out what has to run: a job a section, those up to date included.
 
@@ -288,18 +283,16 @@ def plan(
         names: sections; all of them if empty.
         given: texts from the reader, applied to every chosen section that has the parameter.
         executed: where results belong; by default ``book/executed/`` of the checkout.
-        faults: takes what is wrong with malformed notebooks, unless they are asked for by name.
 
     Raises:
-        InputError: for an unknown section, a parameter that no chosen section has, or a value not accepted.
+        InputError: for an unknown section, a malformed one that is asked for by name, a parameter that no
+            chosen section has, or a value not accepted.
     """
-    given, executed, broken = given or {}, executed or root / "book" / "executed", dict[str, str]()
-    sections = find_sections(root, broken)
-    for name in [name for name in broken if name in (names or broken)]:
-        if names or faults is None:
-            raise InputError(broken[name])
-        faults[name] = broken[name]
+    given, executed, sections = given or {}, executed or root / "book" / "executed", find_sections(root)
     chosen = [look_up("section", name, sections) for name in dict.fromkeys(names or sections)]
+    for section in chosen if names else ():
+        if section.fault:
+            raise InputError(section.fault)
     known = dict.fromkeys(name for section in chosen for name in section.parameters)
     for name in given:
         if name not in known:
@@ -343,12 +336,9 @@ def section_digests(
         for cell in section.cells
     ]
     python, package = platform.python_version_tuple()[:2], sources.sha256(reach(section, sources))
-    contents = (
-        json.dumps([section.name, some, dict(values), shared, package, python], sort_keys=True)
-        for some in (cells, [cell for cell in cells if cell[0] == "code"])
-    )
-    whole, code = (hashlib.sha256(content.encode()).hexdigest() for content in contents)
-    return whole, code
+    code = [cell for cell in cells if cell[0] == "code"]
+    code_digest = json_sha256([section.name, code, dict(values), shared, package, python])
+    return json_sha256([code_digest, cells]), code_digest
 
 
 def reach(section: Section, sources: Sources) -> list[Path]:
@@ -358,9 +348,9 @@ def reach(section: Section, sources: Sources) -> list[Path]:
     return [*modules, *sources.data(code, modules)]
 
 
-def contents_sha256(notebook: Mapping[str, Any]) -> str:
-    """SHA-256 of an executed notebook whose record does not hold this hash yet."""
-    return hashlib.sha256(json.dumps(notebook, sort_keys=True).encode()).hexdigest()
+def json_sha256(content: Any) -> str:
+    """SHA-256 of what JSON can hold."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def stored_record(path: Path) -> dict[str, Any] | None:
@@ -368,7 +358,7 @@ def stored_record(path: Path) -> dict[str, Any] | None:
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
         record = notebook["metadata"][METADATA_KEY]
-        intact = record.pop("contents_sha256") == contents_sha256(notebook)
+        intact = record.pop("contents_sha256") == json_sha256(notebook)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return record if intact else None
