@@ -25,7 +25,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "lab": (("lab",), 640, 330),
     "language model": (("llm",), 2_870, 1_300),
     "runs": (("runs",), 1_110, 340),
-    "reproduce": (("reproduce",), 1_065, 510),
+    "reproduce": (("reproduce",), 960, 510),
     "cli": (("cli",), 1_430, 400),
 }
 WHOLE = (19_045, 13_500)
