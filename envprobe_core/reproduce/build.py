@@ -133,7 +133,6 @@ def be_jupyter_book(parent: int) -> None:
     """
     follow(parent)
     gc.disable()
-    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # jsonschema would compile its grammar, 1 s
     from jupyter_book.cli.main import main
 
     main()
