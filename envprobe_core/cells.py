@@ -17,7 +17,7 @@ from envprobe_core.errors import InputError, look_up
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy
 from envprobe_core.protocols import PAPER, Protocol, parse_protocol
 from envprobe_core.regimes import REGIMES, Regime
-from envprobe_core.worlds import WORLDS, make_world
+from envprobe_core.worlds import WORLDS, World, make_world
 
 Names = str | Iterable[str]
 Seeds = npt.NDArray[np.int64]
@@ -81,10 +81,14 @@ class Cell:
         for name, value in {"budget_in_force": budget, "threshold_in_force": scaled, "key": key}.items():
             object.__setattr__(self, name, value)
 
+    @property
+    def built(self) -> World:
+        """The world, built for the regime and the protocol."""
+        return make_world(self.world, self.regime, self.protocol)
+
     def named(self, seeds: Seeds, measures: Mapping[str, Any]) -> dict[str, Any]:
         """Put before the measures [row] of episodes whose they are: `seed n_fields horizon`, [row] each."""
-        fields = make_world(self.world, self.regime, self.protocol).fields
-        sizes = {"n_fields": fields, "horizon": self.regime.horizon}
+        sizes = {"n_fields": self.built.fields, "horizon": self.regime.horizon}
         return {"seed": seeds, **{name: np.full(len(seeds), n) for name, n in sizes.items()}, **measures}
 
     def default_seeds(self) -> Seeds:

@@ -14,13 +14,13 @@ from envprobe_core.analyses.ceilings import success_ceiling
 from envprobe_core.analyses.repairs import Setting, look, play, rank_values
 from envprobe_core.analyses.small_worlds import SmallWorld, grow, leaves
 from envprobe_core.cells import make_cell
-from envprobe_core.engine.running import Episodes, measure, record, walk
-from envprobe_core.instances import after_actions, chain_length, drawn_mutation, informative, instances
+from envprobe_core.engine.running import record
+from envprobe_core.facts import FACTS
+from envprobe_core.grid import run
+from envprobe_core.instances import informative
 from envprobe_core.policies import POLICIES
 from envprobe_core.pool import cores, fresh_processes
-from envprobe_core.protocols import PAPER
-from envprobe_core.regimes import REGIMES
-from envprobe_core.worlds import WORLDS, make_world
+from envprobe_core.worlds import WORLDS
 
 SEEDS = np.arange(2)
 
@@ -37,18 +37,10 @@ def compile_world(world: str) -> float:
     begin = time.process_time()
     gc.disable()  # a compiler makes much, and little that is garbage: to look for it takes a tenth longer
     with contextlib.redirect_stderr(io.StringIO()):  # whoever asked says it
-        cell, built = make_cell(world, "simple"), make_world(world, REGIMES["S2"], PAPER)
-        measure(cell, SEEDS)
-        record(make_cell(world, "yoked"), SEEDS)
+        cell = make_cell(world, "simple")
+        run(world, "simple yoked", seeds="0:2", facts=FACTS)
+        informative(cell, SEEDS, record(cell, SEEDS))
         success_ceiling(cell, SEEDS)
-        episodes, instance = Episodes(cell, SEEDS), instances(built, SEEDS)
-        episodes.look()
-        walk(episodes, episodes.decide)
-        episodes.go_on()
-        after_actions(built, instance, episodes.recording())
-        informative(episodes.setting, instance, SEEDS, episodes.recording())
-        chain_length(built, SEEDS)
-        drawn_mutation(built, SEEDS)
         setting = Setting.of(world, "S2", "paper", "typical")
         past = look(setting, SEEDS)
         rank_values(setting, past, "random")

@@ -26,7 +26,7 @@ from envprobe_core.cells import (
 from envprobe_core.engine.running import Columns, measure, record
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.facts import FACTS
-from envprobe_core.facts.witness import witness
+from envprobe_core.facts.witness import Witnessed, witness
 from envprobe_core.policies import POLICIES, TERMS, Policy, find_policy
 from envprobe_core.pool import spread
 from envprobe_core.protocols import parse_protocol
@@ -135,13 +135,13 @@ def run_frame(
     return episode_frame(cells, run_cells(cells, seeds, jobs=jobs, work=work), tuple(wanted))
 
 
-def _measured(cell: Cell, seeds: Seeds, facts: Mapping[str, Callable[..., Columns]]) -> Columns:
+def _measured(cell: Cell, seeds: Seeds, facts: Mapping[str, Callable[[Witnessed], Columns]]) -> Columns:
     """Run a cell, and measure facts of its episodes."""
-    recording = record(cell, seeds, scores_all=False)
-    found = dict(recording.measures)
+    seen = Witnessed(cell, seeds, record(cell, seeds, scores_all=False))
+    found = dict(seen.trajectory.measures)
     for measured in dict.fromkeys(facts.values()):
-        columns = measured(cell, seeds, recording)
-        found |= {name: np.asarray(columns[name]) for name in columns.keys() & facts}
+        columns = measured(seen)
+        found |= {name: columns[name] for name in columns.keys() & facts}
     return found
 
 

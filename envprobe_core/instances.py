@@ -6,18 +6,19 @@ whether an action was effective (book/definitions.md). Each world has its own ex
 `tests/test_worlds.py` proves each by a state's neighbours, with the world's `act` alone.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from envprobe_core import agents as agent
 from envprobe_core import worlds
+from envprobe_core.cells import Cell
 from envprobe_core.engine import loop
 from envprobe_core.engine.compiling import by_world, compiled, entry
 from envprobe_core.engine.noise import INSTANCE, MUTATION, STREAMS, draw, happens, stream_keys
 from envprobe_core.engine.records import NO_ACTION, NONE, Word, fill, has, new, plus, record
-from envprobe_core.engine.running import Trajectory
+from envprobe_core.engine.running import Trajectory, setting_of
 from envprobe_core.worlds import MODULES, RULES
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values, World
 
@@ -81,36 +82,28 @@ def members(sets: Ints, count: int) -> Mask:
     return (np.asarray(sets)[..., None] >> np.arange(count)) & 1 == 1
 
 
-def act(world: World, instance: Any, states: Any, action: Ints) -> tuple[Any, Mask]:
-    """Carry out an action in every state; return the states that follow, and which actions were valid.
+class Tried(NamedTuple):
+    """What came of actions in states [row, state]."""
+
+    states: Any  # that follow
+    valid: Mask
+    gold: Values  # [row, state, field]
+    reached: Mask  # whether the state that follows is at the goal
+
+
+def tried(world: World, instance: Any, states: Any, action: Ints | int = NO_ACTION) -> Tried:
+    """Carry out an action in every state.
 
     Args:
         instance: [row].
         states: [row, state].
         action: [row, state]; negative: none.
     """
-    return _tried(world, instance, states, action)[:2]
-
-
-def gold_of(world: World, instance: Any, states: Any) -> Values:
-    """Return the true value of every field in every state [row, state], [row, state, field]."""
-    return _tried(world, instance, states)[2]
-
-
-def succeeded(world: World, instance: Any, states: Any) -> Mask:
-    """Say which states [row, state] are at the goal."""
-    return _tried(world, instance, states)[3]
-
-
-def _tried(
-    world: World, instance: Any, states: Any, action: Ints | int = NO_ACTION
-) -> tuple[Any, Mask, Values, Mask]:
-    """Return the states after actions, which of these were valid, gold, and which states are at the goal."""
     after, valid, reached = np.array(states, order="C"), *np.zeros((2, *states.shape), np.bool_)
     gold = np.zeros((*states.shape, world.fields), np.int8)
     actions = np.ascontiguousarray(np.broadcast_to(action, states.shape), np.int64)
     _try(world.record, instance, after, actions, valid, gold, reached)
-    return after, valid, gold, reached
+    return Tried(after, valid, gold, reached)
 
 
 @entry
@@ -124,20 +117,11 @@ def _try(world, instance, states, action, valid, gold, reached):
             reached[row, i] = worlds.succeeded(world, task, states[row, i])
 
 
-def after_actions(world: World, instance: Any, recording: Trajectory) -> Values:
-    """Return gold after each executed action and before mutation, [row, step, field].
-
-    Every state is rebuilt from recorded gold and the recorded action carried out again.
-    """
-    before = states_of(world, recording.gold[:, :-1], recording.place[:, :-1])
-    action = np.where(recording.acted, recording.action, NO_ACTION)
-    return _tried(world, instance, before, action)[2]
-
-
-def informative(setting: Any, instance: Any, seeds: Ints, recording: Trajectory) -> Mask:
-    """Say which probes of the engine's recorded episodes the public code calls useful, [row, step]."""
-    useful = np.zeros(recording.probe.shape, np.bool_)
-    _inform(setting, instance, _keys(), seeds, recording.belief, recording.gold, recording.probe, useful)
+def informative(cell: Cell, seeds: Ints, recording: Trajectory) -> Mask:
+    """Say which probes of a cell's recorded episodes the public code calls useful, [row, step]."""
+    useful, instance = np.zeros(recording.probe.shape, np.bool_), instances(cell.built, seeds)
+    read = recording.belief, recording.gold, recording.probe
+    _inform(setting_of(cell), instance, _keys(), seeds, *read, useful)
     return useful
 
 
@@ -153,12 +137,6 @@ def _inform(setting, instance, keys, seeds, belief, gold, probe, useful):
 
 
 # mutation
-
-
-def exogenous(world: World, instance: Any, recording: Trajectory) -> Mask:
-    """Say which fields mutation changed between t and t + 1, [row, step, field]; False after the end."""
-    running = np.arange(recording.acted.shape[1])[None, :] < recording.steps[:, None]
-    return (after_actions(world, instance, recording) != recording.gold[:, 1:]) & running[:, :, None]
 
 
 def mutable_fields(world: World, instance: Any) -> Mask:
@@ -199,20 +177,6 @@ def _count_events(world, keys, seeds, mutable, ticks, hits):
             for field in range(world.fields):
                 if mutable[row, field] and happens(draw(keys[MUTATION], tick, field), world.mutation):
                     hits[row] += 1
-
-
-def effective_mutation(world: World, seeds: npt.ArrayLike, recording: Trajectory) -> tuple[Floats, Floats]:
-    """Measure what mutation changed in recorded episodes in which the clock ran at every step, [row] each.
-
-    Returns:
-        The share of mutable fields that changed in a tick (0 where none can), and the share of all fields
-        (fields that follow from others, as *dependency satisfied*, count here).
-    """
-    instance = instances(world, seeds)
-    mutable, moved = mutable_fields(world, instance), exogenous(world, instance, recording)
-    changed, everywhere = (moved & mutable[:, None, :]).sum(axis=(1, 2)), moved.sum(axis=(1, 2))
-    ticks = np.maximum(recording.steps, 1)
-    return changed / np.maximum(mutable.sum(axis=1) * ticks, 1), everywhere / (world.fields * ticks)
 
 
 # shortest plans

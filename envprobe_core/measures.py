@@ -14,17 +14,12 @@ import numpy.typing as npt
 from envprobe_core.cells import Cell
 from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.engine.running import Reports, Trajectory
-from envprobe_core.engine.scoring import COLLAPSE as COLLAPSE
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import Protocol
-from envprobe_core.worlds import make_world
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values
 
 CONFIDENT = 70  # percent, Table "p_cw estimator audit"
-SCAN = 0.5  # accuracy below which the high-confidence scan looks
-SAMPLE = 5  # the smaller sample: seeds that this divides
 REPORTING = ("simple", "oracle")  # the cells in which the public code compares reports with gold
-LEVELS = 101  # reported confidence is a whole percent
 
 
 # tracks and probes
@@ -90,7 +85,7 @@ def wrong_anywhere(cell: Cell, held: Held, action: npt.NDArray[np.integer]) -> M
         held: beliefs and gold, [row, time, field].
         action: the task actions proposed at the same times, [row, time]; the scribe's report names them.
     """
-    belief, gold, rules = held.belief, held.gold, make_world(cell.world, cell.regime, cell.protocol).rules
+    belief, gold, rules = held.belief, held.gold, cell.built.rules
     differs = belief != gold
     if cell.world == "tooldag":
         tools = rules.tools
@@ -136,7 +131,7 @@ def reports(cell: Cell, recording: Trajectory, threshold: int = CONFIDENT) -> tu
         action = np.pad(recording.action, ((0, 0), (0, 1)), constant_values=WAIT)[:, : held.belief.shape[1]]
         wrong = wrong_anywhere(cell, held, action)
         if cell.profile.scribe:
-            goal = make_world(cell.world, cell.regime, cell.protocol).goal_fields[0]
+            goal = cell.built.goal_fields[0]
             confident = np.zeros_like(confident)
             confident[..., goal] = cell.profile.confidence >= threshold
     return held, here, here & wrong, here & confident
@@ -161,46 +156,6 @@ def confident_counts(recording: Trajectory, cell: Cell, threshold: int = CONFIDE
     return {name: count_true(mask).sum(axis=1) for name, mask in masks.items()}
 
 
-def audit_counts(recording: Trajectory, cell: Cell, seeds: Ints) -> dict[str, Ints]:
-    """Count what the four estimators of the confident-wrong rate need, [row] each.
-
-    Args:
-        recording: a cell's episodes, with reports.
-        cell: the cell.
-        seeds: [row].
-
-    Returns:
-        The counts of `confident_counts`; `low_steps low_consistent`: executed task actions at A_t < .6 (under
-        `confident=anything` probes too), and those before which the agent's self-check was consistent;
-        `scan_beliefs scan_confident scan_wrong`: beliefs held at A_t < .5 where they are compared, the
-        confident ones, the wrong among these; `sample_confident sample_wrong`: canonical counts on seeds that
-        `SAMPLE` divides, 0 elsewhere; `wrong_known`: wrong beliefs whose value was known or reported.
-    """
-    held, here, wrong, confident = reports(cell, recording)
-    counts = confident_counts(recording, cell)
-    accuracy, acted = step_accuracy(recording, cell.protocol), recording.acted
-    if cell.protocol.confident == "anything":
-        acted = np.arange(acted.shape[1])[None, :] < recording.steps[:, None]
-    low = acted & (accuracy[:, : acted.shape[1]] < COLLAPSE)
-    scanned = (accuracy < SCAN)[..., None]
-    known = (held.belief != UNKNOWN) | confident
-    passes = consistent(recording.acted, recording.valid) | cell.profile.scribe
-    sampled = seeds % SAMPLE == 0
-    masks = {
-        "scan_beliefs": here & scanned & known,
-        "scan_confident": confident & scanned,
-        "scan_wrong": confident & wrong & scanned,
-        "wrong_known": wrong & known,
-    }
-    found = counts | {name: count_true(mask).sum(axis=1) for name, mask in masks.items()}
-    return found | {
-        "low_steps": low.sum(axis=1),
-        "low_consistent": (low & passes).sum(axis=1),
-        "sample_confident": np.where(sampled, counts["confident"], 0),
-        "sample_wrong": np.where(sampled, counts["confident_wrong"], 0),
-    }
-
-
 def consistent(acted: Mask, valid: Mask) -> Mask:
     """Say before which steps the agent's self-check passes, [row, step].
 
@@ -211,20 +166,3 @@ def consistent(acted: Mask, valid: Mask) -> Mask:
     for t in range(1, acted.shape[1]):
         passes[:, t] = np.where(acted[:, t - 1], valid[:, t - 1], passes[:, t - 1])
     return passes
-
-
-def confidence_histogram(recording: Trajectory, protocol: Protocol) -> tuple[Ints, Ints]:
-    """Count right and wrong known beliefs by reported confidence, [row, percent] each.
-
-    A belief is right or wrong about its own field, under every protocol and in every cell: reliability is
-    about that, whatever `reports` calls wrong.
-    """
-    held = held_beliefs(recording, protocol)
-    used, differs = held.counted[..., None] & (held.belief != UNKNOWN), held.belief != held.gold
-    row = np.broadcast_to(np.arange(len(used))[:, None, None], used.shape)
-    place, shape = row * LEVELS + held.confidence.astype(np.int64), (len(used), LEVELS)
-    right, wrong = (
-        np.bincount(place[used & own], minlength=shape[0] * LEVELS).reshape(shape)
-        for own in (~differs, differs)
-    )
-    return right, wrong

@@ -1,7 +1,6 @@
 """The measures of arrays on hand-worked episodes, and against plain loops on random ones."""
 
 from collections import Counter
-from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -17,8 +16,9 @@ from envprobe_core import measures
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
+from envprobe_core.facts import FACTS, SURE
+from envprobe_core.facts.witness import Witnessed
 from envprobe_core.protocols import RELEASED
-from envprobe_core.worlds import make_world
 
 SECTION = definitions("what-probes-find", "3", "23", "27")
 counts = st.lists(st.integers(0, 6), min_size=101, max_size=101).map(np.array)
@@ -56,76 +56,54 @@ def test_auc_and_ece_equal_their_definitions(right, wrong):
         assert SECTION.reliability(right, wrong)["count"].sum() == total.sum()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(cells(), seeds, st.sampled_from([0, 60, 70, 90, 100]))
-def test_confident_counts_by_naive_loops(cell, own, threshold):
+def test_what_was_sure_by_naive_loops(cell, own, threshold):
     """Every belief with gold of its own time, or of the next; of fields that the instance has."""
-    cell = replace(cell, protocol=replace(cell.protocol, name="x", confident="field"))
-    made = record(cell, own)
-    found = measures.confident_counts(made, cell, threshold)
-    later = int(cell.protocol.pairing == "lagged")
-    for row, steps in enumerate(made.steps.tolist()):
-        expected = dict.fromkeys(found, 0)
-        for t in range(steps + 1 - later):
-            for field, true in enumerate(made.gold[row, t + later].tolist()):
-                if true >= 0:
-                    believed = made.belief[row, t, field]
-                    wrong = bool(believed != true)
-                    confident = bool(believed >= 0 and made.confidence[row, t, field] >= threshold)
-                    told = {"confident": confident, "wrong": wrong, "confident_wrong": wrong and confident}
-                    expected = {name: expected[name] + (told | {"total": 1})[name] for name in expected}
-        assert {name: column[row] for name, column in found.items()} == expected
-
-
-def test_the_self_check_is_the_last_own_action():
-    acted = np.array([[True, False, True, False, False]])
-    valid = np.array([[False, False, True, False, False]])
-    expected = [[True, False, False, True, True]]
-    np.testing.assert_array_equal(measures.consistent(acted, valid), expected)
-
-
-@settings(max_examples=40, deadline=None)
-@given(cells(), seeds)
-def test_audit_counts_by_naive_loops(cell, own):
-    made = record(cell, own)
+    made, anything = record(cell, own), cell.protocol.confident == "anything"
+    seen, later = Witnessed(cell, own, made), cell.protocol.pairing == "lagged"
     accuracy = measures.step_accuracy(made, cell.protocol)
-    held, _, wrong, confident = measures.reports(cell, made)
-    anything = cell.protocol.confident == "anything"
     compared = not anything or cell.policy.name in ("simple", "oracle")
-    found, canonical = measures.audit_counts(made, cell, own), measures.confident_counts(made, cell)
-    np.testing.assert_array_equal(found["confident"], canonical["confident"])
+    canonical, audit = measures.confident_counts(made, cell, threshold), FACTS["wrong"](seen)
+    _, _, told_wrong, told_sure = measures.reports(cell, made)
+    sure = [measures.reports(cell, made, threshold)[3], told_sure]
+    histogram = np.zeros((2, len(own), 101), int)
     for row, steps in enumerate(made.steps.tolist()):
-        counts, sure = Counter(), True
+        counts, at, passes = Counter(), Counter(), True
         for t in range(steps):
-            acted = made.acted[row, t]
-            if (acted or anything) and accuracy[row, t] < 0.6:
-                counts["low_steps"] += 1
-                counts["low_consistent"] += sure or cell.profile.scribe
-            sure = bool(made.valid[row, t]) if acted else sure
-        later = cell.protocol.pairing == "lagged"
-        assert held.counted[row].tolist() == [t <= steps - later for t in range(held.counted.shape[1])]
-        for t, field in product(range(steps + 1 - later) if compared else (), range(held.gold.shape[2])):
-            if held.gold[row, t, field] < 0:
+            if (made.acted[row, t] or anything) and accuracy[row, t] < 0.6:
+                counts += Counter(low_steps=1, low_consistent=passes or cell.profile.scribe)
+            passes = bool(made.valid[row, t]) if made.acted[row, t] else passes
+        for t, field in product(range(steps + 1 - later), range(made.gold.shape[2])):
+            belief, true = made.belief[row, t, field], made.gold[row, t + later, field]
+            confidence = int(made.confidence[row, t, field])
+            histogram[int(belief != true), row, confidence] += belief >= 0
+            if true < 0 or not compared:
                 continue
-            one, other = wrong[row, t, field], confident[row, t, field]
-            known = held.belief[row, t, field] >= 0 or other
-            counts["wrong_known"] += one and known
+            wrong, confident = told_wrong[row, t, field], [bool(one[row, t, field]) for one in sure]
+            if not anything:
+                wrong = belief != true
+                confident = [bool(belief >= 0 and confidence >= level) for level in (threshold, 70)]
+            at += Counter(
+                total=1, wrong=wrong, confident=confident[0], confident_wrong=wrong and confident[0]
+            )
+            known = belief >= 0 or confident[1]
+            found = {"confident": confident[1], "confident_wrong": wrong and confident[1], "wrong": wrong}
+            counts += Counter(found, total=1, wrong_known=wrong and known)
             if own[row] % 5 == 0:
-                counts += Counter(sample_confident=other, sample_wrong=one and other)
+                counts += Counter(sample_confident=confident[1], sample_wrong=wrong and confident[1])
             if accuracy[row, t] < 0.5:
-                counts += Counter(scan_beliefs=known, scan_confident=other, scan_wrong=one and other)
-        others = {name: column[row] for name, column in found.items() if name not in canonical}
-        assert others == dict.fromkeys(others, 0) | counts
+                found = {"beliefs": known, "confident": confident[1], "wrong": wrong and confident[1]}
+                counts += Counter({f"scan_{name}": int(value) for name, value in found.items()})
+        for names, expected, columns in ((canonical, at, canonical), (SURE, counts, audit)):
+            assert {name: columns[name][row] for name in names} == {name: expected[name] for name in names}
     for part, whole in pairwise(("confident_wrong", "wrong_known", "wrong", "total")):
-        assert (found[part] <= found[whole]).all(), "what is shown as a share is one"
-    right, mistaken = measures.confidence_histogram(made, cell.protocol)
-    if not anything:
-        np.testing.assert_array_equal((right + mistaken)[:, 70:].sum(axis=1), found["confident"])
-        np.testing.assert_array_equal(mistaken[:, 70:].sum(axis=1), found["confident_wrong"])
-        np.testing.assert_array_equal(mistaken.sum(axis=1), found["wrong_known"])
-    elif compared and cell.profile.scribe:  # one report a step
-        lasts = made.steps + (cell.protocol.pairing != "lagged")
-        np.testing.assert_array_equal(found["confident"], lasts * (cell.profile.confidence >= 70))
+        assert (audit[part] <= audit[whole]).all(), "what is shown as a share is one"
+    for name, expected in zip(("sure_right", "sure_wrong"), histogram, strict=True):
+        np.testing.assert_array_equal(np.stack(FACTS[name](seen)[name]), expected)
+    if anything and compared and cell.profile.scribe:  # one report a step
+        lasts = (made.steps + (not later)) * (cell.profile.confidence >= 70)
+        np.testing.assert_array_equal(audit["confident"], lasts)
 
 
 @pytest.mark.parametrize("threshold", [-1, 101])
@@ -168,7 +146,7 @@ EVERYTHING, NOTHING = "everything", "nothing"
 )  # fmt: skip
 def test_what_the_public_code_calls_wrong(world, profile, believed, true, action, wrong):
     cell = make_cell(world, "simple", "S1", RELEASED, profile)
-    built = make_world(world, cell.regime, RELEASED)
+    built = cell.built
     gold = np.zeros((1, 1, built.fields), np.int8)
     if world == "tooldag":
         gold[..., built.rules.tools : 2 * built.rules.tools] = 1  # all are ready but tool 1

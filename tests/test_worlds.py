@@ -10,7 +10,7 @@ from envprobe_core import worlds
 from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.noise import MUTATION, STREAMS, stream_keys
 from envprobe_core.engine.records import FIELDS, UNKNOWN
-from envprobe_core.instances import act, chain_length, gold_of, instances, plan_length, states_of, succeeded
+from envprobe_core.instances import chain_length, instances, plan_length, states_of, tried
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import HIGH, REGIMES
 from envprobe_core.worlds import WORLDS, make_world
@@ -48,7 +48,7 @@ def started(instance):
 def test_contract(world, regime, protocol):
     built = build(world, regime, protocol)
     instance = instances(built, SEEDS)
-    gold, n = gold_of(built, instance, started(instance))[:, 0], built.fields
+    gold, n = tried(built, instance, started(instance)).gold[:, 0], built.fields
     assert (built.name, built.title) == (world, WORLDS[world])
     assert len(set(built.field_names)) == len(built.field_kinds) == len(built.rates) == n <= FIELDS
     assert len(set(built.action_names)) == len(built.action_names) == built.actions
@@ -66,8 +66,8 @@ def test_contract(world, regime, protocol):
     for action in (-1, *range(built.actions)):
         look(built.record, instance, action, weight, roles)
         assert set(np.unique(roles)) <= ({0.0} if action == -1 else {0.0, 0.5, 1.0})
-        after, valid = act(built, instance, started(instance), np.full((len(SEEDS), 1), action))
-        unchanged = gold_of(built, instance, after)[:, 0][~valid[:, 0]]
+        after, valid, *_ = tried(built, instance, started(instance), np.full((len(SEEDS), 1), action))
+        unchanged = tried(built, instance, after).gold[:, 0][~valid[:, 0]]
         np.testing.assert_array_equal(unchanged, gold[~valid[:, 0]])
         assert action != -1 or not valid.any()
     together = drawn(built, SEEDS)  # an instance depends on its seed alone
@@ -87,9 +87,9 @@ def test_fields_mutate_at_their_rate_and_others_never(world, protocol):
     instance = instances(built, seeds)
     # load every tool, so that each may be lost
     states = everything_loaded(built, instance) if world == "tooldag" else started(instance).copy()
-    before = gold_of(built, instance, states)[:, 0]
+    before = tried(built, instance, states).gold[:, 0]
     mutate(built.record, instance, states, seeds, 0)
-    after = gold_of(built, instance, states)[:, 0]
+    after = tried(built, instance, states).gold[:, 0]
     changed, there = before != after, before != UNKNOWN
     assert not changed[~there].any(), "what an instance lacks stays away"
     for field, rate in enumerate(built.rates):
@@ -113,7 +113,7 @@ def everything_loaded(world, instance):
     """Load all tools one after the other; return the states, [row, 1]."""
     states = started(instance)
     for tool in range(world.rules.tools):
-        states, valid = act(world, instance, states, np.full(states.shape, tool))
+        states, valid, *_ = tried(world, instance, states, np.full(states.shape, tool))
         assert valid.all()
     return states
 
@@ -123,8 +123,8 @@ def everything_loaded(world, instance):
 
 def neighbours_of(world, instance, states, actions):
     """Return the states after each action, [row, state * action]."""
-    tried = np.tile(actions, (len(states), states.shape[1]))
-    return act(world, instance, np.repeat(states, len(actions), axis=1), tried)[0]
+    each = np.tile(actions, (len(states), states.shape[1]))
+    return tried(world, instance, np.repeat(states, len(actions), axis=1), each).states
 
 
 @pytest.mark.parametrize("size", ["S1", "S2", "S3"])
@@ -139,10 +139,11 @@ def test_the_length_of_a_plan_is_a_distance_and_a_state_comes_back_from_its_gold
     instance = instances(world, seeds)
     states = started(instance)
     for tick in range(7):
-        states, _ = act(world, instance, states, generator.integers(0, world.actions, (len(seeds), 1)))
+        actions = generator.integers(0, world.actions, (len(seeds), 1))
+        states = tried(world, instance, states, actions).states
         mutate(world.record, instance, states, seeds, tick)
     length = plan_length(world, instance, states)
-    np.testing.assert_array_equal(length == 0, succeeded(world, instance, states))
+    np.testing.assert_array_equal(length == 0, tried(world, instance, states).reached)
     after = neighbours_of(world, instance, states, np.arange(world.actions))
     nearest = plan_length(world, instance, after).min(axis=1, keepdims=True)
     away = length > 0
@@ -150,7 +151,7 @@ def test_the_length_of_a_plan_is_a_distance_and_a_state_comes_back_from_its_gold
     assert np.isfinite(length).any()
     assert (length > 3).any()
     where = np.zeros(states.shape, int) if name == "tooldag" else states["place"]
-    assert states_of(world, gold_of(world, instance, states), where).tobytes() == states.tobytes()
+    assert states_of(world, tried(world, instance, states).gold, where).tobytes() == states.tobytes()
 
 
 @pytest.mark.parametrize(("name", "regime", "protocol"), EVERY)

@@ -25,7 +25,7 @@ from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.records import NONE, Int, new, record
 from envprobe_core.engine.running import Episodes
 from envprobe_core.errors import InputError
-from envprobe_core.instances import gold_of, instances
+from envprobe_core.instances import instances, tried
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy
 from envprobe_core.protocols import PAPER, Protocol
 from envprobe_core.regimes import HIGH, LOW, MEDIUM, Regime
@@ -255,7 +255,7 @@ def grow(small: SmallWorld, *, sees_gold: bool = False) -> InformationTree:
     instance, number = instances(small.built, [0]), np.arange(HIDDEN)
     state = np.repeat(instance.state[:, None], HIDDEN, axis=1)
     state.loaded, state.complete = number % (1 << TOOLS), number >> TOOLS
-    gold, last = gold_of(small.built, instance, state)[0], layers[-1]  # [hidden, field]
+    gold, last = tried(small.built, instance, state).gold[0], layers[-1]  # [hidden, field]
     right = (last.value[:, None, :] == gold).mean(axis=2)
     success = last.posterior @ gold[:, -1].astype(float)
     return InformationTree(small, layers, steps, (last.posterior * right).sum(axis=1), success)

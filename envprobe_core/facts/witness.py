@@ -9,17 +9,16 @@ ours: the paper gives none.
 """
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 
 from envprobe_core.cells import Cell, Seeds
-from envprobe_core.engine.records import UNKNOWN
+from envprobe_core.engine.records import NO_ACTION, UNKNOWN
 from envprobe_core.engine.running import Episodes, Trajectory, record
-from envprobe_core.instances import after_actions, exogenous, instances, members, states_of, succeeded
+from envprobe_core.instances import instances, members, states_of, tried
 from envprobe_core.policies import TERMS
-from envprobe_core.worlds import make_world
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values, World
 
 DOUBT = 0.3  # u = 1 - conf: confidence of 70 or less, the alpha of Self-Uncertainty
@@ -41,16 +40,43 @@ SPATIAL_STAGES = (  # in rooms and graphs
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Witnessed:
-    """Episodes of one cell with their score terms."""
+    """Recorded episodes of one cell; what else is to be seen in them is worked out where it is asked for."""
 
     cell: Cell
     seeds: Seeds  # [row]
-    world: World
-    instance: Any  # [row], task graphs and first states
     trajectory: Trajectory
-    terms: Floats  # [row, step, field, term], c, s, u, d in order; NaN after an episode's end
+
+    @cached_property
+    def world(self) -> World:
+        """The world that the episodes are in."""
+        return self.cell.built
+
+    @cached_property
+    def instance(self) -> Any:
+        """Task graphs and first states, [row]."""
+        return instances(self.world, self.seeds)
+
+    @cached_property
+    def states(self) -> Any:
+        """The true states, [row, time]."""
+        return states_of(self.world, self.trajectory.gold, self.trajectory.place)
+
+    @cached_property
+    def terms(self) -> Floats:
+        """The score's terms, [row, step, field, term], c, s, u, d in order; NaN after an episode's end."""
+        recording, episodes = self.trajectory, Episodes(self.cell, self.seeds)
+        terms = np.full((*recording.probe.shape, self.world.fields, len(TERMS)), np.nan)
+        for t in range(int(recording.steps.max(initial=0))):
+            episodes.propose()
+            episodes.settle()
+            sight = episodes.look()
+            for place, term in enumerate(TERMS):
+                terms[:, t, :, place] = sight[term][:, : self.world.fields]
+            episodes.advance(recording.probe[:, t].astype(np.int64))
+        terms[~self.lived()[:, 1:]] = np.nan
+        return terms
 
     def term(self, name: str) -> Floats:
         """Return one term, [row, step, field]."""
@@ -61,14 +87,6 @@ class Witnessed:
         """Return the terms that the cell's policy adds up; none where it has no threshold."""
         return self.cell.policy.terms or ()
 
-    def after_action(self) -> Values:
-        """Return gold after the executed action and before mutation, [row, step, field]."""
-        return after_actions(self.world, self.instance, self.trajectory)
-
-    def exogenous(self) -> Mask:
-        """Say which fields mutation changed between t and t + 1, [row, step, field]."""
-        return exogenous(self.world, self.instance, self.trajectory)
-
     def rho(self) -> Floats:
         """Return the policy's own score, [row, step, field]: its kept terms in the order ((c + s) + u) + d.
 
@@ -77,30 +95,45 @@ class Witnessed:
         kept = [self.term(name) for name in TERMS if name in (self.kept_terms or TERMS)]
         return reduce(np.add, kept)
 
+    def lived(self) -> Mask:
+        """Say which times belong to the episodes, [row, time]; step t does where time t + 1 does."""
+        return np.arange(self.trajectory.gold.shape[1]) <= self.trajectory.steps[:, None]
+
+    def fired(self) -> Mask:
+        """Say at which steps there was a probe, [row, step]."""
+        return self.trajectory.probe >= 0
+
+    def at_probes(self, table: np.ndarray) -> np.ndarray:
+        """Return a table's value [row, step, field] of the probed field, [row, step]; else of field 0."""
+        field = np.maximum(self.trajectory.probe, 0)[..., None].astype(np.int64)
+        return np.take_along_axis(table, field, axis=2)[..., 0]
+
+    def corrects(self) -> Mask:
+        """Say which probes tell that a known value is wrong, [row, step], whatever the switch `useful` says."""
+        held = self.at_probes(self.trajectory.belief[:, :-1])
+        return self.fired() & (held != UNKNOWN) & (held != self.trajectory.answer)
+
+    def after_action(self) -> Values:
+        """Return gold after the executed action and before mutation, [row, step, field].
+
+        The recorded action is carried out again in each true state.
+        """
+        action = np.where(self.trajectory.acted, self.trajectory.action, NO_ACTION)
+        return tried(self.world, self.instance, self.states[:, :-1], action).gold
+
+    def exogenous(self) -> Mask:
+        """Say which fields mutation changed between t and t + 1, [row, step, field]; False after the end."""
+        return (self.after_action() != self.trajectory.gold[:, 1:]) & self.lived()[:, 1:, None]
+
     def goal_reached(self) -> Mask:
         """Say at which times the goal had been reached, [row, time]; it is not lost again."""
-        recording = self.trajectory
-        states = states_of(self.world, recording.gold, recording.place)
-        reached = succeeded(self.world, self.instance, states)
-        lived = np.arange(reached.shape[1])[None, :] <= recording.steps[:, None]
-        return np.logical_or.accumulate(reached & lived, axis=1)
+        reached = tried(self.world, self.instance, self.states).reached & self.lived()
+        return np.logical_or.accumulate(reached, axis=1)
 
 
 def witness(cell: Cell, seeds: Seeds) -> Witnessed:
-    """Run a cell on seeds [row] and keep what its policy saw; decisions are those of any other run of it."""
-    world, recording = make_world(cell.world, cell.regime, cell.protocol), record(cell, seeds)
-    episodes = Episodes(cell, seeds)
-    terms = np.full((len(seeds), cell.regime.horizon, world.fields, len(TERMS)), np.nan)
-    for t in range(int(recording.steps.max(initial=0))):
-        episodes.propose()
-        episodes.settle()
-        sight = episodes.look()
-        for place, term in enumerate(TERMS):
-            terms[:, t, :, place] = sight[term][:, : world.fields]
-        episodes.advance(recording.probe[:, t].astype(np.int64))
-    over = np.arange(terms.shape[1])[None, :] >= recording.steps[:, None]
-    terms[over] = np.nan
-    return Witnessed(cell, seeds, world, instances(world, seeds), recording, terms)
+    """Run a cell on seeds [row] and keep what its policy saw."""
+    return Witnessed(cell, seeds, record(cell, seeds))
 
 
 # failure patterns

@@ -15,16 +15,15 @@ import pyarrow as pa
 
 from envprobe_core.cells import Cell, Seeds
 from envprobe_core.engine.records import NONE, WAIT
-from envprobe_core.engine.running import Trajectory, setting_of
+from envprobe_core.engine.running import Trajectory
 from envprobe_core.errors import InputError
-from envprobe_core.instances import informative, instances
+from envprobe_core.instances import informative
 from envprobe_core.policies.rules import VOI
 from envprobe_core.pool import cores, spread
 from envprobe_core.runs import manifest as manifests
 from envprobe_core.runs import tables
 from envprobe_core.runs.folder import CALLS, PROCESS_PAYS, Progress
 from envprobe_core.runs.manifest import EPISODES, MANIFEST, log_name
-from envprobe_core.worlds import make_world
 
 COMPARED = ("profile", "protocols", "cells", "sha256", "result_hash")  # of a manifest
 
@@ -108,8 +107,7 @@ def as_ruled(cell: Cell, seeds: Seeds, log: Trajectory) -> Trajectory:
     log = replace(log, probe=np.where(fired, log.probe, NONE))
     useful = fired & (gold != belief)
     if cell.protocol.useful == "released":
-        world = make_world(cell.world, cell.regime, cell.protocol)
-        useful = informative(setting_of(cell), instances(world, seeds), seeds, log)
+        useful = informative(cell, seeds, log)
     valued = cell.policy.rule.kind == VOI and cell.protocol.answer == "delivered"
     scored = valued or (cell.policy.has_threshold and cell.policy.replays is None)
     return replace(
