@@ -15,9 +15,9 @@ HOME = Path(__file__).resolve().parents[1] / "envprobe_core"
 CORE = ("agents", "engine", "facts", "grid", "measures", "policies", "statistics", "worlds")
 ANALYSES = ("analyses",)
 BUDGETS = {  # folders and modules, how many lines of Python they may have, and how many the plan gives them
-    "core": (CORE, 5_475, 4_300),
+    "core": (CORE, 5_415, 4_300),
     "engine": (("agents", "engine", "policies", "worlds"), 4_170, 3_000),
-    "facts": (("facts",), 455, 330),
+    "facts": (("facts",), 500, 530),
     "claims": (("claims",), 595, 680),
     "analyses": (ANALYSES, 1_790, 2_970),
     "show": (("show",), 1_475, 1_060),
@@ -28,9 +28,9 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 950, 510),
     "cli": (("cli",), 1_430, 400),
 }
-WHOLE = (19_305, 13_500)
+WHOLE = (18_875, 13_500)
 FILES = (85, 85)
-TESTS = (12_270, 9_000)
+TESTS = (12_105, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 

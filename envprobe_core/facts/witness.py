@@ -109,7 +109,7 @@ class Witnessed:
         return np.take_along_axis(table, field, axis=2)[..., 0]
 
     def corrects(self) -> Mask:
-        """Say which probes tell that a known value is wrong, [row, step], whatever the switch `useful` says."""
+        """Say which probes tell that a known value is wrong, [row, step], whatever counts as useful."""
         held = self.at_probes(self.trajectory.belief[:, :-1])
         return self.fired() & (held != UNKNOWN) & (held != self.trajectory.answer)
 
