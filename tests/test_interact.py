@@ -12,7 +12,7 @@ from envprobe_core.engine.running import measure
 from envprobe_core.errors import InputError
 from envprobe_core.grid import KeptCells, keeping_cells
 from envprobe_core.show import SERVED
-from envprobe_core.show.figures import Kept, keeping
+from envprobe_core.show.figures import Frame, keeping
 from envprobe_core.show.interact import DRAFT
 
 
@@ -157,13 +157,13 @@ def test_cells_that_do_not_change_are_run_once(monkeypatch):
 def test_data_that_move_in_a_frame_are_told_as_they_would_be_alone(kind):
     """The frame stays; its axes reach as far as the data."""
     first = pd.DataFrame({"policy": ["simple", "periodic"], "mean": [0.3, 0.5], "share": [0.2, 0.6]})
-    moved, kept = first.assign(mean=[0.9, 0.1]), Kept()
+    moved, stays = first.assign(mean=[0.9, 0.1]), Frame()
     how = {"x": "share" if kind in ("curves", "frontier") else "policy", "series": "policy"}
     for frame in (first, moved):
-        with keeping(kept, moving=True):
+        with keeping(stays):
             drawing = draw(kind, frame, "one", "mean", **how)
         assert drawing.svg().count("<path") >= 2
-    assert drawing.figure is kept.frame.figure
+    assert drawing.figure is stays.figure
     alone = draw(kind, moved, "one", "mean", **how)
     assert drawing.alt == alone.alt
     panel, other = drawing.figure.axes[0], alone.figure.axes[0]

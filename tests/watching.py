@@ -27,13 +27,13 @@ MILD = (  # axe-core's rules whose faults are neither serious nor critical, and 
 )  # fmt: skip
 
 
-def serious(page, context=None):
-    """What axe-core calls serious or critical."""
+def serious(page, context=None, only=None):
+    """What axe-core calls serious or critical, by all rules that matter or some only."""
     from axe_playwright_python.sync_playwright import Axe
 
     # `preload` would ask for style sheets again, which a browser refuses to a file
     options = {"resultTypes": ["violations"], "selectors": False, "preload": False}
-    options["rules"] = {rule: {"enabled": False} for rule in MILD}
+    options |= {"runOnly": only} if only else {"rules": {rule: {"enabled": False} for rule in MILD}}
     found = Axe().run(page, context=context, options=options).response["violations"]
     return [
         (fault["id"], node["html"][:200])
@@ -53,38 +53,3 @@ def set_formulas(page):
         wrong = page.locator("mjx-merror, .MathJax_Error")
         assert wrong.count() == 0, wrong.first.inner_text()
     return written
-
-
-ILLEGIBLE = """() => {
-  const parse = (color) => {
-    const [r, g, b, a = 1] = color.match(/[\\d.]+/g).map(Number);
-    return [r, g, b, a];
-  };
-  const over = ([r, g, b, a], [x, y, z]) => [r * a + x * (1 - a), g * a + y * (1 - a), b * a + z * (1 - a)];
-  const luminance = (color) => {
-    const [r, g, b] = color.map((v) => {
-      v /= 255;
-      return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
-    });
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const ground = (node) => {
-    const layers = [];
-    for (; node; node = node.parentElement) {
-      const color = parse(getComputedStyle(node).backgroundColor);
-      if (color[3] > 0) layers.push(color);
-      if (color[3] === 1) break;
-    }
-    return layers.reverse().reduce((below, layer) => over(layer, below), [255, 255, 255]);
-  };
-  const seen = document.querySelectorAll(
-    ".bd-article :is(p, li, td, th, h1, h2, h3, dt, dd, figcaption, summary, a, code), " +
-    ".provenance :is(dt, dd, code)"
-  );
-  return [...seen].filter((node) => node.innerText?.trim() && node.checkVisibility()).map((node) => {
-    const below = ground(node);
-    const [a, b] = [luminance(over(parse(getComputedStyle(node).color), below)), luminance(below)];
-    return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), node.innerText.slice(0, 60)];
-  }).filter(([ratio]) => ratio < 4.5);
-}"""
-"""Text that differs from its ground by less than 4.5 to 1 (WCAG 2.1, level AA)."""

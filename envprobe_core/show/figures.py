@@ -182,8 +182,13 @@ class Frame:
     An axis never shrinks, so that figures can be compared as they move, and it is rarely rewritten.
     """
 
-    def __init__(self, figure: Figure, panels: Any, shape: object) -> None:
-        """Take an empty figure as `canvas` makes it; `shape` is what that was asked for."""
+    figure: Figure
+    panels: Any
+    shape: object = None  # of the figure, as `canvas` was asked for it
+    places: tuple[Any, ...] = ()  # of its labels
+
+    def take(self, figure: Figure, panels: Any, shape: object) -> None:
+        """Begin with an empty figure as `canvas` makes it."""
         self.figure, self.panels, self.shape = figure, panels, shape
         self._written, self._state = "", list[object]()
         self._free: list[Any] | None = None  # axes that follow their data, once there are some
@@ -241,25 +246,17 @@ class Frame:
         return self._written[: self._written.rindex("</svg>")] + inner
 
 
-class Kept:
-    """What is kept of a figure that is drawn repeatedly; finding its layout is half of the work."""
-
-    places: list[Any] | None = None  # of its panels and labels, in their order
-    frame: Frame | None = None  # while its data move
-    moving: bool = False
-
-
-_kept: ContextVar[Kept | None] = ContextVar("kept", default=None)
+_frame: ContextVar[Frame | None] = ContextVar("frame", default=None)
 
 
 @contextmanager
-def keeping(kept: Kept, *, moving: bool = False) -> Iterator[None]:
-    """Let the figure that is drawn inside stand as the first did; in its frame, where its data are moving."""
-    token, kept.moving = _kept.set(kept), moving
+def keeping(frame: Frame | None) -> Iterator[None]:
+    """Let the figure that is drawn inside stand in a frame, as its data move."""
+    token = _frame.set(frame)
     try:
         yield
     finally:
-        _kept.reset(token)
+        _frame.reset(token)
 
 
 Plot = TypeVar("Plot", bound=Callable[..., Drawing])
@@ -272,21 +269,19 @@ def styled(plot: Plot) -> Plot:
     def drawn(*arguments: Any, **keywords: Any) -> Drawing:
         import matplotlib
 
-        kept = _kept.get() or Kept()
+        frame = _frame.get()
         with matplotlib.rc_context(RC):
             drawing = plot(*arguments, **keywords)
             figure = drawing.figure
-            things = [*figure.axes, *figure.texts]
+            framed = frame is not None and frame.shape is not None and frame.figure is figure
             if engine := figure.get_layout_engine():  # everything gets its place, and must not move again
-                if kept.places is None or len(kept.places) != len(things):
-                    engine.execute(figure)
-                    kept.places = [panel.get_position(original=True) for panel in figure.axes]
-                    kept.places += [label.get_position() for label in figure.texts]
+                engine.execute(figure)
                 figure.set_layout_engine("none")
-                for thing, place in zip(things, kept.places, strict=True):
-                    thing.set_position(place)
-        framed = kept.moving and kept.frame is not None and kept.frame.figure is figure
-        return replace(drawing, frame=kept.frame) if framed else drawing
+                if framed:
+                    frame.places = tuple(label.get_position() for label in figure.texts)
+            for label, place in zip(figure.texts, frame.places if framed else (), strict=False):
+                label.set_position(place)
+        return replace(drawing, frame=frame) if framed else drawing
 
     return drawn  # type: ignore[return-value]
 
@@ -303,14 +298,14 @@ def canvas(height: float, *, rows: int = 1, columns: int = 1, **settings: Any) -
     """
     from matplotlib.figure import Figure
 
-    kept, shape = _kept.get(), (height, rows, columns, settings)
-    if kept is not None and kept.moving and kept.frame is not None and kept.frame.shape == shape:
-        kept.frame.clear()
-        return kept.frame.figure, kept.frame.panels
+    frame, shape = _frame.get(), (height, rows, columns, settings)
+    if frame is not None and frame.shape == shape:
+        frame.clear()
+        return frame.figure, frame.panels
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False, **settings)
-    if kept is not None and kept.moving:
-        kept.frame = Frame(figure, panels, shape)
+    if frame is not None:
+        frame.take(figure, panels, shape)
     return figure, panels
 
 

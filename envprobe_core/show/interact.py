@@ -21,7 +21,7 @@ from envprobe_core.grid import KeptCells, keeping_cells
 from envprobe_core.policies import THRESHOLD, find_policy
 from envprobe_core.regimes import Regime
 from envprobe_core.show import in_jupyterlab
-from envprobe_core.show.figures import Drawing, Kept, keeping
+from envprobe_core.show.figures import Drawing, Frame, keeping
 
 OWN = -1  # as a budget: the regime's
 HIGHEST, STEP = 4.0, 0.05  # of the threshold's slider: a score is the sum of four terms of at most 1
@@ -46,7 +46,7 @@ class Interaction:
         self, figure: Callable[..., Drawing], own: dict[str, float], regime: Regime, policies: tuple[str, ...]
     ) -> None:
         self._figure, self._own = figure, own
-        self._kept, self._cells = Kept(), KeptCells()
+        self._frame, self._cells = Frame(), KeptCells()
         self._start = own | {"budget": regime.budget} if own.get("budget") == OWN else own
         said = {"policies": ",".join(policies)} if policies else {}
         self._link = f"explorer.html{fragment(self._start | said)}"
@@ -64,7 +64,7 @@ class Interaction:
     def _draw(self, setting: Mapping[str, float], *, moving: bool = False) -> Drawing:
         """Draw a setting; a figure that is moved as fast as it goes, in its frame and with few resamples."""
         draft = {"resamples": DRAFT} if moving and self._drafts else {}
-        with keeping_cells(self._cells), keeping(self._kept, moving=moving):
+        with keeping_cells(self._cells), keeping(self._frame if moving else None):
             made = self._figure(**setting, **draft)
         if not isinstance(made, Drawing):
             raise InputError(

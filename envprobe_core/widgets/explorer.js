@@ -134,7 +134,7 @@ function listed(names) {
 }
 
 // What the reader has chosen, and how a link says it. A setting is
-// {world, protocol, policies, budget, threshold}; live, also {regime, profile, seeds, horizon}.
+// {world, protocol, policies, budget, threshold, regime, profile, seeds, horizon}; live, all may change.
 
 // Read a link's fragment. What it does not say, or says of something unknown, stays as it is in `setting`;
 // a fragment that is no setting at all (a heading's, say) gives null.
@@ -182,28 +182,21 @@ function openGrid({ budgets, thresholds, units, rows, readings }) {
   };
 }
 
-// Where readings come from: the grid inside the page, which answers at once, or the engine behind a live
-// widget. Either way `ask(setting, others)` leads to `answer(setting, readings, others, note)` or
-// `refuse(message)`, the latest setting winning.
-function openStatic(payload, { answer }) {
-  const grid = openGrid(payload);
-  const read = (setting, policies) => new Map(policies.map((policy) => [policy, grid({ ...setting, policy })]));
-  return {
-    ask: (setting, others) => answer(setting, read(setting, setting.policies), read(setting, others), ""),
-    close() {},
+// Where readings come from: the grid inside the page, which answers at once, or the engine, of which
+// JupyterLab's kernel is asked. Either way `ask(setting, others)` leads to `answer(setting, readings, others,
+// note)` or `refuse(message)`, the latest setting winning.
+function openSource(model, payload, { answer, ...hooks }) {
+  if (payload) {
+    const grid = openGrid(payload);
+    const read = (setting, policies) => new Map(policies.map((policy) => [policy, grid({ ...setting, policy })]));
+    const ask = (setting, others) => answer(setting, read(setting, setting.policies), read(setting, others), "");
+    return { ask, close() {} };
+  }
+  const told = (setting, { episodes, readings }, took) => {
+    const note = `Recomputed by the engine: ${episodes} episodes, ${Math.round(took)} ms.`;
+    answer(setting, new Map(Object.entries(readings)), new Map(), note);
   };
-}
-
-// The engine, of which JupyterLab's kernel is asked.
-function openLive(model, { answer, refuse, wait }) {
-  return openQuestions(model, {
-    refuse,
-    wait,
-    answer(setting, { episodes, readings }, took) {
-      const note = `Recomputed by the engine: ${episodes} episodes, ${Math.round(took)} ms.`;
-      answer(setting, new Map(Object.entries(readings)), new Map(), note);
-    },
-  });
+  return openQuestions(model, { ...hooks, answer: told });
 }
 
 // Accuracy against task success: one mark a policy with its intervals, and the paper's own points.
@@ -240,7 +233,8 @@ function scales({ readings, others, printed }) {
   };
   const fit = (measure, from, to) => {
     const values = spans(measure);
-    return scale(Math.floor(Math.min(...values) * 10 + 1e-9) / 10, Math.ceil(Math.max(...values) * 10 - 1e-9) / 10, from, to);
+    const low = Math.min(0.9, Math.floor(Math.min(...values) * 10 + 1e-9) / 10); // even if all are 1
+    return scale(low, Math.max(low + 0.1, Math.ceil(Math.max(...values) * 10 - 1e-9) / 10), from, to);
   };
   return { x: fit("success", PARETO.left, PARETO.right), y: fit("accuracy", PARETO.bottom, PARETO.top) };
 }
@@ -483,11 +477,14 @@ function choice(legend, name, options, onChange) {
 }
 
 // What a page without an engine holds, and how to get the rest.
-function pageNote({ regime, regimes, seeds, profile, command }) {
-  const { title } = regimes.find(({ name }) => name === regime);
-  const held = `This page holds regime ${regime}, ${title}, with seeds ${seeds} and the agent profile ${profile}. Others: `;
-  const root = element("p", { class: "ew-hint" }, held, element("code", {}, command), ", or this notebook in JupyterLab.");
-  return { root, update() {} };
+function pageNote({ regimes }) {
+  const [held, command] = [element("span"), element("code")];
+  function update({ regime, seeds, profile }) {
+    const { title } = regimes.find(({ name }) => name === regime);
+    say(held, `This page holds regime ${regime}, ${title}, with seeds ${seeds} and the agent profile ${profile}. Others: `);
+    say(command, `envprobe reproduce explorer -p regime=${regime === "S2" ? "S3" : "S2"}`);
+  }
+  return { root: element("p", { class: "ew-hint" }, held, command, ", or this notebook in JupyterLab."), update };
 }
 
 // A range input with its label, its value in words, and a hint below.
@@ -503,12 +500,12 @@ function slider(labelText, onInput) {
 
 function budgetSlider(vocabulary, onChange) {
   const { root, input, value, hint } = slider("Probe budget B", (budget) => onChange({ budget }));
-  function update({ budget, horizon = vocabulary.horizon, regime = vocabulary.regime }) {
+  function update({ budget, horizon, regime }) {
     const usual = vocabulary.regimes.find(({ name }) => name === regime).budget;
-    change(input, { min: 0, max: vocabulary.budgets?.at(-1) ?? horizon, step: 1 });
-    change(input, { "aria-valuetext": `${budget} of ${horizon} steps` });
+    const text = `${budget} of ${horizon} steps`;
+    change(input, { min: 0, max: vocabulary.budgets?.at(-1) ?? horizon, step: 1, "aria-valuetext": text });
     input.value = budget;
-    say(value, `${budget} of ${horizon} steps`);
+    say(value, text);
     say(hint, `The paper's budget for ${regime} is ${usual}.`);
   }
   return { root, update };
@@ -719,8 +716,7 @@ function render({ model, el }) {
 
   const refuse = (error) => say(message, error);
   const wait = (seconds) => say(note, `The engine is at work, or busy with another cell: ${seconds} s.`);
-  const hooks = { answer, refuse, wait };
-  const source = live ? openLive(model, hooks) : openStatic(grid, hooks);
+  const source = openSource(model, grid, { answer, refuse, wait });
 
   function set(changes) {
     setting = { ...setting, ...changes };

@@ -81,7 +81,12 @@ class Explorer(Widget):
         words = {
             "worlds": [{"name": name, "title": title} for name, title in worlds.items()],
             "policies": [
-                {"name": policy.name, "title": policy.title, "threshold": policy.has_threshold} | style.mark()
+                {
+                    "name": policy.name,
+                    "title": policy.title,
+                    "threshold": policy.has_threshold,
+                    **style.mark(),
+                }
                 for policy, style in zip(self._policies.values(), styles, strict=False)
             ],
             "protocols": [
@@ -92,37 +97,25 @@ class Explorer(Widget):
                 {name: getattr(one, name) for name in ("name", "title", "horizon", "budget")}
                 for one in REGIMES.values()
             ],
-            "regime": regime,
-            "horizon": level.horizon,
-            "budget": level.budget,
+            "profiles": [{"name": name} for name in PROFILES],
             "threshold": THRESHOLD,
             "thresholds": list(THRESHOLDS),
-            "seeds": seeds,
-            "profile": find_profile(profile).name,
-            "profiles": [{"name": name} for name in PROFILES],
             "collapse": COLLAPSE,
             "points": printed_points(),
         }
         start = {
-            "world": VIEWS[0],
-            "protocol": protocols[0],
-            "policies": list(COMPARED),
-            "budget": level.budget,
-            "threshold": THRESHOLD,
-        }
-        live = {"regime": regime, "horizon": level.horizon, "profile": profile, "seeds": seeds}
-        live["policies"] = [*COMPARED, *(policy.name for policy in policies)]
-        state = {"vocabulary": words, "start": start | live}
+            "world": VIEWS[0], "protocol": protocols[0], "budget": level.budget, "threshold": THRESHOLD,
+            "regime": regime, "horizon": level.horizon, "profile": find_profile(profile).name, "seeds": seeds,
+            "policies": [*COMPARED, *(policy.name for policy in policies)],
+        }  # fmt: skip
+        state = {"vocabulary": words, "start": start}
         super().__init__(state, identity=identity, fallback=WITHOUT_SCRIPT, live=True)
         self.page_state = None
-        if grid is not None:  # of the names, those that are in it only
-            held = {
-                "policies": [policy for policy in words["policies"] if policy["name"] in grid["policies"]],
-                "budgets": list(grid["budgets"]),
-                "regimes": [one for one in words["regimes"] if one["name"] == regime],
-                "command": f"envprobe reproduce explorer -p regime={'S2' if regime != 'S2' else 'S3'}",
-            }
-            self.page_state = {"vocabulary": words | held, "grid": dict(grid), "start": start}
+        if grid is not None:  # of the policies, those that are in it
+            held = [policy for policy in words["policies"] if policy["name"] in grid["policies"]]
+            start = start | {"policies": list(COMPARED)}
+            words = words | {"policies": held, "budgets": list(grid["budgets"])}
+            self.page_state = {"vocabulary": words, "grid": dict(grid), "start": start}
 
     def answer(self, setting: Mapping[str, Any]) -> dict[str, Any]:
         """Return the readings of a setting that a form sent, and how many episodes they are of.
