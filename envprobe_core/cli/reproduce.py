@@ -180,9 +180,9 @@ def answers(out: Annotated[File, "DIR", KEPT] = None, param: options.Assignments
     solution failed, 2 if a name or value is not accepted.
     """
     from envprobe_core.files import refuse_existing, working_folder, write_new
-    from envprobe_core.lab.desk import EXERCISES, answer_key, as_json, exercises_notebook, student_copy
+    from envprobe_core.lab.desk import EXERCISES, answer_key, exercises_notebook, student_copy
     from envprobe_core.reproduce.execution import run
-    from envprobe_core.reproduce.sections import parse_assignments
+    from envprobe_core.reproduce.sections import as_json, parse_assignments
 
     given = parse_assignments(param or [])
     (job,) = plan([EXERCISES], given)

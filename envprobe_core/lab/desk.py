@@ -15,12 +15,20 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from envprobe_core.errors import InputError, in_one_line
 from envprobe_core.files import read_whole, replacing
-from envprobe_core.reproduce.sections import HEADING, METADATA_KEY, cell_source, cell_tags, find_sections
+from envprobe_core.reproduce.sections import (
+    HEADING,
+    METADATA_KEY,
+    as_json,
+    cell_source,
+    cell_tags,
+    find_sections,
+)
 from envprobe_core.show.markup import Html, Text, code, download
 from envprobe_core.sources import ROOT
 
@@ -104,11 +112,6 @@ def student_copy(notebook: Notebook) -> dict[str, Any]:
     return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
 
 
-def as_json(notebook: Notebook) -> str:
-    """Return a notebook as the text of its file."""
-    return json.dumps(notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
-
-
 def student_download() -> Html:
     """Return a link to the exercises without solutions, as a notebook."""
     content, name = as_json(student_copy(exercises_notebook())), "envprobe-exercises.ipynb"
@@ -130,12 +133,21 @@ def answer_key(notebook: Notebook) -> str:
                 data = output.get("data", {"text/plain": output.get("text", "")})
                 shown = "".join(data.get("text/markdown", data.get("text/plain", "")))
                 lines.append(shown if "text/markdown" in data else f"~~~text\n{shown}\n~~~")
-    titles = page_titles()
     text = _TABLE.sub(r"\2\n\n*\1*", "\n\n".join(lines))
-    text = _LINK.sub(lambda match: match[1] or f"*{titles[match[2]]}*", text)
-    return _ROLE.sub(r"\1", text).rstrip() + "\n"
+    return _ROLE.sub(r"\1", linked(text)).rstrip() + "\n"
 
 
+def linked(text: str, place: str = "", places: Mapping[str, str] | None = None) -> str:
+    """Return a text with its links to pages of the book as from `place` to `places`, else their words."""
+
+    def link(match: re.Match[str]) -> str:
+        words, target = match[1] or page_titles()[match[2]], (places or {}).get(match[2])
+        return f"[{words}]({os.path.relpath(target, os.path.dirname(place))})" if target else words
+
+    return _LINK.sub(link, text)
+
+
+@cache
 def page_titles() -> dict[str, str]:
     """Return the title of every page of the book, by the name of its file."""
     titles = {name: section.title for name, section in find_sections().items()}
@@ -226,24 +238,17 @@ def _files() -> Iterator[tuple[str, str]]:
     """Yield every file of the desk with its text; links lead to where the desk has their targets."""
     paths = [*sorted((ROOT / "notebooks").glob("*.ipynb")), ROOT / "notebooks" / "desk" / START]
     books = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
-    books[EXERCISES], titles = student_copy(books[EXERCISES]), page_titles()
+    books[EXERCISES] = student_copy(books[EXERCISES])
     places = {name: f"{SECTIONS}/{name}.ipynb" for name in books}
     places |= {name: f"{name}.ipynb" for name in (EXERCISES, Path(START).stem)}
     places |= {name: f"{PAGES}/{name}.md" for name in READ}
 
-    def linked(text: str, place: str) -> str:
-        def link(match: re.Match[str]) -> str:
-            words, target = match[1] or titles[match[2]], places.get(match[2])
-            return f"[{words}]({os.path.relpath(target, os.path.dirname(place))})" if target else words
-
-        return _LINK.sub(link, text)
-
     for name, book in books.items():
         for cell in book["cells"]:
             if cell["cell_type"] == "markdown":
-                cell["source"] = linked(cell_source(cell), places[name])
+                cell["source"] = linked(cell_source(cell), places[name], places)
         yield places[name], as_json(book)
     for name in READ:
         text = (ROOT / "book" / f"{name}.md").read_text(encoding="utf-8")
-        yield places[name], linked(text, places[name])
+        yield places[name], linked(text, places[name], places)
     yield f"{CONFIG}/labconfig/default_setting_overrides.json", json.dumps(SETTINGS, indent=1) + "\n"

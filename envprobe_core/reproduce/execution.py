@@ -28,6 +28,7 @@ from envprobe_core.reproduce.sections import (
     METADATA_KEY,
     VOLATILE_METADATA,
     Job,
+    as_json,
     cell_source,
     cell_tags,
     json_sha256,
@@ -165,8 +166,7 @@ def keep(job: Job, notebook: NotebookNode) -> None:
     whole = clean(notebook, job.record, job.section.path.parent.parent)
     job.output.parent.mkdir(parents=True, exist_ok=True)
     with replacing(job.output) as partial:
-        text = json.dumps(whole, ensure_ascii=False, indent=1, sort_keys=True)
-        partial.write_text(text + "\n", encoding="utf-8")
+        partial.write_text(as_json(whole), encoding="utf-8")
 
 
 def describe_failure(job: Job, error: BaseException, begun: Sequence[Mapping[str, Any]]) -> str:

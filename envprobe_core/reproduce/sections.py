@@ -203,6 +203,11 @@ def cell_source(cell: Mapping[str, Any]) -> str:
     return "".join(cell["source"])
 
 
+def as_json(notebook: Mapping[str, Any]) -> str:
+    """Return a notebook as the text of its file."""
+    return json.dumps(notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
 def read_section(path: Path) -> Section:
     """Read one notebook, an ``.ipynb`` file of nbformat 4; an `InputError` names the cell at fault."""
     name = path.stem
