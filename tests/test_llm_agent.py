@@ -20,10 +20,19 @@ from envprobe_core.cells import make_cell
 from envprobe_core.engine.loop import PROPOSE
 from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.engine.running import record, score, setting_of, take
-from envprobe_core.llm import HINTED, PROMPT_VERSION, PUBLIC, VERSIONS, ModelAgent, find_version
+from envprobe_core.llm import PROMPT_VERSION, ModelAgent
 from envprobe_core.llm.agent import LanguageModelAgent, exchanges, prompts_of, run_model, simulated_setting
 from envprobe_core.llm.calls import Answer
-from envprobe_core.llm.prompts import DEMAND, JUDGE_TITLE, LONGEST_ECHO, UNCHANGED, SituationWriter, words
+from envprobe_core.llm.prompts import (
+    DEMAND,
+    JUDGE_TITLE,
+    LONGEST_ECHO,
+    UNCHANGED,
+    VERSIONS,
+    WORDS,
+    SituationWriter,
+    find_version,
+)
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED, parse_protocol
 from envprobe_core.runs.tables import step_table
@@ -55,10 +64,10 @@ class Asker(Scripted):
 def run(cell, seeds, asker, rows=1, live=8, how=MODEL):
     async def running():
         live_blocks = asyncio.Semaphore(live)
-        return await run_model(cell, seeds, asker.ask, how, live=live_blocks, rows=rows, reports=True)
+        return await run_model(cell, seeds, asker.ask, how, live=live_blocks, rows=rows)
 
-    trajectory, tally = asyncio.run(running())
-    return trajectory, pd.DataFrame(tally)
+    asked = asyncio.run(running())
+    return asked.trajectory, pd.DataFrame(asked.tally)
 
 
 def requests_of(cell, seeds, rows=1):
@@ -159,7 +168,7 @@ def test_nothing_a_situation_tells_is_idle(note, monkeypatch):
 # ---------------------------------------------------------------- prompts
 
 
-@pytest.mark.parametrize("version", VERSIONS[1:])
+@pytest.mark.parametrize("version", list(VERSIONS)[1:])
 def test_a_new_wording_is_a_new_version(version):
     """A version ends with the fingerprint of its texts, schemas, examples and situations, of every world."""
     digest = hashlib.sha256()
@@ -176,17 +185,17 @@ def test_a_new_wording_is_a_new_version(version):
 
 def test_the_public_codes_way_shows_five_actions_no_table_and_where_wanted_a_hint():
     cell, said = make_cell("graphnav", "periodic", "S1"), {}
-    for version in (PUBLIC, HINTED):
-        met = exchanges(cell, np.array([4]), replace(MODEL, prompt_version=version))
+    for version in ("public", "public-hint"):
+        met = exchanges(cell, np.array([4]), replace(MODEL, prompt_version=find_version(version)))
         said[version] = [one.request["messages"] for one in met]
-    for step, (plain, hinted) in enumerate(zip(said[PUBLIC], said[HINTED], strict=True)):
+    for step, (plain, hinted) in enumerate(zip(said["public"], said["public-hint"], strict=True)):
         situation = plain[-1]["content"]
         assert "Table" not in situation
         recent = situation.partition("Your last actions: ")[2].partition("\n")[0]
         assert len(recent.split(", ")) == (min(step, 5) or 1)
-        assert hinted[-1]["content"] == f"{situation}\nMethod hint: {words()['hints']['periodic']}"
+        assert hinted[-1]["content"] == f"{situation}\nMethod hint: {WORDS['hints']['periodic']}"
         assert hinted[:-1] == plain[:-1]
-    told = [re.search(r"Told: (\d+):(\S+)", messages[-1]["content"]) for messages in said[PUBLIC]]
+    told = [re.search(r"Told: (\d+):(\S+)", messages[-1]["content"]) for messages in said["public"]]
     assert any(told)  # what a check has found is said, since no table shows it
 
 

@@ -15,7 +15,7 @@ from envprobe_core.agents import RISK_LOW
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.records import NONE, TABLE, UNKNOWN, WAIT, new
 from envprobe_core.engine.running import Episodes
-from envprobe_core.llm import SECOND, ModelAgent
+from envprobe_core.llm import PROMPT_VERSION, ModelAgent
 from envprobe_core.llm.agent import LanguageModelAgent
 from envprobe_core.llm.answers import (
     LONGEST_ANSWER,
@@ -242,7 +242,7 @@ class Says:
 
 SAYS = Says()
 EPISODES = Episodes(make_cell("tooldag", "no-probe", "S1", RELEASED), np.arange(1))
-AGENT = LanguageModelAgent(EPISODES, SAYS.ask, ModelAgent("local", SECOND, "m", reasks=0))
+AGENT = LanguageModelAgent(EPISODES, SAYS.ask, ModelAgent("local", PROMPT_VERSION, "m", reasks=0))
 
 
 @settings(max_examples=200, deadline=None, database=None, suppress_health_check=list(HealthCheck))

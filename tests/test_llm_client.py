@@ -12,7 +12,7 @@ from scripted_server import CONTENT, LASTING, PASSING, ScriptedServer, serving
 
 from envprobe_core.cells import make_cell
 from envprobe_core.errors import InputError
-from envprobe_core.llm import SECOND, ModelAgent
+from envprobe_core.llm import PROMPT_VERSION, ModelAgent
 from envprobe_core.llm.agent import exchanges, prompts_of
 from envprobe_core.llm.calls import (
     NO_TOKENS,
@@ -37,7 +37,7 @@ SECRET = Secret(KEY)
 PRICES = {"m": Price(input=100, output=1000, cached_input=50)}
 BRIEF = {"concurrency": 8, "attempts": 2, "first": 0.01, "longest": 5.0, "deadline": 60.0}
 CELL = make_cell("tooldag", "no-probe", "S1")
-AGENT = ModelAgent("local", SECOND, "m")
+AGENT = ModelAgent("local", PROMPT_VERSION, "m")
 FREE = ("rate-limit", "rate-limit-seconds", "rate-limit-date", *LASTING)
 
 
@@ -139,7 +139,7 @@ def test_a_bad_text_is_stored_as_it_came_and_marked_when_asked_again(fault, stor
         first = await client.ask(requests[2], "sample")
         assert first.text != answer(requests[2])
         assert KEY not in first.text
-        again = prompts_of(CELL, SECOND).asked_again(requests[2], "no", "a fault")
+        again = prompts_of(CELL, PROMPT_VERSION).asked_again(requests[2], "no", "a fault")
         assert (await client.ask(again, "sample", first.key)).text == answer(again)
         assert client.counts.unusable == 1
 

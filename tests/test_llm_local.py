@@ -16,10 +16,10 @@ from notebook_cells import definitions
 from processes import call, going, processes_of, wait_for
 
 from envprobe_core.errors import InputError
-from envprobe_core.llm import FIRST, PUBLIC, SECOND, ModelAgent, local
+from envprobe_core.llm import PROMPT_VERSION, ModelAgent, local
 from envprobe_core.llm import running as trials
 from envprobe_core.llm.local import fetch_weights, find_weights, local_agent
-from envprobe_core.llm.prompts import seen_rows
+from envprobe_core.llm.prompts import VERSIONS
 from envprobe_core.llm.store import read_answers
 
 GGUF = b"GGUF" + bytes(range(256)) * 20_000
@@ -124,24 +124,25 @@ def test_what_is_no_weights_is_named(tmp_path, monkeypatch):
 
 
 def test_a_trial_counts_what_is_written_right_and_what_is_copied():
-    agent, page = ModelAgent(local.PROVIDER, SECOND, "m").as_dict(), definitions("language-model", "2", "18")
+    agent, page = ModelAgent(local.PROVIDER, PROMPT_VERSION, "m"), definitions("language-model", "2", "18")
     asked = trials.Trial(
-        agent=agent, worlds=["graphnav"], versions=[FIRST, SECOND, PUBLIC], policy="simple", regime="S1",
-        situations=9,
-    )  # fmt: skip
+        agent=agent, worlds=["graphnav"], versions=[*VERSIONS], policy="simple", regime="S1", situations=9
+    )
     versions = [asked.met("graphnav", version) for version in asked.versions]
-    told = {str([(one.seed, one.step, seen) for one, seen in met]) for met in versions}
+    told = {str([(one.seed, one.step, one.seen) for one in met]) for met in versions}
     assert len(told) == 1  # the same situations, whatever the version
-    (first, _), (second, shown), _ = (met[4] for met in versions)
+    first, second, *_ = (met[4] for met in versions)
     turns = [message["content"] for message in second.request["messages"]]
-    rows = "".join(f"{field}:{value},{second.step},90;" for field, value in shown)  # as it should be
-    right = page.judged(second, shown, SECOND, json.dumps(json.loads(turns[2]) | {"set": rows}))
+    rows = "".join(f"{field}:{value},{second.step},90;" for field, value in second.seen)  # as it should be
+    right = page.judged(second, json.dumps(json.loads(turns[2]) | {"set": rows}))
     assert (right["valid"], right["right"], right["copied"]) == (True, right["seen"], 0)
-    copied = page.judged(second, shown, SECOND, turns[2])
-    assert copied["copied"] == copied["rows"] - len({*shown} & {*seen_rows(turns[1])}) > 0
-    old = page.judged(first, [], FIRST, '{"set":"0:1,0,95","fade":0,"act":"wait","risk":0}')
+    assert f"Seen: {'; '.join(f'{field}:{value}' for field, value in second.seen)}" in second.situation
+    copied = page.judged(second, turns[2])  # the first worked example again
+    example = {(field, value) for field, value, _, _ in second.read(turns[2]).entries}
+    assert copied["copied"] == copied["rows"] - len({*second.seen} & example) > 0
+    old = page.judged(first._replace(seen=[]), '{"set":"0:1,0,95","fade":0,"act":"wait","risk":0}')
     assert (old["valid"], old["copied"], old["rows"]) == (True, 1, 1)  # the example in the first prompts
-    refused = page.judged(second, shown, SECOND, "no")
+    refused = page.judged(second, "no")
     assert (refused["valid"], refused["rows"]) == (False, 0)
 
 

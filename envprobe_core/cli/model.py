@@ -21,7 +21,7 @@ import typer
 
 from envprobe_core.cli import options
 from envprobe_core.cli.options import File, Number, Text, Whole, check_positive
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, first_fault
 from envprobe_core.files import refuse_existing
 
 if TYPE_CHECKING:
@@ -100,7 +100,10 @@ class ModelOptions:
 
     def agent(self, kind: str = OPENAI) -> ModelAgent:
         """Return which model is asked, and how."""
-        from envprobe_core.llm import PROMPT_VERSION, ModelAgent, calls, find_version, local, store
+        from pydantic import ValidationError
+
+        from envprobe_core.llm import PROMPT_VERSION, ModelAgent, calls, local, store
+        from envprobe_core.llm.prompts import find_version
 
         if self.replay is not None:
             alone = set(vars(self)) - {"replay", "replay_only", "timeout", "attempts", "prices"}
@@ -108,13 +111,16 @@ class ModelOptions:
             return store.read_replay(self.replay).agent
         version = find_version(self.prompts or PROMPT_VERSION)
         reasks = ModelAgent.reasks if self.reasks is None else self.reasks
-        if kind == LOCAL:
-            self.refuse(("judge_model", "base_url"), f"cannot stand beside --agent {LOCAL}")
-            return local.local_agent(local.find_weights(self.model), version, reasks)
-        if self.model is None:
-            raise InputError(f"--agent {OPENAI} needs --model, as in --model gpt-4o-mini")
-        provider = calls.provider_label(self.base_url)
-        return ModelAgent(provider, version, self.model, judge_model=self.judge_model, reasks=reasks)
+        try:
+            if kind == LOCAL:
+                self.refuse(("judge_model", "base_url"), f"cannot stand beside --agent {LOCAL}")
+                return local.local_agent(local.find_weights(self.model), version, reasks)
+            if self.model is None:
+                raise InputError(f"--agent {OPENAI} needs --model, as in --model gpt-4o-mini")
+            provider = calls.provider_label(self.base_url)
+            return ModelAgent(provider, version, self.model, judge_model=self.judge_model, reasks=reasks)
+        except ValidationError as error:
+            raise InputError(first_fault(error)) from None
 
     def service(self, agent: ModelAgent, out: Path) -> Service:
         """Open the store, by default beside the run's folder, or the replay file, and say who answers."""
@@ -316,14 +322,15 @@ def trial(
     Run again after an interruption, the command resumes where it stopped.
     """
     from envprobe_core.cells import make_cell
-    from envprobe_core.llm import find_version, running
+    from envprobe_core.llm import running
+    from envprobe_core.llm.prompts import find_version
 
     refuse_existing("--out", out)
     for each in world:
         make_cell(each, "simple", regime)  # a name that is none is refused before a store is made
     agent, versions = given.agent(LOCAL), [find_version(each) for each in prompts]
     asked = running.Trial(
-        agent=agent.as_dict(), worlds=world, versions=versions, policy="simple", regime=regime,
+        agent=agent, worlds=world, versions=versions, policy="simple", regime=regime,
         situations=situations, note=note,
     )  # fmt: skip
     service = given.service(agent, out)

@@ -19,11 +19,10 @@ answers differ, and so do its episodes: an estimate is no bound. `--max-cost` is
 
 import asyncio
 import math
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
@@ -35,10 +34,10 @@ from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.cells import Cell
 from envprobe_core.engine.loop import PROPOSE
 from envprobe_core.engine.records import NONE, UNKNOWN
-from envprobe_core.engine.running import Episodes, Trajectory, setting_of, take
-from envprobe_core.llm import FIRST, ModelAgent, answers, find_version
+from envprobe_core.engine.running import Columns, Episodes, Trajectory, setting_of, take
+from envprobe_core.llm import ModelAgent, answers
 from envprobe_core.llm.answers import NO_UPDATE, Update, Verdict, write_update
-from envprobe_core.llm.calls import Ask, ChatRequest, Prices, Tokens, find_price, question
+from envprobe_core.llm.calls import Answer, Ask, ChatRequest, Prices, Tokens, find_price, question
 from envprobe_core.llm.prompts import (
     NONE_YET,
     NOTHING,
@@ -46,9 +45,8 @@ from envprobe_core.llm.prompts import (
     Case,
     Prompts,
     SituationWriter,
-    action_name,
+    find_version,
     plain_prompts,
-    seen_rows,
 )
 from envprobe_core.policies import POLICIES
 from envprobe_core.regimes import Regime
@@ -88,23 +86,20 @@ class LanguageModelAgent:
         self._seeds: list[int] = episodes.seeds.tolist()
         self._last_worked = np.full(rows, NONE_YET)
         self._situations = SituationWriter(self._world, episodes.block.task, model.prompt_version)
-        self._past: defaultdict[int, list[str]] = defaultdict(list)  # by row, the actions so far
 
     async def propose(self) -> None:
         """Ask for the update of every episode that is not over; write it down, and what it proposes."""
         block = np.asarray(self._episodes.block)  # attributes of records take long
         for part in ("observation", "t", "over"):
             self._noting[part] = block[part]
-        take(
-            PROPOSE, self._keeping_notes, self._noting
-        )  # notes are kept as the simulated agent keeps its own
+        take(PROPOSE, self._keeping_notes, self._noting)  # keeps notes as the simulated agent keeps its own
         block["mind"] = self._noting["mind"]
         lose_tables(self._world, block)
         seen = block["observation"]
         acted = (seen["fresh"] == 1) & (seen["action"] >= 0)
         self._last_worked = np.where(acted, seen["valid"], self._last_worked)
         due = np.flatnonzero(block["over"] == 0)
-        situations = self._situations.write(block, self._last_worked, due, self._past)
+        situations = self._situations.write(block, self._last_worked, due, self._episodes.logs["action"])
         updates = []
         for row, situation in zip(due.tolist(), situations, strict=True):
             answer = await self._answer(row, situation)
@@ -113,9 +108,8 @@ class LanguageModelAgent:
         block["action"][due] = [update.action for update in updates]
         block["risk"][due] = [update.risk for update in updates]
         answers.apply_updates(block["table"], due, updates, block["told"][due])
-        for row, update in zip(due.tolist(), updates, strict=True):
-            self._past[row].append(action_name(self._world, update.action))
-            if answers.gives_reasons(self._world):
+        if answers.gives_reasons(self._world):
+            for row, update in zip(due.tolist(), updates, strict=True):
                 known = block["table"]["value"][row, : self._world.fields] != UNKNOWN
                 for name, terms in zip("cd", answers.reported_terms(update, known), strict=True):
                     block["sight"][name][row, : self._world.fields] = terms
@@ -133,18 +127,22 @@ class LanguageModelAgent:
             fields[row] = verdict.field if verdict and verdict.override else case.decision
         return fields
 
-    def _question(self, row: int, asked: str | Case) -> tuple[ChatRequest, str]:
-        """Return a request, and whose sample its answer is: of which role, in which episode."""
+    def _question(self, row: int, asked: str | Case) -> tuple[ChatRequest, str, Callable[[str], Any]]:
+        """Return a request, whose sample its answer is, and how that is read: by role, in an episode."""
         seed, role = self._seeds[row], "judge" if isinstance(asked, Case) else "update"
-        return self._prompts.request(self._model, asked, seed), f"{role} of episode {seed}"
+        if isinstance(asked, Case):
+            read = partial(answers.parse_verdict, candidates=asked.candidates)
+        else:
+            read = partial(answers.parse_update, world=self._world, step=self._step(row))
+        return self._prompts.request(self._model, asked, seed), f"{role} of episode {seed}", read
 
     def _step(self, row: int) -> int | None:
-        """Return the step by which an update's rows are dated."""
-        return self._prompts.dated(int(self._episodes.block["t"][row]))
+        """Return the step by which an update's rows are dated, None where they give ages."""
+        return int(self._episodes.block["t"][row]) if self._prompts.version["dated"] else None
 
     async def _answer(self, row: int, asked: str | Case) -> Any:
         """Ask until an answer can be used, but not for ever; None where none could."""
-        (request, identity), tally, spoilt = self._question(row, asked), self.tally[row], ""
+        (request, identity, read), tally, spoilt = self._question(row, asked), self.tally[row], ""
         for attempt in range(self._model.reasks + 1):
             answer = await self._ask(request, identity, spoilt)
             tally["calls"] += 1
@@ -153,9 +151,7 @@ class LanguageModelAgent:
                 tally["prompt_tokens"] += answer.used.prompt
                 tally["completion_tokens"] += answer.used.completion
             try:
-                if isinstance(asked, Case):
-                    return answers.parse_verdict(answer.text, asked.candidates)
-                return answers.parse_update(answer.text, self._world, self._step(row))
+                return read(answer.text)
             except answers.InvalidAnswer as fault:
                 request = self._prompts.asked_again(request, answer.text, str(fault))
                 spoilt = answer.key
@@ -170,35 +166,43 @@ def lose_tables(world: World, block: Any) -> None:
             block["table"][name][later, : world.fields] = lost
 
 
+@dataclass(frozen=True)
+class Asked:
+    """The result of running episodes of a cell on a model."""
+
+    trajectory: Trajectory
+    columns: Columns  # of the table of episodes, [row]
+    tally: Tally  # [row], what was asked for
+    answers: dict[str, Answer]  # those that were used, by key, in order of their first use
+
+
 async def run_model(
-    cell: Cell,
-    seeds: Ints,
-    ask: Ask,
-    model: ModelAgent,
-    *,
-    live: asyncio.Semaphore,
-    rows: int = 1,
-    reports: bool = False,
-) -> tuple[Trajectory, Tally]:
-    """Run a cell with a language model; return the recorded trajectory and what was asked for, [row].
+    cell: Cell, seeds: Ints, ask: Ask, model: ModelAgent, *, live: asyncio.Semaphore, rows: int = 1
+) -> Asked:
+    """Run episodes of a cell with a language model; errors of `ask` end the run as they are.
 
     The cell's profile only says how a table is scored. At most `live` blocks of `rows` episodes are under
-    way: 1 row while answers take time, a few hundred where they are at hand. With `reports` the highest score
-    is recorded also where the budget is spent, as logs hold it. Errors of `ask` end the run as they are.
+    way: 1 row while answers take time, a few hundred where they are at hand.
     """
-    make = partial(LanguageModelAgent, ask=ask, model=model)
+    used: dict[str, Answer] = {}
+
+    async def ask_and_note(request: ChatRequest, identity: str, spoilt: str) -> Answer:
+        answer = await ask(request, identity, spoilt)
+        used[answer.key] = answer
+        return answer
 
     async def run(some: Ints) -> tuple[Trajectory, Tally]:
         async with live:
-            return await run_rows(cell, some, make, reports=reports)
+            return await run_rows(cell, some, partial(LanguageModelAgent, ask=ask_and_note, model=model))
 
     blocks = [seeds[start : start + rows] for start in range(0, len(seeds), rows)]
     trajectories, tallies = zip(*await together([run(some) for some in blocks]), strict=True)
-    return Trajectory.joined(list(trajectories)), list(chain.from_iterable(tallies))
+    whole, tally = Trajectory.joined(list(trajectories)), list(chain.from_iterable(tallies))
+    return Asked(whole, cell.named(seeds, whole.measures), tally, used)
 
 
 async def run_rows(
-    cell: Cell, seeds: Ints, make: Callable[[Episodes], LanguageModelAgent], *, reports: bool = False
+    cell: Cell, seeds: Ints, make: Callable[[Episodes], LanguageModelAgent]
 ) -> tuple[Trajectory, Tally]:
     """Run a block of a cell, with an agent that `make` puts in charge of its episodes.
 
@@ -209,7 +213,7 @@ async def run_rows(
         original = replace(cell, policy=POLICIES[cell.policy.replays])
         played, _ = await run_rows(original, seeds, make)
         schedules = np.ascontiguousarray(played.probe, dtype=np.int64)
-    episodes = Episodes(cell, seeds, schedules=schedules, scores_all=reports)
+    episodes = Episodes(cell, seeds, schedules=schedules)
     agent = make(episodes)
     while True:
         await agent.propose()
@@ -249,15 +253,21 @@ SURE = 95  # percent, in worked examples
 
 
 class Exchange(NamedTuple):
-    """What a model would be asked at a step of an episode, and what is said in its place."""
+    """What a model would be asked at a step of an episode, and what is answered in its place."""
 
     world: World
     seed: int
     step: int
+    seen: list[tuple[int, int]]  # the fields that the observation shows, and their values
     request: ChatRequest
     identity: str  # whose sample the answer is
-    said: Any  # by the simulated agent: an Update; by the embedded judge: a Verdict
-    answer: str  # the same as text
+    read: Callable[[str], Any]  # how an answer is read: to an Update or a Verdict, or an InvalidAnswer
+    answer: str  # the simulated agent's, or the embedded judge's
+
+    @property
+    def situation(self) -> str:
+        """Return the last message: the situation, or a judge's case."""
+        return str(self.request["messages"][-1]["content"])
 
 
 class _Rehearsal(LanguageModelAgent):
@@ -278,16 +288,17 @@ class _Rehearsal(LanguageModelAgent):
         await super().propose()
 
     async def _answer(self, row: int, asked: str | Case) -> Any:
-        said: Update | Verdict = self._said[row]
         answer = write_update(self._said[row], self._world, self._step(row))
         if isinstance(asked, Case):
             field = int(self._embedded[row])
             overrides = field != asked.decision
-            said = Verdict(override=overrides, field=field if overrides else NONE)
-            answer = said.model_dump_json()
-        place = self._world, self._seeds[row], int(self._episodes.block.t[row])
-        self._met.append(Exchange(*place, *self._question(row, asked), said, answer))
-        return said
+            answer = Verdict(override=overrides, field=field if overrides else NONE).model_dump_json()
+        block = np.asarray(self._episodes.block)[row]
+        values = block["observation"]["value"][: self._world.fields].tolist()
+        seen = [(field, value) for field, value in enumerate(values) if value != UNKNOWN]
+        place = self._world, self._seeds[row], int(block["t"]), seen
+        self._met.append(Exchange(*place, *self._question(row, asked), answer))
+        return self._met[-1].read(answer)
 
 
 def exchanges(
@@ -358,29 +369,35 @@ def prompts_of(cell: Cell, version: str) -> Prompts:
     """
     world = make_world(cell.world, cell.regime, cell.protocol)
     plain = plain_prompts(world, find_version(version), cell.policy.name)
-    return plain if version == FIRST else replace(plain, turns=worked_examples(cell, plain))
+    if not plain.version["examples"]:
+        return plain
+    simple = replace(cell, policy=POLICIES["simple"], budget=None, threshold=None)
+    nobody, perfect = ModelAgent("nobody", version, "none"), PROFILES["perfect"]
+    met = exchanges(simple, np.array([EXAMPLE_SEED]), nobody, perfect, replace(plain, hint=""))
+    return replace(plain, turns=worked_examples([*met]))
 
 
-def worked_examples(cell: Cell, plain: Prompts) -> tuple[tuple[str, str], ...]:
+def worked_examples(met: Sequence[Exchange]) -> tuple[tuple[str, str], ...]:
     """Return three worked situations as turns: much seen, nothing seen, much seen late in the episode.
 
     A simulated agent without errors meets them; the answers set what is seen and nothing else.
     """
-    simple = replace(cell, policy=POLICIES["simple"], budget=None, threshold=None)
-    nobody = ModelAgent("nobody", plain.version, "none")
-    met = exchanges(simple, np.array([EXAMPLE_SEED]), nobody, PROFILES["perfect"], replace(plain, hint=""))
-    shown = [(one, one.request["messages"][-1]["content"]) for one in met]
-    seen = {text: seen_rows(text) for _, text in shown}
-    acting = [pair for pair in shown if pair[0].said.action >= 0] or shown
-    most = max(len(seen[text]) for _, text in acting)
-    telling = [pair for pair in acting if len(seen[pair[1]]) >= min(2, most)]
+    said = {one.step: one.read(one.answer) for one in met}
+    acting = [one for one in met if said[one.step].action >= 0] or met
+    most = max(len(one.seen) for one in acting)
+    telling = [one for one in acting if len(one.seen) >= min(2, most)]
     late = acting[len(acting) // 2 :]
-    blind, text = next((pair for pair in late if not seen[pair[1]]), late[0])
-    nothing = f"{text.rpartition(SEEN)[0]}{SEEN}{NOTHING}"
+    blind = next((one for one in late if not one.seen), late[0])
+    nothing = f"{blind.situation.rpartition(SEEN)[0]}{SEEN}{NOTHING}"
+    first, last = telling[0], telling[-1]
     turns = []
-    for one, text in (telling[0], (blind, nothing), telling[-1]):
-        entries = tuple((*row, 0, SURE) for row in seen.get(text, ()))
-        update = replace(one.said, entries=entries, fade=0, risk=0)
+    for one, text, seen in (
+        (first, first.situation, first.seen),
+        (blind, nothing, ()),
+        (last, last.situation, last.seen),
+    ):
+        entries = tuple((*row, 0, SURE) for row in seen)
+        update = replace(said[one.step], entries=entries, fade=0, risk=0)
         turns += [("user", text), ("assistant", write_update(update, one.world, one.step))]
     return tuple(turns)
 
@@ -400,23 +417,20 @@ def estimate(
     """
     asked: dict[bytes, tuple[float, ...]] = {}
     steps = 0
-    for cell, own in zip(cells, seeds, strict=True):
-        for one in exchanges(cell, own[:sample], agent):
-            steps += 1
-            whole = question(agent.provider, one.request, one.identity)
-            if whole.key not in asked:
-                prompt = sum(len(part["content"]) for part in one.request["messages"])
-                tokens = Tokens(*(math.ceil(n / CHARACTERS_A_TOKEN) for n in (prompt, len(one.answer))))
-                price = find_price(prices, whole.model)
-                costs = (price.cost(tokens), price.cost(whole.most)) if price else (0.0, 0.0)
-                asked[whole.key] = tokens.prompt, tokens.completion, *costs
+    pairs = zip(cells, seeds, strict=True)
+    met = chain.from_iterable(exchanges(cell, own[:sample], agent) for cell, own in pairs)
+    for one in met:
+        steps += 1
+        whole = question(agent.provider, one.request, one.identity)
+        if whole.key not in asked:
+            prompt = sum(len(part["content"]) for part in one.request["messages"])
+            tokens = Tokens(*(math.ceil(n / CHARACTERS_A_TOKEN) for n in (prompt, len(one.answer))))
+            price = find_price(prices, whole.model)
+            costs = (price.cost(tokens), price.cost(whole.most)) if price else (math.nan, math.nan)
+            asked[whole.key] = tokens.prompt, tokens.completion, *costs
     episodes, dry_run = sum(map(len, seeds)), sum(min(sample, len(own)) for own in seeds)
-    prompt, completion, cost, most = map(sum, zip(*asked.values(), strict=True))
+    prompt, completion, *money = map(sum, zip(*asked.values(), strict=True))
     counts = {"steps": steps, "calls": len(asked), "prompt_tokens": prompt, "completion_tokens": completion}
-    priced = all(find_price(prices, model) is not None for model in agent.models)
-    money = {"cost": cost, "most": most}
-    return (
-        {"episodes": episodes, "dry_run": dry_run}
-        | {name: math.ceil(count * episodes / dry_run) for name, count in counts.items()}
-        | {name: total * (episodes / dry_run) if priced else None for name, total in money.items()}
-    )
+    cost, most = (None if math.isnan(total) else total * (episodes / dry_run) for total in money)
+    scaled = {name: math.ceil(count * episodes / dry_run) for name, count in counts.items()}
+    return {"episodes": episodes, "dry_run": dry_run} | scaled | {"cost": cost, "most": most}

@@ -8,16 +8,16 @@ long part once. A judge is shown a case: the belief table, the proposed action, 
 (Section 4.2).
 
 Nothing in a prompt tells the policy, the budget or the gate, and nothing in it is gold; only the version
-`public-hint` names the policy, as the public code does. The words stand in `prompts.toml`. The tests
-take a situation back apart and let the simulated agent answer it: nothing that it uses is missing.
+`public-hint` names the policy, as the public code does. The words, and what tells a version from others,
+stand in `prompts.toml`. The tests take a situation back apart and let the simulated agent answer it: nothing
+that it uses is missing.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -25,31 +25,45 @@ from typing import Any
 import numpy as np
 
 from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT
-from envprobe_core.llm import FIRST, HINTED, SECOND, ModelAgent, answers
+from envprobe_core.errors import InputError
+from envprobe_core.llm import PROMPT_VERSION, ModelAgent, answers
 from envprobe_core.llm.answers import UNKNOWN_SIGN, WAITING
 from envprobe_core.llm.calls import ChatRequest
 from envprobe_core.policies.rules import JUDGE_CANDIDATES
 from envprobe_core.worlds import graphnav, tooldag
 from envprobe_core.worlds.base import Ints, World
 
+WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
 UPDATE_TITLE, JUDGE_TITLE = "EnvProbe belief update", "EnvProbe judge"
 DEMAND = "This answer cannot be used"  # how the last message of a request begins that asks again
 LONGEST_ECHO = 600  # characters of an answer that a re-ask repeats
-WARMER = 0.7  # the temperature of a re-ask: at 0 a model would repeat itself
 NONE_YET, INVALID, VALID = -1, 0, 1  # of the agent's last task action
 VALIDITY = {NONE_YET: "none yet", INVALID: "invalid", VALID: "valid"}
 NOTHING, SEEN, LAST_AT = "nothing", "Seen: ", ", last step taken at "
 NEW, UNCHANGED = "new", "the same as before, the world has stood still"
 REMEMBERED = 5  # last actions, where there is no table
 ACT, CHECK = "carry out the action", "check field "
+VERSIONS: dict[str, dict[str, Any]] = WORDS["versions"]
 _SIGNS = {UNKNOWN: UNKNOWN_SIGN} | {value: str(value) for value in range(128)}
+
+
+def find_version(text: str) -> str:
+    """Return the version of a name: `1`, `2`, `public`, `public-hint`, or with its fingerprint.
+
+    Raises:
+        InputError: if there is none; the message lists those there are.
+    """
+    for version in VERSIONS:
+        if text in (version, version.rpartition("-")[0]):
+            return version
+    raise InputError(f"unknown prompts {text[:200]!r}; accepted: {', '.join(VERSIONS)}")
 
 
 @dataclass(frozen=True)
 class Prompts:
     """How a model is asked about the episodes of one cell."""
 
-    version: str
+    version: dict[str, Any]  # what tells it from others, as `prompts.toml` states it
     system: str  # the first message of a belief update: the rules
     judge_system: str  # and of a judge's verdict
     schema: dict[str, Any]  # of a belief update
@@ -60,7 +74,7 @@ class Prompts:
         """Return what is asked in a seed's episode: an update on a situation, or a verdict on a case."""
         if isinstance(asked, Case):
             name, model, tokens = "verdict", agent.judge_model or agent.model, agent.judge_max_tokens
-            schema = answers.verdict_schema(None if self.version == FIRST else asked.candidates)
+            schema = answers.verdict_schema(asked.candidates if self.version["fitted"] else None)
             texts = [("system", self.judge_system), ("user", asked.text)]
         else:
             name, model, tokens, schema = "update", agent.model, agent.max_tokens, self.schema
@@ -84,37 +98,26 @@ class Prompts:
         echo = answer[:LONGEST_ECHO].encode("ascii", "backslashreplace").decode("ascii") or "(empty)"
         demand = f"{DEMAND}: {fault}. Give the whole answer again."
         more = [{"role": "assistant", "content": echo}, {"role": "user", "content": demand}]
-        warmer = {} if self.version == FIRST else {"temperature": max(request["temperature"], WARMER)}
-        return request | {"messages": [*request["messages"], *more]} | warmer
-
-    def dated(self, step: int) -> int | None:
-        """Return the step by which rows are dated; None in the first version, where they give ages."""
-        return None if self.version == FIRST else step
+        warmer = max(request["temperature"], self.version["warmer"])
+        return request | {"messages": [*request["messages"], *more], "temperature": warmer}
 
 
 # ---------------------------------------------------------------- system messages
 
 
-@cache
-def words() -> dict[str, Any]:
-    """Return what `prompts.toml` holds."""
-    return tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
-
-
 def plain_prompts(world: World, version: str, policy: str = "") -> Prompts:
     """Return the prompts of a world in a version, with the policy's hint, without worked examples."""
-    if version == FIRST:
-        text, schema = words()["update"]["first"], answers.update_schema(None)
-    else:
-        text, schema = words()["update"]["later"], answers.update_schema(world)
-        text += words()["update"]["why"] if answers.gives_reasons(world) else ""
-    table = "none" if version not in (FIRST, SECOND) else "table" if _keeps(world) else "lost"
-    hint = words()["hints"].get(policy) if version == HINTED else None
+    how = VERSIONS[version]
+    text = WORDS["update"][how["update"]]
+    if how["fitted"] and answers.gives_reasons(world):
+        text += WORDS["update"]["why"]
+    kept = WORDS["kept"]["none" if not how["table"] else "table" if _keeps(world) else "lost"]
+    hint = WORDS["hints"].get(policy) if how["hinted"] else None
     return Prompts(
-        version,
-        f"{headline(UPDATE_TITLE, world)}\n{_filled(text, world, kept=words()['kept'][table])}",
-        f"{headline(JUDGE_TITLE, world)}\n{_filled(words()['judge']['rules'], world)}",
-        schema,
+        how,
+        f"{headline(UPDATE_TITLE, world)}\n{_filled(text, world, kept=kept)}",
+        f"{headline(JUDGE_TITLE, world)}\n{_filled(WORDS['judge']['rules'], world)}",
+        answers.update_schema(world if how["fitted"] else None),
         hint=f"\nMethod hint: {hint}" if hint else "",
     )
 
@@ -137,7 +140,7 @@ def _filled(text: str, world: World, **more: Any) -> str:
     sizes |= {"fields": world.fields, "actions": world.actions}
     kinds = groupby(enumerate(world.field_names), key=lambda field: field[1].partition("(")[0])
     spans = {kind.replace(" ", "_"): [index for index, _ in own] for kind, own in kinds}
-    own = dict(words()["worlds"][world.name])
+    own = dict(WORDS["worlds"][world.name])
     turned = {switch: texts[getattr(world.protocol, switch)] for switch, texts in own.pop("by").items()}
     numbers = {
         **sizes,
@@ -156,13 +159,6 @@ def action_name(world: World, action: int) -> str:
     return {WAIT: WAITING, NO_ACTION: NOTHING}.get(action) or world.action_names[action]
 
 
-def seen_rows(situation: str) -> list[tuple[int, int]]:
-    """Return the fields that a situation of the second version shows, and their values."""
-    shown = situation.rpartition(SEEN)[2].partition("\n")[0].split("; ")
-    pairs = (item.split(":") for item in shown if item[0].isdigit())
-    return [(int(field), int(value)) for field, value in pairs]
-
-
 @dataclass(frozen=True)
 class Case:
     """What a judge rules on; a verdict that stays unusable lets the decision stand."""
@@ -175,29 +171,26 @@ class Case:
 class SituationWriter:
     """Writes the situations and cases of a block of episodes; the task graphs are written once."""
 
-    def __init__(self, world: World, task: Any, version: str = SECOND) -> None:
+    def __init__(self, world: World, task: Any, version: str = PROMPT_VERSION) -> None:
         """Take the world, the task graph of every episode, [row], and the version of the prompts."""
-        self._world, self._dated, layouts = world, version != FIRST, words()["situations"]
-        self._layout = layouts[{FIRST: "first", SECOND: "second"}.get(version, "public")]
+        how, named = VERSIONS[version], list(enumerate(world.field_names))
+        self._world, self._dated, self._layout = world, how["dated"], WORDS["situations"][how["situation"]]
         self._maps = _maps(world, task)
-        named = list(enumerate(world.field_names))
         self._named = [f"{index} {name}: " for index, name in named]  # how the table's lines begin
         self._heads = self._labels = [f"{index}:" for index, _ in named]
-        if version == FIRST:
+        if not self._dated:
             self._heads, self._labels = self._named, [f"{name}=" for _, name in named]
         distracted = world.regime.observation == "distractor"  # by what no instance of this size has
         self._distractors = [_filled("{distractor}", world)] if distracted else []
 
-    def write(
-        self, block: Any, last_worked: Ints, rows: Ints, past: Mapping[int, Sequence[str]] | None = None
-    ) -> list[str]:
+    def write(self, block: Any, last_worked: Ints, rows: Ints, past: Ints | None = None) -> list[str]:
         """Write the situations of some rows of a block, whose episodes stand with their notes.
 
         Args:
             block: the episodes.
             last_worked: [row], NONE_YET, INVALID or VALID, this step's included.
             rows: which are written.
-            past: by row, the actions so far, which only the public code's versions tell.
+            past: [row, step], the actions so far, which only the public code's versions tell.
         """
         world, episodes = self._world, np.asarray(block)[rows]  # attributes of records take long
         table, seen, steps = episodes["table"], episodes["observation"], episodes["t"]
@@ -210,8 +203,9 @@ class SituationWriter:
             *(column.tolist() for column in columns),
             strict=True,
         )
-        written, past = [], past or {}
+        written = []
         for table, notes, row, step, place, origin, action, valid, fresh, values, told, worked in texts:
+            recent = [] if past is None else past[row, max(0, step - REMEMBERED) : step].tolist()
             shown = [f"{label}{v}" for label, v in zip(self._labels, values, strict=False) if v != UNKNOWN]
             parts = {
                 "map": self._maps[row],
@@ -227,7 +221,7 @@ class SituationWriter:
                 "seen": _listed(shown + [one.format(place=place) for one in self._distractors]),
                 "worked": VALIDITY[worked],
                 "notes": notes,
-                "recent": ", ".join(past.get(row, ())[-REMEMBERED:]) or NOTHING,
+                "recent": ", ".join(action_name(world, one) for one in recent) or NOTHING,
             }
             written.append(self._layout.format_map(parts))
         return written
@@ -244,7 +238,7 @@ class SituationWriter:
             tables, sights.action.tolist(), probes, order, terms, strict=True
         ):
             lines, decision = table.split("\n"), candidates[0] if probe else NONE
-            text = words()["judge"]["case"].format(
+            text = WORDS["judge"]["case"].format(
                 table=table,
                 action=action_name(world, action),
                 candidates="\n".join(

@@ -10,9 +10,9 @@ the same ones, whatever the model would have done. From its file of answers the 
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import groupby, islice, product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import orjson
@@ -21,14 +21,12 @@ from pydantic import BaseModel
 
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.cells import Cell, Seeds, make_cell
-from envprobe_core.engine.running import Columns, Trajectory
 from envprobe_core.errors import InputError
 from envprobe_core.grid import episode_frame
-from envprobe_core.llm import SECOND, VERSIONS, ModelAgent, find_version
-from envprobe_core.llm.agent import COUNTS, Exchange, Tally, exchanges, finish_in_loop, run_model, together
-from envprobe_core.llm.calls import Answer, ChatRequest, RunStoppedError
+from envprobe_core.llm import ModelAgent
+from envprobe_core.llm.agent import COUNTS, Asked, Exchange, exchanges, finish_in_loop, run_model, together
+from envprobe_core.llm.calls import RunStoppedError
 from envprobe_core.llm.client import Client, Counts, Service
-from envprobe_core.llm.prompts import seen_rows
 from envprobe_core.llm.store import ReplayFile, read_replay
 from envprobe_core.runs.folder import ASKED, Part, RunFolder, part_files
 from envprobe_core.runs.manifest import RunInputs, total_hash
@@ -42,30 +40,31 @@ SUFFIX = ".replay.gz"
 FINGERPRINT = "scripted-1"  # of answers by the scripted test server: no language model gave them
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The result of running a cell's rows on a model."""
+def run_on(
+    service: Service,
+    work: Sequence[tuple[Cell, Seeds]],
+    keep: Callable[[int, Asked], None],
+    notice: Callable[[Counts], None] = lambda counts: None,
+) -> None:
+    """Run rows of cells on a model, as many at once as calls may be.
 
-    answers: dict[str, Answer]  # those that were used, by key, in order of their first use
-    trajectory: Trajectory
-    tally: Tally  # [row]
-    columns: Columns  # of the table of episodes, [row]
+    `keep` gets the place and the result of each when it is done, `notice` the counts after every call.
 
+    Raises:
+        RunStoppedError: if an answer cannot be had.
+    """
+    per_call = 1 if service.weights else LIVE_PER_CALL
+    live = asyncio.Semaphore(service.limits.concurrency * per_call if service.secret else 1)
+    rows = 1 if service.secret else REPLAYED_ROWS
 
-async def _ask(
-    client: Client, service: Service, cell: Cell, seeds: Seeds, live: asyncio.Semaphore, reports: bool = False
-) -> Asked:
-    """Run a cell's rows, one at a time while answers take time; see `agent.run_model`."""
-    answers: dict[str, Answer] = {}
+    async def run(client: Client, place: int) -> None:
+        keep(place, await run_model(*work[place], client.ask, service.agent, live=live, rows=rows))
 
-    async def ask(request: ChatRequest, identity: str, spoilt: str) -> Answer:
-        answer = await client.ask(request, identity, spoilt)
-        answers[answer.key] = answer
-        return answer
+    async def run_all() -> None:
+        async with service.client(notice) as client:
+            await together([run(client, place) for place in range(len(work))])
 
-    rows, model = REPLAYED_ROWS if service.secret is None else 1, service.agent
-    trajectory, tally = await run_model(cell, seeds, ask, model, live=live, rows=rows, reports=reports)
-    return Asked(answers, trajectory, tally, cell.named(seeds, trajectory.measures))
+    finish_in_loop(run_all())
 
 
 def run_missing(
@@ -76,18 +75,13 @@ def run_missing(
 ) -> list[Summary]:
     """Run the missing parts of an open run folder and finish it; return the summary of each cell.
 
-    `notice` gets the number of episodes done, and the counts after every call.
-
-    Raises:
-        RunStoppedError: if an answer cannot be had; what is finished is kept.
+    `notice` gets the number of episodes done, and the counts after every call; what is done is kept.
     """
-    find_version(service.agent.prompt_version)
-    done, per_call = 0, 1 if service.weights else LIVE_PER_CALL
-    live = asyncio.Semaphore(service.limits.concurrency * per_call if service.secret else 1)
+    done = 0
 
-    async def run(client: Client, part: Part) -> None:
+    def keep(place: int, asked: Asked) -> None:
         nonlocal done
-        asked = await _ask(client, service, part.cell, part.seeds, live, reports=part.logged > 0)
+        part = missing[place]
         key = {name: part.cell.key[name] for name in ("world", "policy", "protocol")}
         names = {"fingerprints": sorted({answer.fingerprint for answer in asked.answers.values()} - {""})}
         rows = zip(part.seeds.tolist(), asked.tally, strict=True)
@@ -96,11 +90,7 @@ def run_missing(
         folder.store(part, {ASKED: b"".join(lines)} | files)
         done += len(part.seeds)
 
-    async def run_all() -> None:
-        async with service.client(lambda counts: notice(done, counts)) as client:
-            await together([run(client, part) for part in missing])
-
-    finish_in_loop(run_all())
+    run_on(service, [(part.cell, part.seeds) for part in missing], keep, lambda counts: notice(done, counts))
     return folder.finish()
 
 
@@ -119,16 +109,9 @@ def replay_run(service: Service, inputs: RunInputs) -> tuple[list[Asked], str]:
     Raises:
         RunStoppedError: if an answer is not there.
     """
-    find_version(service.agent.prompt_version)
-
-    cells: list[Asked] = []
-
-    async def replay() -> None:  # what it returned, `asyncio.run` would write out whole as it frees SIGINT
-        async with service.client() as client:
-            for pair in zip(inputs.cells, inputs.seeds_of_cells, strict=True):
-                cells.append(await _ask(client, service, *pair, asyncio.Semaphore(1)))
-
-    finish_in_loop(replay())
+    found: dict[int, Asked] = {}
+    run_on(service, list(zip(inputs.cells, inputs.seeds_of_cells, strict=True)), found.__setitem__)
+    cells = [found[place] for place in range(len(inputs.cells))]
     return cells, total_hash(inputs.cells, [result_hash(cell.columns) for cell in cells])
 
 
@@ -191,12 +174,11 @@ def replay_file(path: Path) -> ReplayedRun:
         InputError: if it is none, or a damaged one.
     """
     file = read_replay(path)
-    agent, inputs = file.agent, file.header.inputs
-    run = ReplayedRun(file, f"{quoted(agent.model)[1:-1]}, prompts {agent.prompt_version}")
-    if agent.prompt_version not in VERSIONS:
-        return replace(run, fault=f"its prompts are of none of the versions {', '.join(VERSIONS)}")
+    run = ReplayedRun(file, f"{quoted(file.agent.model)[1:-1]}, prompts {file.agent.prompt_version}")
     try:
-        cells, found = replay_run(Service(agent, file), inputs)
+        cells, found = replay_run(Service(file.agent, file), run.inputs)
+    except InputError as error:
+        return replace(run, fault=f"it cannot be asked again: {error}")
     except RunStoppedError:
         return replace(run, fault="an answer is missing: this engine asks something else")
     if found != file.header.result_hash:
@@ -204,7 +186,7 @@ def replay_file(path: Path) -> ReplayedRun:
     columns = {name: np.concatenate([cell.columns[name] for cell in cells]) for name in cells[0].columns}
     columns["cell"] = np.repeat(np.arange(len(cells)), [len(cell.tally) for cell in cells])
     tally = pd.DataFrame([counts for cell in cells for counts in cell.tally])
-    return replace(run, frame=episode_frame(inputs.cells, columns), tally=tally)
+    return replace(run, frame=episode_frame(run.inputs.cells, columns), tally=tally)
 
 
 def load_replays(folder: Path = FOLDER) -> list[ReplayedRun]:
@@ -231,7 +213,7 @@ class Trial(BaseModel):
     """What is asked, as the first line of a trial's file states it."""
 
     format: Literal["envprobe-trial/1"] = "envprobe-trial/1"
-    agent: dict[str, Any]  # the model, as manifests state it
+    agent: ModelAgent
     worlds: list[str]  # each world is asked about in each version
     versions: list[str]
     policy: str  # of the episodes that are met
@@ -239,26 +221,15 @@ class Trial(BaseModel):
     situations: int  # how many of each world
     note: str = ""  # where the answers come from
 
-    @property
-    def model(self) -> ModelAgent:
-        """Return which model is asked."""
-        return ModelAgent.from_dict(self.agent)
-
-    def met(self, world: str, version: str) -> list[tuple[Exchange, list[tuple[int, int]]]]:
-        """Return what is asked of a world in a version, the same situations in every one.
-
-        Beside each stand the fields, and their values, that the situation shows.
-        """
-        cell = make_cell(world, self.policy, self.regime)
-        agents = [replace(self.model, prompt_version=each) for each in (version, SECOND)]
+    def met(self, world: str, version: str) -> list[Exchange]:
+        """Return what is asked of a world in a version, the same situations in every one."""
+        cell, agent = make_cell(world, self.policy, self.regime), replace(self.agent, prompt_version=version)
         found, seeds = [], np.arange(FIRST_SEED, FIRST_SEED + SEEDS)
         while len(found) < self.situations:
-            asked, shown = ([*exchanges(cell, seeds, agent, PROFILES["perfect"])] for agent in agents)
-            for seed in seeds:
-                pairs = [pair for pair in zip(asked, shown, strict=True) if pair[0].seed == seed]
-                for one, known in pairs[::EVERY]:
-                    seen = seen_rows(known.request["messages"][-1]["content"])
-                    found.append((one._replace(identity=f"trial on episode {seed}"), seen))
+            asked = sorted(exchanges(cell, seeds, agent, PROFILES["perfect"]), key=lambda one: one.seed)
+            for seed, own in groupby(asked, key=lambda one: one.seed):
+                identity = f"trial on episode {seed}"
+                found += [one._replace(identity=identity) for one in islice(own, 0, None, EVERY)]
             seeds = seeds + SEEDS
         return found[: self.situations]
 
@@ -274,7 +245,7 @@ def ask_trial(trial: Trial, service: Service) -> list[str]:
     async def work() -> None:
         async with service.client() as client:
             for version, world in product(trial.versions, trial.worlds):
-                asked = [client.ask(one.request, one.identity) for one, _ in trial.met(world, version)]
+                asked = [client.ask(one.request, one.identity) for one in trial.met(world, version)]
                 keys.extend(answer.key for answer in await together(asked))
 
     finish_in_loop(work())

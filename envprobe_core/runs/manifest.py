@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import orjson
 import pydantic
-from pydantic import BaseModel, BeforeValidator, Field, StrictBool, StrictInt, ValidationError
+from pydantic import BaseModel, Field, StrictBool, StrictInt, ValidationError
 
 from envprobe_core import __version__
 from envprobe_core.cells import Cell, Seeds, make_cell, parse_seeds
@@ -38,10 +38,6 @@ PUBLISHED = "2026"  # this version of the engine; a run of it has no date, so th
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
 
 
-def _agent(stated: Any) -> Any:
-    return ModelAgent.from_dict(stated) if isinstance(stated, Mapping) else stated
-
-
 @dataclass(frozen=True)
 class RunInputs:
     """What a run is asked for, checked and in one form: a name that comes twice counts once."""
@@ -57,7 +53,7 @@ class RunInputs:
     threshold: float | None = None  # the gate's, or None for the paper's
     seeds: str | None = None  # as `cells.parse_seeds` reads them, or None for each cell's own
     logs: str = "full"  # `full`, `none` or `sample:N`
-    agent: Annotated[ModelAgent | None, BeforeValidator(_agent)] = None  # None for the simulated one
+    agent: ModelAgent | None = None  # None for the simulated one
 
     def __post_init__(self) -> None:
         """Bring names, numbers and seeds into their form."""
@@ -90,7 +86,7 @@ class RunInputs:
         if self.agent is None:
             del stated["agent"]
         else:
-            stated["agent"] = self.agent.as_dict()
+            stated["agent"] = asdict(self.agent)
             del stated["profile"]  # a language model has none
         return stated
 
