@@ -23,12 +23,12 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "show": (("show",), 1_470, 1_060),
     "widgets": (("widgets",), 940, 1_180),
     "lab": (("lab",), 640, 330),
-    "language model": (("llm",), 2_870, 1_300),
+    "language model": (("llm",), 2_820, 1_300),
     "runs": (("runs",), 1_110, 340),
     "reproduce": (("reproduce",), 955, 510),
-    "cli": (("cli",), 1_430, 400),
+    "cli": (("cli",), 1_410, 400),
 }
-WHOLE = (19_245, 13_500)
+WHOLE = (18_825, 13_500)
 FILES = (85, 85)
 TESTS = (11_985, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
