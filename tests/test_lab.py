@@ -296,7 +296,7 @@ def test_held_out_seeds_are_new_and_looks_at_them_are_counted(monkeypatch):
     assert [play(mine, held_out=seeds).looks for seeds in ("7:9", "7:9", "20:22")] == [1, 2, 1]
 
 
-@pytest.mark.parametrize("given", [[reads_gold], POLICIES["cd"]])
+@pytest.mark.parametrize("given", [[reads_gold], POLICIES["cd"], "cd"])
 def test_what_is_no_entry_is_refused(given):
     with pytest.raises(
         InputError, match=r'(reads_gold|cd) is no policy of yours: write @policy\("my rule"\)'

@@ -66,7 +66,7 @@ def compete(
         InputError: for an unknown name, something that is no policy, two policies of one name, or seeds
             that are both design and held-out.
     """
-    mine = [own] if isinstance(own, Policy) or callable(own) else list(own)
+    mine = [own] if isinstance(own, Policy | str) or callable(own) else list(own)
     for one in mine:
         if not isinstance(one, Policy) or not isinstance(one.score, GuardedScore):
             name = getattr(one, "name", getattr(one, "__name__", repr(one)))
