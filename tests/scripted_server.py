@@ -33,7 +33,6 @@ LARGEST_BODY = 4 * 2**20
 DRIP = 0.05  # seconds a byte
 LONG = 3600.0  # seconds; longer than anybody waits
 MOST_IN_A_ROW = 3  # a request meets no more passing faults than this, so that a run can end
-NO_SUCH_FIELD = 999
 PAGE = {"text": "<!doctype html><html><body><h1>Bad gateway</h1></body></html>", "content_type": "text/html"}
 REFUSALS = {  # of a parameter
     "response_format": (500, "response_format of type json_schema is not supported", "server_error"),
@@ -61,29 +60,15 @@ PAGES = {  # faults that are a whole body of another kind
     "half": {"text": '{"id": "half", "choices": [{', "content_type": "application/json"},
 }
 BROKEN = ("stall", "drip", "cut")  # no answer at all; one that never ends; a body that ends too early
+# faults that no repetition mends, and those that the same request may not meet again
 LASTING = ("rate-limit-hour", "key-refused", "forbidden", "not-found", "quota")
 PASSING = tuple(name for name in (*ERRORS, *PAGES, *BROKEN) if name not in LASTING)
-CONTENT = ("off-schema", "nan", "duplicate", "unknown-field", "prose", "echo-in-answer")
-"""Faults that no repetition mends; those that the same request may not meet again; and those of the answer's
-text, for which the agent asks again."""
+CONTENT = {  # faults of an answer's text, for which the agent asks again
+    "prose": "I believe that tool 3 is loaded now.",
+    "off-schema": '{"beliefs":[{"tool":3,"loaded":true}],"confidence":37}',
+    "echo-in-answer": '{"act":"say({key})"}',
+}
 FAULTS = {"mixed": (*PASSING, *CONTENT)} | {name: (name,) for name in (*PASSING, *CONTENT, *LASTING)}
-
-
-def spoiled_text(text, fault, key):
-    """Return an answer's text with a fault of content in it."""
-    content = json.loads(text)
-    update = "set" in content
-    field = {"set": f"{NO_SUCH_FIELD}:1,0,90"} if update else {"field": NO_SUCH_FIELD}
-    return {
-        "prose": "I believe that tool 3 is loaded now.",
-        "off-schema": '{"beliefs":[{"tool":3,"loaded":true}],"confidence":37}',
-        "nan": json.dumps(content | {"fade" if update else "field": math.nan}),
-        "duplicate": json.dumps(content | {"set": "0:0,0,90;0:1,0,90"})
-        if update
-        else '{"field":-1,"field":-1,"override":true}',
-        "unknown-field": json.dumps(content | field),
-        "echo-in-answer": json.dumps(content | ({"act": f"say({key})"} if update else {"field": key})),
-    }[fault]
 
 
 class ScriptedServer:
@@ -142,9 +127,9 @@ class ScriptedServer:
             return error(status, words.format(key=key), code, headers, usage)
         if fault in BROKEN:
             return await break_off(request, completion(asked, b"", "{}"), fault)
-        text = answer(asked)
+        text = CONTENT[fault].replace("{key}", key) if fault else answer(asked)
         self.answered += 1
-        return web.json_response(completion(asked, digest, spoiled_text(text, fault, key) if fault else text))
+        return web.json_response(completion(asked, digest, text))
 
 
 async def break_off(request, content, fault):

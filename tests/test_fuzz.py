@@ -239,9 +239,9 @@ READERS = {
 }
 
 
-def replay_of(**inputs):
+def replay_of(answers=0, **inputs):
     header = {"format": "envprobe-replay/1", "inputs": inputs, "result_hash": ""}
-    return gzip.compress(json.dumps(header).encode() + b'\n{"answers":0}\n')
+    return gzip.compress(f'{json.dumps(header)}\n{{"answers":{answers}}}\n'.encode())
 
 
 HEAD = {"worlds": ["tooldag"], "policies": ["simple"]}
@@ -261,6 +261,8 @@ REPLAYS = {
     "another agent": replay_of(**HEAD, agent={"kind": "human"}),
     "no provider": replay_of(**HEAD, agent={"kind": "openai", "model": "m"}),
     "odd settings": replay_of(**HEAD, agent=ASKED | {"model": 1}),
+    "cut short": replay_of(**HEAD, agent=ASKED | {"model": "m"})[:-9],
+    "a line is missing": replay_of(1, **HEAD, agent=ASKED | {"model": "m"}),
     "unknown settings": replay_of(**HEAD, agent=ASKED | {"model": "m", "mood": "good"}),
 }
 

@@ -8,12 +8,17 @@ from contextlib import closing
 
 import pytest
 from scripted import answer
-from scripted_server import CONTENT, LASTING, PASSING, ScriptedServer, serving
+from scripted_server import LASTING, PASSING, ScriptedServer, serving
 
 from envprobe_core.cells import make_cell
 from envprobe_core.errors import InputError
+<<<<<<< HEAD
 from envprobe_core.llm import PROMPT_VERSION, ModelAgent
 from envprobe_core.llm.agent import exchanges, prompts_of
+=======
+from envprobe_core.llm import SECOND, ModelAgent
+from envprobe_core.llm.agent import exchanges
+>>>>>>> f26d024 (Tests of the model's store, client and weights say each promise once: what a run through the server, the fuzz of files or a golden table fails on already is not shown again. A store in a read-only folder is no longer read in place (copy it); a failed fetch names its folder)
 from envprobe_core.llm.calls import (
     NO_TOKENS,
     Answer,
@@ -133,6 +138,7 @@ def test_a_pause_that_a_server_asks_for_holds_for_every_question(store, requests
     assert server.asked.total() == 1
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize("fault", CONTENT)
 def test_a_bad_text_is_stored_as_it_came_and_marked_when_asked_again(fault, store, requests):
     async def work(client):
@@ -149,6 +155,8 @@ def test_a_bad_text_is_stored_as_it_came_and_marked_when_asked_again(fault, stor
     assert (stats["answered"], stats["wasted_attempts"]) == (2, 1)
 
 
+=======
+>>>>>>> f26d024 (Tests of the model's store, client and weights say each promise once: what a run through the server, the fuzz of files or a golden table fails on already is not shown again. A store in a read-only folder is no longer read in place (copy it); a failed fetch names its folder)
 def test_one_question_in_flight_is_one_call_and_calls_keep_to_the_concurrency(store, requests):
     async def work(client):
         same = await asyncio.gather(*(client.ask(requests[0], "sample") for _ in range(5)))
@@ -161,20 +169,6 @@ def test_one_question_in_flight_is_one_call_and_calls_keep_to_the_concurrency(st
     at(server, store, work, concurrency=3)
     assert server.asked.total() == 1 + len(requests)
     assert server.most_under_way == 3
-
-
-def test_the_cap_holds_whatever_fails(store, requests):
-    """Cut answers may have been charged: each counts its most, and none begins that could exceed it."""
-
-    async def work(client):
-        with pytest.raises(RunStoppedError, match=r"cap of .* is reached"):
-            await client.ask(requests[0], "sample")
-
-    store.cap = 2.5 * worst(requests[0])
-    server = ScriptedServer(faults=["cut"], most=99)
-    at(server, store, work, attempts=10, first=0.001, longest=0.01)
-    assert server.asked.total() == 2
-    assert total_cost(PRICES, store.used()) == pytest.approx(2 * worst(requests[0]))
 
 
 @pytest.mark.parametrize("slow", [0.0, 0.03])
@@ -223,14 +217,11 @@ def test_nothing_answers_there(store, requests):
 
 def test_keys_hold_the_request_the_provider_and_the_sample_and_nothing_else(requests):
     changes = [{"model": "n"}, {"seed": 99}, {"temperature": 0.1}, {"max_tokens": 5}, {"response_format": {}}]
-    asked = [("local", {}, "sample"), ("openai", {}, "sample"), ("local", {}, "other")]
-    asked += [("local", change, "sample") for change in changes]
-    keys = {question(provider, requests[0] | change, identity).key for provider, change, identity in asked}
-    assert len(keys) == len(asked)
-    assert question("local", dict(reversed(requests[0].items())), "sample").key in keys
-
-
-def test_a_provider_is_named_without_its_port():
+    others = [("local", {}, "sample"), ("openai", {}, "sample"), ("local", {}, "other")]
+    others += [("local", change, "sample") for change in changes]
+    keys = {question(provider, requests[0] | change, identity).key for provider, change, identity in others}
+    assert len(keys) == len(others)
+    assert asked(dict(reversed(requests[0].items()))).key in keys
     assert provider_label(None) == provider_label("https://api.openai.com/v1/") == "openai"
     assert provider_label("http://127.0.0.1:1/v1") == provider_label("http://localhost:2/v1") == "local"
     assert provider_label("https://example.org:8443/v1") == "example.org"
@@ -255,27 +246,24 @@ def test_waits_are_jittered_honour_the_server_and_are_capped():
     assert limits.wait(60, None) <= 10
 
 
-USAGE = b'{"prompt_tokens":5,"completion_tokens":2%s}'
+USAGE = '{"prompt_tokens":5,"completion_tokens":2%s}'
 
 
 @pytest.mark.parametrize(
     ("text", "usage", "tokens"),
     [
-        (b'"x"', USAGE % b"", Tokens(5, 2)),
-        (b"null", USAGE % b',"prompt_tokens_details":{"cached_tokens":3}', Tokens(5, 2, 3)),
-        (b"17", USAGE % b',"prompt_tokens_details":{"cached_tokens":9}', Tokens(5, 2)),
-        (b'{"a":1}', USAGE % b',"prompt_tokens_details":null', Tokens(5, 2)),
-        (b'"\\ud800"', b'{"prompt_tokens":-5,"completion_tokens":2}', None),
-        (b'""', b'{"prompt_tokens":NaN,"completion_tokens":2}', None),
-        (b'""', b'{"prompt_tokens":1e999,"completion_tokens":2}', None),
-        (b'""', b'{"prompt_tokens":true,"completion_tokens":2}', None),
-        (b'""', b'{"prompt_tokens":5}', None),
-        (b'""', b"null", None),
+        ('"x"', USAGE % "", Tokens(5, 2)),
+        ("null", USAGE % ',"prompt_tokens_details":{"cached_tokens":3}', Tokens(5, 2, 3)),
+        ("17", USAGE % ',"prompt_tokens_details":{"cached_tokens":9}', Tokens(5, 2)),
+        ('{"a":1}', USAGE % ',"prompt_tokens_details":null', Tokens(5, 2)),
+        ('"\\ud800"', USAGE.replace("5", "-5") % "", None),
+        *(('""', USAGE.replace("5", odd) % "", None) for odd in ("NaN", "1e999", "true")),
+        *(('""', odd, None) for odd in ('{"prompt_tokens":5}', "null")),
     ],
 )
 def test_an_odd_text_is_text_or_none_and_usage_is_taken_where_it_can_be_true(text, usage, tokens):
-    body = b'{"choices":[{"message":{"content":%s}}],"usage":%s,"system_fingerprint":"f"}' % (text, usage)
-    found = read_response(Raw(200, "application/json", body))
+    body = f'{{"choices":[{{"message":{{"content":{text}}}}}],"usage":{usage},"system_fingerprint":"f"}}'
+    found = read_response(Raw(200, "application/json", body.encode()))
     assert isinstance(found, Answer)
     assert found.text in ("", "x", "\ud800")
     assert (found.used, found.fingerprint) == (tokens, "f")
@@ -289,13 +277,8 @@ MALFORMED = [b"[" * 100_000, b'{"x":' + b"9" * 5000 + b"}", b"\xff\xfe", b"", b"
     [
         *((200, body, "malformed", False) for body in MALFORMED),
         (200, b'{"choices":null,"error":{"code":"insufficient_quota"}}', "error-in-200", True),
-        (200, b'{"error":"busy"}', "error-in-200", False),
         (429, b'{"error":{"type":"insufficient_quota"}}', "no-quota", True),
         (429, b"slow down", "rate-limit", False),
-        (401, b"", "key-refused", True),
-        (404, b"<html>", "not-found", True),
-        (400, b"use max_completion_tokens", "no-max-tokens", False),
-        (400, b'{"error":{"message":"json_schema is not supported"}}', "no-json-schema", False),
         (400, b'{"error":{"message":"context length exceeded"}}', "refused", True),
         (301, b"", "refused", True),
         (529, b"", "server-error", False),
@@ -311,13 +294,13 @@ def test_what_is_no_answer(status, body, name, final):
 def test_prices_are_read_and_bound_a_call(tmp_path, requests):
     prices = read_prices()
     price = find_price(prices, "gpt-4o-mini-2024-07-18")
-    assert price == prices["gpt-4o-mini"] == Price(input=0.15, output=0.6, cached_input=0.075)
-    assert price.cost(Tokens(10, 2, 4)) == pytest.approx((6 * 0.15 + 4 * 0.075 + 2 * 0.6) / 1e6)
+    assert price == prices["gpt-4o-mini"]
+    assert PRICES["m"].cost(Tokens(10, 2, 4)) == pytest.approx((6 * 100 + 4 * 50 + 2 * 1000) / 1e6)
     assert Price(input=3, output=1).cost(Tokens(10, 2, 4)) == pytest.approx(32 / 1e6)
     assert find_price(prices, "unheard-of") is None
-    bound = question("local", requests[0], "sample").most
-    assert bound.prompt > sum(len(m["content"].encode()) for m in requests[0]["messages"])
-    assert bound.completion == requests[0]["max_tokens"]
+    most = asked(requests[0]).most
+    assert most.prompt > sum(len(m["content"].encode()) for m in requests[0]["messages"])
+    assert most.completion == requests[0]["max_tokens"]
     for text in ("{", "[]", '{"models":{"m":{"input":1}}}', '{"models":{"m":{"input":NaN,"output":1}}}'):
         (tmp_path / "p.json").write_text(text)
         with pytest.raises(InputError, match=r"prices p\.json: \w.*; accepted is"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import http.server
-import json
 import os
 import signal
 import threading
@@ -16,10 +15,15 @@ from notebook_cells import definitions
 from processes import call, going, processes_of, wait_for
 
 from envprobe_core.errors import InputError
+<<<<<<< HEAD
 from envprobe_core.llm import PROMPT_VERSION, ModelAgent, local
 from envprobe_core.llm import running as trials
 from envprobe_core.llm.local import fetch_weights, find_weights, local_agent
 from envprobe_core.llm.prompts import VERSIONS
+=======
+from envprobe_core.llm import local, running
+from envprobe_core.llm.local import fetch_weights, find_weights, local_agent
+>>>>>>> f26d024 (Tests of the model's store, client and weights say each promise once: what a run through the server, the fuzz of files or a golden table fails on already is not shown again. A store in a read-only folder is no longer read in place (copy it); a failed fetch names its folder)
 from envprobe_core.llm.store import read_answers
 
 GGUF = b"GGUF" + bytes(range(256)) * 20_000
@@ -109,11 +113,11 @@ def test_without_a_registry_it_says_so_in_one_line(tmp_path, capsys, monkeypatch
     assert "a network is needed once" in told
 
 
-def test_what_is_no_weights_is_named(tmp_path, monkeypatch):
+def test_weights_that_were_not_fetched_are_asked_for(tmp_path, monkeypatch):
     monkeypatch.setenv(local.FOLDER_VARIABLE, str(tmp_path))
-    (tmp_path / "text.gguf").write_text("text")
     with pytest.raises(InputError, match="envprobe model fetch"):
         find_weights(None)
+<<<<<<< HEAD
     with pytest.raises(InputError, match="no GGUF file"):
         find_weights(tmp_path / "text.gguf")
     with pytest.raises(InputError, match="cannot be read"):
@@ -144,6 +148,8 @@ def test_a_trial_counts_what_is_written_right_and_what_is_copied():
     assert (old["valid"], old["copied"], old["rows"]) == (True, 1, 1)  # the example in the first prompts
     refused = page.judged(second, "no")
     assert (refused["valid"], refused["rows"]) == (False, 0)
+=======
+>>>>>>> f26d024 (Tests of the model's store, client and weights say each promise once: what a run through the server, the fuzz of files or a golden table fails on already is not shown again. A store in a read-only folder is no longer read in place (copy it); a failed fetch names its folder)
 
 
 # ---------------------------------------------------------------- serving them
@@ -205,5 +211,5 @@ def test_a_real_model_is_asked_stored_and_replayed(real, tmp_path):
         assert call(*given, tmp_path / f"{name}.trial.gz") == 0
     one, two = (tmp_path / f"{name}.trial.gz" for name in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()
-    assert read_answers(one, trials.Trial)[0].model == agent
+    assert read_answers(one, running.Trial)[0].model == agent
     assert definitions("language-model", "2", "18").read_trials(one)["valid"].all()

@@ -148,7 +148,7 @@ def test_a_fifth_of_mixed_faults_changes_no_byte(undisturbed, tmp_path):
         done = envprobe(*asking(server, *limits, "--out", run), OPENAI_API_KEY=KEY)
         assert done.returncode == 0, done.stderr
         faults = server.counts()["faults"]
-    assert len(faults) >= 12, faults
+    assert len(faults) >= 10, faults
     assert sum(faults.values()) > STEPS / 8
     one, other = contents(run), contents(undisturbed)
     calls = [json.loads(line) for line in one.pop(UNLIKE).splitlines()]
@@ -158,7 +158,8 @@ def test_a_fifth_of_mixed_faults_changes_no_byte(undisturbed, tmp_path):
     assert sum(line["reasks"] for line in calls) == content > 0  # an answer that cannot be used is an answer
     assert sum(line["invalid_updates"] for line in calls) == 0
     stats = stats_of(tmp_path / "run.answers.sqlite")
-    assert stats["wasted_attempts"] >= passing > 0  # a slow machine adds time-outs of its own
+    assert stats["wasted_attempts"] >= passing + content  # a slow machine adds time-outs of its own
+    assert stats["attempts"]["unusable"] == content
 
 
 def test_overlapping_runs_share_one_store_and_pay_for_nothing_twice(undisturbed, tmp_path):

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from envprobe_core.errors import InputError, StoppedError
+from envprobe_core.errors import InputError, StoppedError, first_fault
 from envprobe_core.files import read_whole
 from envprobe_core.sources import DATA
 
@@ -86,11 +86,9 @@ def read_prices(path: Path | None = None) -> dict[str, Price]:
     except OSError as error:
         raise InputError(f"prices {path} cannot be read ({error.strerror})") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        found = f"{place}: {first['msg']}, not {str(first['input'])[:200]!r}" if place else first["msg"]
+        given = str(error.errors()[0]["input"])[:200]
         raise InputError(
-            f"prices {path.name}: {found}; accepted is "
+            f"prices {path.name}: {first_fault(error)}, not {given!r}; accepted is "
             f'{{"models": {{NAME: {{"input": X, "output": Y}}}}}}, dollars from 0 to {LARGEST_PRICE} for a '
             "million tokens"
         ) from None

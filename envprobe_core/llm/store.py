@@ -128,7 +128,7 @@ class AnswerStore:
         """
         self.path, self.prices, self.cap = path, prices or {}, cap
         self._writing = _open(path, writable=writable)
-        self._reading = _connect(path, "mode=rw") if writable else self._writing
+        self._reading = _connect(path, "rw") if writable else self._writing
 
     def close(self) -> None:
         """Close the file."""
@@ -300,7 +300,7 @@ def _inflated(packed: bytes) -> bytes:
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    where = f"{path.resolve().as_uri()}?{mode}"
+    where = f"{path.resolve().as_uri()}?mode={mode}"
     return sqlite3.connect(where, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
 
 
@@ -310,15 +310,11 @@ def _open(path: Path, *, writable: bool) -> sqlite3.Connection:
     Raises:
         InputError: if it is no store, damaged, of another version, missing, or read-only.
     """
-    mode = "mode=rwc" if writable else "mode=rw"  # a reader too: the last to leave takes the log away
-    if not (writable or os.access(path.parent, os.W_OK)):  # where a reader cannot have a file of its own
-        mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
+    mode = "rwc" if writable else "rw"  # a reader too: the last to leave takes the log away
     try:
         check_plain(path)
         if not (needed := path.parent if writable else path).exists():
             raise FileNotFoundError(errno.ENOENT, f"{needed} does not exist")
-        if writable and path.exists() and not os.access(path, os.W_OK):
-            raise PermissionError(errno.EACCES, "it is read-only; copy it, or give --replay-only")
         with ExitStack() as stack:
             connection = stack.enter_context(closing(_connect(path, mode)))
             if writable and not any(connection.execute(ABOUT).fetchone()):
