@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -96,31 +97,46 @@ class Episodes:
     seed: Ints  # [row]
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, **chosen: str) -> Episodes:
+    def of(
+        cls, frame: pd.DataFrame, by: Sequence[str] = (), **chosen: str
+    ) -> list[tuple[tuple[Any, ...], Episodes]]:
         """Take the rows of a frame in which the columns named have the values `chosen`.
+
+        Returns:
+            For each combination of values of the columns `by`, in order of first appearance, these values and
+            its episodes.
 
         Raises:
             InputError: for a missing key column, a value that the frame does not hold, or an episode that
                 occurs twice (a frame with several budgets or thresholds of one policy: choose one first).
         """
-        require(frame, [*KEY, *chosen])
+        require(frame, [*KEY, *by, *chosen])
         for name, asked in chosen.items():
             own = frame[name] == asked
             if not own.any():
                 held = sorted(map(str, frame[name].unique()))
                 raise InputError(f"the frame has no {name} {asked!r}; it holds {', '.join(held)}")
             frame = frame[own]
-        if (twice := frame.duplicated(KEY).to_numpy()).any():
+        parts = list(dict.fromkeys([*by, *KEY[:3]]))
+        if (twice := frame.duplicated([*parts, "seed"]).to_numpy()).any():
             at = frame.iloc[np.argmax(twice)]
             raise InputError(
                 f"seed {at['seed']} of {at['policy']} in {at['world']}, {at['regime']}, occurs twice; "
                 "one budget and one threshold a policy are accepted"
             )
-        seed = frame["seed"].to_numpy()
-        order = np.argsort(seed, kind="stable")
-        cells = frame[KEY[:3]].iloc[order].groupby(KEY[:3], sort=False, observed=True).indices
-        rows = {cell: order[places] for cell, places in cells.items()}
-        return cls(lambda name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan), rows, seed)
+        column = cache(lambda name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan))
+        seed, how = frame["seed"].to_numpy(), {"sort": False, "dropna": False, "observed": True}
+        cell = frame.groupby(parts, **how).ngroup().to_numpy()
+        order, firsts = np.lexsort([seed, cell]), np.unique(cell, return_index=True)[1]
+        rows = np.split(order, np.searchsorted(cell[order], np.arange(1, len(firsts))))
+        heads = frame[parts].iloc[firsts]
+        group = heads.groupby(list(by), **how).ngroup().to_numpy() if by else np.zeros(len(heads), int)
+        found: dict[int, tuple[tuple[Any, ...], dict[Any, Ints]]] = {}
+        named = heads.to_dict("records")
+        for at in np.argsort(firsts):  # in order of first appearance
+            _, cells = found.setdefault(int(group[at]), (tuple(named[at][name] for name in by), {}))
+            cells[tuple(named[at][name] for name in KEY[:3])] = rows[at]
+        return [(key, cls(column, cells, seed)) for key, cells in found.values()]
 
     def sample(
         self,
@@ -227,11 +243,10 @@ def compare(
     scale = 100.0 if SHARE.fullmatch(measure) else 1.0
     rows = []
     own = frame.loc[frame["policy"].isin((arm, reference)), read]
-    for key, part in own.groupby(by, sort=False, dropna=False, observed=True) if by else [((), own)]:
-        if len(regimes := part["regime"].unique()) > 1:
+    for key, episodes in Episodes.of(own, by):
+        if len(regimes := list(dict.fromkeys(regime for regime, _, _ in episodes.cells))) > 1:
             held = ", ".join(regimes)
             raise InputError(f"the frame has regimes {held}; name `regime` in `by`, or choose one")
-        episodes = Episodes.of(part)
         for stratum, worlds in strata.items():
             row = dict(zip(by, key, strict=True)) | dict.fromkeys(GAIN, np.nan)
             row |= {"stratum": stratum, "arm": arm, "reference": reference, "n": 0, "same": 0}

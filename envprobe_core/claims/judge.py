@@ -258,7 +258,7 @@ def judge(
         require(frame, ["protocol"])
         held = set(frame["protocol"])
         protocols = [*(p for p in PROTOCOLS if p in held), *sorted(held - set(PROTOCOLS))]
-    views = {name: Episodes.of(frame, protocol=name, profile=profile) for name in protocols}
+    views = {name: Episodes.of(frame, protocol=name, profile=profile)[0][1] for name in protocols}
     rows = [
         _judge(claim, episodes, profile, resamples) | {"protocol": protocol}
         for claim in chosen
