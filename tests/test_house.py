@@ -28,7 +28,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 955, 510),
     "cli": (("cli",), 1_410, 400),
 }
-WHOLE = (18_820, 13_500)
+WHOLE = (18_835, 13_500)
 FILES = (85, 85)
 TESTS = (11_900, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
