@@ -12,13 +12,8 @@ from scripted_server import LASTING, PASSING, ScriptedServer, serving
 
 from envprobe_core.cells import make_cell
 from envprobe_core.errors import InputError
-<<<<<<< HEAD
 from envprobe_core.llm import PROMPT_VERSION, ModelAgent
-from envprobe_core.llm.agent import exchanges, prompts_of
-=======
-from envprobe_core.llm import SECOND, ModelAgent
 from envprobe_core.llm.agent import exchanges
->>>>>>> f26d024 (Tests of the model's store, client and weights say each promise once: what a run through the server, the fuzz of files or a golden table fails on already is not shown again. A store in a read-only folder is no longer read in place (copy it); a failed fetch names its folder)
 from envprobe_core.llm.calls import (
     NO_TOKENS,
     Answer,
@@ -138,25 +133,6 @@ def test_a_pause_that_a_server_asks_for_holds_for_every_question(store, requests
     assert server.asked.total() == 1
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("fault", CONTENT)
-def test_a_bad_text_is_stored_as_it_came_and_marked_when_asked_again(fault, store, requests):
-    async def work(client):
-        first = await client.ask(requests[2], "sample")
-        assert first.text != answer(requests[2])
-        assert KEY not in first.text
-        again = prompts_of(CELL, PROMPT_VERSION).asked_again(requests[2], "no", "a fault")
-        assert (await client.ask(again, "sample", first.key)).text == answer(again)
-        assert client.counts.unusable == 1
-
-    at(ScriptedServer(faults=[fault]), store, work)
-    stats = read_stats(store.path, PRICES)
-    assert stats["attempts"] == {"answer": 1, "unusable": 1}
-    assert (stats["answered"], stats["wasted_attempts"]) == (2, 1)
-
-
-=======
->>>>>>> f26d024 (Tests of the model's store, client and weights say each promise once: what a run through the server, the fuzz of files or a golden table fails on already is not shown again. A store in a read-only folder is no longer read in place (copy it); a failed fetch names its folder)
 def test_one_question_in_flight_is_one_call_and_calls_keep_to_the_concurrency(store, requests):
     async def work(client):
         same = await asyncio.gather(*(client.ask(requests[0], "sample") for _ in range(5)))

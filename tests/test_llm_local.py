@@ -15,15 +15,8 @@ from notebook_cells import definitions
 from processes import call, going, processes_of, wait_for
 
 from envprobe_core.errors import InputError
-<<<<<<< HEAD
-from envprobe_core.llm import PROMPT_VERSION, ModelAgent, local
-from envprobe_core.llm import running as trials
-from envprobe_core.llm.local import fetch_weights, find_weights, local_agent
-from envprobe_core.llm.prompts import VERSIONS
-=======
 from envprobe_core.llm import local, running
 from envprobe_core.llm.local import fetch_weights, find_weights, local_agent
->>>>>>> f26d024 (Tests of the model's store, client and weights say each promise once: what a run through the server, the fuzz of files or a golden table fails on already is not shown again. A store in a read-only folder is no longer read in place (copy it); a failed fetch names its folder)
 from envprobe_core.llm.store import read_answers
 
 GGUF = b"GGUF" + bytes(range(256)) * 20_000
@@ -117,39 +110,6 @@ def test_weights_that_were_not_fetched_are_asked_for(tmp_path, monkeypatch):
     monkeypatch.setenv(local.FOLDER_VARIABLE, str(tmp_path))
     with pytest.raises(InputError, match="envprobe model fetch"):
         find_weights(None)
-<<<<<<< HEAD
-    with pytest.raises(InputError, match="no GGUF file"):
-        find_weights(tmp_path / "text.gguf")
-    with pytest.raises(InputError, match="cannot be read"):
-        find_weights(tmp_path / "nowhere.gguf")
-
-
-# ---------------------------------------------------------------- trials of prompts
-
-
-def test_a_trial_counts_what_is_written_right_and_what_is_copied():
-    agent, page = ModelAgent(local.PROVIDER, PROMPT_VERSION, "m"), definitions("language-model", "2", "18")
-    asked = trials.Trial(
-        agent=agent, worlds=["graphnav"], versions=[*VERSIONS], policy="simple", regime="S1", situations=9
-    )
-    versions = [asked.met("graphnav", version) for version in asked.versions]
-    told = {str([(one.seed, one.step, one.seen) for one in met]) for met in versions}
-    assert len(told) == 1  # the same situations, whatever the version
-    first, second, *_ = (met[4] for met in versions)
-    turns = [message["content"] for message in second.request["messages"]]
-    rows = "".join(f"{field}:{value},{second.step},90;" for field, value in second.seen)  # as it should be
-    right = page.judged(second, json.dumps(json.loads(turns[2]) | {"set": rows}))
-    assert (right["valid"], right["right"], right["copied"]) == (True, right["seen"], 0)
-    assert f"Seen: {'; '.join(f'{field}:{value}' for field, value in second.seen)}" in second.situation
-    copied = page.judged(second, turns[2])  # the first worked example again
-    example = {(field, value) for field, value, _, _ in second.read(turns[2]).entries}
-    assert copied["copied"] == copied["rows"] - len({*second.seen} & example) > 0
-    old = page.judged(first._replace(seen=[]), '{"set":"0:1,0,95","fade":0,"act":"wait","risk":0}')
-    assert (old["valid"], old["copied"], old["rows"]) == (True, 1, 1)  # the example in the first prompts
-    refused = page.judged(second, "no")
-    assert (refused["valid"], refused["rows"]) == (False, 0)
-=======
->>>>>>> f26d024 (Tests of the model's store, client and weights say each promise once: what a run through the server, the fuzz of files or a golden table fails on already is not shown again. A store in a read-only folder is no longer read in place (copy it); a failed fetch names its folder)
 
 
 # ---------------------------------------------------------------- serving them
