@@ -10,7 +10,7 @@ from processes import MARK, call, processes_of
 
 from envprobe_core.cli import reproduce
 from envprobe_core.errors import InputError
-from envprobe_core.reproduce import execution, sections
+from envprobe_core.reproduce import build, execution, sections
 from envprobe_core.reproduce.sections import parse_assignments, plan, read_parameters, resolve
 
 CELL = """\
@@ -290,3 +290,9 @@ def test_what_changed_runs_a_failure_is_told_and_the_others_finish(
     printed = capsys.readouterr().out
     assert [f"sections: {told} unchanged, 0 failed" in printed for told in ("3 executed, 1", "0 executed, 4")]
     assert not any(job.fresh for job in plan(root=checkout)), "other values, other results"
+
+
+def test_a_section_that_an_earlier_release_executed_is_read_as_it_stands(tmp_path, monkeypatch):
+    (page := tmp_path / "old.ipynb").write_text('{"cells": []}')
+    monkeypatch.setattr(build, "stored_record", lambda path: {"section": "old"})
+    assert build.frame_of(page) == ['{"cells": []}']

@@ -80,9 +80,9 @@ def frame_of(page: Path) -> list[str]:
     """Return a page without the words of its paragraphs: headings, labels, terms, directives, roles, code."""
     text, made = page.read_text(encoding="utf-8"), ""
     if page.suffix == ".ipynb":
-        if (record := stored_record(page)) is None:
-            return [text]
-        cells, made = json.loads(text)["cells"], str(record["code_sha256"])
+        if not (made := (stored_record(page) or {}).get("code_sha256", "")):
+            return [text]  # altered, or of a release that did not note it
+        cells = json.loads(text)["cells"]
         text = "\n\n".join(cell_source(cell) for cell in cells if cell["cell_type"] == "markdown")
     lines = (line for line in PROSE.sub("", text).splitlines() if line.strip())
     return [made, *lines, *ROLE.findall(text)]
