@@ -148,6 +148,8 @@ def parse_seeds(text: str) -> Seeds:
     Raises:
         InputError: if the text is malformed, a range is empty, or a seed stands twice.
     """
+    if not isinstance(text, str):
+        raise InputError(f"seeds {text!r}: give a text such as '0:220'")
     parts, count = [], 0
     for item in text.split(","):
         match = re.fullmatch(r"\s*([0-9]{1,20})(?::([0-9]{1,20}))?\s*", item)
@@ -173,9 +175,7 @@ def parse_seeds(text: str) -> Seeds:
 
 def read_seeds(text: str) -> Seeds | None:
     """Read seeds: a range as in `0:220`, or `default` (None): those of the regime and protocol."""
-    if not isinstance(text, str):
-        raise InputError(f"seeds {text!r}: give a text such as '0:220', or {DEFAULT_SEEDS!r}")
-    return None if text == DEFAULT_SEEDS else parse_seeds(text)
+    return None if isinstance(text, str) and text == DEFAULT_SEEDS else parse_seeds(text)
 
 
 def first_seed(seeds: str, regime: str) -> int:

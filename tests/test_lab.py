@@ -283,8 +283,6 @@ def test_leaderboard_numbers_are_those_of_the_episodes():
 
 
 def test_held_out_seeds_are_new_and_looks_at_them_are_counted(monkeypatch):
-    with pytest.raises(InputError, match=r"2 seeds are both design and held-out, the first 8"):
-        lab.compete(seeds="0:10", held_out="8:12")
     for name in ("your-policy", "exercises"):
         parameters = find_sections()[name].parameters
         design, held = (parse_seeds(parameters[given].default) for given in ("seeds", "held_out"))
@@ -296,12 +294,31 @@ def test_held_out_seeds_are_new_and_looks_at_them_are_counted(monkeypatch):
     assert [play(mine, held_out=seeds).looks for seeds in ("7:9", "7:9", "20:22")] == [1, 2, 1]
 
 
-@pytest.mark.parametrize("given", [[reads_gold], POLICIES["cd"], "cd"])
-def test_what_is_no_entry_is_refused(given):
-    with pytest.raises(InputError, match=r"(reads_gold|cd)'? is no policy of yours: write @policy"):
-        lab.compete(given)
-    with pytest.raises(InputError, match="two policies are named 'mine'"):
-        lab.compete([lab.policy("mine")(lambda view: view.c)] * 2)
+@pytest.mark.parametrize(
+    ("own", "given", "said"),
+    [
+        ([reads_gold], {}, r'reads_gold is no policy of yours: write @policy\("my rule"\) above its `def`'),
+        (POLICIES["cd"], {}, "cd is no policy of yours"),
+        ("cd", {}, "'cd' is no policy of yours"),
+        (None, {}, "None is no policy of yours"),
+        ([lab.policy("mine")(lambda view: view.c)] * 2, {}, "two policies are named 'mine'"),
+        ((), {"seeds": "0:10", "held_out": "8:12"}, "2 seeds are both design and held-out, the first 8"),
+        ((), {"seeds": range(10)}, r"seeds range\(0, 10\): give a text such as '0:220'"),
+        ((), {"worlds": ""}, "a contest needs a world and a protocol; given are '' and 'observed'"),
+        ((), {"rivals": "nobody"}, "unknown policy 'nobody'"),
+        ((), {"budget": 31}, r"budget 31 is not in 0\.\.30"),
+    ],
+)
+def test_what_is_no_contest_is_refused(own, given, said):
+    with pytest.raises(InputError, match=said):
+        lab.compete(own, **given)
+
+
+def test_a_world_that_is_named_twice_counts_once():
+    frame = lab.compete(
+        (), seeds="0:2", worlds="tooldag tooldag", protocols="paper paper", rivals="cd cd"
+    ).frame
+    assert len(frame) == 2 * len({"cd", "simple", "no-probe"})
 
 
 def test_a_policy_that_never_fires_is_told_so():

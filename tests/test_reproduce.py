@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 
 import nbformat
 import pytest
@@ -259,36 +260,53 @@ def test_a_changed_sentence_is_put_around_outputs_that_stand(checkout, write_not
     assert told == output.read_bytes()
 
 
+SHOWN = "class Shown:\n    def _repr_mimebundle_(self, **_):\n        raise ValueError('no form')"
+FAULTS = {
+    "bad": (
+        ["a = 1\nb = 2\nc = undefined + 1\nd = 4", "print('not reached')"],
+        "cell 3 of 4\n  > 3 | c = undefined + 1\n  NameError: name 'undefined' is not defined",
+    ),
+    "dead": (["import os\nos._exit(3)"], "cell 3 of 3\n  DeadKernelError: Kernel died"),
+    "left": (
+        ["raise SystemExit", "print()"],
+        "cell 3 of 4\n  SystemExit: the cells below this one did not run",
+    ),
+    "long": (["raise ValueError('so\\n' * 9000)"], f"  ValueError: {' '.join(['so'] * 60)}"),
+    "magic": (["%nosuch"], "cell 3 of 3\n  CellExecutionError: UsageError: Line magic function `%nosuch` n"),
+    "mute": (["#\n" * 9 + SHOWN, "Shown()", "print()"], "cell 4 of 5\n  ValueError: no form"),
+}
+"""Further cells of a section, and what is told of it."""
+
+
 def test_what_changed_runs_a_failure_is_told_and_the_others_finish(
     checkout, write_notebook, capsys, monkeypatch
 ):
     monkeypatch.setattr(reproduce, "plan", functools.partial(plan, root=checkout))
     monkeypatch.setattr(reproduce, "ROOT", checkout)
-    shown = "class Shown:\n    def _repr_mimebundle_(self, **_):\n        raise ValueError('no form')"
     write_notebook("good", COUNT, "print(n)")
-    write_notebook("bad", COUNT, "a = 1\nb = 2\nc = undefined + 1\nd = 4", "print('not reached')")
-    write_notebook("dead", COUNT, "import os\nos._exit(3)")
-    write_notebook("mute", COUNT, "#\n" * 9 + shown, "Shown()", "print('the rest runs')")
+    for name, (cells, _) in FAULTS.items():
+        write_notebook(name, COUNT, *cells)
     assert call("reproduce", "-p", "n=4") == 1
     printed = capsys.readouterr()
-    assert "sections: 1 executed, 0 unchanged, 3 failed" in printed.out
-    assert sorted(line.split()[:2] for line in printed.out.splitlines()[:4]) == [
-        ["FAILED", "bad"], ["FAILED", "dead"], ["FAILED", "mute"], ["ran", "good"],
-    ]  # fmt: skip
-    assert {text.partition(" Kernel died")[0] for text in printed.err.strip().split("\n\n")} == {
-        "bad: cell 3 of 4\n  > 3 | c = undefined + 1\n  NameError: name 'undefined' is not defined",
-        "mute: cell 4 of 5\n  ValueError: no form",
-        "dead: cell 3 of 3\n  DeadKernelError:",
-    }
+    assert "sections: 1 executed, 0 unchanged, 6 failed" in printed.out
+    assert sorted(re.findall(r"^  (\w+ +\w+)", printed.out, re.MULTILINE)) == [
+        *(f"FAILED  {name}" for name in FAULTS),
+        "ran     good",
+    ]
+    told = dict(text.split(": ", 1) for text in printed.err.strip().split("\n\n"))
+    for name, (_, fault) in FAULTS.items():
+        assert fault in told.pop(name)
+    assert not told
+    assert len(printed.err) < 3_000
     assert [path.name for path in (checkout / "book" / "executed").iterdir()] == ["good.ipynb"]
     record = sections.stored_record(checkout / "book" / "executed" / "good.ipynb")
     assert (record["parameters"], record["defaults"]) == ({"n": 4}, {"n": 3})
-    for name in ("bad", "dead", "mute"):
+    for name in FAULTS:
         write_notebook(name, COUNT, "print('mended', n)")
     for _ in range(2):
         assert call("reproduce", "-p", "n=4") == 0
     printed = capsys.readouterr().out
-    assert [f"sections: {told} unchanged, 0 failed" in printed for told in ("3 executed, 1", "0 executed, 4")]
+    assert [f"sections: {told} unchanged, 0 failed" in printed for told in ("6 executed, 1", "0 executed, 7")]
     assert not any(job.fresh for job in plan(root=checkout)), "other values, other results"
 
 

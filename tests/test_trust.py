@@ -148,9 +148,9 @@ def test_an_altered_result_is_executed_again(checkout, write_notebook):
     assert path.read_bytes() == before
 
 
-def one_cell(kind, source, tags):
-    made = {"cell_type": kind, "source": source, "metadata": {"tags": tags}}
-    return json.dumps({"nbformat": 4, "metadata": {}, "cells": [made]}).encode()
+def one_cell(kind, source, tags, outputs=[]):  # noqa: B006
+    made = {"cell_type": kind, "source": source, "metadata": {"tags": tags}, "outputs": outputs}
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [made]}).encode()
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,8 @@ def one_cell(kind, source, tags):
     [
         (b"{", "cannot be read: Invalid JSON"),
         (b"\xff\xfe", "cannot be read"),
-        (one_cell("raw", "", 1), "cannot be read, cell 1 metadata tags"),
+        (one_cell("raw", "", 1), "cannot be read, cell 1 raw metadata tags"),
+        (one_cell("code", "", [], None), "cannot be read, cell 1 code outputs"),
         (one_cell("code", "n: int = (", ["parameters"]), "line 1 of its parameters is not of the form"),
     ],
 )

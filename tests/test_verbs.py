@@ -133,7 +133,7 @@ NO_FRAME, WHOLE = "is no frame, as `run` gives", "is not a whole number in 0.."
         (run, {"budgets": True}, "budget True is not a whole number of probes"),
         (run, {"thresholds": float("nan")}, "threshold nan is not a finite number"),
         (run, {"thresholds": float("inf")}, "threshold inf is not a finite number"),
-        (run, {"seeds": 5}, "seeds 5: give a text such as '0:220', or 'default'"),
+        (run, {"seeds": 5}, "seeds 5: give a text such as '0:220'"),
         (run, {"facts": "moods"}, "unknown fact 'moods'; accepted: first_probe"),
         *((play, {"seed": seed}, f"play: seed {seed!r} {WHOLE}") for seed in (-1, 2**63, 1.5, True, "1")),
         *((verb, {"frame": frame}, NO_FRAME) for frame in (3, None, [1], "episodes") for verb in OF_FRAMES),

@@ -66,7 +66,7 @@ def compete(
         InputError: for an unknown name, something that is no policy, two policies of one name, or seeds
             that are both design and held-out.
     """
-    mine = [own] if isinstance(own, Policy | str) or callable(own) else list(own)
+    mine = list(own) if isinstance(own, list | tuple) else [own]
     for one in mine:
         if not isinstance(one, Policy) or not isinstance(one.score, GuardedScore):
             name = getattr(one, "name", getattr(one, "__name__", repr(one)))
@@ -87,10 +87,12 @@ def compete(
     others = [find_policy(name) for name in dict.fromkeys((*names(rivals), *REFERENCES.values()))]
     cells = [
         Cell(world, one, find_regime(regime), protocol, find_profile(profile), budget)
-        for protocol in find_protocols(protocols)
-        for world in names(worlds)
+        for protocol in dict.fromkeys(find_protocols(protocols))
+        for world in dict.fromkeys(names(worlds))
         for one in (*mine, *others)
     ]
+    if not cells:
+        raise InputError(f"a contest needs a world and a protocol; given are {worlds!r} and {protocols!r}")
     frame = run_frame(cells, np.concatenate([design, held]))
     frame["set"] = np.where(frame["seed"].isin(design), DESIGN, HELD_OUT)
     if held_out and mine:

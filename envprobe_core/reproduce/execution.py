@@ -139,6 +139,8 @@ def run_one(job: Job, cell_timeout: float | None = None) -> Outcome:
             coalesce_streams=True,
             on_cell_start=lambda cell, cell_index: begun.append(cell),
         )
+        if notebook.metadata.papermill.exception:  # of an exit, which papermill takes for success
+            raise SystemExit("the cells below this one did not run")
         keep(job, notebook)
     except BaseException as fault:
         error = describe_failure(job, fault, begun)
@@ -176,7 +178,8 @@ def describe_failure(job: Job, error: BaseException, begun: Sequence[Mapping[str
     kind, text, place, shown = type(error).__name__, str(error), "failed outside its cells", []
     source = cell_source(begun[-1]) if begun else None
     if isinstance(error, PapermillExecutionError):  # else the kernel died, or was too slow
-        kind, text, source = error.ename, error.evalue, error.source
+        kind, source = error.ename, error.source
+        text = error.evalue or " ".join(str(output.get("text", "")) for output in begun[-1]["outputs"])
         # no frame is the cell's own where a result cannot be shown
         frames = _FRAME.findall(_COLOUR.sub("", "\n".join(error.traceback)))
         lines = [int(line) for at, line in frames if int(at) == error.exec_count]
@@ -186,7 +189,9 @@ def describe_failure(job: Job, error: BaseException, begun: Sequence[Mapping[str
     sources = [cell_source(cell) for cell in job.section.cells]
     if source in sources:
         place = f"cell {sources.index(source) + 1} of {len(sources)}"
-    return "\n".join([f"{job.section.name}: {place}", *shown, f"  {kind}: {_COLOUR.sub('', text)}"])
+    return "\n".join(
+        [f"{job.section.name}: {place}", *shown, f"  {kind}: {in_one_line(_COLOUR.sub('', text))}"]
+    )
 
 
 def clean(notebook: NotebookNode, record: dict[str, Any], root: Path) -> dict[str, Any]:

@@ -23,9 +23,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from envprobe_core import __version__
 from envprobe_core.errors import InputError, look_up
@@ -180,16 +180,22 @@ class _Metadata(BaseModel):
 
 
 class _Cell(BaseModel):
-    cell_type: Literal["code", "markdown", "raw"]
+    cell_type: Literal["markdown", "raw"]
     source: str | list[str]
     metadata: _Metadata
+
+
+class _Code(_Cell):
+    cell_type: Literal["code"]  # type: ignore[assignment]
+    outputs: list[dict[str, Any]]
 
 
 class _Notebook(BaseModel):
     """What of a notebook is read here; all else is left to nbformat."""
 
     nbformat: Literal[4]
-    cells: list[_Cell]
+    nbformat_minor: int
+    cells: list[Annotated[_Code | _Cell, Field(discriminator="cell_type")]]
     metadata: dict[str, Any]
 
 
