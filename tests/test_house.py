@@ -25,12 +25,12 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "lab": (("lab",), 640, 330),
     "language model": (("llm",), 2_815, 1_300),
     "runs": (("runs",), 1_110, 340),
-    "reproduce": (("reproduce",), 955, 510),
+    "reproduce": (("reproduce",), 965, 510),
     "cli": (("cli",), 1_410, 400),
 }
-WHOLE = (18_835, 13_500)
+WHOLE = (19_220, 13_500)
 FILES = (85, 85)
-TESTS = (11_900, 9_000)
+TESTS = (11_870, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
