@@ -30,7 +30,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
 }
 WHOLE = (19_220, 13_500)
 FILES = (85, 85)
-TESTS = (11_870, 9_000)
+TESTS = (11_880, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
