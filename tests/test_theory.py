@@ -12,6 +12,7 @@ from notebook_cells import definitions
 from envprobe_core import run
 from envprobe_core.analyses import repairs
 from envprobe_core.cells import make_cell
+from envprobe_core.engine.loop import S, U
 from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
 from envprobe_core.facts import effective_actions, fact
@@ -118,9 +119,10 @@ def test_a_fork_without_repair_on_its_own_seed_is_the_engines_episode(world, pro
     np.testing.assert_array_equal(played.right, engine.belief[last] == engine.gold[last])
     np.testing.assert_array_equal(played.success, engine.success)
     past = repairs.look(setting, seeds)
-    for name in ("belief", "gold", "confidence", "staleness"):
-        at_the_moment = getattr(engine, name)[past.seeds, setting.moment]
-        np.testing.assert_array_equal(getattr(past, name), at_the_moment, name)
+    then = past.seeds, setting.moment
+    np.testing.assert_array_equal(past.wrong, engine.belief[then] != engine.gold[then])
+    np.testing.assert_array_equal(past.terms["s"], S[engine.staleness[then]])
+    np.testing.assert_array_equal(past.terms["u"], U[engine.confidence[then]])
 
 
 def test_a_moment_after_every_episode_is_refused():

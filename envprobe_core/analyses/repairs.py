@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.cells import Cell, find_profile, find_regime
@@ -29,7 +28,7 @@ from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.worlds import make_world
-from envprobe_core.worlds.base import PROCEDURAL, SPATIAL, Floats, Ints, Mask, Values, World
+from envprobe_core.worlds.base import PROCEDURAL, SPATIAL, Floats, Ints, Mask, World
 
 FUTURES = 1 << 40  # seeds of futures start here, far from those of episodes
 FUTURES_OF_ONE = 100_000
@@ -62,28 +61,13 @@ class Setting:
         return np.array(self.world.field_kinds) == kind
 
 
-@dataclass(frozen=True)
-class Past:
-    """What stands at the moment t, one row an episode that still runs then."""
+class Past(NamedTuple):
+    """What a policy and an oracle see at the moment t, one row an episode that still runs then."""
 
     seeds: Ints  # [row]
-    belief: Values  # [row, field]
-    gold: Values  # [row, field]
-    staleness: npt.NDArray[np.uint8]  # [row, field], as reported
-    confidence: npt.NDArray[np.uint8]  # [row, field], as reported
-    c: Floats  # [row, field]
-    d: Floats  # [row, field]
-    weights: Floats  # [row, field]
-
-    @property
-    def wrong(self) -> Mask:
-        """Say which beliefs differ from gold, [row, field]: repairing any other changes nothing."""
-        return self.belief != self.gold
-
-    @property
-    def terms(self) -> dict[str, Floats]:
-        """Return the four terms of the probe score, [row, field] each."""
-        return {"c": self.c, "s": S[self.staleness], "u": U[self.confidence], "d": self.d}
+    wrong: Mask  # [row, field], beliefs that differ from gold: repairing any other changes nothing
+    terms: dict[str, Floats]  # the four terms of the probe score, [row, field] each
+    weights: Floats  # [row, field], the task weights
 
 
 class Futures(NamedTuple):
@@ -104,13 +88,11 @@ def look(setting: Setting, seeds: Ints) -> Past:
     episodes = _until(setting, seeds)
     ended = (episodes.block.ended == 1) & (setting.world.protocol.end == "success")
     episodes.look()
-    rows, width = episodes.block[~ended], setting.world.fields
+    rows, own = episodes.block[~ended], np.s_[:, : setting.world.fields]
     table, sight = rows.table, rows.sight
-    columns = (
-        table.value.astype(np.int8), rows.gold.astype(np.int8), table.staleness.astype(np.uint8),
-        table.confidence.astype(np.uint8), sight.c, sight.d, rows.weight,
-    )  # fmt: skip
-    return Past(seeds[~ended], *(column[:, :width] for column in columns))
+    terms = {"c": sight.c, "s": S[table.staleness], "u": U[table.confidence], "d": sight.d}
+    wrong = (table.value != rows.gold)[own]
+    return Past(seeds[~ended], wrong, {name: term[own] for name, term in terms.items()}, rows.weight[own])
 
 
 def play(setting: Setting, seeds: Ints, futures: Ints, repaired: Mask) -> Futures:
@@ -204,7 +186,7 @@ def rank_values(setting: Setting, past: Past, score: str) -> Floats:
     A repaired field leaves the competition, and c, d, s and u of the others stay what they were, so one
     ranking serves all sets that the score visits.
     """
-    shape = past.c.shape
+    shape = past.wrong.shape
     if score in TERM_SCORES:
         return np.asarray(sum(past.terms[term] for term in TERM_SCORES[score]))
     if score == "random":
@@ -247,7 +229,7 @@ def play_singles(setting: Setting, seeds: Ints, futures: int = 8) -> tuple[Past,
     repaired = np.zeros((len(plain) + len(row), setting.world.fields), dtype=bool)
     repaired[len(plain) + np.arange(len(row)), field] = True
     by_type, _ = accuracies(setting, past, np.concatenate([plain, row]), repaired, futures)
-    gain, other = np.zeros(past.c.shape), np.zeros(past.c.shape)
+    gain, other = np.zeros((2, *past.wrong.shape))
     for kind, accuracy in by_type.items():
         mean, own = accuracy.mean(axis=1), setting.of_type(kind)[field]
         change = mean[len(plain) :] - mean[row]
