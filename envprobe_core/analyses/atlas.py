@@ -21,33 +21,17 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.agents.profiles import AgentProfile
-from envprobe_core.analyses.calibration import (
-    PROTOCOL,
-    TARGET_POLICIES,
-    TARGETS,
-    measure_with_confidence,
-    pool,
-)
-from envprobe_core.cells import PAPER_POLICIES, Cell, Seeds, find_protocols
+from envprobe_core.analyses.calibration import PROTOCOL, REGIME, TARGETS, pool, run_agents
+from envprobe_core.cells import Cell, Seeds, find_protocols
 from envprobe_core.claims import Claim, find_claim, load_claims
-from envprobe_core.claims.judge import (
-    HOLDS,
-    INCONCLUSIVE,
-    NO_EFFECT,
-    NOT_TESTED,
-    OTHER_SIZE,
-    REVERSES,
-    decide,
-)
+from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, NO_EFFECT, NOT_TESTED, REVERSES, decide, together
 from envprobe_core.comparing import Episodes, NotTestable, columns_read
 from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.pool import spread
 from envprobe_core.protocols import Protocol
-from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS
 from envprobe_core.worlds.base import Floats
 
-REGIME = REGIMES["S2"]
 OURS = "ours"
 AT_ONCE = 64  # agents a task
 
@@ -190,28 +174,16 @@ COPIES = {"placebo": "simple", "yoked": "simple", "oracle-tw": "oracle"}
 
 
 def run_profiles(profiles: Sequence[AgentProfile], protocol: Protocol, seeds: Seeds) -> dict[str, Floats]:
-    """Run every policy in every world; return `COLUMNS`, [world, policy, seed, profile] each.
+    """Run every policy in every world; return `COLUMNS`, [world, policy, profile, seed] each.
 
     Confidence is counted for the policies of the paper's main tables; no claim asks for that of others (0).
     """
     same = COPIES if protocol.answer == "withheld" else {}
     own = [name for name in OF_THE_PAPER if name not in same]
-    found = [
-        measure_with_confidence(
-            Cell(world, OF_THE_PAPER[name], REGIME, protocol, profile), seeds, PAPER_POLICIES
-        )
-        for world in WORLDS
-        for name in own
-        for profile in profiles
-    ]
-    shape = (len(WORLDS), len(own), len(profiles), len(seeds))
+    columns = run_agents(profiles, own, protocol, seeds, [name for name in COLUMNS if name != "budget"])
+    columns["budget"] = np.full_like(columns["probes"], REGIME.budget)
     rows = [own.index(same.get(name, name)) for name in OF_THE_PAPER]
-    columns = {
-        name: np.reshape([part[name] for part in found], shape)[:, rows].swapaxes(2, 3).astype(np.float64)
-        for name in COLUMNS
-        if name != "budget"
-    }
-    return columns | {"budget": np.full_like(columns["probes"], REGIME.budget)}
+    return {name: table[:, rows] for name, table in columns.items()}
 
 
 @dataclass(frozen=True)
@@ -221,7 +193,7 @@ class Atlas:
     profiles: tuple[AgentProfile, ...]
     claims: tuple[Claim, ...]
     protocols: tuple[str, ...]  # names, in the order asked
-    verdict: npt.NDArray[np.int8]  # [protocol, profile, claim], positions in `OUTCOMES`
+    verdict: npt.NDArray[np.object_]  # [protocol, profile, claim], one of `OUTCOMES` or not tested
     support: Floats  # [protocol, profile, claim], as `judge_all` gives it
     targets: Floats | None  # [profile, target], as in the calibration; None without its protocol
 
@@ -242,74 +214,64 @@ def load_atlas(
     """
     agents, claims, protocols = sample_profiles(profiles), atlas_claims(), find_protocols(protocol)
     shape = (len(protocols), profiles, len(claims))
-    verdict, support = np.zeros(shape, np.int8), np.full(shape, np.nan)
-    targets = np.full((profiles, len(TARGETS)), np.nan) if PROTOCOL in protocols else None
+    verdict, support = np.full(shape, NOT_TESTED, object), np.full(shape, np.nan)
+    targets = np.full((len(protocols), profiles, len(TARGETS)), np.nan)
     parts = [slice(first, first + AT_ONCE) for first in range(0, profiles, AT_ONCE)]
-    tasks = [(row, one, part, agents[part]) for row, one in enumerate(protocols) for part in parts]
+    tasks = [((row, part), one, agents[part]) for row, one in enumerate(protocols) for part in parts]
     work = partial(_run_and_judge, claims=claims, seeds_each=seeds_each, resamples=resamples)
-    for row, part, own, reached, met in spread(work, tasks, jobs):
-        verdict[row, part], support[row, part] = own, reached
-        if met is not None and targets is not None:
-            targets[part] = met
-    return Atlas(agents, claims, tuple(one.name for one in protocols), verdict, support, targets)
+    for place, *found in spread(work, tasks, jobs):
+        verdict[place], support[place], targets[place] = found
+    fitted = targets[protocols.index(PROTOCOL)] if PROTOCOL in protocols else None
+    return Atlas(agents, claims, tuple(one.name for one in protocols), verdict, support, fitted)
 
 
 def _run_and_judge(
-    task: tuple[int, Protocol, slice, tuple[AgentProfile, ...]],
+    task: tuple[tuple[int, slice], Protocol, tuple[AgentProfile, ...]],
     claims: Sequence[Claim],
     seeds_each: int,
     resamples: int,
-) -> tuple[int, slice, npt.NDArray[np.int8], Floats, Floats | None]:
+) -> tuple[tuple[int, slice], npt.NDArray[np.object_], Floats, Floats]:
     """Run some agents under one protocol; return their place in the atlas, verdicts, support and targets."""
-    row, protocol, part, agents = task
+    place, protocol, agents = task
     seeds = Cell("tooldag", OF_THE_PAPER["no-probe"], REGIME, protocol).default_seeds()[:seeds_each]
-    columns, targets = run_profiles(agents, protocol, seeds), None
-    if protocol == PROTOCOL:
-        chosen = [list(OF_THE_PAPER).index(name) for name in TARGET_POLICIES]
-        level, sure, wrong = (
-            columns[name][:, chosen] for name in ("accuracy", "confident", "confident_wrong")
-        )
-        targets = pool(level.mean(axis=2), sure.sum(axis=2), wrong.sum(axis=2))
-    return row, part, *judge_all(claims, columns, resamples), targets
+    columns = run_profiles(agents, protocol, seeds)
+    return place, *judge_all(claims, columns, resamples), pool(columns, list(OF_THE_PAPER))
 
 
 # the verdicts
 
-OUTCOMES = (HOLDS, INCONCLUSIVE, REVERSES, NOT_TESTED)
-YES, OPEN, NO, UNTESTED = range(4)
-ALIKE = {OTHER_SIZE: HOLDS, NO_EFFECT: INCONCLUSIVE}
+OUTCOMES = (HOLDS, INCONCLUSIVE, REVERSES)
 """The atlas asks whether a claim survives, not whether its size does."""
 
 
 def judge_all(
     claims: Sequence[Claim], columns: dict[str, Floats], resamples: int
-) -> tuple[npt.NDArray[np.int8], Floats]:
+) -> tuple[npt.NDArray[np.object_], Floats]:
     """Test every claim on every agent of `run_profiles`; return verdicts and support, [profile, claim].
 
     The support says how far the estimate lies on the claimed side or within the margin, in the claim's unit;
     of several comparisons the least; NaN where a claim is not tested.
     """
-    units, agents = columns["accuracy"].shape[2:]
+    agents, units = columns["accuracy"].shape[2:]
     rows = {
         (REGIME.name, policy, world): np.arange(place * units, (place + 1) * units)
         for place, (world, policy) in enumerate(product(WORLDS, OF_THE_PAPER))
     }
-    tables = {name: table.reshape(-1, agents) for name, table in columns.items()}
+    tables = {name: table.swapaxes(2, 3).reshape(-1, agents) for name, table in columns.items()}
     episodes = Episodes(tables.__getitem__, rows, np.tile(np.arange(units), len(rows)))
-    verdict, support = np.zeros((agents, len(claims)), np.int8), np.zeros((agents, len(claims)))
-    for place, claim in enumerate(claims):
-        codes = np.full((len(claim.comparisons), agents), UNTESTED)
-        reach = np.full(codes.shape, np.nan)
+    verdict, support = [], []
+    for claim in claims:
+        words = np.full((len(claim.comparisons), agents), NOT_TESTED, object)
+        reach = np.full(words.shape, np.nan)
         for own, one in enumerate(claim.comparisons):
             with suppress(NotTestable):
                 decided = decide(claim, one, episodes, resamples)
-                words = [ALIKE.get(word, word) for word in decided.verdict.tolist()]
-                codes[own, decided.enough] = list(map(OUTCOMES.index, words))
+                words[own, decided.enough] = decided.verdict
                 away = decided.found.mean - claim.level
                 sides = {"greater": away, "less": -away, "either": np.abs(decided.found.mean)}
                 within = (claim.margin or 0.0) - np.abs(away)  # of `none` and `equal`
                 reach[own, decided.enough] = sides.get(one.direction, within)
-        rules = [(codes == UNTESTED).any(axis=0), (codes == NO).any(axis=0), (codes == YES).all(axis=0)]
-        verdict[:, place] = np.select(rules, [UNTESTED, NO, YES], OPEN)
-        support[:, place] = reach.min(axis=0)
-    return verdict, support
+        found = together(words)
+        verdict.append(np.where(found == NO_EFFECT, INCONCLUSIVE, found))
+        support.append(reach.min(axis=0))
+    return np.stack(verdict, axis=1), np.stack(support, axis=1)

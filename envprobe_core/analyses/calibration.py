@@ -12,7 +12,7 @@ last bit, what the search found.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import numpy as np
 
 from envprobe_core import __version__
 from envprobe_core.agents.profiles import SCRIBE, AgentProfile, as_record
-from envprobe_core.cells import RELEASED_SEEDS, Cell, Seeds
+from envprobe_core.cells import PAPER_POLICIES, RELEASED_SEEDS, Cell, Seeds
 from envprobe_core.claims import paper_value
 from envprobe_core.engine.running import Columns, measure, record
 from envprobe_core.grid import run_cells
@@ -34,6 +34,7 @@ from envprobe_core.worlds.base import Floats, Mask
 
 PROTOCOL, REGIME = RELEASED, REGIMES["S2"]
 TARGET_POLICIES = ("no-probe", "periodic", *REPORTING)
+COUNTS = ("confident", "confident_wrong")
 SCALE = 0.03  # the margin that claims.csv allows a level, stated before the fit
 Place = tuple[str, str, str]  # source, row and column of tables.csv
 
@@ -120,14 +121,37 @@ def target_values() -> Floats:
     return np.array([target.value for target in TARGETS])
 
 
-def measure_with_confidence(cell: Cell, seeds: Seeds, reporting: Sequence[str] = REPORTING) -> Columns:
-    """Run a cell; count confident beliefs, and the wrong ones, where its policy is `reporting` (else 0)."""
-    counts = dict.fromkeys(("confident", "confident_wrong"), np.zeros(len(seeds), np.int64))
-    if cell.policy.name not in reporting:
-        return measure(cell, seeds) | counts
+def measure_with_confidence(cell: Cell, seeds: Seeds) -> Columns:
+    """Run a cell; count confident beliefs, and the wrong ones, where the paper or its code does (else 0)."""
+    if cell.policy.name not in (REPORTING if cell.protocol.confident == "anything" else PAPER_POLICIES):
+        return measure(cell, seeds) | dict.fromkeys(COUNTS, np.zeros(len(seeds), np.int64))
     recording = record(cell, seeds, scores_all=False)
     found = confident_counts(recording, cell)
-    return recording.measures | {name: found[name] for name in counts}
+    return recording.measures | {name: found[name] for name in COUNTS}
+
+
+def run_agents(
+    profiles: Sequence[AgentProfile],
+    policies: Sequence[str],
+    protocol: Protocol,
+    seeds: Seeds,
+    columns: Sequence[str] = ("accuracy", *COUNTS),
+    jobs: int = 1,
+) -> dict[str, Floats]:
+    """Run agents with policies in every world on common random numbers, in one call of the engine.
+
+    Returns:
+        Columns by name, [world, policy, profile, seed] each.
+    """
+    cells = [
+        Cell(world, POLICIES[policy], REGIME, protocol, profile)
+        for world in WORLDS
+        for policy in policies
+        for profile in profiles
+    ]
+    table = run_cells(cells, seeds, jobs=jobs, work=measure_with_confidence)
+    shape = (len(WORLDS), len(policies), len(profiles), len(seeds))
+    return {name: table[name].reshape(shape).astype(np.float64) for name in columns}
 
 
 def predict(
@@ -137,39 +161,31 @@ def predict(
     protocol: Protocol = PROTOCOL,
     jobs: int = 1,
 ) -> Floats:
-    """Measure the targets for many profiles on common random numbers, in one call of the engine.
+    """Measure the targets for many profiles, [profile, target].
 
     Args:
         seeds: by default those of the released main run, 42..261.
         protocol: another than the targets', to ask what it does to them; a fit never sees one.
-
-    Returns:
-        [profile, target], shares; p_cw is 0 for an agent that is never confident.
     """
-    cells = [
-        Cell(world, POLICIES[policy], REGIME, protocol, profile)
-        for world in WORLDS
-        for policy in TARGET_POLICIES
-        for profile in profiles
-    ]
     chosen = np.arange(*RELEASED_SEEDS) if seeds is None else seeds
-    table = run_cells(cells, chosen, jobs=jobs, work=measure_with_confidence)
-    shape = (len(WORLDS), len(TARGET_POLICIES), len(profiles), -1)
-    accuracy = table["accuracy"].reshape(shape).mean(axis=-1)
-    return pool(
-        accuracy, *(table[name].reshape(shape).sum(axis=-1) for name in ("confident", "confident_wrong"))
-    )
+    return pool(run_agents(profiles, TARGET_POLICIES, protocol, chosen, jobs=jobs), TARGET_POLICIES)
 
 
-def pool(accuracy: Floats, confident: Floats, confident_wrong: Floats) -> Floats:
-    """Return the targets, [profile, target], from figures of `TARGET_POLICIES`, [world, policy, profile]."""
-    rate = confident_wrong.sum(axis=(0, 1)) / np.maximum(confident.sum(axis=(0, 1)), 1)
-    worlds, columns = list(WORLDS), []
+def pool(columns: Mapping[str, Floats], policies: Sequence[str]) -> Floats:
+    """Return the targets, [profile, target], of what `run_agents` gives; shares.
+
+    p_cw is 0 for an agent that is never confident.
+    """
+    reporting = [policies.index(name) for name in REPORTING]
+    confident, wrong = (columns[name][:, reporting].sum(axis=(0, 1, 3)) for name in COUNTS)
+    accuracy, found = columns["accuracy"].mean(axis=-1), []
     for target in TARGETS:
-        rows = list(map(worlds.index, target.worlds))
-        own = None if target.policy is None else accuracy[rows, TARGET_POLICIES.index(target.policy)]
-        columns.append(rate if own is None else own.mean(axis=0))
-    return np.stack(columns, axis=-1)
+        if target.policy is None:
+            found.append(wrong / np.maximum(confident, 1))
+        else:
+            rows = [list(WORLDS).index(world) for world in target.worlds]
+            found.append(accuracy[rows, policies.index(target.policy)].mean(axis=0))
+    return np.stack(found, axis=-1)
 
 
 def loss(predicted: Floats, paper: Floats, counted: Mask = COUNTED) -> Floats:

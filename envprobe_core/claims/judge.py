@@ -135,6 +135,17 @@ def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> n
     return np.where(claimed & other, OTHER_SIZE, verdict)
 
 
+def together(found: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
+    """Say what verdicts [comparison, column] make of a claim of them all: one that reverses refutes it."""
+    rules = {
+        NOT_TESTED: (found == NOT_TESTED).any(axis=0),
+        REVERSES: (found == REVERSES).any(axis=0),
+        HOLDS: np.isin(found, (HOLDS, OTHER_SIZE)).all(axis=0),
+        NO_EFFECT: (found == NO_EFFECT).all(axis=0),
+    }
+    return np.select(list(rules.values()), list(rules), INCONCLUSIVE)
+
+
 # one claim on one frame
 
 
@@ -201,8 +212,7 @@ def _judge(claim: Claim, episodes: Episodes, profile: str, resamples: int) -> di
     if len(links) > 1:
         every = [own for _, own, _, _ in links]
         held, against = sum(own in (HOLDS, OTHER_SIZE) for own in every), every.count(REVERSES)
-        verdict = NO_EFFECT if set(every) == {NO_EFFECT} else HOLDS if held == len(links) else INCONCLUSIVE
-        verdict = REVERSES if against else verdict
+        verdict = str(together(np.array(every)[:, None])[0])
         reason = f"{held} of {len(links)} comparisons hold, {against} reverse; the weakest: {reason}"
     row |= {name: getattr(decided.found, name)[0].item() for name in NUMBERS}
     row |= {"estimate": row["mean"], "n": int(decided.sample.bottom.sum())}
