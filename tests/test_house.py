@@ -19,7 +19,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "engine": (("agents", "engine", "policies", "worlds"), 4_170, 3_000),
     "facts": (("facts",), 500, 330),
     "claims": (("claims",), 595, 680),
-    "analyses": (ANALYSES, 1_790, 2_970),
+    "analyses": (ANALYSES, 1_730, 2_970),
     "show": (("show",), 1_470, 1_060),
     "widgets": (("widgets",), 940, 1_180),
     "lab": (("lab",), 640, 330),
@@ -28,7 +28,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 965, 510),
     "cli": (("cli",), 1_410, 400),
 }
-WHOLE = (19_220, 13_500)
+WHOLE = (18_815, 13_500)
 FILES = (85, 85)
 TESTS = (11_880, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
