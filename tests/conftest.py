@@ -121,6 +121,13 @@ def checkout(tmp_path):
 
 
 @pytest.fixture
+def own_checkout(checkout, monkeypatch):
+    """A checkout that the commands on sections take for their own."""
+    monkeypatch.setattr("envprobe_core.cli.reproduce.ROOT", checkout)
+    return checkout
+
+
+@pytest.fixture
 def write_notebook(checkout):
     """Write ``notebooks/NAME.ipynb`` from a parameters cell and further code cells."""
 

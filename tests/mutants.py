@@ -18,13 +18,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = {  # what is mutated, and the tests that should notice
-    "statistics": ("statistics.py", "test_statistics.py"),
-    "measures": ("measures.py", "test_measures.py"),
-    "judge": ("claims/judge.py", "test_claims.py"),
+    "statistics": ("statistics.py", ["test_statistics.py"]),
+    "measures": ("measures.py", ["test_measures.py"]),
+    "judge": ("claims/judge.py", ["test_claims.py"]),
     "rules": (
         "policies/rules.py",
-        "test_policies.py",
-        "test_golden_engine.py::test_an_episode_is_what_it_was",
+        ["test_policies.py", "test_golden_engine.py::test_an_episode_is_what_it_was"],
     ),
 }
 CONFIG = """
@@ -40,32 +39,23 @@ ALIVE = ("survived", "no tests")  # a mutant that no test reaches is alive
 
 def mutate(part, sample):
     """Run one part; return the fate of each mutant."""
-    file, *tests = PARTS[part]
+    file, tests = PARTS[part]
     copy = ROOT / "build" / "mutants" / part
     shutil.rmtree(copy, ignore_errors=True)
     for name in ("envprobe_core", "data", "notebooks", "tests"):
         shutil.copytree(ROOT / name, copy / name)
-    settings = (ROOT / "pyproject.toml").read_text() + CONFIG.format(
-        file=file, tests=[f"tests/{test}" for test in tests]
-    )
-    (copy / "pyproject.toml").write_text(settings)
+    config = CONFIG.format(file=file, tests=[f"tests/{test}" for test in tests])
+    (copy / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text() + config)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     if part == "rules":
         source = copy / "envprobe_core" / file
         source.write_text(re.sub(r"^@(compiled|apart)\n", "", source.read_text(), flags=re.MULTILINE))
         environment["NUMBA_DISABLE_JIT"] = "1"
-    names = [f"*__mutmut_*{sample}"] if sample != "all" else []
-    command = [Path(sys.executable).with_name("mutmut")]
-    subprocess.run([*command, "run", *names], cwd=copy, env=environment, check=True)
-    told = subprocess.run(
-        [*command, "results", "--all", "true"],
-        cwd=copy,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    ends = dict(re.findall(r"^ +(\S+): (.*)$", told.stdout, re.MULTILINE))
+    how = {"cwd": copy, "env": environment, "check": True}
+    mutmut = Path(sys.executable).with_name("mutmut")
+    subprocess.run([mutmut, "run", *([] if sample == "all" else [f"*__mutmut_*{sample}"])], **how)
+    told = subprocess.run([mutmut, "results", "--all", "true"], capture_output=True, text=True, **how).stdout
+    ends = dict(re.findall(r"^ +(\S+): (.*)$", told, re.MULTILINE))
     return {name: end for name, end in ends.items() if end != "not checked"}
 
 
@@ -80,10 +70,8 @@ def main():
     for part in asked.parts or PARTS:
         ends = mutate(part, asked.sample)
         alive = [f"{name}: {end}" for name, end in ends.items() if end in ALIVE]
-        lines += [
-            *alive,
-            f"{part}: {len(alive)} of {len(ends)} mutants alive, {1 - len(alive) / len(ends):.0%} killed",
-        ]
+        killed = 1 - len(alive) / len(ends)
+        lines += [*alive, f"{part}: {len(alive)} of {len(ends)} mutants alive, {killed:.0%} killed"]
     print("\n".join(lines))
 
 

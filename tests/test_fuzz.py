@@ -4,7 +4,6 @@
 """
 
 import copy
-import functools
 import gzip
 import json
 import os
@@ -18,7 +17,6 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from processes import call
 
 from envprobe_core import pool
-from envprobe_core.cli import reproduce
 from envprobe_core.errors import WHOLE, InputError, in_one_line
 from envprobe_core.files import LARGEST
 from envprobe_core.reproduce import sections as notebooks
@@ -64,15 +62,12 @@ def is_meant(option, text):
 
 
 @pytest.fixture
-def small(checkout, write_notebook, monkeypatch):
+def small(own_checkout, write_notebook, monkeypatch):
     """A checkout of one section, with a file in the way; the working folder is elsewhere, and empty."""
     write_notebook("demo", COUNT, "print(n)")
-    monkeypatch.setattr(reproduce, "plan", functools.partial(notebooks.plan, root=checkout))
-    monkeypatch.setattr(reproduce, "ROOT", checkout)
-    work = checkout / "work"
-    work.mkdir()
+    (work := own_checkout / "work").mkdir()
     monkeypatch.chdir(work)
-    return checkout
+    return own_checkout
 
 
 def refused(capsys, small, *arguments):

@@ -20,8 +20,7 @@ from strategies import cells, seeds
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import Trajectory, record
 from envprobe_core.errors import InputError
-from envprobe_core.policies import POLICIES as EVERY
-from envprobe_core.protocols import RELEASED, SWITCHES, switch_values
+from envprobe_core.protocols import RELEASED
 from envprobe_core.runs import folder as folders
 from envprobe_core.runs import manifest as manifests
 from envprobe_core.runs import read_run, recompute, tables
@@ -59,13 +58,13 @@ def told(capsys):
 # --- reading ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(cells(), seeds)
-def test_a_log_gives_back_the_trajectory(tmp_path_factory, cell, some):
+def test_a_log_gives_back_the_trajectory_and_contradicts_itself_nowhere(tmp_path_factory, cell, some):
     some, path = np.sort(some), tmp_path_factory.mktemp("log") / "x.parquet"
     written = record(cell, some)
     tables.write_tables(path, [tables.step_table(cell, some, written)])
-    ((own, read, _),) = tables.read_steps(path.parent, path.name, cell, some)
+    ((own, read, lines),) = tables.read_steps(path.parent, path.name, cell, some)
     assert own.tolist() == some.tolist()
     parts = [field.name for field in fields(Trajectory) if field.name != "measures"]
     of_log, of_run = ({one: getattr(made, one) for one in parts} | made.measures for made in (read, written))
@@ -73,6 +72,8 @@ def test_a_log_gives_back_the_trajectory(tmp_path_factory, cell, some):
     for name, values in of_run.items():
         np.testing.assert_array_equal(of_log[name], values, err_msg=name)
         assert of_log[name].dtype == values.dtype, name
+    ruled = tables.step_table(cell, some, recompute.as_ruled(cell, some, read))
+    assert [*tables.disagreements("x", lines, ruled), *recompute.early(cell, some, read)] == []
 
 
 def test_a_run_is_read_as_frames(tmp_path):
@@ -120,18 +121,6 @@ def test_an_honest_run_agrees(tmp_path, told, monkeypatch):
         assert (code, err) == (0, "")
         assert out.startswith("4 logs, 48 episodes, 1488 rows: every measure agrees")
         assert json.loads((run / MANIFEST).read_text())["result_hash"] in out
-
-
-@pytest.mark.parametrize("world", ["tooldag", "objectstate", "graphnav"])
-def test_every_policy_regime_and_switch_agrees(world, tmp_path, told):
-    turned = ",".join(f"{switch}={switch_values(switch)[1]}" for switch in SWITCHES if switch != "end")
-    protocols = ["paper", "observed", "released", f"paper:{turned}"]
-    make_run(tmp_path / "all", "3,5:8", worlds=[world], policies=list(EVERY), protocols=protocols)
-    for regime, profile in (("S1", "scripted"), ("R2", "scribe")):
-        path = tmp_path / regime
-        make_run(path, "0:3", worlds=[world], regime=regime, profile=profile, protocols=["released"])
-    for name in ("all", "S1", "R2"):
-        assert told("recompute", tmp_path / name)[::2] == (0, "")
 
 
 def rewritten(name, change):

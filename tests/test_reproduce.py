@@ -1,6 +1,5 @@
 """Sections: parameters are checked first, unchanged work is skipped, failures are told plainly."""
 
-import functools
 import json
 import os
 import re
@@ -9,7 +8,6 @@ import nbformat
 import pytest
 from processes import MARK, call, processes_of
 
-from envprobe_core.cli import reproduce
 from envprobe_core.errors import InputError
 from envprobe_core.reproduce import build, execution, sections
 from envprobe_core.reproduce.sections import parse_assignments, plan, read_parameters, resolve
@@ -278,11 +276,7 @@ FAULTS = {
 """Further cells of a section, and what is told of it."""
 
 
-def test_what_changed_runs_a_failure_is_told_and_the_others_finish(
-    checkout, write_notebook, capsys, monkeypatch
-):
-    monkeypatch.setattr(reproduce, "plan", functools.partial(plan, root=checkout))
-    monkeypatch.setattr(reproduce, "ROOT", checkout)
+def test_what_changed_runs_a_failure_is_told_and_the_others_finish(own_checkout, write_notebook, capsys):
     write_notebook("good", COUNT, "print(n)")
     for name, (cells, _) in FAULTS.items():
         write_notebook(name, COUNT, *cells)
@@ -298,8 +292,8 @@ def test_what_changed_runs_a_failure_is_told_and_the_others_finish(
         assert fault in told.pop(name)
     assert not told
     assert len(printed.err) < 3_000
-    assert [path.name for path in (checkout / "book" / "executed").iterdir()] == ["good.ipynb"]
-    record = sections.stored_record(checkout / "book" / "executed" / "good.ipynb")
+    assert [path.name for path in (own_checkout / "book" / "executed").iterdir()] == ["good.ipynb"]
+    record = sections.stored_record(own_checkout / "book" / "executed" / "good.ipynb")
     assert (record["parameters"], record["defaults"]) == ({"n": 4}, {"n": 3})
     for name in FAULTS:
         write_notebook(name, COUNT, "print('mended', n)")
@@ -307,7 +301,7 @@ def test_what_changed_runs_a_failure_is_told_and_the_others_finish(
         assert call("reproduce", "-p", "n=4") == 0
     printed = capsys.readouterr().out
     assert [f"sections: {told} unchanged, 0 failed" in printed for told in ("6 executed, 1", "0 executed, 7")]
-    assert not any(job.fresh for job in plan(root=checkout)), "other values, other results"
+    assert not any(job.fresh for job in plan(root=own_checkout)), "other values, other results"
 
 
 def test_a_section_that_an_earlier_release_executed_is_read_as_it_stands(tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ from strategies import cells, seeds
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import record
 from envprobe_core.engine.scoring import DIGEST_KEY
+from envprobe_core.errors import InputError
 from envprobe_core.grid import run_cells
 from envprobe_core.measures import right_fields
 from envprobe_core.protocols import RELEASED
@@ -80,6 +81,13 @@ def test_a_mean_without_events_is_none_and_one_episode_has_no_interval():
     (row,) = summarise([make_cell("tooldag", "no-probe")], [columns(1)])
     assert (row["accuracy"], row["accuracy_low"], row["accuracy_high"]) == (0.2, None, None)
     assert row["task_success_high"] < 1
+
+
+@pytest.mark.parametrize("odd", [np.inf, np.nan, 2.0**26])
+def test_what_no_measure_can_be_is_refused(odd):
+    """Of a table that a run never wrote: its sum would not end."""
+    with pytest.raises(InputError, match="a measure is not below 67108864"):
+        Summary().add(columns(accuracy=np.array([0.5, odd, 0.5, 0.5])))
 
 
 def test_the_hash_is_that_of_its_definition_and_every_outcome_enters_it():

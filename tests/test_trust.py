@@ -1,7 +1,6 @@
 """What a hostile hour does: kills, two commands at once, damaged notebooks, files in the way."""
 
 import contextlib
-import functools
 import json
 import os
 import random
@@ -15,7 +14,6 @@ import pytest
 from processes import MARK, call, processes_of, wait_for
 
 from envprobe_core import files
-from envprobe_core.cli import reproduce
 from envprobe_core.errors import InputError
 from envprobe_core.reproduce import build, execution
 from envprobe_core.reproduce import sections as notebooks
@@ -26,10 +24,8 @@ COUNT = "n: int = 3  # how many; accepts 1..10"
 SLOW = "import time\nfor i in range(n):\n    time.sleep(0.2)\nprint('done', n)"
 BUSY = "import tempfile\nfor i in range(9000):\n    tempfile.NamedTemporaryFile(delete=False).close()"
 REPRODUCE = (
-    "import functools, sys\nfrom pathlib import Path\n"
-    "from envprobe_core.cli import main, reproduce\nfrom envprobe_core.reproduce import sections\n"
-    "root = Path(sys.argv.pop(1))\nreproduce.ROOT = root\n"
-    "reproduce.plan = functools.partial(sections.plan, root=root)\nmain()\n"
+    "import sys\nfrom pathlib import Path\nfrom envprobe_core.cli import main, reproduce\n"
+    "reproduce.ROOT = Path(sys.argv.pop(1))\nmain()\n"
 )
 BUILD = (
     "import sys\nfrom pathlib import Path\nfrom envprobe_core.reproduce import build\n"
@@ -164,12 +160,10 @@ def one_cell(kind, source, tags, outputs=[]):  # noqa: B006
     ],
 )
 def test_a_malformed_notebook_is_named_and_the_others_go_on(
-    checkout, write_notebook, monkeypatch, capsys, content, words
+    own_checkout, write_notebook, capsys, content, words
 ):
-    monkeypatch.setattr(reproduce, "plan", functools.partial(notebooks.plan, root=checkout))
-    monkeypatch.setattr(reproduce, "ROOT", checkout)
     write_notebook("good", COUNT, "print(n)")
-    (checkout / "notebooks" / "bad.ipynb").write_bytes(content)
+    (own_checkout / "notebooks" / "bad.ipynb").write_bytes(content)
     for names, code, ran, named in (
         ([], 1, True, True),
         (["good"], 0, False, False),

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -31,13 +31,6 @@ class Execution:
     param: options.Assignments = None
     jobs: Annotated[Whole, "N", "Sections to execute at a time.", "every core", range(1, 257)] = None
     cell_timeout: Annotated[Number, "S", "Seconds that a cell may take.", "no end"] = None
-
-
-def plan(names: Sequence[str], given: dict[str, str], **how: Any) -> Any:
-    """Return what is to be executed; see `reproduce.sections.plan`."""
-    from envprobe_core.reproduce import sections
-
-    return sections.plan(names, given, **how)
 
 
 def reproduce(
@@ -105,11 +98,11 @@ def _executed(
     from envprobe_core.files import held, sweep
     from envprobe_core.reproduce import build
     from envprobe_core.reproduce.execution import run
-    from envprobe_core.reproduce.sections import parse_assignments
+    from envprobe_core.reproduce.sections import parse_assignments, plan
 
     given = parse_assignments(how.param or [])
     seconds = options.check_positive("--cell-timeout", how.cell_timeout)
-    plan(names, given)
+    plan(names, given, ROOT)
     folder = (build.claim(out) if out else ROOT) / "book"
     folder.mkdir(exist_ok=True)
     told = f"waiting: another envprobe works in {folder}"
@@ -117,7 +110,7 @@ def _executed(
         sweep(folder / "executed")
         if out:
             build.stage(out)
-        planned = plan(names, given, executed=folder / "executed" if out else None)
+        planned = plan(names, given, ROOT, executed=folder / "executed" if out else None)
         left = {job.section.name: job for job in planned if not job.fresh}
         stale, start, errors = len(left), time.monotonic(), []
         with options.progress_bar("sections") as show:
@@ -182,15 +175,15 @@ def answers(out: Annotated[File, "DIR", KEPT] = None, param: options.Assignments
     from envprobe_core.files import refuse_existing, working_folder, write_new
     from envprobe_core.lab.desk import EXERCISES, answer_key, exercises_notebook, student_copy
     from envprobe_core.reproduce.execution import run
-    from envprobe_core.reproduce.sections import as_json, parse_assignments
+    from envprobe_core.reproduce.sections import as_json, parse_assignments, plan
 
     given = parse_assignments(param or [])
-    (job,) = plan([EXERCISES], given)
+    (job,) = plan([EXERCISES], given, ROOT)
     if out is not None:
         refuse_existing("--out", *(out / name for name in (KEY, SOLVED, STUDENTS)))
     with tempfile.TemporaryDirectory(dir=working_folder(), ignore_cleanup_errors=True) as folder:
         if not job.fresh:
-            (job,) = plan([EXERCISES], given, executed=Path(folder))
+            (job,) = plan([EXERCISES], given, ROOT, executed=Path(folder))
             for outcome in run([job], 1):
                 if outcome.error:
                     typer.echo(outcome.error, err=True)
