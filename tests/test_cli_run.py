@@ -138,7 +138,7 @@ def test_all_stands_for_every_name_and_list_names_them(tmp_path, call):
     for name in [*WORLDS, *POLICIES, *REGIMES, *SWITCHES, *kinds, "typical", "scripted-true-open"]:
         assert re.search(rf"^{re.escape(name)}\b", out, re.MULTILINE), name
     assert re.search("^oracle .*sees gold", call("list", "policies")[1], re.MULTILINE)
-    refused = f"envprobe: no list of 'planets'; accepted: {', '.join(kinds)}\n"
+    refused = f"envprobe: unknown list 'planets'; accepted: {', '.join(kinds)}\n"
     assert call("list", "planets") == (2, "", refused)
 
 

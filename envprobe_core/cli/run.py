@@ -14,7 +14,7 @@ import typer
 from envprobe_core.cli import model as models
 from envprobe_core.cli import options
 from envprobe_core.cli.options import File, Text, Texts
-from envprobe_core.errors import InputError, StoppedError, in_one_line
+from envprobe_core.errors import InputError, StoppedError, in_one_line, look_up
 
 if TYPE_CHECKING:
     from envprobe_core.runs.manifest import Manifest
@@ -271,9 +271,7 @@ def list_names(
     ] = None,
 ) -> None:
     """List worlds, policies, protocols, regimes, profiles and sections."""
-    if what is not None and what not in LISTS:
-        raise InputError(f"no list of {what!r}; accepted: {', '.join(LISTS)}")
-    for kind in LISTS if what is None else [what]:
+    for kind in LISTS if what is None else [look_up("list", what, dict(zip(LISTS, LISTS, strict=True)))]:
         heads, *rows = _listed(kind)
         turning = "a switch is turned behind a colon: paper:clock=stands,end=success"
         options.print_table(kind, heads, (), rows, caption=turning if kind == "protocols" else None)

@@ -87,10 +87,10 @@ def write_tables(path: Path, tables: Iterable[pa.Table], header: dict[str, Any] 
         with pq.ParquetWriter(temporary, waiting[0].schema.with_metadata(about), **FORM) as writer:
             for table in tables:
                 if sum(map(len, waiting)) >= GROUP_ROWS:
-                    writer.write_table(pa.concat_tables(waiting).replace_schema_metadata(about))
+                    writer.write_table(pa.concat_tables(waiting))
                     waiting.clear()
                 waiting.append(table)
-            writer.write_table(pa.concat_tables(waiting).replace_schema_metadata(about))
+            writer.write_table(pa.concat_tables(waiting))
         return sha256(temporary.parent, temporary.name)
 
 
@@ -100,9 +100,9 @@ def read_groups(folder: Path, name: str, schema: pa.Schema) -> Iterator[pa.Table
         check_plain(folder / name)
         with pq.ParquetFile(folder / name, page_checksum_verification=True) as file:
             found, due = ([f"{one.name} ({one.type})" for one in own] for own in (file.schema_arrow, schema))
-            if sorted(found) != sorted(due):
-                odd = min({*found} ^ {*due} or found)
-                raise InputError(f"{name}: column {odd} is missing, or none of a run's")
+            for odd in sorted({*found, *due}):
+                if found.count(odd) != due.count(odd):
+                    raise InputError(f"{name}: column {odd} is missing, or none of a run's")
             yield from filter(len, map(file.read_row_group, range(file.num_row_groups)))
     except InputError:
         raise
@@ -180,9 +180,7 @@ def read_episodes(folder: Path, sizes: Sequence[int]) -> Iterator[tuple[int, pa.
 def log_header(cell: Cell, seeds: Seeds) -> dict[str, Any]:
     """Return what a cell's log of some seeds, ascending, says of itself."""
     world = make_world(cell.world, cell.regime, cell.protocol)
-    habits = {name: getattr(cell.profile, name) for name in ("writes", "keeps_open", "scribe", "copies_gold")}
-    if cell.profile.lists_all:  # a log of any other profile keeps the bytes that it had before this habit
-        habits["lists_all"] = True
+    habits = {name: own for name, own in cell.profile.as_dict().items() if name not in ("name", "assumption")}
     return {
         "format": "envprobe-log/2",
         **cell.key,
