@@ -24,13 +24,13 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "widgets": (("widgets",), 940, 1_180),
     "lab": (("lab",), 640, 330),
     "language model": (("llm",), 2_815, 1_300),
-    "runs": (("runs",), 1_110, 340),
+    "runs": (("runs",), 1_100, 340),
     "reproduce": (("reproduce",), 965, 510),
-    "cli": (("cli",), 1_410, 400),
+    "cli": (("cli",), 1_400, 400),
 }
-WHOLE = (18_815, 13_500)
+WHOLE = (18_805, 13_500)
 FILES = (85, 85)
-TESTS = (11_880, 9_000)
+TESTS = (11_830, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
