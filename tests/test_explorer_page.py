@@ -12,7 +12,8 @@ from playwright.sync_api import expect
 from envprobe_core.cells import make_cell, parse_seeds
 from envprobe_core.policies import POLICIES, custom_policy
 from envprobe_core.protocols import PROTOCOLS
-from envprobe_core.widgets.explorer import COMPARED, Explorer
+from envprobe_core.show.figures import POLICY_STYLES
+from envprobe_core.widgets.explorer import COMPARED, OWN_STYLES, Explorer
 from envprobe_core.widgets.grid import POOL, pooled, take_readings
 from envprobe_core.widgets.host import MODULES, module_text
 
@@ -58,8 +59,10 @@ def expected_rows(world, protocol, policies, budget, threshold):
     """The table's rows as the engine computes them."""
     settings = []
     for name in policies:
-        own = threshold if POLICIES[name].has_threshold else None
-        place = "tooldag" if world == POOL else world
+        own, place = (
+            threshold if POLICIES[name].has_threshold else None,
+            "tooldag" if world == POOL else world,
+        )
         cell = make_cell(place, name, "S2", PROTOCOLS[protocol], "typical", budget, own)
         settings.append(pooled(cell) if world == POOL else (cell,))
     readings = take_readings(settings, SEEDS, resamples=RESAMPLES)
@@ -91,16 +94,16 @@ IN_VIEW = """() => {
   return top > -40 && top < innerHeight / 2;
 }"""
 
-SETTINGS = [
-    ("tooldag", "paper", COMPARED, 7, 1.5),
-    ("graphnav", "released", ("periodic", "minus-d", "yoked", "oracle-tw"), 15, 0.25),
-    ("objectstate", "observed", ("self-uncertainty", "judge", "cd"), 0, 4.0),
-    (POOL, "observed", ("no-probe", "random", "simple", "oracle"), 11, 2.75),
-]
-
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("world", "protocol", "policies", "budget", "threshold"), SETTINGS)
+@pytest.mark.parametrize(
+    ("world", "protocol", "policies", "budget", "threshold"),
+    [
+        ("graphnav", "released", ("periodic", "minus-d", "yoked", "oracle-tw"), 15, 0.25),
+        ("objectstate", "observed", ("self-uncertainty", "judge", "cd"), 0, 4.0),
+        (POOL, "observed", ("no-probe", "random", "simple", "oracle"), 11, 2.75),
+    ],
+)
 def test_a_link_restores_a_setting_and_shows_the_engines_numbers(
     opened, world, protocol, policies, budget, threshold
 ):
@@ -108,14 +111,34 @@ def test_a_link_restores_a_setting_and_shows_the_engines_numbers(
     page = opened(
         f"#world={world}&protocol={protocol}&policies={names}&budget={budget}&threshold={threshold}"
     )
-    _, rows = shown(page)
     ordered = [name for name in POLICIES if name in policies]
-    assert rows == expected_rows(world, protocol, ordered, budget, threshold)
-    assert page.locator(f'input[value="{world}"]').is_checked()
-    assert page.locator(f'input[value="{protocol}"]').is_checked()
+    assert shown(page)[1] == expected_rows(world, protocol, ordered, budget, threshold)
+    for value in (world, protocol):
+        assert page.locator(f'input[value="{value}"]').is_checked()
     assert slider(page, "Probe budget B").get_attribute("aria-valuetext") == f"{budget} of 30 steps"
     assert float(slider(page, "Base threshold ρ⋆").get_attribute("aria-valuetext")) == threshold
+    begins = {line.get_attribute("d").partition(" ")[0] for line in page.locator(".ew-line").all()}
+    assert (begins == {"M36"}) == (protocol != "released")  # its A_t begins after the first action
     page.wait_for_function(IN_VIEW)
+
+
+IMPORTED = """async (source) => {
+  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const { scales, OUTLINES } = await import(url);
+  const readings = new Map([["one", { success: [1, 1, 1], accuracy: [1, null, null] }]]);
+  const { x, y } = scales({ readings, others: new Map(), printed: [] });
+  return [Object.keys(OUTLINES), [x(1), y(1)].map(Number.isFinite)];
+}"""
+
+
+@pytest.mark.browser
+def test_every_policy_has_its_mark_and_values_that_are_all_one_have_axes(chromium):
+    page = chromium.new_page()
+    source = module_text("explorer") + "\nexport { OUTLINES, scales };\n"
+    outlines, finite = page.evaluate(IMPORTED, source)
+    page.close()
+    assert {style.marker for style in (*POLICY_STYLES.values(), *OWN_STYLES)} <= set(outlines)
+    assert finite == [True, True]
 
 
 def test_what_a_reader_supplies_stays_text():
@@ -127,22 +150,16 @@ def test_what_a_reader_supplies_stays_text():
     widget.page_state = widget.state
     assert "<script>window" not in widget.static_html()
     assert widget.static_html().count("<script") == 1
-    for name in MODULES:
-        assert not re.search(
-            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b", module_text(name)
-        )
+    makes_markup = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b"
+    assert not any(re.search(makes_markup, module_text(name)) for name in MODULES)
 
 
 @pytest.mark.browser
 def test_malformed_links_change_nothing_and_those_of_the_page_set_the_figure(opened):
     page = opened()
     before = shown(page)
-    for fragment in (
-        "#what-to-try",
-        "#world=nowhere&budget=99&threshold=NaN&policies=",
-        "#%E0%A4%A",
-        "#budget=1e1",
-    ):
+    wrong = "#world=nowhere&budget=99&threshold=NaN&policies="
+    for fragment in ("#what-to-try", wrong, "#%E0%A4%A", "#budget=1e1"):
         page.evaluate(FOLLOWED, [fragment, False])
         assert shown(page) == before, fragment
     links = page.locator('.bd-article a[href^="#world="]')
@@ -150,13 +167,10 @@ def test_malformed_links_change_nothing_and_those_of_the_page_set_the_figure(ope
     for place, late in ((0, False), (-1, False), (0, True)):
         link = links.nth(place)
         href = link.get_attribute("href")
-        if late:
-            page.evaluate(FOLLOWED, [href, True])
-        else:
-            link.click()
+        page.evaluate(FOLLOWED, [href, True]) if late else link.click()
         asked = dict(pair.split("=") for pair in href[1:].split("&"))
-        budget = slider(page, "Probe budget B")
-        expect(budget).to_have_attribute("aria-valuetext", f"{asked['budget']} of 30 steps")
+        told = f"{asked['budget']} of 30 steps"
+        expect(slider(page, "Probe budget B")).to_have_attribute("aria-valuetext", told)
         assert len(shown(page)[1]) == len(asked["policies"].split(","))
 
 

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from envprobe_core import draw, interact, run, summarize
-from envprobe_core.cells import FEWEST
 from envprobe_core.engine.running import measure
 from envprobe_core.errors import InputError
 from envprobe_core.grid import KeptCells, keeping_cells
@@ -76,7 +75,7 @@ def test_a_slow_figure_answers_with_a_draft_that_the_whole_one_follows(live, mon
     monkeypatch.setattr("envprobe_core.show.interact.ANSWER", 0.0)  # whatever the machine, it takes longer
     asked = []
 
-    def means(budget, seeds="0:30"):
+    def means(budget, seeds="0:90"):
         episodes = run("tooldag", "simple", protocols="paper", seeds=seeds, budgets=budget)
         asked.append((budget, len(episodes)))
         return draw("forest", summarize(episodes, "accuracy", ("policy",)), "one", "mean", x="policy")
@@ -93,8 +92,8 @@ def test_a_slow_figure_answers_with_a_draft_that_the_whole_one_follows(live, mon
         return draft, whole, one._waiting
 
     draft, whole, waiting = asyncio.run(move())
-    assert asked == [(-1, 30), (-1, 30), (3, FEWEST), (4, FEWEST), (4, 30)]
-    assert means(4, f"0:{FEWEST}").alt in draft[0]
+    assert asked == [(-1, 90), (-1, 90), (3, 15), (4, 15), (4, 90)]
+    assert means(4, "0:15").alt in draft[0]
     assert "From the first seeds alone" in draft[1]
     assert means(4).alt in whole[0]
     assert "seeds" not in whole[1]

@@ -28,7 +28,7 @@ HIGHEST, STEP = 4.0, 0.05  # of the threshold's slider: a score is the sum of fo
 KNOBS = ("budget", "threshold")
 DRAFT = 500  # bootstrap resamples of a figure that is moved, where its function takes a number
 ANSWER = 0.25  # seconds within which a moved figure answers; one that takes longer shows a draft first
-MOST = 0.7  # of that, which a draft aims at
+SHARE = 1 / 6  # of the seeds, in a draft; with fewer its intervals, and so its axes, would be far too wide
 REST = 0.3  # seconds that the sliders rest before the whole figure follows a draft
 LINK = "Move the budget and the threshold in the explorer"
 _SHOWN = 200  # characters of a value in an error
@@ -56,7 +56,6 @@ class Interaction:
         self.drawing = self._draw(own)
         # processor seconds of the last one: what else the machine does decides nothing
         self._took = time.process_time() - began
-        self._share = 1.0  # of the seeds, in the next draft
         self.sliders: dict[str, Any] = {}
         if in_jupyterlab():
             self._go_live(regime.horizon)
@@ -117,10 +116,8 @@ class Interaction:
         if loop is None or self._took <= ANSWER or self._asked() == self._own:
             self._settle()
             return
-        share = min(self._share, MOST * ANSWER / self._took)
-        with first_seeds(share):
-            took = self._show(" From the first seeds alone; all follow once the slider rests.")
-        self._share = share * MOST * ANSWER / took  # not all that it takes grows with the seeds
+        with first_seeds(SHARE):
+            self._show(" From the first seeds alone; all follow once the slider rests.")
         self._waiting = loop.call_later(REST, self._settle)
 
     def _settle(self) -> None:
