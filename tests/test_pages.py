@@ -304,7 +304,7 @@ def hostile_html(tmp_path_factory):
     whole = clean(notebook, record | {"engine_version": "0"}, ROOT)
     (out / "book" / "executed").mkdir()
     (out / "book" / "executed" / "main-results.ipynb").write_text(json.dumps(whole), "utf-8")
-    (out / "book" / "index.md").write_text("# Book\n\n```{binder-address} main-results\n```\n", "utf-8")
+    (out / "book" / "index.md").write_text("# Book\n", "utf-8")
     toc = "format: jb-book\nroot: index\nchapters:\n  - file: executed/main-results\n"
     (out / "_toc.yml").write_text(toc, encoding="utf-8")
     (out / "book" / "redirects.yml").write_text("{}\n", encoding="utf-8")
@@ -340,4 +340,3 @@ def test_what_readers_supply_never_becomes_markup_and_does_not_run(browse, hosti
         "!git clone https://github.com/someone/companion companion",
     ):
         assert part in text
-    assert binder in read(hostile_html, "index.html")

@@ -12,7 +12,6 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
@@ -75,24 +74,6 @@ class ProvenanceTable(SphinxDirective):
         return [nodes.table("", group)]
 
 
-class BinderAddress(SphinxDirective):
-    """``{binder-address} SECTION``: the address for this repository, or the pattern to fill in."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        """A block to copy from."""
-        place, branch = repository(self.config)
-        text = BINDER.format(place=place or "OWNER/REPOSITORY", branch=branch, section=self.arguments[0])
-        return [nodes.literal_block(text, text, language="text")]
-
-
-def repository(config: Config) -> tuple[str, str]:
-    """Return owner and name on GitHub, empty if none is set, and the branch."""
-    match = _GITHUB.match(config.html_theme_options.get("repository_url") or "")
-    return match[1] if match else "", config.html_theme_options.get("repository_branch") or "HEAD"
-
-
 def provenance(docname: str, executed: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Return what the foot of a page states: of its own section, or for a page of text of all sections.
 
@@ -122,7 +103,9 @@ def add_foot(app: Sphinx, pagename: str, templatename: str, context: dict[str, A
     """Give the page's template what its foot states (event ``html-page-context``)."""
     context["provenance"], context["launch"] = provenance(pagename, records(app.env)), {}
     if pagename.startswith(EXECUTED):
-        (place, branch), section = repository(app.config), pagename.removeprefix(EXECUTED)
+        options, section = app.config.html_theme_options, pagename.removeprefix(EXECUTED)
+        match = _GITHUB.match(options.get("repository_url") or "")
+        place, branch = match[1] if match else "", options.get("repository_branch") or "HEAD"
         links = {"Binder": BINDER, "Colab": COLAB} if place else {}
         known = {"place": place, "branch": branch, "section": section}
         context["launch"] = {
@@ -136,6 +119,5 @@ def add_foot(app: Sphinx, pagename: str, templatename: str, context: dict[str, A
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_directive("provenance-table", ProvenanceTable)
-    app.add_directive("binder-address", BinderAddress)
     app.connect("html-page-context", add_foot)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
