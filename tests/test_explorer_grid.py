@@ -41,13 +41,11 @@ def setting_of(key, budget, threshold):
 def plain(reading):
     """A reading of the grid as the plain numbers that the live engine gives."""
 
-    def shown(name, value):
-        if name not in grid.SHOWN:
-            return value
-        return [None if one == grid.NONE else one / grid.UNITS[grid.SHOWN[name]] for one in value]
-
-    told = {name: shown(name, value) for name, value in reading.items()}
-    return told | {"useful_rate": told["useful_rate"] if reading["useful"][1] else None}
+    shown = {
+        name: [None if one == grid.NONE else one / units for one in reading[name]]
+        for name, units in grid.UNITS.items()
+    }
+    return reading | shown | ({} if reading["useful"][1] else {"useful_rate": None})
 
 
 @pytest.mark.parametrize(
@@ -101,7 +99,7 @@ def test_the_grid_reads_what_the_engine_reads(small):
 
 def test_a_grid_is_computed_once_until_its_inputs_change(tmp_path, monkeypatch, small):
     counted = []
-    monkeypatch.setattr(grid, "run_grid", lambda *given: counted.append(given) or small)
+    monkeypatch.setattr(grid, "run_grid", lambda **given: counted.append(given) or small)
     load, whole = partial(grid.load_grid, folder=tmp_path), json.loads(json.dumps(small))
     assert load(compute=False) is None
     assert load() == load(compute=False) == whole

@@ -145,11 +145,10 @@ def table(
     every = chain(*map(write.parse, (*columns.values(), *more.values())))
     plain = (name for _, name, how, _ in every if not (how or "").startswith("["))  # intervals have two ends
     require(frame, filter(None, (across, *quiet, *plain)))
-    values = []
-    if across and isinstance(frame[across].dtype, pd.CategoricalDtype):  # those that occur, in its order
-        values = frame[across].cat.remove_unused_categories().cat.categories.tolist()
-    elif across:
-        values = frame[across].drop_duplicates().tolist()
+    values = frame[across].drop_duplicates() if across else pd.Series(dtype=object)
+    if isinstance(values.dtype, pd.CategoricalDtype):  # in its order
+        values = values.sort_values()
+    values = values.tolist()
     rows: dict[Any, list[str]] = {}
     last = {}
     for place, row in enumerate(frame.to_dict("records")):
@@ -166,12 +165,10 @@ def table(
             start = len(columns) + values.index(row[across]) * len(more)
             own = [write.vformat(template, (), row) for template in more.values()]
             rows[line][start : start + len(more)] = own
-    heads = [*columns, *(_Head().format(head, value) for value in values for head in more)]
-    templates = [*columns.values(), *(list(more.values()) * len(values))]
+    heads = [*columns, *(_in_head(head, value) for value in values for head in more)]
     sides = ""
-    for template in templates:  # numbers stand to the right, words to the left
-        fields = [(name, how) for _, name, how, _ in string.Formatter().parse(template) if name]
-        name, how = fields[0] if fields else ("", "")
+    for template in (*columns.values(), *(list(more.values()) * len(values))):  # numbers to the right
+        name, how = next(((name, how) for _, name, how, _ in write.parse(template) if name), ("", ""))
         numbers = name and how not in _WORDS and (how or pd.api.types.is_numeric_dtype(frame[name]))
         sides += "r" if numbers else "l"
     return Table(label, caption, tuple(heads), list(rows.values()), align or sides)
@@ -205,6 +202,11 @@ def show_ledger(verdicts: pd.DataFrame, label: str, caption: str) -> Table:
     )
 
 
+def _in_head(head: str, value: Any) -> str:
+    """Write one value of `across` into a head, where `{}` or `{:code}` stands."""
+    return re.sub(r"\{(?::(\w+))?\}", lambda way: written(value, way[1] or ""), head)
+
+
 def written(value: Any, how: str) -> str:
     """Write one value (`table` says how)."""
     missing = value is None or value != value  # NaN is not itself
@@ -236,13 +238,6 @@ _WORDS = {
     "stratum": lambda name: STRATUM_TITLES.get(name, name),
     "verdict": badge,
 }
-
-
-class _Head(string.Formatter):
-    """Formats a head over one value of `across`."""
-
-    def format_field(self, value: Any, how: str) -> str:
-        return written(value, how)
 
 
 class _Template(string.Formatter):

@@ -176,9 +176,8 @@ function openGrid({ budgets, thresholds, units, rows, readings }) {
     const own = rows[`${protocol}/${world}/${policy}`];
     const at = own[own.length > 1 ? thresholds.indexOf(threshold) : 0][budgets.indexOf(budget)];
     const reading = Object.fromEntries(Object.entries(readings).map(([name, column]) => [name, column[at]]));
-    for (const name of ["accuracy", "success", "useful_rate"]) reading[name] = scaled(reading[name], units.share);
-    if (reading.useful_rate[0] === null) reading.useful_rate = null;
-    return { ...reading, curve: scaled(reading.curve, units.curve) };
+    for (const [name, unit] of Object.entries(units)) reading[name] = scaled(reading[name], unit);
+    return reading.useful_rate[0] === null ? { ...reading, useful_rate: null } : reading;
   };
 }
 

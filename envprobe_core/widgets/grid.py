@@ -38,8 +38,8 @@ THRESHOLDS = tuple(quarters / 4 for quarters in range(17))
 CAPPED_RULES = {NEVER, SCORE, SELF_UNCERTAINTY, JUDGE, ORACLE, ORACLE_TW}
 """The rules that the budget stops and does not otherwise concern; one with a memory may pace its budget."""
 SETTINGS_A_TASK = 256
-UNITS = {"share": 10_000, "curve": 1_000}  # shares and their intervals to four decimals, curves to three
-SHOWN = {"curve": "curve", "accuracy": "share", "success": "share", "useful_rate": "share"}
+SHARE = 10_000  # shares and their intervals to four decimals, curves to three
+UNITS = {"accuracy": SHARE, "success": SHARE, "useful_rate": SHARE, "curve": 1_000}
 NONE = -1  # a value that does not exist
 FIXED_POINT = 2.0**32  # sums of A_t are formed in whole numbers: no order of episodes moves a bit
 CACHE = PACKAGE.parent / "book" / "_build" / "explorer"
@@ -133,7 +133,7 @@ def _reading(worlds: Sequence[Episodes], intervals: Any) -> Reading:
     accuracy, success, every, rate, some = np.concatenate([one.shares for one in worlds], axis=1)
     shares = [
         # sums are correctly rounded, so that no order of units moves a bit
-        _whole([math.fsum(top.tolist()) / bottom.sum() if bottom.any() else np.nan, *ends], UNITS["share"])
+        _whole([math.fsum(top.tolist()) / bottom.sum() if bottom.any() else np.nan, *ends], SHARE)
         for top, bottom, ends in zip((accuracy, success, rate), (every, every, some), intervals, strict=True)
     ]
     track, running, fires = (
@@ -168,8 +168,8 @@ def take_readings(settings: Sequence[Setting], seeds: Seeds, *, resamples: int =
     ran = {cell: Episodes.of(record(cell, seeds, scores_all=False)) for cell in cells}
     found = read([[ran[cell] for cell in setting] for setting in settings], resamples)
     for reading in found:
-        for name, units in SHOWN.items():
-            reading[name] = [None if one == NONE else one / UNITS[units] for one in reading[name]]
+        for name, units in UNITS.items():
+            reading[name] = [None if one == NONE else one / units for one in reading[name]]
         if reading["useful_rate"][0] is None:
             reading["useful_rate"] = None
     return found
@@ -286,18 +286,8 @@ def run_grid(
     }
 
 
-def load_grid(
-    regime: str = "S2",
-    protocols: Sequence[str] = tuple(PROTOCOLS),
-    profile: str = "typical",
-    seeds: str = "0:220",
-    resamples: int = RESAMPLES,
-    jobs: int = 2,
-    *,
-    compute: bool = True,
-    folder: Path = CACHE,
-) -> dict[str, Any] | None:
-    """Return `run_grid(...)`, from the folder if it is there.
+def load_grid(*, compute: bool = True, folder: Path = CACHE, jobs: int = 2, **asked: Any) -> Any:
+    """Return `run_grid(**asked)`, from the folder if it is there.
 
     It is computed once and kept beside the built book until the engine or its inputs change. A folder that
     cannot be written to is done without.
@@ -306,14 +296,14 @@ def load_grid(
         compute: whether a grid that is not there is computed, which takes about a minute; else it is None.
         folder: where grids are kept.
     """
-    asked = (engine_sha256(SOURCES), regime, *protocols, profile, seeds, resamples)
-    path = folder / f"{hashlib.sha256(repr(asked).encode()).hexdigest()[:32]}.json"
+    key = repr((engine_sha256(SOURCES), sorted(asked.items())))
+    path = folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):  # not there, or damaged
         if not compute:
             return None
-        text = json.dumps(run_grid(regime, protocols, profile, seeds, resamples, jobs))
+        text = json.dumps(run_grid(**asked, jobs=jobs))
     with contextlib.suppress(OSError):  # a reader may have no room for it
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(path) as partial_file:
