@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from notebook_cells import definitions
 
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.analyses import atlas
@@ -78,16 +77,3 @@ def test_verdicts_are_those_that_each_agents_own_episodes_get(small, protocol):
                 assert reached == pytest.approx(size, rel=1e-9, abs=1e-9, nan_ok=True)
     if protocol == "released":
         np.testing.assert_allclose(small.targets, predict(small.profiles, seeds), rtol=1e-12, atol=1e-12)
-
-
-def test_the_behaviour_that_decides_explains_the_variance():
-    """Planted: half of the variance lies between the slices of one behaviour, none between the other's."""
-    page = definitions("other-settings", "sensitivity", np=np, behaviours=np.zeros((2_000, 2)))
-    decides, other, noise = np.random.default_rng(0).uniform(size=(3, 2_000))
-    support = page.rankdata(decides) / 2_000 + noise
-    support[::50] = np.nan  # not tested
-    cuts = [page.slices(column, 8) for column in (decides, other)]
-    assert np.bincount(cuts[0]).tolist() == [250] * 8
-    share, nothing = (page.explained(cut, support, np.ones((1, 2_000)))[0] for cut in cuts)
-    assert share == pytest.approx(0.5 * (1 - 1 / 64), abs=0.03)  # of a uniform behaviour, eight slices
-    assert nothing == pytest.approx(0, abs=0.01)

@@ -23,7 +23,6 @@ from envprobe_core.analyses.calibration import (
     COUNTED,
     FREE,
     KINDS,
-    REPORTING,
     SCALE,
     TARGETS,
     Fit,
@@ -37,14 +36,9 @@ from envprobe_core.analyses.calibration import (
     target_values,
     write_record,
 )
-from envprobe_core.cells import make_cell
 from envprobe_core.claims import load_claims, paper_value, paper_values
 from envprobe_core.claims.judge import CALIBRATED
-from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
-from envprobe_core.measures import confident_counts
-from envprobe_core.protocols import RELEASED
-from envprobe_core.worlds import WORLDS
 
 SEEDS = np.arange(42, 54)
 PAPER = target_values()
@@ -76,26 +70,6 @@ def test_targets_are_all_that_may_be_used():
         if target.policy is not None:
             assert {paper_value(*place).value for place in target.repeats} <= {target.value}
     assert len(FREE) < sum(not target.follows and not target.dropped for target in TARGETS)
-
-
-def test_predictions_are_those_of_single_episodes():
-    (ours,) = predict([PROFILES["careful"]], SEEDS)
-    accuracy, wrong, confident = {}, 0, 0
-    for world in WORLDS:
-        for policy in ("no-probe", "periodic", *REPORTING):
-            cell = make_cell(world, policy, "S2", RELEASED, "careful")
-            recording = record(cell, SEEDS, scores_all=False)
-            accuracy[world, policy] = recording.measures["accuracy"].mean()
-            if policy in ("simple", "oracle"):
-                found = confident_counts(recording, cell)
-                wrong, confident = (
-                    wrong + found["confident_wrong"].sum(),
-                    confident + found["confident"].sum(),
-                )
-    for target, value in zip(TARGETS[:-1], ours, strict=False):
-        expected = np.mean([accuracy[world, target.policy] for world in target.worlds])
-        assert value == pytest.approx(expected, abs=1e-15)
-    assert ours[-1] == wrong / confident
 
 
 @given(arrays.arrays(float, (3, 5), elements=st.floats(0, 1)), arrays.arrays(bool, 5))

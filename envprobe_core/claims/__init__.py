@@ -7,8 +7,8 @@ direction, and what the paper printed. `data/paper/README.md` explains every col
 
 import csv
 from collections import Counter
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from itertools import pairwise, product
 from typing import NamedTuple
 
@@ -140,39 +140,43 @@ class Claim:
     primary: bool  # one of the six of the paper's Bonferroni family (our naming of them)
     regime: str
     inputs: tuple[str, ...]  # calibration targets among its numbers or arms
-    # what follows from these
-    about: str = field(init=False)  # `comparison`, a printed `level` (another agent's) or a `setting`
-    scale: float = field(init=False)  # from the frame's fractions to the claim's unit
-    level: float = field(init=False)  # what the statistic is compared with: 0 for a difference
-    printed: tuple[float, float] | None = field(init=False)  # interval, else rounding, of the size compared
-    comparisons: tuple[Comparison, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        """Decide once what follows from the fields."""
-        size, printed = self.value, None
-        if size is not None and len(self.measures) == 1:
-            printed = (size - self.half_unit, size + self.half_unit)
-            if self.low is not None and self.high is not None:
-                printed = (self.low, self.high)
-        told = list(zip(self.measures, self.directions, strict=True))
+    @property
+    def about(self) -> str:
+        """Return its sort: a `comparison`, a printed `level` (another agent's) or a `setting`."""
+        return SETTING if self.setting else "level" if self.directions == ("equal",) else "comparison"
+
+    @property
+    def scale(self) -> float:
+        """Return what turns the frame's fractions into its unit."""
+        return UNITS[self.unit]
+
+    @property
+    def level(self) -> float:
+        """Return what the statistic is compared with: 0 for a difference."""
+        named = (number for number in (self.bound, self.value) if number is not None)
+        return next(named, 0.0) if self.kind in LEVELS else 0.0
+
+    @property
+    def printed(self) -> tuple[float, float] | None:
+        """Return the interval of the size that is compared, else its rounding; None where none is printed."""
+        if self.value is None or len(self.measures) > 1:
+            return None
+        if self.low is not None and self.high is not None:
+            return self.low, self.high
+        return self.value - self.half_unit, self.value + self.half_unit
+
+    @cached_property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Return what it compares: an ordering neighbours, dominance every arm with every reference."""
         if self.kind == "ordering":
             steps = [((arm,), reference) for reference, arm in pairwise(self.arms)]
         elif self.kind == "dominance":
             steps = [((arm,), reference) for arm in self.arms for reference in self.references]
         else:
-            steps = [(self.arms, self.references[0] if self.references else None)]
-        level = next((number for number in (self.bound, size) if number is not None), 0.0)
-        derived = {
-            "about": SETTING if self.setting else "level" if self.directions == ("equal",) else "comparison",
-            "scale": UNITS[self.unit],
-            "level": level if self.kind in LEVELS else 0.0,
-            "printed": printed,
-            "comparisons": tuple(
-                Comparison(measure, *step, direction) for measure, direction in told for step in steps
-            ),
-        }
-        for name, value in derived.items():
-            object.__setattr__(self, name, value)
+            steps = [(self.arms, next(iter(self.references), None))]
+        told = zip(self.measures, self.directions, strict=True)
+        return tuple(Comparison(measure, *step, direction) for measure, direction in told for step in steps)
 
 
 def policy_and_budget(arm: str) -> tuple[str, int | None]:
@@ -195,7 +199,7 @@ def parse_claim(row: dict[str, str]) -> Claim:
         **{name: float(row[column]) if row[column] else None for name, column in numbers.items()},
         half_unit=0.5 * 10.0 ** -len(row["value"].partition(".")[2]),
         n=int(row["n"]) if row["n"] else None,
-        family=int(row["family"]) if row["family"].isdecimal() else 1,
+        family=1,
         setting=row["family"] == SETTING,
         primary=row["primary"] == "yes",
         inputs=tuple(item.strip() for item in row["input"].split(";") if item.strip()),
