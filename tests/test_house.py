@@ -18,7 +18,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "core": (CORE, 5_415, 4_300),
     "engine": (("agents", "engine", "policies", "worlds"), 4_170, 3_000),
     "facts": (("facts",), 500, 330),
-    "claims": (("claims",), 600, 680),
+    "claims": (("claims",), 595, 680),
     "analyses": (ANALYSES, 1_730, 2_970),
     "show": (("show",), 1_465, 1_060),
     "widgets": (("widgets",), 930, 1_180),
@@ -30,11 +30,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
 }
 WHOLE = (18_790, 13_500)
 FILES = (85, 85)
-<<<<<<< HEAD
 TESTS = (11_800, 9_000)
-=======
-TESTS = (11_800, 9_000)
->>>>>>> b0e3d68 (The ceilings follow)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
