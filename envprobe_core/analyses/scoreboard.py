@@ -212,7 +212,7 @@ def beside_paper(
             sides = episodes.pivot(index=["world", "seed"], columns="policy", values=measure)
             pairs = sides[[arm, base]].astype(float).dropna()
             ours, theirs = pairs[arm], pairs[base]
-            scale = claim.scale if measure == "success" else 1.0
+            scale = 100.0 if measure == "success" else 1.0
             found.append(
                 about
                 | {"source": in_words(protocol), "printed": False, "protocol": protocol}

@@ -17,7 +17,7 @@ from envprobe_core.errors import InputError, look_up
 from envprobe_core.sources import DATA
 
 PAPER_FOLDER = DATA / "paper"
-UNITS = {"points": 100.0, "share": 1.0, "steps": 1.0, "count": 1.0}
+UNITS = {"points": 100.0, "share": 1.0, "steps": 1.0, "count": 1.0}  # from the frame's fractions to each
 SETTING = "setting"  # what `family` says where nothing is compared
 LEVELS = ("level", "median", "rate")  # kinds that compare with a number and take no reference
 
@@ -145,11 +145,6 @@ class Claim:
     def about(self) -> str:
         """Return its sort: a `comparison`, a printed `level` (another agent's) or a `setting`."""
         return SETTING if self.setting else "level" if self.directions == ("equal",) else "comparison"
-
-    @property
-    def scale(self) -> float:
-        """Return what turns the frame's fractions into its unit."""
-        return UNITS[self.unit]
 
     @property
     def level(self) -> float:

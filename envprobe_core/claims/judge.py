@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from envprobe_core.claims import Claim, Comparison, claims_by_id, load_claims
+from envprobe_core.claims import UNITS, Claim, Comparison, claims_by_id, load_claims
 from envprobe_core.comparing import MIN_UNITS, Episodes, NotTestable, Sample
 from envprobe_core.errors import InputError, look_up, require
 from envprobe_core.policies import POLICIES
@@ -92,12 +92,12 @@ def decide(claim: Claim, one: Comparison, episodes: Episodes, resamples: int = R
     sample = Sample(sample.top[:, enough], sample.bottom[:, enough], sample.worlds, each)
     settings = {"null": claim.level, "family": claim.family, "resamples": resamples}
     if claim.kind == "median":
-        columns = np.moveaxis(each * claim.scale, 2, 0)
+        columns = np.moveaxis(each * UNITS[claim.unit], 2, 0)
         medians = [median_bootstrap(own.T, sample.worlds, **settings) for own in columns]
         found = Estimate(*np.array(medians).T)
     else:
         settings["first"] = first if claim.kind == "contrast" else None
-        found = clustered_rate(sample.top * claim.scale, sample.bottom, sample.worlds, **settings)
+        found = clustered_rate(sample.top * UNITS[claim.unit], sample.bottom, sample.worlds, **settings)
     if claim.kind == "mcnemar":
         p = np.array([_exact_p(*pair) for pair in zip(*discordant(sample), strict=True)])
         found = found._replace(p=p, p_adjusted=np.minimum(1.0, p * claim.family))
