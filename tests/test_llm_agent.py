@@ -12,27 +12,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
-from scripted import Scripted, answer, read_situation, world_of
+from scripted import Scripted, read_situation, world_of
 from strategies import cells
 
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.loop import PROPOSE
 from envprobe_core.engine.records import UNKNOWN, WAIT
-from envprobe_core.engine.running import record, score, setting_of, take
-from envprobe_core.llm import PROMPT_VERSION, ModelAgent
+from envprobe_core.engine.running import record, take
+from envprobe_core.llm import PROMPT_VERSION, ModelAgent, prompts
 from envprobe_core.llm.agent import LanguageModelAgent, exchanges, prompts_of, run_model, simulated_setting
 from envprobe_core.llm.calls import Answer
-from envprobe_core.llm.prompts import (
-    DEMAND,
-    JUDGE_TITLE,
-    LONGEST_ECHO,
-    UNCHANGED,
-    VERSIONS,
-    WORDS,
-    SituationWriter,
-    find_version,
-)
+from envprobe_core.llm.prompts import DEMAND, LONGEST_ECHO, SituationWriter
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED, parse_protocol
 from envprobe_core.runs.tables import step_table
@@ -41,7 +32,7 @@ from envprobe_core.worlds import WORLDS, make_world
 MODEL = ModelAgent("local", PROMPT_VERSION, "scripted")
 TURNS = 7  # messages before the situation: the rules, and three worked examples
 GATE_WORDS = ("probe", "budget", "threshold", "policy", "gold")
-REQUEST_KEYS = ["model", "messages", "response_format", "temperature", "max_tokens", "seed"]
+EVERYWHERE = list(product(WORLDS, PROTOCOLS))
 
 
 class Asker(Scripted):
@@ -49,79 +40,60 @@ class Asker(Scripted):
 
     def __init__(self, cell, change=lambda request, answered: answered):
         super().__init__(cell.profile)
-        self.requests, self.change = [], change
+        self.requests, self.change, self.said = [], change, []
 
     async def ask(self, request, identity, spoilt=""):
         self.requests.append(request)
         await asyncio.sleep(0)
-        return self.change(request, await super().ask(request, identity, spoilt))
-
-    @property
-    def bodies(self):
-        return [json.dumps(request, sort_keys=True) for request in self.requests]
+        answered = self.change(request, await super().ask(request, identity, spoilt))
+        self.said.append((json.dumps(request, sort_keys=True), answered.text))
+        return answered
 
 
 def run(cell, seeds, asker, rows=1, live=8, how=MODEL):
     async def running():
-        live_blocks = asyncio.Semaphore(live)
-        return await run_model(cell, seeds, asker.ask, how, live=live_blocks, rows=rows)
+        return await run_model(cell, seeds, asker.ask, how, live=asyncio.Semaphore(live), rows=rows)
 
     asked = asyncio.run(running())
     return asked.trajectory, pd.DataFrame(asked.tally)
 
 
-def requests_of(cell, seeds, rows=1):
-    asker = Asker(cell)
-    run(cell, seeds, asker, rows=rows)
-    return asker
+def requests_of(cell, seeds):
+    """What is asked; a test below says that a rehearsal asks what a run does."""
+    return [one.request for one in exchanges(cell, seeds, MODEL, cell.profile)]
 
 
 def is_case(request):
-    return request["messages"][0]["content"].startswith(JUDGE_TITLE)
+    return request["messages"][0]["content"].startswith(prompts.JUDGE_TITLE)
 
 
 def assert_same(cell, seeds, trajectory):
     direct = record(cell, seeds)
-    expected, found = (score(setting_of(cell), vars(one)).measures for one in (direct, trajectory))
-    for name, column in expected.items():
-        np.testing.assert_array_equal(column, found[name], name)
+    for name, column in direct.measures.items():
+        np.testing.assert_array_equal(column, trajectory.measures[name], name)
     assert step_table(cell, seeds, trajectory).equals(step_table(cell, seeds, direct))
 
 
 # ---------------------------------------------------------------- the scripted brain
 
 
-@pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_run_through_the_scripted_brain_equals_the_simulated_run(world, protocol):
-    """All regimes, three profiles, every policy in its turn: all columns, and the bytes of the logs."""
-    first = 9 * (3 * list(WORLDS).index(world) + list(PROTOCOLS).index(protocol))
-    turns = product(("S1", "S2", "S3"), ("typical", "perfect", "scripted"))
-    for turn, (regime, profile) in enumerate(turns, start=first):
-        for policy in {list(POLICIES)[turn % len(POLICIES)], *(["judge"] if turn % 4 == 0 else [])}:
-            cell = make_cell(world, policy, regime, PROTOCOLS[protocol], profile)
-            seeds = np.array([17 + turn])
-            trajectory, tally = run(cell, seeds, Scripted(cell.profile))
-            assert_same(cell, seeds, trajectory)
-            assert not tally[["invalid_updates", "invalid_verdicts", "reasks"]].any(axis=None)
-            assert (tally.calls == trajectory.steps + 1 + tally.verdicts).all()
+def assert_asked_as_simulated(cell, seeds):
+    """A run by text alone is the simulated run in all columns and the bytes of its logs; so is a rehearsal.
 
-
-READERS = cells().filter(lambda cell: not cell.profile.scribe)
-"""Agents that go by what a situation tells; a scribe goes by its last five steps and how they came out."""
-
-
-@settings(max_examples=20, deadline=None)
-@given(READERS)
-def test_so_does_any_profile_protocol_regime_budget_and_threshold(cell):
-    """And a rehearsal, which answers from the episode, asks and answers the same, line by line."""
-    seeds, asker = np.array([3, 2**62 + 5]), Asker(cell)
-    trajectory, _ = run(cell, seeds, asker, rows=2)
+    That answers from the episode, in one block, and asks and answers the same, line by line.
+    """
+    asker = Asker(cell)
+    trajectory, tally = run(cell, seeds, asker, rows=2)
     assert_same(cell, seeds, trajectory)
-    texts = [answer(request, cell.profile) for request in asker.requests]
+    assert not tally[["invalid_updates", "invalid_verdicts", "reasks"]].any(axis=None)
+    assert (tally.calls == trajectory.steps + 1 + tally.verdicts).all()
     met = exchanges(cell, seeds, MODEL, cell.profile)
-    rehearsed = [(json.dumps(one.request, sort_keys=True), one.answer) for one in met]
-    assert sorted(rehearsed) == sorted(zip(asker.bodies, texts, strict=True))
+    said = [(json.dumps(one.request, sort_keys=True), one.answer) for one in met]
+    if (
+        cell.policy.replays is None
+    ):  # else the policy that is replayed was asked for first, and is not counted
+        assert len(asker.said) == tally.calls.sum()
+    assert sorted(said) == sorted(asker.said)
     for request in asker.requests:  # a situation, written again from what was read in it, is the same text
         if not is_case(request):
             system, user = (request["messages"][place]["content"] for place in (0, -1))
@@ -135,12 +107,28 @@ def test_so_does_any_profile_protocol_regime_budget_and_threshold(cell):
             assert len(user) < 5000  # however long the history
 
 
+@pytest.mark.parametrize(("world", "protocol"), EVERYWHERE)
+def test_a_run_through_the_scripted_brain_equals_the_simulated_run(world, protocol):
+    """All regimes, three profiles, every policy in its turn."""
+    first = 9 * EVERYWHERE.index((world, protocol))
+    turns = product(("S1", "S2", "S3"), ("typical", "perfect", "scripted"))
+    for turn, (regime, profile) in enumerate(turns, start=first):
+        policy = "judge" if turn % 4 == 0 else list(POLICIES)[turn % len(POLICIES)]
+        cell = make_cell(world, policy, regime, PROTOCOLS[protocol], profile)
+        assert_asked_as_simulated(cell, 17 + turn + np.arange(1 + 2 * (turn % 3 == 0)))
+
+
+@settings(max_examples=15, deadline=None)
+@given(cells().filter(lambda cell: not cell.profile.scribe))  # a scribe goes by its last five steps
+def test_so_does_any_profile_protocol_regime_budget_and_threshold(cell):
+    assert_asked_as_simulated(cell, np.array([3, 2**62 + 5]))
+
+
 CARELESS = AgentProfile("careless", omit=0.5, slip=0.2, overwrite=0.2)
+STANDS = parse_protocol("paper:clock=stands")
 NOTES = {  # what a situation tells: a pattern, what hides it, and a cell in which it matters
     "told": (r"Told: \d+", "Told: nothing", "tooldag", "simple", "S2", PAPER),
-    "stood still": (
-        f"Observation: {UNCHANGED}\n", "", "tooldag", "random", "S2", parse_protocol("paper:clock=stands"),
-    ),
+    "stood still": (f"Observation: {prompts.UNCHANGED}\n", "", "tooldag", "random", "S2", STANDS),
     "worked": ("action: invalid", "action: valid", "tooldag", "self-uncertainty", "S2", RELEASED),
     "failed calls": (r"(?<=calls ago\): ).*", "nothing", "tooldag", "no-probe", "S2", RELEASED),
     "rooms seen": (r"(?<=place and step\): ).*", "nothing", "objectstate", "no-probe", "S2", PAPER),
@@ -149,7 +137,7 @@ NOTES = {  # what a situation tells: a pattern, what hides it, and a cell in whi
     "came from": (r"taken at \d+", "taken at 0", "graphnav", "no-probe", "S2", RELEASED),
     "edges met": (r"(?<=Edges met: ).*", "nothing", "graphnav", "no-probe", "S2", RELEASED),
     "keys of edges": (r" key \d+", "", "graphnav", "no-probe", "S3", PAPER),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("note", NOTES)
@@ -168,7 +156,7 @@ def test_nothing_a_situation_tells_is_idle(note, monkeypatch):
 # ---------------------------------------------------------------- prompts
 
 
-@pytest.mark.parametrize("version", list(VERSIONS)[1:])
+@pytest.mark.parametrize("version", list(prompts.VERSIONS)[1:])  # the first's texts are held by its replay
 def test_a_new_wording_is_a_new_version(version):
     """A version ends with the fingerprint of its texts, schemas, examples and situations, of every world."""
     digest = hashlib.sha256()
@@ -179,63 +167,57 @@ def test_a_new_wording_is_a_new_version(version):
         again = prompts_of(cell, version).asked_again({"messages": [], "temperature": 0}, "x", "y")
         digest.update(json.dumps(again).encode())
     name = version.rpartition("-")[0]
-    assert f"{name}-{digest.hexdigest()[:8]}" == version, "a new wording is a new version in llm/prompts.py"
-    assert find_version(name) == version
+    assert f"{name}-{digest.hexdigest()[:8]}" == version, "a new wording is a new version in llm/prompts.toml"
+    assert prompts.find_version(name) == version
 
 
 def test_the_public_codes_way_shows_five_actions_no_table_and_where_wanted_a_hint():
-    cell, said = make_cell("graphnav", "periodic", "S1"), {}
-    for version in ("public", "public-hint"):
-        met = exchanges(cell, np.array([4]), replace(MODEL, prompt_version=find_version(version)))
-        said[version] = [one.request["messages"] for one in met]
-    for step, (plain, hinted) in enumerate(zip(said["public"], said["public-hint"], strict=True)):
-        situation = plain[-1]["content"]
-        assert "Table" not in situation
-        recent = situation.partition("Your last actions: ")[2].partition("\n")[0]
-        assert len(recent.split(", ")) == (min(step, 5) or 1)
-        assert hinted[-1]["content"] == f"{situation}\nMethod hint: {WORDS['hints']['periodic']}"
-        assert hinted[:-1] == plain[:-1]
-    told = [re.search(r"Told: (\d+):(\S+)", messages[-1]["content"]) for messages in said["public"]]
-    assert any(told)  # what a check has found is said, since no table shows it
+    cell, asked = make_cell("graphnav", "periodic", "S1"), []
+    for name in ("public", "public-hint"):
+        how = replace(MODEL, prompt_version=prompts.find_version(name))
+        asked.append([*exchanges(cell, np.array([4]), how)])
+    acts = ["nothing", *(json.loads(one.answer)["act"] for one in asked[0])]
+    for step, (plain, hinted) in enumerate(zip(*asked, strict=True)):
+        assert "Table" not in plain.situation
+        recent = ", ".join(acts[max(1, step - 4) : step + 1] if step else acts[:1])
+        assert f"\nYour last actions: {recent}\n" in plain.situation
+        assert hinted.situation == f"{plain.situation}\nMethod hint: {prompts.WORDS['hints']['periodic']}"
+        assert hinted.request["messages"][:-1] == plain.request["messages"][:-1]
+    # what a check has found is said, since no table shows it
+    assert any(re.search(r"Told: \d+:\S+", one.situation) for one in asked[0])
 
 
-@pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(("world", "protocol"), EVERYWHERE)
 def test_no_prompt_tells_the_policy_budget_or_gate_and_what_never_changes_stands_first(world, protocol):
     """Same bytes for the same situation: requests of all policies differ only in what has happened."""
     rules, seeds = PROTOCOLS[protocol], np.arange(2)
     names = [name for name in POLICIES if name not in ("judge", "yoked")]
     told = re.compile(rf"\b(?:{'|'.join((*names, *GATE_WORDS))})s?\b", re.IGNORECASE).search
-    begins, maps, firsts = set(), defaultdict(set), defaultdict(set)
+    begins, firsts = set(), defaultdict(set)
     for turn, name in enumerate(names):
         cell = make_cell(world, name, "S1", rules, budget=None if turn % 2 else 2)
-        for request in requests_of(cell, seeds[: 1 + (turn == 0)]).requests:
-            user = request["messages"][-1]["content"]
-            begins.add(json.dumps(request["messages"][:TURNS]))
-            maps[request["seed"]].add(user.partition("\n\nTable")[0])
-            if "\nStep: 0 of" in user:
-                firsts[request["seed"]].add(json.dumps(request))
-            assert not told(user)
-            assert list(request) == REQUEST_KEYS
-    assert len(begins) == 1
-    assert [len(kinds[seed]) for kinds in (maps, firsts) for seed in (0, 1)] == [1] * 4
-    assert not told(json.loads(begins.pop())[0]["content"].partition("\n")[2])
+        for request in requests_of(cell, seeds):
+            *begin, situation = (message["content"] for message in request["messages"])
+            graph, _, rest = situation.partition("\n\nTable")
+            begins.add((*begin, request["seed"], graph))
+            firsts[request["seed"]].add(json.dumps(request) if "\nStep: 0 of" in rest else None)
+            assert not told(situation)
+    assert [len(firsts[seed] - {None}) for seed in (0, 1)] == [1, 1]
+    assert len(begins) == 2
+    assert not told(begins.pop()[0].partition("\n")[2])
     quiet = [make_cell(world, "no-probe", "S1", rules), make_cell(world, "simple", "S1", rules, budget=0)]
-    one, other = (requests_of(cell, seeds[:1]).bodies for cell in quiet)
+    one, other = (requests_of(cell, seeds) for cell in quiet)
     assert one == other
 
 
 @pytest.mark.parametrize("policy", ["random", "judge"])
-@pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(("world", "protocol"), EVERYWHERE)
 def test_poisoned_gold_reaches_no_prompt(world, policy, protocol, monkeypatch):
     """The model is shown observations and answers only: all else may be wrong, no byte changes."""
     cell, seeds = make_cell(world, policy, "S2", PROTOCOLS[protocol]), np.arange(4)
-    clean, lies = requests_of(cell, seeds, rows=4), []
+    clean, lies = requests_of(cell, seeds), []
 
-    def lied_to(name):
-        asked = getattr(LanguageModelAgent, name)
-
+    def lied_to(asked):
         async def deceived(self):
             """Let every gold value and the whole hidden state be wrong while the agent is at work."""
             block, domain = self._episodes.block, self._world.domain
@@ -243,76 +225,57 @@ def test_poisoned_gold_reaches_no_prompt(world, policy, protocol, monkeypatch):
             block.gold[:, : len(domain)] = (block.gold[:, : len(domain)] + 1) % domain
             for part in block.state.dtype.names:
                 block.state[part][:] ^= 1
-            false = block.gold.tobytes(), block.state.tobytes()
+            lies.append(block.gold.tobytes() + block.state.tobytes())
             outcome = await asked(self)
-            assert false == (block.gold.tobytes(), block.state.tobytes())
-            assert all(lie != told.tobytes() for lie, told in zip(false, truth, strict=True))
+            assert lies[-1] == block.gold.tobytes() + block.state.tobytes()
             block.gold, block.state = truth
-            lies.append(name)
+            assert lies[-1] != block.gold.tobytes() + block.state.tobytes()
             return outcome
 
-        monkeypatch.setattr(LanguageModelAgent, name, deceived)
+        return deceived
 
-    lied_to("propose")
-    lied_to("judge")
-    assert requests_of(cell, seeds, rows=4).bodies == clean.bodies
+    for name in ("propose", "judge"):
+        monkeypatch.setattr(LanguageModelAgent, name, lied_to(getattr(LanguageModelAgent, name)))
+    assert requests_of(cell, seeds) == clean
     assert lies
 
 
 # ---------------------------------------------------------------- the driver
 
 
-class Delaying(Asker):
-    """Holds back one episode's first answer until the answers of all others are given."""
-
-    def __init__(self, cell, seeds):
-        super().__init__(cell)
-        self.left = (cell.regime.horizon + 1) * (len(seeds) - 1)
-        self.others_are_done, self.seeds_under_way, self.most = asyncio.Event(), set(), 0
-
-    async def ask(self, request, identity, spoilt=""):
-        self.seeds_under_way.add(request["seed"])
-        self.most = max(self.most, len(self.seeds_under_way))
-        if request["seed"] == 0:
-            await self.others_are_done.wait()
-        self.left -= request["seed"] != 0
-        if not self.left:
-            self.others_are_done.set()
-        if "Step: 30 of 30" in request["messages"][-1]["content"]:
-            self.seeds_under_way.remove(request["seed"])
-        return await super().ask(request, identity, spoilt)
-
-
 def test_one_slow_answer_holds_up_nobody_and_no_more_are_live_than_allowed():
-    cell, seeds = make_cell("tooldag", "simple"), np.arange(9)
-    asker = Delaying(cell, seeds)
-    trajectory, _ = run(cell, seeds, asker, live=4)
-    assert asker.most == 4
+    """One episode's first answer is held back until the answers of all others are given."""
+    cell, seeds, live, most = make_cell("tooldag", "simple"), np.arange(9), set(), 0
+
+    class Delaying(Asker):
+        left, others_are_done = (cell.regime.horizon + 1) * (len(seeds) - 1), asyncio.Event()
+
+        async def ask(self, request, identity, spoilt=""):
+            nonlocal most
+            live.add(request["seed"])
+            most = max(most, len(live))
+            if request["seed"] == 0:
+                await self.others_are_done.wait()
+            self.left -= request["seed"] != 0
+            if not self.left:
+                self.others_are_done.set()
+            if "Step: 30 of 30" in request["messages"][-1]["content"]:
+                live.remove(request["seed"])
+            return await super().ask(request, identity, spoilt)
+
+    trajectory, _ = run(cell, seeds, Delaying(cell), live=4)
+    assert most == 4
     assert_same(cell, seeds, trajectory)
-
-
-def test_blocks_of_any_size_give_the_same_rows_and_requests():
-    for protocol in (PAPER, RELEASED):  # under `released` episodes end one after the other
-        cell, seeds = make_cell("tooldag", "judge", "S1", protocol), np.arange(7)
-        alone, block = Asker(cell), Asker(cell)
-        one, counted = run(cell, seeds, alone, rows=1)
-        other, counted_block = run(cell, seeds, block, rows=5)
-        assert_same(cell, seeds, other)
-        assert sorted(alone.bodies) == sorted(block.bodies)
-        assert counted.equals(counted_block)
-        assert one.belief.shape == other.belief.shape
 
 
 @pytest.mark.parametrize("rows", [1, 4])
 def test_an_infrastructure_failure_stops_the_run_as_itself(rows):
-    cell = make_cell("tooldag", "simple")
-
     def fail(request, answered):
         if len(asker.requests) >= 20:
             raise ConnectionError("the server is gone")
         return answered
 
-    asker = Asker(cell, fail)
+    asker = Asker(cell := make_cell("tooldag", "simple"), fail)
     with pytest.raises(ConnectionError, match="the server is gone"):
         run(cell, np.arange(8), asker, rows=rows)
     assert len(asker.requests) < 20 + 8  # what was in flight, and nothing after
@@ -333,15 +296,14 @@ def test_an_unusable_answer_is_asked_again_with_its_fault_named():
     assert (tally.calls == 3 * (31 + tally.verdicts)).all()
     assert (tally.reasks == 2 * (31 + tally.verdicts)).all()
     assert not (tally.invalid_updates + tally.invalid_verdicts).any()
-    last = asker.requests[2]
-    assert [message["role"] for message in last["messages"]] == ["system", *("user", "assistant") * 5, "user"]
-    assert last["messages"][: TURNS + 1] == asker.requests[0]["messages"]
+    last = asker.requests[2]["messages"]
+    assert [message["role"] for message in last] == ["system", *("user", "assistant") * 5, "user"]
+    assert last[: TURNS + 1] == asker.requests[0]["messages"]
     assert [request["temperature"] for request in asker.requests[:3]] == [0.0, 0.7, 0.7]
-    echo, demand = last["messages"][TURNS + 1 : TURNS + 3]
-    assert "not one whole JSON object" in demand["content"]
-    assert echo["content"].isascii()
-    assert len(echo["content"]) <= 6 * LONGEST_ECHO
-    json.dumps(last, ensure_ascii=False).encode()  # no lone surrogate is sent on
+    echo, demand = (message["content"] for message in last[TURNS + 1 : TURNS + 3])
+    assert "not one whole JSON object" in demand
+    assert echo.isascii()  # no lone surrogate is sent on
+    assert len(echo) <= 6 * LONGEST_ECHO
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -355,7 +317,6 @@ def test_what_stays_unusable_is_counted_and_changes_no_belief(protocol):
     assert (tally.invalid_verdicts == tally.verdicts).all()
     assert (tally.calls == 3 * (tally.invalid_updates + tally.verdicts)).all()
     assert (trajectory.action == WAIT).all()
-    assert not trajectory.success.any()
     for t in range(trajectory.belief.shape[1]):
         if t and PROTOCOLS[protocol].memory == "none":
             held[:] = UNKNOWN
@@ -368,32 +329,30 @@ def test_what_stays_unusable_is_counted_and_changes_no_belief(protocol):
 # ---------------------------------------------------------------- the judge
 
 
-def ruling(cell, override, field):
-    """Answer updates as scripted, and every case with one verdict."""
-    verdict = Answer(json.dumps({"override": override, "field": field}))
-    return Asker(cell, lambda request, answered: verdict if is_case(request) else answered)
+def test_the_judges_verdict_decides_and_none_is_asked_for_once_the_budget_is_spent():
+    """A second model lets every decision stand, vetoes every one, or forces the highest-scored field."""
+    seeds = np.arange(4)
 
+    def ruled(cell, override, field):
+        verdict = Answer(json.dumps({"override": override, "field": field}))
+        asker = Asker(cell, lambda request, answered: verdict if is_case(request) else answered)
+        how = replace(MODEL, judge_model="second", judge_max_tokens=48, reasks=0)
+        trajectory, tally = run(cell, seeds[: 1 if field >= 0 else 4], asker, how=how)
+        assert {(one["model"], one["max_tokens"]) for one in asker.requests} == {
+            ("scripted", 512),
+            ("second", 48),
+        }
+        assert sum(map(is_case, asker.requests)) == tally.verdicts.sum() > 0
+        return trajectory, tally
 
-def test_the_judges_verdict_decides():
-    cell, seeds = make_cell("tooldag", "judge"), np.arange(4)
-    stands, tally = run(cell, seeds, ruling(cell, False, -1))
-    assert_same(replace(cell, policy=POLICIES["simple"]), seeds, stands)
-    assert (tally.verdicts > 0).all()
-    vetoing = ruling(cell, True, -1)
-    vetoes, _ = run(cell, seeds, vetoing, how=replace(MODEL, judge_model="second", judge_max_tokens=48))
-    assert (vetoes.probe < 0).all()
-    models = {(request["model"], request["max_tokens"]) for request in vetoing.requests}
-    assert models == {("scripted", 512), ("second", 48)}
-
-
-def test_the_judge_may_force_a_candidate_and_is_not_asked_once_the_budget_is_spent():
+    cell = make_cell("tooldag", "judge")
+    assert_same(replace(cell, policy=POLICIES["simple"]), seeds, ruled(cell, False, -1)[0])
+    assert (ruled(cell, True, -1)[0].probe < 0).all()
     cell = make_cell("tooldag", "judge", budget=3, threshold=100.0)
-    case = requests_of(cell, np.array([5])).requests[1]["messages"][1]["content"]
+    case = next(filter(is_case, requests_of(cell, seeds[:1])))["messages"][1]["content"]
     first = int(case.partition("score)\n")[2].partition(" ")[0])  # the highest-scored field
-    asker = ruling(cell, True, first)
-    trajectory, tally = run(cell, np.array([5]), asker, how=replace(MODEL, reasks=0))
+    trajectory, tally = ruled(cell, True, first)
     fired = np.flatnonzero(trajectory.probe[0] >= 0)
     assert trajectory.probe[0, 0] == first
     assert len(fired) <= 3
-    asked = sum(map(is_case, asker.requests))
-    assert asked == tally.verdicts[0] == (fired[-1] + 1 if len(fired) == 3 else 30)
+    assert tally.verdicts[0] == (fired[-1] + 1 if len(fired) == 3 else 30)

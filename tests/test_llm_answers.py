@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from envprobe_core.agents import RISK_LOW
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.records import NONE, TABLE, UNKNOWN, WAIT, new
 from envprobe_core.engine.running import Episodes
@@ -20,9 +19,9 @@ from envprobe_core.llm.agent import LanguageModelAgent
 from envprobe_core.llm.answers import (
     LONGEST_ANSWER,
     MOST_REASONS,
+    NO_UPDATE,
     InvalidAnswer,
     Update,
-    Verdict,
     apply_updates,
     gives_reasons,
     parse_update,
@@ -36,7 +35,6 @@ from envprobe_core.protocols import PAPER, RELEASED
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS, make_world
 
-TOKENS = 512  # of a belief update, Table "Hyperparameter configuration"
 TOOLS = make_world("tooldag", REGIMES["S1"], PAPER)  # 5 tools, 15 fields
 GOOD = {"set": "0:1,0,95;14:?,3,0", "fade": 2, "act": "call(1)", "risk": 1, "why": "0:2,1,1"}
 
@@ -63,12 +61,9 @@ def test_a_good_update_means_what_it_says():
 
 REFUSED = {  # an update, or a verdict on the candidates 3, 7 and 0, and its fault
     "": "empty",
-    " \n": "empty",
     "null": "not a JSON object",
-    "[1]": "not a JSON object",
     "```json\n" + changed() + "\n```": "not one whole JSON object",
     changed()[:-3]: "not one whole JSON object",
-    changed() + "}": "not one whole JSON object",
     changed(more=1): "the key 'more' is unknown; accepted: set, fade, act, risk, why",
     changed()[:-1] + ', "risk": 0}': "a key stands twice",
     json.dumps({key: value for key, value in GOOD.items() if key != "fade"}): "'fade' is missing",
@@ -76,25 +71,21 @@ REFUSED = {  # an update, or a verdict on the candidates 3, 7 and 0, and its fau
     changed(fade=float("nan")): "not nan",
     changed().replace('"fade": 2', '"fade": 1e999'): "not inf",
     changed(fade=True): "valid integer, not True",
-    changed(fade=None): "valid integer, not None",
     changed(fade=-1): "'fade': Input should be greater than or equal to 0, not -1",
     changed(fade=101): "less than or equal to 100, not 101",
     changed(fade=10**4000): "more than 64 bits",
     changed(risk=3): "'risk': Input should be 0, 1 or 2, not 3",
     changed(act="call(5)"): "act 'call(5)' is not an action; examples: call(0), wait",
-    changed(act=1): "'act': Input should be a valid string, not 1",
     changed(set=[[0, 1, 0, 95]]): "'set': Input should be a valid string, not a list",
     changed(set="15:1,0,95"): "there is no field 15; the last is 14",
     changed(set="-1:1,0,95"): "is not a row",
     changed(set="0:1,0,95;0:1,0,95"): "field 0 stands twice",
     changed(set="0:2,0,95"): "field 0 has values 0 to 1 or ?, not 2",
     changed(set="0:-1,0,95"): "an unknown value is written ?",
-    changed(set="0:-2,0,95"): "not -2",
     changed(set="0:1,-1,95"): "staleness -1",
     changed(set="0:1,100,95"): "staleness 100",
     changed(set="0:1,0,0.95"): "is not a row",
     changed(set="0:1,0,101"): "confidence 101",
-    changed(set="0:1,0,-5"): "confidence -5",
     changed(set="0:1,0"): "is not a row",
     changed(set="0:1,0,95;;1:1,0,95"): "is not a row",
     changed(set="٣:1,0,95"): "is not a row",
@@ -158,8 +149,6 @@ def test_what_is_written_reads_back_and_what_fits_the_schema_can_be_used(data, w
     assert len(parse_update(json.dumps(said), world, step=99).entries) == said["set"].count(";")
     for wrong in ("1:0,0,0;0:0,0,0;", "0:0,0,0", "0:0,0,101;", "999:0,0,0;", f"0:{world.domain[0]},0,0;"):
         assert not re.fullmatch(rules["set"]["pattern"], wrong)
-    verdict = Verdict(override=data.draw(st.booleans()), field=data.draw(st.sampled_from([-1, 3, 7, 0])))
-    assert parse_verdict(verdict.model_dump_json(), [3, 7, 0]) == verdict
 
 
 @pytest.mark.parametrize("world", BUILT, ids=lambda world: f"{world.name}-{world.protocol.name}")
@@ -172,7 +161,7 @@ def test_the_longest_update_of_the_largest_world_fits_in_512_tokens(world):
     for step in (None, 99):
         text = write_update(Update(entries, 100, action, 2, reasons), world, step)
         assert text.isascii()
-        assert len(re.findall(r"[0-9]{1,3}|[^0-9]", text)) <= TOKENS
+        assert len(re.findall(r"[0-9]{1,3}|[^0-9]", text)) <= ModelAgent.max_tokens
         assert len(text) < 800  # so LONGEST_ANSWER refuses nothing that could be meant
 
 
@@ -196,23 +185,24 @@ def test_reported_terms_follow_the_public_codes_formula():
     assert d.tolist() == [0.5 + 0.5 * (1 / 3), 0.5, 0.5, 0.0, 0.0]
 
 
-# ---------------------------------------------------------------- ten thousand answers
+# ---------------------------------------------------------------- whatever is said
 
 RELEASED_TOOLS = make_world("tooldag", REGIMES["S1"], RELEASED)
-names = st.sampled_from([*GOOD, "sets", "", "act ", "\ud800", "__class__"])
-odd = ["0", "1", "?", "-1", "00", "99", "100", "101", "0.95", "1e999", "NaN", "9" * 400, "١", ""]
-numbers = st.sampled_from(odd)
-rows = st.lists(st.builds("{}:{},{},{}".format, *[numbers] * 4), max_size=2).map(";".join)
+odd = ["0", "1", "?", "-1", "00", "99", "100", "101", "0.95", "1e999", "NaN", "9" * 400, "\u0661", ""]
+rows = st.lists(st.builds("{}:{},{},{}".format, *[st.sampled_from(odd)] * 4), max_size=2).map(";".join)
 words = st.sampled_from(["wait", "call(0)", "call(4)", "call(5)", "low", "<script>", "\x00", "\ud800"])
 scalars = st.one_of(st.none(), st.booleans(), st.integers(-2, 102), st.integers(), st.floats(), words, rows)
 nested = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3)
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3)
 )
-off_schema = st.dictionaries(names, nested, max_size=4).map(json.dumps)
+off_schema = st.dictionaries(st.sampled_from([*GOOD, "sets", "__class__"]), nested, max_size=4).map(
+    json.dumps
+)
 nonsense = st.fixed_dictionaries({}, optional=dict.fromkeys(GOOD, scalars)).map(lambda part: changed(**part))
 valid = updates(RELEASED_TOOLS, 3).map(lambda update: write_update(update, TOOLS))
-pieces = st.sampled_from(["[", '{"set":', "9", '"', "\\"])
-hostile = st.text(st.characters(), max_size=40) | st.builds(operator.mul, pieces, st.integers(0, 5000))
+hostile = st.text(max_size=40) | st.builds(
+    operator.mul, st.sampled_from(["[", '{"set":', "9"]), st.integers(0, 5000)
+)
 MIDDLES = ("", '"', "{", "NaN", ",", "\\ud800", "0", ";", "\x00", "}{")
 
 
@@ -222,59 +212,38 @@ def damaged(text, random):
     return text[:place] + random.choice(MIDDLES) + text[place + random.randint(0, 5) :]
 
 
-class Says:
-    """Gives one answer, whatever it is asked."""
-
-    text = ""
-
-    async def ask(self, request, identity, spoilt=""):
-        return Answer(self.text)
-
-
-SAYS = Says()
-EPISODES = Episodes(make_cell("tooldag", "no-probe", "S1", RELEASED), np.arange(1))
-AGENT = LanguageModelAgent(EPISODES, SAYS.ask, ModelAgent("local", PROMPT_VERSION, "m", reasks=0))
-
-
 @settings(max_examples=200, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.one_of(valid, valid, nonsense, off_schema, hostile), min_size=10, max_size=10),
     st.integers(0, 2**32).map(Random),
 )
 def test_ten_thousand_answers_are_each_applied_or_counted(answers, random):
-    for text in answers:
-        for one in (text, *(damaged(text, random) for _ in range(4))):
-            applied_or_counted(one)
+    cell = make_cell("tooldag", "no-probe", "S1", RELEASED)
+    texts = [cut for text in answers for cut in (text, *(damaged(text, random) for _ in range(4)))]
+    said = iter(texts)
 
+    async def ask(request, identity, spoilt):
+        return Answer(next(said))
 
-def applied_or_counted(text):
-    fields, block = RELEASED_TOOLS.fields, EPISODES.block
-    table, sight = block.table[0], block.sight[0]
-    table.value[:fields], table.staleness[:fields], table.confidence[:fields] = UNKNOWN, 4, 50
-    table.value[:3] = 1
-    block.action[0], block.risk[0] = 3, 1
-    sight.c[:fields] = sight.d[:fields] = 1.0
-    before = np.stack([table.value, table.staleness, table.confidence])
-    counted = int(AGENT.tally[0]["invalid_updates"])
-    SAYS.text = text
+    episodes = Episodes(cell, np.arange(len(texts)))
+    agent = LanguageModelAgent(episodes, ask, ModelAgent("local", PROMPT_VERSION, "m", reasks=0))
+    block, width = episodes.block, RELEASED_TOOLS.fields
+    block.table.confidence[:, :width], block.action[:], block.risk[:] = 50, 3, 1
+    block.sight.c[:, :width] = block.sight.d[:, :width] = 1.0
+    before = block.table.copy()
     with pytest.raises(StopIteration):  # what never has to wait is finished at once
-        AGENT.propose().send(None)
-    after = np.stack([table.value, table.staleness, table.confidence])
-    assert (after[:, fields:] == before[:, fields:]).all()
-    if AGENT.tally[0]["invalid_updates"] > counted:
-        assert (after == before).all()
-        assert (block.action[0], block.risk[0]) == (WAIT, RISK_LOW)
-        assert not sight.c[:fields].any()
-        assert not sight.d[:fields].any()
-        return
-    update = parse_update(text, TOOLS, 0)  # what was not counted has a meaning, and that was applied
-    assert (block.action[0], block.risk[0]) == (update.action, update.risk)
-    written = {field: entry for field, *entry in update.entries}
-    for field in range(fields):
-        kept = [*before[:2, field].tolist(), max(50 - update.fade, 0)]
-        assert after[:, field].tolist() == written.get(field, kept)
-    values = table.value[:fields]
-    assert ((values >= UNKNOWN) & (values < RELEASED_TOOLS.domain)).all()
-    for found, told in zip((sight.c, sight.d), reported_terms(update, values != UNKNOWN), strict=True):
-        np.testing.assert_array_equal(found[:fields], told)
-        assert (told <= 1).all()
+        agent.propose().send(None)
+    assert next(said, None) is None
+    for row, text in enumerate(texts):
+        invalid = agent.tally[row]["invalid_updates"]
+        update = NO_UPDATE if invalid else parse_update(text, TOOLS, 0)  # it has a meaning, and is applied
+        apply_updates(before, np.array([row]), [update], np.array([NONE]))
+        assert (block.action[row], block.risk[row]) == (update.action, update.risk)
+        values = block.table.value[row, :width]
+        assert ((values >= UNKNOWN) & (values < RELEASED_TOOLS.domain)).all()
+        for found, told in zip(
+            (block.sight.c, block.sight.d), reported_terms(update, values != UNKNOWN), strict=True
+        ):
+            np.testing.assert_array_equal(found[row, :width], told)
+            assert (told <= 1).all()
+    assert block.table.tobytes() == before.tobytes()

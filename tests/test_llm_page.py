@@ -15,12 +15,11 @@ from notebook_cells import definitions
 from envprobe_core import run as run_grid
 from envprobe_core.cells import find_profile
 from envprobe_core.claims import load_claims
-from envprobe_core.claims.judge import judge as evaluate_all
+from envprobe_core.claims.judge import judge
 from envprobe_core.errors import InputError
 from envprobe_core.grid import run_frame
 from envprobe_core.llm import running
 from envprobe_core.llm.agent import finish_in_loop
-from envprobe_core.llm.calls import read_prices
 from envprobe_core.protocols import in_words
 from envprobe_core.reproduce.sections import check_words
 from envprobe_core.sources import ROOT
@@ -46,9 +45,10 @@ def execute(*ids, before=None, **given):
     return space, value
 
 
-def spoiled(change, folder, name="other"):
-    """A copy of the committed file, its lines changed."""
+def spoiled(folder, change=lambda lines: None, name="other", **agent):
+    """A copy of the committed file, its lines changed, or what it says of the agent."""
     lines = [json.loads(line) for line in gzip.decompress(COMMITTED.read_bytes()).splitlines()]
+    lines[0]["inputs"]["agent"] |= agent
     change(lines)
     lines[-1]["answers"] = len(lines) - 2
     path = folder / f"{name}{running.SUFFIX}"
@@ -56,8 +56,33 @@ def spoiled(change, folder, name="other"):
     return path
 
 
-def older_prompts(lines):
-    lines[0]["inputs"]["agent"]["prompt_version"] = "0-older"
+@pytest.fixture(scope="module")
+def begun():
+    """The section's names after its first cell, which replays the file."""
+    return execute("2", replay=str(COMMITTED))
+
+
+# ---------------------------------------------------------------- a replay file
+
+
+def test_an_old_file_replays_and_is_the_simulated_agents(begun):
+    """Answers to the first prompts, of which today's are the second."""
+    space, said = begun
+    run = space["run"]
+    assert run.file.agent.prompt_version == "1-4e55db8f"
+    assert (run.fault, run.scripted, run.seeds) == ("", True, 12)
+    cells = [replace(cell, profile=find_profile("typical")) for cell in run.inputs.cells]
+    played = run_frame(cells, run.inputs.seeds_of_cells)
+    assert played.drop(columns="profile").equals(run.frame.drop(columns="profile"))
+    assert "**No language model was asked.**" in said.markdown
+    cells = execute("23", before=space, resamples=100)[0]["cells"]
+    assert (cells["accuracy"] == cells["simulated_accuracy"]).all()
+    assert cells["accuracy_low"].lt(cells["accuracy"]).all()
+    assert (cells[["usable", "invalid"]] == [1, 0]).all(axis=None)
+    assert execute("gains", before=space, resamples=100)[0]["gains"].empty  # it has no policy to compare with
+    watched, shown = execute("27", before=space)  # an episode, step by step; what is said stays text
+    assert shown.html.count("<tr>") == 1 + 31
+    assert "<script>" not in watched["shown"]("t", [(0, HOSTILE, HOSTILE, HOSTILE, [HOSTILE])]).html
 
 
 def lose_one(lines):
@@ -66,75 +91,32 @@ def lose_one(lines):
 
 def alter_one(lines):
     for line in lines[1:-1]:
-        answer = json.loads(line[1])
-        line[1] = json.dumps(answer | {"act": "wait"})
-
-
-def call_it_hostile(lines):
-    lines[0]["inputs"]["agent"]["model"] = lines[0]["note"] = HOSTILE
-
-
-@pytest.fixture(scope="module")
-def run():
-    return running.replay_file(COMMITTED)
-
-
-@pytest.fixture(scope="module")
-def begun():
-    """The section's names after its first cell, which replays the file, and what that cell says."""
-    return execute("2", replay=str(COMMITTED))
-
-
-def same_as_simulated(run, profile="typical"):
-    """Whether every episode equals the simulated agent's of the profile, its name aside."""
-    cells = [replace(cell, profile=find_profile(profile)) for cell in run.inputs.cells]
-    played = run_frame(cells, run.inputs.seeds_of_cells)
-    return played.drop(columns="profile").equals(run.frame.drop(columns="profile"))
-
-
-# ---------------------------------------------------------------- the file that the book comes with
-
-
-def test_an_old_file_replays_and_is_the_simulated_agents(run, begun):
-    """Answers to the first prompts, of which today's are the second."""
-    assert run.file.agent.prompt_version.startswith("1-")
-    assert (run.fault, run.scripted, run.seeds) == ("", True, 12)
-    assert same_as_simulated(run)
-    assert not same_as_simulated(run, "perfect")
-    space, said = begun
-    assert "**No language model was asked.**" in said.markdown
-    cells = execute("23", before=space, resamples=100)[0]["cells"]
-    assert (cells["accuracy"] == cells["simulated_accuracy"]).all()
-    assert cells["accuracy_low"].lt(cells["accuracy"]).all()
-    assert (cells[["usable", "invalid"]] == [1, 0]).all(axis=None)
-    assert execute("gains", before=space, resamples=100)[0]["gains"].empty  # it has no policy to compare with
+        line[1] = json.dumps(json.loads(line[1]) | {"act": "wait"})
 
 
 @pytest.mark.parametrize(
-    ("change", "fault"),
-    [(older_prompts, "prompts"), (lose_one, "an answer is missing"), (alter_one, "")],
-    ids=["prompts", "lost", "altered"],
+    ("change", "agent", "fault"),
+    [
+        (lambda lines: None, {"prompt_version": "0-older"}, "unknown prompts '0-older'"),
+        (lose_one, {}, "an answer is missing"),
+        (alter_one, {}, ""),
+    ],
 )
-def test_what_does_not_come_out_again_has_no_results(change, fault, tmp_path):
-    path = spoiled(change, tmp_path)
-    other = running.replay_file(path)
-    assert other.fault
-    assert fault in other.fault
-    assert other.frame is None
+def test_what_does_not_come_out_again_has_no_results(change, agent, fault, tmp_path):
+    path = spoiled(tmp_path, change, **agent)
     space, said = execute("2", replay=str(path))
+    assert fault in space["run"].fault != ""
+    assert space["run"].frame is None
     assert "**It has no results here:**" in said.markdown
     with pytest.raises(InputError, match=f"has no results here: .*{fault}"):
         execute("23", before=space, resamples=100)
 
 
-def test_runs_of_one_label_are_told_apart(tmp_path):
+def test_files_are_found_by_name_told_apart_and_named_where_they_are_none(tmp_path):
     for name in ("one", "two"):
-        spoiled(older_prompts, tmp_path, name)
+        spoiled(tmp_path, name=name, prompt_version="0-older")
     labels = [each.label for each in running.load_replays(tmp_path)]
     assert labels == [f"scripted-server, prompts 0-older, {name}" for name in ("one", "two")]
-
-
-def test_a_file_that_is_none_is_named(tmp_path):
     (tmp_path / f"broken{running.SUFFIX}").write_bytes(b"broken")
     with pytest.raises(InputError, match=r"broken\.replay\.gz"):
         running.load_replays(tmp_path)
@@ -143,29 +125,11 @@ def test_a_file_that_is_none_is_named(tmp_path):
     assert running.find_replay("tests/replays/first-prompts.replay.gz") == COMMITTED
 
 
-# ---------------------------------------------------------------- joining the book's tables
-
-
-def test_a_replay_is_one_more_column_of_the_scoreboard(run):
-    grid = run_grid(policies=run.inputs.policies, protocols="paper observed", seeds="0:12")
-    claims, label = load_claims(section="main"), f"paper: {run.label}"
-    board = evaluate_all(grid, claims, protocols=["paper", "observed"], resamples=100)
-    page = definitions("scoreboard", "3", "5", "6")
-    other = page.join_scoreboard(board, [run], claims, "S1", "paper observed", 100)
-    assert len(other) == len(board)
-    board = page.join_scoreboard(board, [run], claims, "S2", "paper observed", 100)
-    assert board["protocol"].tolist() == ["paper", "observed", label] * len(claims)
-    assert board["claim"].tolist() == [claim.id for claim in claims for _ in range(3)]
-    verdicts = board.pivot(index="claim", columns="protocol", values="verdict")
-    assert (verdicts["paper"] == verdicts[label]).all()
-    shown = page.show_scoreboard(board).html
-    assert f'<th scope="col">{in_words(label)}</th>' in shown
-    assert f',"{label}",{run.file.agent.model},' in page.as_csv(board)
-
-
 def test_what_a_file_says_stays_text(tmp_path, monkeypatch):
-    path = spoiled(call_it_hostile, tmp_path)
-    space, said = execute("2", replay=str(path))
+    def note(lines):
+        lines[0]["note"] = HOSTILE
+
+    space, said = execute("2", replay=str(spoiled(tmp_path, note, model=HOSTILE)))
     monkeypatch.setattr(running, "load_replays", lambda: [space["run"]])
     table = execute("33", before=space)[1]
     for text in (said.markdown, table.markdown()):
@@ -175,18 +139,32 @@ def test_what_a_file_says_stays_text(tmp_path, monkeypatch):
     assert "<script>" not in table.html()
 
 
+def test_a_replay_is_one_more_column_of_the_scoreboard(begun):
+    run = begun[0]["run"]
+    grid = run_grid(policies=run.inputs.policies, protocols="paper observed", seeds="0:12")
+    claims, label = load_claims(section="main"), f"paper: {run.label}"
+    board = judge(grid, claims, protocols=["paper", "observed"], resamples=100)
+    page = definitions("scoreboard", "3", "5", "6")
+    assert len(page.join_scoreboard(board, [run], claims, "S1", "paper observed", 100)) == len(board)
+    board = page.join_scoreboard(board, [run], claims, "S2", "paper observed", 100)
+    assert board["protocol"].tolist() == ["paper", "observed", label] * len(claims)
+    verdicts = board.pivot(index="claim", columns="protocol", values="verdict")
+    assert (verdicts["paper"] == verdicts[label]).all()
+    assert f'<th scope="col">{in_words(label)}</th>' in page.show_scoreboard(board).html
+    assert f',"{label}",{run.file.agent.model},' in page.as_csv(board)
+
+
 # ---------------------------------------------------------------- what is asked, and what it costs
 
 
 @pytest.mark.parametrize(
-    ("regime", "protocol", "profile", "seeds"),
+    ("worlds", "regime", "protocol", "profile", "seeds"),
     [
-        ("S2", "paper", "typical", "0:220"),
-        ("S3", "observed", "perfect", "0:40"),
-        ("S1", "released", "typical", "7"),
+        ("tooldag", "S1", "released", "typical", "7"),
+        ("objectstate", "S3", "observed", "perfect", "0:40"),
+        ("graphnav", "S2", "paper", "typical", "0:220"),
     ],
 )
-@pytest.mark.parametrize("worlds", ["tooldag", "objectstate", "graphnav"])
 def test_the_situation_shown_is_whole(begun, worlds, regime, protocol, profile, seeds):
     own = {"worlds": worlds, "regime": regime, "protocol": protocol, "profile": profile, "seeds": seeds}
     space, effect = execute("4", "15", before=begun[0], **own)
@@ -206,14 +184,7 @@ def test_the_estimate_is_of_the_grid_and_the_list(begun):
     assert found["episodes"].tolist() == [6, 6]
     assert found.loc[0, "steps"] == 6 * 21
     assert (found["calls"] < found["steps"]).all()
-    assert listed["model"].tolist() == list(read_prices())
     assert listed["price"][0] == found["price"][0]
-
-
-def test_an_episode_is_shown_step_by_step_and_what_is_said_stays_text(begun):
-    space, shown = execute("27", before=begun[0])
-    assert shown.html.count("<tr>") == 1 + 31
-    assert "<script>" not in space["shown"]("t", [(0, HOSTILE, HOSTILE, HOSTILE, [HOSTILE])]).html
 
 
 def test_work_ends_where_a_loop_runs_and_brings_no_error_of_its_own():

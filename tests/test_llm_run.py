@@ -29,6 +29,7 @@ from envprobe_core.runs.tables import HEADER
 
 BACKGROUND = ("sh", "-c", "trap '' INT; exec \"$@\"", "sh")  # as a script starts what ends with &
 KEY = "sk-a-secret-of-the-run-tests/0123456789"
+LOUD = {"OPENAI_API_KEY": KEY, "OPENAI_LOG": "debug", "PYTHONASYNCIODEBUG": "1"}  # all logs there are
 CLOSED = ["--base-url", "http://127.0.0.1:9/v1"]  # nothing listens there
 SMALL = ["--world", "tooldag", "--policy", "simple", "--regime", "S1", "--seeds", "0:6"]
 STEPS = 6 * 21  # answers of SMALL: one at each t = 0..H
@@ -141,15 +142,26 @@ def test_an_interrupted_run_says_what_is_kept_and_leaves_no_claim(order, shell, 
     assert stats_of(store)["attempts"] == {"answer": asked}
 
 
-def test_a_fifth_of_mixed_faults_changes_no_byte(undisturbed, tmp_path):
+def everything(folder):
+    """All bytes under a folder, and those within its compressed files."""
+    found = contents(folder)
+    whole = [*found.values(), *(gzip.decompress(found[name]) for name in found if name.endswith(".gz"))]
+    with contextlib.closing(sqlite3.connect(folder / "run.answers.sqlite")) as connection:
+        for row in connection.execute("SELECT question, response FROM calls"):
+            whole += [zlib.decompress(content) for content in row if content]
+    return b"".join(whole)
+
+
+def test_faults_of_every_kind_change_no_byte_and_the_key_that_some_repeat_is_nowhere(undisturbed, tmp_path):
     run = tmp_path / "run"
-    with server_process(faults="mixed", rate=0.2) as server:
+    with server_process(faults="mixed", rate=0.3) as server:
         limits = ["--timeout", 8, "--attempts", 12, "--concurrency", 16, "--max-cost", 1]
-        done = envprobe(*asking(server, *limits, "--out", run), OPENAI_API_KEY=KEY)
+        done = envprobe(*asking(server, *limits, "--out", run), **LOUD)
         assert done.returncode == 0, done.stderr
         faults = server.counts()["faults"]
     assert len(faults) >= 10, faults
-    assert sum(faults.values()) > STEPS / 8
+    assert KEY not in done.stdout + done.stderr
+    assert KEY.encode() not in everything(tmp_path)
     one, other = contents(run), contents(undisturbed)
     calls = [json.loads(line) for line in one.pop(UNLIKE).splitlines()]
     other.pop(UNLIKE)
@@ -160,6 +172,20 @@ def test_a_fifth_of_mixed_faults_changes_no_byte(undisturbed, tmp_path):
     stats = stats_of(tmp_path / "run.answers.sqlite")
     assert stats["wasted_attempts"] >= passing + content  # a slow machine adds time-outs of its own
     assert stats["attempts"]["unusable"] == content
+
+
+def test_a_refused_key_stops_the_run_in_one_line_that_does_not_show_it(tmp_path):
+    with server_process(faults="key-refused") as server:
+        done = envprobe(*asking(server, "--out", tmp_path / "run"), **LOUD)
+    assert done.returncode == 1
+    assert KEY not in done.stdout + done.stderr
+    assert KEY.encode() not in everything(tmp_path)
+    assert [line for line in done.stderr.splitlines() if line.startswith("envprobe: ")] == [
+        "envprobe: local gave no answer: key-refused (HTTP 401: Incorrect API key provided: [API key]); "
+        f"nothing was scored, all answers are kept in {tmp_path / 'run.answers.sqlite'}: "
+        "run the command again to continue"
+    ]
+    assert not (tmp_path / "run" / "episodes.parquet").exists()
 
 
 def test_overlapping_runs_share_one_store_and_pay_for_nothing_twice(undisturbed, tmp_path):
@@ -197,36 +223,40 @@ def test_the_cap_stops_a_run_that_a_higher_one_completes(plain, undisturbed, tmp
 
 # ---------------------------------------------------------------- replays
 
-
-def test_a_replay_needs_no_key_and_no_connection(undisturbed, store, tmp_path, capsys):
-    given = [*MODEL, *CLOSED, "--store", store, "--replay-only", "--out", tmp_path / "run"]
-    program = (
-        "import socket, sys\n"
-        "def refuse(*given): raise AssertionError('a connection')\n"
-        "socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse\n"
-        "from envprobe_core.cli import main\n"
-        "main(sys.argv[1:])\n"
-    )
-    done = envprobe("run", *SMALL, *given, command=[sys.executable, "-c", program])
-    assert (done.returncode, done.stderr) == (0, "")
-    assert contents(tmp_path / "run") == contents(undisturbed)
-    assert call("run", *SMALL[:-1], "0:7", *given[:-1], tmp_path / "more") == 1
-    said = capsys.readouterr()
-    assert (said.out, said.err.count("\n")) == ("", 1)
-    assert "has no answer to" in said.err
-    assert "update of episode 6" in said.err
-    assert not (tmp_path / "more" / "episodes.parquet").exists()
+OFFLINE = """
+import socket, sys
+def refuse(*given): raise AssertionError("a connection")
+socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
+from envprobe_core.cli import main
+main(sys.argv[1:])
+"""
 
 
-def test_an_exported_run_replays_from_a_small_file(undisturbed, store, tmp_path, capsys):
+def test_an_exported_run_replays_from_a_small_file_without_a_key_or_a_connection(
+    undisturbed, store, tmp_path, capsys
+):
     file = tmp_path / "answers.replay.gz"
     assert call("store", "export", store, "--run", undisturbed, "--out", file, "--note", "a test") == 0
     assert f"{STEPS} answers of gpt-4o-mini" in capsys.readouterr().out
     assert file.stat().st_size < store.stat().st_size / 10
-    assert call("run", *SMALL, "--replay", file, "--out", tmp_path / "run") == 0
-    assert contents(tmp_path / "run") == contents(undisturbed)
-    assert call("store", "verify", store) == 0
-    capsys.readouterr()
+    from_store = [*MODEL, *CLOSED, "--store", store, "--replay-only"]
+    for name, given in {"one": from_store, "two": ["--replay", file]}.items():
+        done = envprobe(
+            "run", *SMALL, *given, "--out", tmp_path / name, command=[sys.executable, "-c", OFFLINE]
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert contents(tmp_path / name) == contents(undisturbed)
+        assert call("run", *SMALL[:-1], "0:7", *given, "--out", tmp_path / "more") == 1
+        said = capsys.readouterr()
+        assert (said.out, said.err.count("\n")) == ("", 1)
+        assert "has no answer to" in said.err
+        assert "update of episode 6" in said.err
+        assert not (tmp_path / "more" / "episodes.parquet").exists()
+
+
+def test_a_store_says_what_was_asked_and_paid_and_what_each_cell_cost(undisturbed, store, capsys):
+    assert call("store", "verify", store, "--run", undisturbed) == 0
+    assert f"{STEPS} answers give {undisturbed} again" in capsys.readouterr().out
     assert call("store", "stats", store, "--json", "--run", undisturbed) == 0
     stats = json.loads(capsys.readouterr().out)
     assert (stats["questions"], stats["answered"], stats["wasted_attempts"]) == (STEPS, STEPS, 0)
@@ -248,41 +278,13 @@ def test_an_estimate_of_all_seeds_is_what_is_asked(store, capsys):
     assert STEPS < both["calls"] < both["steps"] == 2 * STEPS
     assert stats["paid_usd"] <= one["cost_usd"] <= 1.3 * stats["paid_usd"]
     assert one["most_usd"] > one["cost_usd"]
-    assert call("estimate", *SMALL, "--model", "unheard-of") == 0
+    assert call("estimate", *SMALL, "--model", "gpt-4o-mini", "--judge-model", "unheard-of") == 0
+    assert "no price for" not in capsys.readouterr().out  # nobody asks it
+    assert call("estimate", *SMALL, "--policy", "judge", *given[:2], "--judge-model", "unheard-of") == 0
     assert "no price for unheard-of" in capsys.readouterr().out
 
 
-# ---------------------------------------------------------------- the key, proxies, and what cannot be meant
-
-
-def everything(folder):
-    """All bytes under a folder, and those within its compressed files."""
-    found = contents(folder)
-    whole = [*found.values(), *(gzip.decompress(found[name]) for name in found if name.endswith(".gz"))]
-    with contextlib.closing(sqlite3.connect(folder / "run.answers.sqlite")) as connection:
-        for row in connection.execute("SELECT question, response FROM calls"):
-            whole += [zlib.decompress(content) for content in row if content]
-    return b"".join(whole)
-
-
-@pytest.mark.parametrize(("faults", "rate", "code"), [("echo,echo-in-answer", 0.3, 0), ("key-refused", 1, 1)])
-def test_the_key_is_nowhere(faults, rate, code, tmp_path):
-    with server_process(faults=faults, rate=rate) as server:
-        given = asking(server, "--out", tmp_path / "run")
-        done = envprobe(*given, OPENAI_API_KEY=KEY, OPENAI_LOG="debug", PYTHONASYNCIODEBUG="1")
-    assert done.returncode == code, done.stderr
-    assert KEY not in done.stdout + done.stderr
-    assert KEY.encode() not in everything(tmp_path)
-    said = [line for line in done.stderr.splitlines() if line.startswith("envprobe: ")]
-    assert (
-        said
-        == [
-            "envprobe: local gave no answer: key-refused (HTTP 401: Incorrect API key provided: [API key]); "
-            f"nothing was scored, all answers are kept in {tmp_path / 'run.answers.sqlite'}: "
-            "run the command again to continue"
-        ][:code]
-    )
-    assert (tmp_path / "run" / "episodes.parquet").exists() == (code == 0)
+# ---------------------------------------------------------------- proxies, and what cannot be meant
 
 
 def test_a_local_server_is_asked_past_any_proxy(plain, undisturbed, tmp_path):
@@ -296,52 +298,40 @@ def test_a_local_server_is_asked_past_any_proxy(plain, undisturbed, tmp_path):
     assert "no connection can be made as this environment says" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--model", "m"], "--model is for a language model"),
-        (["--replay-only"], "--replay-only is for a language model"),
-        (["--agent", "gpt"], "unknown agent 'gpt'"),
-        (["--agent", "openai"], "needs --model"),
-        ([*MODEL], "OPENAI_API_KEY is not set"),
-        ([*MODEL, "--jobs", "2"], "--jobs is for the simulated agent"),
-        ([*MODEL, "--profile", "perfect"], "is of the simulated agent"),
-        ([*MODEL, "--base-url", "127.0.0.1:80"], "--base-url '127.0.0.1:80': accepted is"),
-        ([*MODEL, "--base-url", "http://u:secret@host/v1"], "without a password"),
-        (["--agent", "openai", "--model", "own", *CLOSED, "--max-cost", "1"], "price for 'own'"),
-        ([*MODEL, *CLOSED, "--max-cost", "-1"], "--max-cost -1.0"),
-        ([*MODEL, *CLOSED, "--timeout", "0"], "--timeout 0.0"),
-        ([*MODEL, "--replay-only"], "does not exist"),
-        (["--replay", "nowhere.gz"], "nowhere.gz cannot be read"),
-        ([*MODEL, "--prompts", "3"], "unknown prompts '3'"),
-        (["--agent", "local", "--model", "nowhere.gguf"], "nowhere.gguf cannot be read"),
-        ([*MODEL, "--reasks", "-1"], "reasks"),
-    ],
-)
-def test_what_cannot_be_meant_is_one_line(arguments, words, tmp_path, capsys):
-    assert call("run", *SMALL, *arguments, "--out", tmp_path / "run") == 2
+REPEATED = object()  # the whole run, as the undisturbed one was
+REFUSED = [
+    (["--model", "m"], "--model is for a language model"),
+    (["--replay-only"], "--replay-only is for a language model"),
+    (["--agent", "gpt"], "unknown agent 'gpt'"),
+    (["--agent", "openai"], "needs --model"),
+    ([*MODEL], "OPENAI_API_KEY is not set"),
+    ([*MODEL, "--model", ""], "model '': accepted are 1..120 letters"),
+    ([*MODEL, "--jobs", "2"], "--jobs is for the simulated agent"),
+    ([*MODEL, "--profile", "perfect"], "is of the simulated agent"),
+    ([*MODEL, "--base-url", "127.0.0.1:80"], "--base-url '127.0.0.1:80': accepted is"),
+    ([*MODEL, "--base-url", "http://u:secret@host/v1"], "without a password"),
+    (["--agent", "openai", "--model", "own", *CLOSED, "--max-cost", "1"], "price for 'own'"),
+    ([*MODEL, *CLOSED, "--max-cost", "-1"], "--max-cost -1.0"),
+    ([*MODEL, *CLOSED, "--timeout", "0"], "--timeout 0.0"),
+    ([*MODEL, "--replay-only"], "does not exist"),
+    (["--replay", "nowhere.gz"], "nowhere.gz cannot be read"),
+    ([*MODEL, "--prompts", "3"], "unknown prompts '3'"),
+    (["--agent", "local", "--model", "nowhere.gguf"], "nowhere.gguf cannot be read"),
+    ([*MODEL, "--reasks", "-1"], "reasks"),
+    ([REPEATED, "--judge-model", "m"], "--judge-model is stated by"),
+    ([REPEATED, "--base-url", "http://elsewhere.test/v1"], "was answered by 'local'; name its server"),
+    ([REPEATED], "was answered by 'local'; name its server"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), REFUSED)
+def test_what_cannot_be_meant_is_one_line(arguments, words, undisturbed, tmp_path, capsys):
+    first, *more = arguments
+    given = ["--from", undisturbed, *more] if first is REPEATED else [*SMALL, *arguments]
+    assert call("run", *given, "--out", tmp_path / "run") == 2
     captured = capsys.readouterr()
-    assert captured.out == ""
-    assert words in captured.err
-    assert captured.err.count("\n") == 1
+    assert (captured.out, captured.err.count("\n"), words in captured.err) == ("", 1, True), captured.err
     assert "secret" not in captured.err
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (("--judge-model", "m"), "--judge-model is stated by"),
-        (("--base-url", "http://elsewhere.test/v1"), "was answered by 'local'; name its server"),
-        ((), "was answered by 'local'; name its server"),
-    ],
-)
-def test_a_repeated_run_asks_the_same_model_at_the_same_provider(
-    undisturbed, tmp_path, given, words, monkeypatch, capsys
-):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    assert call("run", "--from", undisturbed, "--out", tmp_path / "run", *given) == 2
-    said = capsys.readouterr().err
-    assert (said.count("\n"), words in said) == (1, True), said
     assert not list(tmp_path.iterdir())
 
 

@@ -241,10 +241,15 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
 
 def say_calls(folder: Path) -> str:
     """Say in one line what a run on a model asked for, and how much of it was invalid."""
-    from envprobe_core.llm.running import total_tally
+    import pandas as pd
+
+    from envprobe_core.llm.agent import COUNTS
     from envprobe_core.runs.folder import CALLS
 
-    total = total_tally((folder / CALLS).read_bytes())
+    try:
+        total = pd.read_json(folder / CALLS, lines=True)[[*COUNTS]].sum()
+    except (ValueError, KeyError) as error:
+        raise InputError(f"{folder / CALLS} is damaged: {error}") from None
     verdicts = ", {invalid_verdicts} of {verdicts} verdicts invalid" if total["verdicts"] else ""
     return (
         f"{{calls}} answers ({{reasks}} asked again), {{invalid_updates}} belief updates invalid{verdicts}, "
@@ -273,7 +278,8 @@ def estimate(
         options.print_json(found | {"cost_usd": cost, "most_usd": most})
         return
     at_once = given.concurrency or DEFAULT_CONCURRENCY
-    said = f"not known: no price for {asked.model}; give one with --prices"
+    unpriced = ", ".join(sorted(one for one in asked.models if calls.find_price(prices, one) is None))
+    said = f"not known: no price for {unpriced}; give one with --prices"
     if cost is not None:
         said = f"{calls.dollars(cost)}; {calls.dollars(most)} were every call to cost its most"
     typer.echo(

@@ -264,25 +264,19 @@ def _shown(value: object) -> str:
 
 
 def write_update(update: Update, world: World, step: int | None = None) -> str:
-    """Write a belief update as the shortest answer that means it.
+    """Write a belief update as an answer, with reasons where they are asked for.
 
-    At a `step` rows name the step of the evidence and end with a semicolon, and reasons are given only where
-    they are asked for; None is for the first prompts' form.
+    At a `step` rows name the step of the evidence; None is for the first prompts, which want its age, and
+    reasons in any world.
     """
-    rows = [
-        f"{field}:{UNKNOWN_SIGN if v == UNKNOWN else v},{s if step is None else step - s},{c}"
+    rows = (
+        f"{field}:{UNKNOWN_SIGN if v == UNKNOWN else v},{s if step is None else step - s},{c};"
         for field, v, s, c in update.entries
-    ]
-    reasons = [f"{field}:{c},{used},{steps}" for field, c, used, steps in update.reasons]
-    end = "" if step is None else ";"
-    said = {
-        "set": ";".join(rows) + end * bool(rows),
-        "fade": update.fade,
-        "act": WAITING if update.action == WAIT else world.action_names[update.action],
-        "risk": update.risk,
-    }
+    )
+    action = WAITING if update.action == WAIT else world.action_names[update.action]
+    said = {"set": "".join(rows), "fade": update.fade, "act": action, "risk": update.risk}
     if step is None or gives_reasons(world):
-        said["why"] = ";".join(reasons) + end * bool(reasons)
+        said["why"] = "".join(f"{field}:{c},{used},{steps};" for field, c, used, steps in update.reasons)
     return written(said).decode()
 
 

@@ -8,7 +8,7 @@ the same ones, whatever the model would have done. From its file of answers the 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice, product
 from pathlib import Path
@@ -24,7 +24,7 @@ from envprobe_core.cells import Cell, Seeds, make_cell
 from envprobe_core.errors import InputError
 from envprobe_core.grid import episode_frame
 from envprobe_core.llm import ModelAgent
-from envprobe_core.llm.agent import COUNTS, Asked, Exchange, exchanges, finish_in_loop, run_model, together
+from envprobe_core.llm.agent import Asked, Exchange, exchanges, finish_in_loop, run_model, together
 from envprobe_core.llm.calls import RunStoppedError
 from envprobe_core.llm.client import Client, Counts, Service
 from envprobe_core.llm.store import ReplayFile, read_replay
@@ -38,6 +38,23 @@ LIVE_PER_CALL = 2  # episodes under way for each call that may be
 FOLDER = DATA / "replays"
 SUFFIX = ".replay.gz"
 FINGERPRINT = "scripted-1"  # of answers by the scripted test server: no language model gave them
+
+
+def with_client(
+    service: Service,
+    work: Callable[[Client], Awaitable[object]],
+    notice: Callable[[Counts], object] = lambda counts: None,
+) -> None:
+    """Do what asks a service; its answers are all stored when this returns.
+
+    What the work returns is thrown away: `asyncio.run` would write it out whole as it frees SIGINT.
+    """
+
+    async def run() -> None:
+        async with service.client(notice) as client:
+            await work(client)
+
+    finish_in_loop(run())
 
 
 def run_on(
@@ -60,11 +77,7 @@ def run_on(
     async def run(client: Client, place: int) -> None:
         keep(place, await run_model(*work[place], client.ask, service.agent, live=live, rows=rows))
 
-    async def run_all() -> None:
-        async with service.client(notice) as client:
-            await together([run(client, place) for place in range(len(work))])
-
-    finish_in_loop(run_all())
+    with_client(service, lambda client: together([run(client, one) for one in range(len(work))]), notice)
 
 
 def run_missing(
@@ -92,15 +105,6 @@ def run_missing(
 
     run_on(service, [(part.cell, part.seeds) for part in missing], keep, lambda counts: notice(done, counts))
     return folder.finish()
-
-
-def total_tally(lines: bytes) -> dict[str, int]:
-    """Add up the counts of `calls.jsonl`; a file that is none is refused."""
-    try:
-        rows = [orjson.loads(line) for line in lines.splitlines()]
-        return {name: sum(int(row[name]) for row in rows) for name in COUNTS}
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"calls.jsonl is damaged: {error}") from None
 
 
 def replay_run(service: Service, inputs: RunInputs) -> tuple[list[Asked], str]:
@@ -242,11 +246,10 @@ def ask_trial(trial: Trial, service: Service) -> list[str]:
     """
     keys: list[str] = []
 
-    async def work() -> None:
-        async with service.client() as client:
-            for version, world in product(trial.versions, trial.worlds):
-                asked = [client.ask(one.request, one.identity) for one in trial.met(world, version)]
-                keys.extend(answer.key for answer in await together(asked))
+    async def ask(client: Client) -> None:
+        for version, world in product(trial.versions, trial.worlds):
+            asked = [client.ask(one.request, one.identity) for one in trial.met(world, version)]
+            keys.extend(answer.key for answer in await together(asked))
 
-    finish_in_loop(work())
+    with_client(service, ask)
     return keys
