@@ -21,7 +21,7 @@ import typer
 
 from envprobe_core.cli import options
 from envprobe_core.cli.options import File, Number, Text, Whole, check_positive
-from envprobe_core.errors import InputError, first_fault
+from envprobe_core.errors import InputError, first_fault, look_up
 from envprobe_core.files import refuse_existing
 
 if TYPE_CHECKING:
@@ -87,10 +87,8 @@ class ModelOptions:
         check_positive("--timeout", self.timeout)
         check_positive("--max-cost", self.max_cost or None)
         if self.base_url is not None and not _is_address(self.base_url):
-            shown = self.base_url.rpartition("@")[2]
-            raise InputError(
-                f"--base-url {shown!r}: accepted is http://HOST:PORT/... or https://..., without a password"
-            )
+            accepted = "accepted is http://HOST:PORT/... or https://..., without a password"
+            raise InputError(f"--base-url {self.base_url.rpartition('@')[2]!r}: {accepted}")
 
     def refuse(self, names: Iterable[str], why: str) -> None:
         """Refuse the first of some options that was given."""
@@ -177,8 +175,7 @@ def chosen_agent(kind: str, given: ModelOptions, profile: str) -> ModelAgent | N
     if kind == SIMULATED and given.replay is None:
         given.refuse(vars(given), f"is for a language model; give --agent {OPENAI} too")
         return None
-    if kind not in (SIMULATED, OPENAI, LOCAL):
-        raise InputError(f"unknown agent {kind!r}; accepted: {SIMULATED}, {OPENAI}, {LOCAL}")
+    look_up("agent", kind, dict.fromkeys((SIMULATED, OPENAI, LOCAL)))
     if profile != "typical":
         raise InputError(f"--profile {profile} is of the simulated agent; a language model has none")
     return given.agent(kind)
@@ -442,8 +439,11 @@ def _replayed(file: Path, run: Path, note: str = "") -> Iterator[tuple[Header, A
         if found != manifest.result_hash:
             other = f"{run} does not come out of {file}: the result hash is another; nothing was written"
             raise InputError(other)
-        header = Header(note=note, inputs=inputs, result_hash=found)
-        yield header, answers, [list(cell.answers) for cell in cells]
+        yield (
+            Header(note=note, inputs=inputs, result_hash=found),
+            answers,
+            [[*cell.answers] for cell in cells],
+        )
 
 
 def _write(out: Path, header: Any, answers: Answers, keys: Iterable[str], agent: ModelAgent) -> None:
