@@ -72,7 +72,7 @@ def test_every_verb_is_found_and_no_other_name():
 
 def test_run_gives_what_its_cells_give_and_facts_change_no_score():
     given = ("tooldag graphnav", ["simple"], "S1 S2", "paper:clock=stands", "typical", SEEDS, [2, -1], 2)
-    frame, rich = run(*given), run(*given, facts=list(FACTS))
+    frame, rich = run(*given), run(*given, facts=list(FACTS), jobs=2)
     assert len(frame) == 2 * 2 * 2 * 12
     assert set(frame["budget"]) == {2, 5, 7}
     pd.testing.assert_frame_equal(rich[frame.columns], frame)

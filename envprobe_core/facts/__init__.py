@@ -1,6 +1,7 @@
 """What `run` can measure of an episode beside its scores: the registry of facts."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -38,14 +39,15 @@ def fact(*columns: str) -> Callable[[Fact], Fact]:
     def keep(function: Fact) -> Fact:
         if taken := FACTS.keys() & set(columns):
             raise ValueError(f"measured already: {', '.join(sorted(taken))}")
-
-        def by_name(seen: Witnessed) -> dict[str, np.ndarray]:
-            return dict(zip(columns, map(np.asarray, function(seen)), strict=True))
-
-        FACTS.update(dict.fromkeys(columns, by_name))
+        FACTS.update(dict.fromkeys(columns, partial(_by_name, columns, function)))
         return function
 
     return keep
+
+
+def _by_name(columns: tuple[str, ...], function: Fact, seen: Witnessed) -> dict[str, np.ndarray]:
+    """Name what a fact measured; a function of the module, which processes beside this one can be told."""
+    return dict(zip(columns, map(np.asarray, function(seen)), strict=True))
 
 
 def arrays(rows: np.ndarray) -> np.ndarray:
