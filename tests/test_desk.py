@@ -82,9 +82,18 @@ def test_a_desk_that_was_damaged_is_left_as_it_is(folder, record):
     assert broken.read_text(encoding="utf-8") == "no notebook any more"
 
 
-def test_a_folder_with_other_things_is_no_desk(tmp_path, capsys):
+def test_a_folder_with_other_things_is_no_desk_and_a_malformed_notebook_is_named(
+    tmp_path, checkout, write_notebook, monkeypatch, capsys
+):
     (tmp_path / "thesis.tex").write_text("x", encoding="utf-8")
-    for place, said in ((tmp_path, "holds other files"), (tmp_path / "thesis.tex", "a file stands there")):
+    write_notebook("voi", "n = 3")
+    monkeypatch.setattr(desk, "ROOT", checkout)
+    before = contents(tmp_path)
+    for place, said in (
+        (tmp_path, "holds other files"),
+        (tmp_path / "thesis.tex", "a file stands there"),
+        (tmp_path / "lab", "notebook voi: line 1 of its parameters is not of the form"),
+    ):
         assert call("lab", "--files-only", "--out", place) == 2
         assert said in capsys.readouterr().err
-    assert contents(tmp_path) == {"thesis.tex": b"x"}
+    assert contents(tmp_path) == before

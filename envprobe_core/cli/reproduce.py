@@ -224,8 +224,6 @@ def lab(
         *(["--allow-root"] if os.getuid() == 0 else []),
         f"--ServerApp.root_dir={folder}",
         f"--LabApp.default_url=/lab/tree/{START}",
-        "--LabApp.news_url=None",
-        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     ]
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "jupyter", "lab", *settings, *(jupyter or ())])

@@ -28,6 +28,7 @@ from envprobe_core.reproduce.sections import (
     cell_source,
     cell_tags,
     find_sections,
+    read_section,
 )
 from envprobe_core.show.markup import Html, Text, code, download
 from envprobe_core.sources import ROOT
@@ -60,9 +61,9 @@ _ROLE = re.compile(r"\{[a-z:-]+\}(`[^`]+`)")
 Notebook = Mapping[str, Any]
 
 
-def exercises_notebook() -> dict[str, Any]:
+def exercises_notebook() -> Notebook:
     """Return the notebook of exercises of the checkout."""
-    return json.loads((ROOT / "notebooks" / f"{EXERCISES}.ipynb").read_text(encoding="utf-8"))
+    return read_section(ROOT / "notebooks" / f"{EXERCISES}.ipynb").notebook
 
 
 def parts(notebook: Notebook) -> Iterator[tuple[str, Mapping[str, Any], str]]:
@@ -108,7 +109,8 @@ def student_copy(notebook: Notebook) -> dict[str, Any]:
             add("code", text if kind == "check" else "", {})
         elif kind == "other":
             add(cell["cell_type"], text, dict(cell["metadata"]))
-    metadata = {key: notebook["metadata"][key] for key in ("kernelspec", "language_info")}
+    kept = {"kernelspec", "language_info"} & notebook["metadata"].keys()
+    metadata = {key: notebook["metadata"][key] for key in kept}
     return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
 
 
@@ -194,7 +196,7 @@ def lay_out(folder: Path) -> list[str]:
         The files that were left as their reader has changed them.
 
     Raises:
-        InputError: if the folder is a file, or holds other things than a desk.
+        InputError: if the folder is a file, or holds other things than a desk, or a notebook is malformed.
     """
     record = folder / RECORD
     if folder.exists() and not folder.is_dir():
@@ -205,7 +207,7 @@ def lay_out(folder: Path) -> list[str]:
     with suppress(ValueError, TypeError, RecursionError):  # a damaged record tells nothing
         known = dict(json.loads(_read(record)))
     kept = []
-    for name, text in _files():
+    for name, text in list(_files()):  # read before any is written
         path, digest = folder / name, _digest(text)
         if os.path.lexists(path) and _digest(_read(path)) not in (known.get(name), digest):
             kept.append(name)
@@ -237,7 +239,7 @@ def _digest(text: str) -> str:
 def _files() -> Iterator[tuple[str, str]]:
     """Yield every file of the desk with its text; links lead to where the desk has their targets."""
     paths = [*sorted((ROOT / "notebooks").glob("*.ipynb")), ROOT / "notebooks" / "desk" / START]
-    books = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+    books = {path.stem: read_section(path).notebook for path in paths}
     books[EXERCISES] = student_copy(books[EXERCISES])
     places = {name: f"{SECTIONS}/{name}.ipynb" for name in books}
     places |= {name: f"{name}.ipynb" for name in (EXERCISES, Path(START).stem)}

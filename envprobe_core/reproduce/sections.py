@@ -165,8 +165,13 @@ class Section:
     name: str  # the file's name without its ending; what ``envprobe reproduce`` takes
     path: Path
     parameters: Mapping[str, Parameter]  # by name
-    cells: Sequence[Mapping[str, Any]]  # of the notebook's JSON
+    notebook: Mapping[str, Any]  # its JSON
     fault: str = ""  # what is wrong with a malformed notebook, which has neither parameters nor cells
+
+    @property
+    def cells(self) -> Sequence[Mapping[str, Any]]:
+        """The notebook's."""
+        return self.notebook["cells"]
 
     @property
     def title(self) -> str:
@@ -227,11 +232,11 @@ def read_section(path: Path) -> Section:
             place = " ".join(str(part + 1 if isinstance(part, int) else part) for part in first["loc"])
             fault = f", {place.replace('cells', 'cell')}: {first['msg']}" if place else f": {first['msg']}"
         raise InputError(f"notebook {name}: {path.name} cannot be read{fault}") from None
-    cells = json.loads(text)["cells"]
-    tagged = [cell_source(cell) for cell in cells if "parameters" in cell_tags(cell)]
+    notebook = json.loads(text)
+    tagged = [cell_source(cell) for cell in notebook["cells"] if "parameters" in cell_tags(cell)]
     if len(tagged) > 1:
         raise InputError(f"notebook {name}: more than one cell is tagged parameters")
-    return Section(name, path, read_parameters("".join(tagged), name), cells)
+    return Section(name, path, read_parameters("".join(tagged), name), notebook)
 
 
 def find_sections(root: Path = ROOT) -> dict[str, Section]:
@@ -244,7 +249,7 @@ def find_sections(root: Path = ROOT) -> dict[str, Section]:
         try:
             found[path.stem] = read_section(path)
         except InputError as error:
-            found[path.stem] = Section(path.stem, path, {}, (), str(error))
+            found[path.stem] = Section(path.stem, path, {}, {"cells": []}, str(error))
     return found
 
 
