@@ -25,10 +25,10 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "lab": (("lab",), 640, 330),
     "language model": (("llm",), 2_810, 1_300),
     "runs": (("runs",), 1_100, 340),
-    "reproduce": (("reproduce",), 965, 510),
+    "reproduce": (("reproduce",), 970, 510),
     "cli": (("cli",), 1_400, 400),
 }
-WHOLE = (18_785, 13_500)
+WHOLE = (19_165, 13_500)
 FILES = (85, 85)
 TESTS = (11_685, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
