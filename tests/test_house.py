@@ -22,7 +22,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "analyses": (ANALYSES, 1_730, 2_970),
     "show": (("show",), 1_465, 1_060),
     "widgets": (("widgets",), 930, 1_180),
-    "lab": (("lab",), 640, 330),
+    "lab": (("lab",), 645, 330),
     "language model": (("llm",), 2_810, 1_300),
     "runs": (("runs",), 1_100, 340),
     "reproduce": (("reproduce",), 970, 510),
@@ -30,7 +30,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
 }
 WHOLE = (19_165, 13_500)
 FILES = (85, 85)
-TESTS = (11_685, 9_000)
+TESTS = (11_695, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
