@@ -437,13 +437,9 @@ def _replayed(file: Path, run: Path, note: str = "") -> Iterator[tuple[Header, A
     with closing(AnswerStore(file, writable=False)) as answers:
         cells, found = replay_run(Service(agent, answers), inputs)
         if found != manifest.result_hash:
-            other = f"{run} does not come out of {file}: the result hash is another; nothing was written"
-            raise InputError(other)
-        yield (
-            Header(note=note, inputs=inputs, result_hash=found),
-            answers,
-            [[*cell.answers] for cell in cells],
-        )
+            raise InputError(f"{run} does not come out of {file}: another result hash; nothing was written")
+        header = Header(note=note, inputs=inputs, result_hash=found)
+        yield header, answers, [list(cell.answers) for cell in cells]
 
 
 def _write(out: Path, header: Any, answers: Answers, keys: Iterable[str], agent: ModelAgent) -> None:
