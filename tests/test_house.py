@@ -28,7 +28,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 970, 510),
     "cli": (("cli",), 1_405, 400),
 }
-WHOLE = (19_180, 13_500)
+WHOLE = (19_175, 13_500)
 FILES = (85, 85)
 TESTS = (11_695, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
