@@ -13,10 +13,13 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
+import typer.main
 from hypothesis import HealthCheck, assume, example, given, settings
 from processes import call
 
 from envprobe_core import pool
+from envprobe_core.cli import app
+from envprobe_core.cli.model import ModelOptions
 from envprobe_core.errors import WHOLE, InputError, in_one_line
 from envprobe_core.files import LARGEST
 from envprobe_core.reproduce import sections as notebooks
@@ -33,17 +36,14 @@ FUZZ = settings(
 COUNT = "n: int = 3  # how many; accepts 1..10\nseeds: str = '0:2'  # episodes; accepts seeds"
 RUN = ["run", "--world=tooldag", "--policy=simple", "--seeds=0:2", "--out=made"]
 MODEL = [*RUN, "--agent=openai", "--model=gpt-4o-mini"]
-NUMBERS = ("budget", "threshold", "jobs", "resamples", "cell-timeout")
-OPTIONS = {
-    "run": "world policy regime protocol profile logs budget threshold jobs seeds scheduler-file nonsense",
-    "claims": "protocol profile regime section seeds resamples jobs",
-    "reproduce": "param jobs cell-timeout scheduler-file",
-    "book": "param jobs out cell-timeout",
-    "answers": "param out",
-    "calibrate": "jobs out",
-    "compile": "nonsense",
-}
-OFFERED = [(command, option) for command in OPTIONS for option in OPTIONS[command].split()]
+START = {"run": RUN, "reproduce": ["reproduce", "demo"], "pdf": ["pdf", "--book=made"]}  # before an odd value
+OF_MODELS = {name.replace("_", "-") for name in vars(ModelOptions())}
+OFFERED = [  # every command with an argument that it does not take, and with each option that takes a value
+    (name, option)
+    for name, command in typer.main.get_command(app).commands.items()
+    for option in ["", *(one.opts[0][2:] for one in command.params if getattr(one, "is_flag", None) is False)]
+    if name != "lab" and (name, option) != ("run", "out")  # which take any
+]
 ODD = st.one_of(
     st.text(max_size=40),
     st.text("0123456789:,.-+eE_xX ", max_size=30),
@@ -56,7 +56,9 @@ def is_meant(option, text):
     """Whether a value could be accepted."""
     if option == "logs":
         return bool(re.fullmatch(r"full|none|sample:[1-9]\d{0,17}", text))
-    return option in ("seeds", "regime", *NUMBERS) and bool(
+    if option == "scheduler":
+        return bool(pool.ADDRESS.fullmatch(text))
+    return option not in ("from", "out", "param") and bool(
         re.fullmatch(r"\s*[+-]?[\d.:,\s]+([eE][+-]?\d+)?\s*", text)
     )
 
@@ -67,6 +69,7 @@ def small(own_checkout, write_notebook, monkeypatch):
     write_notebook("demo", COUNT, "print(n)")
     (work := own_checkout / "work").mkdir()
     monkeypatch.chdir(work)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     return own_checkout
 
 
@@ -83,15 +86,18 @@ def refused(capsys, small, *arguments):
 @settings(FUZZ, max_examples=600 * TIMES)
 @given(data=st.data())
 def test_no_option_gives_a_traceback(small, capsys, data):
-    command, option = data.draw(st.sampled_from([*OFFERED, ("recompute", ""), ("list", "")]))
-    text = data.draw(ODD)
+    command, option = data.draw(st.sampled_from(OFFERED))
+    text, start = data.draw(ODD), START.get(command, [command])
     assume(not is_meant(option, text) and (option or text.strip()))
-    if option == "out":
+    if command == "run" and option in OF_MODELS:
+        start = MODEL
+    elif option == "from":
+        start = ["run", "--out=made"]
+    elif option == "out":
         text = str(small / "data" / "numbers.csv") + data.draw(st.sampled_from(["", "/x", "/../numbers.csv"]))
     elif option == "param":
         text = f"{data.draw(st.sampled_from(['n', 'seeds', 'm', '']))}={text}"
         assume(not re.fullmatch(r"n=\s*[+-]?[\d_]+\s*|seeds=[\d:,\s]+", text))
-    start = RUN if command == "run" else [command, "demo"] if command == "reproduce" else [command]
     refused(capsys, small, *start, f"--{option}={text}" if option else f"x{text}")
 
 

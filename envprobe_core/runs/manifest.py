@@ -228,14 +228,13 @@ def read_manifest(folder: Path, *, whole: bool = False) -> Manifest:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder")
     try:
-        manifest = Manifest.model_validate(orjson.loads(read_whole(path)))
+        manifest = Manifest.model_validate_json(read_whole(path))
     except FileNotFoundError:
         raise InputError(f"{folder} holds no run: it has no {MANIFEST}") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror})") from None
-    except (ValidationError, orjson.JSONDecodeError) as error:
-        fault = first_fault(error) if isinstance(error, ValidationError) else error
-        raise InputError(f"{path} is no manifest of a run: {fault}") from None
+    except ValidationError as error:
+        raise InputError(f"{path} is no manifest of a run: {first_fault(error)}") from None
     if whole and not manifest.finished:
         raise InputError(f"{folder} holds a run that is not finished; the command that began it completes it")
     return manifest
