@@ -8,6 +8,7 @@ import signal
 import pytest
 import typer.main
 from built_book import html, server, small_book  # noqa: F401  (fixtures, and nbformat loads faster after it)
+from processes import call
 from watching import watch
 
 CHROMIUM_ARGUMENTS = (
@@ -103,6 +104,12 @@ def browse(chromium):
     for context in contexts:
         context.close()
     assert not any(faults), faults
+
+
+@pytest.fixture
+def told(capsys):
+    """Run a command in this process: exit code, standard output and standard error."""
+    return lambda *arguments: (call(*arguments), *capsys.readouterr())
 
 
 @pytest.fixture

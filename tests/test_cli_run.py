@@ -12,10 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import processes
 import pyarrow.parquet as pq
 import pytest
-from processes import COMMAND, contents, envprobe, going, processes_of, wait_for
+from processes import COMMAND, call, contents, envprobe, going, processes_of, wait_for
 
 from envprobe_core.cells import make_cell
 from envprobe_core.policies import POLICIES
@@ -31,16 +30,10 @@ SMALL = ["--world", "tooldag", "--policy", "simple", "--policy", "no-probe", "--
 LOGS = ["logs/tooldag_S2_paper_no-probe.parquet", "logs/tooldag_S2_paper_simple.parquet"]
 
 
-@pytest.fixture
-def call(capsys):
-    """Run the command in this process: exit code, standard output, standard error."""
-    return lambda *arguments: (processes.call(*arguments), *capsys.readouterr())
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished") / "run"
-    assert processes.call("run", *SMALL, "--out", folder) == 0
+    assert call("run", *SMALL, "--out", folder) == 0
     return folder
 
 
@@ -66,10 +59,10 @@ def test_a_real_process_prints_one_array_or_one_line(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
 
 
-def test_the_folder_holds_table_logs_and_a_manifest_of_what_was_run(tmp_path, call):
+def test_the_folder_holds_table_logs_and_a_manifest_of_what_was_run(tmp_path, told):
     """And nothing of where and when."""
     run = tmp_path / "deep" / "run"
-    code, out, _ = call("run", *SMALL, "--budget", "3", "--out", run)
+    code, out, _ = told("run", *SMALL, "--budget", "3", "--out", run)
     assert (code, "2 cells, 12 episodes, S2, profile typical" in out) == (0, True)
     assert sorted(contents(run)) == ["episodes.parquet", *LOGS, "manifest.json", "ro-crate-metadata.json"]
     frame = pd.read_parquet(run / "episodes.parquet")
@@ -86,13 +79,13 @@ def test_the_folder_holds_table_logs_and_a_manifest_of_what_was_run(tmp_path, ca
         assert word not in text
 
 
-def test_defaults_are_told_and_taken(tmp_path, call):
-    text = " ".join(re.sub("[│╭╮╰╯─]", " ", call("run", "--help")[1]).split())
+def test_defaults_are_told_and_taken(tmp_path, told):
+    text = " ".join(re.sub("[│╭╮╰╯─]", " ", told("run", "--help")[1]).split())
     for words in ("S2", "(paper)", "(horizon / 4)", "(1.5)", "typical", "full"):
         assert f"[default: {words}]" in text
     assert "at S2 0:220, under released 42:262" in text
     given = ["--world", "tooldag", "--policy", "no-probe", "--logs", "none"]
-    call("run", *given, "--protocol", "paper", "--protocol", "released", "--out", tmp_path)
+    told("run", *given, "--protocol", "paper", "--protocol", "released", "--out", tmp_path)
     ends = pd.read_parquet(tmp_path / "episodes.parquet").groupby("protocol")["seed"].agg(["min", "max"])
     assert ends.T.to_dict("list") == {"paper": [0, 219], "released": [42, 261]}
 
@@ -102,23 +95,23 @@ GRID += ["--policy", "simple", "--policy", "yoked", "--policy", "random", "--pol
 GRID += ["--protocol", "observed", "--protocol", "released:end=horizon"]
 
 
-def test_the_same_run_gives_the_same_bytes(tmp_path, call):
+def test_the_same_run_gives_the_same_bytes(tmp_path, told):
     """For any number of processes, order of seeds, names given twice, and cells beside it."""
     twice = ["--world", "graphnav", "--policy", "simple", "--protocol", "observed:clock=runs"]
     made = []
     for how in (["--jobs", "1"], ["--jobs", "2"], ["--seeds", "30:40,29,0:29"], twice):
-        assert call("run", *GRID, *how, "--out", tmp_path / str(len(made)))[0] == 0
+        assert told("run", *GRID, *how, "--out", tmp_path / str(len(made)))[0] == 0
         made.append(contents(tmp_path / str(len(made))))
     assert made == made[:1] * 4
     alone = ["--world", "tooldag", "--policy", "yoked", "--protocol", "observed", "--regime", "R3"]
-    call("run", *alone, "--seeds", "0:40", "--out", tmp_path / "alone")
+    told("run", *alone, "--seeds", "0:40", "--out", tmp_path / "alone")
     name = "logs/tooldag_R3_observed_yoked.parquet"
     assert (tmp_path / "alone" / name).read_bytes() == made[0][name]
 
 
-def test_logs_do_not_touch_results(tmp_path, call):
+def test_logs_do_not_touch_results(tmp_path, told):
     for logs in ("full", "none", "sample:2", "sample:900"):
-        assert call("run", *SMALL, "--logs", logs, "--out", tmp_path / logs)[0] == 0
+        assert told("run", *SMALL, "--logs", logs, "--out", tmp_path / logs)[0] == 0
     made = {path.name: contents(path) for path in tmp_path.iterdir()}
     assert len({files["episodes.parquet"] for files in made.values()}) == 1
     assert not set(LOGS) & set(made["none"])
@@ -127,19 +120,19 @@ def test_logs_do_not_touch_results(tmp_path, call):
     assert sample.equals(whole.slice(0, 2 * 31))
 
 
-def test_all_stands_for_every_name_and_list_names_them(tmp_path, call):
+def test_all_stands_for_every_name_and_list_names_them(tmp_path, told):
     given = ["--world", "all", "--policy", "all", "--seeds", "3", "--logs", "none", "--json"]
-    rows = json.loads(call("run", *given, "--out", tmp_path / "all")[1])
+    rows = json.loads(told("run", *given, "--out", tmp_path / "all")[1])
     found = [(row["world"], row["policy"]) for row in rows]
     assert found == [(world, policy) for world in WORLDS for policy in POLICIES]
     assert rows[0]["accuracy_low"] is None
     kinds = ("worlds", "policies", "protocols", "regimes", "profiles", "sections")
-    out = call("list")[1]
+    out = told("list")[1]
     for name in [*WORLDS, *POLICIES, *REGIMES, *SWITCHES, *kinds, "typical", "scripted-true-open"]:
         assert re.search(rf"^{re.escape(name)}\b", out, re.MULTILINE), name
-    assert re.search("^oracle .*sees gold", call("list", "policies")[1], re.MULTILINE)
+    assert re.search("^oracle .*sees gold", told("list", "policies")[1], re.MULTILINE)
     refused = f"envprobe: unknown list 'planets'; accepted: {', '.join(kinds)}\n"
-    assert call("list", "planets") == (2, "", refused)
+    assert told("list", "planets") == (2, "", refused)
 
 
 def test_file_names_are_safe_and_unlike_each_other():
@@ -176,9 +169,9 @@ OTHERS = {  # what is asked for otherwise, or what the manifest states; what is 
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_a_finished_run_is_recognised_and_a_different_one_refused(finished, tmp_path, call, other):
+def test_a_finished_run_is_recognised_and_a_different_one_refused(finished, tmp_path, told, other):
     run = shutil.copytree(finished, tmp_path / "run")
-    code, _, err = call("run", *SMALL, "--jobs", "2", "--out", run)
+    code, _, err = told("run", *SMALL, "--jobs", "2", "--out", run)
     assert (code, "finished already; nothing was repeated" in err) == (0, True)
     changed = other.split()
     if not other.startswith("--"):
@@ -187,35 +180,35 @@ def test_a_finished_run_is_recognised_and_a_different_one_refused(finished, tmp_
         (run / "manifest.json").write_text(json.dumps(manifest))
         changed.clear()
     before = contents(run)
-    code, out, err = call("run", *SMALL, *changed, "--out", run)
+    code, out, err = told("run", *SMALL, *changed, "--out", run)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert f"holds a different run ({OTHERS[other]}" in err
     assert contents(run) == before
 
 
 @pytest.mark.parametrize("name", [LOGS[1], "episodes.parquet"])
-def test_a_finished_run_that_lost_something_is_not_passed_off_as_whole(finished, tmp_path, call, name):
+def test_a_finished_run_that_lost_something_is_not_passed_off_as_whole(finished, tmp_path, told, name):
     run = shutil.copytree(finished, tmp_path / "run")
     (run / name).unlink()
-    assert f"is marked as finished, but {name} is missing" in call("run", *SMALL, "--out", run)[2]
+    assert f"is marked as finished, but {name} is missing" in told("run", *SMALL, "--out", run)[2]
     (run / name).write_bytes(b"PAR1")
-    code, out, err = call("run", *SMALL, "--out", run)
+    code, out, err = told("run", *SMALL, "--out", run)
     if name == "episodes.parquet":  # what a log holds is for `recompute`
         assert (code, out, err.count("\n"), f"{name} is not the file" in err) == (2, "", 1, True)
 
 
 @pytest.mark.parametrize("name", ["run/notes.txt", "run/manifest.json", "run/parts/x", "run"])
-def test_what_is_not_ours_is_left_alone(finished, tmp_path, call, name):
+def test_what_is_not_ours_is_left_alone(finished, tmp_path, told, name):
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text("{}")
-    code, out, err = call("run", *SMALL, "--out", tmp_path / "run")
+    code, out, err = told("run", *SMALL, "--out", tmp_path / "run")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert re.search("holds no run|is no manifest|is not a folder", err)
     assert contents(tmp_path) == {name: b"{}"}
-    assert "cannot write to" in call("run", *SMALL, "--out", tmp_path / name / "deeper")[2]
+    assert "cannot write to" in told("run", *SMALL, "--out", tmp_path / name / "deeper")[2]
     if name == "run/parts/x":  # which a finished run may hold
         shutil.copytree(finished, tmp_path / "run", dirs_exist_ok=True)
-        assert call("run", *SMALL, "--out", tmp_path / "run")[0] == 0
+        assert told("run", *SMALL, "--out", tmp_path / "run")[0] == 0
         assert (tmp_path / name).read_text() == "{}"
 
 
@@ -232,9 +225,9 @@ BAD = {  # what cannot be meant, and how it is named
 
 
 @pytest.mark.parametrize("given", BAD)
-def test_bad_input_is_one_line_and_leaves_no_folder(tmp_path, call, given):
+def test_bad_input_is_one_line_and_leaves_no_folder(tmp_path, told, given):
     cell = ["--world", "tooldag", "--policy", "no-probe"]
-    code, out, err = call("run", *cell, *given.split(), "--out", tmp_path / "run")
+    code, out, err = told("run", *cell, *given.split(), "--out", tmp_path / "run")
     assert (code, out, err.count("\n"), BAD[given] in err) == (2, "", 1, True)
     assert not (tmp_path / "run").exists()
 
@@ -286,9 +279,9 @@ ENDS = {  # jobs; the moment; what is ended by what, and the exit code; what is 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
 @pytest.mark.parametrize("end", ENDS)
-def test_a_run_that_was_ended_leaves_nobody_and_is_completed_to_the_same_bytes(tmp_path, whole, call, end):
+def test_a_run_that_was_ended_leaves_nobody_and_is_completed_to_the_same_bytes(tmp_path, whole, told, end):
     run = tmp_path / "run"
-    jobs, moment, order, code, told = ENDS[end]
+    jobs, moment, order, code, words = ENDS[end]
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL if code else signal.SIG_IGN)
     with going("run", *GOING, "--jobs", jobs, "--out", run) as process:
         signal.signal(signal.SIGHUP, before)
@@ -299,18 +292,18 @@ def test_a_run_that_was_ended_leaves_nobody_and_is_completed_to_the_same_bytes(t
         for pid in workers if order is None else [process.pid]:
             os.kill(pid, order or signal.SIGKILL)
         out, err = process.communicate(timeout=600)
-    assert (process.returncode, out == "", "Traceback" in err, told in err) == (code, code != 0, False, True)
+    assert (process.returncode, out == "", "Traceback" in err, words in err) == (code, code != 0, False, True)
     wait_for(lambda: not processes_of(str(run)))
     if end == "parts":  # as after a power cut: a whole name, and nothing in it
         logs = sorted(run.glob("parts/[!.]*.steps.arrow"))
         logs[0].write_bytes(b"")
         logs[1].write_bytes(logs[1].read_bytes()[:-100])
-    assert call("run", *GOING, "--out", run)[0] == 0
+    assert told("run", *GOING, "--out", run)[0] == 0
     assert contents(run) == whole
     assert not (run / "parts").exists()
 
 
-def test_what_is_there_is_not_run_again(tmp_path, call, monkeypatch, whole):
+def test_what_is_there_is_not_run_again(tmp_path, told, monkeypatch, whole):
     """Nor in a folder that another run is writing to."""
     run, ran, compute = tmp_path / "run", [], folders.compute_part
     with open_run(run, RunInputs(["graphnav"], ["simple", "random", "oracle"], seeds="0:1100")) as folder:
@@ -319,11 +312,11 @@ def test_what_is_there_is_not_run_again(tmp_path, call, monkeypatch, whole):
         next((run / "parts").glob("*random*.rows.arrow")).unlink()
         next((run / "parts").glob("*oracle*.rows.arrow")).write_text("{}")
         (run / "parts" / ".x.1.part").write_text("what a kill left behind")
-        code, _, err = call("run", *GOING, "--out", run)
+        code, _, err = told("run", *GOING, "--out", run)
         assert (code, f"another run is writing to {run}" in err) == (2, True)
     counted = lambda part: ran.append(part.cell.policy.name) or compute(part)  # noqa: E731
     monkeypatch.setattr(folders, "compute_part", counted)
-    assert call("run", *GOING, "--jobs", "1", "--out", run)[0] == 0
+    assert told("run", *GOING, "--jobs", "1", "--out", run)[0] == 0
     assert sorted(ran) == ["oracle", "random"]
     assert contents(run) == whole
 
