@@ -26,11 +26,11 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "language model": (("llm",), 2_810, 1_300),
     "runs": (("runs",), 1_100, 340),
     "reproduce": (("reproduce",), 970, 510),
-    "cli": (("cli",), 1_405, 400),
+    "cli": (("cli",), 1_400, 400),
 }
-WHOLE = (19_175, 13_500)
+WHOLE = (18_805, 13_500)
 FILES = (85, 85)
-TESTS = (11_695, 9_000)
+TESTS = (11_690, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
