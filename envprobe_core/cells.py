@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -62,13 +62,14 @@ class Cell:
         look_up("world", self.world, WORLDS)
         budget = self.regime.budget if self.budget is None else self.budget
         if not is_whole(budget):
-            raise InputError(f"budget {budget} is not a whole number of probes")
+            raise InputError(f"budget {budget!r} is not a whole number of probes")
         if not 0 <= budget <= self.regime.horizon:
             accepted = f"0..{self.regime.horizon} (the horizon of {self.regime.name})"
             raise InputError(f"budget {budget} is not in {accepted}")
         base = self.threshold
-        if base is not None and not math.isfinite(base):
-            raise InputError(f"threshold {base} is not a finite number")
+        number = isinstance(base, Real) and not isinstance(base, bool)
+        if base is not None and not (number and math.isfinite(base)):
+            raise InputError(f"threshold {base!r} is not a finite number")
         if base is not None and not self.policy.has_threshold:
             accepted = ", ".join(name for name, policy in POLICIES.items() if policy.has_threshold)
             raise InputError(f"policy {self.policy.name} has no threshold; those that have one: {accepted}")
@@ -118,8 +119,8 @@ def names(given: Names) -> tuple[str, ...]:
     A protocol with switches turned (`paper:clock=stands,end=success`) has commas of its own: where a
     colon occurs, blanks alone separate.
     """
-    if given is None:
-        raise InputError("None stands where names do; give a text such as 'tooldag graphnav', or a sequence")
+    if not isinstance(given, Iterable):
+        raise InputError(f"{given!r} stands where names do; give a text as 'tooldag graphnav', or a sequence")
     if not isinstance(given, str):
         return tuple(given)
     return tuple(given.split() if ":" in given else given.replace(",", " ").split())

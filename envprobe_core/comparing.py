@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ def columns_read(measures: Iterable[str]) -> list[str]:
     """
     names = []
     for text in measures:
-        if (parts := MEASURE.fullmatch(text)) is None:
+        if (parts := MEASURE.fullmatch(str(text))) is None:
             what = "a column, or two joined by one of / - < >, is accepted"
             raise InputError(f"measure {text!r} cannot be read; {what}")
         names += [name for name in parts.group(1, 3) if name and not name[0].isdigit()]
@@ -174,6 +175,8 @@ class Episodes:
                     columns[name] = self.column(name)
                 except KeyError:
                     raise NotTestable(f"the frame has no column {name}") from None
+                except (TypeError, ValueError) as error:
+                    raise InputError(f"column {name} holds no numbers: {error}") from None
             cells = [self.cells[regime, policy, world] for policy in policies]
             common = reduce(np.intersect1d, (self.seed[cell] for cell in cells))
             found.append(np.array([cell[np.isin(self.seed[cell], common)] for cell in cells]))
@@ -236,8 +239,8 @@ def compare(
     if missing := {arm, reference} - set(held):
         raise InputError(f"the frame has no policy {min(missing)!r}; it holds {', '.join(held)}")
     for name, worlds in strata.items():
-        if isinstance(worlds, str):
-            raise InputError(f"stratum {name!r} is a text, {worlds!r}; give a tuple of worlds")
+        if isinstance(worlds, str) or not worlds:
+            raise InputError(f"stratum {name!r} is {worlds!r}; give a tuple of worlds")
         for world in worlds:
             look_up("world", world, WORLDS)
     scale = 100.0 if SHARE.fullmatch(measure) else 1.0
@@ -295,10 +298,18 @@ def summarize(
     texts = list(measures.values() if isinstance(measures, Mapping) else names(measures))
     by = list(names(by))
     require(frame, ["world", "seed", *by, *columns_read(texts)])
+    for one in chain.from_iterable((strata or {}).values()):
+        look_up("world", one, WORLDS)
     frame = frame.reset_index(drop=True)
-    tables = [
-        measured(text, lambda name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan)) for text in texts
-    ]
+    try:
+        tables = [
+            measured(text, lambda name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan))
+            for text in texts
+        ]
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"one of the columns {', '.join(columns_read(texts))} holds no numbers: {error}"
+        ) from None
     world, seed = frame["world"].to_numpy(dtype=str), frame["seed"].to_numpy()
     keys, found, alike = [], [], {}
     for key, part in frame[by].groupby(by, sort=False, dropna=False, observed=True) if by else [((), frame)]:

@@ -85,6 +85,8 @@ def run(
             np.atleast_1d(budgets).tolist(), np.atleast_1d(thresholds).tolist(),
         )
     ]  # fmt: skip
+    if not is_whole(jobs) or jobs < 1:
+        raise InputError(f"jobs {jobs!r} is not a whole number of processes from 1")
     if not cells:
         raise InputError("run: nothing to run; give at least one of worlds, policies, regimes and so on")
     return run_frame(cells, read_seeds(seeds), facts, jobs=jobs)

@@ -42,7 +42,6 @@ ENVIRONMENT = "ENVPROBE_SCHEDULER"
 ADDRESS = re.compile(r"((tcp|tls|ws|wss)://)?(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]@]+):\d{1,5}")
 CONNECT_SECONDS = 10
 ALIVE_SECONDS = 5  # without a result, after which the scheduler is asked whether it is there
-LONGEST_FILE = 1_000_000  # bytes of a scheduler file
 LEAST_UNDER_WAY = 64  # tasks; a cluster that grows with its queue needs one to see
 UNDER_WAY = 4  # tasks a thread
 
@@ -137,10 +136,6 @@ def follow(parent: int) -> None:
 # --- a cluster --------------------------------------------------------------------------------
 
 
-class ClusterLostError(StoppedError):
-    """The cluster was lost while it worked; what had come back is kept."""
-
-
 def scheduler_in_force() -> str | None:
     """Return the address of the scheduler that grids are handed to, None for this machine alone."""
     return os.environ.get(ENVIRONMENT) or None
@@ -151,7 +146,7 @@ def read_scheduler_file(path: Path) -> str:
     import orjson
 
     try:
-        stated = orjson.loads(read_whole(path, most=LONGEST_FILE))
+        stated = orjson.loads(read_whole(path))
         if isinstance(address := stated["address"], str):
             return address
     except OSError as error:
@@ -175,7 +170,7 @@ def hand_out(work: Callable[[Item], Result], items: Iterable[Item], address: str
 
     Raises:
         InputError: if no scheduler answers, or a worker is refused.
-        ClusterLostError: if the scheduler is lost, or a task loses one worker after another.
+        StoppedError: if the scheduler is lost, or a task loses one worker after another.
     """
     from cloudpickle import dumps
     from distributed import KilledWorker
@@ -203,11 +198,11 @@ def hand_out(work: Callable[[Item], Result], items: Iterable[Item], address: str
                 f"{error.allowed_failures + 1} workers of {address} were lost on one task, perhaps for lack"
             )
             again = "run the command again, with larger workers"
-            raise ClusterLostError(f"{lost} of memory; what is finished is kept: {again}") from None
+            raise StoppedError(f"{lost} of memory; what is finished is kept: {again}") from None
         except (OSError, CancelledError, RuntimeError) as error:
             if isinstance(error, CancelledError) or not _alive(client):
                 lost = f"the scheduler at {address} was lost; what is finished is kept"
-                raise ClusterLostError(f"{lost}: run the command again once a scheduler is there") from None
+                raise StoppedError(f"{lost}: run the command again once a scheduler is there") from None
             raise
 
 
@@ -220,12 +215,12 @@ def identity() -> dict[str, str]:
     return {"envprobe_core": f"{__version__} ({package_sha256()[:12]})", **package_versions()}
 
 
-def answer(expected: dict[str, str], payload: bytes | None = None) -> tuple[str | None, Any]:
+def answer(expected: dict[str, str], payload: bytes) -> tuple[str | None, Any]:
     """Do a task on a worker; return what it lacks, in words, or None, and the result of the task.
 
     Args:
         expected: the `identity` of the one who asks, which must be that of the worker.
-        payload: what to do, and on what; None to compare identities alone.
+        payload: what to do, and on what.
     """
     from cloudpickle import loads
 
@@ -233,7 +228,7 @@ def answer(expected: dict[str, str], payload: bytes | None = None) -> tuple[str 
         if identity().get(name) != version:
             there = f"{name} {identity().get(name)}, here it is {version}"
             return f"{there}; install the same everywhere", None
-    work, item = (bool, None) if payload is None else loads(payload)
+    work, item = loads(payload)
     return None, work(item)
 
 
@@ -256,6 +251,7 @@ def _traveller() -> Callable[..., tuple[str | None, Any]]:
 @contextmanager
 def _connected(address: str) -> Iterator[distributed.Client]:
     """Connect to a scheduler and check its workers."""
+    from cloudpickle import dumps
     from distributed import Client
 
     if not ADDRESS.fullmatch(address):  # its client would try for long, and complain when it is cleared away
@@ -272,7 +268,7 @@ def _connected(address: str) -> Iterator[distributed.Client]:
                 f"no Dask scheduler answers at {address!r} ({text}); as in tcp://HOST:8786"
             ) from None
     try:
-        for worker, told in client.run(_traveller(), identity(), on_error="return").items():
+        for worker, told in client.run(_traveller(), identity(), dumps((bool, 0)), on_error="return").items():
             if isinstance(told, tuple) and told[0]:
                 raise InputError(f"worker {worker} has {told[0]}")
         yield client

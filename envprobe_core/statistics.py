@@ -9,6 +9,7 @@ nor the BLAS library moves a bit. Sources: section 6.1 of the paper; Efron and T
 import math
 from collections.abc import Iterator
 from functools import lru_cache
+from numbers import Integral
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -116,8 +117,8 @@ def bootstrap_means(
     if len(bad := np.argwhere(~np.isfinite(data))):
         first = data[tuple(bad[0])]
         raise InputError(f"values hold {first} at unit {bad[0][0]}; finite numbers are accepted")
-    if resamples < 1:
-        raise InputError(f"resamples are {resamples}; a whole number from 1 is accepted")
+    if not isinstance(resamples, Integral) or resamples < 1:
+        raise InputError(f"resamples are {resamples!r}; a whole number from 1 is accepted")
     labels = np.zeros(len(data)) if strata is None else np.asarray(strata)
     if len(labels) != len(data):
         raise InputError(f"strata have {len(labels)} units, values {len(data)}; equal lengths are accepted")
@@ -226,7 +227,7 @@ def clustered_rate(
         raise InputError(f"denominators hold {bottom.min()}; numbers from 0 are accepted")
     single, labels = top.ndim == 1, chosen if strata is None and first is not None else strata
     top, bottom = (part.reshape(len(part), -1) for part in (top, bottom))
-    means, draws, kept = [], [], np.ones((resamples, top.shape[1]), dtype=bool)
+    means, draws, kept = [], [], np.ones((1, top.shape[1]), dtype=bool)  # [resample, column]
     for group in [chosen] if first is None else [chosen, ~chosen]:
         above, below = (np.where(group[:, None], part, 0.0) for part in (top, bottom))
         if not below.any(axis=0).all():
@@ -238,11 +239,12 @@ def clustered_rate(
             both = np.concatenate([above, below], axis=1)
             over, under = np.split(bootstrap_means(both, labels, resamples=resamples, seed=seed), 2, axis=1)
             drawn = np.divide(over, under, out=np.zeros_like(over), where=under != 0)
-            kept &= under != 0
+            kept = kept & (under != 0)
         sums = zip(above.T.tolist(), below.T.tolist(), strict=True)  # correctly rounded
         means.append(np.array([math.fsum(over) / math.fsum(under) for over, under in sums]))
         draws.append(drawn)
     mean, drawn = (own[0] if first is None else own[0] - own[1] for own in (means, draws))
+    kept = np.broadcast_to(kept, drawn.shape)
     found = estimate_of(mean, drawn, kept, np.count_nonzero(bottom, axis=0), **asked)
     return Estimate(*(column[0].item() for column in found)) if single else found
 
