@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from envprobe_core.cells import Names, names
 from envprobe_core.claims import UNITS, Claim, Comparison, claims_by_id, load_claims
 from envprobe_core.comparing import MIN_UNITS, Episodes, NotTestable, Sample
 from envprobe_core.errors import InputError, look_up, require
@@ -231,7 +232,7 @@ def judge(
     *,
     section: str | None = None,
     regime: str | None = None,
-    protocols: Iterable[str] | None = None,
+    protocols: Names | None = None,
     profile: str = "typical",
     resamples: int = RESAMPLES,
 ) -> pd.DataFrame:
@@ -268,6 +269,8 @@ def judge(
         require(frame, ["protocol"])
         held = set(frame["protocol"])
         protocols = [*(p for p in PROTOCOLS if p in held), *sorted(held - set(PROTOCOLS))]
+    else:
+        protocols = names(protocols)
     views = {name: Episodes.of(frame, protocol=name, profile=profile)[0][1] for name in protocols}
     rows = [
         _judge(claim, episodes, profile, resamples) | {"protocol": protocol}
