@@ -141,18 +141,18 @@ class Claim:
     regime: str
     inputs: tuple[str, ...]  # calibration targets among its numbers or arms
 
-    @property
+    @cached_property
     def about(self) -> str:
         """Return its sort: a `comparison`, a printed `level` (another agent's) or a `setting`."""
         return SETTING if self.setting else "level" if self.directions == ("equal",) else "comparison"
 
-    @property
+    @cached_property
     def level(self) -> float:
         """Return what the statistic is compared with: 0 for a difference."""
         named = (number for number in (self.bound, self.value) if number is not None)
         return next(named, 0.0) if self.kind in LEVELS else 0.0
 
-    @property
+    @cached_property
     def printed(self) -> tuple[float, float] | None:
         """Return the interval of the size that is compared, else its rounding; None where none is printed."""
         if self.value is None or len(self.measures) > 1:
