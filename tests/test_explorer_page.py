@@ -175,21 +175,6 @@ def test_malformed_links_change_nothing_and_those_of_the_page_set_the_figure(ope
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["file", "http"])
-def test_each_slider_redraws_while_it_is_dragged(opened, scheme):
-    page = opened(scheme=scheme)
-    for name in ("Probe budget B", "Base threshold ρ⋆"):
-        slider(page, name).scroll_into_view_if_needed()
-        before, box = shown(page), slider(page, name).bounding_box()
-        height = box["y"] + box["height"] / 2
-        page.mouse.move(box["x"] + box["width"] - 8, height)
-        page.mouse.down()
-        page.mouse.move(box["x"] + 0.7 * box["width"], height, steps=8)
-        assert shown(page) != before, name
-        page.mouse.up()
-
-
-@pytest.mark.browser
 def test_everything_works_from_the_keyboard(opened):
     page = opened()
     page.locator(".ew input").first.focus()
@@ -207,7 +192,7 @@ def test_everything_works_from_the_keyboard(opened):
 
 
 @pytest.mark.browser
-def test_the_page_is_light_and_its_link_can_be_copied(opened, html):
+def test_the_page_is_light_redraws_while_a_slider_is_dragged_and_its_link_can_be_copied(opened, html):
     """Under 2 MB over the wire with everything it loads, the grid under 700 KB of it."""
     urls = set()
     page = opened(scheme="http", permissions=["clipboard-read", "clipboard-write"])
@@ -219,8 +204,14 @@ def test_the_page_is_light_and_its_link_can_be_copied(opened, html):
     state = re.search(r'octet-stream">(.*?)</script>', (html / PAGE).read_text(encoding="utf-8"))[1]
     assert len(gzip.compress(state.encode())) < 700_000
     assert total < 2_000_000
-    slider(page, "Probe budget B").focus()
-    page.keyboard.press("Home")
+    for name, end in (("Base threshold ρ⋆", 0.7), ("Probe budget B", 0)):
+        slider(page, name).scroll_into_view_if_needed()
+        before, box = shown(page), slider(page, name).bounding_box()
+        slider(page, name).hover(position={"x": box["width"] - 8, "y": box["height"] / 2})
+        page.mouse.down()
+        page.mouse.move(box["x"] + end * box["width"], box["y"], steps=8)
+        assert shown(page) != before, name
+        page.mouse.up()
     page.get_by_role("button", name="Copy link").click()
     page.get_by_text("Copied.").wait_for()
     assert "budget=0" in page.evaluate("navigator.clipboard.readText()").partition("#")[2]

@@ -363,30 +363,35 @@ function stepFor(horizon) {
 const ROWS = { left: 96, right: WIDTH - 12, top: 26, bottom: HEIGHT - 42 };
 const TALLEST_ROW = 58;
 
-function rowsOf({ readings }) {
-  const height = Math.min(TALLEST_ROW, (ROWS.bottom - ROWS.top) / readings.size);
-  return { height, top: (i) => ROWS.bottom - (readings.size - i) * height };
-}
-
-// When the probes fire: bars, as high as the share of episodes that probe at a step. Returns {root, update}.
-function firesPlot() {
-  const { root, axes, data } = plot(HEIGHT, "When the probes fire");
+// Returns {root, update(view)}; `place(parts, reading, row, x)` puts a policy's parts into its row.
+function rowsPlot(heading, title, bottomTitle, { reach, step, make, place }) {
+  const { root, axes, data } = plot(HEIGHT, heading);
 
   function update(view) {
-    const x = scale(0, view.horizon, ROWS.left, ROWS.right);
-    bottomAxis(axes, { x, values: ticks(0, view.horizon, stepFor(view.horizon)), ...ROWS, title: "step t" });
-    leftTitle(axes, "episodes that probe at step t (a full row: all)");
-    const rows = rowsOf(view);
-    const make = (policy) => [shape("line", { class: "ew-base" }), shape("path", { class: "ew-bars" }), label(policy)];
-    eachPolicy(data, view, view.readings, make, ([base, bars, text], { fires, n }, i) => {
-      const bottom = rows.top(i) + rows.height - 2;
-      between(base, ROWS.left, ROWS.right, bottom, bottom);
-      change(bars, { d: barsOf(fires, n, x, bottom, rows.height - 5) });
-      change(text, { x: ROWS.left - 8, y: px(bottom - rows.height / 2 + 5) });
-    });
+    const most = reach(view);
+    const x = scale(0, most, ROWS.left, ROWS.right);
+    bottomAxis(axes, { x, values: ticks(0, most, step(most)), ...ROWS, title: bottomTitle });
+    leftTitle(axes, title);
+    const height = Math.min(TALLEST_ROW, (ROWS.bottom - ROWS.top) / view.readings.size);
+    const top = (i) => ROWS.bottom - (view.readings.size - i) * height;
+    const put = (parts, reading, i) => place(parts, reading, { top: top(i), height }, x);
+    eachPolicy(data, view, view.readings, make, put);
   }
 
   return { root, update };
+}
+
+// When the probes fire: bars, as high as the share of episodes that probe at a step.
+function firesPlot() {
+  const make = (policy) => [shape("line", { class: "ew-base" }), shape("path", { class: "ew-bars" }), label(policy)];
+  const place = ([base, bars, text], { fires, n }, { top, height }, x) => {
+    const bottom = top + height - 2;
+    between(base, ROWS.left, ROWS.right, bottom, bottom);
+    change(bars, { d: barsOf(fires, n, x, bottom, height - 5) });
+    change(text, { x: ROWS.left - 8, y: px(bottom - height / 2 + 5) });
+  };
+  const title = "episodes that probe at step t (a full row: all)";
+  return rowsPlot("When the probes fire", title, "step t", { reach: ({ horizon }) => horizon, step: stepFor, make, place });
 }
 
 function barsOf(fires, n, x, bottom, height) {
@@ -396,35 +401,27 @@ function barsOf(fires, n, x, bottom, height) {
   return fires.map(bar).join("");
 }
 
-// Useful probes: the rate with its interval, and the share of probes of a field probed before. As above.
+// Useful probes: the rate with its interval, and the share of probes of a field probed before.
 function ratesPlot() {
-  const { root, axes, data } = plot(HEIGHT, "Useful and repeated probes");
-
-  function update(view) {
-    const x = scale(0, 1, ROWS.left, ROWS.right);
-    bottomAxis(axes, { x, values: ticks(0, 1, 0.25), ...ROWS, title: "share of probes" });
-    leftTitle(axes, "useful (mark, 95% interval) and repeated (upright line)");
-    const rows = rowsOf(view);
-    const none = () => shape("text", { class: "ew-none", x: ROWS.left + 6 }, "fires no probe");
-    const make = (policy) => [
-      shape("line", { class: "ew-repeated" }), whisker(), held(mark(policy)), label(policy), none(),
-    ];
-    eachPolicy(data, view, view.readings, make, ([again, across, place, text, nothing], reading, i) => {
-      const { useful, useful_rate: rate, repeated } = reading;
-      const middle = rows.top(i) + rows.height / 2;
-      change(text, { x: ROWS.left - 8, y: px(middle) + 4 });
-      change(nothing, { y: px(middle) + 4, display: rate ? "none" : null });
-      [again, across, place].forEach((part) => change(part, { display: rate ? null : "none" }));
-      if (!rate) return;
-      const at = x(repeated / useful[1]);
-      const half = Math.min(9, rows.height / 2 - 1);
-      between(again, at, at, middle - half, middle + half);
-      between(across, ...ends(rate).map(x), middle, middle);
-      moveTo(place, x(rate[0]), middle);
-    });
-  }
-
-  return { root, update };
+  const none = () => shape("text", { class: "ew-none", x: ROWS.left + 6 }, "fires no probe");
+  const make = (policy) => [
+    shape("line", { class: "ew-repeated" }), whisker(), held(mark(policy)), label(policy), none(),
+  ];
+  const place = ([again, across, dot, text, nothing], reading, { top, height }, x) => {
+    const { useful, useful_rate: rate, repeated } = reading;
+    const middle = top + height / 2;
+    change(text, { x: ROWS.left - 8, y: px(middle) + 4 });
+    change(nothing, { y: px(middle) + 4, display: rate ? "none" : null });
+    [again, across, dot].forEach((part) => change(part, { display: rate ? null : "none" }));
+    if (!rate) return;
+    const at = x(repeated / useful[1]);
+    const half = Math.min(9, height / 2 - 1);
+    between(again, at, at, middle - half, middle + half);
+    between(across, ...ends(rate).map(x), middle, middle);
+    moveTo(dot, x(rate[0]), middle);
+  };
+  const title = "useful (mark, 95% interval) and repeated (upright line)";
+  return rowsPlot("Useful and repeated probes", title, "share of probes", { reach: () => 1, step: () => 0.25, make, place });
 }
 
 function label(policy) {
