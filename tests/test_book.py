@@ -76,6 +76,7 @@ def test_search_finds_what_the_paper_prints(browse, html, server, scheme):
         page.goto(f"{base}/search.html?q={query}")
         place = page.locator(f":is(#paper-results, #search-results) a[href*='{leads_to}']")
         place.first.wait_for()
+        assert not page.get_by_text("did not match any documents").is_visible()
         place.first.click()
         page.wait_for_url(f"**/{leads_to}*")
         anchor = page.url.partition("#")[2]
@@ -140,6 +141,8 @@ def test_a_section_shows_long_tables_on_demand_and_keeps_a_guess(browse, html):
     assert sum(row.is_visible() for row in rows.all()) == 12 < count
     button.click()
     assert sum(row.is_visible() for row in rows.all()) == count
+    gap = page.locator("table.dataframe td").first.evaluate("own => getComputedStyle(own).paddingLeft")
+    assert float(gap.removesuffix("px")) > 5  # the numbers of neighbouring columns do not run together
     form = page.locator("form.guess").first
     assert not form.locator("details").is_visible()
     form.locator("input").first.check()
