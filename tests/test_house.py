@@ -30,7 +30,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
 }
 WHOLE = (18_820, 13_500)
 FILES = (85, 85)
-TESTS = (11_645, 9_000)
+TESTS = (11_647, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
