@@ -97,7 +97,8 @@ CHOSEN = {
     ("change", "message"),
     [
         ({}, None),
-        ({"seed": "0:3"}, "3 episodes"),
+        ({"seed": "0:3"}, "seed '0:3' is not a whole number"),
+        ({"seed": str(2**70)}, f"seed {2**70} is not a whole number in 0.."),
         ({"budget": "2.5"}, "not a whole number"),
         ({"budget": "99"}, "budget 99 is not in 0..20"),
         ({"threshold": "nan"}, "not a finite number"),

@@ -2,31 +2,6 @@
 // window.WIDGET_MODULES ({name: source}) is written into the page by book/_ext/companion.py; a module
 // is imported from a blob, because browsers refuse to import one from a file.
 (() => {
-  // What a widget's front end expects of its model (anywidget's interface), with no Python behind it.
-  class StaticModel {
-    constructor(values) {
-      this.values = values;
-      this.listeners = new Map();
-    }
-    get(name) {
-      return this.values[name];
-    }
-    set(name, value) {
-      if (Object.is(this.values[name], value)) return;
-      this.values[name] = value;
-      for (const listener of this.listeners.get(`change:${name}`) ?? []) listener(this, value);
-    }
-    on(event, listener) {
-      if (!this.listeners.has(event)) this.listeners.set(event, new Set());
-      this.listeners.get(event).add(listener);
-    }
-    off(event, listener) {
-      this.listeners.get(event)?.delete(listener);
-    }
-    save_changes() {}
-    send() {}
-  }
-
   const loaded = new Map();
 
   function load(name) {
@@ -48,7 +23,8 @@
     const state = await unpack(host.querySelector("script").textContent);
     const widget = (await load(host.dataset.module)).default;
     const el = document.createElement("div");
-    widget.render({ model: new StaticModel({ state, live: false }), el });
+    const values = { state, live: false }; // of anywidget's model, with no Python behind it
+    widget.render({ model: { get: (name) => values[name] }, el });
     host.querySelector(".static-widget-fallback").replaceWith(el);
     host.dataset.ready = "yes";
   }

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from envprobe_core.agents.profiles import PROFILES
-from envprobe_core.cells import Cell, find_profile, find_regime, parse_seeds
+from envprobe_core.cells import LARGEST_SEED, Cell, find_profile, find_regime, is_whole
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.errors import InputError, look_up
@@ -58,8 +58,8 @@ def record_pair(
     Raises:
         InputError: for an unknown name or a value that a cell refuses; the message says which.
     """
-    if seed < 0:
-        raise InputError(f"seed {seed} is negative; accepted: 0, 1, 2, ...")
+    if not is_whole(seed) or not 0 <= seed <= LARGEST_SEED:
+        raise InputError(f"seed {seed!r} is not a whole number in 0..{LARGEST_SEED}")
     known = POLICIES | {policy.name: policy for policy in own}
     level, rules, agent = find_regime(regime), parse_protocol(protocol), find_profile(profile)
     seen = []
@@ -286,16 +286,13 @@ class Player(Widget):
 
     def answer(self, setting: Mapping[str, str]) -> dict[str, Any]:
         """Return the episode that a reader chose, every value a text as the form sends it."""
-        seeds = parse_seeds(setting["seed"])
-        if len(seeds) != 1:
-            raise InputError(
-                f"seed {setting['seed']!r} names {len(seeds)} episodes; accepted: one whole number"
-            )
-        budget = _number("budget", setting["budget"], int, "a whole number")
+        seed, budget = (_number(name, setting[name], int, "a whole number") for name in ("seed", "budget"))
         threshold = _number("threshold", setting["threshold"], float, "a number")
-        pair, seed = (setting["first"], setting["second"]), int(seeds[0])
         rest = (setting[name] for name in ("regime", "protocol", "profile"))
-        return {"pair": record_pair(setting["world"], pair, seed, *rest, budget, threshold, own=self._own)}
+        pair = (setting["first"], setting["second"])
+        return {
+            "pair": record_pair(setting["world"], pair, seed or 0, *rest, budget, threshold, own=self._own)
+        }
 
 
 def _number(name: str, text: str, kind: type, what: str) -> Any:
