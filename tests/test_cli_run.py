@@ -220,6 +220,7 @@ BAD = {  # what cannot be meant, and how it is named
     "--threshold 1_0.5": "--threshold': '1_0.5' is not a number",
     "--threshold 1.2": "policy no-probe has no threshold",
     "--jobs 0": "--jobs': 0 is not in 1..256",
+    "--from=": "--from': '' names no file or folder",
     "--logs sample:0": "logs 'sample:0'",
 }
 

@@ -31,7 +31,7 @@ LARGEST = 10**9  # seconds or dollars
 LISTED = 20  # faults that are spelled out
 
 Text, Whole, Number, File, Texts = str | None, int | None, float | None, Path | None, list[str] | None
-READERS = {Whole: int, int: int, Number: float, float: float}
+READERS = {Whole: int, int: int, Number: float, float: float, File: Path, Path: Path}
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
@@ -77,16 +77,20 @@ def _as_typer_has_it(name: str, hint: Any, panel: str | None) -> Any:
     within = next((one for one in about[1:] if isinstance(one, range)), None)
     if within is not None:
         told += f" [{within[0]}..{within[-1]}]"
-    reader = functools.partial(_read_number, READERS[kind], within) if kind in READERS else None
+    reader = functools.partial(_read, READERS[kind], within) if kind in READERS else None
     flag = f"--{name.rstrip('_').replace('_', '-')}"
     how = {"metavar": metavar or None, "show_default": shown, "rich_help_panel": panel, "parser": reader}
     return Annotated[kind, typer.Option(flag, help=told, **how)]
 
 
-def _read_number(kind: type, within: range | None, text: Any) -> Any:
-    """Read a number as people write it: Python's `1_000` and digits of other scripts are none."""
+def _read(kind: type, within: range | None, text: Any) -> Any:
+    """Read a path, or a number as people write it: Python's `1_000` and digits of other scripts are none."""
     if isinstance(text, kind):  # a default
         return text
+    if kind is Path:
+        if not text:  # a variable that is not set; Python takes it for the working folder
+            raise typer.BadParameter("'' names no file or folder")
+        return Path(text)
     try:
         if "_" in text or not text.isascii():
             raise ValueError
