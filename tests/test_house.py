@@ -26,9 +26,9 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "language model": (("llm",), 2_810, 1_300),
     "runs": (("runs",), 1_100, 340),
     "reproduce": (("reproduce",), 970, 510),
-    "cli": (("cli",), 1_400, 400),
+    "cli": (("cli",), 1_405, 400),
 }
-WHOLE = (18_815, 13_500)
+WHOLE = (18_820, 13_500)
 FILES = (85, 85)
 TESTS = (11_650, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
