@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -245,48 +244,49 @@ def test_a_killed_scheduler_is_told_and_the_same_command_completes(tmp_path, loc
         lost.stop()
 
 
-def test_an_address_where_nobody_answers_is_refused(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [("tcp://127.0.0.1:9", "no Dask scheduler answers at 'tcp://127.0.0.1:9' ("),
+     *((bad, f"scheduler {bad!r} is no address;") for bad in ("nonsense://here", "tcp://[::1", ""))],
+)  # fmt: skip
+def test_an_address_where_nobody_answers_is_refused(address, says, monkeypatch):
     monkeypatch.setattr(pool, "CONNECT_SECONDS", 0.5)
-    with ThreadPoolExecutor(2) as threads:
-        for text, begins in zip(
-            threads.map(refusal, ["tcp://127.0.0.1:9", "nonsense://here", "tcp://[::1", ""]),
-            ("no Dask scheduler answers at '", *3 * ("scheduler '",)),
-            strict=True,
-        ):
-            assert text.startswith(begins)
-            assert text.endswith("as in tcp://HOST:8786")
-            assert "\n" not in text
-    file = tmp_path / "scheduler.json"
-    with pytest.raises(InputError, match="cannot be read"):
-        Options(None, file).address()
-    for content in ("", "{}", "[]"):
-        file.write_text(content)
-        with pytest.raises(InputError, match="states no address"):
-            Options(None, file).address()
-    with pytest.raises(InputError, match="cannot stand beside"):
-        Options("tcp://127.0.0.1:9", file).address()
-
-
-def refusal(address):
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match=rf"^{re.escape(says)}.* as in tcp://HOST:8786$"):
         pool.check_cluster(address)
-    return str(refused.value)
 
 
-def test_processes_are_not_asked_of_a_cluster(tmp_path):
-    given = [*RUN, "--jobs", "2", "--scheduler", "tcp://127.0.0.1:9", "--out", str(tmp_path / "run")]
-    done = envprobe(*given)
+@pytest.mark.parametrize(
+    ("address", "content", "says"),
+    [(None, None, "cannot be read"), *((None, bad, "states no address") for bad in ("", "{}", "[]")),
+     ("tcp://127.0.0.1:9", "", "cannot stand beside")],
+)  # fmt: skip
+def test_a_scheduler_file_says_where_the_scheduler_is_and_alone(tmp_path, address, content, says):
+    file = tmp_path / "scheduler.json"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(InputError, match=says):
+        Options(address, file).address()
+
+
+MODEL = ["run", "--world", "tooldag", "--policy", "simple", "--seeds", "0:2", "--agent", "openai"]
+MODEL += ["--model", "gpt-4o-mini", "--replay-only", "--store", "none.sqlite"]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            [*RUN, "--jobs", "2"],
+            "envprobe: --jobs is for processes of this machine; a cluster has its workers",
+        ),
+        (MODEL, "calls are made here, next to the store and the cap; the cluster is not used"),
+    ],
+    ids=["processes", "model"],
+)
+def test_what_a_cluster_does_not_do_is_told_before_it_is_asked(given, told, tmp_path):
+    done = envprobe(*given, "--scheduler", "tcp://127.0.0.1:9", "--out", tmp_path / "run")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "envprobe: --jobs is for processes of this machine; a cluster has its workers\n"
-
-
-def test_a_model_is_asked_here_whatever_cluster_there_is(tmp_path):
-    given = ["run", "--world", "tooldag", "--policy", "simple", "--seeds", "0:2", "--agent", "openai"]
-    given += ["--model", "gpt-4o-mini", "--replay-only", "--store", tmp_path / "none.sqlite"]
-    given += ["--scheduler", "tcp://127.0.0.1:9", "--out", tmp_path / "run"]
-    done = envprobe(*given)
-    told, *others = done.stderr.splitlines()
-    assert told == "calls are made here, next to the store and the cap; the cluster is not used"
-    assert len(others) == 1
-    assert "none.sqlite" in others[0]
+    first, *others = done.stderr.splitlines()
+    assert first == told
+    assert ["none.sqlite" in line for line in others] == [True] * (given is MODEL)
     assert "Dask" not in done.stderr
