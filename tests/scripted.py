@@ -22,20 +22,10 @@ from envprobe_core.engine.loop import PROPOSE
 from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT, new
 from envprobe_core.engine.running import EPISODES, Episodes, take
 from envprobe_core.errors import InputError
+from envprobe_core.llm import prompts
 from envprobe_core.llm.agent import simulated_setting, simulated_updates
 from envprobe_core.llm.answers import STANDS, WAITING, Verdict, write_update
 from envprobe_core.llm.calls import Answer, Tokens
-from envprobe_core.llm.prompts import (
-    CHECK,
-    DEMAND,
-    INVALID,
-    JUDGE_TITLE,
-    LAST_AT,
-    NOTHING,
-    UNKNOWN_SIGN,
-    VALIDITY,
-    headline,
-)
 from envprobe_core.policies.rules import JUDGE_CONFIDENCE
 from envprobe_core.protocols import Protocol, switch_values
 from envprobe_core.regimes import OBSERVATIONS, Regime
@@ -65,7 +55,7 @@ def answer(request, profile=TYPICAL):
         InputError: if the request is not one of `prompts`.
     """
     system, user = request["messages"][0]["content"], asked_of(request)
-    if system.startswith(JUDGE_TITLE):
+    if system.startswith(prompts.JUDGE_TITLE):
         return embedded_verdict(user).model_dump_json()
     world = world_of(system.partition("\n")[0])
     try:
@@ -75,7 +65,7 @@ def answer(request, profile=TYPICAL):
     setting = _setting(world, profile, situation.distracted)
     block = situation.block
     block.keys[:] = _keys(world.name, int(request["seed"]))
-    block.risk[:] = RISK_MEDIUM if situation.last_worked[0] == INVALID else RISK_LOW
+    block.risk[:] = RISK_MEDIUM if situation.last_worked[0] == prompts.INVALID else RISK_LOW
     past = np.repeat(block, block.t[0])[1:]  # who took its task for finished has quit for good
     past.t[:] = np.arange(1, block.t[0])
     if len(past):
@@ -94,7 +84,7 @@ def _keys(world, seed):
 def asked_of(request):
     """Return what is asked: the last user message but for demands to answer again."""
     asked = [message["content"] for message in request["messages"] if message["role"] == "user"]
-    asked = [text for text in asked if not text.startswith(DEMAND)]
+    asked = [text for text in asked if not text.startswith(prompts.DEMAND)]
     if not asked:
         raise InputError("the request has no user message")
     return asked[-1]
@@ -109,7 +99,7 @@ def rough_tokens(request, text):
 def embedded_verdict(case):
     """Rule on a case's text as the embedded judge does: veto d = 0, force a doubted direct blocker."""
     lines = case.partition("c, s, u, d, score)\n")[2].split("\n")
-    probes = lines.pop().startswith(f"Decision: {CHECK}")
+    probes = lines.pop().startswith(f"Decision: {prompts.CHECK}")
     fields, confidence, d = [], [], []
     for line in lines:
         entry, _, terms = line.rpartition("; ")
@@ -132,7 +122,7 @@ def world_of(line):
     """Rebuild the world of a system message from its first line."""
     title, _, _ = line.partition(".")
     for world in worlds():
-        if headline(title, world) == line:
+        if prompts.headline(title, world) == line:
             return world
     raise InputError(f"the system message does not begin as one of this program's: {ascii(line)[:120]}")
 
@@ -179,11 +169,11 @@ def read_situation(text, world):
     labels = _labels(text)
     block = new(EPISODES[world.name], 1)
     block.t[:] = int(labels["Step"].split(" of ")[0])
-    block.told[:] = NONE if labels["Told"] == NOTHING else int(labels["Told"])
+    block.told[:] = NONE if labels["Told"] == prompts.NOTHING else int(labels["Told"])
     block.fields[:] = _read_table(text, block.table, int(block.t[0]))
     distracted = _read_observation(labels, world, block.observation)
     _READERS[world.name](world, labels, block)
-    worked = next(code for code, word in VALIDITY.items() if word == labels["Your last task action"])
+    worked = next(code for code, word in prompts.VALIDITY.items() if word == labels["Your last task action"])
     return Situation(block, np.array([worked]), distracted)
 
 
@@ -193,7 +183,7 @@ def _labels(text):
 
 
 def _items(text):
-    return [] if text == NOTHING else text.split("; ")
+    return [] if text == prompts.NOTHING else text.split("; ")
 
 
 def _pairs(text):
@@ -203,7 +193,7 @@ def _pairs(text):
 def _read_table(text, table, step):
     """Read the table; return how many fields there are."""
     lines = text.partition("Table\n")[2].partition("\n\n")[0].split("\n")
-    rows = [line.partition(":")[2].replace(UNKNOWN_SIGN, str(UNKNOWN)).split(",") for line in lines]
+    rows = [line.partition(":")[2].replace(prompts.UNKNOWN_SIGN, str(UNKNOWN)).split(",") for line in lines]
     table.value[:], table.staleness[:] = UNKNOWN, step - UNKNOWN_STALENESS  # of what the instance lacks
     for name, column in zip(("value", "staleness", "confidence"), zip(*rows, strict=True), strict=True):
         table[name][0, : len(rows)] = list(map(int, column))
@@ -221,9 +211,9 @@ def _read_observation(labels, world, observation):
     for number, (field, value) in enumerate(seen):
         observation["field"][0, number], observation.value[0, field] = field, value
     done, _, outcome = labels["Last step"].partition(" (")
-    place, _, came_from = labels.get("Place", f"0{LAST_AT}0").partition(LAST_AT)
+    place, _, came_from = labels.get("Place", f"0{prompts.LAST_AT}0").partition(prompts.LAST_AT)
     observation.place[:], observation.came_from[:] = int(place), int(came_from)
-    observation.action[:] = (actions | {WAITING: WAIT, NOTHING: NO_ACTION})[done]
+    observation.action[:] = (actions | {WAITING: WAIT, prompts.NOTHING: NO_ACTION})[done]
     observation.valid[:], observation.fresh[:] = outcome == "valid)", "Observation" not in labels
     return len(seen) < len(shown)
 
@@ -237,7 +227,7 @@ def _read_tools(world, labels, block):
     called = (last.fresh == 1) & (last.action >= 0)
     mind.calls[called] = -1  # the agent counts this step's call, and its failure, itself
     mind.failed_at[:] = -tooldag.FAILURE_MEMORY
-    for tool, calls in _pairs(labels.get("Failed calls", NOTHING)):
+    for tool, calls in _pairs(labels.get("Failed calls", prompts.NOTHING)):
         mind.failed_at[0, tool] = -calls
 
 

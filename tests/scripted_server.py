@@ -1,6 +1,6 @@
 """A scripted, OpenAI-compatible server: deterministic, on loopback, and wrong on demand.
 
-    python tests/scripted_server.py 0.2 mixed 0.2       (latency, faults with commas, share of requests)
+    python tests/scripted_server.py 0.2 mixed 0.2 8900  (latency, faults with commas, share of requests, port)
 
 It prints its address, answers POST /v1/chat/completions, and tells at GET /counts what it was asked. It is no
 language model: it reads a prompt back into a situation and lets the simulated agent of the request's seed
@@ -171,7 +171,7 @@ def error(status, message, code, headers=None, usage=None):
 
 
 @asynccontextmanager
-async def serving(server):
+async def serving(server, port=0):
     """Serve on loopback in the running loop; gives the address."""
     application = web.Application(client_max_size=LARGEST_BODY)
     application.router.add_post("/v1/chat/completions", server.complete)
@@ -179,7 +179,7 @@ async def serving(server):
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.01)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        await web.TCPSite(runner, "127.0.0.1", port).start()
         yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
     finally:
         await runner.cleanup()
@@ -202,11 +202,11 @@ def server_process(latency=0.0, faults="", rate=1.0):
             process.terminate()
 
 
-async def main(latency, faults, rate):
+async def main(latency="0", faults="", rate="1", port="0"):
     """Run the server until it is ended."""
     names = tuple(one for name in faults.split(",") if name for one in FAULTS[name])
     most = sys.maxsize if {*names} <= {*LASTING, *CONTENT} else MOST_IN_A_ROW
-    async with serving(ScriptedServer(float(latency), names, float(rate), most)) as url:
+    async with serving(ScriptedServer(float(latency), names, float(rate), most), int(port)) as url:
         print(url, flush=True)
         await asyncio.Event().wait()
 

@@ -23,14 +23,14 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "show": (("show",), 1_465, 1_060),
     "widgets": (("widgets",), 925, 1_180),
     "lab": (("lab",), 645, 330),
-    "language model": (("llm",), 2_810, 1_300),
+    "language model": (("llm",), 2_795, 1_300),
     "runs": (("runs",), 1_100, 340),
     "reproduce": (("reproduce",), 970, 510),
     "cli": (("cli",), 1_405, 400),
 }
-WHOLE = (18_820, 13_500)
+WHOLE = (18_805, 13_500)
 FILES = (85, 85)
-TESTS = (11_650, 9_000)
+TESTS = (11_620, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 

@@ -15,21 +15,9 @@ from envprobe_core.cells import make_cell
 from envprobe_core.engine.records import NONE, TABLE, UNKNOWN, WAIT, new
 from envprobe_core.engine.running import Episodes
 from envprobe_core.llm import PROMPT_VERSION, ModelAgent
+from envprobe_core.llm import answers as reading
 from envprobe_core.llm.agent import LanguageModelAgent
-from envprobe_core.llm.answers import (
-    LONGEST_ANSWER,
-    MOST_REASONS,
-    NO_UPDATE,
-    InvalidAnswer,
-    Update,
-    apply_updates,
-    gives_reasons,
-    parse_update,
-    parse_verdict,
-    reported_terms,
-    update_schema,
-    write_update,
-)
+from envprobe_core.llm.answers import InvalidAnswer, Update, parse_update, write_update
 from envprobe_core.llm.calls import Answer
 from envprobe_core.protocols import PAPER, RELEASED
 from envprobe_core.regimes import REGIMES
@@ -97,7 +85,7 @@ REFUSED = {  # an update, or a verdict on the candidates 3, 7 and 0, and its fau
     changed(why="0:2,1,-1"): "steps -1",
     changed(why=";".join(f"{field}:0,0,0" for field in range(9))): "9 rows; at most 8",
     "[" * 4000: "nested too deeply",
-    "9" * (LONGEST_ANSWER + 1): "4097 characters; at most 4096",
+    "9" * (reading.LONGEST_ANSWER + 1): "4097 characters; at most 4096",
     '{"override": 1, "field": 3}': "'override': Input should be a valid boolean, not 1",
     '{"override": true, "field": 4}': "field 4 is neither -1 nor a candidate: 3, 7, 0",
     '{"override": true}': "'field' is missing",
@@ -108,7 +96,7 @@ REFUSED = {  # an update, or a verdict on the candidates 3, 7 and 0, and its fau
 @pytest.mark.parametrize("text", REFUSED, ids=range(len(REFUSED)))
 def test_a_bad_answer_is_refused_and_its_fault_named_in_ascii(text):
     with pytest.raises(InvalidAnswer) as refused:
-        parse_verdict(text, [3, 7, 0]) if "override" in text else parse_update(text, TOOLS)
+        reading.parse_verdict(text, [3, 7, 0]) if "override" in text else parse_update(text, TOOLS)
     message = str(refused.value)
     assert REFUSED[text] in message
     assert message.isascii()
@@ -123,7 +111,7 @@ def updates(draw, world, most=None):
     fields = draw(st.lists(st.integers(0, world.fields - 1), unique=True, max_size=most))
     steps, percents = (lambda field: (0, 99)), (lambda field: (0, 100))
     entries = rows(lambda field: (UNKNOWN, int(world.domain[field]) - 1), steps, percents, of=fields)
-    reasons = rows(lambda field: (0, 2), lambda field: (0, 1), steps, of=fields[:MOST_REASONS])
+    reasons = rows(lambda field: (0, 2), lambda field: (0, 1), steps, of=fields[: reading.MOST_REASONS])
     action = draw(st.integers(WAIT, world.actions - 1))
     return Update(entries, draw(st.integers(0, 100)), action, draw(st.integers(0, 2)), reasons)
 
@@ -137,9 +125,9 @@ def test_what_is_written_reads_back_and_what_fits_the_schema_can_be_used(data, w
     update = data.draw(updates(world))
     assert parse_update(write_update(update, world), world) == update
     dated = parse_update(write_update(update, world, 17), world, 17)
-    assert dated == replace(update, reasons=update.reasons if gives_reasons(world) else ())
-    rules = update_schema(world)["properties"]
-    assert list(rules) == ["set", "fade", "act", "risk", *(["why"] if gives_reasons(world) else [])]
+    assert dated == replace(update, reasons=update.reasons if reading.gives_reasons(world) else ())
+    rules = reading.update_schema(world)["properties"]
+    assert list(rules) == ["set", "fade", "act", "risk", *(["why"] if reading.gives_reasons(world) else [])]
     said = {
         "set": data.draw(st.from_regex(rules["set"]["pattern"].rstrip("$") + r"\Z")),
         "fade": data.draw(st.integers(rules["fade"]["minimum"], rules["fade"]["maximum"])),
@@ -157,19 +145,19 @@ def test_the_longest_update_of_the_largest_world_fits_in_512_tokens(world):
     last = world.fields - 1
     entries = tuple((f, int(world.domain[f]) - 1, 99, 100) for f in range(world.fields))
     action = int(np.argmax([len(name) for name in world.action_names]))
-    reasons = tuple((last - index, 2, 1, 99) for index in range(MOST_REASONS))
+    reasons = tuple((last - index, 2, 1, 99) for index in range(reading.MOST_REASONS))
     for step in (None, 99):
         text = write_update(Update(entries, 100, action, 2, reasons), world, step)
         assert text.isascii()
         assert len(re.findall(r"[0-9]{1,3}|[^0-9]", text)) <= ModelAgent.max_tokens
-        assert len(text) < 800  # so LONGEST_ANSWER refuses nothing that could be meant
+        assert len(text) < 800  # so reading.LONGEST_ANSWER refuses nothing that could be meant
 
 
 def test_applying_an_update_fades_all_but_what_is_written_and_told():
     table = new(TABLE, 3)
     table.staleness[:, :4], table.confidence[:, :4] = 5, (50, 1, 100, 100)
     told, rest = Update(((3, 1, 2, 80),), 3), Update(((0, UNKNOWN, 0, 0),), 2)
-    apply_updates(table, np.array([1, 2]), [told, rest], np.array([2, NONE]))
+    reading.apply_updates(table, np.array([1, 2]), [told, rest], np.array([2, NONE]))
     assert table.value[:, :4].tolist() == [[0, 0, 0, 0], [0, 0, 0, 1], [UNKNOWN, 0, 0, 0]]
     assert table.staleness[:, :4].tolist() == [[5, 5, 5, 5], [5, 5, 5, 2], [0, 5, 5, 5]]
     assert table.confidence[:, :4].tolist() == [[50, 1, 100, 100], [47, 0, 100, 80], [0, 0, 98, 98]]
@@ -180,7 +168,7 @@ def test_applying_an_update_fades_all_but_what_is_written_and_told():
 def test_reported_terms_follow_the_public_codes_formula():
     """c: low, medium, high = 0, .5, 1; d: .5 used + .5 min(1, required / 3); nothing of unknown fields."""
     update = Update(reasons=((0, 2, 1, 1), (1, 1, 0, 9), (2, 0, 1, 0), (3, 2, 1, 3)))
-    c, d = reported_terms(update, [True, True, True, False, True])
+    c, d = reading.reported_terms(update, [True, True, True, False, True])
     assert c.tolist() == [1.0, 0.5, 0.0, 0.0, 0.0]
     assert d.tolist() == [0.5 + 0.5 * (1 / 3), 0.5, 0.5, 0.0, 0.0]
 
@@ -236,13 +224,13 @@ def test_ten_thousand_answers_are_each_applied_or_counted(answers, random):
     assert next(said, None) is None
     for row, text in enumerate(texts):
         invalid = agent.tally[row]["invalid_updates"]
-        update = NO_UPDATE if invalid else parse_update(text, TOOLS, 0)  # it has a meaning, and is applied
-        apply_updates(before, np.array([row]), [update], np.array([NONE]))
+        update = reading.NO_UPDATE if invalid else parse_update(text, TOOLS, 0)  # applied
+        reading.apply_updates(before, np.array([row]), [update], np.array([NONE]))
         assert (block.action[row], block.risk[row]) == (update.action, update.risk)
         values = block.table.value[row, :width]
         assert ((values >= UNKNOWN) & (values < RELEASED_TOOLS.domain)).all()
         for found, told in zip(
-            (block.sight.c, block.sight.d), reported_terms(update, values != UNKNOWN), strict=True
+            (block.sight.c, block.sight.d), reading.reported_terms(update, values != UNKNOWN), strict=True
         ):
             np.testing.assert_array_equal(found[row, :width], told)
             assert (told <= 1).all()

@@ -38,16 +38,7 @@ from envprobe_core.engine.running import Columns, Episodes, Trajectory, setting_
 from envprobe_core.llm import ModelAgent, answers
 from envprobe_core.llm.answers import NO_UPDATE, Update, Verdict, write_update
 from envprobe_core.llm.calls import Answer, Ask, ChatRequest, Prices, Tokens, find_price, question
-from envprobe_core.llm.prompts import (
-    NONE_YET,
-    NOTHING,
-    SEEN,
-    Case,
-    Prompts,
-    SituationWriter,
-    find_version,
-    plain_prompts,
-)
+from envprobe_core.llm.prompts import NONE_YET, NOTHING, SEEN, Case, Prompts, SituationWriter, plain_prompts
 from envprobe_core.policies import POLICIES
 from envprobe_core.regimes import Regime
 from envprobe_core.worlds import World, make_world
@@ -368,7 +359,7 @@ def prompts_of(cell: Cell, version: str) -> Prompts:
         InputError: if there is no such version.
     """
     world = make_world(cell.world, cell.regime, cell.protocol)
-    plain = plain_prompts(world, find_version(version), cell.policy.name)
+    plain = plain_prompts(world, version, cell.policy.name)
     if not plain.version["examples"]:
         return plain
     simple = replace(cell, policy=POLICIES["simple"], budget=None, threshold=None)
@@ -389,16 +380,11 @@ def worked_examples(met: Sequence[Exchange]) -> tuple[tuple[str, str], ...]:
     late = acting[len(acting) // 2 :]
     blind = next((one for one in late if not one.seen), late[0])
     nothing = f"{blind.situation.rpartition(SEEN)[0]}{SEEN}{NOTHING}"
-    first, last = telling[0], telling[-1]
     turns = []
-    for one, text, seen in (
-        (first, first.situation, first.seen),
-        (blind, nothing, ()),
-        (last, last.situation, last.seen),
-    ):
-        entries = tuple((*row, 0, SURE) for row in seen)
+    for one, text in zip((telling[0], blind, telling[-1]), (None, nothing, None), strict=True):
+        entries = tuple((*row, 0, SURE) for row in one.seen if text is None)
         update = replace(said[one.step], entries=entries, fade=0, risk=0)
-        turns += [("user", text), ("assistant", write_update(update, one.world, one.step))]
+        turns += [("user", text or one.situation), ("assistant", write_update(update, one.world, one.step))]
     return tuple(turns)
 
 
@@ -417,9 +403,8 @@ def estimate(
     """
     asked: dict[bytes, tuple[float, ...]] = {}
     steps = 0
-    pairs = zip(cells, seeds, strict=True)
-    met = chain.from_iterable(exchanges(cell, own[:sample], agent) for cell, own in pairs)
-    for one in met:
+    runs = (exchanges(cell, own[:sample], agent) for cell, own in zip(cells, seeds, strict=True))
+    for one in chain.from_iterable(runs):
         steps += 1
         whole = question(agent.provider, one.request, one.identity)
         if whole.key not in asked:

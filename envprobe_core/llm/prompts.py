@@ -107,7 +107,7 @@ class Prompts:
 
 def plain_prompts(world: World, version: str, policy: str = "") -> Prompts:
     """Return the prompts of a world in a version, with the policy's hint, without worked examples."""
-    how = VERSIONS[version]
+    how = VERSIONS[find_version(version)]
     text = WORDS["update"][how["update"]]
     if how["fitted"] and answers.gives_reasons(world):
         text += WORDS["update"]["why"]
@@ -173,7 +173,7 @@ class SituationWriter:
 
     def __init__(self, world: World, task: Any, version: str = PROMPT_VERSION) -> None:
         """Take the world, the task graph of every episode, [row], and the version of the prompts."""
-        how, named = VERSIONS[version], list(enumerate(world.field_names))
+        how, named = VERSIONS[find_version(version)], list(enumerate(world.field_names))
         self._world, self._dated, self._layout = world, how["dated"], WORDS["situations"][how["situation"]]
         self._maps = _maps(world, task)
         self._named = [f"{index} {name}: " for index, name in named]  # how the table's lines begin
