@@ -45,7 +45,6 @@ ERRORS = {  # faults that are an error: status, message, code, and Retry-After; 
     "rate-limit-seconds": (*LIMITED, "0.2"),
     "rate-limit-date": (*LIMITED, "{date}"),
     "rate-limit-hour": (*LIMITED, "3600"),
-    "server-error": (500, "The server had an error", "server_error"),
     "error-in-200": (200, "The engine is overloaded", "overloaded"),
     "paid-error": (500, "The answer was lost", "server_error"),
     "echo": (500, "Worker failed for Authorization: Bearer {key}", "server_error"),
@@ -86,8 +85,8 @@ class ScriptedServer:
 
     async def counts(self, request):
         """Tell what was asked."""
-        told = {"requests": self.asked.total(), "distinct": len(self.asked)}
-        return web.json_response(told | {"answered": self.answered, "faults": dict(self.met)})
+        told = {"requests": self.asked.total(), "distinct": len(self.asked), "answered": self.answered}
+        return web.json_response(told | {"faults": self.met})
 
     def _fault(self, digest, again):
         """Return the fault that a request meets this time, None where it meets none.
@@ -126,10 +125,10 @@ class ScriptedServer:
             usage = {"prompt_tokens": 1000, "completion_tokens": 100} if fault == "paid-error" else None
             return error(status, words.format(key=key), code, headers, usage)
         if fault in BROKEN:
-            return await break_off(request, completion(asked, b"", "{}"), fault)
+            return await break_off(request, completion(asked, "{}"), fault)
         text = CONTENT[fault].replace("{key}", key) if fault else answer(asked)
         self.answered += 1
-        return web.json_response(completion(asked, digest, text))
+        return web.json_response(completion(asked, text))
 
 
 async def break_off(request, content, fault):
@@ -140,24 +139,18 @@ async def break_off(request, content, fault):
     response = web.StreamResponse(headers={"Content-Type": "application/json"})
     response.content_length = len(body)
     await response.prepare(request)
-    if fault == "drip":
-        for place in range(len(body) - 1):
-            await response.write(body[place : place + 1])
-            await asyncio.sleep(DRIP)
-        await asyncio.sleep(LONG)
-    await response.write(body[: len(body) // 2])
+    for byte in body[:-1] if fault == "drip" else body[: len(body) // 2]:
+        await response.write(bytes([byte]))
+        await asyncio.sleep(DRIP if fault == "drip" else 0)
     if request.transport is not None:
         request.transport.abort()
     return response
 
 
-def completion(asked, digest, text):
+def completion(asked, text):
     """Return a chat completion; it depends on request and text alone."""
     used = rough_tokens(asked, text)
     return {
-        "id": f"chatcmpl-{digest.hex()[:24]}",
-        "object": "chat.completion",
-        "created": 0,
         "model": asked["model"],
         "system_fingerprint": FINGERPRINT,
         "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],

@@ -234,10 +234,13 @@ def read_response(raw: Raw) -> Answer | Fault:
 
     Whether the text of an answer is a belief update is the agent's to say.
     """
-    try:
-        content = json.loads(raw.body)
-    except (ValueError, RecursionError):
-        content = None
+    content = None
+    for read in (orjson.loads, json.loads):  # the second takes lone surrogates too
+        try:
+            content = read(raw.body)
+            break
+        except (ValueError, RecursionError):
+            pass
     status, used = raw.status, _tokens(content)
     error = content.get("error") if isinstance(content, dict) else None
     match content:
