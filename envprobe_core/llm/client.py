@@ -124,11 +124,10 @@ class Client:
         self.counts = Counts()
         self._store: Any = service.answers
         self._service, self._limits, self._notice = service, service.limits, notice
-        self._lines: asyncio.Queue[Callable[[ChatRequest], Awaitable[Raw | Fault]]] = asyncio.Queue()
+        self._lines: asyncio.Queue[openai.AsyncOpenAI] = asyncio.Queue()
         self._sdks = [] if service.secret is None else open_connections(service)
         for number in range(service.limits.concurrency if self._sdks else 0):  # over all servers alike
-            sdk = self._sdks[number % len(self._sdks)]
-            self._lines.put_nowait(partial(send, sdk, service.secret, service.limits.deadline))
+            self._lines.put_nowait(self._sdks[number % len(self._sdks)])
         self._refused: defaultdict[str, set[str]] = defaultdict(set)  # parts of requests, by model
         self._flying: dict[bytes, asyncio.Task[Answer]] = {}
         self._stopped: RunStoppedError | None = None
@@ -183,8 +182,7 @@ class Client:
         line = await self._lines.get()
         try:
             while self._stopped is None:
-                stored: Answer | None = self._store.find(asked.key)
-                if stored is not None:
+                if (stored := self._store.find(asked.key)) is not None:
                     return stored
                 if (rest := self._quiet_until - time.monotonic()) > 0:
                     await self._wait(rest)
@@ -193,7 +191,8 @@ class Client:
                     await self._wait(LOOK)
                     continue
                 without = frozenset(refused)
-                found = await self._call(line(calls.adapted(asked.request, without)), call, asked)
+                sent = send(line, self._service, calls.adapted(asked.request, without))
+                found = await self._call(sent, call, asked)
                 if isinstance(found, Answer):
                     continue  # what was stored is the answer, be it another process's
                 if found.name in calls.REFUSED_PARTS and found.name not in without:
@@ -222,12 +221,11 @@ class Client:
             came = await sent
         finally:
             found = await self._commit(partial(self._store.settle, call, came))
-        prompt, completion, _ = found.used or calls.NO_TOKENS
-        counts = self.counts
+        counts, used = self.counts, found.used or calls.NO_TOKENS
         counts.calls += 1
         counts.cost += calls.total_cost(self._store.prices, {asked.model: found.used or asked.most})
-        counts.prompt_tokens += prompt
-        counts.completion_tokens += completion
+        counts.prompt_tokens += used.prompt
+        counts.completion_tokens += used.completion
         counts.faults += isinstance(found, Fault)
         counts.cut += isinstance(found, Answer) and found.finish == "length"
         self._notice(counts)
@@ -246,8 +244,7 @@ class Client:
     async def _commit_all(self) -> None:
         while waiting := self._changes:
             self._changes = []
-            changes = [change for change, _ in waiting]
-            results = await asyncio.to_thread(self._store.commit, changes)
+            results = await asyncio.to_thread(self._store.commit, [change for change, _ in waiting])
             for (_, done), result in zip(waiting, results, strict=True):
                 if not done.done():  # else who waited is cancelled
                     done.set_result(result)
@@ -309,7 +306,6 @@ def open_connections(service: Service) -> list[openai.AsyncOpenAI]:
     import openai
 
     secret, most, timeout = service.secret, service.limits.concurrency, service.limits.deadline + SLACK
-    assert secret is not None
     logging.getLogger("openai").setLevel(logging.CRITICAL)  # what a server says may hold the key
     pool = httpx2.Limits(max_connections=most, max_keepalive_connections=most)
     given: Any = {"timeout": timeout, "max_retries": 0, "api_key": secret.get_secret_value()}
@@ -325,8 +321,8 @@ def open_connections(service: Service) -> list[openai.AsyncOpenAI]:
         raise InputError(f"no connection can be made as this environment says: {error}") from None
 
 
-async def send(sdk: openai.AsyncOpenAI, secret: Secret, deadline: float, request: ChatRequest) -> Raw | Fault:
-    """Send a request, and wait for the whole response until the deadline, in seconds.
+async def send(sdk: openai.AsyncOpenAI, service: Service, request: ChatRequest) -> Raw | Fault:
+    """Send a request, and wait for the whole response until the deadline.
 
     `chat.completions.create` would walk through the request against its types first, which takes longer
     than all the rest, and would parse the response. The request goes out in its own order: a constrained
@@ -336,6 +332,7 @@ async def send(sdk: openai.AsyncOpenAI, secret: Secret, deadline: float, request
     import httpx2
     import openai
 
+    secret, deadline = service.secret, service.limits.deadline
     try:
         async with asyncio.timeout(deadline):
             response = await sdk.post(
