@@ -59,7 +59,7 @@ def test_defaults_and_what_a_reader_gives_are_typed(given, name, value):
         ("threshold=nan", r"'nan' given; accepted: a number, -0\.5\.\.4"),
         ("threshold=", "'' given"),
         ("measure=median", "accepted: text, one of mean terminal$"),
-        ("pooled=1", "'1' given; accepted: true or false"),
+        ("pooled=1", "'1' given; accepted: true or false$"),
         ("seeds=12:0", "parameter seeds: "),
         ("worlds=tooldag tooldag", "names one twice"),
         ("protocols=", "names none"),

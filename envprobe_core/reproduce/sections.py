@@ -85,7 +85,8 @@ class Parameter:
             raise InputError(f"parameter {self.name}: {error}") from None
         except (ValueError, KeyError, TypeError):  # it is of another type
             pass
-        raise InputError(f"parameter {self.name}: {text!r} given; accepted: {called}, {self.accepts}")
+        accepted = ", ".join(dict.fromkeys((called, self.accepts)))  # of a truth value both say the same
+        raise InputError(f"parameter {self.name}: {text!r} given; accepted: {accepted}")
 
 
 def read_parameters(source: str, where: str) -> dict[str, Parameter]:
