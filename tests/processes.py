@@ -36,11 +36,11 @@ def envprobe(*arguments, command=COMMAND, **environment):
 
 
 @contextlib.contextmanager
-def going(*arguments):
+def going(*arguments, command=COMMAND, **environment):
     """A process that is stopped, by its id, whatever happens; the last argument marks all that it starts."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    pipes["env"] = os.environ | {MARK: str(arguments[-1])}
-    process = subprocess.Popen([*COMMAND, *map(str, arguments)], **pipes)
+    pipes["env"] = os.environ | {MARK: str(arguments[-1])} | environment
+    process = subprocess.Popen([*command, *map(str, arguments)], **pipes)
     try:
         yield process
     finally:

@@ -1,6 +1,7 @@
 """What a hostile hour does: kills, two commands at once, damaged notebooks, files in the way."""
 
 import contextlib
+import functools
 import json
 import os
 import random
@@ -11,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import MARK, call, processes_of, wait_for
+from processes import MARK, call, going, processes_of, wait_for
 
 from envprobe_core import files
 from envprobe_core.errors import InputError
@@ -34,17 +35,9 @@ BUILD = (
 needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux's /proc")
 
 
-@contextlib.contextmanager
-def started(mark, temporary, program, *given):
-    """A process that is stopped, by its id, whatever happens; its mark is on all that it starts."""
-    environment = os.environ | {MARK: mark, "TMPDIR": str(temporary)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    command = [sys.executable, "-c", program, *map(str, given)]
-    with subprocess.Popen(command, env=environment, **pipes) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+def reproducing(checkout, temporary, *given, mark="two"):
+    command, marked = [sys.executable, "-c", REPRODUCE, checkout], {MARK: mark, "TMPDIR": str(temporary)}
+    return going("reproduce", *given, command=command, **marked)
 
 
 # --- kills ------------------------------------------------------------------------------------
@@ -55,10 +48,10 @@ def test_nothing_outlives_a_killed_reproduce(checkout, write_notebook, tmp_path_
     for name in ("a", "b", "c"):
         write_notebook(name, COUNT, SLOW, BUSY)  # which fills the folder that the command clears away
     temporary, mark = tmp_path_factory.mktemp("tmp"), f"killed-{checkout.name}"
-    command = (mark, temporary, REPRODUCE, checkout, "reproduce", "--jobs", "2")
+    command = functools.partial(reproducing, checkout, temporary, "--jobs", "2", mark=mark)
     for number, code in ((signal.SIGTERM, 143), (signal.SIGKILL, -9), (signal.SIGINT, 130)):
         left = set(temporary.iterdir())
-        with started(*command) as process:
+        with command() as process:
             wait_for(lambda left=left: set(temporary.iterdir()) - left, process)
             time.sleep(random.uniform(0, 1.5))
             assert process.poll() is None
@@ -66,7 +59,7 @@ def test_nothing_outlives_a_killed_reproduce(checkout, write_notebook, tmp_path_
             _, told = process.communicate(timeout=PATIENCE)
         assert (process.returncode, "Traceback" in told) == (code, False)
         wait_for(lambda: not processes_of(mark))
-    with started(*command) as again:
+    with command() as again:
         printed, told = again.communicate(timeout=PATIENCE)
     assert (again.returncode, told, "0 failed" in printed) == (0, "", True)
     assert not processes_of(mark)
@@ -79,16 +72,18 @@ def test_nothing_outlives_a_killed_reproduce(checkout, write_notebook, tmp_path_
 @needs_proc
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_outlives_a_killed_builder(tmp_path, tmp_path_factory, number):
-    out, mark = build.stage(tmp_path / "book"), f"builder-{tmp_path.name}-{number}"
+    out = build.stage(tmp_path / "book")
     (out / "book" / "index.md").write_text("# Book\n", encoding="utf-8")
     (out / "_toc.yml").write_text("format: jb-book\nroot: index\n", encoding="utf-8")
-    with started(mark, tmp_path_factory.mktemp("tmp"), BUILD, out) as process:
+    with going(
+        out, command=[sys.executable, "-c", BUILD], TMPDIR=str(tmp_path_factory.mktemp("t"))
+    ) as process:
         process.stdout.readline()
-        wait_for(lambda: len(processes_of(mark)) > 1, process)
+        wait_for(lambda: len(processes_of(str(out))) > 1, process)
         assert process.poll() is None
         process.send_signal(number)
         process.communicate(timeout=PATIENCE)
-    wait_for(lambda: not processes_of(mark))
+    wait_for(lambda: not processes_of(str(out)))
     assert not build.is_fresh(out)
 
 
@@ -102,8 +97,8 @@ def test_closed_streams_give_no_traceback(tmp_path, closed):
 
 def test_a_second_command_waits_for_the_first(checkout, write_notebook, tmp_path_factory):
     write_notebook("a", COUNT, SLOW)
-    command = ("two", tmp_path_factory.mktemp("tmp"), REPRODUCE, checkout, "reproduce")
-    with started(*command) as first, started(*command) as second:
+    command = functools.partial(reproducing, checkout, tmp_path_factory.mktemp("tmp"))
+    with command() as first, command() as second:
         printed = [process.communicate(timeout=PATIENCE) for process in (first, second)]
     assert [first.returncode, second.returncode] == [0, 0]
     assert sorted("1 executed" in out for out, _ in printed) == [False, True]
