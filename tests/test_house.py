@@ -29,7 +29,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
 }
 WHOLE = (18_805, 13_500)
 FILES = (85, 85)
-TESTS = (11_620, 9_000)
+TESTS = (11_595, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
