@@ -24,6 +24,7 @@ policies: str = "simple"  # who; accepts policies
 protocols: str = "paper"  # how; accepts protocols
 regime: str = "S2"  # how hard; accepts regime
 profile: str = "typical"  # which agent; accepts profile
+held_out: str = "9:12"  # other episodes; accepts seeds outside 0:9
 """
 COUNT = "n: int = 3  # how many; accepts 1..10"
 
@@ -61,6 +62,7 @@ def test_defaults_and_what_a_reader_gives_are_typed(given, name, value):
         ("measure=median", "accepted: text, one of mean terminal$"),
         ("pooled=1", "'1' given; accepted: true or false$"),
         ("seeds=12:0", "parameter seeds: "),
+        ("held_out=12,8:10", "parameter held_out: '12,8:10' has seed 8; accepted: seeds outside 0:9$"),
         ("worlds=tooldag tooldag", "names one twice"),
         ("protocols=", "names none"),
         ("protocols=paper:clock=backwards", "backwards"),

@@ -13,7 +13,8 @@ A notebook's cell tagged ``parameters`` holds one line a parameter::
     measure: str = "terminal"  # which accuracy; accepts one of mean terminal
 
 What follows ``accepts`` is an interval for numbers, a list of words, ``true or false``, or one of
-`VOCABULARIES`. Papermill's own inspection knows neither types nor bounds.
+`VOCABULARIES`, of which seeds may leave some out (``seeds outside 0:9``). Papermill's own inspection knows
+neither types nor bounds.
 """
 
 import hashlib
@@ -50,7 +51,8 @@ VOCABULARIES = ("seeds", "worlds", "policies", "protocols", "regime", "profile",
 """Rules for texts that `check_words` knows."""
 _LINE = re.compile(
     rf"(?P<name>[a-z_]\w*): (?P<kind>{'|'.join(KINDS)}) = (?P<default>.+?)  # (?P<description>.+?); accepts "
-    rf"(?P<accepts>true or false|one of .+|-?[\d_.]*\d\.\.-?[\d_.]*\d|{'|'.join(VOCABULARIES)})\s*"
+    rf"(?P<accepts>true or false|one of .+|-?[\d_.]*\d\.\.-?[\d_.]*\d|seeds outside \d+:\d+|"
+    rf"{'|'.join(VOCABULARIES)})\s*"
 )
 
 
@@ -76,7 +78,7 @@ class Parameter:
                 low, high = map(float, self.accepts.split(".."))
                 if low <= value <= high:
                     return value
-            elif self.accepts in VOCABULARIES:
+            elif self.accepts.partition(" outside ")[0] in VOCABULARIES:
                 check_words(self.accepts, text)
                 return value
             elif isinstance(value, bool) or str(value) in self.accepts.split()[2:]:
@@ -135,7 +137,7 @@ def resolve(declared: Mapping[str, Parameter], given: Mapping[str, str]) -> dict
 
 
 def check_words(rule: str, text: str) -> None:
-    """Check a text by one of `VOCABULARIES`; an `InputError` says what is wrong with it."""
+    """Check a text by a rule of `VOCABULARIES`; an `InputError` says what is wrong with it."""
     from envprobe_core import cells  # which takes a second
 
     lists = {
@@ -152,8 +154,12 @@ def check_words(rule: str, text: str) -> None:
         from envprobe_core.llm.store import read_replay
 
         read_replay(find_replay(text))
+    elif rule in ("regime", "profile"):
+        {"regime": cells.find_regime, "profile": cells.find_profile}[rule](text)
     else:
-        {"seeds": cells.parse_seeds, "regime": cells.find_regime, "profile": cells.find_profile}[rule](text)
+        seeds, outside = cells.parse_seeds(text), rule.partition(" outside ")[2]
+        if outside and (taken := {*seeds.tolist()} & {*cells.parse_seeds(outside).tolist()}):
+            raise InputError(f"{text!r} has seed {min(taken)}; accepted: seeds outside {outside}")
 
 
 # --- notebooks --------------------------------------------------------------------------------
