@@ -24,10 +24,10 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "lab": (("lab",), 645, 330),
     "language model": (("llm",), 2_795, 1_300),
     "runs": (("runs",), 1_100, 340),
-    "reproduce": (("reproduce",), 970, 510),
+    "reproduce": (("reproduce",), 980, 510),
     "cli": (("cli",), 1_405, 400),
 }
-WHOLE = (19_180, 13_500)
+WHOLE = (18_815, 13_500)
 FILES = (85, 85)
 TESTS = (11_595, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
