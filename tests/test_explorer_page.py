@@ -120,6 +120,10 @@ def test_a_link_restores_a_setting_and_shows_the_engines_numbers(
     begins = {line.get_attribute("d").partition(" ")[0] for line in page.locator(".ew-line").all()}
     assert (begins == {"M36"}) == (protocol != "released")  # its A_t begins after the first action
     page.wait_for_function(IN_VIEW)
+    page.locator("tbody tr").first.hover()  # a policy under the pointer stands out everywhere
+    bright = {one.get_attribute("data-policy") for one in page.locator("[data-policy]:not(.ew-dim)").all()}
+    assert bright == {ordered[0]}
+    assert page.locator(".ew details").get_attribute("open") is not None  # what is folded at first is chosen
 
 
 IMPORTED = """async (source) => {

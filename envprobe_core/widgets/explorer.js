@@ -87,7 +87,7 @@ function eachPolicy(layer, { vocabulary }, readings, make, place, kind = "ew-ink
   const names = [...readings.keys()];
   const groups = keyed(layer, names, (name) => {
     const policy = vocabulary.policy(name);
-    return shape("g", { class: kind, ...ink(policy) }, ...make(policy));
+    return shape("g", { class: kind, "data-policy": name, ...ink(policy) }, ...make(policy));
   });
   names.forEach((name, i) => place([...groups[i].children], readings.get(name), i));
 }
@@ -431,12 +431,12 @@ function label(policy) {
 // What the reader sets: native controls with labels, so that keyboard and screen reader work as they know.
 
 // Returns {root, update(setting)}; `onChange` is told what the reader changed, as part of a setting.
-function controls(vocabulary, live, onChange) {
+function controls(vocabulary, live, onChange, start) {
   const parts = [
     choice("World", "world", vocabulary.worlds, onChange),
     choice("Protocol", "protocol", vocabulary.protocols, onChange),
     side("ew-sliders", budgetSlider(vocabulary, onChange), thresholdSlider(vocabulary, live, onChange)),
-    policyBoxes(vocabulary, onChange),
+    policyBoxes(vocabulary, onChange, start),
     live ? engineFields(vocabulary, onChange) : pageNote(vocabulary),
   ];
   const root = element("form", { class: "ew-controls", "aria-label": "Setting" }, ...parts.map((part) => part.root));
@@ -528,8 +528,8 @@ function thresholdSlider(vocabulary, live, onChange) {
   return { root, update };
 }
 
-// One box a policy, with the mark that it has in every plot.
-function policyBoxes(vocabulary, onChange) {
+// One box a policy, with the mark that it has in every plot; those that are not shown at first are folded.
+function policyBoxes(vocabulary, onChange, start) {
   const boxes = vocabulary.policies.map((policy) => {
     const input = element("input", { type: "checkbox", id: freshId("ew-policy"), value: policy.name, ...KEEPS_KEYS });
     input.addEventListener("change", () => {
@@ -538,12 +538,18 @@ function policyBoxes(vocabulary, onChange) {
       else input.checked = true; // something must be compared
     });
     const label = element("label", { for: input.id }, swatch(policy), policy.title);
-    return { input, root: element("span", { class: "ew-box" }, input, label) };
+    return { input, root: element("span", { class: "ew-box", "data-policy": policy.name }, input, label) };
   });
   const legend = element("legend", {}, "Policies to compare");
-  const row = element("div", { class: "ew-boxes" }, ...boxes.map(({ root }) => root));
-  const root = element("fieldset", { class: "ew-choice" }, legend, row);
-  const update = ({ policies }) => boxes.forEach(({ input }) => (input.checked = policies.includes(input.value)));
+  const first = ({ input }) => start.policies.includes(input.value);
+  const row = (some) => element("div", { class: "ew-boxes" }, ...some.map(({ root }) => root));
+  const others = boxes.filter((box) => !first(box));
+  const more = element("details", {}, element("summary", {}, `${others.length} more policies`), row(others));
+  const root = element("fieldset", { class: "ew-choice" }, legend, row(boxes.filter(first)), more);
+  function update({ policies }) {
+    for (const { input } of boxes) input.checked = policies.includes(input.value);
+    more.open ||= others.some(({ input }) => input.checked);
+  }
   return { root, update };
 }
 
@@ -631,7 +637,7 @@ function readout() {
 function row(policy) {
   const name = element("th", { scope: "row", role: "rowheader" }, swatch(policy), element("span", {}, policy.title));
   const cell = () => element("td", { role: "cell" }, element("span"), " ", element("small"));
-  return element("tr", { role: "row" }, name, ...HEAD.slice(1).map(cell));
+  return element("tr", { role: "row", "data-policy": policy.name }, name, ...HEAD.slice(1).map(cell));
 }
 
 function fill(line, reading) {
@@ -724,7 +730,7 @@ function render({ model, el }) {
     timer = setTimeout(() => history.replaceState(history.state, "", writeFragment(setting)), LINK_DELAY);
   }
 
-  const panel = controls(vocabulary, live, set);
+  const panel = controls(vocabulary, live, set, start);
   const tools = live ? [] : [copyLink(() => writeFragment(setting))];
   const legend = element("p", { class: "ew-hint" }, LEGEND[live ? "live" : "static"]);
   const root = element(
@@ -734,6 +740,16 @@ function render({ model, el }) {
       element("div", { class: "ew-figures" }, ...plots.map((plot) => plot.root)), legend, table.root, note),
   );
   el.append(root);
+
+  // A policy under the pointer stands out in every plot and in the table.
+  function highlight({ type, target }) {
+    const name = type === "pointerover" ? target.closest("[data-policy]")?.dataset.policy : undefined;
+    for (const part of root.querySelectorAll("[data-policy]")) {
+      part.classList.toggle("ew-dim", name !== undefined && part.dataset.policy !== name);
+    }
+  }
+  root.addEventListener("pointerover", highlight);
+  root.addEventListener("pointerleave", highlight);
 
   // The event says where the link led: the address may have been written over since.
   function follow({ newURL }) {

@@ -281,7 +281,10 @@ class Player(Widget):
         lines = ["The episode player needs JavaScript. Here is its first episode in words.", pair["about"]]
         lines += [pair["parting"]] * bool(pair["parting"])
         for run in pair["runs"]:
-            lines += [f"{run['title']}, step {t}: {said}" for t, said in enumerate(run["brief"])]
+            told = zip(run["gate"], run["reply"], run["deed"], run["world"], strict=True)
+            for t, (gate, reply, deed, changed) in enumerate(told):
+                lines.append(f"{run['title']}, step {t}: {'; '.join((gate, reply or deed, *changed))}")
+            lines.append(f"{run['title']} {run['brief'][-1]}")
         super().__init__(state, identity=identity, fallback="\n".join(lines), live=live)
 
     def answer(self, setting: Mapping[str, str]) -> dict[str, Any]:
