@@ -20,16 +20,16 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "claims": (("claims",), 595, 680),
     "analyses": (ANALYSES, 1_730, 2_970),
     "show": (("show",), 1_465, 1_060),
-    "widgets": (("widgets",), 925, 1_180),
+    "widgets": (("widgets",), 930, 1_180),
     "lab": (("lab",), 645, 330),
     "language model": (("llm",), 2_795, 1_300),
     "runs": (("runs",), 1_100, 340),
     "reproduce": (("reproduce",), 980, 510),
     "cli": (("cli",), 1_405, 400),
 }
-WHOLE = (18_815, 13_500)
+WHOLE = (18_820, 13_500)
 FILES = (85, 85)
-TESTS = (11_595, 9_000)
+TESTS = (11_605, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
