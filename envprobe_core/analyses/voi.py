@@ -77,6 +77,5 @@ def load_heldout(
 def margins(compared: pd.DataFrame) -> pd.DataFrame:
     """Return VoI's differences from No-Probe and the most accurate rival in every pair of `load_heldout`."""
     mine = compared[compared["variant"] == "voi"]
-    gains = mine.assign(accuracy=mine["accuracy"].round(9))  # of equals, apart in the last digit, the first
-    nearest = gains.groupby(["protocol", "regime", "world"])["accuracy"].idxmin()
+    nearest = mine.groupby(["protocol", "regime", "world"])["accuracy"].idxmin()
     return mine[(mine["rival"] == "no-probe") | mine.index.isin(nearest)]
