@@ -166,6 +166,8 @@ def test_data_that_move_in_a_frame_are_told_as_they_would_be_alone(kind):
     alone = draw(kind, moved, "one", "mean", **how)
     assert drawing.alt == alone.alt
     panel, other = drawing.figure.axes[0], alone.figure.axes[0]
+    drawn = [len([*one.lines, *one.collections, *one.patches, *one.artists]) for one in (panel, other)]
+    assert drawn[0] == drawn[1], "what moved is drawn once"
     across = kind in ("forest", "bars")
     low, high = panel.get_xlim() if across else panel.get_ylim()
     assert low <= 0.1 < 0.9 <= high

@@ -84,6 +84,11 @@ def test_what_is_told_of_a_step_is_what_its_gate_compared():
     for run, reply in ((minus, "the answer is only logged"), (placebo, "the answer is withheld")):
         assert [bool(told) for told in run["reply"]] == [field >= 0 for field in run["probe"]]
         assert all(reply in told for told in run["reply"] if told)
+    simple = recorded(3)["runs"][0]
+    spent = [t for t in range(simple["steps"]) if simple["used"][t] == simple["budget"]]
+    assert spent
+    assert all(f"{simple['budget']} = {simple['budget']}: act" in simple["gate"][t] for t in spent)
+    assert {simple["outcome"][t] for t in spent} <= {"spent", "below"}
     spoken = Player([recorded(0)]).fallback  # to readers without JavaScript
     assert all(told in spoken for run in (minus, placebo) for told in (*run["gate"], run["brief"][-1]))
     assert "but the judge vetoes the probe" in " ".join(recorded(1)["runs"][0]["gate"])
