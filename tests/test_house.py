@@ -27,9 +27,9 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 980, 510),
     "cli": (("cli",), 1_405, 400),
 }
-WHOLE = (19_190, 13_500)
+WHOLE = (18_815, 13_500)
 FILES = (85, 85)
-TESTS = (11_605, 9_000)
+TESTS = (11_610, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
