@@ -300,6 +300,8 @@ def test_an_unusable_answer_is_asked_again_with_its_fault_named():
     assert [message["role"] for message in last] == ["system", *("user", "assistant") * 5, "user"]
     assert last[: TURNS + 1] == asker.requests[0]["messages"]
     assert [request["temperature"] for request in asker.requests[:3]] == [0.0, 0.7, 0.7]
+    hot = prompts_of(cell, PROMPT_VERSION).asked_again(asker.requests[0] | {"temperature": 1.5}, "", "")
+    assert hot["temperature"] == 1.5  # is not cooled
     echo, demand = (message["content"] for message in last[TURNS + 1 : TURNS + 3])
     assert "not one whole JSON object" in demand
     assert echo.isascii()  # no lone surrogate is sent on
