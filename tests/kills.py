@@ -1,6 +1,6 @@
 """`reproduce` or `book` killed at random: what is left behind, and whether the next goes on to the same.
 
-    python tests/kills.py reproduce --times 20
+    python tests/kills.py reproduce --times 20 --section terms -p resamples=300
     python tests/kills.py book --times 20
 
 Each time what it makes is taken away, it is started, and ended by TERM, KILL or INT at a random moment. Five
@@ -24,24 +24,26 @@ from processes import COMMAND, MARK, contents, processes_of
 from envprobe_core.sources import ROOT
 
 GRACE = 5.0  # seconds after which nothing may live
-SECTION = "terms"  # which `reproduce` executes, on few resamples
-GIVEN = {"reproduce": [SECTION, "--param=resamples=300"], "book": []}
-MADE = {"reproduce": ROOT / "book/executed" / f"{SECTION}.ipynb", "book": ROOT / "book/_build/html"}
+MADE = {"reproduce": ROOT / "book" / "executed", "book": ROOT / "book" / "_build" / "html"}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("command", choices=MADE)
     parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--section", default="terms")
+    parser.add_argument("-p", dest="given", action="append", default=[])
     asked = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     mark, made = f"kills-{os.getpid()}", MADE[asked.command]
+    command = [*COMMAND, asked.command, *(f"--param={text}" for text in asked.given)]
+    if asked.command == "reproduce":
+        made, command = made / f"{asked.section}.ipynb", [*command, asked.section]
     temporary = Path(tempfile.mkdtemp(prefix="kills-"))
     how = {"cwd": ROOT, "env": os.environ | {MARK: mark, "TMPDIR": str(temporary)}, "text": True}
 
     def start():
         shutil.rmtree(made) if made.is_dir() else made.unlink(missing_ok=True)
-        command = [*COMMAND, asked.command, *GIVEN[asked.command]]
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **how)
 
     def found():
