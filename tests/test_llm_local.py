@@ -171,5 +171,5 @@ def test_a_real_model_is_asked_stored_and_replayed(real, tmp_path):
         assert call(*given, tmp_path / f"{name}.trial.gz") == 0
     one, two = (tmp_path / f"{name}.trial.gz" for name in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()
-    assert read_answers(one, running.Trial)[0].model == agent
+    assert read_answers(one, running.Trial)[0].agent == agent
     assert definitions("language-model", "2", "18").read_trials(one)["valid"].all()
