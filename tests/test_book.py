@@ -44,7 +44,7 @@ def test_every_page_says_how_its_numbers_were_made(html):
         stated = {words for words in STATED.values() if words in text}
         assert "The embedded agent is a simulation." in text, name
         if not name.startswith("executed/"):
-            assert stated == {*STATED.values()}, name
+            assert not stated, name
             continue
         declared = SECTIONS[Path(name).stem].parameters
         assert stated == {words for parameter, words in STATED.items() if parameter in declared}

@@ -1,6 +1,6 @@
 """Sphinx extension: how the numbers of each page were made, and where its notebook can be opened.
 
-The foot of a page states both; the provenance page lists all sections. Links to Binder and Colab need the
+The foot of a section states both; the provenance page lists all sections. Links to Binder and Colab need the
 repository's address, `repository: url:` in `_config.yml`; a page asks nobody for anything.
 """
 
@@ -30,7 +30,7 @@ LABELS = {
     "regime": "Regime",
     "resamples": "Bootstrap resamples",
 }
-"""What every page states, by the parameter that holds it."""
+"""What every section states first, by the parameter that holds it."""
 BINDER = "https://mybinder.org/v2/gh/{place}/{branch}?urlpath=lab/tree/notebooks/{section}.ipynb"
 COLAB = "https://colab.research.google.com/github/{place}/blob/{branch}/notebooks/{section}.ipynb"
 _GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?$")
@@ -74,34 +74,29 @@ class ProvenanceTable(SphinxDirective):
         return [nodes.table("", group)]
 
 
-def provenance(docname: str, executed: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return what the foot of a page states: of its own section, or for a page of text of all sections.
+def provenance(record: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what the foot of a page states, from what its section says of its own making, if it is one.
 
     Returns:
         ``rows``: label, value, and the default where another value was used; ``command``: what
         executes this page again, empty for a page of text; ``section``: its name.
     """
-    own = executed.get(docname)
-    values, defaults = (own["parameters"], own["defaults"]) if own else (LABELS, {})
-    ordered = [name for name in dict.fromkeys((*LABELS, *values)) if name in values]
-    rows = []
-    for name in ordered:
-        parts = (one["parameters"] for one in ([own] if own else executed.values()))
-        used = "; ".join(sorted({str(part[name]) for part in parts if name in part})) or "not used"
-        default = str(defaults.get(name, used))
+    foot = {"rows": [], "command": "", "section": "", "engine": envprobe_core.__version__}
+    if record is None:
+        return foot
+    values, given = record["parameters"], []
+    for name in [name for name in dict.fromkeys((*LABELS, *values)) if name in values]:
+        used, default = str(values[name]), str(record["defaults"][name])
         label = LABELS.get(name, name.replace("_", " ").capitalize())
-        rows.append((label, used, "" if used == default else default))
-    foot = {"rows": rows, "command": "", "section": "", "engine": envprobe_core.__version__}
-    if own:
-        given = (f"-p {name}={shlex.quote(str(values[name]))}" for name in ordered)
-        command = " ".join(["envprobe reproduce", own["section"], *given])
-        foot |= {"command": command, "section": own["section"], "engine": own["engine_version"]}
-    return foot
+        foot["rows"].append((label, used, "" if used == default else default))
+        given.append(f"-p {name}={shlex.quote(used)}")
+    command = " ".join(["envprobe reproduce", record["section"], *given])
+    return foot | {"command": command, "section": record["section"], "engine": record["engine_version"]}
 
 
 def add_foot(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], _: object) -> None:
     """Give the page's template what its foot states (event ``html-page-context``)."""
-    context["provenance"], context["launch"] = provenance(pagename, records(app.env)), {}
+    context["provenance"], context["launch"] = provenance(records(app.env).get(pagename)), {}
     if pagename.startswith(EXECUTED):
         options, section = app.config.html_theme_options, pagename.removeprefix(EXECUTED)
         match = _GITHUB.match(options.get("repository_url") or "")
