@@ -24,12 +24,12 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "lab": (("lab",), 645, 330),
     "language model": (("llm",), 2_795, 1_300),
     "runs": (("runs",), 1_100, 340),
-    "reproduce": (("reproduce",), 980, 510),
+    "reproduce": (("reproduce",), 990, 510),
     "cli": (("cli",), 1_405, 400),
 }
-WHOLE = (18_815, 13_500)
+WHOLE = (18_830, 13_500)
 FILES = (85, 85)
-TESTS = (11_615, 9_000)
+TESTS = (11_640, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 

@@ -5,6 +5,7 @@ import os
 import re
 
 import nbformat
+import papermill
 import pytest
 from processes import MARK, call, processes_of
 
@@ -276,6 +277,20 @@ FAULTS = {
     "mute": (["#\n" * 9 + SHOWN, "Shown()", "print()"], "cell 4 of 5\n  ValueError: no form"),
 }
 """Further cells of a section, and what is told of it."""
+
+
+def test_a_kernel_that_dies_before_its_first_cell_is_started_once_more(checkout, write_notebook, monkeypatch):
+    write_notebook("first", COUNT, "print(n)")
+    started, execute_notebook = [], papermill.execute_notebook
+
+    def once_in_vain(*given, **options):
+        started.append(options["extra_arguments"])
+        bad = {"extra_arguments": ["--ProfileDir.location=/dev/null/nowhere"]} if len(started) == 1 else {}
+        return execute_notebook(*given, **options | bad)
+
+    monkeypatch.setattr(papermill, "execute_notebook", once_in_vain)
+    assert execute(checkout) == [None]
+    assert len(started) == 2
 
 
 def test_what_changed_runs_a_failure_is_told_and_the_others_finish(own_checkout, write_notebook, capsys):

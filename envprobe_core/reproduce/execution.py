@@ -122,8 +122,9 @@ def run_one(job: Job, cell_timeout: float | None = None) -> Outcome:
     import papermill
 
     start, path, begun, error = time.monotonic(), job.section.path, list[Mapping[str, Any]](), None
-    try:
-        notebook = papermill.execute_notebook(
+
+    def execute() -> NotebookNode:
+        return papermill.execute_notebook(
             nbformat.read(path, as_version=4),
             None,
             parameters=job.changed,
@@ -139,6 +140,14 @@ def run_one(job: Job, cell_timeout: float | None = None) -> Outcome:
             coalesce_streams=True,
             on_cell_start=lambda cell, cell_index: begun.append(cell),
         )
+
+    try:
+        try:
+            notebook = execute()
+        except RuntimeError:
+            if begun:
+                raise
+            notebook = execute()  # another process took a port that was chosen for the kernel
         if notebook.metadata.papermill.exception:  # of an exit, which papermill takes for success
             raise SystemExit("the cells below this one did not run")
         keep(job, notebook)
