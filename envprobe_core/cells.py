@@ -110,11 +110,11 @@ def find_profile(name: str) -> AgentProfile:
 
 def find_protocols(given: Names) -> tuple[Protocol, ...]:
     """Return the protocols of a text or a sequence of names, switches included."""
-    return tuple(map(parse_protocol, names(given)))
+    return _each_once(given, map(parse_protocol, names(given)))
 
 
 def names(given: Names) -> tuple[str, ...]:
-    """Split a text of names at blanks and commas, or take a sequence as it is.
+    """Split a text of names at blanks and commas, or take a sequence as it is; none may stand twice.
 
     A protocol with switches turned (`paper:clock=stands,end=success`) has commas of its own: where a
     colon occurs, blanks alone separate.
@@ -122,8 +122,15 @@ def names(given: Names) -> tuple[str, ...]:
     if not isinstance(given, Iterable):
         raise InputError(f"{given!r} stands where names do; give a text as 'tooldag graphnav', or a sequence")
     if not isinstance(given, str):
-        return tuple(given)
-    return tuple(given.split() if ":" in given else given.replace(",", " ").split())
+        return _each_once(given, given)
+    return _each_once(given, given.split() if ":" in given else given.replace(",", " ").split())
+
+
+def _each_once(given: Names, found: Iterable[Any]) -> tuple[Any, ...]:
+    found = tuple(found)
+    if any(one in found[:place] for place, one in enumerate(found)):
+        raise InputError(f"{given!r} names one twice")
+    return found
 
 
 _share: ContextVar[float] = ContextVar("share of the seeds", default=1.0)

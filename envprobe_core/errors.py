@@ -39,6 +39,11 @@ def look_up(kind: str, name: str, known: Mapping[str, Meant]) -> Meant:
     return known[name]
 
 
+def counted(count: int, one: str) -> str:
+    """Write how many there are of something: `1 cell`, `2 cells`."""
+    return f"{count} {one}{'' if count == 1 else 's'}"
+
+
 def require(frame: pd.DataFrame, names: Iterable[str]) -> None:
     """Refuse what is no frame, or one without some columns."""
     if not hasattr(frame, "columns"):

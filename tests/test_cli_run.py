@@ -162,6 +162,7 @@ OTHERS = {  # what is asked for otherwise, or what the manifest states; what is 
     "--protocol paper:clock=stands": 'inputs protocols is ["paper"], not ["paper:clock=stands"]',
     "--budget 2": "inputs budget is null, not 2",
     "--logs none": 'inputs logs is "full", not "none"',
+    "--agent openai --model m --base-url http://127.0.0.1:9/v1": 'inputs agent provider is null, not "local"',
     "engine sources_sha256": 'engine sources_sha256 is "0", not "',
     "versions numpy": 'versions numpy is "0", not "',
     "profile omit": 'profile omit is "0", not 0.',

@@ -96,4 +96,6 @@ def test_a_folder_with_other_things_is_no_desk_and_a_malformed_notebook_is_named
     ):
         assert call("lab", "--files-only", "--out", place) == 2
         assert said in capsys.readouterr().err
+    assert call("lab", "voi", "--out", tmp_path / "new") == 2  # which Jupyter would refuse, but too late
+    assert "lab 'voi': options of `jupyter lab` are accepted" in capsys.readouterr().err
     assert contents(tmp_path) == before

@@ -306,19 +306,13 @@ def test_held_out_seeds_are_new_and_looks_at_them_are_counted(monkeypatch):
         ((), {"seeds": range(10)}, r"seeds range\(0, 10\): give a text such as '0:220'"),
         ((), {"worlds": ""}, "a contest needs a world and a protocol; given are '' and 'observed'"),
         ((), {"rivals": "nobody"}, "unknown policy 'nobody'"),
+        ((), {"rivals": "cd cd"}, "'cd cd' names one twice"),
         ((), {"budget": 31}, r"budget 31 is not in 0\.\.30"),
     ],
 )
 def test_what_is_no_contest_is_refused(own, given, said):
     with pytest.raises(InputError, match=said):
         lab.compete(own, **given)
-
-
-def test_a_world_that_is_named_twice_counts_once():
-    frame = lab.compete(
-        (), seeds="0:2", worlds="tooldag tooldag", protocols="paper paper", rivals="cd cd"
-    ).frame
-    assert len(frame) == 2 * len({"cd", "simple", "no-probe"})
 
 
 def test_a_policy_that_never_fires_is_told_so():

@@ -161,6 +161,28 @@ def test_calls_wait_for_each_other_under_a_tight_cap(slow, store, requests, monk
     at(ScriptedServer(latency=0.02), store, work)
 
 
+def test_a_second_interrupt_which_cancels_every_task_loses_no_change(store, requests, monkeypatch):
+    """It comes while a commit is under way, and a call that it ends is settled by the next."""
+    commit = AnswerStore.commit
+    server = ScriptedServer(latency=30.0)
+
+    async def work(client):
+        first = asyncio.create_task(client.ask(requests[0], "sample"))
+        while not server.asked:
+            await asyncio.sleep(0.01)
+        monkeypatch.setattr(AnswerStore, "commit", lambda *given: (time.sleep(0.5), commit(*given))[1])
+        others = [first, asyncio.create_task(client.ask(requests[1], "sample"))]
+        await asyncio.sleep(0.1)
+        tasks = [task for task in asyncio.all_tasks() if "llm/client.py" in repr(task)]
+        for task in sorted(tasks, key=lambda task: "commit" in repr(task.get_coro())):
+            task.cancel()
+        await asyncio.wait_for(asyncio.gather(*tasks, *others, return_exceptions=True), 5.0)
+
+    at(server, store, work)
+    assert read_stats(store.path, PRICES)["attempts"] == {"started": 2}
+    assert store._reading.execute("SELECT holder FROM calls ORDER BY id").fetchone() == (None,)  # settled
+
+
 @pytest.mark.parametrize("refused", [("response_format",), ("max_tokens", "temperature")], ids=str)
 def test_a_server_that_refuses_a_parameter_is_asked_without_it(refused, store, requests):
     async def work(client):

@@ -238,17 +238,29 @@ def test_an_exported_run_replays_from_a_small_file_without_a_key_or_a_connection
         )
         assert (done.returncode, done.stderr) == (0, "")
         assert contents(tmp_path / name) == contents(undisturbed)
-        assert call("run", *SMALL[:-1], "0:7", *given, "--out", tmp_path / "more") == 1
-        said = capsys.readouterr()
-        assert (said.out, said.err.count("\n")) == ("", 1)
-        assert "has no answer to" in said.err
-        assert "update of episode 6" in said.err
-        assert not (tmp_path / "more" / "episodes.parquet").exists()
+    assert call("run", *SMALL[:-1], "0:7", *from_store, "--out", tmp_path / "more") == 1
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert "has no answer to" in said.err
+    assert "update of episode 6" in said.err
+    assert not (tmp_path / "more" / "episodes.parquet").exists()
+    for given in ("--world", "graphnav"), ("--policy", "cd"), ("--protocol", "observed"), ("--seeds", "5:7"):
+        assert call("run", *SMALL, *given, "--replay", file, "--out", tmp_path / "other") == 2
+        assert capsys.readouterr().err.endswith("; it holds tooldag; simple; paper; S1, seeds 0:6\n")
+        assert not (tmp_path / "other").exists()
+    assert call("run", *SMALL, "--logs", "none", "--out", tmp_path / "simulated") == 0
+    assert call("store", "verify", store, "--run", tmp_path / "simulated") == 2
+    manifest = json.loads((undisturbed / "manifest.json").read_text())
+    manifest["inputs"]["seeds"] = "6:12"  # those of another store
+    (tmp_path / "one" / "manifest.json").write_text(json.dumps(manifest))
+    capsys.readouterr()
+    assert call("store", "verify", store, "--run", tmp_path / "one") == 1
+    assert "was answered into another store" in capsys.readouterr().err
 
 
 def test_a_store_says_what_was_asked_and_paid_and_what_each_cell_cost(undisturbed, store, capsys):
     assert call("store", "verify", store, "--run", undisturbed) == 0
-    assert f"{STEPS} answers give {undisturbed} again" in capsys.readouterr().out
+    assert f"{undisturbed} comes out again, with {STEPS} answers" in capsys.readouterr().out
     assert call("store", "stats", store, "--json", "--run", undisturbed) == 0
     stats = json.loads(capsys.readouterr().out)
     assert (stats["questions"], stats["answered"], stats["wasted_attempts"]) == (STEPS, STEPS, 0)

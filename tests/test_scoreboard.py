@@ -66,7 +66,7 @@ def test_claims_about_the_primary_regime_move_and_settings_stay():
     assert [moved[name] for name in ("main-procedural", "horizon-s2", "stress-gain-s1")] == ["S3", "S2", "S1"]
     table = scoreboard.load_scoreboard("main", "observed", "perfect", "0:12", "R1", 100)
     assert (set(table["regime"]), set(table["profile"])) == ({"R1"}, {"perfect"})
-    with pytest.raises(InputError, match="one is named twice"):
+    with pytest.raises(InputError, match="names one twice"):
         scoreboard.load_scoreboard("main", "paper paper", seeds="0:12")
 
 

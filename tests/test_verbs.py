@@ -135,6 +135,8 @@ NO_FRAME, WHOLE = "is no frame, as `run` gives", "is not a whole number in 0.."
         (run, {"thresholds": True}, "threshold True is not a finite number"),
         (run, {"thresholds": "high"}, "threshold 'high' is not a finite number"),
         (run, {"policies": 3}, "3 stands where names do"),
+        (run, {"worlds": "tooldag tooldag"}, "'tooldag tooldag' names one twice"),
+        (run, {"protocols": ["paper", "paper:clock=runs"]}, "names one twice"),
         (run, {"jobs": 0}, "jobs 0 is not a whole number of processes from 1"),
         (run, {"seeds": 5}, "seeds 5: give a text such as '0:220'"),
         (run, {"facts": "moods"}, "unknown fact 'moods'; accepted: first_probe"),

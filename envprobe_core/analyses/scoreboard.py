@@ -33,7 +33,6 @@ from envprobe_core.claims import (
 )
 from envprobe_core.claims.judge import VERDICTS, judge
 from envprobe_core.comparing import columns_read
-from envprobe_core.errors import InputError
 from envprobe_core.facts import FACTS
 from envprobe_core.grid import run_frame
 from envprobe_core.protocols import PROTOCOLS, in_words
@@ -143,8 +142,6 @@ def load_scoreboard(
     find_profile(profile)
     claims = choose_claims(sections, regime)
     chosen = [protocol.name for protocol in find_protocols(protocols)]
-    if len(set(chosen)) < len(chosen):
-        raise InputError(f"protocols {', '.join(chosen)}: one is named twice")
     report(f"running the episodes of {len(claims)} claims")
     frame = run_claims(claims, protocols, profile, seeds, regime, jobs)
     report(f"testing {len(claims)} claims on {len(frame):,} episodes")

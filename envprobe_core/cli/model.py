@@ -21,7 +21,7 @@ import typer
 
 from envprobe_core.cli import options
 from envprobe_core.cli.options import File, Number, Text, Whole, check_positive
-from envprobe_core.errors import InputError, first_fault, look_up
+from envprobe_core.errors import InputError, counted, first_fault, look_up
 from envprobe_core.files import refuse_existing
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from envprobe_core.llm.client import Counts, Service
     from envprobe_core.llm.store import Answers, Header
     from envprobe_core.runs.folder import RunFolder
+    from envprobe_core.runs.manifest import RunInputs
     from envprobe_core.runs.tables import Summary
 
 SIMULATED, OPENAI, LOCAL = "simulated", "openai", "local"
@@ -197,6 +198,20 @@ def refuse_others(given: ModelOptions, asked: ModelAgent | None, source: Path) -
         raise InputError(f"--base-url {given.base_url or 'of OpenAI'}: {others}")
 
 
+def refuse_unheld(path: Path, inputs: RunInputs) -> None:
+    """Refuse a cell or a seed that a replay file has no answers to."""
+    from envprobe_core.llm.store import read_replay
+    from envprobe_core.runs.manifest import seed_ranges
+
+    file = read_replay(path)
+    run = file.header.inputs
+    held = [(cell.key, set(own.tolist())) for cell, own in zip(run.cells, run.seeds_of_cells, strict=True)]
+    for cell, seeds in zip(inputs.cells, inputs.seeds_of_cells, strict=True):
+        if not any(key == cell.key and own.issuperset(seeds.tolist()) for key, own in held):
+            asked = "{world} {policy} {protocol} {regime}, seeds ".format(**cell.key) + seed_ranges(seeds)
+            raise InputError(f"--replay {path} has no answers to {asked}; {file.advice}")
+
+
 # ---------------------------------------------------------------- a run on a model
 
 
@@ -280,7 +295,8 @@ def estimate(
     if cost is not None:
         said = f"{calls.dollars(cost)}; {calls.dollars(most)} were every call to cost its most"
     typer.echo(
-        f"{len(inputs.cells)} cells, {found['episodes']} episodes; dry run of {found['dry_run']}\n"
+        f"{counted(len(inputs.cells), 'cell')}, {counted(found['episodes'], 'episode')}; dry run of "
+        f"{found['dry_run']}\n"
         f"answers  {found['steps']}\n"
         f"calls    {found['calls']} (policies that meet the same situation share an answer)\n"
         f"tokens   {found['prompt_tokens']} + {found['completion_tokens']}, at "
@@ -368,7 +384,7 @@ def stats(
     if json:
         options.print_json(found | ({"cells": cells} if run else {}))
         return
-    counted = {
+    listed = {
         name: ", ".join(f"{what} {count}" for what, count in found[name].items()) or "none"
         for name in ("models", "finished", "attempts")
     }
@@ -376,17 +392,18 @@ def stats(
     most = found["uncertain_usd"]
     uncertain = f", of it up to {dollars(most)} where usage is not known" if most else ""
     typer.echo(
-        f"asked     {found['questions']} questions ({counted['models']})\n"
-        f"answered  {found['answered']} ({counted['finished']})\n"
-        f"attempts  {sum(found['attempts'].values())} ({counted['attempts']})\n"
+        f"asked     {found['questions']} questions ({listed['models']})\n"
+        f"answered  {found['answered']} ({listed['finished']})\n"
+        f"attempts  {sum(found['attempts'].values())} ({listed['attempts']})\n"
         f"tokens    {found['prompt_tokens']} + {found['completion_tokens']}\n"
         f"wasted    {found['wasted_attempts']} attempts, {dollars(found['wasted_usd'])}\n"
         f"paid      {dollars(found['paid_usd'])}{unpriced}{uncertain}"
     )
     for cell in cells:
         shared = f", of it {dollars(cell['shared_usd'])} shared" if cell["shared_usd"] else ""
-        text = "cell      {world} {policy} {protocol}: {questions} questions, ".format(**cell)
-        typer.echo(f"{text}{dollars(cell['usd'])}{shared}")
+        asked = counted(cell["questions"], "question")
+        text = "cell      {world} {policy} {protocol}".format(**cell)
+        typer.echo(f"{text}: {asked}, {dollars(cell['usd'])}{shared}")
 
 
 def verify(
@@ -398,13 +415,14 @@ def verify(
     """
     from envprobe_core.llm.store import check_store, read_stats
 
-    options.stop_at([f"{file}: {fault}" for fault in check_store(file)], f"faults in {file}")
+    options.stop_at([f"{file}: {fault}" for fault in check_store(file)], "fault", file)
     found = read_stats(file, {})
-    counts = f"{found['questions']} questions, {sum(found['attempts'].values())} attempts"
-    typer.echo(f"{counts}: every key, response, verdict and total agrees")
+    asked = counted(found["questions"], "question")
+    tried = counted(sum(found["attempts"].values()), "attempt")
+    typer.echo(f"{asked}, {tried}: every key, response, verdict and total agrees")
     if run is not None:
         with _replayed(file, run) as (_, _, keys):
-            typer.echo(f"{len(set(chain(*keys)))} answers give {run} again")
+            typer.echo(f"{run} comes out again, with {counted(len(set(chain(*keys))), 'answer')}")
 
 
 def export(
@@ -435,6 +453,7 @@ def _replayed(file: Path, run: Path, note: str = "") -> Iterator[tuple[Header, A
     if agent is None:
         raise InputError(f"{run} is a run of the simulated agent: no store holds its answers")
     with closing(AnswerStore(file, writable=False)) as answers:
+        answers.advice = f"{run} was answered into another store, or by another engine"
         cells, found = replay_run(Service(agent, answers), inputs)
         if found != manifest.result_hash:
             raise InputError(f"{run} does not come out of {file}: another result hash; nothing was written")
@@ -448,4 +467,4 @@ def _write(out: Path, header: Any, answers: Answers, keys: Iterable[str], agent:
 
     out.parent.mkdir(parents=True, exist_ok=True)
     count = write_answers(out, header, answers, keys)
-    typer.echo(f"{count} answers of {agent.model}, {out.stat().st_size} bytes: {out}")
+    typer.echo(f"{counted(count, 'answer')} of {agent.model}, {out.stat().st_size} bytes: {out}")

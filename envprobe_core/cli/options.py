@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from envprobe_core.errors import InputError, StoppedError, in_one_line
+from envprobe_core.errors import InputError, StoppedError, counted, in_one_line
 
 if TYPE_CHECKING:
     from envprobe_core.llm import ModelAgent
@@ -185,12 +185,12 @@ def handing_out(address: str | None) -> Iterator[None]:
         yield
 
 
-def stop_at(faults: Sequence[str], what: str) -> None:
-    """Spell out the first of some faults, if there are any, and stop with their number and what they are."""
+def stop_at(faults: Sequence[str], one: str, where: Path) -> None:
+    """Spell out the first of some faults, if there are any, and stop with their number, name and place."""
     for text in faults[:LISTED]:
         typer.echo(f"envprobe: {in_one_line(text)}", err=True)
     if faults:
-        raise StoppedError(f"{len(faults)} {what}")
+        raise StoppedError(f"{counted(len(faults), one)} in {where}")
 
 
 def orders_to_end() -> list[signal.Signals]:

@@ -212,6 +212,8 @@ def lab(
     """
     from envprobe_core.lab.desk import CONFIG, START, lay_out
 
+    if jupyter and not jupyter[0].startswith("-"):
+        raise InputError(f"lab {jupyter[0]!r}: options of `jupyter lab` are accepted; --out names the folder")
     for name in lay_out(out):
         typer.echo(f"left as you changed it: {out / name}")
     typer.echo(f"{START} is in {out}")

@@ -14,7 +14,7 @@ import typer
 from envprobe_core.cli import model as models
 from envprobe_core.cli import options
 from envprobe_core.cli.options import File, Text, Texts
-from envprobe_core.errors import InputError, StoppedError, in_one_line, look_up
+from envprobe_core.errors import InputError, StoppedError, counted, in_one_line, look_up
 
 if TYPE_CHECKING:
     from envprobe_core.runs.manifest import Manifest
@@ -96,6 +96,8 @@ def run(
         raise InputError(f"--from states the whole run; {rest}")
     if asked is not None and jobs is not None:
         raise InputError("--jobs is for the simulated agent; for a language model give --concurrency")
+    if model.replay is not None:
+        models.refuse_unheld(model.replay, inputs)
     scheduler = cluster.address()
     if scheduler is not None and asked is not None:
         typer.echo("calls are made here, next to the store and the cap; the cluster is not used", err=True)
@@ -120,8 +122,8 @@ def run(
         cells = ([text.format(**row).replace("nan", "-") for text in SUMMARY.values()] for row in numbers)
         options.print_table("", [*SUMMARY][:3], [*SUMMARY][3:], cells, width=200)
         acting = f"profile {inputs.profile}" if asked is None else f"model {asked.model}"
-        episodes = sum(own.n for own in summaries)
-        typer.echo(f"{len(rows)} cells, {episodes} episodes, {inputs.regime}, {acting}: {out}")
+        ran = f"{counted(len(rows), 'cell')}, {counted(sum(own.n for own in summaries), 'episode')}"
+        typer.echo(f"{ran}, {inputs.regime}, {acting}: {out}")
         if asked is not None:
             typer.echo(models.say_calls(out))
     if before is not None and before.finished:
@@ -157,7 +159,7 @@ def recompute(
 
     with options.progress_bar("logs") as show:
         wrong, checked = check_run(folder, progress=show)
-    options.stop_at(wrong, f"disagreements in {folder}")
+    options.stop_at(wrong, "disagreement", folder)
     typer.echo(checked)
 
 

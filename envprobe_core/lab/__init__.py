@@ -87,8 +87,8 @@ def compete(
     others = [find_policy(name) for name in dict.fromkeys((*names(rivals), *REFERENCES.values()))]
     cells = [
         Cell(world, one, find_regime(regime), protocol, find_profile(profile), budget)
-        for protocol in dict.fromkeys(find_protocols(protocols))
-        for world in dict.fromkeys(names(worlds))
+        for protocol in find_protocols(protocols)
+        for world in names(worlds)
         for one in (*mine, *others)
     ]
     if not cells:

@@ -133,7 +133,7 @@ class Client:
         self._stopped: RunStoppedError | None = None
         self._quiet_until = 0.0  # on the monotonic clock; a server has asked for a pause, of whomever
         self._changes: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
-        self._committing: asyncio.Task[None] | None = None
+        self._committing: asyncio.Future[list[Any]] | None = None
 
     async def ask(self, request: ChatRequest, identity: str, spoilt: str = "") -> Answer:
         """Answer a request; see `calls.Ask`.
@@ -165,8 +165,8 @@ class Client:
             for task in late:
                 task.cancel()
             await asyncio.gather(*flying, return_exceptions=True)
-        if self._committing is not None:  # what it commits for a task that was cancelled
-            await self._committing
+        while self._committing is not None:  # for a task that was cancelled
+            await asyncio.wait([self._committing])
         for sdk in self._sdks:
             await sdk.close()
 
@@ -235,19 +235,30 @@ class Client:
         """Change the store; return, or raise, what the change does, when it is committed."""
         done = asyncio.get_running_loop().create_future()
         self._changes.append((change, done))
-        if self._committing is None or self._committing.done():
-            self._committing = asyncio.create_task(self._commit_all())  # which nobody who waits can cancel
+        if self._committing is None:
+            self._commit_all()
         if isinstance(result := await done, Exception):
             raise result
         return result
 
-    async def _commit_all(self) -> None:
-        while waiting := self._changes:
-            self._changes = []
-            results = await asyncio.to_thread(self._store.commit, [change for change, _ in waiting])
-            for (_, done), result in zip(waiting, results, strict=True):
+    def _commit_all(self) -> None:
+        """Commit what waits, and then what has come meanwhile.
+
+        No task does so: a second interrupt cancels every task, and each waits here for its last change.
+        """
+        waiting, self._changes = self._changes, []
+
+        def committed(results: asyncio.Future[list[Any]]) -> None:
+            self._committing = None
+            if self._changes:
+                self._commit_all()
+            for (_, done), result in zip(waiting, results.result(), strict=True):
                 if not done.done():  # else who waited is cancelled
                     done.set_result(result)
+
+        changes = [change for change, _ in waiting]
+        self._committing = asyncio.get_running_loop().run_in_executor(None, self._store.commit, changes)
+        self._committing.add_done_callback(committed)
 
     async def _wait(self, seconds: float) -> None:
         """Wait, unless the run ends."""

@@ -483,7 +483,7 @@ class ReplayFile:
         """Say what answers are here."""
         run = self.header.inputs
         held = "; ".join(map(" ".join, (run.worlds, run.policies, run.protocols, [run.regime])))
-        return f"it holds {held}, seeds {run.seeds or 'by default'}, and replays as it was run or not at all"
+        return f"it holds {held}, seeds {run.seeds or 'by default'}"
 
     def close(self) -> None:
         """Do nothing: the file was read at once."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 from envprobe_core.cells import Cell, Seeds
 from envprobe_core.engine.records import NONE, WAIT
 from envprobe_core.engine.running import Trajectory
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, counted
 from envprobe_core.instances import informative
 from envprobe_core.policies.rules import VOI
 from envprobe_core.pool import cores, spread
@@ -72,9 +72,9 @@ def check_run(path: Path, progress: Progress | None = None) -> tuple[list[str], 
     if stated.engine != now.engine and wrong:
         wrong.append("the engine is not the one that made this run")
     agree = f"every measure agrees with {EPISODES} and {MANIFEST}"
-    text = f"{len(logs)} logs, {episodes} episodes, {steps} rows: {agree}"
+    text = f"{counted(len(logs), 'log')}, {counted(episodes, 'episode')}, {counted(steps, 'row')}: {agree}"
     if episodes < run:
-        text += f"; the other {run - episodes} episodes have no log and were not checked"
+        text += f"; not checked, for want of a log: {counted(run - episodes, 'episode')}"
     text += "; versions of Python and packages are stated there and not compared"
     if inputs.agent is not None:
         text += f", nor is {CALLS}: `envprobe store verify --run` does that"
