@@ -22,12 +22,12 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "show": (("show",), 1_465, 1_060),
     "widgets": (("widgets",), 930, 1_180),
     "lab": (("lab",), 645, 330),
-    "language model": (("llm",), 2_795, 1_300),
+    "language model": (("llm",), 2_806, 1_300),
     "runs": (("runs",), 1_100, 340),
     "reproduce": (("reproduce",), 990, 510),
-    "cli": (("cli",), 1_405, 400),
+    "cli": (("cli",), 1_425, 400),
 }
-WHOLE = (18_830, 13_500)
+WHOLE = (18_867, 13_500)
 FILES = (85, 85)
 TESTS = (11_650, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
