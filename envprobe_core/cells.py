@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -110,24 +110,21 @@ def find_profile(name: str) -> AgentProfile:
 
 def find_protocols(given: Names) -> tuple[Protocol, ...]:
     """Return the protocols of a text or a sequence of names, switches included."""
-    return _each_once(given, map(parse_protocol, names(given)))
+    return names(given, parse_protocol)
 
 
-def names(given: Names) -> tuple[str, ...]:
+def names(given: Names, read: Callable[[str], Any] | None = None) -> tuple[Any, ...]:
     """Split a text of names at blanks and commas, or take a sequence as it is; none may stand twice.
 
     A protocol with switches turned (`paper:clock=stands,end=success`) has commas of its own: where a
-    colon occurs, blanks alone separate.
+    colon occurs, blanks alone separate. Names are `read` where that is given.
     """
     if not isinstance(given, Iterable):
         raise InputError(f"{given!r} stands where names do; give a text as 'tooldag graphnav', or a sequence")
-    if not isinstance(given, str):
-        return _each_once(given, given)
-    return _each_once(given, given.split() if ":" in given else given.replace(",", " ").split())
-
-
-def _each_once(given: Names, found: Iterable[Any]) -> tuple[Any, ...]:
-    found = tuple(found)
+    found = given
+    if isinstance(given, str):
+        found = given.split() if ":" in given else given.replace(",", " ").split()
+    found = tuple(found if read is None else map(read, found))
     if any(one in found[:place] for place, one in enumerate(found)):
         raise InputError(f"{given!r} names one twice")
     return found

@@ -175,7 +175,7 @@ def in_table(name, value):
 DISAGREEMENTS = [
     # a number that no measure depends on: the manifest has the SHA-256 of every file
     (altered(LOG, "staleness loaded(3)", 40, lambda row: row["staleness loaded(3)"] ^ 1),
-     [f"manifest.json, sha256 {LOG} is ", "1 disagreements"]),
+     [f"manifest.json, sha256 {LOG} is ", "1 disagreement in"]),
     (forged(30, belief=lambda row: 1 - row["belief loaded(0)"]),
      ["seed 0, accuracy is ", "seed 0, digest is ", "cells 0 result_hash is "]),
     (forged(0, useful=lambda row: not row["useful"]), [f"{LOG}, seed 0, t 0, useful is true, not false"]),
