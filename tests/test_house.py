@@ -29,7 +29,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
 }
 WHOLE = (18_867, 13_500)
 FILES = (85, 85)
-TESTS = (11_650, 9_000)
+TESTS = (11_660, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
 
 
