@@ -178,7 +178,11 @@ def test_a_changed_sentence_builds_its_page_and_a_heading_the_whole_book(tmp_pat
     (pages / "second.md").write_text("# Second\n", encoding="utf-8")
     for title, text, built in (
         ("First", "A sentence.", {"first", "index", "second"}),
-        ("First", "A sentence, mended.\n\nAnd one more.", {"first", "index"}),  # it lists the others
+        (
+            "First",
+            "A sentence, mended.\n[Second](second.md) is one more.",
+            {"first", "index"},
+        ),  # it lists the others
         ("Mended", "A sentence.", {"first", "index", "second"}),  # which each page's margin shows
     ):
         (pages / "first.md").write_text(f"# {title}\n\n{text}\n", encoding="utf-8")
@@ -187,9 +191,7 @@ def test_a_changed_sentence_builds_its_page_and_a_heading_the_whole_book(tmp_pat
         plain = re.sub(r"\x1b\[[\d;]*m", "", printed)
         written = re.findall(r"writing output\.\.\. \[ *\d+%\] (\w+)", plain)
         assert set(written) == built
-        assert f"<p>{text.partition(chr(10))[0]}</p>" in (book.html_folder(out) / "first.html").read_text(
-            "utf-8"
-        )
+        assert f"<p>{text.partition(chr(10))[0]}" in (book.html_folder(out) / "first.html").read_text("utf-8")
         assert title in (book.html_folder(out) / "second.html").read_text("utf-8")
         assert book.is_fresh(out)
 

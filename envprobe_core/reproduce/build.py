@@ -26,8 +26,9 @@ _MADE = ("_build", "executed")
 MADE_BY_US = ".envprobe-book"  # marks a folder that `stage` may empty
 STAMP = ".inputs-sha256"  # beside the built pages: the digests of what they were made from, and of its frame
 DOWNLOADS = "_downloads"  # tables and figures of all pages
-PROSE = re.compile(r"^(?:[*-] )?[^\W\d_].*$(?!\n[:=])", re.MULTILINE)  # no heading, label, term or directive
-ROLE = re.compile(r"\{[^{}`]+\}`[^`]*`")
+FRAME = re.compile(  # headings, terms, tables, directives, labels, what is indented or underlined, roles
+    r"^(?:[#:|{%>~+=\t ]|--|```|\([^)]*\)=).*|^.*(?=\n(?:[:=]|--))|\{[^{}`]+\}`[^`]*`", re.MULTILINE
+)
 
 
 def html_folder(root: Path = ROOT) -> Path:
@@ -84,8 +85,7 @@ def frame_of(page: Path) -> list[str]:
             return [text]  # altered, or of a release that did not note it
         cells = json.loads(text)["cells"]
         text = "\n\n".join(cell_source(cell) for cell in cells if cell["cell_type"] == "markdown")
-    lines = (line for line in PROSE.sub("", text).splitlines() if line.strip())
-    return [made, *lines, *ROLE.findall(text)]
+    return [made, *FRAME.findall(text)]
 
 
 def is_fresh(root: Path = ROOT) -> bool:
