@@ -75,7 +75,7 @@ def test_a_slow_figure_answers_with_a_draft_that_the_whole_one_follows(live, mon
     monkeypatch.setattr("envprobe_core.show.interact.ANSWER", 0.0)  # whatever the machine, it takes longer
     asked = []
 
-    def means(budget, seeds="0:90"):
+    def means(budget, seeds="0:96"):
         episodes = run("tooldag", "simple", protocols="paper", seeds=seeds, budgets=budget)
         asked.append((budget, len(episodes)))
         return draw("forest", summarize(episodes, "accuracy", ("policy",)), "one", "mean", x="policy")
@@ -92,8 +92,8 @@ def test_a_slow_figure_answers_with_a_draft_that_the_whole_one_follows(live, mon
         return draft, whole, one._waiting
 
     draft, whole, waiting = asyncio.run(move())
-    assert asked == [(-1, 90), (-1, 90), (3, 15), (4, 15), (4, 90)]
-    assert means(4, "0:15").alt in draft[0]
+    assert asked == [(-1, 96), (-1, 96), (3, 12), (4, 12), (4, 96)]
+    assert means(4, "0:12").alt in draft[0]
     assert "From the first seeds alone" in draft[1]
     assert means(4).alt in whole[0]
     assert "seeds" not in whole[1]
