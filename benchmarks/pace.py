@@ -16,18 +16,20 @@ from typing import Any
 import numpy as np
 
 from envprobe_core.cells import make_cell
-from envprobe_core.grid import run_cells
 from envprobe_core.policies import custom_policy
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.worlds import WORLDS
 
-try:
+try:  # the former engine, beside which this file is timed
+    from envprobe_core.explorer.readings import take_readings
+    from envprobe_core.sweep import run_cells
+except ModuleNotFoundError:
+    from envprobe_core.grid import run_cells
     from envprobe_core.widgets.grid import take_readings as take_settings
 
     def take_readings(cells: list[Any], seeds: Any) -> None:
         take_settings([(cell,) for cell in cells], seeds)
-except ModuleNotFoundError:  # the former engine, beside which this file is timed
-    from envprobe_core.explorer.readings import take_readings
+
 
 SLIDER_POLICIES = ("no-probe", "periodic", "self-uncertainty", "simple")
 SLIDER_SEEDS = 220
