@@ -178,6 +178,12 @@ def parse_seeds(text: str) -> Seeds:
     return _first(seeds)
 
 
+def check_seed(seed: object, what: str = "seed") -> None:
+    """Refuse what is no seed."""
+    if not is_whole(seed) or not 0 <= seed <= LARGEST_SEED:  # type: ignore[operator]
+        raise InputError(f"{what} {seed!r} is not a whole number in 0..{LARGEST_SEED}")
+
+
 def read_seeds(text: str) -> Seeds | None:
     """Read seeds: a range as in `0:220`, or `default` (None): those of the regime and protocol."""
     return None if isinstance(text, str) and text == DEFAULT_SEEDS else parse_seeds(text)

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from envprobe_core.cells import (
-    LARGEST_SEED,
     Cell,
     Names,
     Seeds,
+    check_seed,
     find_profile,
     find_protocols,
     find_regime,
@@ -206,8 +206,7 @@ def play(
         (whether this field is probed), `acted`, `valid` and `place`. The last step has no decision and is
         left out.
     """
-    if not is_whole(seed) or not 0 <= seed <= LARGEST_SEED:
-        raise InputError(f"play: seed {seed!r} is not a whole number in 0..{LARGEST_SEED}")
+    check_seed(seed, "play: seed")
     cell = make_cell(
         world, policy, regime, parse_protocol(protocol), profile, None if budget == OWN else budget,
         threshold if find_policy(policy).has_threshold and threshold != OWN else None,

@@ -39,9 +39,7 @@ class ModelAgent:
     # the second model of EnvProbe-Judge; None means the same (the paper's choice)
     judge_model: _Name | None = None
     judge_max_tokens: _Tokens = 64  # of its verdict
-    reasks: Annotated[int, Field(ge=0, le=9)] = (
-        2  # how often an answer that cannot be used is asked for again
-    )
+    reasks: Annotated[int, Field(ge=0, le=9)] = 2  # times that an unusable answer is asked for again
 
     @property
     def models(self) -> set[str]:

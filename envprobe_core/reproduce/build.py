@@ -66,15 +66,17 @@ def stage(out: Path) -> Path:
     return root
 
 
-def book_digests(root: Path = ROOT) -> tuple[str, str]:
-    """SHA-256 of all that a build reads, and of its frame: of pages all that another page may depend on."""
+def book_digest(root: Path = ROOT, *, frame: bool = False) -> str:
+    """SHA-256 of all that a build reads, or of its frame: of pages all that another page may depend on."""
     inputs = [path for path in (root / "book").iterdir() if path.name not in ("_build", "print", "executed")]
     pages = {path for path in inputs if path.suffix == ".md"} | {*root.glob("book/executed/*.ipynb")}
     others = [f"book/{path.name}{'/**/*' if path.is_dir() else ''}" for path in {*inputs} - pages]
-    rest = f"{__version__} {file_digest(root, [*_BOOK_FILES, *others])}"  # what is printed comes from pages
-    whole = f"{rest} {file_digest(root, [str(page.relative_to(root)) for page in pages])}"
-    frame = json.dumps([rest, *((page.name, frame_of(page)) for page in sorted(pages))])
-    return hashlib.sha256(whole.encode()).hexdigest(), hashlib.sha256(frame.encode()).hexdigest()
+    rest = file_digest(root, [*_BOOK_FILES, *others])  # what is printed comes from pages
+    if frame:
+        told = json.dumps([(page.name, frame_of(page)) for page in sorted(pages)])
+    else:
+        told = file_digest(root, [str(page.relative_to(root)) for page in pages])
+    return hashlib.sha256(f"{__version__} {rest} {told}".encode()).hexdigest()
 
 
 def frame_of(page: Path) -> list[str]:
@@ -90,7 +92,7 @@ def frame_of(page: Path) -> list[str]:
 
 def is_fresh(root: Path = ROOT) -> bool:
     """Say whether the built pages are those of the present inputs."""
-    return stamped(root)[:1] == [book_digests(root)[0]]
+    return stamped(root)[:1] == [book_digest(root)]
 
 
 def stamped(root: Path) -> list[str]:
@@ -103,7 +105,7 @@ def stamped(root: Path) -> list[str]:
 
 def build(root: Path = ROOT) -> tuple[int, str]:
     """Build the pages, any warning an error; return Jupyter Book's exit code, and what it printed."""
-    digests, html = book_digests(root), html_folder(root)
+    digests, html = (book_digest(root), book_digest(root, frame=True)), html_folder(root)
     options = ["--toc", str(root.resolve() / "_toc.yml"), "--path-output", "book", "-W", "--keep-going", "-n"]
     if stamped(root)[1:] != [digests[1]]:
         options.append("--all")

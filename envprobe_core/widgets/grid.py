@@ -60,7 +60,7 @@ def pooled(cell: Cell) -> Setting:
 
 
 @dataclass(frozen=True)
-class Episodes:
+class Totals:
     """What is read of a cell's episodes."""
 
     shares: Floats
@@ -73,7 +73,7 @@ class Episodes:
     repeated: int  # probes of a field probed before
 
     @classmethod
-    def of(cls, recording: Trajectory) -> "Episodes":
+    def of(cls, recording: Trajectory) -> "Totals":
         """Take what is read from a recording."""
         found, fired, track = recording.measures, recording.probe >= 0, recording.accuracy
         probes, useful, running = fired.sum(axis=1), found["useful"], ~np.isnan(track)
@@ -89,7 +89,7 @@ class Episodes:
         )
 
 
-def read(settings: Sequence[Sequence[Episodes]], resamples: int) -> list[Reading]:
+def read(settings: Sequence[Sequence[Totals]], resamples: int) -> list[Reading]:
     """Read settings in whole `UNITS`; `NONE` stands for a value that does not exist.
 
     Args:
@@ -128,7 +128,7 @@ def read(settings: Sequence[Sequence[Episodes]], resamples: int) -> list[Reading
     return found
 
 
-def _reading(worlds: Sequence[Episodes], intervals: Any) -> Reading:
+def _reading(worlds: Sequence[Totals], intervals: Any) -> Reading:
     """Read one setting, from its episodes and the intervals of accuracy, success and useful rate."""
     accuracy, success, every, rate, some = np.concatenate([one.shares for one in worlds], axis=1)
     shares = [
@@ -165,7 +165,7 @@ def take_readings(settings: Sequence[Setting], seeds: Seeds, *, resamples: int =
     episode reaches (`released` stops at success and has no A_0); `useful_rate`, where no episode probes.
     """
     cells = dict.fromkeys(cell for setting in settings for cell in setting)
-    ran = {cell: Episodes.of(record(cell, seeds, scores_all=False)) for cell in cells}
+    ran = {cell: Totals.of(record(cell, seeds, scores_all=False)) for cell in cells}
     found = read([[ran[cell] for cell in setting] for setting in settings], resamples)
     for reading in found:
         for name, units in UNITS.items():
@@ -192,9 +192,7 @@ def probes_of(base: Cell, policy: Policy, seeds: Seeds, budgets: Sequence[int]) 
     return np.where(within, found, np.int8(-1))
 
 
-def run_block(
-    base: Cell, seeds: Seeds, budgets: Sequence[int]
-) -> tuple[Cell, list[Episodes], dict[str, Ints]]:
+def run_block(base: Cell, seeds: Seeds, budgets: Sequence[int]) -> tuple[Cell, list[Totals], dict[str, Ints]]:
     """Run every setting of the companion's policies, those that probe alike once.
 
     Args:
@@ -217,7 +215,7 @@ def run_block(
             if len(known) > len(ran):
                 gate = THRESHOLDS[k] if policy.has_threshold else None
                 cell = replace(base, policy=policy, budget=budgets[b], threshold=gate)
-                ran.append(Episodes.of(record(cell, seeds, scores_all=False)))
+                ran.append(Totals.of(record(cell, seeds, scores_all=False)))
     return base, ran, places
 
 
@@ -250,7 +248,7 @@ def run_grid(
     ran = {(base.protocol.name, base.world): rest for base, *rest in spread(run, blocks, jobs)}
     rows: dict[str, list[list[int]]] = {}
     known: dict[Any, int] = {}
-    settings: list[list[Episodes]] = []
+    settings: list[list[Totals]] = []
     for rules, policy in product(chosen, POLICIES):
         worlds = [ran[rules.name, world] for world in WORLDS]
         shape = worlds[0][1][policy].shape

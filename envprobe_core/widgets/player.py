@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from envprobe_core.agents.profiles import PROFILES
-from envprobe_core.cells import LARGEST_SEED, Cell, find_profile, find_regime, is_whole
+from envprobe_core.cells import Cell, check_seed, find_profile, find_regime
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.errors import InputError, look_up
@@ -58,8 +58,7 @@ def record_pair(
     Raises:
         InputError: for an unknown name or a value that a cell refuses; the message says which.
     """
-    if not is_whole(seed) or not 0 <= seed <= LARGEST_SEED:
-        raise InputError(f"seed {seed!r} is not a whole number in 0..{LARGEST_SEED}")
+    check_seed(seed)
     known = POLICIES | {policy.name: policy for policy in own}
     level, rules, agent = find_regime(regime), parse_protocol(protocol), find_profile(profile)
     seen = []
