@@ -106,6 +106,14 @@ def test_a_second_command_waits_for_the_first(checkout, write_notebook, tmp_path
     assert {err for _, err in printed} <= {"", waiting}
 
 
+def test_a_kernel_that_does_not_start_tells_why(checkout, write_notebook, tmp_path_factory, monkeypatch):
+    write_notebook("a", COUNT, SLOW)
+    monkeypatch.setenv("PYTHONPATH", str(broken := tmp_path_factory.mktemp("broken")))
+    (broken / "ipykernel.py").write_text("raise ImportError('no dice')")
+    assert "RuntimeError: Kernel died" in (told := executed(checkout))
+    assert told.endswith("ImportError: no dice")
+
+
 # --- damaged notebooks ------------------------------------------------------------------------
 
 

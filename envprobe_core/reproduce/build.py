@@ -72,10 +72,8 @@ def book_digest(root: Path = ROOT, *, frame: bool = False) -> str:
     pages = {path for path in inputs if path.suffix == ".md"} | {*root.glob("book/executed/*.ipynb")}
     others = [f"book/{path.name}{'/**/*' if path.is_dir() else ''}" for path in {*inputs} - pages]
     rest = file_digest(root, [*_BOOK_FILES, *others])  # what is printed comes from pages
-    if frame:
-        told = json.dumps([(page.name, frame_of(page)) for page in sorted(pages)])
-    else:
-        told = file_digest(root, [str(page.relative_to(root)) for page in pages])
+    names = [str(page.relative_to(root)) for page in sorted(pages)]
+    told = json.dumps([(n, frame_of(root / n)) for n in names]) if frame else file_digest(root, names)
     return hashlib.sha256(f"{__version__} {rest} {told}".encode()).hexdigest()
 
 
@@ -97,10 +95,8 @@ def is_fresh(root: Path = ROOT) -> bool:
 
 def stamped(root: Path) -> list[str]:
     """Return the digests of what the built pages were made from; none where there are no pages."""
-    html = html_folder(root)
-    stamp = html.parent / STAMP
-    built = (html / "index.html").exists() and stamp.exists()
-    return stamp.read_text(encoding="utf-8").split() if built else []
+    index, stamp = html_folder(root) / "index.html", html_folder(root).parent / STAMP
+    return stamp.read_text(encoding="utf-8").split() if index.exists() and stamp.exists() else []
 
 
 def build(root: Path = ROOT) -> tuple[int, str]:
@@ -110,8 +106,7 @@ def build(root: Path = ROOT) -> tuple[int, str]:
     if stamped(root)[1:] != [digests[1]]:
         options.append("--all")
         shutil.rmtree(html / DOWNLOADS, ignore_errors=True)  # of tables and figures that may be gone
-    stamp = html.parent / STAMP
-    stamp.unlink(missing_ok=True)
+    (stamp := html.parent / STAMP).unlink(missing_ok=True)
     program = f"from {__name__} import be_jupyter_book; be_jupyter_book({os.getpid()})"
     result = subprocess.run(
         [sys.executable, "-P", "-c", program, "build", "book", *options],

@@ -7,7 +7,6 @@ run that is killed, leaves what was there before.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
@@ -16,13 +15,17 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from envprobe_core.errors import in_one_line
+from jupyter_client.manager import AsyncKernelManager
+
+from envprobe_core.errors import LONGEST, in_one_line
 from envprobe_core.files import environment, replacing, working_folder
 from envprobe_core.reproduce.sections import (
     METADATA_KEY,
@@ -56,6 +59,18 @@ KERNEL_ARGUMENTS = [
 ]
 """A kernel ends when whoever started it does, however that ends."""
 
+
+class Kernel(AsyncKernelManager):
+    """A kernel whose own words, of which one that is killed has many, are read if it does not start."""
+
+    own: ClassVar = threading.local()
+
+    def start_kernel(self, **options: Any) -> Awaitable[None]:
+        """Start it, writing to the file of the thread that waits for it."""
+        self.own.words.seek(self.own.words.truncate(0))
+        return super().start_kernel(stderr=self.own.words, **options)
+
+
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _FRAME = re.compile(r"^\s*Cell In\[(\d+)\], line (\d+)", re.MULTILINE)
 _VIEW = "application/vnd.jupyter.widget-view+json"
@@ -81,8 +96,7 @@ def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) ->
     jobs = [job for job in jobs if not job.computed]
     if not jobs:
         return
-    # imported here, and not in each thread, so that they do not race for it
-    import papermill  # noqa: F401
+    import papermill  # noqa: F401 (here, so that threads do not race for it)
     from jupyter_core.utils import ensure_event_loop
 
     logging.getLogger("papermill").setLevel(logging.CRITICAL)  # outcomes tell it all
@@ -95,8 +109,8 @@ def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) ->
             usual, tempfile.tempdir = tempfile.tempdir, folder  # so that a kill leaves no connection files
 
             def work() -> None:
-                with contextlib.suppress(IndexError):  # nothing is left
-                    while True:
+                with TemporaryFile("w+", errors="replace") as Kernel.own.words, suppress(IndexError):
+                    while True:  # until nothing is left
                         done.put(run_one(waiting.popleft(), cell_timeout))
                 ensure_event_loop().close()  # the one that this thread's notebooks ran in
 
@@ -114,21 +128,21 @@ def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) ->
             tempfile.tempdir = usual  # and not after a fault, when kernels may still be starting
 
 
-def run_one(job: Job, cell_timeout: float | None = None) -> Outcome:
-    """Execute one section, and put its result in place."""
+def run_one(job: Job, cell_timeout: float | None = None, *, again: bool = True) -> Outcome:
+    """Execute one section, and put its result in place; a kernel that does not start is started once more."""
     if job.section.fault:
         return Outcome(job.section.name, 0.0, in_one_line(job.section.fault))
     import nbformat
     import papermill
 
     start, path, begun, error = time.monotonic(), job.section.path, list[Mapping[str, Any]](), None
-
-    def execute() -> NotebookNode:
-        return papermill.execute_notebook(
+    try:
+        notebook = papermill.execute_notebook(
             nbformat.read(path, as_version=4),
             None,
             parameters=job.changed,
             kernel_name="python3",
+            kernel_manager_class=Kernel,
             language="python",
             progress_bar=False,
             resources={"metadata": {"path": str(path.parent)}},  # the kernel's folder
@@ -140,18 +154,15 @@ def run_one(job: Job, cell_timeout: float | None = None) -> Outcome:
             coalesce_streams=True,
             on_cell_start=lambda cell, cell_index: begun.append(cell),
         )
-
-    try:
-        try:
-            notebook = execute()
-        except RuntimeError:
-            if begun:
-                raise
-            notebook = execute()  # another process took a port that was chosen for the kernel
         if notebook.metadata.papermill.exception:  # of an exit, which papermill takes for success
             raise SystemExit("the cells below this one did not run")
         keep(job, notebook)
     except BaseException as fault:
+        if not begun and isinstance(fault, RuntimeError):
+            if again:  # its port was taken meanwhile, perhaps
+                return run_one(job, cell_timeout, again=False)
+            Kernel.own.words.seek(0)
+            fault = RuntimeError(f"{fault}; {Kernel.own.words.read()[-LONGEST:]}")
         error = describe_failure(job, fault, begun)
     return Outcome(job.section.name, time.monotonic() - start, error)
 
@@ -198,9 +209,8 @@ def describe_failure(job: Job, error: BaseException, begun: Sequence[Mapping[str
     sources = [cell_source(cell) for cell in job.section.cells]
     if source in sources:
         place = f"cell {sources.index(source) + 1} of {len(sources)}"
-    return "\n".join(
-        [f"{job.section.name}: {place}", *shown, f"  {kind}: {in_one_line(_COLOUR.sub('', text))}"]
-    )
+    told = f"  {kind}: {in_one_line(_COLOUR.sub('', text))}"
+    return "\n".join([f"{job.section.name}: {place}", *shown, told])
 
 
 def clean(notebook: NotebookNode, record: dict[str, Any], root: Path) -> dict[str, Any]:

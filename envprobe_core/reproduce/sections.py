@@ -328,9 +328,7 @@ def plan(
         values, output = resolve(section.parameters, given), executed / section.path.name
         digest, code_digest = section_digests(section, values, shared, sources)
         stored = stored_record(output) or {}
-        fresh, computed = (
-            stored.get(name) == own for name, own in (("inputs_sha256", digest), ("code_sha256", code_digest))
-        )
+        fresh, computed = stored.get("inputs_sha256") == digest, stored.get("code_sha256") == code_digest
         jobs.append(Job(section, values, digest, code_digest, output, fresh, computed))
     return jobs
 
