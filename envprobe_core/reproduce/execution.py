@@ -93,8 +93,7 @@ def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) ->
     papermill once a worker would take longer than most sections do.
     """
     yield from (retell(job) for job in jobs if job.computed)
-    jobs = [job for job in jobs if not job.computed]
-    if not jobs:
+    if not (jobs := [job for job in jobs if not job.computed]):
         return
     import papermill  # noqa: F401 (here, so that threads do not race for it)
     from jupyter_core.utils import ensure_event_loop

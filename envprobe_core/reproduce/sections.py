@@ -248,8 +248,7 @@ def read_section(path: Path) -> Section:
 
 def find_sections(root: Path = ROOT) -> dict[str, Section]:
     """Return every section of the checkout, by name, those of malformed notebooks with their fault."""
-    paths = sorted((root / "notebooks").glob("*.ipynb"))
-    if not paths:
+    if not (paths := sorted((root / "notebooks").glob("*.ipynb"))):
         raise InputError(f"no notebooks in {root / 'notebooks'}: sections are those of a checkout")
     found = {}
     for path in paths:
