@@ -130,7 +130,7 @@ def test_an_altered_result_is_executed_again(checkout, write_notebook):
     write_notebook("a", "n: int = 1  # how many; accepts 1..9", SLOW)
     assert executed(checkout) is None
     path = checkout / "book" / "executed" / "a.ipynb"
-    before, altered = path.read_bytes(), []
+    before = path.read_bytes()
     assert not stale(checkout)
     for change in (
         lambda made: made["cells"][-1]["outputs"][0].update(text=["done 4\n"]),
@@ -138,9 +138,7 @@ def test_an_altered_result_is_executed_again(checkout, write_notebook):
         lambda made: made.update(metadata=[1]),
         lambda made: made.update(cells=[{"metadata": []}]),
     ):
-        altered.append(json.loads(before))
-        change(altered[-1])
-    for made in altered:
+        change(made := json.loads(before))
         path.write_text(json.dumps(made))
         assert [job.section.name for job in stale(checkout)] == ["a"]
     assert executed(checkout) is None
@@ -167,11 +165,7 @@ def test_a_malformed_notebook_is_named_and_the_others_go_on(
 ):
     write_notebook("good", COUNT, "print(n)")
     (own_checkout / "notebooks" / "bad.ipynb").write_bytes(content)
-    for names, code, ran, named in (
-        ([], 1, True, True),
-        (["good"], 0, False, False),
-        (["bad"], 2, False, True),
-    ):
+    for names, code, ran, named in (([], 1, 1, 1), (["good"], 0, 0, 0), (["bad"], 2, 0, 1)):
         assert call("reproduce", *names) == code
         printed = capsys.readouterr()
         assert ("ran     good" in printed.out, words in printed.err) == (ran, named)
