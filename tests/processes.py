@@ -39,13 +39,33 @@ def envprobe(*arguments, command=COMMAND, **environment):
 def going(*arguments, command=COMMAND, **environment):
     """A process that is stopped, by its id, whatever happens; the last argument marks all that it starts."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    pipes["env"] = os.environ | {MARK: str(arguments[-1])} | environment
+    pipes["env"] = keyless(**{MARK: str(arguments[-1])} | environment)
     process = subprocess.Popen([*command, *map(str, arguments)], **pipes)
     try:
         yield process
     finally:
         process.kill()
         process.communicate()
+
+
+PAUSED = """\
+import os, sys, time
+note, ending, left, replace = sys.argv.pop(1), sys.argv.pop(1), list(range(int(sys.argv.pop(1)))), os.replace
+def later(old, new, **how):
+    if str(new).endswith(ending) and left and not left.pop():
+        open(note, "w").close()
+        while os.path.exists(note):
+            time.sleep(0.01)
+    replace(old, new, **how)
+os.replace = later
+from envprobe_core.cli import main
+main()
+"""
+
+
+def paused(note, ending, number=1):
+    """A command that waits before it puts a file of this kind in place, until its note is taken away."""
+    return [sys.executable, "-c", PAUSED, str(note), ending, str(number)]
 
 
 def contents(folder):
@@ -65,8 +85,9 @@ def processes_of(mark):
 
 
 def wait_for(condition, process=None):
-    """Wait until a condition holds, or until the process, which is to bring it about, has ended."""
+    """Wait for what a condition gives, or until the process, which is to bring it about, has ended."""
     end = time.monotonic() + 600
-    while not condition() and (process is None or process.poll() is None):
+    while not (found := condition()) and (process is None or process.poll() is None):
         assert time.monotonic() < end
         time.sleep(0.002)
+    return found

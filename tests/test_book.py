@@ -209,9 +209,7 @@ def test_the_books_own_command_builds_a_fresh_checkout(tmp_path, write_notebook,
     """As anybody would try it: `jupyter-book build .` at the root, where nothing is installed or executed."""
 
     def git(*given):
-        return subprocess.run(
-            ["git", *given], cwd=checkout, capture_output=True, text=True, check=True
-        ).stdout
+        return subprocess.check_output(["git", *given], cwd=checkout, text=True)
 
     write_notebook("demo", "n: int = 3  # how many; accepts 1..10", "print('so many:', n)")
     left_out = shutil.ignore_patterns("__pycache__", "executed", "_build")

@@ -7,14 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cloudpickle import dumps
 from distributed import Client
-from processes import contents, envprobe, going
+from processes import contents, envprobe, going, paused, wait_for
 
 from envprobe_core import pool
 from envprobe_core.cells import make_cell
@@ -61,7 +60,7 @@ class Cluster:
             return False
 
         wait_for(self.file.exists)
-        wait_for(joined, 0.2)
+        wait_for(joined)
 
     def remove(self, worker):
         worker.kill()
@@ -105,13 +104,6 @@ def local(tmp_path_factory):
     folder = tmp_path_factory.mktemp("local") / "run"
     assert envprobe(*RUN, "--jobs", "1", "--out", folder).returncode == 0
     return contents(folder)
-
-
-def wait_for(condition, seconds=0.01):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(seconds)
 
 
 def stored(run):
@@ -176,18 +168,16 @@ def test_workers_that_would_compute_something_else_are_refused(two_workers, tmp_
         (DASK, {"PYTHONPATH": str(tmp_path)}, "install the same everywhere"),
     ):
         odd = two_workers.add_worker(program, **environment)
-        refused = []
 
-        def say_no(refused=refused):
+        def refusal():
             try:
                 pool.check_cluster(two_workers.address)
             except InputError as error:
-                refused.append(str(error))
-            return bool(refused)
+                return str(error)
 
-        wait_for(say_no, 0.2)
-        assert words in refused[0]
-        assert "worker tcp://127.0.0.1:" in refused[0]
+        refused = wait_for(refusal)
+        assert words in refused
+        assert "worker tcp://127.0.0.1:" in refused
         run = tmp_path / "run"
         done = envprobe(*RUN, "--scheduler", two_workers.address, "--out", run)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
@@ -204,13 +194,13 @@ def test_a_worker_that_joins_later_is_refused_too():
 
 
 def test_a_killed_worker_loses_nothing(two_workers, tmp_path, local):
-    run = tmp_path / "run"
-    with going(*RUN, "--scheduler", two_workers.address, "--out", run) as process:
-        wait_for(lambda: len(stored(run)) >= 2)
+    run, note = tmp_path / "run", tmp_path / "note"
+    given = [*RUN, "--scheduler", two_workers.address, "--out", run]
+    with going(*given, command=paused(note, "rows.arrow", 2)) as process:
+        wait_for(note.exists)
         os.kill(two_workers.workers[0].pid, signal.SIGKILL)
-        kept = len(stored(run))
+        note.unlink()
         out, err = process.communicate(timeout=PATIENCE)
-    assert kept < 12
     assert process.returncode == 0, err
     assert err == f"work goes to the cluster at {two_workers.address} (workers: 2, threads: 2)\n"
     assert "4 cells, 6000 episodes" in out
@@ -218,14 +208,15 @@ def test_a_killed_worker_loses_nothing(two_workers, tmp_path, local):
 
 
 def test_a_killed_scheduler_is_told_and_the_same_command_completes(tmp_path, local):
-    run, lost = tmp_path / "run", Cluster(tmp_path)
+    run, note, lost = tmp_path / "run", tmp_path / "note", Cluster(tmp_path)
     command = [*RUN, "--scheduler-file", lost.file, "--out", run]
     try:
         lost.add_worker()
         lost.wait_for(1)
-        with going(*command) as process:
-            wait_for(lambda: stored(run))
+        with going(*command, command=paused(note, "rows.arrow", 2)) as process:
+            wait_for(note.exists)
             os.kill(lost.scheduler.pid, signal.SIGKILL)
+            note.unlink()
             out, err = process.communicate(timeout=PATIENCE)
         assert (process.returncode, out, err.count("\n")) == (1, "", 2)
         assert "was lost; what is finished is kept: run the command again" in err
@@ -234,9 +225,11 @@ def test_a_killed_scheduler_is_told_and_the_same_command_completes(tmp_path, loc
         lost.start()
         lost.add_worker()
         lost.wait_for(1)
-        with going(*command) as process:
-            wait_for(lambda: len(stored(run)) > len(kept))
+        with going(*command, command=paused(note, "rows.arrow", 2)) as process:
+            wait_for(note.exists)
+            assert len(stored(run)) > len(kept)
             assert {path: path.stat().st_mtime_ns for path in kept} == kept
+            note.unlink()
             _, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, err
         assert contents(run) == local
@@ -275,10 +268,7 @@ MODEL += ["--model", "gpt-4o-mini", "--replay-only", "--store", "none.sqlite"]
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (
-            [*RUN, "--jobs", "2"],
-            "envprobe: --jobs is for processes of this machine; a cluster has its workers",
-        ),
+        ([*RUN, "--jobs=2"], "envprobe: --jobs is for processes of this machine; a cluster has its workers"),
         (MODEL, "calls are made here, next to the store and the cap; the cluster is not used"),
     ],
     ids=["processes", "model"],

@@ -90,10 +90,8 @@ def run(package, kind="i8", *locked):
     """Run the package in a process that cannot write to some folders."""
     folder = package.parent.parent
     places = {"XDG_CACHE_HOME": folder / "user", "TMPDIR": folder / "temporary", "PYTHONPATH": package.parent}
-    left = os.environ.keys() - {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "PYTHONDONTWRITEBYTECODE"}
-    environment = {name: os.environ[name] for name in left} | {
-        name: str(path) for name, path in places.items()
-    }
+    odd = {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "PYTHONDONTWRITEBYTECODE"}
+    environment = {name: str(value) for name, value in (os.environ | places).items() if name not in odd}
     command = [sys.executable, "-m", "envprobe_core.run", kind, *map(str, locked)]
     done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr

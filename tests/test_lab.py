@@ -97,8 +97,9 @@ BAD = {
 
 @pytest.mark.parametrize("kind", BAD)
 def test_a_bad_policy_gets_one_message_that_says_what_to_change(kind, monkeypatch):
-    monkeypatch.setattr(guard, "LONGEST_CALL", 0.3)
     function, message = BAD[kind]
+    if "more than" in message:  # all others have their time
+        monkeypatch.setattr(guard, "LONGEST_CALL", 0.3)
     with pytest.raises(lab.PolicyError, match=message) as caught:
         lab.policy("mine")(function)
     text = str(caught.value)
@@ -138,7 +139,8 @@ def out_of_bounds(view):
 )
 def test_a_fault_that_only_the_run_meets_is_told_too(function, said, monkeypatch):
     """Whether the engine calls the function or has compiled it."""
-    monkeypatch.setattr(guard, "LONGEST_CALL", 0.3)
+    if "more than" in said:
+        monkeypatch.setattr(guard, "LONGEST_CALL", 0.3)
     made = lab.policy("mine")(function)
     with pytest.raises(lab.PolicyError, match=said):
         lab.compete(made, seeds="0:60", worlds="tooldag", rivals=())

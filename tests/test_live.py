@@ -4,16 +4,14 @@ import contextlib
 import json
 import re
 import secrets
-import signal
 import socket
 import subprocess
-import time
 
 import nbformat
 import numpy as np
 import pytest
 from playwright import sync_api as playwright
-from processes import COMMAND, keyless
+from processes import COMMAND, keyless, wait_for
 from test_explorer_page import HOSTILE, as_row, shown, slider
 from test_player import value_text
 
@@ -26,7 +24,6 @@ from envprobe_core.widgets.player import record_pair
 
 pytestmark = pytest.mark.browser
 
-START, STOP = 240, 60  # seconds allowed
 TRIES = 6  # to run all cells, while a loaded machine is not ready
 SECTION, EXPLORER, PLAYER = (f"sections/{name}.ipynb" for name in ("main-results", "explorer", "watch"))
 SHOWN = {"windowingMode": "none"}  # cells out of sight are there too
@@ -69,9 +66,7 @@ def lab(tmp_path_factory):
 def jupyter_lab(folder):
     """Serve the desk in `lab` on a free port, as a reader finds it; its process is stopped by its id."""
     token = secrets.token_hex(16)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = secrets.choice(range(10_000, 30_000))  # below those that the system gives to whoever asks for any
     served = [
         *("--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", f"--IdentityProvider.token={token}"),
         *(f"--ServerApp.port={port}", f"--LabApp.user_settings_dir={folder / 'settings'}"),
@@ -79,26 +74,25 @@ def jupyter_lab(folder):
     own = {f"JUPYTER_{name}_DIR": str(folder / f".{name.lower()}") for name in ("CONFIG", "DATA", "RUNTIME")}
     environment = keyless(**own, ANYWIDGET_HMR="0", PYTHONWARNINGS="ignore")
     command = [*COMMAND, "lab", "--out", str(folder / "lab"), "--", *served]
+
+    def listening():
+        """Return the port that it has taken, which is another one where ours was taken."""
+        with contextlib.suppress(OSError, ValueError, StopIteration):
+            told = json.loads(next((folder / ".runtime").glob("jpserver-*.json")).read_text())
+            socket.create_connection(("127.0.0.1", told["port"]), timeout=2).close()
+            return told["port"]
+
     with (folder / "lab.log").open("wb") as log:
         how = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
         server = subprocess.Popen(command, cwd=folder, env=environment, **how)
         try:
-            deadline = time.monotonic() + START
-            while True:
-                assert server.poll() is None, (folder / "lab.log").read_text()
-                assert time.monotonic() < deadline
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=2):
-                    break
-                time.sleep(0.3)
+            port = wait_for(listening, server)
+            assert port, (folder / "lab.log").read_text()
             base = f"http://127.0.0.1:{port}"
             yield lambda name: f"{base}/{f'lab/tree/{name}' if name else ''}?token={token}&reset"
         finally:
-            server.send_signal(signal.SIGTERM)  # its kernels end with it
-            try:
-                server.wait(STOP)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait(STOP)
+            server.terminate()  # its kernels end with it
+            server.wait(600)
 
 
 def run_all(page, address):
@@ -143,8 +137,8 @@ def test_the_lab_opens_with_its_formulas_and_asks_nothing(page, lab, name):
         return
     page.wait_for_timeout(3_000)  # Jupyter would ask about its news now
     assert page.locator(".jp-toast-button, .Toastify__toast, .jp-Dialog").count() == 0
-    listed = page.locator(".jp-DirListing-itemText").all_inner_texts()
-    assert [name.strip() for name in listed] == ["pages", "sections", "exercises.ipynb", "START.ipynb"]
+    listed = ["pages", "sections", "exercises.ipynb", "START.ipynb"]
+    playwright.expect(page.locator(".jp-DirListing-itemText")).to_have_text(listed)
     panel.get_by_role("link", name="One episode").first.click()  # opens here, and is no download
     page.locator(".lm-TabBar-tabLabel", has_text="one-episode.ipynb").wait_for(timeout=240_000)
 
@@ -158,10 +152,8 @@ def test_a_sections_slider_computes_its_figure_anew(page, lab):
     handle = live.locator(".noUi-handle").first
     handle.hover()
     box = handle.bounding_box()
-    page.mouse.down()
-    page.mouse.move(
-        box["x"] + 70, box["y"], steps=8
-    )  # a drag: many values on the way, and the last one holds
+    page.mouse.down()  # a drag: many values on the way, and the last one holds
+    page.mouse.move(box["x"] + 70, box["y"], steps=8)
     page.mouse.up()
     budget = live.locator(".widget-readout").first.inner_text()
     assert int(budget) > 7

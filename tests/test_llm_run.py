@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from processes import COMMAND, call, contents, envprobe, keyless
+from processes import COMMAND, call, contents, envprobe, going, keyless, wait_for
 from scripted_server import CONTENT, PASSING, server_process
 
 from envprobe_core.cells import make_cell
@@ -107,17 +107,14 @@ def test_a_run_through_the_server_equals_the_simulated_run(undisturbed, tmp_path
 
 def test_kills_lose_nothing_and_repeat_only_what_was_under_way(undisturbed, tmp_path):
     run, concurrency, kills, dice = tmp_path / "run", 4, 4, random.Random(5)
-    quiet = {"env": keyless(), "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with server_process(0.03) as server:
+    with server_process(0.06) as server:
         given = asking(server, "--max-cost", 1, "--out", run, "--concurrency", concurrency)
         for _ in range(kills):
             before = server.counts()["requests"]
-            with subprocess.Popen([*COMMAND, *given], **quiet) as process:
-                while server.counts()["requests"] == before and process.poll() is None:
-                    time.sleep(0.002)
+            with going(*given) as process:
+                wait_for(lambda before=before: server.counts()["requests"] > before, process)
                 time.sleep(dice.uniform(0, 0.12))
                 assert process.poll() is None, "the run was over before it was killed"
-                process.send_signal(signal.SIGKILL)
         done = envprobe(*given)
         assert done.returncode == 0, done.stderr
         counts = server.counts()
@@ -133,10 +130,8 @@ def test_kills_lose_nothing_and_repeat_only_what_was_under_way(undisturbed, tmp_
 def test_an_interrupted_run_says_what_is_kept_and_leaves_no_claim(order, shell, tmp_path):
     store = tmp_path / "run.answers.sqlite"
     with server_process(1) as server:
-        given = [*shell, *COMMAND, *asking(server, "--out", tmp_path / "run")]
-        with subprocess.Popen(given, env=keyless(), stderr=subprocess.PIPE, text=True) as process:
-            while server.counts()["answered"] == 0:
-                time.sleep(0.01)
+        with going(*asking(server, "--out", tmp_path / "run"), command=[*shell, *COMMAND]) as process:
+            wait_for(lambda: server.counts()["answered"], process)
             process.send_signal(order)
             _, said = process.communicate(timeout=600)
         asked = server.counts()["requests"]
@@ -201,8 +196,7 @@ def test_overlapping_runs_share_one_store_and_pay_for_nothing_twice(undisturbed,
         given = [*COMMAND, *asking(server, "--store", shared, "--out")]
         quiet = {"env": keyless(), "stdout": subprocess.DEVNULL}
         processes = [subprocess.Popen([*given, run], **quiet) for run in runs]
-        while server.counts()["requests"] == 0:
-            time.sleep(0.01)
+        wait_for(lambda: server.counts()["requests"], processes[0])
         looks = [envprobe("store", what, shared) for what in ("stats", "verify")]
         assert [process.wait(timeout=600) for process in processes] == [0, 0, 0]
         assert server.counts()["requests"] == STEPS
