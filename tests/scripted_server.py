@@ -25,6 +25,7 @@ from urllib.request import urlopen
 from aiohttp import web
 from scripted import answer, rough_tokens
 
+from envprobe_core.errors import InputError
 from envprobe_core.llm.calls import written
 from envprobe_core.llm.prompts import DEMAND
 from envprobe_core.llm.running import FINGERPRINT
@@ -126,7 +127,10 @@ class ScriptedServer:
             return error(status, words.format(key=key), code, headers, usage)
         if fault in BROKEN:
             return await break_off(request, completion(asked, "{}"), fault)
-        text = CONTENT[fault].replace("{key}", key) if fault else answer(asked)
+        try:
+            text = CONTENT[fault].replace("{key}", key) if fault else answer(asked)
+        except InputError as why:  # as of prompts that have no table
+            return error(400, f"the scripted agent cannot answer: {why}", "invalid_request_error")
         self.answered += 1
         return web.json_response(completion(asked, text))
 

@@ -85,20 +85,12 @@ def test_an_old_file_replays_and_is_the_simulated_agents(begun):
     assert "<script>" not in watched["shown"]("t", [(0, HOSTILE, HOSTILE, HOSTILE, [HOSTILE])]).html
 
 
-def lose_one(lines):
-    del lines[100]
-
-
-def say_other(lines):
-    lines[0]["result_hash"] = lines[0]["result_hash"][::-1]
-
-
 @pytest.mark.parametrize(
     ("change", "agent", "fault"),
     [
         (lambda lines: None, {"prompt_version": "0-older"}, "unknown prompts '0-older'"),
-        (lose_one, {}, "an answer is missing"),
-        (say_other, {}, "other episodes come out"),
+        (lambda lines: lines.pop(100), {}, "an answer is missing"),
+        (lambda lines: lines[0].update(result_hash="0" * 64), {}, "other episodes come out"),
     ],
 )
 def test_what_does_not_come_out_again_has_no_results(change, agent, fault, tmp_path):
@@ -125,10 +117,8 @@ def test_files_are_found_by_name_told_apart_and_named_where_they_are_none(tmp_pa
 
 
 def test_what_a_file_says_stays_text(tmp_path, monkeypatch):
-    def note(lines):
-        lines[0]["note"] = HOSTILE
-
-    space, said = execute("2", replay=str(spoiled(tmp_path, note, model=HOSTILE)))
+    path = spoiled(tmp_path, lambda lines: lines[0].update(note=HOSTILE), model=HOSTILE)
+    space, said = execute("2", replay=str(path))
     monkeypatch.setattr(running, "load_replays", lambda: [space["run"]])
     table = execute("33", before=space)[1]
     for text in (said.markdown, table.markdown()):

@@ -244,6 +244,10 @@ def test_an_exported_run_replays_from_a_small_file_without_a_key_or_a_connection
         assert not (tmp_path / "other").exists()
     assert call("run", *SMALL, "--logs", "none", "--out", tmp_path / "simulated") == 0
     assert call("store", "verify", store, "--run", tmp_path / "simulated") == 2
+    said = tmp_path / "one" / "calls.jsonl"
+    said.write_text(said.read_text().replace('"calls":21', '"calls":20', 1))
+    assert call("store", "verify", store, "--run", tmp_path / "one") == 1
+    assert "calls.jsonl, line 1: it does not say what was asked" in capsys.readouterr().err
     manifest = json.loads((undisturbed / "manifest.json").read_text())
     manifest["inputs"]["seeds"] = "6:12"  # those of another store
     (tmp_path / "one" / "manifest.json").write_text(json.dumps(manifest))

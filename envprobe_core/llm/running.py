@@ -8,9 +8,9 @@ the same ones, whatever the model would have done. From its file of answers the 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, islice, product
+from itertools import groupby, islice, product, zip_longest
 from pathlib import Path
 from typing import Literal
 
@@ -22,18 +22,18 @@ from pydantic import BaseModel
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.cells import Cell, Seeds, make_cell
 from envprobe_core.errors import InputError
+from envprobe_core.files import read_whole
 from envprobe_core.grid import episode_frame
 from envprobe_core.llm import ModelAgent
-from envprobe_core.llm.agent import Asked, Exchange, exchanges, finish_in_loop, run_model, together
+from envprobe_core.llm.agent import AT_ONCE, Asked, Exchange, exchanges, finish_in_loop, run_model, together
 from envprobe_core.llm.calls import RunStoppedError
 from envprobe_core.llm.client import Client, Counts, Service
 from envprobe_core.llm.store import ReplayFile, read_replay
-from envprobe_core.runs.folder import ASKED, Part, RunFolder, part_files
+from envprobe_core.runs.folder import ASKED, CALLS, Part, RunFolder, part_files
 from envprobe_core.runs.manifest import RunInputs, total_hash
 from envprobe_core.runs.tables import Summary, result_hash
 from envprobe_core.sources import DATA, ROOT
 
-REPLAYED_ROWS = 250  # episodes in lockstep where every answer is at hand
 LIVE_PER_CALL = 2  # episodes under way for each call that may be
 FOLDER = DATA / "replays"
 SUFFIX = ".replay.gz"
@@ -66,13 +66,10 @@ def run_on(
     """Run rows of cells on a model, as many at once as calls may be.
 
     `keep` gets the place and the result of each when it is done, `notice` the counts after every call.
-
-    Raises:
-        RunStoppedError: if an answer cannot be had.
     """
     per_call = 1 if service.weights else LIVE_PER_CALL
     live = asyncio.Semaphore(service.limits.concurrency * per_call if service.secret else 1)
-    rows = 1 if service.secret else REPLAYED_ROWS
+    rows = 1 if service.secret else AT_ONCE
 
     async def run(client: Client, place: int) -> None:
         keep(place, await run_model(*work[place], client.ask, service.agent, live=live, rows=rows))
@@ -95,16 +92,28 @@ def run_missing(
     def keep(place: int, asked: Asked) -> None:
         nonlocal done
         part = missing[place]
-        key = {name: part.cell.key[name] for name in ("world", "policy", "protocol")}
-        names = {"fingerprints": sorted({answer.fingerprint for answer in asked.answers.values()} - {""})}
-        rows = zip(part.seeds.tolist(), asked.tally, strict=True)
-        lines = [orjson.dumps(key | {"seed": seed} | counts | names) + b"\n" for seed, counts in rows]
         files = part_files(part, asked.columns, asked.trajectory.rows(slice(part.logged)))
-        folder.store(part, {ASKED: b"".join(lines)} | files)
+        folder.store(part, {ASKED: calls_of(part.cell, part.seeds, asked)} | files)
         done += len(part.seeds)
 
     run_on(service, [(part.cell, part.seeds) for part in missing], keep, lambda counts: notice(done, counts))
     return folder.finish()
+
+
+def calls_of(cell: Cell, seeds: Seeds, asked: Asked) -> bytes:
+    """Write the lines of `calls.jsonl` about some seeds of a cell: what was asked for, and who answered."""
+    names = {name: cell.key[name] for name in ("world", "policy", "protocol")}
+    rows = zip(seeds.tolist(), asked.tally, strict=True)
+    return b"".join(orjson.dumps(names | {"seed": seed} | counts) + b"\n" for seed, counts in rows)
+
+
+def check_calls(folder: Path, inputs: RunInputs, cells: Iterable[Asked]) -> Iterator[str]:
+    """Yield a text for every line of a run's `calls.jsonl` that is not what its cells come to."""
+    due = b"".join(map(calls_of, inputs.cells, inputs.seeds_of_cells, cells)).splitlines()
+    pairs = zip_longest(read_whole(folder / CALLS).splitlines(), due)
+    for number, (stated, right) in enumerate(pairs, 1):
+        if stated != right:
+            yield f"{CALLS}, line {number}: it does not say what was asked and answered"
 
 
 def replay_run(service: Service, inputs: RunInputs) -> tuple[list[Asked], str]:
@@ -194,11 +203,7 @@ def replay_file(path: Path) -> ReplayedRun:
 
 
 def load_replays(folder: Path = FOLDER) -> list[ReplayedRun]:
-    """Run every replay file of a folder again; those with one label are told apart by their files' names.
-
-    Raises:
-        InputError: for a file that cannot be read.
-    """
+    """Run every replay file of a folder again; those with one label are told apart by their files' names."""
     runs = {path.name.removesuffix(SUFFIX): replay_file(path) for path in sorted(folder.glob(f"*{SUFFIX}"))}
     labels = [run.label for run in runs.values()]
     return [

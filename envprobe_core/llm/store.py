@@ -509,11 +509,7 @@ def write_answers(path: Path, header: BaseModel, store: Answers, keys: Iterable[
 
 
 def read_replay(path: Path) -> ReplayFile:
-    """Read a replay file.
-
-    Raises:
-        InputError: if it is none, or damaged, or cut short.
-    """
+    """Read a replay file; see `read_answers`."""
     return ReplayFile(path, *read_answers(path, Header))
 
 
