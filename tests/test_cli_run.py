@@ -322,17 +322,14 @@ def test_what_is_there_is_not_run_again(tmp_path, told, monkeypatch, whole):
     assert contents(run) == whole
 
 
-ENDED = [("run", 15, "terminated"), ("compile", 2, "interrupted")]
-
-
-@pytest.mark.parametrize(("given", "order", "ended"), ENDED)
-def test_an_end_while_the_engine_is_compiled(tmp_path, given, order, ended):
+@pytest.mark.parametrize(("verb", "order", "how"), [("run", 15, "terminated"), ("compile", 2, "interrupted")])
+def test_an_end_while_the_engine_is_compiled(tmp_path, verb, order, how):
     left_out = shutil.ignore_patterns("__pycache__", "public", "replays")
     shutil.copytree(PACKAGE, tmp_path / "envprobe_core", ignore=left_out)
-    more = {"run": [*SMALL, "--out", str(tmp_path / "run")], "compile": []}[given]
+    more = {"run": [*SMALL, "--out", str(tmp_path / "run")], "compile": []}[verb]
     folder = tmp_path / "envprobe_core" / "engine" / "__pycache__"
     with subprocess.Popen(
-        [*COMMAND, given, *more], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        [*COMMAND, verb, *more], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)},
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         wait_for(lambda: any(folder.glob("envprobe-engine-*")), process)
@@ -340,6 +337,6 @@ def test_an_end_while_the_engine_is_compiled(tmp_path, given, order, ended):
         process.send_signal(order)
         err = process.communicate(timeout=600)[1]
     announced, _, last = err.rpartition("envprobe: ")
-    assert (process.returncode, last) == (128 + order, f"{ended}\n")
+    assert (process.returncode, last) == (128 + order, f"{how}\n")
     assert announced.count("\n") <= 1
     assert not [path for path in folder.rglob("*") if ".tmp." in path.name]

@@ -113,6 +113,14 @@ def test_a_kernel_that_does_not_start_tells_why(checkout, write_notebook, tmp_pa
     assert told.endswith("ImportError: no dice")
 
 
+def test_a_disk_that_is_full_ends_the_wait(checkout, write_notebook, monkeypatch):
+    write_notebook("a", COUNT)
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr(execution, "TemporaryFile", lambda *given, **how: os.close(-1))
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        executed(checkout)
+
+
 # --- damaged notebooks ------------------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from jupyter_client.manager import AsyncKernelManager
 
@@ -107,14 +107,16 @@ def run(jobs: Sequence[Job], workers: int, cell_timeout: float | None = None) ->
         with environment(**KERNEL_ENVIRONMENT, **own, **plain):
             usual, tempfile.tempdir = tempfile.tempdir, folder  # so that a kill leaves no connection files
 
-            def work() -> None:
-                with TemporaryFile("w+", errors="replace") as Kernel.own.words, suppress(IndexError):
+            def work(words: IO[str]) -> None:
+                with words as Kernel.own.words, suppress(IndexError):
                     while True:  # until nothing is left
                         done.put(run_one(waiting.popleft(), cell_timeout))
                 ensure_event_loop().close()  # the one that this thread's notebooks ran in
 
+            # made here, where a full disk is told, and not in a thread, for which all would wait in vain
+            files = [TemporaryFile("w+", errors="replace") for _ in jobs[:workers]]  # noqa: SIM115
             # daemons: an interrupt ends the command at once, and the kernels with it
-            threads = [threading.Thread(target=work, daemon=True) for _ in range(min(workers, len(jobs)))]
+            threads = [threading.Thread(target=work, args=[file], daemon=True) for file in files]
             for thread in threads:
                 thread.start()
             try:

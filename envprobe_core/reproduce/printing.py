@@ -17,7 +17,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -46,11 +45,8 @@ _OPTIONS = (
     "--virtual-time-budget=20000",  # what a page does with its formulas is waited for
     "--no-pdf-header-footer", "--generate-pdf-document-outline",
 )  # fmt: skip
-_END_WITH_PARENT = (
-    functools.partial(ctypes.CDLL(None).prctl, PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    if sys.platform == "linux"
-    else None
-)
+_ORDER = getattr(ctypes.CDLL(None), "prctl", None)  # Linux alone has it
+_END_WITH_PARENT = _ORDER and functools.partial(_ORDER, PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
 @functools.cache
