@@ -6,6 +6,7 @@ or contradicts something else, is an `InputError` before any work starts.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import time
@@ -244,6 +245,7 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
     except KeyboardInterrupt:
         kept = f"all answers are kept in {service.answers.path}: run the command again to continue"
         typer.echo(f"envprobe: interrupted; nothing was scored, {kept}", err=True)
+        logging.disable()  # after a second interrupt asyncio would tell of all that is left open
         raise typer.Abort from None
     finally:
         for number, handler in before.items():
@@ -262,10 +264,8 @@ def say_calls(folder: Path) -> str:
     except (ValueError, KeyError) as error:
         raise InputError(f"{folder / CALLS} is damaged: {error}") from None
     verdicts = ", {invalid_verdicts} of {verdicts} verdicts invalid" if total["verdicts"] else ""
-    return (
-        f"{{calls}} answers ({{reasks}} asked again), {{invalid_updates}} belief updates invalid{verdicts}, "
-        "{prompt_tokens} + {completion_tokens} tokens"
-    ).format(**total)
+    text = "{calls} answers ({reasks} asked again), {invalid_updates} belief updates invalid"
+    return (text + verdicts + ", {prompt_tokens} + {completion_tokens} tokens").format(**total)
 
 
 def estimate(

@@ -92,7 +92,7 @@ def run(
         inputs, asked = before.inputs, before.inputs.agent
         models.refuse_others(model, asked, from_)
     else:
-        rest = "only --out, --jobs, --json and options of who answers can be given with it"
+        rest = "beside it stand only --out, --jobs, --json, a cluster, and where and how a model answers"
         raise InputError(f"--from states the whole run; {rest}")
     if asked is not None and jobs is not None:
         raise InputError("--jobs is for the simulated agent; for a language model give --concurrency")

@@ -266,6 +266,8 @@ def read_response(raw: Raw) -> Answer | Fault:
     elif status in (408, 409, 425, 429) or status >= 500:
         name, final = "rate-limit" if status == 429 else "busy" if status < 500 else "server-error", False
     detail = f"HTTP {status}{': ' if words else ''}{words}"
+    if status == 404:
+        detail += "; --base-url, which mostly ends in /v1, or --model names nothing there"
     return Fault(name, detail, final, NO_TOKENS if used is None and status < 500 else used, raw.wait)
 
 

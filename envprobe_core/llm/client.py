@@ -31,7 +31,7 @@ from urllib.parse import quote
 
 from pydantic import SecretStr
 
-from envprobe_core.errors import InputError
+from envprobe_core.errors import InputError, counted
 from envprobe_core.llm import ModelAgent, calls
 from envprobe_core.llm.calls import Answer, ChatRequest, Fault, Question, Raw, RunStoppedError
 from envprobe_core.llm.local import serving
@@ -199,14 +199,15 @@ class Client:
                     refused.add(found.name)
                     continue
                 failures += 1
+                again = "mend this and run" if found.final else "run"
                 if (found.wait or 0.0) > limits.longest:
                     detail = f"{found.detail}; it asks to wait {found.wait:.0f} s"
                     found = found._replace(detail=detail, final=True)
                 if found.final or failures >= limits.attempts:
-                    tries = "" if found.final else f" after {failures} attempt{'s' * (failures > 1)}"
+                    tries = "" if found.final else f" after {counted(failures, 'attempt')}"
                     raise RunStoppedError(
                         f"{self._service.agent.provider} gave no answer{tries}: {found}; nothing was scored, "
-                        f"all answers are kept in {self._store.path}: run the command again to continue"
+                        f"all answers are kept in {self._store.path}: {again} the command again to continue"
                     )
                 self._quiet_until = max(self._quiet_until, time.monotonic() + (found.wait or 0.0))
                 await self._wait(limits.wait(failures, found.wait))
