@@ -262,9 +262,8 @@ USAGE = '{"prompt_tokens":5,"completion_tokens":2%s}'
 def test_an_odd_text_is_text_or_none_and_usage_is_taken_where_it_can_be_true(text, usage, tokens):
     body = f'{{"choices":[{{"message":{{"content":{text}}}}}],"usage":{usage},"system_fingerprint":"f"}}'
     found = read_response(Raw(200, "application/json", body.encode()))
-    assert isinstance(found, Answer)
     assert found.text in ("", "x", "\ud800")
-    assert (found.used, found.fingerprint) == (tokens, "f")
+    assert (type(found), found.used, found.fingerprint) == (Answer, tokens, "f")
 
 
 MALFORMED = [b"[" * 100_000, b'{"x":' + b"9" * 5000 + b"}", b"\xff\xfe", b"", b"[]", b'{"choices":[null]}']
@@ -279,20 +278,19 @@ MALFORMED = [b"[" * 100_000, b'{"x":' + b"9" * 5000 + b"}", b"\xff\xfe", b"", b"
         (429, b"slow down", "rate-limit", False),
         (400, b'{"error":{"message":"context length exceeded"}}', "refused", True),
         (301, b"", "refused", True),
+        (404, b"", "not-found", True),
         (529, b"", "server-error", False),
     ],
 )
 def test_what_is_no_answer(status, body, name, final):
     found = read_response(Raw(status, "application/json", body))
-    assert isinstance(found, Fault)
-    assert (found.name, found.final) == (name, final)
-    assert "\n" not in str(found)
+    assert (type(found), found.name, found.final) == (Fault, name, final)
+    assert ("\n" in str(found), "--base-url" in str(found)) == (False, name == "not-found")
 
 
 def test_prices_are_read_and_bound_a_call(tmp_path, requests):
     prices = read_prices()
-    price = find_price(prices, "gpt-4o-mini-2024-07-18")
-    assert price == prices["gpt-4o-mini"]
+    assert find_price(prices, "gpt-4o-mini-2024-07-18") == prices["gpt-4o-mini"]
     assert PRICES["m"].cost(Tokens(10, 2, 4)) == pytest.approx((6 * 100 + 4 * 50 + 2 * 1000) / 1e6)
     assert Price(input=3, output=1).cost(Tokens(10, 2, 4)) == pytest.approx(32 / 1e6)
     assert find_price(prices, "unheard-of") is None
