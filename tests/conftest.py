@@ -8,6 +8,7 @@ import signal
 import pytest
 import typer.main
 from built_book import html, server, small_book  # noqa: F401  (fixtures, and nbformat loads faster after it)
+from hypothesis import HealthCheck, settings
 from processes import call
 from watching import watch
 
@@ -20,6 +21,12 @@ PATIENCE = 120_000  # milliseconds for what takes half a second on a quiet machi
 # a shell's background jobs ignore it, and tests interrupt what they start
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+LEFT_OUT = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]  # a loaded machine has its time
+settings.register_profile(
+    "suite", deadline=None, derandomize=True, database=None, suppress_health_check=LEFT_OUT
+)
+settings.load_profile("suite")
 
 typer.main.get_command = functools.cache(typer.main.get_command)  # it rebuilds all commands at each call
 

@@ -117,7 +117,7 @@ def test_the_optimum_is_that_of_exhaustive_search(protocol, density, horizon, bu
 # the tree is the engine's
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(small_worlds, st.floats(0, 1))
 def test_the_best_policies_have_the_means_they_promise_and_serve_every_weight(small, weight):
     tree = grow(small)
@@ -147,7 +147,7 @@ def test_the_engines_own_draws_agree(name):
 # no policy beats its bound
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(small_worlds, st.integers(0, 2**32), st.floats(-1, 3), st.floats(0, 1))
 def test_no_policy_beats_its_bound(small, seed, threshold, weight):
     """Neither one of the book nor one with a score drawn at random."""
@@ -178,7 +178,7 @@ def test_what_cannot_be_solved_is_refused():
 # ceilings
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(cells(), seeds)
 def test_no_policy_succeeds_where_none_can(cell, some):
     assume(ceilings.has_ceiling(cell.protocol))

@@ -331,7 +331,7 @@ def test_pairs_are_joined_by_key():
 STEPS = st.lists(st.integers(0, 27), min_size=N, max_size=N)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(STEPS, STEPS)
 def test_swapping_the_arms_mirrors_the_verdict(arm, reference):
     both = two(np.array(arm) / 27, np.array(reference) / 27)

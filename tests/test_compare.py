@@ -93,7 +93,7 @@ def test_what_has_too_few_pairs_or_values_has_no_difference_no_mean_or_no_interv
     assert (one.mean, one.n, *np.isnan([one.low, one.high])) == (frame["accuracy"][0], 1, True, True)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_rows_moves_no_bit(random):
     frame, keys = grid(), ["world", "policy", "measure"]

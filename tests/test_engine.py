@@ -45,7 +45,7 @@ def assert_same(one, other, but=()):
         np.testing.assert_array_equal(column, other.measures[name], name)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(cells(), seeds)
 def test_invariants(cell, some_seeds):
     made = record(cell, some_seeds)
@@ -77,7 +77,7 @@ def test_invariants(cell, some_seeds):
         assert (made.belief[:, 0] == made.gold[:, 0]).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(cells(), seeds)
 def test_every_way_to_run_leads_to_the_same(cell, some_seeds):
     """At once, for the measures alone, step by step, from the middle on, and scored again."""

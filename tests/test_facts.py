@@ -152,7 +152,7 @@ def naive(seen, row, t):
     return np.logical_and.accumulate(follow(seen, row, t))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(cells(("simple", "random", "self-uncertainty", "periodic", "cd")), seeds)
 def test_patterns_equal_their_definitions(cell, own):
     seen = witness(cell, own)

@@ -14,7 +14,7 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pytest
 import typer.main
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import assume, example, given, settings
 from processes import call
 
 from envprobe_core import pool
@@ -27,12 +27,6 @@ from envprobe_core.runs.manifest import EPISODES, MANIFEST
 from envprobe_core.runs.recompute import check_run
 
 TIMES = int(os.environ.get("ENVPROBE_FUZZ", "1"))
-FUZZ = settings(
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
 COUNT = "n: int = 3  # how many; accepts 1..10\nseeds: str = '0:2'  # episodes; accepts seeds"
 RUN = ["run", "--world=tooldag", "--policy=simple", "--seeds=0:2", "--out=made"]
 MODEL = [*RUN, "--agent=openai", "--model=gpt-4o-mini"]
@@ -83,7 +77,7 @@ def refused(capsys, small, *arguments):
     return err
 
 
-@settings(FUZZ, max_examples=600 * TIMES)
+@settings(max_examples=600 * TIMES)
 @given(data=st.data())
 def test_no_option_gives_a_traceback(small, capsys, data):
     command, option = data.draw(st.sampled_from(OFFERED))
@@ -174,7 +168,7 @@ def compared(content):
     return {key: made[key] for key in made if key not in ("versions", "engine")}
 
 
-@settings(FUZZ, max_examples=250 * TIMES)
+@settings(max_examples=250 * TIMES)
 @given(data=st.data())
 @pytest.mark.parametrize("name", [EPISODES, "logs/*", MANIFEST, "values"])
 def test_no_damage_of_a_run_goes_unnoticed(run_folder, tmp_path, name, data):
@@ -193,7 +187,7 @@ def test_no_damage_of_a_run_goes_unnoticed(run_folder, tmp_path, name, data):
     assert said or same
 
 
-@settings(FUZZ, max_examples=50 * TIMES)
+@settings(max_examples=50 * TIMES)
 @given(data=st.data())
 def test_a_manifest_of_odd_types_is_refused_or_run_again(small, run_folder, capsys, data):
     folder = small / "odd"
@@ -207,7 +201,7 @@ def test_a_manifest_of_odd_types_is_refused_or_run_again(small, run_folder, caps
     shutil.rmtree("made", ignore_errors=True)
 
 
-@settings(FUZZ, max_examples=300 * TIMES)
+@settings(max_examples=300 * TIMES)
 @given(data=st.data())
 def test_a_damaged_notebook_is_told_of(checkout, write_notebook, data):
     path = write_notebook("demo", COUNT, "print(n)")
@@ -218,7 +212,7 @@ def test_a_damaged_notebook_is_told_of(checkout, write_notebook, data):
     assert not fault or fault.startswith("notebook demo: ")
 
 
-@settings(FUZZ, max_examples=50 * TIMES)
+@settings(max_examples=50 * TIMES)
 @given(content=st.one_of(st.binary(max_size=200), st.text(max_size=100).map(str.encode)))
 @example(content=b"[" * 100_000)
 def test_a_damaged_scheduler_file_is_refused(tmp_path, content):

@@ -118,7 +118,7 @@ def test_a_run_through_the_scripted_brain_equals_the_simulated_run(world, protoc
         assert_asked_as_simulated(cell, 17 + turn + np.arange(1 + 2 * (turn % 3 == 0)))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(cells().filter(lambda cell: not cell.profile.scribe))  # a scribe goes by its last five steps
 def test_so_does_any_profile_protocol_regime_budget_and_threshold(cell):
     assert_asked_as_simulated(cell, np.array([3, 2**62 + 5]))

@@ -119,7 +119,7 @@ def updates(draw, world, most=None):
 BUILT = [make_world(name, REGIMES["S3"], protocol) for name in WORLDS for protocol in (PAPER, RELEASED)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data(), st.sampled_from(BUILT))
 def test_what_is_written_reads_back_and_what_fits_the_schema_can_be_used(data, world):
     update = data.draw(updates(world))
@@ -200,7 +200,7 @@ def damaged(text, random):
     return text[:place] + random.choice(MIDDLES) + text[place + random.randint(0, 5) :]
 
 
-@settings(max_examples=200, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.one_of(valid, valid, nonsense, off_schema, hostile), min_size=10, max_size=10),
     st.integers(0, 2**32).map(Random),

@@ -34,7 +34,7 @@ def test_fields_are_right_where_gold_is_known_and_believed(belief):
     assert measures.right_fields(belief, gold).tolist() == expected.tolist()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(counts, counts)
 def test_auc_and_ece_equal_their_definitions(right, wrong):
     percents, total = np.arange(101), right + wrong
@@ -56,7 +56,7 @@ def test_auc_and_ece_equal_their_definitions(right, wrong):
         assert SECTION.reliability(right, wrong)["count"].sum() == total.sum()
 
 
-@settings(max_examples=90, deadline=None)
+@settings(max_examples=90)
 @given(cells(("simple", "oracle", "random")), seeds, st.sampled_from([0, 60, 70, 90, 100]))
 def test_what_was_sure_by_naive_loops(cell, own, threshold):
     """Every belief with gold of its own time, or of the next; of fields that the instance has."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -59,7 +59,6 @@ def test_the_finalizer_is_the_published_one():
         assert split_mix((state + GOLDEN) & WRAP) == word
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**63 - 1), st.integers(1, 3), st.integers(1, STREAMS - 1), st.integers(0, 60))
 def test_words_are_those_of_plain_integers(seed, world, stream, clock):
     drawn, numbered = words_of([seed], world, stream, clock, SLOTS)[:, 0].tolist()
@@ -67,7 +66,6 @@ def test_words_are_those_of_plain_integers(seed, world, stream, clock):
     assert numbered == [naive_word(seed, world, stream, 0, field) for field in range(SLOTS)]
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**64 - 1), st.integers(1, 1000), st.floats(0.0, 1.0))
 def test_parts_of_a_word(word, count, probability):
     parts = np.zeros(10, dtype=np.int64)

@@ -52,7 +52,7 @@ def run(original, tmp_path):
 # --- reading ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(cells(), seeds)
 def test_a_log_gives_back_the_trajectory_and_contradicts_itself_nowhere(tmp_path_factory, cell, some):
     some, path = np.sort(some), tmp_path_factory.mktemp("log") / "x.parquet"

@@ -101,7 +101,7 @@ def test_slots(name, values, encoding, profile, expected):
         assert gone.measures["accuracy"][0] == pytest.approx(expected - 0.2)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(cells(), seeds)
 def test_the_track_is_the_share_of_right_fields(cell, some):
     made = record(cell, some)

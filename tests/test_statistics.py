@@ -90,7 +90,7 @@ def test_strata_are_resampled_within_and_drawn_independently():
     assert spread == pytest.approx(normal(50).std() / math.sqrt(100), rel=0.05)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(VALUES, st.data())
 def test_means_are_exact_whatever_stands_beside_them(values, data):
     others = data.draw(st.lists(FINITE, min_size=len(values), max_size=len(values)))
@@ -169,7 +169,7 @@ def test_clustered_rate_equals_the_naive_twin():
     check(result, draws, 4 / 9, 2, null=0.3, level=0.8, family=2)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(SEED, st.booleans())
 def test_every_column_is_estimated_as_if_it_were_alone(seed, contrasted):
     rng = np.random.default_rng(seed)
@@ -206,7 +206,7 @@ def test_a_contrast_of_two_groups_equals_the_naive_twin():
     assert (*rates[:3], rates.n) == (-0.5, -0.5, -0.5, 4)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(SEED)
 def test_medians_equal_numpys_resample_by_resample(seed):
     rng = np.random.default_rng(seed)
@@ -269,7 +269,7 @@ def test_a_track_is_averaged_over_the_episodes_that_still_run():
     assert (single["accuracy"][0], *np.isnan(single["low"])) == (0.25, True, True)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 5000), st.data(), st.floats(0.5, 0.999))
 def test_wilson_and_mcnemar_equal_scipy(n, data, level):
     successes = data.draw(st.integers(0, n))

@@ -116,7 +116,7 @@ def words(key, count):
         yield word ^ (word >> 31)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(cells(), seeds)
 def test_the_digest_is_that_of_its_definition(cell, some):
     trajectory = record(cell, some)
@@ -129,7 +129,7 @@ def test_the_digest_is_that_of_its_definition(cell, some):
         assert int(trajectory.measures["digest"][row]) == total % 2**64
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(cells(), min_size=1, max_size=4), st.integers(1, 9), st.randoms(use_true_random=False))
 def test_the_hash_of_a_cell_depends_on_nothing_around_it(grid, batch_size, shuffle):
     some = np.arange(5)

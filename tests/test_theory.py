@@ -130,7 +130,7 @@ def test_a_moment_after_every_episode_is_refused():
         repairs.play_singles(fork(protocol="released", profile="perfect", share=0.9), np.arange(3))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.sampled_from(list(WORLDS)), st.sampled_from(list(PROTOCOLS)), rng_seeds)
 def test_repairing_right_beliefs_changes_nothing_nor_does_the_block(world, protocol, seed):
     setting = fork(world, "R1", protocol)

@@ -50,9 +50,9 @@ def test_nothing_outlives_a_killed_reproduce(checkout, write_notebook, tmp_path_
     temporary, mark = tmp_path_factory.mktemp("tmp"), str(checkout)
     command = functools.partial(reproducing, checkout, temporary, "--jobs", "2", mark=mark)
     for number, code in ((signal.SIGTERM, 143), (signal.SIGKILL, -9), (signal.SIGINT, 130)):
-        left = set(temporary.iterdir())
+        left = set(temporary.glob("*/*"))  # and not what Python tries a folder with
         with command() as process:
-            wait_for(lambda left=left: set(temporary.iterdir()) - left, process)
+            wait_for(lambda left=left: set(temporary.glob("*/*")) - left, process)
             time.sleep(random.uniform(0, 1.5))
             assert process.poll() is None
             process.send_signal(number)
@@ -113,12 +113,15 @@ def test_a_kernel_that_does_not_start_tells_why(checkout, write_notebook, tmp_pa
     assert told.endswith("ImportError: no dice")
 
 
-def test_a_disk_that_is_full_ends_the_wait(checkout, write_notebook, monkeypatch):
+def test_a_full_disk_ends_the_wait_and_is_no_fault_of_a_cell(checkout, write_notebook, monkeypatch):
     write_notebook("a", COUNT)
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr(execution, "TemporaryFile", lambda *given, **how: os.close(-1))
     with pytest.raises(OSError, match="Bad file descriptor"):
         executed(checkout)
+    monkeypatch.undo()
+    monkeypatch.setattr(execution, "replacing", lambda path: os.close(-1))
+    assert executed(checkout).startswith("a: failed outside its cells\n  OSError: ")
 
 
 # --- damaged notebooks ------------------------------------------------------------------------

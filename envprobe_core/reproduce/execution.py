@@ -157,6 +157,7 @@ def run_one(job: Job, cell_timeout: float | None = None, *, again: bool = True) 
         )
         if notebook.metadata.papermill.exception:  # of an exit, which papermill takes for success
             raise SystemExit("the cells below this one did not run")
+        begun.clear()  # from here on no cell is at fault
         keep(job, notebook)
     except BaseException as fault:
         if not begun and isinstance(fault, RuntimeError):
