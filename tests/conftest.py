@@ -22,10 +22,8 @@ PATIENCE = 120_000  # milliseconds for what takes half a second on a quiet machi
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-LEFT_OUT = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]  # a loaded machine has its time
-settings.register_profile(
-    "suite", deadline=None, derandomize=True, database=None, suppress_health_check=LEFT_OUT
-)
+OUT = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]  # a loaded machine has its time
+settings.register_profile("suite", deadline=None, derandomize=True, database=None, suppress_health_check=OUT)
 settings.load_profile("suite")
 
 typer.main.get_command = functools.cache(typer.main.get_command)  # it rebuilds all commands at each call
