@@ -230,10 +230,12 @@ def compare(
         how many of them are the `same` on both sides. NaN where fewer than `MIN_UNITS` pairs count.
 
     Raises:
-        InputError: for a policy or column that the frame does not have, an episode that occurs twice, and a
-            gap in a column.
+        InputError: for a policy or column that the frame does not have, an episode that occurs twice, a gap
+            in a column, and `policy` in `by`.
     """
     by = list(names(by))
+    if "policy" in by:
+        raise InputError("by 'policy': a pair is of two policies; name columns that both share, as protocol")
     require(frame, read := list(dict.fromkeys([*KEY, *by, *columns_read([measure])])))
     held = sorted(map(str, frame["policy"].unique()))
     if missing := {arm, reference} - set(held):

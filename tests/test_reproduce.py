@@ -25,6 +25,8 @@ policies: str = "simple"  # who; accepts policies
 protocols: str = "paper"  # how; accepts protocols
 regime: str = "S2"  # how hard; accepts regime
 profile: str = "typical"  # which agent; accepts profile
+answered: str = "paper released"  # some; accepts protocols, one with answers as in paper
+solved: str = "observed"  # some; accepts protocols, one with an optimum as in paper
 held_out: str = "9:12"  # other episodes; accepts seeds outside 0:9
 """
 COUNT = "n: int = 3  # how many; accepts 1..10"
@@ -55,17 +57,19 @@ def test_defaults_and_what_a_reader_gives_are_typed(given, name, value):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("resamples=ten", r"parameter resamples: 'ten' given; accepted: a whole number, 100\.\.100000$"),
+        ("resamples=ten", r"parameter resamples of demo: 'ten' given; accepted: a whole number, 100\.\.100000$"),
         ("resamples=99", "'99' given"),
         ("resamples=100.5", "a whole number"),
         ("threshold=nan", r"'nan' given; accepted: a number, -0\.5\.\.4"),
         ("threshold=", "'' given"),
         ("measure=median", "accepted: text, one of mean terminal$"),
         ("pooled=1", "'1' given; accepted: true or false$"),
-        ("seeds=12:0", "parameter seeds: "),
-        ("held_out=12,8:10", "parameter held_out: '12,8:10' has seed 8; accepted: seeds outside 0:9$"),
+        ("seeds=12:0", "parameter seeds of demo: "),
+        ("held_out=12,8:10", "parameter held_out of demo: '12,8:10' has seed 8; accepted: seeds outside 0:9$"),
         ("worlds=tooldag tooldag", "names one twice"),
-        ("protocols=", "names none"),
+        ("protocols=", "'' given; accepted: protocols$"),
+        ("answered=released released:end=horizon", "accepted: protocols, one with answers as in paper$"),
+        ("solved=paper:clock=stands", "of demo: 'paper:.* given; accepted: protocols, one with an optimum as"),
         ("protocols=paper:clock=backwards", "backwards"),
         ("policies=simple,clever", "unknown policy 'clever'"),
         ("regime=S9", "unknown regime 'S9'"),

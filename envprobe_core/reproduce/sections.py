@@ -13,8 +13,8 @@ A notebook's cell tagged ``parameters`` holds one line a parameter::
     measure: str = "terminal"  # which accuracy; accepts one of mean terminal
 
 What follows ``accepts`` is an interval for numbers, a list of words, ``true or false``, or one of
-`VOCABULARIES`, of which seeds may leave some out (``seeds outside 0:9``). Papermill's own inspection knows
-neither types nor bounds.
+`VOCABULARIES`; ``seeds outside 0:9`` leaves some out, ``protocols, one with answers as in paper`` needs one.
+Papermill's own inspection knows neither types nor bounds.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ VOCABULARIES = ("seeds", "worlds", "policies", "protocols", "regime", "profile",
 _LINE = re.compile(
     rf"(?P<name>[a-z_]\w*): (?P<kind>{'|'.join(KINDS)}) = (?P<default>.+?)  # (?P<description>.+?); accepts "
     rf"(?P<accepts>true or false|one of .+|-?[\d_.]*\d\.\.-?[\d_.]*\d|seeds outside \d+:\d+|"
-    rf"{'|'.join(VOCABULARIES)})\s*"
+    rf"protocols, one with (?:answers|an optimum) as in paper|{'|'.join(VOCABULARIES)})\s*"
 )
 
 
@@ -68,6 +68,7 @@ class Parameter:
     default: Value  # the value the book is built with
     description: str
     accepts: str  # the rule of the values accepted (see the module)
+    where: str  # the section's name
 
     def parse(self, text: str) -> Value:
         """Return the typed value of what a reader wrote after ``NAME=``; `InputError` if it does not fit."""
@@ -78,17 +79,17 @@ class Parameter:
                 low, high = map(float, self.accepts.split(".."))
                 if low <= value <= high:
                     return value
-            elif self.accepts.partition(" outside ")[0] in VOCABULARIES:
+            elif self.accepts.split()[0].strip(",") in VOCABULARIES:
                 check_words(self.accepts, text)
                 return value
             elif isinstance(value, bool) or str(value) in self.accepts.split()[2:]:
                 return value
         except InputError as error:
-            raise InputError(f"parameter {self.name}: {error}") from None
+            raise InputError(f"parameter {self.name} of {self.where}: {error}") from None
         except (ValueError, KeyError, TypeError):  # it is of another type
             pass
         accepted = ", ".join(dict.fromkeys((called, self.accepts)))  # of a truth value both say the same
-        raise InputError(f"parameter {self.name}: {text!r} given; accepted: {accepted}")
+        raise InputError(f"parameter {self.name} of {self.where}: {text!r} given; accepted: {accepted}")
 
 
 def read_parameters(source: str, where: str) -> dict[str, Parameter]:
@@ -101,7 +102,7 @@ def read_parameters(source: str, where: str) -> dict[str, Parameter]:
     for number, line in enumerate(source.splitlines(), 1):
         match, fault = _LINE.fullmatch(line), f"notebook {where}: line {number} of its parameters"
         if match and re.fullmatch(KINDS[match["kind"]][1], match["default"]):
-            one = Parameter(**match.groupdict())
+            one = Parameter(**match.groupdict(), where=where)
             try:
                 found[one.name] = replace(one, default=one.parse(match["default"].strip('"')))
             except InputError as error:
@@ -139,16 +140,16 @@ def resolve(declared: Mapping[str, Parameter], given: Mapping[str, str]) -> dict
 def check_words(rule: str, text: str) -> None:
     """Check a text by a rule of `VOCABULARIES`; an `InputError` says what is wrong with it."""
     from envprobe_core import cells  # which takes a second
+    from envprobe_core.analyses.small_worlds import can_be_solved
 
-    lists = {
-        "worlds": lambda name: look_up("world", name, cells.WORLDS),
-        "policies": cells.find_policy,
-        "protocols": cells.parse_protocol,
-    }
-    if rule in lists:
-        found = list(map(lists[rule], cells.names(text)))
-        if not found or any(one in found[:place] for place, one in enumerate(found)):
-            raise InputError(f"{text!r} names {'one twice' if found else 'none'}")
+    readers = {"policies": cells.find_policy, "protocols": cells.parse_protocol}
+    readers["worlds"] = lambda name: look_up("world", name, cells.WORLDS)
+    one_with = {"answers as in paper": lambda one: one.answer == "delivered"}
+    one_with["an optimum as in paper"] = can_be_solved
+    kind, _, wanted = rule.partition(", one with ")
+    if kind in readers:
+        if not any(map(one_with.get(wanted, bool), cells.names(text, readers[kind]))):
+            raise InputError(f"{text!r} given; accepted: {rule}")
     elif rule == "replay":
         from envprobe_core.llm.running import find_replay
         from envprobe_core.llm.store import read_replay
@@ -312,9 +313,8 @@ def plan(
     """
     given, executed, sections = given or {}, executed or root / "book" / "executed", find_sections(root)
     chosen = [look_up("section", name, sections) for name in dict.fromkeys(names or sections)]
-    for section in chosen if names else ():
-        if section.fault:
-            raise InputError(section.fault)
+    if names and (faults := [section.fault for section in chosen if section.fault]):
+        raise InputError(faults[0])
     known = dict.fromkeys(name for section in chosen for name in section.parameters)
     for name in given:
         if name not in known:
