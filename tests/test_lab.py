@@ -53,6 +53,13 @@ def swallows(view):
             sum(range(10**7))
 
 
+def counts(view):
+    total = view.c.copy()
+    for i in range(10**12 if view.step == 13 else 0):
+        total += i
+    return total
+
+
 def leaves(view):
     raise SystemExit(0)
 
@@ -80,7 +87,7 @@ BAD = {
     "a list": (lambda view: view.c.tolist(), "of type list; return an array"),
     "complex numbers": (lambda view: view.c * 1j, r"values of type complex128; scores must be real numbers"),
     "masked values": (lambda view: np.ma.masked_less(view.c, 0.5), r"gives nan for \d+ of 27 scores"),
-    "nan": (lambda view: view.c * np.nan, r"gives nan for 27 of 27 scores, first for field 0 at step 0"),
+    "nan": (lambda view: view.c * np.nan, r"at line \d+ \(`\"nan\": .*\) gives nan for 27 of 27 scores, first for field 0 at step 0"),
     "an exception": (lambda view: view.c + 1 // 0, r"fails at line \d+ \(`.*`\): ZeroDivisionError"),
     "one truth value for all": (lambda view: view.c if view.s > 0.5 else view.d, r"np\.where\(condition, "),
     "an array taken for a table": (lambda view: view.c / view.c.max(axis=1), r"AxisError.*arrays are \[fie"),
@@ -90,6 +97,8 @@ BAD = {
     "what came before": (smooths, AGAIN.format(r"\d+")),
     "one array for all": (gives_one_array, AGAIN.format(r"\d+")),
     "a loop that lets no fault through": (swallows, r"more than 0\.3 s for one decision"),
+    "a long loop that no trial meets": (counts, r"at line \d+ \(`.*`\): .*more than 0\.3 s"),
+    "no argument": (lambda: 1, r"takes one argument: def score\(view\)"),
     "an exit": (leaves, r"fails at line \d+ \(`raise SystemExit\(0\)`\): SystemExit"),
     "no function": (7, r"'int' object is not callable"),
 }  # fmt: skip
@@ -130,10 +139,10 @@ def out_of_bounds(view):
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (functools.partial(late(lambda view: view.c * np.nan)), r"'mine' gives nan for 27 of 27 .* step 13"),
+        (functools.partial(late(lambda view: view.c * np.nan)), r"'mine' at line .* gives nan for 27 of 27 .* step 13"),
         (functools.partial(late(dice)), AGAIN.format(13)),
         (functools.partial(late(endless)), r"'mine' fails at line \d+ .*more than 0\.3 s"),
-        (lambda view: np.where(view.step == 13, np.nan, view.c), r"'mine' gives nan for 27 of 27 .* step 13"),
+        (lambda view: np.where(view.step == 13, np.nan, view.c), r"'mine' at line .* gives nan for 27 of 27 .* step 13"),
         (out_of_bounds, r"'mine' fails at line \d+ .*index 39 is out of bounds"),
     ],
 )

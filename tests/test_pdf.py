@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 import pytest
 from processes import call, envprobe, going, processes_of, wait_for
 
-from envprobe_core.lab.desk import exercises_notebook
 from envprobe_core.reproduce.build import html_folder
 from envprobe_core.reproduce.printing import CHROMIUM, DOCUMENTS, MADE_BY_US, refuse_foreign
+from envprobe_core.reproduce.sections import find_sections
 from envprobe_core.sources import ROOT
 
 CHAPTERS = ("definitions", "executed/over-time")
@@ -94,7 +94,7 @@ def test_a_browser_does_not_outlive_a_killed_command(small_book, tmp_path, monke
 @pytest.mark.parametrize("minutes", [50, 90])
 def test_a_plan_adds_up(minutes):
     """Slots follow one another to the end, and none is shorter than its exercises take alone."""
-    told = "\n".join("".join(cell["source"]) for cell in exercises_notebook()["cells"])
+    told = "\n".join("".join(cell["source"]) for cell in find_sections()["exercises"].cells)
     takes = dict(re.findall(r":label: (ex-\w+)\n.*?about (\d+) minutes", told, re.DOTALL))
     text = (ROOT / "book/instructors.md").read_text(encoding="utf-8")
     plan = text.split(f"## A plan for {minutes} minutes")[1].split("\n## ")[0]

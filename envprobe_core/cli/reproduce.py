@@ -173,7 +173,7 @@ def answers(out: Annotated[File, "DIR", KEPT] = None, param: options.Assignments
     solution failed, 2 if a name or value is not accepted.
     """
     from envprobe_core.files import refuse_existing, working_folder, write_new
-    from envprobe_core.lab.desk import EXERCISES, answer_key, exercises_notebook, student_copy
+    from envprobe_core.lab.desk import EXERCISES, answer_key, student_copy
     from envprobe_core.reproduce.execution import run
     from envprobe_core.reproduce.sections import as_json, parse_assignments, plan
 
@@ -193,7 +193,7 @@ def answers(out: Annotated[File, "DIR", KEPT] = None, param: options.Assignments
     if out is None:
         typer.echo(key, nl=False)
         return
-    texts = {KEY: key, SOLVED: as_json(executed), STUDENTS: as_json(student_copy(exercises_notebook()))}
+    texts = {KEY: key, SOLVED: as_json(executed), STUDENTS: as_json(student_copy())}
     write_new("--out", {out / name: text for name, text in texts.items()})
     typer.echo(f"wrote {KEY}, {SOLVED}, {STUDENTS} in {out}")
 

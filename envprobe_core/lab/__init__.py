@@ -75,9 +75,8 @@ def compete(
                 "book are named in `rivals`"
             )
     entries = tuple(one.name for one in mine)
-    for name, count in Counter(entries).items():
-        if count > 1:
-            raise InputError(f"two policies are named {name!r}; give each a name of its own")
+    if repeated := [name for name in entries if entries.count(name) > 1]:
+        raise InputError(f"two policies are named {repeated[0]!r}; give each a name of its own")
     design, held = parse_seeds(seeds), parse_seeds(held_out) if held_out else np.empty(0, np.int64)
     if len(shared := np.intersect1d(design, held)):
         raise InputError(

@@ -61,11 +61,6 @@ _ROLE = re.compile(r"\{[a-z:-]+\}(`[^`]+`)")
 Notebook = Mapping[str, Any]
 
 
-def exercises_notebook() -> Notebook:
-    """Return the notebook of exercises of the checkout."""
-    return read_section(ROOT / "notebooks" / f"{EXERCISES}.ipynb").notebook
-
-
 def parts(notebook: Notebook) -> Iterator[tuple[str, Mapping[str, Any], str]]:
     """Go through a notebook of exercises: what each cell is, the cell, and its text.
 
@@ -93,8 +88,9 @@ def parts(notebook: Notebook) -> Iterator[tuple[str, Mapping[str, Any], str]]:
         yield kind, cell, text
 
 
-def student_copy(notebook: Notebook) -> dict[str, Any]:
+def student_copy() -> dict[str, Any]:
     """Return the exercises without their solutions, an empty cell and a self-check after each, as JSON."""
+    notebook = read_section(ROOT / "notebooks" / f"{EXERCISES}.ipynb").notebook
     cells: list[dict[str, Any]] = []
 
     def add(kind: str, source: str, metadata: Mapping[str, Any]) -> None:
@@ -116,7 +112,7 @@ def student_copy(notebook: Notebook) -> dict[str, Any]:
 
 def student_download() -> Html:
     """Return a link to the exercises without solutions, as a notebook."""
-    content, name = as_json(student_copy(exercises_notebook())), "envprobe-exercises.ipynb"
+    content, name = as_json(student_copy()), "envprobe-exercises.ipynb"
     words = "Download the exercises without solutions (a notebook)"
     return Html(f"<p>{download(name, words, content, 'application/x-ipynb+json')}</p>", f"{words}: {name}")
 
@@ -240,7 +236,7 @@ def _files() -> Iterator[tuple[str, str]]:
     """Yield every file of the desk with its text; links lead to where the desk has their targets."""
     paths = [*sorted((ROOT / "notebooks").glob("*.ipynb")), ROOT / "notebooks" / "desk" / START]
     books = {path.stem: read_section(path).notebook for path in paths}
-    books[EXERCISES] = student_copy(books[EXERCISES])
+    books[EXERCISES] = student_copy()
     places = {name: f"{SECTIONS}/{name}.ipynb" for name in books}
     places |= {name: f"{name}.ipynb" for name in (EXERCISES, Path(START).stem)}
     places |= {name: f"{PAGES}/{name}.md" for name in READ}

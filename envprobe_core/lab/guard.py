@@ -25,13 +25,12 @@ from envprobe_core.engine.compiling import INTERPRETED
 from envprobe_core.engine.running import measure
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES, Policy, custom_policy
-from envprobe_core.policies.own import Guarded, View, codes, made
+from envprobe_core.policies.own import Guarded, Score, View, codes, made, samples, view_of
 from envprobe_core.protocols import PAPER, RELEASED
 from envprobe_core.show.markup import Text
 from envprobe_core.worlds import WORLDS
 from envprobe_core.worlds.base import Floats
 
-Function = Callable[[Any], Any]
 TRIAL_SEEDS = np.arange(6, dtype=np.int64)
 TRIAL_STEPS = (0, 1, 9, 22)
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9 .+-]{0,29}")
@@ -42,6 +41,7 @@ HINTS = {  # what an error's text has in it, and what helps
     "no attribute 'gold'": "the truth is for oracles only, and an agent at work does not have it; use "
     "view.value, what the agent believes",
     "'View' object has no": f"a view has {', '.join(View._fields)}",
+    "positional argument": "a score function takes one argument: def score(view)",
     "read-only|set attribute": "a view cannot be changed; change a copy, as in score = view.c.copy()",
     "truth value of an array": "to decide field by field, write np.where(condition, score, other)",
     "broadcast|too many indices|not subscriptable|out of bounds for array of dimension 1": "the view is one "
@@ -115,9 +115,10 @@ class GuardedScore(Guarded):
             told = " ".join(f"{type(error).__name__}: {error}".split())
             frames = ((frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__))
             hint = next((f"; {hint}" for sign, hint in HINTS.items() if re.search(sign, told)), "")
-            fault = f"fails{at_line(self.function, frames)}: {told}{hint}"
+            where = at_line(self.function, frames)
+            raise PolicyError(f"policy {self.name!r} fails{where}: {told}{hint}") from None
         if fault:
-            raise PolicyError(f"policy {self.name!r} {fault}") from None
+            raise PolicyError(f"policy {self.name!r}{at_line(self.function)} {fault}")
         return np.array(given, dtype=np.float64)
 
 
@@ -142,21 +143,23 @@ def fault_of(given: Any, view: View) -> str:
     )
 
 
-def at_line(function: Any, places: Iterable[tuple[str, int | None]]) -> str:
-    """Return the last of some places (file, line) in the reader's own code, as ` at line 3 (`...`)`."""
+def at_line(function: Any, places: Iterable[tuple[str, int | None]] | None = None) -> str:
+    """Return the last of places (file, line) in a reader's code, or its one return: ` at line 3 (`...`)`."""
     code = getattr(getattr(function, "func", function), "__code__", None)
-    own = [number for file, number in places if code is not None and file == code.co_filename]
-    if not own:
-        return ""
-    line = linecache.getline(code.co_filename, own[-1] or 0).strip()
+    if code and places is None:
+        returns = [step.positions for step in dis.get_instructions(code) if "RETURN_" in step.opname]
+        lines = {place.lineno for place in returns if place}
+        places = [(code.co_filename, line) for line in lines if len(lines) == 1]
+    own = [number for file, number in places or () if code and file == code.co_filename]
+    line = linecache.getline(code.co_filename, own[-1] or 0).strip() if own else ""
     shown = f"{line[:LONGEST_LINE]} …" if len(line) > LONGEST_LINE else line
-    return f" at line {own[-1]}" + (f" (`{shown}`)" if line else "")
+    return (f" at line {own[-1]}" + (f" (`{shown}`)" if line else "")) if own else ""
 
 
 # --- the trial --------------------------------------------------------------------------------
 
 
-def policy(name: str) -> Callable[[Function], Policy]:
+def policy(name: str) -> Callable[[Score], Policy]:
     """Make a policy of the score function below: `@policy("my rule")`.
 
     The function takes the `View` of one agent at one step and returns scores [field]; the
@@ -176,7 +179,7 @@ def policy(name: str) -> Callable[[Function], Policy]:
             f"policy name {name!r} is taken; choose another than {', '.join(POLICIES)} and their titles"
         )
 
-    def accept(function: Function) -> Policy:
+    def accept(function: Score) -> Policy:
         score, note = try_out(function, name)
         if note:
             print(note)
@@ -185,7 +188,7 @@ def policy(name: str) -> Callable[[Function], Policy]:
     return accept
 
 
-def diagnose(function: Function, name: str = "trial") -> Text:
+def diagnose(function: Score, name: str = "trial") -> Text:
     """Say what the lab would answer to a score function, without stopping the notebook."""
     try:
         answer = try_out(function, name)[1] or "accepted"
@@ -194,14 +197,19 @@ def diagnose(function: Function, name: str = "trial") -> Text:
     return Text(f"~~~text\n{answer}\n~~~")
 
 
-def try_out(function: Function, name: str) -> tuple[GuardedScore, str]:
+def try_out(function: Score, name: str) -> tuple[GuardedScore, str]:
     """Return a function guarded, and a line about it if it is not compiled; `PolicyError` if it fails."""
     # what is wrapped is not compiled
     score = GuardedScore(partial(function) if has_while(function) else function, name)
-    views = trial_views()
-    first = [score.ask(view) for view in views]
-    for view, scores in zip(reversed(views), reversed(first), strict=True):
+    asked = [(view, score.ask(view)) for view in trial_views()]
+    for view, scores in reversed(asked):
         score.ask_again(view, scores)
+    for sight in samples() if isinstance(score.function, FunctionType) else ():
+        try:
+            score.ask(view_of(sight))
+        except PolicyError as fault:  # it may fail on what no agent sees, but compiled code cannot be stopped
+            if isinstance(fault.__context__, TooSlowError):
+                raise
     reason = why_called(score)
     said = f"policy {name!r} is accepted and runs as plain Python, many times slower: {reason}"
     return score, said if reason else ""
