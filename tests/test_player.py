@@ -45,14 +45,13 @@ def test_the_player_shows_what_the_log_holds(place):
         own = gate if POLICIES[name].has_threshold else None
         cell = make_cell(world, name, regime, PROTOCOLS[protocol], profile, budget, own)
         seeds = np.array([seed])
-        *lines, last = step_table(cell, seeds, record(cell, seeds)).to_pylist()
+        rows = step_table(cell, seeds, record(cell, seeds)).to_pylist()
+        lines = rows[:-1]
         assert run["steps"] == len(lines)
         for table in TABLES:
-            values = [
-                [v for key, v in line.items() if key.startswith(f"{table} ")] for line in (*lines, last)
-            ]
+            values = [[v for key, v in row.items() if key.startswith(f"{table} ")] for row in rows]
             assert run[table] == values
-        assert run["place"] == [line["place"] for line in (*lines, last)]
+        assert run["place"] == [row["place"] for row in rows]
         assert run["probe"] == [-1 if line["probe"] is None else line["probe"] for line in lines]
         assert run["action"] == [line["action"] for line in lines]
         right = (np.array(run["belief"]) == run["gold"]).sum(axis=1)
@@ -67,8 +66,7 @@ def test_the_player_shows_what_the_log_holds(place):
             assert (total.max(axis=1) == seen.trajectory.score[0, : len(lines)]).all()
         assert [top[0] for top in run["top"]] == total.argmax(axis=1).tolist()
         assert all(field < 0 or field in top for field, top in zip(run["probe"], run["top"], strict=True))
-    one, other = pair["runs"]
-    step = pair["parts"]
+    (one, other), step = pair["runs"], pair["parts"]
     assert f"step {step}" in pair["parting"]
     for names, upto in ((TABLES, step + 1), (("probe", "action"), step)):
         assert all(one[name][:upto] == other[name][:upto] for name in names)

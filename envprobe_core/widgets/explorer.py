@@ -81,13 +81,8 @@ class Explorer(Widget):
         words = {
             "worlds": [{"name": name, "title": title} for name, title in worlds.items()],
             "policies": [
-                {
-                    "name": policy.name,
-                    "title": policy.title,
-                    "threshold": policy.has_threshold,
-                    **style.mark(),
-                }
-                for policy, style in zip(self._policies.values(), styles, strict=False)
+                {"name": own.name, "title": own.title, "threshold": own.has_threshold, **style.mark()}
+                for own, style in zip(self._policies.values(), styles, strict=False)
             ],
             "protocols": [
                 {"name": name, "title": in_words(name), "line": PROTOCOL_LINES.get(name, TURNED)}
