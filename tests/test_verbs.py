@@ -155,6 +155,7 @@ NO_FRAME, WHOLE = "is no frame, as `run` gives", "is not a whole number in 0.."
         (summarize, {"measures": "probes regime"}, "one of the columns probes, regime holds no numbers: "),
         (summarize, {"measures": 3}, "3 stands where names do"),
         (compare, {"measure": 3}, "measure 3 cannot be read"),
+        (compare, {"by": "policy"}, "by 'policy': a pair is of two policies"),
         (summarize, {"measures": "acuracy"}, "the frame has no column acuracy"),
         (table, {"columns": {"a": "{acuracy:2}"}}, "no column acuracy"),
         (table, {"across": "moods"}, "no column moods"),
