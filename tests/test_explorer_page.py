@@ -59,10 +59,8 @@ def expected_rows(world, protocol, policies, budget, threshold):
     """The table's rows as the engine computes them."""
     settings = []
     for name in policies:
-        own, place = (
-            threshold if POLICIES[name].has_threshold else None,
-            "tooldag" if world == POOL else world,
-        )
+        own = threshold if POLICIES[name].has_threshold else None
+        place = "tooldag" if world == POOL else world
         cell = make_cell(place, name, "S2", PROTOCOLS[protocol], "typical", budget, own)
         settings.append(pooled(cell) if world == POOL else (cell,))
     readings = take_readings(settings, SEEDS, resamples=RESAMPLES)
@@ -107,10 +105,8 @@ IN_VIEW = """() => {
 def test_a_link_restores_a_setting_and_shows_the_engines_numbers(
     opened, world, protocol, policies, budget, threshold
 ):
-    names = ",".join(policies)
-    page = opened(
-        f"#world={world}&protocol={protocol}&policies={names}&budget={budget}&threshold={threshold}"
-    )
+    asked = f"policies={','.join(policies)}&budget={budget}&threshold={threshold}"
+    page = opened(f"#world={world}&protocol={protocol}&{asked}")
     ordered = [name for name in POLICIES if name in policies]
     assert shown(page)[1] == expected_rows(world, protocol, ordered, budget, threshold)
     for value in (world, protocol):
@@ -198,8 +194,7 @@ def test_everything_works_from_the_keyboard(opened):
 @pytest.mark.browser
 def test_the_page_is_light_redraws_while_a_slider_is_dragged_and_its_link_can_be_copied(opened, html):
     """Under 2 MB over the wire with everything it loads, the grid under 700 KB of it."""
-    urls = set()
-    page = opened(scheme="http", permissions=["clipboard-read", "clipboard-write"])
+    page, urls = opened(scheme="http", permissions=["clipboard-read", "clipboard-write"]), set()
     page.on("requestfinished", lambda asked: urls.add(asked.url))
     page.reload(wait_until="networkidle")
     loaded = {unquote(urlsplit(url).path) for url in urls if not url.startswith("blob:")}  # made in the page
