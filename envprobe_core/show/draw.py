@@ -184,7 +184,8 @@ def _forest(axes: Axes, own: pd.DataFrame, y: str, how: Any, *, bars: bool = Fal
 def _curves(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
     told, series = [], how["series"]
     lines = list(dict.fromkeys(own[series])) if series else [None]
-    others = iter(OTHER_DASHES * (1 + len(lines)))
+    plain = () if PROTOCOL_DASHES.keys() & set(lines) else tuple(PROTOCOL_DASHES.values())
+    others = iter((*plain, *OTHER_DASHES * len(lines)))
     for value in lines:
         curve, style, policy = own[own[series] == value] if series else own, _style(value), value in POLICIES
         colour = style.colour if policy else INK
