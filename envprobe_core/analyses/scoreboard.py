@@ -36,7 +36,7 @@ from envprobe_core.comparing import columns_read
 from envprobe_core.facts import FACTS
 from envprobe_core.grid import run_frame
 from envprobe_core.protocols import PROTOCOLS, in_words
-from envprobe_core.show.markup import EMPTY, MINUS
+from envprobe_core.show.markup import EMPTY, FIXED, MINUS
 from envprobe_core.statistics import RESAMPLES
 
 PRIMARY_REGIME = "S2"
@@ -212,7 +212,7 @@ def beside_paper(
             scale = 100.0 if measure == "success" else 1.0
             found.append(
                 about
-                | {"source": in_words(protocol), "printed": False, "protocol": protocol}
+                | {"source": in_words(protocol).replace(" ", FIXED), "printed": False, "protocol": protocol}
                 | {"method": scale * ours.mean(), "base": scale * theirs.mean()}
                 | ledger.loc[(name, protocol)].to_dict()
                 | {"only_arm": int((ours > theirs).sum()), "only_base": int((ours < theirs).sum())}
