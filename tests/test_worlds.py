@@ -63,6 +63,10 @@ def test_contract(world, regime, protocol):
     look(built.record, instance, -1, weight, roles)
     assert (weight.max(axis=1) > 0).all()
     assert (weight >= 0).all()
+    if world == "objectstate":  # c tells nobody where things lie
+        instance["task"]["object_room"], told = 0, weight.copy()
+        look(built.record, instance, -1, weight, roles)
+        np.testing.assert_array_equal(weight, told)
     for action in (-1, *range(built.actions)):
         look(built.record, instance, action, weight, roles)
         assert set(np.unique(roles)) <= ({0.0} if action == -1 else {0.0, 0.5, 1.0})
