@@ -299,7 +299,7 @@ def estimate(
         f"answers  {found['steps']}\n"
         f"calls    {found['calls']} (policies that meet the same situation share an answer)\n"
         f"tokens   {found['prompt_tokens']} + {found['completion_tokens']}, at "
-        f"{agent.CHARACTERS_A_TOKEN} characters a token; there may be up to 40% more\n"
+        f"{agent.CHARACTERS_A_TOKEN} characters a token; rows of digits take 2 to 3 times as many\n"
         f"cost     {said}\n"
         f"time     {found['calls'] * LATENCY / at_once / 60:.0f} min at {LATENCY:g} s a call and concurrency "
         f"{at_once}"

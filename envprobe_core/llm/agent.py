@@ -239,7 +239,7 @@ def finish_in_loop(work: Coroutine[Any, Any, Result]) -> Result:
 # ---------------------------------------------------------------- rehearsals
 
 AT_ONCE = 250  # episodes in lockstep where every answer is at hand
-CHARACTERS_A_TOKEN = 3.5  # of English, digits and punctuation; a round figure on the careful side
+CHARACTERS_A_TOKEN = 3.5  # of English; rows of digits and signs take two to three times as many tokens
 EXAMPLE_SEED = 900_001  # of the episode that worked examples are taken from; in no regime's seeds
 SURE = 95  # percent, in worked examples
 
