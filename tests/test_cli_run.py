@@ -80,7 +80,8 @@ def test_the_folder_holds_table_logs_and_a_manifest_of_what_was_run(tmp_path, to
     assert not re.search(rf"\b{re.escape(os.uname().nodename)}\b", text)  # which may be part of a hash
 
 
-def test_defaults_are_told_and_taken(tmp_path, told):
+def test_defaults_are_told_and_taken(tmp_path, told, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")  # whatever the terminal is
     text = " ".join(re.sub("[│╭╮╰╯─]", " ", told("run", "--help")[1]).split())
     for words in ("S2", "(paper)", "(horizon / 4)", "(1.5)", "typical", "full"):
         assert f"[default: {words}]" in text

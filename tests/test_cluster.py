@@ -175,8 +175,7 @@ def test_workers_that_would_compute_something_else_are_refused(two_workers, tmp_
             except InputError as error:
                 return str(error)
 
-        refused = wait_for(refusal)
-        assert words in refused
+        assert words in (refused := wait_for(refusal))
         assert "worker tcp://127.0.0.1:" in refused
         run = tmp_path / "run"
         done = envprobe(*RUN, "--scheduler", two_workers.address, "--out", run)

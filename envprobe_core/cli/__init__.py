@@ -1,5 +1,6 @@
 """The command ``envprobe``: a thin door to the engine and the book."""
 
+import atexit
 import os
 import signal
 import sys
@@ -69,6 +70,7 @@ def main(arguments: list[str] | None = None) -> None:
         for order in options.orders_to_end():
             signal.signal(order, lambda number, _: sys.exit(128 + number))
         sys.unraisablehook = _order_again
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # one more would kill what ends already
         nowhere = Path(os.devnull).open("w")  # noqa: SIM115 - to the end of the process
         sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere  # closed by whoever started us
         for stream in (sys.stdout, sys.stderr):
@@ -115,8 +117,7 @@ def _order_again(swallowed: Any) -> None:
     if code not in ENDED:
         sys.__unraisablehook__(swallowed)
         return
-    main_thread = threading.main_thread().ident
-    again = threading.Timer(AGAIN, signal.pthread_kill, (main_thread, code - 128))
+    again = threading.Timer(AGAIN, signal.pthread_kill, (threading.main_thread().ident, code - 128))
     again.daemon = True
     again.start()
 
@@ -132,7 +133,5 @@ def _check(arguments: list[str]) -> None:
         if "\0" in text:
             raise InputError(f"{text!r} holds a null character")
     if arguments and arguments[0] in OF_A_CHECKOUT and not (ROOT / "notebooks").is_dir():
-        raise InputError(
-            f"{arguments[0]} needs the notebooks and pages of a checkout, and none are in {ROOT}; clone "
-            "the companion and give `pip install -e .` there"
-        )
+        lacks = f"{arguments[0]} needs the notebooks and pages of a checkout, and none are in {ROOT}"
+        raise InputError(f"{lacks}; clone the companion and give `pip install -e .` there")
