@@ -1,7 +1,7 @@
 """Cells: one setting of the experiment each, the seeds it runs on, and how a text names both."""
 
-import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -68,7 +68,7 @@ class Cell:
             raise InputError(f"budget {budget} is not in {accepted}")
         base = self.threshold
         number = isinstance(base, Real) and not isinstance(base, bool)
-        if base is not None and not (number and math.isfinite(base)):
+        if base is not None and not (number and abs(base) <= sys.float_info.max):
             raise InputError(f"threshold {base!r} is not a finite number")
         if base is not None and not self.policy.has_threshold:
             accepted = ", ".join(name for name, policy in POLICIES.items() if policy.has_threshold)

@@ -34,7 +34,7 @@ def look_up(kind: str, name: str, known: Mapping[str, Meant]) -> Meant:
     Raises:
         InputError: if there is none of that name; the message lists those there are.
     """
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise InputError(f"unknown {kind} {name!r}; accepted: {', '.join(known)}")
     return known[name]
 

@@ -1,11 +1,12 @@
 """The experiment: `run` gives a row an episode, `play` one episode step by step."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from itertools import product
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -52,7 +53,7 @@ def run(
     facts: Names = (),
     jobs: int = 1,
 ) -> pd.DataFrame:
-    """Run every combination of what is given on the same seeds; one row an episode.
+    """Run every combination of what is given, once each, on the same seeds; one row an episode.
 
     Args:
         worlds: names, as text (`"tooldag graphnav"`) or a sequence; so for the next four.
@@ -74,22 +75,29 @@ def run(
         InputError: for an unknown name or a value that a cell refuses.
     """
     chosen = [one if isinstance(one, Policy) else find_policy(one) for one in names(policies)]
-    cells = [
+    every = [
         Cell(
             world, policy, regime, protocol, profile, None if budget == OWN else budget,
             threshold if policy.has_threshold and threshold != OWN else None,
         )
         for protocol, profile, regime, world, policy, budget, threshold in product(
             find_protocols(protocols), map(find_profile, names(profiles)), map(find_regime, names(regimes)),
-            names(worlds), chosen,
-            np.atleast_1d(budgets).tolist(), np.atleast_1d(thresholds).tolist(),
+            names(worlds), chosen, _several(budgets), _several(thresholds),
         )
     ]  # fmt: skip
+    # once each: a policy without a threshold has one cell under all of them, and pairs are joined by `key`
+    cells = list({(cell.policy, *cell.key.values()): cell for cell in every}.values())
     if not is_whole(jobs) or jobs < 1:
         raise InputError(f"jobs {jobs!r} is not a whole number of processes from 1")
     if not cells:
         raise InputError("run: nothing to run; give at least one of worlds, policies, regimes and so on")
     return run_frame(cells, read_seeds(seeds), facts, jobs=jobs)
+
+
+def _several(given: Any) -> Iterable[Any]:
+    """Return several values as they were given, one as a tuple of it alone."""
+    values = given.tolist() if hasattr(given, "tolist") else given
+    return values if isinstance(values, Iterable) and not isinstance(values, str) else (values,)
 
 
 def run_cells(

@@ -15,8 +15,9 @@ from envprobe_core.errors import InputError, look_up
 class Protocol:
     """One value per switch.
 
-    `start` to `end`, `useful` and `oracle` act in the loop, `accuracy` to `confident` in the scorers,
-    `threshold` and `seeds` before the run.
+    `rates`, `instances`, `sight` and `structure` act in the world (`worlds.base`), `accuracy` to `actions` in
+    the scores, `confident` in `measures.reports`, `threshold` and `seeds` in the cell, the others in the
+    loop; what loop and scores call them stands in `engine.running.setting_of`.
     """
 
     name: str
@@ -74,7 +75,7 @@ def switch_values(switch: str) -> tuple[str, ...]:
 
 def parse_protocol(text: str) -> Protocol:
     """Read a protocol: a name, or a name with switches turned, as in `paper:clock=stands,end=success`."""
-    name, _, switches = text.partition(":")
+    name, _, switches = text.partition(":") if isinstance(text, str) else (text, "", "")
     base = look_up("protocol", name, PROTOCOLS)
     changes: dict[str, str] = {}
     for item in filter(None, switches.split(",")):

@@ -9,7 +9,7 @@ nor the BLAS library moves a bit. Sources: section 6.1 of the paper; Efron and T
 import math
 from collections.abc import Iterator
 from functools import lru_cache
-from numbers import Integral
+from numbers import Integral, Real
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -53,6 +53,23 @@ class Estimate(NamedTuple):
     p_adjusted: Number  # min(1, p family)
     p_greater: Number  # one-sided, for a statistic above the null
     p_less: Number
+
+
+# what is accepted
+
+
+def numbers(given: npt.ArrayLike, *axes: str) -> Floats:
+    """Return what was given as an array of numbers with these axes; refuse everything else."""
+    data = np.asarray(given, dtype=np.float64)
+    if data.ndim != len(axes) or data.size == 0:
+        raise InputError(f"values of shape {data.shape}; [{', '.join(axes)}], not empty, is accepted")
+    return data
+
+
+def check_level(level: float) -> None:
+    """Refuse what is no level of an interval."""
+    if not (isinstance(level, Real) and 0 < level < 1):
+        raise InputError(f"level {level!r}; a level in (0, 1) is accepted")
 
 
 # resampling
@@ -117,11 +134,14 @@ def bootstrap_means(
     if len(bad := np.argwhere(~np.isfinite(data))):
         first = data[tuple(bad[0])]
         raise InputError(f"values hold {first} at unit {bad[0][0]}; finite numbers are accepted")
-    if not isinstance(resamples, Integral) or resamples < 1:
-        raise InputError(f"resamples are {resamples!r}; a whole number from 1 is accepted")
+    for what, count, least in (("resamples are", resamples, 1), ("the seed is", seed, 0)):
+        if not isinstance(count, Integral) or isinstance(count, bool) or count < least:
+            raise InputError(f"{what} {count!r}; a whole number from {least} is accepted")
     labels = np.zeros(len(data)) if strata is None else np.asarray(strata)
-    if len(labels) != len(data):
-        raise InputError(f"strata have {len(labels)} units, values {len(data)}; equal lengths are accepted")
+    if labels.shape != data.shape[:1]:
+        raise InputError(f"strata of shape {labels.shape}, {len(data)} units; one label a unit is accepted")
+    if (labels != labels).any():  # NaN is no label: a unit without one would fall out of every stratum
+        raise InputError(f"strata hold {labels[labels != labels][0]}; a label for every unit is accepted")
     columns = data.reshape(len(data), -1)
     total = np.zeros((resamples, columns.shape[1]))
     for shift, label in enumerate(np.unique(labels)):
@@ -140,6 +160,7 @@ def percentile_interval(draws: npt.ArrayLike, level: float = LEVEL) -> tuple[Flo
 
     The two quantiles at (1 -+ level) / 2, linearly interpolated.
     """
+    check_level(level)
     tail = (1 - level) / 2
     low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
     return low, high
@@ -164,10 +185,9 @@ def estimate_of(
     Raises:
         InputError: for a level outside (0, 1), a family below 1, or no resample that is kept.
     """
-    if not (0 < level < 1 and family >= 1):
-        raise InputError(
-            f"level {level}, family {family}: a level in (0, 1) and a family from 1 are accepted"
-        )
+    if not (isinstance(level, Real) and 0 < level < 1 and isinstance(family, Real) and family >= 1):
+        what = f"level {level!r}, family {family!r}"
+        raise InputError(f"{what}: a level in (0, 1) and a family from 1 are accepted")
     if not kept.any(axis=0).all():
         raise InputError(f"none of {len(draws)} resamples holds an event; more resamples are needed")
     levels = (level, level if family == 1 else 1 - (1 - level) / family)
@@ -219,10 +239,10 @@ def clustered_rate(
         InputError: for what `bootstrap_means` refuses, negative denominators, and a ratio without events.
     """
     top, bottom = (np.asarray(part, dtype=np.float64) for part in (numerators, denominators))
-    chosen = np.ones(len(top), dtype=bool) if first is None else np.asarray(first, dtype=bool)
-    if not (top.shape == bottom.shape and len(top) == len(chosen)):
+    chosen = np.ones(top.shape[:1], dtype=bool) if first is None else np.asarray(first, dtype=bool)
+    if not (top.size and top.shape == bottom.shape and top.shape[:1] == chosen.shape):
         what = f"numerators of shape {top.shape}, denominators of {bottom.shape}, first of {chosen.shape}"
-        raise InputError(f"{what}; one shape and equal lengths are accepted")
+        raise InputError(f"{what}; one shape and equal lengths, not empty, are accepted")
     if (bottom < 0).any():
         raise InputError(f"denominators hold {bottom.min()}; numbers from 0 are accepted")
     single, labels = top.ndim == 1, chosen if strata is None and first is not None else strata
@@ -256,8 +276,8 @@ def paired_bootstrap(
 
     Differences of exactly 0 everywhere give the interval [0, 0] and p = 1.
     """
-    every = np.ones(np.shape(differences))
-    return clustered_rate(differences, every, strata, resamples=resamples, **asked)
+    data = numbers(differences, "unit")
+    return clustered_rate(data, np.ones_like(data), strata, resamples=resamples, **asked)
 
 
 def median_bootstrap(
@@ -274,7 +294,7 @@ def median_bootstrap(
     its median is read off the cumulated counts: no resample is ever laid out. The median of an even count
     is the mean of its two middle values, as in NumPy. Resamples without a value are left out.
     """
-    data = np.asarray(values, dtype=np.float64)
+    data = numbers(values, "unit", "arm")
     defined = ~np.isnan(data)
     points = np.unique(data[defined])
     if not len(points):
@@ -296,6 +316,7 @@ def median_bootstrap(
 
 def normal_half_width(deviation: Number, n: int, level: float = LEVEL) -> Number:
     """Return half of a mean's normal interval: z s / sqrt(n)."""
+    check_level(level)
     return NormalDist().inv_cdf((1 + level) / 2) * deviation / math.sqrt(n)
 
 
@@ -312,9 +333,9 @@ def mean_intervals(
     Percentile intervals. One unit carries no interval (NaN ends); above `LARGE` units without strata the
     interval is mean -+ z s / sqrt(n), which the bootstrap there equals within its Monte-Carlo error.
     """
-    data = np.asarray(values, dtype=np.float64)
-    if data.size == 0 or not np.isfinite(data).all():
-        raise InputError("values are none, or hold NaN or infinity; finite numbers are accepted")
+    data = numbers(values, "unit", "column")
+    if not np.isfinite(data).all():
+        raise InputError("values hold NaN or infinity; finite numbers are accepted")
     mean = np.array([math.fsum(column) / len(data) for column in data.T.tolist()])
     if len(data) > LARGE and strata is None:
         half = normal_half_width(data.std(axis=0), len(data), level)
@@ -327,8 +348,8 @@ def mean_interval(
     values: npt.ArrayLike, strata: npt.ArrayLike | None = None, level: float = LEVEL, **settings: int
 ) -> Interval:
     """Return the mean of `values` [unit] with its interval; see `mean_intervals`."""
-    data = np.asarray(values, dtype=np.float64)[:, None]
-    ends = mean_intervals(data, strata, level, **settings)
+    data = numbers(values, "unit")
+    ends = mean_intervals(data[:, None], strata, level, **settings)
     return Interval(*(float(end[0]) for end in ends), len(data))
 
 
@@ -340,7 +361,7 @@ def mean_track(track: Floats, resamples: int = RESAMPLES) -> dict[str, npt.NDArr
         than `MIN_RUNNING` episodes run (all of them, if there are fewer), and at the ends of a single
         episode's interval.
     """
-    episodes, times = track.shape
+    episodes, times = numbers(track, "episode", "time").shape
     running = ~np.isnan(track)
     count = running.sum(axis=0)
     shown = count >= min(MIN_RUNNING, episodes)
@@ -355,8 +376,11 @@ def mean_track(track: Floats, resamples: int = RESAMPLES) -> dict[str, npt.NDArr
 
 def wilson(successes: int, n: int, level: float = LEVEL) -> Interval:
     """Return the share successes / n with Wilson's score interval (Wilson 1927)."""
-    if not (0 <= successes <= n and n >= 1):
-        raise InputError(f"{successes} successes of {n}; n from 1 and successes from 0 to n are accepted")
+    if not (
+        all(isinstance(count, Real) for count in (successes, n)) and 0 <= successes <= n < math.inf and n
+    ):
+        raise InputError(f"{successes!r} successes of {n!r}; n from 1 and successes from 0 to n are accepted")
+    check_level(level)
     z = NormalDist().inv_cdf((1 + level) / 2)
     share = successes / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
@@ -371,9 +395,12 @@ def mcnemar_exact(only_first: int, only_second: int) -> float:
 
     p = min(1, 2 Pr(X <= min)) for X ~ Binomial(b + c, 1/2), exact; no discordant pair gives 1.
     """
-    n, smaller = only_first + only_second, min(only_first, only_second)
-    if smaller < 0 or n != int(n):
-        raise InputError(
-            f"{only_first} and {only_second} discordant pairs; whole numbers from 0 are accepted"
-        )
-    return min(1.0, 2 * sum(math.comb(n, k) for k in range(smaller + 1)) / 2**n)
+    if not all(isinstance(count, Integral) and count >= 0 for count in (only_first, only_second)):
+        what = f"{only_first!r} and {only_second!r} discordant pairs"
+        raise InputError(f"{what}; whole numbers from 0 are accepted")
+    n, smaller = int(only_first) + int(only_second), int(min(only_first, only_second))
+    ways = total = 1  # Pascal's row n, entry after entry: `comb` would begin each anew
+    for k in range(smaller):
+        ways = ways * (n - k) // (k + 1)
+        total += ways
+    return min(1.0, 2 * total / 2**n)

@@ -196,13 +196,11 @@ def test_a_contrast_of_two_groups_equals_the_naive_twin():
     outside = np.array(naive_means(values[~first], stats.resample_counts(4, 300, 3)))
     draws = np.roll(inside, 1) - outside  # strata in sorted order: False, True
     check(result, draws, 16 / 3 - 18 / 4, 7, level=0.9, family=2)
-    fine = stats.clustered_rate(
-        [1, 1, 5, 5, 2, 2], np.ones(6), [0, 0, 1, 1, 2, 2], first=[1, 1, 1, 1, 0, 0], resamples=40
-    )
+    own = {"first": [1, 1, 1, 1, 0, 0], "resamples": 40}
+    fine = stats.clustered_rate([1, 1, 5, 5, 2, 2], np.ones(6), [0, 0, 1, 1, 2, 2], **own)
     assert fine[:3] == (1.0, 1.0, 1.0)
-    rates = stats.clustered_rate(
-        [1, 2, 0, 1, 6, 0], [2, 4, 0, 1, 6, 0], first=[1, 1, 1, 0, 0, 0], resamples=40
-    )
+    own["first"] = [1, 1, 1, 0, 0, 0]
+    rates = stats.clustered_rate([1, 2, 0, 1, 6, 0], [2, 4, 0, 1, 6, 0], **own)
     assert (*rates[:3], rates.n) == (-0.5, -0.5, -0.5, 4)
 
 
@@ -296,30 +294,42 @@ def test_closed_forms_by_hand():
             (([],), "values of shape (0,); [unit] or [unit, column], not empty, is"),
             ((np.zeros((2, 2, 2)),), "values of shape (2, 2, 2); [unit] or"),
             (([[1.0, 2.0], [np.inf, 2.0]],), "values hold inf at unit 1; finite numbers"),
-            (([1.0, 2.0], [0]), "strata have 1 units, values 2; equal lengths"),
+            (([1.0, 2.0], [0]), "strata of shape (1,), 2 units; one label a unit"),
+            (([1.0, 2.0, 3.0], [np.nan, 0, 0]), "strata hold nan; a label for every unit"),
+        )),
+        (stats.bootstrap_means, ([1.0, 2.0],), {"seed": -1}, "the seed is -1; a whole number from 0"),
+        *((statistic, (given,), {}, message) for statistic, given, message in (
+            (stats.paired_bootstrap, [], "values of shape (0,); [unit], not empty"),
+            (stats.median_bootstrap, [1.0, 2.0], "values of shape (2,); [unit, arm], not empty"),
+            (stats.mean_intervals, [1.0, 2.0], "values of shape (2,); [unit, column], not empty"),
+            (stats.mean_track, np.ones(3), "values of shape (3,); [episode, time], not empty"),
+        )),
+        *((statistic, given, {"level": level}, f"level {level!r}") for level in (0, 1, np.nan, "95%")
+          for statistic, given in (
+            (stats.wilson, (1, 3)), (stats.percentile_interval, ([1.0, 2.0],)),
+            (stats.normal_half_width, (1.0, 3)), (stats.paired_bootstrap, ([1.0, 2.0],)),
         )),
         (stats.paired_bootstrap, ([1.0, 2.0], None, 0), {}, "resamples are 0; a whole number from 1"),
         *((stats.clustered_rate, ([1.0, 2.0], below), asked, message) for below, asked, message in (
             ([1.0], {}, "numerators of shape (2,), denominators of (1,), first of"),
+            (1.0, {}, "numerators of shape (2,), denominators of (), first of (2,)"),
             ([1.0, -2.0], {}, "denominators hold -2.0; numbers from 0"),
             ([0.0, 0.0], {}, "denominators are all 0; at least one event is needed"),
             ([1.0, np.nan], {}, "values hold nan at unit 1; finite numbers"),
-            ([1.0, 1.0], {"level": 1}, "level 1, family 1: a level in (0, 1)"),
-            ([1.0, 1.0], {"level": 0}, "level 0, family 1"),
-            ([1.0, 1.0], {"level": np.nan}, "level nan, family 1"),
-            ([1.0, 1.0], {"family": 0}, "level 0.95, family 0"),
+            ([1.0, 1.0], {"family": 0}, "level 0.95, family 0: a level in (0, 1)"),
             ([1.0, 1.0], {"first": [True]}, "numerators of shape (2,), denominators of (2,), first of (1,)"),
             ([1.0, 1.0], {"first": [True, True]}, "first leaves a group without events"),
             ([1.0, 0.0], {"resamples": 1}, "none of 1 resamples holds an event"),
         )),
-        (stats.mean_interval, ([],), {}, "values are none, or hold NaN or infinity; finite"),
-        (stats.mean_intervals, ([[1.0, np.nan]],), {}, "values are none, or hold NaN or infinity; finite"),
+        (stats.mean_interval, ([],), {}, "values of shape (0,); [unit], not empty"),
+        (stats.mean_intervals, ([[1.0, np.nan]],), {}, "values hold NaN or infinity; finite"),
         (stats.median_bootstrap, ([[np.nan]],), {}, "values are all undefined; at least one value is needed"),
         (stats.wilson, (0, 0), {}, "0 successes of 0; n from 1"),
         (stats.wilson, (-1, 3), {}, "-1 successes of 3; n from 1 and successes from 0 to n"),
         (stats.wilson, (4, 3), {}, "4 successes of 3"),
         (stats.mcnemar_exact, (-1, 0), {}, "-1 and 0 discordant pairs; whole numbers from 0"),
-        (stats.mcnemar_exact, (0, 1.5), {}, "0 and 1.5 discordant pairs"),
+        (stats.wilson, (1, np.inf), {}, "1 successes of inf"),
+        (stats.mcnemar_exact, (1.5, 1.5), {}, "1.5 and 1.5 discordant pairs"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_refused_by_name(statistic, given, asked, message):

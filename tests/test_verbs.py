@@ -89,6 +89,12 @@ def test_run_gives_what_its_cells_give_and_facts_change_no_score():
     np.testing.assert_array_equal(onset, part["collapse_onset"])
 
 
+def test_what_is_asked_twice_is_run_once_so_that_pairs_can_be_joined():
+    """Several thresholds are one to a policy that has none, and the regime's budget may be given as well."""
+    frame = run("tooldag", "random cd", protocols="paper", seeds="0:3", budgets=[-1, 7], thresholds=[1, 2])
+    assert frame.groupby(["policy", "threshold"], dropna=False).size().tolist() == [3] * 3
+
+
 @pytest.mark.parametrize("world", ["tooldag", "objectstate", "graphnav"])
 def test_play_shows_what_the_policy_saw(world):
     seen = play(world, "simple", seed=5, protocol="observed")
@@ -124,16 +130,19 @@ NO_FRAME, WHOLE = "is no frame, as `run` gives", "is not a whole number in 0.."
         (run, {"budgets": []}, "run: nothing to run"),
         (run, {"policies": None}, "None stands where names do"),
         (run, {"worlds": "moon"}, "unknown world 'moon'; accepted: tooldag, objectstate, graphnav"),
+        *((run, {"worlds": [name]}, f"unknown world {name!r}; accepted") for name in (3, None, ["tooldag"])),
+        *((run, {"protocols": [name]}, f"unknown protocol {name!r}; accepted") for name in (3, None, [])),
         (run, {"regimes": "S9"}, "unknown regime 'S9'; accepted: S1, S2"),
         (run, {"profiles": "angel"}, "unknown profile 'angel'; accepted: typical, perfect"),
         (run, {"budgets": 31}, "budget 31 is not in 0..30 (the horizon of S2)"),
         (run, {"budgets": -2}, "budget -2 is not in 0..30"),
-        (run, {"budgets": 2.5}, "budget 2.5 is not a whole number of probes"),
+        (run, {"budgets": [1, 2.5]}, "budget 2.5 is not a whole number of probes"),
         (run, {"budgets": True}, "budget True is not a whole number of probes"),
         (run, {"thresholds": float("nan")}, "threshold nan is not a finite number"),
         (run, {"thresholds": float("inf")}, "threshold inf is not a finite number"),
         (run, {"thresholds": True}, "threshold True is not a finite number"),
         (run, {"thresholds": "high"}, "threshold 'high' is not a finite number"),
+        (run, {"thresholds": [10**400]}, "threshold 1000"),
         (run, {"policies": 3}, "3 stands where names do"),
         (run, {"worlds": "tooldag tooldag"}, "'tooldag tooldag' names one twice"),
         (run, {"protocols": ["paper", "paper:clock=runs"]}, "names one twice"),
