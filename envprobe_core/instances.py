@@ -306,9 +306,7 @@ def _reach(queue, length, past, there, here):
     return past + 1
 
 
-_search = by_world(
-    {RULES["tooldag"]: _tool_calls, RULES["objectstate"]: _room_plan, RULES["graphnav"]: _graph_plan}
-)
+_search = by_world(dict(zip(RULES.values(), (_tool_calls, _room_plan, _graph_plan), strict=True)))
 
 
 @entry

@@ -1,5 +1,7 @@
 """The counter-based draws: known words, uniformity, independence of everything but their key."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -90,8 +92,6 @@ def test_draws_are_uniform_and_streams_unrelated():
         assert stats.kstest(column, "uniform").pvalue > 1e-6
     correlations = np.corrcoef(words.T.astype(float))[np.triu_indices(words.shape[1], 1)]
     assert np.abs(correlations).max() < 5 / np.sqrt(len(seeds))
-    near = [
-        words_of(range(500), 1, stream, clock, SLOTS)[0] for stream in range(1, STREAMS) for clock in (0, 1)
-    ]
+    near = [words_of(range(500), 1, *key, SLOTS)[0] for key in product(range(1, STREAMS), (0, 1))]
     assert len(np.unique(near)) == np.size(near), "neighbours share no words"
     assert FIELDS <= SLOTS

@@ -28,15 +28,9 @@ def fields_of(world, values, fill=0):
 
 def scored(world, belief, gold, profile="typical", **given):
     """Score an episode that only acts, [time, field]; `given` are switches and parts of the recording."""
-    recorded = dict.fromkeys(("staleness", "confidence", "place", "action", "answer", "useful", "valid"), 0)
-    recorded |= {
-        "belief": np.stack(belief),
-        "gold": np.stack(gold),
-        "probe": -1,
-        "acted": True,
-        "score": np.nan,
-    }
-    recorded |= {"steps": len(belief) - 1, "success": False}
+    names = ("staleness", "confidence", "place", "action", "answer", "useful", "valid", "success")
+    recorded = dict.fromkeys(names, 0) | {"belief": np.stack(belief), "gold": np.stack(gold)}
+    recorded |= {"probe": -1, "acted": True, "score": np.nan, "steps": len(belief) - 1}
     recorded |= {name: given.pop(name) for name in recorded.keys() & given.keys()}
     protocol = replace(PAPER, name="x", **given)
     cell = replace(make_cell(world.name, "simple", "S1", protocol), profile=PROFILES[profile])
@@ -95,9 +89,8 @@ def test_slots(name, values, encoding, profile, expected):
     made = scored(world, [belief] * 2, [first, gold], profile, accuracy="slots", encoding=encoding)
     assert made.measures["accuracy"][0] == made.accuracy[0, 1] == pytest.approx(expected)
     if name == "objectstate":  # the agent's own place is where it was when it last looked
-        gone = scored(
-            world, [belief] * 2, [first, gold], profile, accuracy="slots", pairing="lagged", place=[0, 1]
-        )
+        moved = {"accuracy": "slots", "pairing": "lagged", "place": [0, 1]}
+        gone = scored(world, [belief] * 2, [first, gold], profile, **moved)
         assert gone.measures["accuracy"][0] == pytest.approx(expected - 0.2)
 
 
@@ -171,14 +164,8 @@ def test_action_onset_counts_valid_task_actions_only(acted, valid, rule, onset):
 
 
 def test_counts():
-    made = scored(
-        TOOLS,
-        **with_right([15] * 4),
-        probe=np.array([-1, 4, 4], dtype=np.int16),
-        useful=np.array([False, True, False]),
-        acted=np.array([True, False, False]),
-        success=True,
-    )
+    done = {"probe": [-1, 4, 4], "useful": [0, 1, 0], "acted": [1, 0, 0], "success": True}
+    made = scored(TOOLS, **with_right([15] * 4), **done)
     columns = {name: column[0] for name, column in made.measures.items()}
     names = ("probes", "useful", "repeated_probes", "actions", "valid_actions", "success", "steps")
     assert [columns[name] for name in names] == [2, 1, 1, 1, 0, True, 3]

@@ -89,16 +89,14 @@ def update(setting, episode):
     """Let confidence fade, write the news and what follows from it, and err."""
     world, habits, task = setting.world, setting.habits, episode.task
     table, observation, news = episode.table, episode.observation, episode.news
-    told, lost = episode.told, habits.fade
+    told, fade = episode.told, habits.fade
     for field in range(world.fields):
         if field != told:
-            table.confidence[field] -= min(table.confidence[field], lost)
+            table.confidence[field] -= min(table.confidence[field], fade)
     news.count = 0
     for number in range(observation.count):
         add(news, observation.field[number], observation.value[observation.field[number]])
-    if (
-        observation.fresh or setting.protocol.forgets
-    ):  # who keeps no table reads again what its action implied
+    if observation.fresh or setting.protocol.forgets:  # without a table it reads its action's outcome again
         worlds.conclude(world, task, observation, news)
     write(habits, episode)
     worlds.derive(world, task, table, observation, episode.told, news)

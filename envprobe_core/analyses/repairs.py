@@ -86,7 +86,7 @@ def future_seeds(past_seeds: Ints, number: Ints) -> Ints:
 def look(setting: Setting, seeds: Ints) -> Past:
     """Run No-Probe up to the moment and return what a policy and an oracle would see there."""
     episodes = _until(setting, seeds)
-    ended = (episodes.block.ended == 1) & (setting.world.protocol.end == "success")
+    ended = (episodes.block.succeeded == 1) & (setting.world.protocol.end == "success")
     episodes.look()
     rows, own = episodes.block[~ended], np.s_[:, : setting.world.fields]
     table, sight = rows.table, rows.sight
@@ -149,7 +149,7 @@ def _finish(setting: Setting, forks: Episodes, repaired: Mask) -> Futures:
     forks.settle()
     forks.go_on()
     right = table.value[:, :width] == block.gold[:, :width]
-    return Futures(right, block.ended == 1, forks.logs.valid[:, setting.moment :].sum(axis=1))
+    return Futures(right, block.succeeded == 1, forks.logs.valid[:, setting.moment :].sum(axis=1))
 
 
 def accuracies(

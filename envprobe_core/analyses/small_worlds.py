@@ -166,7 +166,7 @@ def leaves(small: SmallWorld, policy: Policy, threshold: float = THRESHOLD) -> L
         episodes.block, episodes.logs = episodes.block.take(row), episodes.logs.take(row, axis=0)
         lose(episodes.setting, episodes.block, gone)
     right = (episodes.block.table.value == episodes.block.gold)[:, :FIELDS]
-    return Leaves(right.mean(axis=1), episodes.block.ended == 1, lost, kept)
+    return Leaves(right.mean(axis=1), episodes.block.succeeded == 1, lost, kept)
 
 
 # information states

@@ -54,7 +54,7 @@ def run(stages, setting, block, seeds, logs, schedules, fields, measures, own):
         The row at which a reader's policy failed, or NONE.
     """
     for row in range(len(seeds)):
-        place = row if len(fields) > 1 else 0
+        at = row if len(fields) > 1 else 0
         episode, log = block[row if len(block) > 1 else 0], logs[row if len(logs) > 1 else 0]
         schedule = schedules[row if len(schedules) > 1 else 0]
         if stages & BEGIN:
@@ -69,13 +69,13 @@ def run(stages, setting, block, seeds, logs, schedules, fields, measures, own):
             if stages & LOOK:
                 look(setting, episode, schedule)
             if stages & DECIDE:
-                fields[place] = decide(setting, episode, schedule, own)  # score all fields; the gate
+                fields[at] = decide(setting, episode, schedule, own)  # score all fields; the gate
             if stages & ADVANCE:
-                advance(setting, episode, fields[place], log)  # probe or act; the world mutates
+                advance(setting, episode, fields[at], log)  # probe or act; the world mutates
             if not stages & REPEAT:
                 break
         if stages & CLOSE:
-            measures[row].steps, measures[row].success = episode.t, episode.ended
+            measures[row].steps, measures[row].success = episode.t, episode.succeeded
         if stages & MEASURE:
             scoring.measure(setting, log, measures[row])
         if episode.fault:
@@ -101,7 +101,7 @@ def begin(setting, episode, seed):
     for i in range(world.fields):
         episode.fields += episode.gold[i] != UNKNOWN
     fill(episode.recent.action, NO_ACTION)
-    episode.t = episode.tick = episode.probes_used = episode.ended = episode.has_quit = episode.risk = 0
+    episode.t = episode.tick = episode.probes_used = episode.succeeded = episode.has_quit = episode.risk = 0
     episode.over = episode.fault = episode.worked = 0
     episode.told, episode.acting = NONE, NO_ACTION
     episode.observation.came_from = episode.observation.place = state.place
@@ -137,8 +137,10 @@ def settle(setting, episode, log):
         entry.confidence[i] = table.confidence[i]
     entry.place = episode.state.place
     if worlds.succeeded(setting.world, episode.task, episode.state):
-        episode.ended = 1
-    episode.over = episode.t == setting.protocol.horizon or (setting.protocol.stops and episode.ended == 1)
+        episode.succeeded = 1
+    episode.over = episode.t == setting.protocol.horizon or (
+        setting.protocol.stops and episode.succeeded == 1
+    )
 
 
 @compiled

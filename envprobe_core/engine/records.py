@@ -104,15 +104,15 @@ def episode(task: np.dtype, state: np.dtype, mind: np.dtype) -> np.dtype:
         state: the world's hidden state.
         mind: what the simulated agent remembers of this world.
 
-    Of the whole numbers, `t` counts steps and `tick` the times the world has moved; `ended` says whether the
-    goal was reached, `over` whether the episode is over, `fault` whether a reader's policy failed; `fields`
-    counts the fields that this instance has, which come first (a graph may lack some edges); `told` and
-    `answer` are the field that the last step's probe has repaired (NONE: none) and its value, `acting` and
-    `worked` the last step's task action and whether it was valid.
+    Of the whole numbers, `t` counts steps and `tick` the times the world has moved; `succeeded` says whether
+    the goal was reached, `over` whether the episode is over, `fault` whether a reader's policy failed;
+    `fields` counts the fields that this instance has, which come first (a graph may lack some edges); `told`
+    and `answer` are the field that the last step's probe has repaired (NONE: none) and its value, `acting`
+    and `worked` the last step's task action and whether it was valid.
     """
     return record(
         ("keys", Word, STREAMS),
-        ("t", Int), ("tick", Int), ("probes_used", Int), ("ended", Int), ("over", Int), ("fault", Int),
+        ("t", Int), ("tick", Int), ("probes_used", Int), ("succeeded", Int), ("over", Int), ("fault", Int),
         ("fields", Int), ("recent", RECENT),
         ("task", task), ("state", state), ("gold", Int, FIELDS), ("weight", Float, FIELDS),
         ("observation", OBSERVATION), ("told", Int), ("answer", Int), ("acting", Int), ("worked", Int),

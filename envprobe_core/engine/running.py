@@ -52,7 +52,7 @@ def setting_of(cell: Cell, *, scores_all: bool = False, world: World | None = No
     in_force = {
         "gate": policy.rule._asdict(),  # says when
         "selector": (policy.selector or policy.rule)._asdict(),  # says which field
-        "same": policy.selector is None,
+        "has_selector": policy.selector is not None,
         "answered": policy.answered,
         "released": protocol.baselines == "released",  # the baselines of the public code
         "by_report": protocol.oracle == "report",  # the oracles compare what the agent reports
@@ -224,7 +224,7 @@ class Episodes:
 
     def recording(self) -> Trajectory:
         """Score the episodes, which are over, and return what was recorded."""
-        return scored(self.setting, self.logs, self.block.t, self.block.ended)
+        return scored(self.setting, self.logs, self.block.t, self.block.succeeded)
 
 
 def measure(cell: Cell, seeds: Ints) -> Columns:

@@ -121,9 +121,5 @@ def custom_policy(name: str, score: Score, title: str | None = None) -> Policy:
 
 
 def find_policy(name: str) -> Policy:
-    """Return the policy of a name.
-
-    Raises:
-        InputError: if there is none; the message lists those there are.
-    """
+    """Return the policy of a name; an unknown one is refused with the known."""
     return look_up("policy", name, POLICIES)

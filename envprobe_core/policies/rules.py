@@ -43,7 +43,7 @@ def choose(setting, episode, own):
         )  # fmt: skip
     if not opens(setting, policy.gate, episode, own):
         return NONE
-    if not policy.same:
+    if policy.has_selector:
         highest = sight.highest
         opens(setting, policy.selector, episode, own)
         sight.highest = highest

@@ -335,8 +335,9 @@ def study_graph(world, task, evidence):
 # what differs by world
 
 
-def _of(tools, rooms, graph):
-    return by_world({RULES["tooldag"]: tools, RULES["objectstate"]: rooms, RULES["graphnav"]: graph})
+def _of(*functions):
+    """Join a function for each world: of tools, rooms, graphs."""
+    return by_world(dict(zip(RULES.values(), functions, strict=True)))
 
 
 bounds = _of(  # where the fields of each kind begin, and where the last end

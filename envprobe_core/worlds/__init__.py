@@ -1,4 +1,21 @@
-"""The three worlds of Section 6.1: a module each, with the same functions; each call goes to its world's."""
+"""The three worlds of Sections 3 and 6.1: a module each, with the same functions; a call goes to its world's.
+
+A module defines NAME, TITLE and CODE, the records TASK, STATE and MIND, `describe`, and functions of its
+rules (`base.World.record`) and of an episode's parts (`engine.records`). Arrays [field] are filled in.
+
+    create     the instance of a seed            meet      what the agent remembers at first
+    weigh      w, from which c follows           remember  what it notes of a step
+    reveal     g_t                               conclude  what its own action's outcome tells it
+    succeeded  whether the goal is reached       derive    what follows by the task graph (may be left out)
+    act        an action; says if it was valid   plan      the action that it proposes
+    mutate     the world moves once              wander    what the scribe proposes, which keeps no table
+    show       what is seen after a step         stand_in  what the public harness does for a probe
+    roles      d, for the proposed action        informs, mismatched, overlap: by the public code whether a
+    uses       what the agent knows it to use              probe is useful, an oracle probes, and accuracy
+
+A world is added to MODULES. What is each world's own stands also at the end of `policies.voi`, in `instances`
+and in `measures.wrong_anywhere`. Where the paper leaves room, book/definitions.md decides.
+"""
 
 from functools import cache
 
@@ -16,11 +33,7 @@ WORLDS: dict[str, str] = {name: module.TITLE for name, module in MODULES.items()
 
 @cache
 def make_world(name: str, regime: Regime, protocol: Protocol) -> World:
-    """Build a world for a regime and a protocol.
-
-    Raises:
-        InputError: if there is no world of that name.
-    """
+    """Build a world for a regime and a protocol; an unknown name is refused with the known."""
     return look_up("world", name, MODULES).describe(regime, protocol)
 
 
@@ -33,15 +46,16 @@ def nothing(world, *given):
     """Do nothing: there is nothing of this sort in this world."""
 
 
-def _of(*names):
+def _of(names, *otherwise):
     """Return functions that each go to the function of their name in the world's module."""
     return [
-        by_world({RULES[world]: getattr(module, name, nothing) for world, module in MODULES.items()})
-        for name in names
+        by_world({RULES[world]: getattr(module, name, *otherwise) for world, module in MODULES.items()})
+        for name in names.split()
     ]
 
 
-create, weigh, reveal, succeeded, act, mutate = _of("create", "weigh", "reveal", "succeeded", "act", "mutate")
-show, roles, uses, overlap = _of("show", "roles", "uses", "overlap")
-meet, remember, conclude, derive, plan = _of("meet", "remember", "conclude", "derive", "plan")
-wander, stand_in, informs, mismatched = _of("wander", "stand_in", "informs", "mismatched")
+create, weigh, reveal, succeeded, act, mutate = _of("create weigh reveal succeeded act mutate")
+show, roles, uses = _of("show roles uses")
+meet, remember, conclude, plan = _of("meet remember conclude plan")
+(derive,) = _of("derive", nothing)
+wander, stand_in, informs, mismatched, overlap = _of("wander stand_in informs mismatched overlap")

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.engine.compiling import compiled
-from envprobe_core.engine.noise import numbered
+from envprobe_core.engine.noise import level32, numbered
 from envprobe_core.engine.records import FIELDS, NONE, Flag, Int, fill, filled, has, plus
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
@@ -34,34 +34,46 @@ class World:
         domain: [field], number of values.
         rates: [field], mutation probability of a mutable field.
         goal_fields: the fields that say whether the task is done, the one that says so for good last.
-        rules: sizes (`rules.tools`, `rules.nodes`, ...), levels of draws, and switches.
+        rules: its own sizes (`rules.tools`, `rules.nodes`, ...), and what the protocol's switches say.
         record: the rules as the engine works with them, with what all worlds have: `fields`, `domain`, ...
     """
 
     def __init__(
         self,
-        name: str,
-        title: str,
-        code: int,
+        identity: tuple[str, str, int],
         regime: Regime,
         protocol: Protocol,
-        *,
-        fields: Iterable[tuple[str, str, int, float]],
+        rates: dict[str, tuple[float, float, float]],
+        fields: Iterable[tuple[str, str, int, bool]],
         actions: Iterable[str],
         goal_fields: Sequence[int],
         rules: dict[str, Any],
     ) -> None:
-        """Lay out a world: of each field come its name, kind, number of values and mutation probability."""
-        self.name, self.title, self.code, self.regime, self.protocol = name, title, code, regime, protocol
-        self.field_names, self.field_kinds, domain, rates = zip(*fields, strict=True)
+        """Lay out a world: `identity` is its name, title and code.
+
+        The rates are by the protocol's table and the regime's level. Of each field come name, kind, number of
+        values, and whether it mutates by itself. The rules are the world's own.
+        """
+        (self.name, self.title, self.code), self.regime, self.protocol = identity, regime, protocol
+        self.field_names, self.field_kinds, domain, mutable = zip(*fields, strict=True)
         self.action_names, self.goal_fields = tuple(actions), tuple(goal_fields)
         self.fields, self.actions = len(self.field_names), len(self.action_names)
-        self.domain, self.rates = np.array(domain, np.int64), np.array(rates, np.float64)
-        self.rules = SimpleNamespace(code=code, **rules)
+        rate = rates[protocol.rates][regime.mutation]
+        self.domain, self.rates = np.array(domain, np.int64), np.where(mutable, rate, 0.0)
+        rules |= {
+            "mutation": level32(rate),  # of a mutable field, a tick
+            "drop": level32(DROP_PROBABILITY if regime.observation == "partial" else 0.0),
+            "local": protocol.sight == "local",  # sees the states of what is around it, and nothing else
+            "knows_graph": protocol.structure == "graph",
+            "sampled": protocol.instances == "sampled",  # as the public code draws instances
+        }
+        self.rules = SimpleNamespace(code=self.code, **rules)
         values, goals = np.zeros(FIELDS, Int), np.zeros(FIELDS, Flag)
         values[: self.fields], goals[list(goal_fields)] = domain, 1
-        sizes = {"code": code, "fields": self.fields, "actions": self.actions, "goal_field": goal_fields[-1]}
-        self.record = filled(sizes | {"domain": values, "is_goal": goals} | rules)
+        sizes = {"code": self.code, "fields": self.fields, "actions": self.actions}
+        goal = {"goal_field": goal_fields[-1], "is_goal": goals}
+        own = {f"is_{self.name}": 1}  # no two worlds' records are of one kind (`compiling.by_world`)
+        self.record = filled(sizes | goal | {"domain": values} | own | rules)
 
 
 @compiled

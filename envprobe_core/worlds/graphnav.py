@@ -5,14 +5,12 @@ Fields: the agent's node, each key's location (`nodes` = held), each edge's stat
 Actions: `move(node)`, `collect(key)`.
 Observations: own node, keys here, what is held, edges here (with states where sight is local).
 Mutation: lockable edges flip; loose keys land on a uniformly drawn node.
-Episode end: at the horizon, or on success where the protocol stops there.
-Source: Sections 3 and 6.1; book/definitions.md.
 """
 
 import numpy as np
 
 from envprobe_core.engine.compiling import apart, compiled
-from envprobe_core.engine.noise import ONE, U, choice, draw, happens, level32, numbered
+from envprobe_core.engine.noise import ONE, U, choice, draw, happens, numbered
 from envprobe_core.engine.records import (
     BY_NAME,
     NO_ACTION,
@@ -35,11 +33,11 @@ from envprobe_core.engine.records import (
 )
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
-from envprobe_core.worlds.base import DROP_PROBABILITY, SPATIAL, World, draw_locks, ratio
+from envprobe_core.worlds.base import SPATIAL, World, draw_locks, ratio
 
 NAME, TITLE, CODE = "graphnav", "GraphNavWorld", 3
 NODES, EXTRA_EDGES, LOCKED_EDGES = (6, 12, 20), (4, 2, 1), (1, 3, 6)  # extra: nodes divided by this
-MEAN_RATES, RELEASED_RATES = (0.02, 0.10, 0.30), (0.0, 0.10, 0.22)
+RATES = {"mean": (0.02, 0.10, 0.30), "released": (0.0, 0.10, 0.22)}
 MOST_NODES, MOST_KEYS, MOST_EDGES, MOST_PAIRS = 20, 5, 39, 190
 NOWHERE = MOST_NODES  # a node that is never reached
 NEVER = -1
@@ -72,35 +70,15 @@ def describe(regime: Regime, protocol: Protocol) -> World:
     nodes = NODES[regime.complexity]
     keys = min(MOST_KEYS, max(2, nodes // 4))
     edges = nodes - 1 + nodes // EXTRA_EDGES[regime.density]
-    rate = (MEAN_RATES if protocol.rates == "mean" else RELEASED_RATES)[regime.mutation]
-    return World(
-        NAME,
-        TITLE,
-        CODE,
-        regime,
-        protocol,
-        fields=[
-            ("node", SPATIAL, nodes, 0.0),
-            *((f"location(key {key})", SPATIAL, nodes + 1, rate) for key in range(keys)),
-            *((f"state(edge {edge})", SPATIAL, 2, rate) for edge in range(edges)),
-        ],
-        actions=[
-            *(f"move({node})" for node in range(nodes)),
-            *(f"collect(key {key})" for key in range(keys)),
-        ],
-        goal_fields=[0],
-        rules={
-            "nodes": nodes,
-            "keys": keys,
-            "edges": edges,
-            "locks": min(LOCKED_EDGES[regime.density], keys),  # key 0, 1, ... opens one each, others nothing
-            "mutation": level32(rate),  # of a loose key's drift and of a lockable edge's flip
-            "drop": level32(DROP_PROBABILITY if regime.observation == "partial" else 0.0),
-            "sees_states": protocol.sight == "local",
-            "knows_graph": protocol.structure == "graph",
-            "sampled": protocol.instances == "sampled",  # as the public code draws instances
-        },
-    )
+    fields = [
+        ("node", SPATIAL, nodes, False),
+        *((f"location(key {key})", SPATIAL, nodes + 1, True) for key in range(keys)),
+        *((f"state(edge {edge})", SPATIAL, 2, True) for edge in range(edges)),
+    ]
+    actions = [*(f"move({node})" for node in range(nodes)), *(f"collect(key {key})" for key in range(keys))]
+    locks = min(LOCKED_EDGES[regime.density], keys)  # key 0, 1, ... opens one each, others nothing
+    rules = {"nodes": nodes, "keys": keys, "edges": edges, "locks": locks}
+    return World((NAME, TITLE, CODE), regime, protocol, RATES, fields, actions, [0], rules)
 
 
 # ways over the graph
@@ -301,8 +279,7 @@ def place_keys(world, task, state, key, first, lockable):
 @compiled
 def weigh(world, task, weight):
     """Weigh own node and the shortest way from start to target 1, the keys of its edges .7, the rest .1."""
-    for field in range(world.fields):
-        weight[field] = 0.1
+    fill(weight, 0.1)
     weight[0] = 1.0
     search(task, all_edges(world), task.start, task.target)
     node = task.target
@@ -372,18 +349,18 @@ def show(world, task, state, action, word, observation):
     for key in range(world.keys):
         if state.location[key] == node:
             see(observation, 1 + key, node)
-    if world.sees_states and observation.count > 1 and happens(word, world.drop):
+    if world.local and observation.count > 1 and happens(word, world.drop):
         overlook(observation)
     for key in range(world.keys):
         if state.location[key] == world.nodes:
             see(observation, 1 + key, world.nodes)
     for number in range(task.neighbours[node]):
         edge = task.edge[node, number]
-        if world.sees_states:
+        if world.local:
             see(observation, 1 + world.keys + edge, state.locked[edge])
         else:
             others = plus(others, task.neighbour[node, number])
-    if not world.sees_states and happens(word, world.drop):
+    if not world.local and happens(word, world.drop):
         observation.hidden = last_by_name(others)
 
 
@@ -434,7 +411,7 @@ def conclude(world, task, observation, news):
     if action >= world.nodes:
         if not valid and observation.value[field] == UNKNOWN:
             add(news, field, UNKNOWN)
-    elif field != NONE and not world.sees_states:
+    elif field != NONE and not world.local:
         add(news, field, 1 - valid)
 
 

@@ -5,14 +5,12 @@ Fields: each object's location (spatial), each door's lock (spatial), each objec
 Actions: `move(room)`, `pick(object)`, `unlock(door)`, `place(object)`.
 Observations: own room, what lies in it, its doors (with locks where sight is local), what is held.
 Mutation: loose objects land in a uniformly drawn room; lockable doors flip (released: only loose keys drift).
-Episode end: at the horizon, or on success where the protocol stops there.
-Source: Sections 3 and 6.1; book/definitions.md.
 """
 
 import numpy as np
 
 from envprobe_core.engine.compiling import compiled
-from envprobe_core.engine.noise import choice, draw, happens, level32, numbered
+from envprobe_core.engine.noise import choice, draw, happens, numbered
 from envprobe_core.engine.records import (
     NO_ACTION,
     NONE,
@@ -33,11 +31,11 @@ from envprobe_core.engine.records import (
 )
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
-from envprobe_core.worlds.base import DROP_PROBABILITY, PROCEDURAL, SPATIAL, World, draw_locks, ratio
+from envprobe_core.worlds.base import PROCEDURAL, SPATIAL, World, draw_locks, ratio
 
 NAME, TITLE, CODE = "objectstate", "ObjectStateWorld", 2
 ROOMS, LOCKED_DOORS = (5, 10, 20), (1, 3, 6)  # by complexity, by density
-MEAN_RATES, RELEASED_KEY_RATES = (0.02, 0.10, 0.30), (0.0, 0.15, 0.35)
+RATES = {"mean": (0.02, 0.10, 0.30), "released": (0.0, 0.15, 0.35)}  # released: of keys alone
 MOST_DOORS, MOST_KEYS, MOST_OBJECTS = ROOMS[-1] - 1, 6, 14
 REDIRECTIONS = 2  # from the goal object to a key, and from that key to another
 NEVER = -1
@@ -63,52 +61,36 @@ def describe(regime: Regime, protocol: Protocol) -> World:
     held, unlock = objects + doors, rooms + objects
     everything_moves = protocol.rates == "mean"
     drifting, flipping = (objects, locks) if everything_moves else (keys, 0)
-    rate = (MEAN_RATES if everything_moves else RELEASED_KEY_RATES)[regime.mutation]
     sorts = (("key", keys), ("box", boxes), ("goal", goals))
     labels = [f"{sort} {number}" for sort, count in sorts for number in range(count)]
-    return World(
-        NAME,
-        TITLE,
-        CODE,
-        regime,
-        protocol,
-        fields=[
-            *(
-                (f"location({label})", SPATIAL, rooms + 1, rate if item < drifting else 0.0)
-                for item, label in enumerate(labels)
-            ),
-            *((f"lock({door})", SPATIAL, 2, rate if flipping else 0.0) for door in range(doors)),
-            *((f"held({label})", PROCEDURAL, 2, 0.0) for label in labels),
-        ],
-        actions=[
-            *(f"move({room})" for room in range(rooms)),
-            *(f"pick({label})" for label in labels),
-            *(f"unlock({door})" for door in range(doors)),
-            *(f"place({label})" for label in labels),
-        ],
-        goal_fields=(goal, held + goal),
-        rules={
-            "rooms": rooms,
-            "keys": keys,
-            "boxes": boxes,
-            "goals": goals,
-            "objects": objects,  # keys, boxes, goals
-            "doors": doors,  # door d lies between rooms d and d + 1
-            "locks": locks,  # lockable doors; the first keys open them, from the left
-            "goal": goal,  # the object to fetch
-            "held": held,  # the first field of what is held; locations come first, locks at `objects`
-            "pick": rooms,  # the first action of each kind; moves come first
-            "unlock": unlock,
-            "place": unlock + doors,
-            "drifting": drifting,  # how many objects drift, and how many lockable doors flip
-            "flipping": flipping,
-            "mutation": level32(rate),  # of either
-            "drop": level32(DROP_PROBABILITY if regime.observation == "partial" else 0.0),
-            "sees_locks": protocol.sight == "local",
-            "knows_graph": protocol.structure == "graph",
-            "sampled": protocol.instances == "sampled",  # instances as the public code draws them
-        },
-    )
+    fields = [
+        *((f"location({label})", SPATIAL, rooms + 1, item < drifting) for item, label in enumerate(labels)),
+        *((f"lock({door})", SPATIAL, 2, flipping > 0) for door in range(doors)),
+        *((f"held({label})", PROCEDURAL, 2, False) for label in labels),
+    ]
+    actions = [
+        *(f"move({room})" for room in range(rooms)),
+        *(f"pick({label})" for label in labels),
+        *(f"unlock({door})" for door in range(doors)),
+        *(f"place({label})" for label in labels),
+    ]
+    rules = {
+        "rooms": rooms,
+        "keys": keys,
+        "boxes": boxes,
+        "goals": goals,
+        "objects": objects,  # keys, boxes, goals
+        "doors": doors,  # door d lies between rooms d and d + 1
+        "locks": locks,  # lockable doors; the first keys open them, from the left
+        "goal": goal,  # the object to fetch
+        "held": held,  # the first field of what is held; locations come first, locks at `objects`
+        "pick": rooms,  # the first action of each kind; moves come first
+        "unlock": unlock,
+        "place": unlock + doors,
+        "drifting": drifting,  # how many objects drift, and how many lockable doors flip
+        "flipping": flipping,
+    }
+    return World((NAME, TITLE, CODE), regime, protocol, RATES, fields, actions, (goal, held + goal), rules)
 
 
 # the world
@@ -155,8 +137,7 @@ def open_stretch(world, shut, room):
 @compiled
 def weigh(world, task, weight):
     """Weigh the goal object 1, lockable doors and their keys .7, the rest .1."""
-    for field in range(world.fields):
-        weight[field] = 0.1
+    fill(weight, 0.1)
     for key in range(world.locks):
         weight[world.objects + task.door_of_key[key]] = weight[key] = weight[world.held + key] = 0.7
     weight[world.goal] = weight[world.held + world.goal] = 1.0
@@ -240,7 +221,7 @@ def show(world, task, state, action, word, observation):
         if is_held:
             see(observation, item, world.rooms)
         see(observation, world.held + item, is_held)
-    if world.sees_locks:
+    if world.local:
         for door in range(max(state.place - 1, 0), min(state.place + 1, world.doors)):
             see(observation, world.objects + door, has(state.locked, door))
 
@@ -298,7 +279,7 @@ def conclude(world, task, observation, news):
             add(news, action - world.pick, UNKNOWN)
         return
     door = door_of(world, room, action)
-    if door == NONE or world.sees_locks:
+    if door == NONE or world.local:
         return
     if action < world.pick:
         add(news, world.objects + door, 1 - valid)

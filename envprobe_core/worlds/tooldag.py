@@ -5,14 +5,12 @@ Fields: loaded, dependency satisfied, subgoal complete, one of each a tool; all 
 Actions: `call(t)`, valid if t is not loaded and every prerequisite is.
 Observations: local: the called tool and its prerequisites; released: every tool's loaded state.
 Mutation: a loaded tool, the target aside, becomes unloaded.
-Episode end: at the horizon, or on success where the protocol stops there.
-Source: Sections 3 and 6.1; book/definitions.md.
 """
 
 import numpy as np
 
 from envprobe_core.engine.compiling import compiled
-from envprobe_core.engine.noise import choice, draw, happens, level32
+from envprobe_core.engine.noise import choice, draw, happens
 from envprobe_core.engine.records import (
     NO_ACTION,
     NONE,
@@ -33,11 +31,11 @@ from envprobe_core.engine.records import (
 )
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
-from envprobe_core.worlds.base import DROP_PROBABILITY, PROCEDURAL, World, lowest_draw, ratio
+from envprobe_core.worlds.base import PROCEDURAL, World, lowest_draw, ratio
 
 NAME, TITLE, CODE = "tooldag", "ToolDAGWorld", 1
 TOOLS, PREREQUISITES = (5, 9, 16), (1, 2, 3)  # by complexity, by density
-MEAN_RATES, RELEASED_RATES = (0.02, 0.10, 0.30), (0.0, 0.10, 0.25)
+RATES = {"mean": (0.02, 0.10, 0.30), "released": (0.0, 0.10, 0.25)}
 FAILURE_MEMORY = 5  # calls; for so long an agent without the graph avoids a tool whose call failed
 
 
@@ -58,32 +56,15 @@ def describe(regime: Regime, protocol: Protocol, tools: int | None = None) -> Wo
         tools: another number of tools, at most 16.
     """
     tools = TOOLS[regime.complexity] if tools is None else tools
-    rate = (MEAN_RATES if protocol.rates == "mean" else RELEASED_RATES)[regime.mutation]
-    drop = level32(DROP_PROBABILITY if regime.observation == "partial" else 0.0)
     parts = ("loaded", "dependency satisfied", "subgoal complete")
-    names = [(part, tool) for part in parts for tool in range(tools)]
-    return World(
-        NAME,
-        TITLE,
-        CODE,
-        regime,
-        protocol,
-        fields=[
-            (f"{part}({tool})", PROCEDURAL, 2, rate if part == "loaded" and tool < tools - 1 else 0.0)
-            for part, tool in names
-        ],
-        actions=[f"call({tool})" for tool in range(tools)],
-        goal_fields=(tools - 1, 2 * tools - 1, 3 * tools - 1),
-        rules={
-            "tools": tools,
-            "prerequisites": PREREQUISITES[regime.density],  # of each tool
-            "chained": protocol.instances == "ancestors",  # every tool needs the one before it
-            "mutation": level32(rate),  # of a loaded tool's loss
-            "drop": drop,  # of overlooking the last tool shown, or of hiding the last value where all are
-            "sees_all": protocol.sight == "released",
-            "knows_graph": protocol.structure == "graph",
-        },
-    )
+    each = [(part, tool) for part in parts for tool in range(tools)]
+    fields = [
+        (f"{part}({tool})", PROCEDURAL, 2, part == "loaded" and tool < tools - 1) for part, tool in each
+    ]
+    actions = [f"call({tool})" for tool in range(tools)]
+    goals = (tools - 1, 2 * tools - 1, 3 * tools - 1)
+    rules = {"tools": tools, "prerequisites": PREREQUISITES[regime.density]}  # of each tool
+    return World((NAME, TITLE, CODE), regime, protocol, RATES, fields, actions, goals, rules)
 
 
 # the world
@@ -95,7 +76,7 @@ def create(world, task, state, key):
     tools = world.tools
     for tool in range(tools):
         needs, candidates, wanted = 0, tool, world.prerequisites
-        if world.chained and tool > 0:
+        if tool > 0 and not world.sampled:  # every tool needs the one before it
             needs, candidates, wanted = plus(0, tool - 1), tool - 1, wanted - 1
         for _ in range(min(wanted, candidates)):
             needs = plus(needs, lowest_draw(key, tool * tools, needs, candidates))
@@ -154,8 +135,8 @@ def mutate(world, task, state, key, tick):
 
 @compiled
 def show(world, task, state, action, word, observation):
-    """Show the called tool and its prerequisites, perhaps not the last, or every tool."""
-    if world.sees_all:
+    """Show the called tool and its prerequisites, perhaps not the last; or every tool, perhaps one hidden."""
+    if not world.local:
         for tool in range(world.tools):
             see(observation, tool, has(state.loaded, tool))
         if happens(word, world.drop):
