@@ -25,16 +25,16 @@ __all__ = [
     "take_away",
 ]  # fmt: skip
 
-_MODULES = {
-    "grid": "run play",
-    "comparing": "compare summarize",
-    "claims.judge": "judge",
-    "show.table": "table",
-    "show.draw": "draw",
-    "show.interact": "interact",
-    "show.markup": "conclude guess take_away",
-}
-_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
+_HOMES = {
+    "run": "grid", "play": "grid", "compare": "comparing", "summarize": "comparing", "judge": "claims.judge",
+    "table": "show.table", "draw": "show.draw", "interact": "show.interact", "conclude": "show.markup",
+    "guess": "show.markup", "take_away": "show.markup",
+}  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    """List the verbs too, so that completion and `help` find them."""
+    return sorted([*globals(), *_HOMES])
 
 
 def __getattr__(name: str) -> Any:

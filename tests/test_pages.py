@@ -100,6 +100,8 @@ def test_every_item_leads_to_a_place_that_exists(html):
 def test_a_section_can_be_taken_along(html, name):
     """Its tables, its figures, the notebook, and the command that makes the page."""
     text = read(html, f"executed/{name}.html")
+    places = re.findall(r'<[a-z][^<>]* id="([^"]+)"', text)
+    assert len(set(places)) == len(places) > 10
     links = re.findall(r'<a href="\.\./(_downloads/[^"]+)" download>', text)
     tables = [link for link in links if link.endswith(".csv")]
     figures = [link for link in links if link.endswith(".svg")]

@@ -65,6 +65,7 @@ def test_few_functions_stand_between_a_belief_and_a_number():
 
 def test_every_verb_is_found_and_no_other_name():
     assert all(callable(getattr(envprobe_core, name)) for name in envprobe_core.__all__)
+    assert set(envprobe_core.__all__) <= set(dir(envprobe_core))
     with pytest.raises(AttributeError, match="runn"):
         _ = envprobe_core.runn
 
@@ -116,7 +117,7 @@ OF_FRAMES = {
     compare: PAIR,
     summarize: {"measures": "accuracy", "by": "policy"},
     table: {"label": "t", "caption": "T.", "columns": {"a": "{seed}"}},
-    draw: {"kind": "bars", "name": "d", "y": "accuracy"},
+    draw: {"kind": "bars", "name": "d", "y": "accuracy", "x": "policy"},
 }
 NO_FRAME, WHOLE = "is no frame, as `run` gives", "is not a whole number in 0.."
 
@@ -126,24 +127,19 @@ NO_FRAME, WHOLE = "is no frame, as `run` gives", "is not a whole number in 0.."
     [
         (run, {"policies": "clever"}, "unknown policy 'clever'; accepted: no-probe"),
         (run, {"policies": ""}, "run: nothing to run; give at least one of worlds"),
-        (run, {"worlds": []}, "run: nothing to run"),
-        (run, {"budgets": []}, "run: nothing to run"),
-        (run, {"policies": None}, "None stands where names do"),
+        *((run, {name: []}, "run: nothing to run") for name in ("worlds", "budgets")),
+        *((run, {"policies": odd}, f"{odd} stands where names do") for odd in (3, None)),
         (run, {"worlds": "moon"}, "unknown world 'moon'; accepted: tooldag, objectstate, graphnav"),
         *((run, {"worlds": [name]}, f"unknown world {name!r}; accepted") for name in (3, None, ["tooldag"])),
         *((run, {"protocols": [name]}, f"unknown protocol {name!r}; accepted") for name in (3, None, [])),
         (run, {"regimes": "S9"}, "unknown regime 'S9'; accepted: S1, S2"),
         (run, {"profiles": "angel"}, "unknown profile 'angel'; accepted: typical, perfect"),
-        (run, {"budgets": 31}, "budget 31 is not in 0..30 (the horizon of S2)"),
-        (run, {"budgets": -2}, "budget -2 is not in 0..30"),
+        *((run, {"budgets": n}, f"budget {n} is not in 0..30 (the horizon of S2)") for n in (31, -2)),
+        *((run, {"budgets": n}, f"budget {n} is not a whole number of probes") for n in (2.5, True)),
         (run, {"budgets": [1, 2.5]}, "budget 2.5 is not a whole number of probes"),
-        (run, {"budgets": True}, "budget True is not a whole number of probes"),
-        (run, {"thresholds": float("nan")}, "threshold nan is not a finite number"),
-        (run, {"thresholds": float("inf")}, "threshold inf is not a finite number"),
-        (run, {"thresholds": True}, "threshold True is not a finite number"),
+        *((run, {"thresholds": n}, f"threshold {n} is not a finite") for n in (np.nan, np.inf, True)),
         (run, {"thresholds": "high"}, "threshold 'high' is not a finite number"),
         (run, {"thresholds": [10**400]}, "threshold 1000"),
-        (run, {"policies": 3}, "3 stands where names do"),
         (run, {"worlds": "tooldag tooldag"}, "'tooldag tooldag' names one twice"),
         (run, {"protocols": ["paper", "paper:clock=runs"]}, "names one twice"),
         (run, {"jobs": 0}, "jobs 0 is not a whole number of processes from 1"),
@@ -151,13 +147,11 @@ NO_FRAME, WHOLE = "is no frame, as `run` gives", "is not a whole number in 0.."
         (run, {"facts": "moods"}, "unknown fact 'moods'; accepted: first_probe"),
         *((play, {"seed": seed}, f"play: seed {seed!r} {WHOLE}") for seed in (-1, 2**63, 1.5, True, "1")),
         *((verb, {"frame": frame}, NO_FRAME) for frame in (3, None, [1], "episodes") for verb in OF_FRAMES),
-        (compare, {"measure": "acuracy"}, "the frame has no column acuracy"),
         (compare, {"measure": "Accuracy"}, "measure 'Accuracy' cannot be read; a column, or two joined"),
         (compare, {"arm": "simpel"}, "the frame has no policy 'simpel'; it holds no-probe, periodic"),
         (compare, {"by": "place"}, "the frame has no column place"),
         (compare, {"by": ()}, "in tooldag, S2, occurs twice; one budget and one threshold"),
-        (compare, {"strata": {"a": "tooldag"}}, "stratum 'a' is 'tooldag'; give a tuple of worlds"),
-        (compare, {"strata": {"a": ()}}, "stratum 'a' is (); give a tuple of worlds"),
+        *((compare, {"strata": {"a": odd}}, f"'a' is {odd!r}; give a tuple of") for odd in ("tooldag", ())),
         *((verb, {"strata": {"a": ("moon",)}}, "unknown world 'moon'") for verb in (compare, summarize)),
         *((compare, {"resamples": n}, f"resamples are {n!r}; a whole number") for n in (0, -5, 2.5, "x")),
         (compare, {"measure": "regime"}, "column regime holds no numbers: "),
@@ -167,10 +161,15 @@ NO_FRAME, WHOLE = "is no frame, as `run` gives", "is not a whole number in 0.."
         (compare, {"by": "policy"}, "by 'policy': a pair is of two policies"),
         (summarize, {"measures": "acuracy"}, "the frame has no column acuracy"),
         (table, {"columns": {"a": "{acuracy:2}"}}, "no column acuracy"),
+        (table, {"columns": {"a": "{seed:[2]}"}}, "no column low, high"),
+        *((table, {"columns": {"a": odd}}, f"{odd!r} is no template") for odd in ("{seed:x}", "{}", "{seed")),
+        (table, {"align": "ll"}, "align 'll' is not a letter (l, r, c) for each of 1 columns"),
         (table, {"across": "moods"}, "no column moods"),
         (draw, {"y": "acuracy"}, "no column acuracy"),
+        (draw, {"y": "regime"}, "draw: column regime holds no numbers: could not"),
+        (draw, {"kind": "frontier", "x": "seed"}, "draw: frontier needs series"),
         (draw, {"kind": "cakes"}, "unknown kind of figure 'cakes'; accepted"),
-        (draw, {"frame": pd.DataFrame({"accuracy": []})}, "nothing to show in d"),
+        (draw, {"frame": pd.DataFrame({"accuracy": [], "policy": []})}, "nothing to show in d"),
     ],
 )
 def test_what_a_verb_cannot_use_is_told(verb, asked, says, episodes):

@@ -33,6 +33,9 @@ CORRECTIONS = (
     (r"[ \t]*<script [^>]*/fontawesome/[^>]*></script>\n?", ""),
     # a list whose children are no list items, of docutils
     ('<div role="list" class="citation-list">', '<div class="citation-list">'),
+    # one name for many places: of proofs and exercises, and of a title after its statement
+    (r'(<section(?: class="[\w-]+")?) id="(?:proof|exercise|solution)-content"', r"\1"),
+    (r'(<p class="admonition-title") id="[^"]*"', r"\1"),
 )
 """What the tools write in each page, and what stands there instead."""
 MOVED = """<!doctype html>

@@ -11,31 +11,16 @@ from matplotlib.patches import Polygon
 from envprobe_core.analyses import nondominated
 from envprobe_core.errors import InputError, look_up, require
 from envprobe_core.policies import POLICIES
-from envprobe_core.protocols import in_words
-from envprobe_core.show.figures import (
-    BLUE,
-    GREY,
-    GROUND,
-    INK,
-    OTHER_DASHES,
-    POLICY_STYLES,
-    PROTOCOL_DASHES,
-    STRATUM_TITLES,
-    WORLD_TITLES,
-    Drawing,
-    Style,
-    canvas,
-    policy_title,
-    styled,
-)
-from envprobe_core.show.markup import number
+from envprobe_core.show.figures import GREY, GROUND, INK, Drawing, canvas, style_of, styled, titled
+from envprobe_core.show.markup import ends_of, number
 from envprobe_core.worlds.base import Floats
 
 ROW, PANEL_EDGE = 0.27, 0.62  # inches
 TITLE = 48  # characters that fit above the panels of a row, together
 CAP = 6  # points, of an interval's ends
 UPRIGHT = ("curves", "points", "frontier")  # the value's axis is the vertical one
-PLAIN = Style(BLUE, "o")
+PROTOCOL_DASHES = {"paper": "-", "observed": (0, (5, 2)), "released": (0, (1.2, 1.6))}
+OTHER_DASHES = ((0, (5, 2, 1, 2)), (0, (9, 2)), (0, (3, 1, 1, 1, 1, 1)))  # protocols with switches turned
 PRINTED = {"color": INK, "marker": "d", "markerfacecolor": "none", "linestyle": "none"}
 
 
@@ -46,7 +31,7 @@ def draw(
     name: str,
     y: str,
     *,
-    x: str = "",
+    x: str,
     panels: str = "",
     series: str = "",
     label: str = "",
@@ -66,9 +51,9 @@ def draw(
             the paper prints, if anything, in `printed_<value>`: a number or several, drawn as diamonds.
         name: a name no other figure of the page has.
         y: the column that holds the value.
-        x: the column of the rows (`forest`, `bars`, `tornado`), of the axis across (`curves`, `frontier`).
+        x: the column of the rows (`forest`, `bars`, `tornado`), or of the axis across.
         panels: a column; a panel for each of its values.
-        series: a column; a colour (policies) or a dash (protocols) for each of its values.
+        series: a column; a colour (policies) or a dash (protocols) for each of its values. It names points.
         label: what the value is, with its unit.
         across: what `x` is, where it is an axis.
         line: where a thin line marks no difference, or a threshold.
@@ -77,24 +62,35 @@ def draw(
         about: what the figure shows, for those who do not see it; its numbers are added.
 
     Raises:
-        InputError: for an unknown kind, a column that the frame does not have, and a frame without rows.
+        InputError: for an unknown kind, a column that the frame does not have or that holds no numbers where
+            they are needed, and a frame without rows.
     """
-    require(frame, [column for column in (y, x, panels, series) if column])
+    plot, upright = look_up("kind of figure", kind, _KINDS), kind in UPRIGHT
+    both = kind in ("points", "frontier")
+    if both and not series:
+        raise InputError(f"draw: {kind} needs series, the column that names its points")
+    require(frame, [y, x, *filter(None, (panels, series))])
     if frame.empty:
         raise InputError(f"draw: nothing to show in {name}; the frame has no rows")
-    plot = look_up("kind of figure", kind, _KINDS)
-    how = {"x": x, "series": series, "line": 0.0 if kind == "tornado" else line, "limits": limits}
+    for value in (y, x) if both else (y,):
+        frame = _with_numbers(frame, value)
+    line = 0.0 if kind == "tornado" else line
     groups = list(dict.fromkeys(frame[panels])) if panels else [None]
     parts = [frame[frame[panels] == group] if panels else frame for group in groups]
-    down, upright = -(-len(groups) // columns), kind in UPRIGHT
+    down = -(-len(groups) // columns)
     tallest = max(1.9 if upright else ROW * max(2, len(own)) for own in parts)
     height = down * (tallest + PANEL_EDGE * (0.55 if panels else 0.2)) + 0.55
     figure, axes = canvas(height, rows=down, columns=columns, sharex=True, sharey=upright)
     told = []
     for panel, group, own in zip(axes.flat, groups, parts, strict=False):
         if kind == "tornado":
-            own = own.loc[own[y].abs().sort_values(ascending=False, kind="stable").index]
-        said, title = plot(panel, own, y, how), titled(group)
+            own = own.sort_values(y, key=lambda size: -size.abs(), kind="stable")
+        if line is not None:
+            mark = panel.axhline if upright else panel.axvline
+            mark(line, color=INK, lw=0.8, ls=(0, (1, 3)) if upright else "-")
+        said, title = plot(panel, own, x, y, series), titled(group)
+        if limits:
+            (panel.set_ylim if upright else panel.set_xlim)(limits)
         in_one_line = title.replace("\n", ", ")
         told.append(f"{in_one_line}: {said}" if panels else said)
         if panels:
@@ -114,44 +110,38 @@ def draw(
         if kind == "frontier":  # a filling tells of one panel, and the legend of all
             for mark in legend.legend_handles:
                 mark.set_markerfacecolor(mark.get_markeredgecolor())
-    return Drawing(figure, name, f"{about or label}. {'; '.join(told)}.")
+    return Drawing(figure, name, ". ".join(filter(None, (about or label, "; ".join(told)))) + ".")
 
 
-def titled(value: Any) -> str:
-    """Write a name as figures show it: a world, a policy, a stratum; anything else as it is."""
-    names = WORLD_TITLES | STRATUM_TITLES
-    return names.get(value) or (policy_title(value) if value in POLICIES else in_words(str(value)))
+def _with_numbers(frame: pd.DataFrame, value: str) -> pd.DataFrame:
+    """Return the frame with a column of numbers; refuse one of anything else, or with half an interval."""
+    require(frame, ends_of(frame, value) or ())
+    try:
+        return frame.assign(**{value: frame[value].astype(float)})
+    except (TypeError, ValueError) as error:
+        raise InputError(f"draw: column {value} holds no numbers: {error}") from None
 
 
 def _interval(own: pd.DataFrame, y: str) -> tuple[Floats, Floats]:
     """Return the ends of a column's intervals, [row] each; NaN where the frame has none."""
-    low = next((name for name in (f"{y}_low", "low") if name in own), "")
-    if not low:
-        return np.full(len(own), np.nan), np.full(len(own), np.nan)
-    return own[low].to_numpy(dtype=float), own[low.removesuffix("low") + "high"].to_numpy(dtype=float)
+    low, high = ends_of(own, y) or ("", "")
+    none = pd.Series(np.nan, own.index)
+    return own.get(low, none).to_numpy(dtype=float), own.get(high, none).to_numpy(dtype=float)
 
 
-def _style(value: Any) -> Style:
-    return POLICY_STYLES.get(value, PLAIN)
-
-
-def _forest(axes: Axes, own: pd.DataFrame, y: str, how: Any, *, bars: bool = False) -> str:
+def _forest(axes: Axes, own: pd.DataFrame, x: str, y: str, series: str, *, bars: bool = False) -> str:
     """Draw a row for each value, the first one on top: a dot with its interval, or a bar."""
-    names, values = [titled(value) for value in own[how["x"]]], own[y].to_numpy(dtype=float)
-    if how["line"] is not None:
-        axes.axvline(how["line"], color=INK, lw=0.8)
+    names, values = [titled(value) for value in own[x]], own[y].to_numpy()
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
-    if how["limits"]:
-        axes.set_xlim(how["limits"])
     axes.grid(axis="x")
 
     low, high = _interval(own, y)
-    styles = [_style(value) for value in own[how["series"]]] if how["series"] else [PLAIN] * len(own)
+    styles = [style_of(value) for value in (own[series] if series else names)]
     places, colours = np.flatnonzero(~np.isnan(low)), [style.colour for style in styles]
     if bars:
-        axes.barh(range(len(own)), own[y], height=0.62, color=colours if how["series"] else BLUE)
+        axes.barh(range(len(own)), own[y], height=0.62, color=colours)
         if len(places):
             axes.hlines(places, low[places], high[places], color=INK, lw=1.2, zorder=2, capstyle="projecting")
     else:
@@ -181,13 +171,14 @@ def _forest(axes: Axes, own: pd.DataFrame, y: str, how: Any, *, bars: bool = Fal
     return ", ".join(told)
 
 
-def _curves(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
-    told, series = [], how["series"]
+def _curves(axes: Axes, own: pd.DataFrame, x: str, y: str, series: str) -> str:
+    told = []
     lines = list(dict.fromkeys(own[series])) if series else [None]
     plain = () if PROTOCOL_DASHES.keys() & set(lines) else tuple(PROTOCOL_DASHES.values())
     others = iter((*plain, *OTHER_DASHES * len(lines)))
     for value in lines:
-        curve, style, policy = own[own[series] == value] if series else own, _style(value), value in POLICIES
+        curve, style = own[own[series] == value] if series else own, style_of(value)
+        policy = value in POLICIES
         colour = style.colour if policy else INK
         dash = PROTOCOL_DASHES.get(value) or ("-" if value is None or policy else next(others))
         marks: dict[str, Any] = {}
@@ -195,7 +186,7 @@ def _curves(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
             face = style.colour if style.filled else GROUND
             marks = {"marker": style.marker, "markevery": 5, "markersize": 4, "markerfacecolor": face}
         low, high = _interval(curve, y)
-        times, values = curve[how["x"]].to_numpy(), curve[y].to_numpy(dtype=float)
+        times, values = curve[x].to_numpy(), curve[y].to_numpy()
         for part in np.ma.clump_unmasked(np.ma.masked_invalid(low)):  # a band ends where its interval does
             edge = np.c_[np.r_[times[part], times[part][::-1]], np.r_[low[part], high[part][::-1]]]
             axes.add_artist(Polygon(edge, color=colour, alpha=0.18, lw=0))
@@ -205,44 +196,38 @@ def _curves(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
         if len(seen):
             who = f"{titled(value)} " if series else ""
             told.append(f"{who}from {number(seen[0], 2)} to {number(seen[-1], 2)}")
-    if how["line"] is not None:
-        axes.axhline(how["line"], color=INK, lw=0.8, ls=(0, (1, 3)))
-    if how["limits"]:
-        axes.set_ylim(how["limits"])
     axes.grid(axis="y")
-    if own[how["x"]].dtype.kind == "i":  # steps are whole
+    if own[x].dtype.kind == "i":  # steps are whole
         axes.xaxis.get_major_locator().set_params(integer=True)
     return ", ".join(told)
 
 
-def _points(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
-    told, x = [], how["x"]
-    colours = [_style(name).colour for name in own[how["series"]]]
+def _points(axes: Axes, own: pd.DataFrame, x: str, y: str, series: str) -> str:
+    told, colours = [], [style_of(name).colour for name in own[series]]
     for value, other, lines in ((x, y, axes.hlines), (y, x, axes.vlines)):
         if f"{value}_low" in own:
             low, high = _interval(own, value)  # of a resampled mean; it holds the value itself
             ends = np.minimum(low, own[value]), np.maximum(high, own[value])
             lines(own[other], *ends, colors=colours, lw=0.8, zorder=2)
     for row in own.to_dict("records"):
-        name, style = row[how["series"]], _style(row[how["series"]])
+        name, style = titled(row[series]), style_of(row[series])
         dot = style.dot()
         if "nondominated" in row:
             dot["markerfacecolor"] = style.colour if row["nondominated"] else GROUND
-        axes.plot(row[x], row[y], label=titled(name), **dot)
+        axes.plot(row[x], row[y], label=name, **dot)
         if not np.isnan(row.get(f"printed_{y}", np.nan)):
             axes.plot(row[f"printed_{x}"], row[f"printed_{y}"], **PRINTED | {"color": style.colour})
-        told.append(f"{titled(name)} {number(row[x], 2)}, {number(row[y], 2)}")
+        told.append(f"{name} {number(row[x], 2)}, {number(row[y], 2)}")
     axes.grid()
     return "; ".join(told)
 
 
-def _frontier(axes: Axes, own: pd.DataFrame, y: str, how: Any) -> str:
+def _frontier(axes: Axes, own: pd.DataFrame, x: str, y: str, series: str) -> str:
     if "nondominated" not in own:
-        own = own.assign(nondominated=nondominated(own[[how["x"], y]]))
-    best = own[own["nondominated"]].sort_values([how["x"], y], ascending=[True, False])
-    axes.plot(best[how["x"]], best[y], color=GREY, lw=0.9, zorder=0)
-    names = ", ".join(titled(name) for name in best[how["series"]])
-    return f"nondominated: {names}; {_points(axes, own, y, how)}"
+        own = own.assign(nondominated=nondominated(own[[x, y]]))
+    best = own[own["nondominated"]].sort_values([x, y], ascending=[True, False])
+    axes.plot(best[x], best[y], color=GREY, lw=0.9, zorder=0)
+    return f"nondominated: {', '.join(map(titled, best[series]))}; {_points(axes, own, x, y, series)}"
 
 
 _bars = partial(_forest, bars=True)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from envprobe_core.policies import POLICIES
+from envprobe_core.protocols import in_words
 from envprobe_core.worlds import WORLDS
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Style:
     above: bool = False  # stays in sight where marks coincide
 
     def dot(self, **more: Any) -> dict[str, Any]:
-        """Return the keywords of a marker (`Axes.plot`; with more, `Axes.errorbar`)."""
+        """Return the keywords of a marker, and more of them, as `Axes.plot` takes them."""
         face = self.colour if self.filled else GROUND
         return {
             "color": self.colour,
@@ -131,9 +132,8 @@ POLICY_STYLES: dict[str, Style] = {
     "voi-accuracy": Style(ROSE, "^"),
     "voi-success": Style(ROSE, ">"),
 }
+PLAIN = Style(BLUE, "o")
 TERM_COLOURS = {"c": BLUE, "s": AMBER, "u": PURPLE, "d": GREEN}
-PROTOCOL_DASHES = {"paper": "-", "observed": (0, (5, 2)), "released": (0, (1.2, 1.6))}
-OTHER_DASHES = ((0, (5, 2, 1, 2)), (0, (9, 2)), (0, (3, 1, 1, 1, 1, 1)))  # protocols with switches turned
 WORLD_TITLES = WORLDS
 STRATUM_TITLES = {"procedural": "tool world", "spatial": "spatial worlds", "combined": "all worlds"}
 
@@ -141,6 +141,16 @@ STRATUM_TITLES = {"procedural": "tool world", "spatial": "spatial worlds", "comb
 def policy_title(name: str) -> str:
     """Return how tables and figures call a policy; a reader's own by its name."""
     return POLICIES[name].title if name in POLICIES else name
+
+
+def titled(value: Any) -> str:
+    """Write a name as figures show it: a world, a policy, a stratum; anything else as it is."""
+    return (WORLD_TITLES | STRATUM_TITLES).get(value) or in_words(policy_title(str(value)))
+
+
+def style_of(value: Any) -> Style:
+    """Return how a policy is drawn, and what is none."""
+    return POLICY_STYLES.get(value, PLAIN)
 
 
 @dataclass(frozen=True)
@@ -314,8 +324,8 @@ def canvas(height: float, *, rows: int = 1, columns: int = 1, **settings: Any) -
 def _embedded(svg: str, name: str, alt: str) -> str:
     """Turn Matplotlib's SVG file into an element that lives in a page among others."""
     svg = svg[svg.index("<svg") :].strip()
-    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>\s*", "", svg, flags=re.DOTALL)  # rules for all "*"
+    rules = r"<defs>\s*<style.*?</style>\s*</defs>"  # for all "*"
+    svg = re.sub(rf"(<metadata>.*?</metadata>|{rules})\s*", "", svg, flags=re.DOTALL)
     used = set(re.findall(r'(?:href="|url\()#([\w.-]+)', svg))
     svg = re.sub(r' id="([\w.-]+)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", svg)
     svg = re.sub(r'(href="|url\()#', rf"\g<1>#{name}-", svg)

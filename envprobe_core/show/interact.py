@@ -16,7 +16,7 @@ from urllib.parse import quote
 import ipywidgets
 
 from envprobe_core.cells import Names, find_regime, first_seeds, is_whole, names
-from envprobe_core.errors import InputError, in_one_line
+from envprobe_core.errors import LONGEST, InputError, in_one_line
 from envprobe_core.grid import KeptCells, keeping_cells
 from envprobe_core.policies import THRESHOLD, find_policy
 from envprobe_core.regimes import Regime
@@ -31,7 +31,6 @@ ANSWER = 0.25  # seconds within which a moved figure answers; one that takes lon
 SHARE = 1 / 8  # of the seeds, in a draft; with far fewer its intervals, and so its axes, would be too wide
 REST = 0.3  # seconds that the sliders rest before the whole figure follows a draft
 LINK = "Move the budget and the threshold in the explorer"
-_SHOWN = 200  # characters of a value in an error
 
 
 class Interaction:
@@ -67,7 +66,7 @@ class Interaction:
             made = self._figure(**setting, **draft)
         if not isinstance(made, Drawing):
             raise InputError(
-                f"interact: the function returns {type(made).__name__} {str(made)[:_SHOWN]!r}; it must "
+                f"interact: the function returns {type(made).__name__} {str(made)[:LONGEST]!r}; it must "
                 "return a figure, as `draw` does"
             )
         return made
@@ -122,25 +121,25 @@ class Interaction:
 
     def _settle(self) -> None:
         """Show the whole figure at the sliders' values."""
-        self._waiting, own = None, self._asked() == self._own
-        took = self._show()
-        self._took = self._took if own else took
+        self._waiting = None
+        self._show()
 
-    def _show(self, rest: str = "") -> float:
-        """Show a figure at the sliders' values; return the processor seconds that it took."""
+    def _show(self, rest: str = "") -> None:
+        """Show a figure at the sliders' values, a whole one or (with what is said of it) a draft."""
         began, processor, asked = time.perf_counter(), time.process_time(), self._asked()
         try:
             drawing = self.drawing if asked == self._own else self._draw(asked, moving=True)
             self._image.value = drawing.svg()
         except Exception as error:  # a section's function may raise anything; the last figure stays
-            fault = f"{type(error).__name__}: {in_one_line(str(error))[:_SHOWN]}"
+            fault = f"{type(error).__name__}: {in_one_line(str(error))[:LONGEST]}"
             self._note.value = f'<span role="alert">Nothing is drawn here. {html.escape(fault)}</span>'
         else:
             told = ", ".join(f"{name} {one.value:g}" for name, one in self.sliders.items())
             if self._drafts and asked != self._own:
                 told += f", intervals from {DRAFT} resamples"
             self._note.value = f"Drawn for {told}, in {1000 * (time.perf_counter() - began):.0f} ms.{rest}"
-        return time.process_time() - processor
+        if asked != self._own and not rest:
+            self._took = time.process_time() - processor
 
     def _repr_mimebundle_(self, **keywords: Any) -> dict[str, Any]:
         link = f'<p class="live-link"><a href="{html.escape(self._link)}">{LINK}</a></p>'
@@ -175,7 +174,7 @@ def interact(
     shown = "interact(lambda budget, threshold: draw(...), budget, threshold)"
     if not callable(figure):
         raise InputError(
-            f"interact takes a function that draws, not {type(figure).__name__} {str(figure)[:_SHOWN]!r}: "
+            f"interact takes a function that draws, not {type(figure).__name__} {str(figure)[:LONGEST]!r}: "
             f"write {shown}"
         )
     parameters = inspect.signature(figure).parameters.values()

@@ -6,7 +6,8 @@ People write the sentences; code gives the condition under which each is true, a
 import base64
 import math
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from html import escape
@@ -118,6 +119,12 @@ def take_away(paper: str, found: Text | list[Text], depends: str) -> Text:
     return Text(f":::{{admonition}} Take away\n:class: tip take-away\n\n{body}\n:::")
 
 
+def ends_of(columns: Container[str], value: str) -> tuple[str, str] | None:
+    """Return the columns of a value's interval, its own or `low` and `high`; None if the first is missing."""
+    own = f"{value}_" if f"{value}_low" in columns else ""
+    return (f"{own}low", f"{own}high") if f"{own}low" in columns else None
+
+
 def number(value: float | None, digits: int = 2) -> str:
     """Write a number with a true minus sign; a missing one as a dash."""
     if value is None or not math.isfinite(value):
@@ -161,13 +168,8 @@ def listed(items: Iterable[str]) -> str:
 
 def chunked(text: str, least: int = 16) -> str:
     """Join words so that no line of a narrow column is shorter than `least`, where words allow it."""
-    chunks = [""]
-    for word in text.split(" "):
-        if len(chunks[-1]) >= least:
-            chunks.append(word)
-        else:
-            chunks[-1] += f"{FIXED}{word}" if chunks[-1] else word
-    return " ".join(chunks)
+    chunks = re.findall(rf"(.{{{least},}}?|.+)(?: |$)", text)
+    return " ".join(chunk.replace(" ", FIXED) for chunk in chunks)
 
 
 def code(names: Iterable[str]) -> str:

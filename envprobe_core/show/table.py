@@ -6,9 +6,9 @@ plain HTML in JupyterLab. The same input gives the same bytes.
 
 import html
 import re
-import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -16,10 +16,10 @@ import pandas as pd
 
 from envprobe_core.claims import LEVELS
 from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, INPUT, NO_EFFECT, NOT_TESTED, OTHER_SIZE, REVERSES
-from envprobe_core.errors import require
+from envprobe_core.errors import LONGEST, InputError, require
 from envprobe_core.protocols import TITLES
-from envprobe_core.show.figures import STRATUM_TITLES, WORLD_TITLES, policy_title
-from envprobe_core.show.markup import EMPTY, bracket, chunked, number, p_value, percent, signed
+from envprobe_core.show.figures import titled
+from envprobe_core.show.markup import EMPTY, bracket, chunked, ends_of, number, p_value, percent, signed
 
 BADGES = {
     HOLDS: "bdg-success",
@@ -34,8 +34,7 @@ BADGES = {
     INPUT: "bdg-warning",
     NOT_TESTED: "bdg-light",
 }
-
-
+SIDES = {"l": (":--", "left"), "r": ("--:", "right"), "c": (":-:", "center")}
 _INLINE = {  # what a cell may hold of Markdown, in the order in which it is read
     re.compile(r"\{bdg-[a-z-]+\}`([^`]*)`"): r"\1",
     re.compile(r"`([^`]*)`"): r"<code>\1</code>",
@@ -56,8 +55,7 @@ class Table:
 
     def markdown(self) -> str:
         """Return the table as a MyST directive with caption and label."""
-        marks = {"l": ":--", "r": "--:", "c": ":-:"}
-        lines = [self.head, [marks[letter] for letter in self.align], *self.rows]
+        lines = [self.head, [SIDES[letter][0] for letter in self.align], *self.rows]
         grid = "\n".join(
             "| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in line) + " |" for line in lines
         )
@@ -66,14 +64,13 @@ class Table:
 
     def html(self) -> str:
         """Return the table as HTML, for hosts that do not read MyST."""
-        sides = {"l": "left", "r": "right", "c": "center"}
 
         def line(cells: Sequence[str], tag: str) -> str:
-            inner = (
-                f'<{tag} style="text-align: {sides[letter]}">{_to_html(cell)}</{tag}>'
-                for cell, letter in zip(cells, self.align, strict=True)
+            pairs, style = zip(cells, self.align, strict=True), "text-align: "
+            each = (
+                f'<{tag} style="{style}{SIDES[side][1]}">{_to_html(cell)}</{tag}>' for cell, side in pairs
             )
-            return f"<tr>{''.join(inner)}</tr>"
+            return f"<tr>{''.join(each)}</tr>"
 
         body = "".join(line(row, "td") for row in self.rows)
         return (
@@ -138,61 +135,56 @@ def table(
         align: a letter a column (l, r, c); by default numbers stand to the right.
 
     Raises:
-        InputError: for a column that the frame does not have.
+        InputError: for a column that the frame does not have, a template that cannot be read, and an `align`
+            that does not fit.
     """
-    quiet, more, write = (once,) if isinstance(once, str) else once, each or {}, _Template()
-    named = {head: {name for _, name, _, _ in write.parse(own) if name} for head, own in columns.items()}
-    every = chain(*map(write.parse, (*columns.values(), *more.values())))
-    plain = (name for _, name, how, _ in every if not (how or "").startswith("["))  # intervals have two ends
-    require(frame, filter(None, (across, *quiet, *plain)))
+    quiet, each = {once} if isinstance(once, str) and once else set(once), each or {}
+    own, more = ([_fields(template) for template in several.values()] for several in (columns, each))
+    plain = [name for name, how in chain(*own, *more) if not how.startswith("[")]
+    spans = (ends_of(frame, name) or ENDS for name, how in chain(*own, *more) if how[:1] in SPANS)
+    require(frame, [*filter(None, (across, *quiet)), *plain, *chain.from_iterable(spans)])
     values = frame[across].drop_duplicates() if across else pd.Series(dtype=object)
     if isinstance(values.dtype, pd.CategoricalDtype):  # in its order
         values = values.sort_values()
     values = values.tolist()
     rows: dict[Any, list[str]] = {}
-    last = {}
+    last: dict[str, Any] = {}
     for place, row in enumerate(frame.to_dict("records")):
-        cells = [write.vformat(template, (), row) for template in columns.values()]
+        cells = [_FIELD.sub(partial(_cell, row), template) for template in columns.values()]
         line = tuple(cells) if across else place
         if line not in rows:
             same = bool(quiet) and all(last.get(name) == row[name] for name in quiet)
             rows[line] = [
-                "" if same and named[head] and named[head] <= set(quiet) else cell
-                for head, cell in zip(columns, cells, strict=True)
-            ] + [EMPTY] * len(values) * len(more)
+                "" if same and fields and {name for name, _ in fields} <= quiet else cell
+                for fields, cell in zip(own, cells, strict=True)
+            ] + [EMPTY] * len(values) * len(each)
             last = {name: row[name] for name in quiet}
         if across:
-            start = len(columns) + values.index(row[across]) * len(more)
-            own = [write.vformat(template, (), row) for template in more.values()]
-            rows[line][start : start + len(more)] = own
-    heads = [*columns, *(_in_head(head, value) for value in values for head in more)]
-    sides = ""
-    for template in (*columns.values(), *(list(more.values()) * len(values))):  # numbers to the right
-        name, how = next(((name, how) for _, name, how, _ in write.parse(template) if name), ("", ""))
-        numbers = name and how not in _WORDS and (how or pd.api.types.is_numeric_dtype(frame[name]))
-        sides += "r" if numbers else "l"
-    return Table(label, caption, tuple(heads), list(rows.values()), align or sides)
+            start = len(columns) + values.index(row[across]) * len(each)
+            rows[line][start : start + len(each)] = [
+                _FIELD.sub(partial(_cell, row), template) for template in each.values()
+            ]
+    heads = [*columns, *(_in_head(head, value) for value in values for head in each)]
+    firsts = [fields[0] if fields else ("", "code") for fields in own + more * len(values)]
+    sides = align or "".join(
+        "r" if how not in _WORDS and (how or pd.api.types.is_numeric_dtype(frame[name])) else "l"
+        for name, how in firsts
+    )
+    if len(sides) != len(heads) or set(sides) - set(SIDES):
+        raise InputError(f"table: align {align!r} is not a letter (l, r, c) for each of {len(heads)} columns")
+    return Table(label, caption, heads, list(rows.values()), sides)
 
 
 def show_ledger(verdicts: pd.DataFrame, label: str, caption: str) -> Table:
     """Show the verdict of `judge` on every claim that is not about a level, with what was measured."""
-    shown = verdicts[~verdicts["claim"].str.startswith("level-")]
-
-    def amounts(name: str) -> list[str]:
-        """Write a column's values, a difference with its sign."""
-        return [
-            (number if kind in LEVELS else signed)(value, 3 if unit == "share" else 2)
-            for value, kind, unit in zip(shown[name].astype(float), shown["kind"], shown["unit"], strict=True)
-        ]
-
-    printed = [
-        EMPTY if pd.isna(row.paper_value) else f"{text} {row.unit}" if row.unit != "count" else text
-        for row, text in zip(shown.itertuples(), amounts("paper_value"), strict=True)
-    ]
+    shown, texts = verdicts[~verdicts["claim"].str.startswith("level-")], []
+    for row in shown.to_dict("records"):  # a difference has its sign
+        write, digits = number if row["kind"] in LEVELS else signed, 3 if row["unit"] == "share" else 2
+        unit = "" if row["unit"] == "count" or pd.isna(row["paper_value"]) else f" {row['unit']}"
+        printed = write(row["paper_value"], digits) + unit
+        texts.append((chunked(row["statement"]), printed, write(row["estimate"], digits)))
     return table(
-        shown.assign(
-            statement=shown["statement"].map(chunked), printed=printed, estimate=amounts("estimate")
-        ),
+        shown.assign(**pd.DataFrame(texts, shown.index, ["statement", "printed", "estimate"])),
         label,
         caption,
         {"the paper's claim, in our words": "{statement}", "printed": "{printed}"},
@@ -204,11 +196,18 @@ def show_ledger(verdicts: pd.DataFrame, label: str, caption: str) -> Table:
 
 def _in_head(head: str, value: Any) -> str:
     """Write one value of `across` into a head, where `{}` or `{:code}` stands."""
-    return re.sub(r"\{(?::(\w+))?\}", lambda way: written(value, way[1] or ""), head)
+    return re.sub(r"\{()(?::(\w+))?\}", partial(_cell, {"": value}), head)
 
 
-def written(value: Any, how: str) -> str:
-    """Write one value (`table` says how)."""
+def _cell(row: Mapping[str, Any], field: re.Match[str]) -> str:
+    """Write a field of a template: a row's value, or the interval beside it (`table` says how)."""
+    value, how = row.get(field[1]), field[2] or ""
+    if how[:1] in SPANS:
+        low, high = (row[end] for end in ends_of(row, field[1]) or ENDS)
+        if how[0] == "[":
+            return low if isinstance(low, str) else bracket(low, high, int(how[1:-1]))
+        text = signed(value, int(how[1:]))
+        return f"**{text}**" if low > 0 or high < 0 else text
     missing = value is None or value != value  # NaN is not itself
     if how in _WORDS:
         return EMPTY if missing else _WORDS[how](value)
@@ -218,9 +217,8 @@ def written(value: Any, how: str) -> str:
         return p_value(value)
     if not how:
         return EMPTY if missing else f"{value:,}" if isinstance(value, int) else str(value)
-    if how[0] in "+%":
-        return (signed if how[0] == "+" else percent)(value, int(how[1:] or 0))
-    return number(value, int(how))
+    write = {"+": signed, "%": percent}.get(how[0], number)
+    return write(value, int(how.lstrip("+%") or 0))
 
 
 def _coded(name: Any) -> str:
@@ -231,28 +229,18 @@ def _coded(name: Any) -> str:
     return TITLES[base] + (f", `{switches}`" if turned else "")
 
 
-_WORDS = {
-    "code": _coded,
-    "policy": policy_title,
-    "world": lambda name: WORLD_TITLES[name],
-    "stratum": lambda name: STRATUM_TITLES.get(name, name),
-    "verdict": badge,
-}
+_WORDS = dict.fromkeys(("policy", "world", "stratum"), titled) | {"code": _coded, "verdict": badge}
+_FIELD = re.compile(r"\{([^{}:]+)(?::([^{}]*))?\}")  # of a template: a column, and how its values are written
+SPANS, ENDS = ("[", "*"), ("low", "high")  # ways to write that read an interval; its usual columns
+_HOW = re.compile(rf"([+*]\d|%\d?|\d|\[\d\]|p|{'|'.join(_WORDS)})?")
 
 
-class _Template(string.Formatter):
-    """Formats a row: a bracket takes the columns `gain_low` and `gain_high`, or `low` and `high`."""
-
-    def get_field(self, field_name: str, args: Any, row: Any) -> tuple[Any, str]:
-        return (field_name, row), field_name
-
-    def format_field(self, found: Any, how: str) -> str:
-        name, row = found
-        own = f"{name}_" if f"{name}_low" in row else ""
-        if how.startswith("["):
-            low, high = row[f"{own}low"], row[f"{own}high"]
-            return low if isinstance(low, str) else bracket(low, high, int(how[1:-1]))
-        if how.startswith("*"):
-            text = signed(row[name], int(how[1:]))
-            return f"**{text}**" if row[f"{own}low"] > 0 or row[f"{own}high"] < 0 else text
-        return written(row[name], how)
+def _fields(template: str) -> list[tuple[str, str]]:
+    """Return the columns that a template names, each with how it is written; refuse what cannot be read."""
+    found, rest = _FIELD.findall(template), _FIELD.sub("", template)
+    if "{" in rest or "}" in rest or not all(_HOW.fullmatch(how) for _, how in found):
+        raise InputError(
+            f"table: {template[:LONGEST]!r} is no template; braces hold a column and how it is written, "
+            f"as in '{{gain:+2}} {{gain:[2]}}': 2, +2, *2, %2, [2], p, {', '.join(_WORDS)}"
+        )
+    return found
