@@ -13,12 +13,12 @@ import pytest
 HOME = Path(__file__).resolve().parents[1] / "envprobe_core"
 CORE = ("agents", "engine", "facts", "grid", "measures", "policies", "statistics", "worlds")
 BUDGETS = {  # folders and modules, how many lines of Python they may have, and how many the plan gives them
-    "core": (CORE, 5_435, 4_300),
-    "engine": (("agents", "engine", "policies", "worlds"), 4_170, 3_000),
+    "core": (CORE, 5_430, 4_300),
+    "engine": (("agents", "engine", "policies", "worlds"), 4_120, 3_000),
     "facts": (("facts",), 500, 330),
     "claims": (("claims",), 595, 680),
     "analyses": (("analyses",), 1_730, 2_970),
-    "show": (("show",), 1_465, 1_060),
+    "show": (("show",), 1_450, 1_060),
     "widgets": (("widgets",), 930, 1_180),
     "lab": (("lab",), 645, 330),
     "language model": (("llm",), 2_806, 1_300),
@@ -26,7 +26,7 @@ BUDGETS = {  # folders and modules, how many lines of Python they may have, and 
     "reproduce": (("reproduce",), 990, 510),
     "cli": (("cli",), 1_425, 400),
 }
-WHOLE = (18_867, 13_500)
+WHOLE = (18_850, 13_500)
 FILES = (85, 85)
 TESTS = (11_660, 9_000)
 PAGES = ("analyses", "cli", "lab", "reproduce", "show", "widgets")
