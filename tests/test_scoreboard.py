@@ -123,7 +123,7 @@ def test_pairs_are_joined_by_seed_and_judged_as_the_claim():
     assert found.equals(again)
     spatial = episodes[(episodes["world"] != "tooldag") & (episodes["protocol"] == "paper")]
     means = spatial.groupby("policy")["accuracy"].mean()
-    own, untested, printed = found.loc["as written"], few.loc["as written"], found.loc["*printed*"]
+    own, untested, printed = found.loc["as\u00a0written"], few.loc["as\u00a0written"], found.loc["*printed*"]
     assert own["method"] == pytest.approx(means["judge"], rel=1e-12)
     assert own["estimate"] == pytest.approx(100 * (means["judge"] - means["simple"]), rel=1e-9, abs=1e-9)
     assert (own["n"], own["left_out"]) == (28, 0)
