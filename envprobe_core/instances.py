@@ -15,11 +15,11 @@ from envprobe_core import agents as agent
 from envprobe_core import worlds
 from envprobe_core.cells import Cell
 from envprobe_core.engine import loop
-from envprobe_core.engine.compiling import by_world, compiled, entry
+from envprobe_core.engine.compiling import compiled, entry
 from envprobe_core.engine.noise import INSTANCE, MUTATION, STREAMS, draw, happens, stream_keys
 from envprobe_core.engine.records import NO_ACTION, NONE, Word, fill, has, new, plus, record
 from envprobe_core.engine.running import Trajectory, setting_of
-from envprobe_core.worlds import MODULES, RULES
+from envprobe_core.worlds import MODULES, of_each
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values, World
 
 INSTANCES = {name: record(("task", module.TASK), ("state", module.STATE)) for name, module in MODULES.items()}
@@ -306,7 +306,7 @@ def _reach(queue, length, past, there, here):
     return past + 1
 
 
-_search = by_world(dict(zip(RULES.values(), (_tool_calls, _room_plan, _graph_plan), strict=True)))
+_search = of_each(_tool_calls, _room_plan, _graph_plan)
 
 
 @entry

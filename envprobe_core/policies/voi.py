@@ -13,9 +13,9 @@ changed; the agent waits because it believes the task done, and no evidence says
 
 import numpy as np
 
-from envprobe_core.engine.compiling import apart, by_world, compiled
+from envprobe_core.engine.compiling import apart, compiled
 from envprobe_core.engine.records import LONGEST_HORIZON, NONE, UNKNOWN, WAIT, fill, first_highest, has, plus
-from envprobe_core.worlds import RULES, graphnav, nothing
+from envprobe_core.worlds import graphnav, nothing, of_each
 from envprobe_core.worlds.base import DROP_PROBABILITY
 
 PRIOR_CHANGES, PRIOR_STEPS = 0.5, 5.0  # as if half a change had been seen in five steps, before any is
@@ -335,38 +335,33 @@ def study_graph(world, task, evidence):
 # what differs by world
 
 
-def _of(*functions):
-    """Join a function for each world: of tools, rooms, graphs."""
-    return by_world(dict(zip(RULES.values(), functions, strict=True)))
-
-
-bounds = _of(  # where the fields of each kind begin, and where the last end
+bounds = of_each(  # where the fields of each kind begin, and where the last end
     lambda world: (0, world.tools, world.tools),
     lambda world: (0, world.objects, world.held),
     lambda world: (1, 1 + world.keys, world.fields),
 )
-values = _of(  # how many values a field has; of tools two, which spares a division
+values = of_each(  # how many values a field has; of tools two, which spares a division
     lambda world, field: 2, lambda world, field: world.domain[field], lambda world, field: world.domain[field]
 )
-done_value = _of(lambda world, task: 1, lambda world, task: 1, lambda world, task: task.target)
-touched = _of(  # the field that the own action may have changed, or NONE
+done_value = of_each(lambda world, task: 1, lambda world, task: 1, lambda world, task: task.target)
+touched = of_each(  # the field that the own action may have changed, or NONE
     lambda world, action: max(action, NONE),
     lambda world, action: (action - world.pick) % world.held if action >= world.pick else NONE,
     lambda world, action: 1 + action - world.nodes if action >= world.nodes else NONE,
 )
-loose = _of(  # whether a field could change by itself if it had a value
+loose = of_each(  # whether a field could change by itself if it had a value
     lambda world, task, kind, field, value: value == 1 and field < world.tools - 1,  # but the target stays
     loose_in_place,
     loose_in_place,
 )
-key_of = _of(  # a door's or edge's key, or NONE
+key_of = of_each(  # a door's or edge's key, or NONE
     nothing,
     lambda world, task, lock: task.key_of_door[lock],
     lambda world, task, lock: task.key_of_edge[lock],
 )
-landing = _of(lambda world, kind: 0.0, landing_in_place, landing_in_place)
-study = _of(nothing, note_open, study_graph)
-miss = _of(nothing, miss_here, miss_here)
-derive = _of(derive_tools, nothing, nothing)
-credit = _of(credit_premises, nothing, nothing)
-prospect = _of(tools_missing, fetch, walk)
+landing = of_each(lambda world, kind: 0.0, landing_in_place, landing_in_place)
+study = of_each(nothing, note_open, study_graph)
+miss = of_each(nothing, miss_here, miss_here)
+derive = of_each(derive_tools, nothing, nothing)
+credit = of_each(credit_premises, nothing, nothing)
+prospect = of_each(tools_missing, fetch, walk)

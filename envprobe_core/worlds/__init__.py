@@ -46,11 +46,15 @@ def nothing(world, *given):
     """Do nothing: there is nothing of this sort in this world."""
 
 
+def of_each(*functions):
+    """Return a function that goes to the world's own of these: one a world, in the order of MODULES."""
+    return by_world(dict(zip(RULES.values(), functions, strict=True)))
+
+
 def _of(names, *otherwise):
     """Return functions that each go to the function of their name in the world's module."""
     return [
-        by_world({RULES[world]: getattr(module, name, *otherwise) for world, module in MODULES.items()})
-        for name in names.split()
+        of_each(*(getattr(module, name, *otherwise) for module in MODULES.values())) for name in names.split()
     ]
 
 
