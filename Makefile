@@ -9,7 +9,8 @@ PORT    ?= 8000
 BIN     := .venv/bin
 READY   := .venv/.installed
 MADE    := .venv/.compiled
-ENGINE  := $(shell grep -rlE '^@(apart|compiled|entry)$$' envprobe_core --include=*.py) \
+UV      := $(BIN)/python -m uv pip install --quiet --python $(BIN)/python
+ENGINE  := $(shell grep -rlE '^@(apart|compiled|entry)$$' envprobe_core book/envprobe_book --include=*.py) \
 	$(wildcard envprobe_core/engine/*.py envprobe_core/worlds/*.py)
 
 MAKEFLAGS += --jobs=2  # the browser and the packages install side by side
@@ -24,8 +25,9 @@ help: ## list the targets
 $(READY): requirements.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "make: Python 3.11 or later is needed (set PYTHON=...)" >&2; exit 2; }
 	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(UV) --require-hashes -r requirements.txt
+	$(UV) --no-deps --no-build-isolation -e .
 	@touch $@
 
 # the engine's machine code, which lies beside it; nothing that is there already is compiled again

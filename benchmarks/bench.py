@@ -30,9 +30,9 @@ import numba
 import numpy as np
 import sliders
 
+from envprobe_book.widgets.grid import load_grid
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS
-from envprobe_core.widgets.grid import load_grid
 from envprobe_core.worlds import WORLDS
 
 HERE = Path(__file__).resolve().parent
@@ -42,7 +42,7 @@ EPISODES = 4000  # a turn: the block size at which the former engine was fastest
 MILLION = 1_000_000
 STEP = 250  # ms of the processor that a step of a section's slider may take
 CORES = os.cpu_count() or 1
-COMPILE = "import json; from envprobe_core.compilation import *; print(json.dumps({}))"
+COMPILE = "import json; from envprobe_book.compilation import *; print(json.dumps({}))"
 
 
 class Runner:
@@ -239,7 +239,7 @@ class Bench:
             arguments += ["--seeds", seeds, "--jobs", str(jobs), "--json", "--out", f"{out}/run"]
             begin = time.perf_counter()
             process = subprocess.Popen(
-                [sys.executable, "-m", "envprobe_core", "run", *arguments],
+                [sys.executable, "-m", "envprobe_book", "run", *arguments],
                 cwd=root,
                 env=environment(root),
                 stdout=subprocess.DEVNULL,

@@ -68,14 +68,14 @@ def _copy(target: Path) -> Path:
 def _timed(copy: Path, program: str, *arguments: object) -> tuple[float, str]:
     """Run a program of this environment in a copy of the checkout, which it imports the engine from."""
     given = [str(argument) for argument in arguments]
-    command = [sys.executable, "-m", "envprobe_core", *given]
+    command = [sys.executable, "-m", "envprobe_book", *given]
     if program != "envprobe":
         command = [str(Path(sysconfig.get_path("scripts")) / program), *given]
     begin = time.perf_counter()
     done = subprocess.run(
         command,
         cwd=copy,
-        env=os.environ | {"PYTHONPATH": str(copy)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join((str(copy), str(copy / "book")))},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

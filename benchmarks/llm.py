@@ -18,7 +18,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from envprobe_core.llm import PROMPT_VERSION, ModelAgent
+from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
 from envprobe_core.llm.calls import read_prices
 from envprobe_core.llm.client import PLACEHOLDER, Counts, Limits, Secret, Service
 from envprobe_core.llm.running import run_missing

@@ -24,8 +24,8 @@ try:  # the former engine, beside which this file is timed
     from envprobe_core.explorer.readings import take_readings
     from envprobe_core.sweep import run_cells
 except ModuleNotFoundError:
+    from envprobe_book.widgets.grid import take_readings as take_settings
     from envprobe_core.grid import run_cells
-    from envprobe_core.widgets.grid import take_readings as take_settings
 
     def take_readings(cells: list[Any], seeds: Any) -> None:
         take_settings([(cell,) for cell in cells], seeds)

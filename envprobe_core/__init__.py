@@ -8,28 +8,11 @@ of pages.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from envprobe_core.claims.judge import judge
-    from envprobe_core.comparing import compare, summarize
-    from envprobe_core.grid import play, run
-    from envprobe_core.show.draw import draw
-    from envprobe_core.show.interact import interact
-    from envprobe_core.show.markup import conclude, guess, take_away
-    from envprobe_core.show.table import table
+from typing import Any
 
 __version__ = "0.1.0"
-__all__ = [
-    "compare", "conclude", "draw", "guess", "interact", "judge", "play", "run", "summarize", "table",
-    "take_away",
-]  # fmt: skip
-
-_HOMES = {
-    "run": "grid", "play": "grid", "compare": "comparing", "summarize": "comparing", "judge": "claims.judge",
-    "table": "show.table", "draw": "show.draw", "interact": "show.interact", "conclude": "show.markup",
-    "guess": "show.markup", "take_away": "show.markup",
-}  # fmt: skip
+__all__ = ["compare", "play", "run", "summarize"]
+_HOMES = {"run": "grid", "play": "grid", "compare": "comparing", "summarize": "comparing"}
 
 
 def __dir__() -> list[str]:

@@ -24,10 +24,9 @@ from envprobe_core.cells import (
     names,
     read_seeds,
 )
-from envprobe_core.engine.running import Columns, measure, record
+from envprobe_core.engine.running import Columns, measure, record, terms_of
 from envprobe_core.errors import InputError, look_up
-from envprobe_core.facts import FACTS
-from envprobe_core.facts.witness import Witnessed, witness
+from envprobe_core.facts import FACTS, Recorded
 from envprobe_core.policies import POLICIES, TERMS, Policy, find_policy
 from envprobe_core.pool import spread
 from envprobe_core.protocols import parse_protocol
@@ -145,9 +144,9 @@ def run_frame(
     return episode_frame(cells, run_cells(cells, seeds, jobs=jobs, work=work), tuple(wanted))
 
 
-def _measured(cell: Cell, seeds: Seeds, facts: Mapping[str, Callable[[Witnessed], Columns]]) -> Columns:
+def _measured(cell: Cell, seeds: Seeds, facts: Mapping[str, Callable[[Recorded], Columns]]) -> Columns:
     """Run a cell, and measure facts of its episodes."""
-    seen = Witnessed(cell, seeds, record(cell, seeds, scores_all=False))
+    seen = Recorded(cell, seeds, record(cell, seeds, scores_all=False))
     found = dict(seen.trajectory.measures)
     for measured in dict.fromkeys(facts.values()):
         columns = measured(seen)
@@ -219,8 +218,9 @@ def play(
         world, policy, regime, parse_protocol(protocol), profile, None if budget == OWN else budget,
         threshold if find_policy(policy).has_threshold and threshold != OWN else None,
     )  # fmt: skip
-    seen = witness(cell, np.array([seed], dtype=np.int64))
-    recording, built, tables = seen.trajectory, seen.world, []
+    seeds = np.array([seed], dtype=np.int64)
+    recording, built, tables = record(cell, seeds), cell.built, []
+    terms = terms_of(cell, seeds, recording)
     for t in range(int(recording.steps[0])):
         action, probe = int(recording.action[0, t]), int(recording.probe[0, t])
         table = {
@@ -230,7 +230,7 @@ def play(
             **{
                 name: getattr(recording, name)[0, t] for name in ("belief", "gold", "staleness", "confidence")
             },
-            **{term: seen.term(term)[0, t] for term in TERMS},
+            **{term: terms[0, t, :, place] for place, term in enumerate(TERMS)},
             "action": built.action_names[action] if action >= 0 else "wait",
             "probe": np.arange(built.fields) == probe,
             **{name: getattr(recording, name)[0, t] for name in ("acted", "valid", "place")},

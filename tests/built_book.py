@@ -9,10 +9,10 @@ import threading
 import pytest
 import yaml
 from filelock import FileLock
-from processes import envprobe
 
-from envprobe_core.reproduce import build as book
+from envprobe_book.reproduce import build as book
 from envprobe_core.sources import ROOT
+from processes import envprobe
 
 SMALL = {
     "seeds": "0:12", "resamples": "200", "profiles": "16", "seeds_each": "10", "pasts": "8", "futures": "4",

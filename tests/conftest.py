@@ -7,8 +7,9 @@ import signal
 
 import pytest
 import typer.main
-from built_book import html, server, small_book  # noqa: F401  (fixtures, and nbformat loads faster after it)
 from hypothesis import HealthCheck, settings
+
+from built_book import html, server, small_book  # noqa: F401  (fixtures, and nbformat loads faster after it)
 from processes import call
 from watching import watch
 
@@ -135,7 +136,7 @@ def checkout(tmp_path):
 @pytest.fixture
 def own_checkout(checkout, monkeypatch):
     """A checkout that the commands on sections take for their own."""
-    monkeypatch.setattr("envprobe_core.cli.reproduce.ROOT", checkout)
+    monkeypatch.setattr("envprobe_book.cli.reproduce.ROOT", checkout)
     return checkout
 
 

@@ -19,9 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from processes import COMMAND, MARK, contents, processes_of
-
 from envprobe_core.sources import ROOT
+from processes import COMMAND, MARK, contents, processes_of
 
 GRACE = 5.0  # seconds after which nothing may live
 MADE = {"reproduce": ROOT / "book" / "executed", "book": ROOT / "book" / "_build" / "html"}

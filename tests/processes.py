@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from envprobe_core.cli import main
+from envprobe_book.cli import main
 
-COMMAND = [sys.executable, "-m", "envprobe_core"]
+COMMAND = [sys.executable, "-m", "envprobe_book"]
 MARK = "ENVPROBE_TEST_MARK"  # in the environment of what a test starts, which all its children inherit
 
 
@@ -58,7 +58,7 @@ def later(old, new, **how):
             time.sleep(0.01)
     replace(old, new, **how)
 os.replace = later
-from envprobe_core.cli import main
+from envprobe_book.cli import main
 main()
 """
 

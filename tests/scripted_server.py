@@ -23,12 +23,12 @@ from types import SimpleNamespace
 from urllib.request import urlopen
 
 from aiohttp import web
-from scripted import answer, rough_tokens
 
 from envprobe_core.errors import InputError
 from envprobe_core.llm.calls import written
 from envprobe_core.llm.prompts import DEMAND
 from envprobe_core.llm.running import FINGERPRINT
+from scripted import answer, rough_tokens
 
 LARGEST_BODY = 4 * 2**20
 DRIP = 0.05  # seconds a byte

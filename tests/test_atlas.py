@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from envprobe_book.analyses import atlas
+from envprobe_book.analyses.calibration import predict
+from envprobe_book.claims import load_claims
+from envprobe_book.claims.judge import HOLDS, INCONCLUSIVE, NO_EFFECT, OTHER_SIZE, REVERSES, judge
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
-from envprobe_core.analyses import atlas
-from envprobe_core.analyses.calibration import predict
 from envprobe_core.cells import Cell
-from envprobe_core.claims import load_claims
-from envprobe_core.claims.judge import HOLDS, INCONCLUSIVE, NO_EFFECT, OTHER_SIZE, REVERSES, judge
 from envprobe_core.grid import run_frame
 from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.protocols import PROTOCOLS

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from built_book import SMALL, build_book, page_names
-from watching import set_formulas
 
+from built_book import SMALL, build_book, page_names
+from envprobe_book.reproduce import build as book
+from envprobe_book.reproduce.sections import ROOT, find_sections, plan
 from envprobe_core.protocols import SWITCHES, switch_values
-from envprobe_core.reproduce import build as book
-from envprobe_core.reproduce.sections import ROOT, find_sections, plan
+from watching import set_formulas
 
 STATED = {"profile": "Agent profile", "protocol": "Protocol", "seeds": "Seeds", "regime": "Regime"}
 """What the foot of a page states, by parameter."""

@@ -10,12 +10,9 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
-from notebook_cells import definitions
-from strategies import cells, seeds
 
-from envprobe_core.agents.profiles import PROFILES
-from envprobe_core.analyses import ceilings
-from envprobe_core.analyses.small_worlds import (
+from envprobe_book.analyses import ceilings
+from envprobe_book.analyses.small_worlds import (
     SmallWorld,
     frontier,
     grow,
@@ -24,12 +21,15 @@ from envprobe_core.analyses.small_worlds import (
     solve,
     worth,
 )
+from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.cells import Cell
 from envprobe_core.engine.running import walk
 from envprobe_core.errors import InputError
 from envprobe_core.grid import run_cells
 from envprobe_core.policies import POLICIES, custom_policy
 from envprobe_core.protocols import OBSERVED, PAPER, RELEASED
+from notebook_cells import definitions
+from strategies import cells, seeds
 
 DRAWN = tuple(name for name in POLICIES if name not in ("random", "yoked"))
 small_worlds = st.builds(

@@ -9,16 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from envprobe_core.agents.profiles import (
-    PROFILE_FOLDER,
-    PROFILES,
-    TYPICAL,
-    as_record,
-    committed_profiles,
-    read_profile,
-    read_record,
-)
-from envprobe_core.analyses.calibration import (
+from envprobe_book.analyses.calibration import (
     BASE,
     COUNTED,
     FREE,
@@ -36,8 +27,17 @@ from envprobe_core.analyses.calibration import (
     target_values,
     write_record,
 )
-from envprobe_core.claims import load_claims, paper_value, paper_values
-from envprobe_core.claims.judge import CALIBRATED
+from envprobe_book.claims import load_claims, paper_value, paper_values
+from envprobe_book.claims.judge import CALIBRATED
+from envprobe_core.agents.profiles import (
+    PROFILE_FOLDER,
+    PROFILES,
+    TYPICAL,
+    as_record,
+    committed_profiles,
+    read_profile,
+    read_record,
+)
 from envprobe_core.errors import InputError
 
 SEEDS = np.arange(42, 54)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envprobe_core.claims import LEVELS, load_claims, paper_value, paper_values, parse_claim, read_rows
-from envprobe_core.claims.judge import COLUMNS, judge
+from envprobe_book.claims import LEVELS, load_claims, paper_value, paper_values, parse_claim, read_rows
+from envprobe_book.claims.judge import COLUMNS, judge
 from envprobe_core.errors import InputError
 from envprobe_core.statistics import paired_bootstrap
 from envprobe_core.worlds import WORLDS

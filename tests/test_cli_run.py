@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from processes import COMMAND, call, contents, envprobe, going, paused, processes_of, wait_for
 
 from envprobe_core.cells import make_cell
 from envprobe_core.policies import POLICIES
@@ -25,6 +24,7 @@ from envprobe_core.runs.folder import open_run
 from envprobe_core.runs.manifest import RunInputs, log_name, seed_ranges
 from envprobe_core.sources import PACKAGE, engine_sources
 from envprobe_core.worlds import WORLDS
+from processes import COMMAND, call, contents, envprobe, going, paused, processes_of, wait_for
 
 SMALL = ["--world", "tooldag", "--policy", "simple", "--policy", "no-probe", "--seeds", "0:6"]
 LOGS = ["logs/tooldag_S2_paper_no-probe.parquet", "logs/tooldag_S2_paper_simple.parquet"]
@@ -43,7 +43,7 @@ def finished(tmp_path_factory):
 def test_a_real_process_prints_one_array_or_one_line(tmp_path):
     """And loads no heavy package on the way."""
     program = (
-        "import sys\nfrom envprobe_core.cli import main\n"
+        "import sys\nfrom envprobe_book.cli import main\n"
         "try:\n    main(sys.argv[1:])\nexcept SystemExit as end:\n    assert end.code == 0\n"
         "heavy = {'pandas', 'scipy.stats', 'matplotlib', 'IPython', 'papermill'}\n"  # Numba takes scipy
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
@@ -239,7 +239,7 @@ def test_bad_input_is_one_line_and_leaves_no_folder(tmp_path, told, given):
 def test_a_missing_folder_or_a_wrong_number_of_threads_is_one_line(tmp_path):
     (tmp_path / "gone").mkdir()
     program = "import os, sys; os.chdir(sys.argv.pop(1)); os.rmdir(os.getcwd())\n"
-    program += "from envprobe_core.cli import main\nmain()"
+    program += "from envprobe_book.cli import main\nmain()"
     gone = envprobe(tmp_path / "gone", "list", "policies", command=[sys.executable, "-P", "-c", program])
     threads = envprobe("run", *SMALL, "--out", tmp_path / "run", NUMBA_NUM_THREADS="0")
     for done, told in (

@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 from cloudpickle import dumps
 from distributed import Client
-from processes import contents, envprobe, going, paused, wait_for
 
+from envprobe_book.cli.options import Cluster as Options
+from envprobe_book.cli.options import handing_out
+from envprobe_book.reproduce import execution
+from envprobe_book.reproduce import sections as notebooks
 from envprobe_core import pool
 from envprobe_core.cells import make_cell
-from envprobe_core.cli.options import Cluster as Options
-from envprobe_core.cli.options import handing_out
 from envprobe_core.engine.running import measure
 from envprobe_core.errors import InputError
 from envprobe_core.grid import run_cells
-from envprobe_core.reproduce import execution
-from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.sources import PACKAGE
+from processes import contents, envprobe, going, paused, wait_for
 
 RUN = ["run", "--world", "graphnav", "--world", "tooldag", "--policy", "simple", "--policy", "yoked"]
 RUN += ["--protocol", "observed", "--seeds", "0:1500", "--logs", "sample:200"]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from envprobe_core import judge
+from envprobe_book import judge
 from envprobe_core.comparing import GAIN, SHARE, STRATA, compare, summarize
 from envprobe_core.statistics import clustered_rate, mean_interval, mean_intervals, wilson
 from envprobe_core.worlds import WORLDS

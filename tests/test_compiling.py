@@ -14,11 +14,11 @@ from typing import NamedTuple
 import pytest
 from numba.core.dispatcher import Dispatcher
 
+from envprobe_book.compilation import compile_world
+from envprobe_book.reproduce.sections import plan, reach
 from envprobe_core.cells import make_cell
-from envprobe_core.compilation import compile_world
 from envprobe_core.engine import compiling, loop
 from envprobe_core.engine.running import record
-from envprobe_core.reproduce.sections import plan, reach
 from envprobe_core.sources import PACKAGE, Sources, engine_sources
 from envprobe_core.worlds import WORLDS
 

@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from notebook_cells import definitions
 
-from envprobe_core import conclude
+from envprobe_book import conclude
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.grid import run_cells
 from envprobe_core.policies import POLICIES, hybrid
 from envprobe_core.protocols import PROTOCOLS
+from notebook_cells import definitions
 
 PAGE = definitions("text-and-code", "3", "ends", "shapley", "23", "arms", "33")
 

@@ -6,10 +6,10 @@ import re
 
 import nbformat
 import pytest
-from processes import call, contents
 
-from envprobe_core.lab import desk
-from envprobe_core.reproduce.sections import ROOT, cell_source
+from envprobe_book.lab import desk
+from envprobe_book.reproduce.sections import ROOT, cell_source
+from processes import call, contents
 
 
 @pytest.fixture

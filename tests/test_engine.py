@@ -6,7 +6,6 @@ from itertools import product
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from strategies import cells, seeds
 
 from envprobe_core.cells import make_cell
 from envprobe_core.engine import records
@@ -29,6 +28,7 @@ from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS, make_world
+from strategies import cells, seeds
 
 GRID = [
     make_cell(world, policy, "S2", protocol)

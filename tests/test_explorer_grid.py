@@ -7,7 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from envprobe_core import run
+from envprobe_book import run
+from envprobe_book.widgets import grid
+from envprobe_book.widgets.explorer import LONGEST_HORIZON, Explorer
+from envprobe_book.widgets.grid import POOL, pooled, take_readings
 from envprobe_core.cells import make_cell, parse_seeds
 from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
@@ -15,9 +18,6 @@ from envprobe_core.policies import POLICIES, custom_policy
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.sources import PACKAGE, engine_sources
 from envprobe_core.statistics import clustered_rate, mean_interval, mean_track
-from envprobe_core.widgets import grid
-from envprobe_core.widgets.explorer import LONGEST_HORIZON, Explorer
-from envprobe_core.widgets.grid import POOL, pooled, take_readings
 from envprobe_core.worlds import WORLDS
 
 SEEDS = "7:13"

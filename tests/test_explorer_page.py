@@ -6,16 +6,16 @@ from decimal import ROUND_HALF_UP, Decimal
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from built_book import SMALL
 from playwright.sync_api import expect
 
+from built_book import SMALL
+from envprobe_book.show.figures import POLICY_STYLES
+from envprobe_book.widgets.explorer import COMPARED, OWN_STYLES, Explorer
+from envprobe_book.widgets.grid import POOL, pooled, take_readings
+from envprobe_book.widgets.host import MODULES, module_text
 from envprobe_core.cells import make_cell, parse_seeds
 from envprobe_core.policies import POLICIES, custom_policy
 from envprobe_core.protocols import PROTOCOLS
-from envprobe_core.show.figures import POLICY_STYLES
-from envprobe_core.widgets.explorer import COMPARED, OWN_STYLES, Explorer
-from envprobe_core.widgets.grid import POOL, pooled, take_readings
-from envprobe_core.widgets.host import MODULES, module_text
 
 SEEDS, RESAMPLES = parse_seeds(SMALL["seeds"]), int(SMALL["resamples"])
 PAGE = "executed/explorer.html"

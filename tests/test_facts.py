@@ -3,21 +3,22 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from strategies import cells, seeds
-from test_noise import naive_word
 
-from envprobe_core import instances, play, run
+from envprobe_book import instances
+from envprobe_book.facts import FACTS, FOUND, NOTICING, PATTERN
+from envprobe_book.facts.witness import match, witness
+from envprobe_book.show.timeline import WAITS, describe_steps
+from envprobe_core import play, run
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.cells import Cell, make_cell
 from envprobe_core.engine.noise import MUTATION
 from envprobe_core.engine.records import UNKNOWN
-from envprobe_core.facts import FACTS, FOUND, NOTICING, PATTERN
-from envprobe_core.facts.witness import match, witness
 from envprobe_core.policies import POLICIES, TERMS
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.regimes import REGIMES
-from envprobe_core.show.timeline import WAITS, describe_steps
 from envprobe_core.worlds import WORLDS, make_world
+from strategies import cells, seeds
+from test_noise import naive_word
 
 
 @pytest.mark.parametrize("world", WORLDS)

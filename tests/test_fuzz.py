@@ -15,16 +15,16 @@ import hypothesis.strategies as st
 import pytest
 import typer.main
 from hypothesis import assume, example, given, settings
-from processes import call
 
+from envprobe_book.cli import app
+from envprobe_book.cli.model import ModelOptions
+from envprobe_book.reproduce import sections as notebooks
 from envprobe_core import pool
-from envprobe_core.cli import app
-from envprobe_core.cli.model import ModelOptions
 from envprobe_core.errors import WHOLE, InputError, in_one_line
 from envprobe_core.files import LARGEST
-from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.runs.manifest import EPISODES, MANIFEST
 from envprobe_core.runs.recompute import check_run
+from processes import call
 
 TIMES = int(os.environ.get("ENVPROBE_FUZZ", "1"))
 COUNT = "n: int = 3  # how many; accepts 1..10\nseeds: str = '0:2'  # episodes; accepts seeds"

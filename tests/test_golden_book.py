@@ -3,11 +3,11 @@
 from itertools import product, zip_longest
 
 import pytest
-from golden import freeze_book as golden
 
+from envprobe_book.reproduce import build as book
 from envprobe_core.protocols import PROTOCOLS
-from envprobe_core.reproduce import build as book
 from envprobe_core.worlds import WORLDS
+from golden import freeze_book as golden
 
 
 def check(label, kept, built):

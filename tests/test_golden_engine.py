@@ -8,6 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from envprobe_core.engine.running import measure, record
+from envprobe_core.policies import POLICIES
+from envprobe_core.worlds import WORLDS, make_world
 from golden.cells import (
     DECISIONS,
     MEASURED,
@@ -19,10 +23,6 @@ from golden.cells import (
     read_episodes,
     read_rows,
 )
-
-from envprobe_core.engine.running import measure, record
-from envprobe_core.policies import POLICIES
-from envprobe_core.worlds import WORLDS, make_world
 
 ROWS, EPISODES = read_rows(), read_episodes()
 TESTS = Path(__file__).parent

@@ -6,13 +6,14 @@ import html
 import pandas as pd
 import pytest
 
-from envprobe_core import draw, interact, run, summarize
+from envprobe_book import draw, interact
+from envprobe_book.show import SERVED
+from envprobe_book.show.figures import Frame, keeping
+from envprobe_book.show.interact import DRAFT
+from envprobe_core import run, summarize
 from envprobe_core.engine.running import measure
 from envprobe_core.errors import InputError
 from envprobe_core.grid import KeptCells, keeping_cells
-from envprobe_core.show import SERVED
-from envprobe_core.show.figures import Frame, keeping
-from envprobe_core.show.interact import DRAFT
 
 
 def draw_means(budget, threshold):
@@ -72,7 +73,7 @@ def test_sliders_compute_the_figure_anew(live):
 
 
 def test_a_slow_figure_answers_with_a_draft_that_the_whole_one_follows(live, monkeypatch):
-    monkeypatch.setattr("envprobe_core.show.interact.ANSWER", 0.0)  # whatever the machine, it takes longer
+    monkeypatch.setattr("envprobe_book.show.interact.ANSWER", 0.0)  # whatever the machine, it takes longer
     asked = []
 
     def means(budget, seeds="0:96"):

@@ -8,19 +8,19 @@ import types
 
 import numpy as np
 import pytest
-from built_book import SMALL
-from processes import call
 
-from envprobe_core import lab
+from built_book import SMALL
+from envprobe_book import lab
+from envprobe_book.lab import desk, guard
+from envprobe_book.reproduce.sections import cell_source, find_sections
 from envprobe_core.cells import Cell, parse_seeds
 from envprobe_core.engine import loop, running
 from envprobe_core.engine.running import measure, record
 from envprobe_core.errors import InputError
-from envprobe_core.lab import desk, guard
 from envprobe_core.policies import POLICIES, custom_policy, find_policy, own
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.reproduce.sections import cell_source, find_sections
 from envprobe_core.statistics import paired_bootstrap
+from processes import call
 
 # --- policies that are refused ----------------------------------------------------------------
 

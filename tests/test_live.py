@@ -11,16 +11,16 @@ import nbformat
 import numpy as np
 import pytest
 from playwright import sync_api as playwright
+
+from envprobe_book.lab import desk
+from envprobe_book.widgets.explorer import COMPARED
+from envprobe_book.widgets.grid import take_readings
+from envprobe_book.widgets.player import record_pair
+from envprobe_core.cells import make_cell
+from envprobe_core.policies import POLICIES
 from processes import COMMAND, keyless, wait_for
 from test_explorer_page import HOSTILE, as_row, shown, slider
 from test_player import value_text
-
-from envprobe_core.cells import make_cell
-from envprobe_core.lab import desk
-from envprobe_core.policies import POLICIES
-from envprobe_core.widgets.explorer import COMPARED
-from envprobe_core.widgets.grid import take_readings
-from envprobe_core.widgets.player import record_pair
 
 pytestmark = pytest.mark.browser
 
@@ -29,13 +29,13 @@ SECTION, EXPLORER, PLAYER = (f"sections/{name}.ipynb" for name in ("main-results
 SHOWN = {"windowingMode": "none"}  # cells out of sight are there too
 OWN = """
 from envprobe_core.policies import custom_policy
-from envprobe_core.widgets.explorer import Explorer
+from envprobe_book.widgets.explorer import Explorer
 
 own = custom_policy("mine", lambda view: view.d + view.s, title=TITLE)
 Explorer(policies=[own], identity="own")
 """
 WATCH = """from envprobe_core.policies import custom_policy
-from envprobe_core.widgets.player import Player, record_pair
+from envprobe_book.widgets.player import Player, record_pair
 
 mine = custom_policy("mine", lambda view: 2.0 * view.d, "<b>Mine</b>")
 pairs = [record_pair("objectstate", seed=n) | {"group": "rooms", "label": str(n)} for n in (3, 4)]

@@ -12,15 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
-from scripted import Scripted, read_situation, world_of
-from strategies import cells
 
+from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.loop import PROPOSE
 from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.engine.running import record, take
-from envprobe_core.llm import PROMPT_VERSION, ModelAgent, prompts
+from envprobe_core.llm import prompts
 from envprobe_core.llm.agent import LanguageModelAgent, exchanges, prompts_of, run_model, simulated_setting
 from envprobe_core.llm.calls import Answer
 from envprobe_core.llm.prompts import DEMAND, LONGEST_ECHO, SituationWriter
@@ -28,6 +27,8 @@ from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED, parse_protocol
 from envprobe_core.runs.tables import step_table
 from envprobe_core.worlds import WORLDS, make_world
+from scripted import Scripted, read_situation, world_of
+from strategies import cells
 
 MODEL = ModelAgent("local", PROMPT_VERSION, "scripted")
 TURNS = 7  # messages before the situation: the rules, and three worked examples

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.records import NONE, TABLE, UNKNOWN, WAIT, new
 from envprobe_core.engine.running import Episodes
-from envprobe_core.llm import PROMPT_VERSION, ModelAgent
 from envprobe_core.llm import answers as reading
 from envprobe_core.llm.agent import LanguageModelAgent
 from envprobe_core.llm.answers import InvalidAnswer, Update, parse_update, write_update

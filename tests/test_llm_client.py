@@ -7,12 +7,10 @@ import time
 from contextlib import closing
 
 import pytest
-from scripted import answer
-from scripted_server import LASTING, PASSING, ScriptedServer, serving
 
+from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
 from envprobe_core.cells import make_cell
 from envprobe_core.errors import InputError
-from envprobe_core.llm import PROMPT_VERSION, ModelAgent
 from envprobe_core.llm.agent import exchanges
 from envprobe_core.llm.calls import (
     NO_TOKENS,
@@ -31,6 +29,8 @@ from envprobe_core.llm.calls import (
 )
 from envprobe_core.llm.client import HIDDEN, Limits, Secret, Service, retry_after, secret_from_environment
 from envprobe_core.llm.store import AnswerStore, check_store, read_stats
+from scripted import answer
+from scripted_server import LASTING, PASSING, ScriptedServer, serving
 
 KEY = "sk-secret/of+the=tests-0123456789"
 SECRET = Secret(KEY)

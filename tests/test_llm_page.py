@@ -10,19 +10,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from notebook_cells import definitions
 
+from envprobe_book.claims import load_claims
+from envprobe_book.claims.judge import judge
+from envprobe_book.reproduce.sections import check_words
 from envprobe_core import run as run_grid
 from envprobe_core.cells import find_profile
-from envprobe_core.claims import load_claims
-from envprobe_core.claims.judge import judge
 from envprobe_core.errors import InputError
 from envprobe_core.grid import run_frame
 from envprobe_core.llm import running
 from envprobe_core.llm.agent import finish_in_loop
 from envprobe_core.protocols import in_words
-from envprobe_core.reproduce.sections import check_words
 from envprobe_core.sources import ROOT
+from notebook_cells import definitions
 
 COMMITTED = Path(__file__).parent / "replays" / f"first-prompts{running.SUFFIX}"
 HOSTILE = "<script>alert(1)</script>`|x"

@@ -17,15 +17,15 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from processes import COMMAND, call, contents, envprobe, going, keyless, wait_for
-from scripted_server import CONTENT, PASSING, server_process
 
+from envprobe_core.agents.model import PROMPT_VERSION
 from envprobe_core.cells import make_cell
 from envprobe_core.grid import run_cells
-from envprobe_core.llm import PROMPT_VERSION
 from envprobe_core.llm.calls import read_prices
 from envprobe_core.llm.store import check_store, read_stats
 from envprobe_core.runs.tables import HEADER
+from processes import COMMAND, call, contents, envprobe, going, keyless, wait_for
+from scripted_server import CONTENT, PASSING, server_process
 
 BACKGROUND = ("sh", "-c", "trap '' INT; exec \"$@\"", "sh")  # as a script starts what ends with &
 KEY = "sk-a-secret-of-the-run-tests/0123456789"
@@ -213,7 +213,7 @@ OFFLINE = """
 import socket, sys
 def refuse(*given): raise AssertionError("a connection")
 socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
-from envprobe_core.cli import main
+from envprobe_book.cli import main
 main(sys.argv[1:])
 """
 
@@ -340,7 +340,7 @@ def test_what_cannot_be_meant_is_one_line(arguments, words, undisturbed, tmp_pat
 def test_nothing_of_the_model_is_loaded_for_a_simulated_run(tmp_path):
     program = (
         "import sys\nsys.modules['coverage'] = None\n"  # Numba loads it where it is, and that loads sqlite3
-        "from envprobe_core.cli import main\n"
+        "from envprobe_book.cli import main\n"
         "try:\n    main(sys.argv[1:])\nexcept SystemExit as end:\n    assert not end.code\n"
         "loaded = {'openai', 'aiohttp', 'sqlite3', 'asyncio'} & set(sys.modules)\nassert not loaded, loaded\n"
     )

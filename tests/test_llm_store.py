@@ -181,7 +181,7 @@ def test_a_killed_process_loses_no_committed_answer_nor_one_that_is_looked_at(pa
                 process.stdin.flush()
 
         answers(20)
-        look = [sys.executable, "-m", "envprobe_core", "store", "stats", str(path)]
+        look = [sys.executable, "-m", "envprobe_book", "store", "stats", str(path)]
         assert subprocess.run(look, capture_output=True, timeout=600).returncode == 0
         answers(20)
         assert not list(check_store(path))  # in this process, and once more

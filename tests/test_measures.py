@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from notebook_cells import definitions
 from scipy.stats import mannwhitneyu
-from strategies import cells, seeds
 
+from envprobe_book.facts import FACTS, SURE
+from envprobe_book.facts.witness import Witnessed
 from envprobe_core import measures
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
-from envprobe_core.facts import FACTS, SURE
-from envprobe_core.facts.witness import Witnessed
 from envprobe_core.protocols import RELEASED
+from notebook_cells import definitions
+from strategies import cells, seeds
 
 SECTION = definitions("what-probes-find", "3", "23", "27")
 counts = st.lists(st.integers(0, 6), min_size=101, max_size=101).map(np.array)

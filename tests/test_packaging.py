@@ -10,9 +10,9 @@ import zipfile
 from importlib.metadata import packages_distributions
 
 import pytest
-from processes import contents, envprobe
 
 from envprobe_core.sources import DATA, ROOT
+from processes import contents, envprobe
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BOOK = ["book", "notebooks"]
@@ -84,7 +84,7 @@ def test_what_is_installed_holds_its_data_and_says_what_needs_a_checkout(tmp_pat
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     assert contents(site / "envprobe_core" / "data") == contents(DATA)
-    command = [sys.executable, "-P", "-m", "envprobe_core"]
+    command = [sys.executable, "-P", "-m", "envprobe_book"]
     listed = envprobe("list", command=command, PYTHONPATH=str(site))
     assert (listed.returncode, listed.stderr) == (0, "")
     assert "calibrated" in listed.stdout

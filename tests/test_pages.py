@@ -12,19 +12,19 @@ from urllib.parse import unquote
 
 import nbformat
 import pytest
-from built_book import SMALL, page_names
-from watching import serious, set_formulas, watch
 
-from envprobe_core.claims import load_claims, paper_values, read_rows
-from envprobe_core.claims.places import KINDS, PLACES, load_items
+from built_book import SMALL, page_names
+from envprobe_book.claims import load_claims, paper_values, read_rows
+from envprobe_book.claims.places import KINDS, PLACES, load_items
+from envprobe_book.reproduce import build as book
+from envprobe_book.reproduce.execution import clean
+from envprobe_book.reproduce.sections import METADATA_KEY, ROOT, find_sections, parse_assignments, resolve
+from envprobe_book.show.figures import FIGURE_CLASS, Drawing, canvas
+from envprobe_book.show.markup import Text
+from envprobe_book.show.table import Table
 from envprobe_core.policies.own import View
 from envprobe_core.protocols import SWITCHES
-from envprobe_core.reproduce import build as book
-from envprobe_core.reproduce.execution import clean
-from envprobe_core.reproduce.sections import METADATA_KEY, ROOT, find_sections, parse_assignments, resolve
-from envprobe_core.show.figures import FIGURE_CLASS, Drawing, canvas
-from envprobe_core.show.markup import Text
-from envprobe_core.show.table import Table
+from watching import serious, set_formulas, watch
 
 SECTIONS = find_sections()
 FRAME = sorted(path.stem for path in (ROOT / "book").glob("*.md"))

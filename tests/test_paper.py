@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from envprobe_core.claims import PAPER_FOLDER, paper_value
+from envprobe_book.claims import PAPER_FOLDER, paper_value
 from envprobe_core.errors import InputError
 
 # printed numbers a source: values, ends of intervals and, once a row, n; counted in the LaTeX

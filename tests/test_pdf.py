@@ -7,12 +7,12 @@ import signal
 from tempfile import TemporaryDirectory
 
 import pytest
-from processes import call, envprobe, going, processes_of, wait_for
 
-from envprobe_core.reproduce.build import html_folder
-from envprobe_core.reproduce.printing import CHROMIUM, DOCUMENTS, MADE_BY_US, refuse_foreign
-from envprobe_core.reproduce.sections import find_sections
+from envprobe_book.reproduce.build import html_folder
+from envprobe_book.reproduce.printing import CHROMIUM, DOCUMENTS, MADE_BY_US, refuse_foreign
+from envprobe_book.reproduce.sections import find_sections
 from envprobe_core.sources import ROOT
+from processes import call, envprobe, going, processes_of, wait_for
 
 CHAPTERS = ("definitions", "executed/over-time")
 printed = pytest.mark.skipif(

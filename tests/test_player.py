@@ -5,17 +5,17 @@ import json
 
 import numpy as np
 import pytest
-from watching import serious
 
+from envprobe_book.facts.witness import witness
+from envprobe_book.show.timeline import WAITS
+from envprobe_book.widgets.host import STYLES, module_text, style_text
+from envprobe_book.widgets.player import Player, record_pair
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import record
-from envprobe_core.facts.witness import witness
 from envprobe_core.policies import POLICIES, TERMS, custom_policy
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.runs.tables import step_table
-from envprobe_core.show.timeline import WAITS
-from envprobe_core.widgets.host import STYLES, module_text, style_text
-from envprobe_core.widgets.player import Player, record_pair
+from watching import serious
 
 TABLES = ("belief", "gold", "confidence", "staleness")
 SETTINGS = [  # world, policies, seed, regime, protocol, profile, budget, threshold

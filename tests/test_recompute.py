@@ -14,8 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
-from processes import contents
-from strategies import cells, seeds
 
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import Trajectory, record
@@ -26,6 +24,8 @@ from envprobe_core.runs import manifest as manifests
 from envprobe_core.runs import read_run, recompute, tables
 from envprobe_core.runs.folder import open_run
 from envprobe_core.runs.manifest import CRATE, RunInputs
+from processes import contents
+from strategies import cells, seeds
 
 POLICIES = ("simple", "judge", "yoked", "random")
 LOG, TABLE, MANIFEST = "logs/tooldag_S2_paper_simple.parquet", "episodes.parquet", "manifest.json"

@@ -7,11 +7,11 @@ import re
 import nbformat
 import papermill
 import pytest
-from processes import MARK, call, processes_of
 
+from envprobe_book.reproduce import build, execution, sections
+from envprobe_book.reproduce.sections import parse_assignments, plan, read_parameters, resolve
 from envprobe_core.errors import InputError
-from envprobe_core.reproduce import build, execution, sections
-from envprobe_core.reproduce.sections import parse_assignments, plan, read_parameters, resolve
+from processes import MARK, call, processes_of
 
 CELL = """\
 seeds: str = "0:220"  # episodes of each cell; accepts seeds

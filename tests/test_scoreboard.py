@@ -10,17 +10,17 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from notebook_cells import definitions
-from processes import envprobe
 
-from envprobe_core import conclude, judge, run
-from envprobe_core.analyses import nondominated, scoreboard
-from envprobe_core.analyses.scoreboard import as_printed, as_records, choose_claims, run_claims
-from envprobe_core.claims import load_claims, paper_value, paper_values, places
-from envprobe_core.claims.judge import NOT_TESTED, VERDICTS
+from envprobe_book import conclude, judge, run
+from envprobe_book.analyses import nondominated, scoreboard
+from envprobe_book.analyses.scoreboard import as_printed, as_records, choose_claims, run_claims
+from envprobe_book.claims import load_claims, paper_value, paper_values, places
+from envprobe_book.claims.judge import NOT_TESTED, VERDICTS
+from envprobe_book.reproduce.sections import find_sections
 from envprobe_core.errors import InputError
 from envprobe_core.grid import COLUMNS
-from envprobe_core.reproduce.sections import find_sections
+from notebook_cells import definitions
+from processes import envprobe
 
 SEEDS = "0:60"
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from strategies import cells, seeds
 
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.cells import make_cell
@@ -13,6 +12,7 @@ from envprobe_core.engine.running import record, score, setting_of
 from envprobe_core.protocols import PAPER
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import make_world
+from strategies import cells, seeds
 
 TOOLS = make_world("tooldag", REGIMES["S1"], PAPER)
 GRAPH = make_world("graphnav", REGIMES["S1"], PAPER)

@@ -11,7 +11,6 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from strategies import cells, seeds
 
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import record
@@ -25,6 +24,7 @@ from envprobe_core.runs.folder import open_run
 from envprobe_core.runs.manifest import RunInputs
 from envprobe_core.runs.tables import HASHED, Summary, exact_sum, result_hash, summary_rows
 from envprobe_core.statistics import mean_interval, wilson
+from strategies import cells, seeds
 
 
 def split(table, count):
@@ -187,7 +187,7 @@ def test_a_run_folder_is_summed_up_piece_by_piece(tmp_path, monkeypatch):
 PEAK = """
 import sys
 from pathlib import Path
-from envprobe_core.cli import main
+from envprobe_book.cli import main
 from envprobe_core.runs import tables
 size, out = int(sys.argv[1]), sys.argv[2]
 tables.GROUP_ROWS = 2000  # reached by the smaller run too

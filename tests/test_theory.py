@@ -7,17 +7,17 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
-from notebook_cells import definitions
 
-from envprobe_core import run
-from envprobe_core.analyses import repairs
+from envprobe_book import run
+from envprobe_book.analyses import repairs
+from envprobe_book.facts import effective_actions, fact
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.loop import S, U
 from envprobe_core.engine.running import record
 from envprobe_core.errors import InputError
-from envprobe_core.facts import effective_actions, fact
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.worlds import WORLDS
+from notebook_cells import definitions
 
 PAGE = definitions("theory", "helpers", "3", "sets", "repairs", "assumption", resamples=100)
 SLACK, TOLERANCE = 1e-9, 1e-12

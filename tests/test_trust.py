@@ -12,24 +12,24 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import MARK, call, going, processes_of, wait_for
 
+from envprobe_book.reproduce import build, execution
+from envprobe_book.reproduce import sections as notebooks
 from envprobe_core import files
 from envprobe_core.errors import InputError
-from envprobe_core.reproduce import build, execution
-from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.sources import ROOT
+from processes import MARK, call, going, processes_of, wait_for
 
 PATIENCE = 300
 COUNT = "n: int = 3  # how many; accepts 1..10"
 SLOW = "import time\nfor i in range(n):\n    time.sleep(0.2)\nprint('done', n)"
 BUSY = "import tempfile\nfor i in range(9000):\n    tempfile.NamedTemporaryFile(delete=False).close()"
 REPRODUCE = (
-    "import sys\nfrom pathlib import Path\nfrom envprobe_core.cli import main, reproduce\n"
+    "import sys\nfrom pathlib import Path\nfrom envprobe_book.cli import main, reproduce\n"
     "reproduce.ROOT = Path(sys.argv.pop(1))\nmain()\n"
 )
 BUILD = (
-    "import sys\nfrom pathlib import Path\nfrom envprobe_core.reproduce import build\n"
+    "import sys\nfrom pathlib import Path\nfrom envprobe_book.reproduce import build\n"
     "print('building', flush=True)\nsys.exit(build.build(Path(sys.argv[1]))[0])\n"
 )
 needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux's /proc")
@@ -88,7 +88,7 @@ def test_nothing_outlives_a_killed_builder(tmp_path, tmp_path_factory, number):
 
 @pytest.mark.parametrize("closed", [">&- 2>told", "2>&-", ">&- 2>&-", "2>told | head -c 1"])
 def test_closed_streams_give_no_traceback(tmp_path, closed):
-    line = f"{sys.executable} -m envprobe_core list policies {closed}"
+    line = f"{sys.executable} -m envprobe_book list policies {closed}"
     done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert not [path for path in tmp_path.iterdir() if path.read_text()]

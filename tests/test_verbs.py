@@ -8,14 +8,15 @@ import pandas as pd
 import pytest
 
 import envprobe_core
-from envprobe_core import compare, conclude, draw, guess, judge, play, run, summarize, table, take_away
+from envprobe_book import conclude, draw, guess, judge, table, take_away
+from envprobe_book.facts import FACTS
+from envprobe_book.show.markup import BOOK, ConclusionError
+from envprobe_core import compare, play, run, summarize
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.running import measure, record
 from envprobe_core.errors import InputError
-from envprobe_core.facts import FACTS
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.show.markup import BOOK, ConclusionError
 from envprobe_core.statistics import resample_counts
 
 SEEDS = "0:12"

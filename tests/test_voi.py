@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from envprobe_core import run
-from envprobe_core.analyses import voi as held_out
+from envprobe_book import run
+from envprobe_book.analyses import voi as held_out
 from envprobe_core.cells import make_cell
 from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.loop import BEGIN

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from envprobe_book.instances import chain_length, instances, plan_length, states_of, tried
 from envprobe_core import worlds
 from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.noise import MUTATION, STREAMS, stream_keys
 from envprobe_core.engine.records import FIELDS, UNKNOWN
-from envprobe_core.instances import chain_length, instances, plan_length, states_of, tried
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import HIGH, REGIMES
 from envprobe_core.worlds import WORLDS, World, make_world

@@ -14,14 +14,15 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # what is read is this checkout's, whatever is installed
+PLACES = [str(ROOT), str(ROOT / "book")]
+sys.path[:0] = PLACES  # what is read is this checkout's, whatever is installed
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     if Path(app.srcdir) == ROOT:
-        paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-        command = [sys.executable, "-m", "envprobe_core", "reproduce"]
+        paths = os.pathsep.join(filter(None, (*PLACES, os.environ.get("PYTHONPATH"))))
+        command = [sys.executable, "-m", "envprobe_book", "reproduce"]
         if subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, cwd=ROOT, check=False).returncode:
             raise ExtensionError("a section failed; `envprobe reproduce SECTION` shows it alone")
         app.srcdir = app.confdir = type(app.srcdir)(ROOT / "book")

@@ -20,8 +20,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from envprobe_core.reproduce.sections import file_digest
-from envprobe_core.widgets.host import FOLDER, module_text, style_sheets
+from envprobe_book.reproduce.sections import file_digest
+from envprobe_book.widgets.host import FOLDER, module_text, style_sheets
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ def check(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def add_widgets(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], _: object) -> None:
-    """Give a page the front ends of its widgets, whose state is in it (see `envprobe_core.widgets.host`)."""
+    """Give a page the front ends of its widgets, whose state is in it (see `envprobe_book.widgets.host`)."""
     names = sorted(set(_WIDGET.findall(context.get("body", ""))))
     if names:
         modules = json.dumps({name: module_text(name) for name in names}).replace("<", "\\u003c")

@@ -18,7 +18,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
 
 import envprobe_core
-from envprobe_core.reproduce.sections import stored_record
+from envprobe_book.reproduce.sections import stored_record
 
 logger = logging.getLogger(__name__)
 

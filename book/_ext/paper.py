@@ -22,7 +22,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
-from envprobe_core.claims import paper_values, places
+from envprobe_book.claims import paper_values, places
 
 GLOSSARY = "how-to-read"  # the page that holds it
 WORDS = "paper-words.js"

@@ -19,11 +19,11 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
+from envprobe_book.reproduce.build import DOWNLOADS
+from envprobe_book.reproduce.printing import render
+from envprobe_book.show.figures import FIGURE_CLASS
+from envprobe_book.show.markup import FIXED, MINUS, UNBROKEN
 from envprobe_core.errors import InputError
-from envprobe_core.reproduce.build import DOWNLOADS
-from envprobe_core.reproduce.printing import render
-from envprobe_core.show.figures import FIGURE_CLASS
-from envprobe_core.show.markup import FIXED, MINUS, UNBROKEN
 
 logger = logging.getLogger(__name__)
 

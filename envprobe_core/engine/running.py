@@ -15,7 +15,7 @@ from envprobe_core.engine import loop, records
 from envprobe_core.engine.compiling import announced
 from envprobe_core.engine.noise import level16, level32
 from envprobe_core.engine.records import NONE, WAIT, new
-from envprobe_core.policies import POLICIES
+from envprobe_core.policies import POLICIES, TERMS
 from envprobe_core.policies.own import NOBODY, Called, rule_of
 from envprobe_core.worlds import MODULES, WORLDS, World, make_world
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values
@@ -278,6 +278,21 @@ def schedules_of(cell: Cell, seeds: Ints) -> Ints:
         return NO_SCHEDULE
     played = record(replace(cell, policy=POLICIES[cell.policy.replays]), seeds, scores_all=False)
     return np.ascontiguousarray(played.probe, dtype=np.int64)
+
+
+def terms_of(cell: Cell, seeds: Ints, recording: Trajectory) -> Floats:
+    """Play recorded episodes again; return the score's terms, [row, step, field, term], NaN after the end."""
+    episodes, width = Episodes(cell, seeds), cell.built.fields
+    terms = np.full((*recording.probe.shape, width, len(TERMS)), np.nan)
+    for t in range(int(recording.steps.max(initial=0))):
+        episodes.propose()
+        episodes.settle()
+        sight = episodes.look()
+        for place, term in enumerate(TERMS):
+            terms[:, t, :, place] = sight[term][:, :width]
+        episodes.advance(recording.probe[:, t].astype(np.int64))
+    terms[np.arange(terms.shape[1]) >= recording.steps[:, None]] = np.nan
+    return terms
 
 
 def walk(episodes: Episodes, decide: Callable[[], Ints]) -> None:

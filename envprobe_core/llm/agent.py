@@ -30,12 +30,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from envprobe_core.agents import UNKNOWN_STALENESS
+from envprobe_core.agents.model import ModelAgent
 from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
 from envprobe_core.cells import Cell
 from envprobe_core.engine.loop import PROPOSE
 from envprobe_core.engine.records import NONE, UNKNOWN
 from envprobe_core.engine.running import Columns, Episodes, Trajectory, setting_of, take
-from envprobe_core.llm import ModelAgent, answers
+from envprobe_core.llm import answers
 from envprobe_core.llm.answers import NO_UPDATE, Update, Verdict, write_update
 from envprobe_core.llm.calls import Answer, Ask, ChatRequest, Prices, Tokens, find_price, question
 from envprobe_core.llm.prompts import NONE_YET, NOTHING, SEEN, Case, Prompts, SituationWriter, plain_prompts

@@ -31,8 +31,9 @@ from urllib.parse import quote
 
 from pydantic import SecretStr
 
+from envprobe_core.agents.model import ModelAgent
 from envprobe_core.errors import InputError, counted
-from envprobe_core.llm import ModelAgent, calls
+from envprobe_core.llm import calls
 from envprobe_core.llm.calls import Answer, ChatRequest, Fault, Question, Raw, RunStoppedError
 from envprobe_core.llm.local import serving
 from envprobe_core.llm.store import STARTED, Answers

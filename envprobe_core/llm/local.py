@@ -25,9 +25,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
+from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
 from envprobe_core.errors import InputError
 from envprobe_core.files import check_plain
-from envprobe_core.llm import PROMPT_VERSION, ModelAgent
 
 PROVIDER = "llama.cpp"
 CONTEXT = 8192  # tokens of a prompt with its answer; the longest prompt of the largest world has fewer

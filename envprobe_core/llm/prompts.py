@@ -24,9 +24,10 @@ from typing import Any
 
 import numpy as np
 
+from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
 from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT
 from envprobe_core.errors import InputError
-from envprobe_core.llm import PROMPT_VERSION, ModelAgent, answers
+from envprobe_core.llm import answers
 from envprobe_core.llm.answers import UNKNOWN_SIGN, WAITING
 from envprobe_core.llm.calls import ChatRequest
 from envprobe_core.policies.rules import JUDGE_CANDIDATES

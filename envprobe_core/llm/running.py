@@ -19,12 +19,12 @@ import orjson
 import pandas as pd
 from pydantic import BaseModel
 
+from envprobe_core.agents.model import ModelAgent
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.cells import Cell, Seeds, make_cell
 from envprobe_core.errors import InputError
 from envprobe_core.files import read_whole
 from envprobe_core.grid import episode_frame
-from envprobe_core.llm import ModelAgent
 from envprobe_core.llm.agent import AT_ONCE, Asked, Exchange, exchanges, finish_in_loop, run_model, together
 from envprobe_core.llm.calls import RunStoppedError
 from envprobe_core.llm.client import Client, Counts, Service

@@ -33,9 +33,10 @@ from typing import Annotated, Any, Literal, TypeVar
 import orjson
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 
+from envprobe_core.agents.model import ModelAgent
 from envprobe_core.errors import InputError, first_fault
 from envprobe_core.files import LARGEST, check_plain, read_whole, replacing
-from envprobe_core.llm import ModelAgent, calls
+from envprobe_core.llm import calls
 from envprobe_core.llm.calls import Answer, Fault, Prices, Question, Raw, RunStoppedError, Tokens
 from envprobe_core.runs.manifest import RunInputs
 

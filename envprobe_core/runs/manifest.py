@@ -21,16 +21,15 @@ import pydantic
 from pydantic import BaseModel, Field, StrictBool, StrictInt, ValidationError
 
 from envprobe_core import __version__
+from envprobe_core.agents.model import ModelAgent
 from envprobe_core.cells import Cell, Seeds, make_cell, parse_seeds
 from envprobe_core.errors import InputError, first_fault
 from envprobe_core.files import read_whole, replacing
-from envprobe_core.llm import ModelAgent
 from envprobe_core.protocols import parse_protocol
-from envprobe_core.sources import ROOTS, engine_sha256, package_versions
+from envprobe_core.sources import engine_sha256, package_versions
 
 MANIFEST, CRATE, EPISODES = "manifest.json", "ro-crate-metadata.json", "episodes.parquet"
 FORMAT = "envprobe-run/2"
-MODEL_ROOTS = (*ROOTS, "llm/running.py")
 ASKED = ("inputs", "profile", "protocols", "engine", "versions")  # of a manifest: stated before a run begins
 LONGEST_NAME = 80  # of a protocol, in the name of a file
 STANDARD = "https://w3id.org/ro/crate/1.1"
@@ -159,7 +158,7 @@ class Manifest(BaseModel, extra="forbid"):
 def begun(inputs: RunInputs) -> Manifest:
     """Make the manifest of a run that has not begun."""
     protocols = {cell.protocol.name: asdict(cell.protocol) for cell in inputs.cells}
-    sources = engine_sha256(MODEL_ROOTS if inputs.agent else ROOTS)
+    sources = engine_sha256(model=inputs.agent is not None)
     return Manifest(
         format=FORMAT,
         finished=False,

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from envprobe_core.cells import Cell, Seeds
+from envprobe_core.engine.instances import informative
 from envprobe_core.engine.records import NONE, WAIT
 from envprobe_core.engine.running import Trajectory
 from envprobe_core.errors import InputError, counted
-from envprobe_core.instances import informative
 from envprobe_core.policies.rules import VOI
 from envprobe_core.pool import cores, spread
 from envprobe_core.runs import manifest as manifests

@@ -22,9 +22,6 @@ import numpy.typing as npt
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from golden.cells import CELLS, EPISODES, FLOAT, RECORDED, canonical, digest, read_cell, read_rows
-from test_golden_engine import measured, named
-
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
 from envprobe_core.cells import LARGEST_SEED
 from envprobe_core.engine.running import record
@@ -32,6 +29,8 @@ from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS, SWITCHES, switch_values
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS
+from golden.cells import CELLS, EPISODES, FLOAT, RECORDED, canonical, digest, read_cell, read_rows
+from test_golden_engine import measured, named
 
 DRAWS = 20262  # seed of the cells that are added
 CELLS_EACH = 45  # of every world and policy

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from envprobe_book.reproduce import build as book
+from envprobe_book.reproduce import sections as notebooks
 from envprobe_core.cells import make_cell
 from envprobe_core.grid import run_cells
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
-from envprobe_core.reproduce import build as book
-from envprobe_core.reproduce import sections as notebooks
 from envprobe_core.runs.manifest import seed_ranges
 from envprobe_core.runs.tables import result_hash
 from envprobe_core.worlds import WORLDS

@@ -1,0 +1,27 @@
+"""The package that makes pages of the core's results: claims, analyses, sections, figures, widgets, commands.
+
+Its verbs, beside those of the core, are `judge`, `table`, `draw`, `interact`, `conclude`, `guess` and
+`take_away`.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "judge": "claims.judge", "table": "show.table", "draw": "show.draw", "interact": "show.interact",
+    "conclude": "show.markup", "guess": "show.markup", "take_away": "show.markup",
+}  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("compare", "play", "run", "summarize"):  # the core's, with all that `run` can measure
+        import envprobe_book.facts  # noqa: F401
+
+        return getattr(import_module("envprobe_core"), name)
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

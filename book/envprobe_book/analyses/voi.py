@@ -1,0 +1,81 @@
+"""VoI beside the policies of the paper (ours): its variants, and the test on held-out seeds."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+
+from envprobe_book.analyses import COMPETING
+from envprobe_core.cells import Names, parse_seeds
+from envprobe_core.errors import InputError
+from envprobe_core.grid import OWN, run
+from envprobe_core.policies import POLICIES, value_policy
+from envprobe_core.statistics import RESAMPLES, bootstrap_means, percentile_interval
+
+VARIANTS = ("voi-success", "voi", "voi-accuracy")
+WEIGHTED = {  # VoI by its weight of accuracy
+    0.0: POLICIES["voi-success"],
+    0.25: value_policy("voi@0.25", "VoI, weight 0.25", 0.25),
+    0.5: POLICIES["voi"],
+    0.75: value_policy("voi@0.75", "VoI, weight 0.75", 0.75),
+    1.0: POLICIES["voi-accuracy"],
+}
+MEASURES = ("accuracy", "success")
+MARGIN = 1.0  # points: what still counts as no worse
+DESIGN = "100000:102000"  # seeds on which VoI's constants and weights were chosen
+
+
+def load_heldout(
+    regimes: Names = "S1 S2 S3",
+    protocols: Names = "paper observed",
+    profile: str = "typical",
+    seeds: str = "200000:202000",
+    resamples: int = RESAMPLES,
+    budget: int = OWN,
+    threshold: float = OWN,
+) -> pd.DataFrame:
+    """Run VoI and its rivals on held-out seeds and compare them in every pair of world and regime.
+
+    Args:
+        seeds: none of them among the design seeds.
+        resamples: of each interval; all arms share the resampled seeds, so that pairs stay pairs.
+        budget: probes an episode may spend; -1 is the regime's own.
+        threshold: of the policies that have one; -1 is 1.5.
+
+    Returns:
+        One row a protocol, regime, world, rival and variant: these, `n`, the paired differences in points
+        `accuracy accuracy_low accuracy_high success success_low success_high`, and `passes`: whether neither
+        lower end is below `-MARGIN` and one is above 0.
+
+    Raises:
+        InputError: for an unknown name, or if a seed was used in the design.
+    """
+    if len(used := np.intersect1d(parse_seeds(seeds), parse_seeds(DESIGN))):
+        raise InputError(
+            f"seed {used[0]} was used to design VoI; a held-out test takes seeds outside {DESIGN}"
+        )
+    pairs = pd.DataFrame(product(COMPETING, VARIANTS), columns=["rival", "variant"])
+    place, parts = ["protocol", "regime", "world"], []
+    frame = run(
+        policies=[*COMPETING, *VARIANTS], regimes=regimes, protocols=protocols, profiles=profile,
+        seeds=seeds, budgets=budget, thresholds=threshold,
+    )  # fmt: skip
+    for key, own in frame.groupby(place, sort=False):
+        part = pairs.assign(**dict(zip(place, key, strict=True)), n=own["seed"].nunique())
+        for measure in MEASURES:
+            points = 100.0 * own.pivot(index="policy", columns="seed", values=measure).astype(float)
+            means = pd.Series(np.ascontiguousarray(points).mean(axis=1), points.index)
+            draws = pd.DataFrame(bootstrap_means(points.T, resamples=resamples), columns=points.index)
+            part[measure] = means[pairs["variant"]].to_numpy() - means[pairs["rival"]].to_numpy()
+            gains = draws[pairs["variant"]].to_numpy() - draws[pairs["rival"]].to_numpy()
+            part[f"{measure}_low"], part[f"{measure}_high"] = percentile_interval(gains)
+        lows = part[[f"{measure}_low" for measure in MEASURES]]
+        parts.append(part.assign(passes=(lows >= -MARGIN).all(axis=1) & (lows > 0).any(axis=1)))
+    return pd.concat(parts, ignore_index=True)
+
+
+def margins(compared: pd.DataFrame) -> pd.DataFrame:
+    """Return VoI's differences from No-Probe and the most accurate rival in every pair of `load_heldout`."""
+    mine = compared[compared["variant"] == "voi"]
+    nearest = mine.groupby(["protocol", "regime", "world"])["accuracy"].idxmin()
+    return mine[(mine["rival"] == "no-probe") | mine.index.isin(nearest)]

@@ -1,0 +1,280 @@
+"""Test claims: pair the episodes, resample the difference, and say what its interval says of the claim.
+
+At the Bonferroni-adjusted interval a claim *holds* where the interval lies on the claimed side,
+*holds, other size* where it is also disjoint from the paper's interval (or rounded value), and *reverses*
+where it lies on the other side; else it is *inconclusive*, or has *no effect* where the two sides agree in
+every episode. A claim of no difference holds where the interval lies within a margin stated beforehand and
+reverses where it lies outside. Levels and settings are no comparisons, and have words of their own: *near* or
+*differs*, *as printed* or *not as printed*. *input*: the claim was a calibration target of the profile. *not
+tested*: the frame cannot test it.
+
+Every statistic is a ratio of sums over units (a seed in a world), for many columns at once. A frame has one
+column; the atlas has one for each of its agents.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from envprobe_book.claims import UNITS, Claim, Comparison, claims_by_id, load_claims
+from envprobe_core.cells import Names, names
+from envprobe_core.comparing import MIN_UNITS, Episodes, NotTestable, Sample
+from envprobe_core.errors import InputError, look_up, require
+from envprobe_core.policies import POLICIES
+from envprobe_core.protocols import PROTOCOLS
+from envprobe_core.statistics import (
+    LEVEL,
+    RESAMPLES,
+    Estimate,
+    clustered_rate,
+    mcnemar_exact,
+    median_bootstrap,
+)
+from envprobe_core.worlds.base import Mask
+
+HOLDS, OTHER_SIZE, REVERSES = "holds", "holds, other size", "reverses"
+INCONCLUSIVE, NO_EFFECT, INPUT, NOT_TESTED = "inconclusive", "no effect", "input", "not tested"
+WORDS = {  # how the three sorts of claim call the same outcome
+    "comparison": {},
+    "level": {HOLDS: "near", OTHER_SIZE: "near", REVERSES: "differs"},
+    "setting": {HOLDS: "as printed", OTHER_SIZE: "as printed", REVERSES: "not as printed"},
+}
+AGREES = (HOLDS, OTHER_SIZE, "near", "as printed")
+VERDICTS = (
+    HOLDS, OTHER_SIZE, INCONCLUSIVE, NO_EFFECT, REVERSES, "near", "differs", "as printed", "not as printed",
+    INPUT, NOT_TESTED,
+)  # fmt: skip
+CALIBRATED = ("calibrated", "scribe", "scribe-hesitant")
+"""Profiles fitted to the paper's targets, or chosen after a look at them: their targets are inputs."""
+ABOUT = ("source", "section", "statement", "kind", "about", "family", "regime", "primary")
+COLUMNS = (
+    "claim", "verdict", "protocol", "profile", "unit", "estimate", "low", "high", "low_adjusted",
+    "high_adjusted", "p", "p_adjusted", "n", "paper_value", "paper_low", "paper_high", "paper_n",
+    "difference", "reason", "same_n", *ABOUT,
+)  # fmt: skip
+NUMBERS = ("mean", "low", "high", "low_adjusted", "high_adjusted", "p", "p_adjusted")
+EDGE = 1e-9  # relative slack of comparisons with a bound: rounding, not evidence
+
+
+class Decision(NamedTuple):
+    """What became of one comparison of a claim, in those columns that have enough episodes."""
+
+    sample: Sample
+    enough: Mask  # [column], of all columns
+    found: Estimate  # in the claim's own unit
+    verdict: npt.NDArray[np.str_]
+
+
+_exact_p = cache(mcnemar_exact)
+
+
+def decide(claim: Claim, one: Comparison, episodes: Episodes, resamples: int = RESAMPLES) -> Decision:
+    """Test one comparison of a claim, column by column.
+
+    Raises:
+        NotTestable: where no column has `MIN_UNITS` episodes with a value, and as `Episodes.sample`.
+    """
+    worlds, pooled = claim.worlds + claim.against, claim.kind == "rate"
+    sample = episodes.sample(one.measure, claim.regime, worlds, one.arms, one.reference, pooled_events=pooled)
+    first, groups = sample.worlds < len(claim.worlds), {one.measure: sample.worlds >= 0}
+    if claim.kind == "contrast":
+        groups |= {" and ".join(claim.worlds): first, " and ".join(claim.against): ~first}
+    units = np.array([np.count_nonzero(sample.bottom[own], axis=0) for own in groups.values()])
+    enough = (units >= MIN_UNITS).all(axis=0)
+    if not enough.any():
+        name, count = next(own for own in zip(groups, units[:, 0], strict=True) if own[1] < MIN_UNITS)
+        raise NotTestable(f"{name}: {count} episodes with a value, {MIN_UNITS} are needed")
+    each = None if sample.each is None else sample.each[..., enough]
+    sample = Sample(sample.top[:, enough], sample.bottom[:, enough], sample.worlds, each)
+    settings = {"null": claim.level, "family": claim.family, "resamples": resamples}
+    if claim.kind == "median":
+        columns = np.moveaxis(each * UNITS[claim.unit], 2, 0)
+        medians = [median_bootstrap(own.T, sample.worlds, **settings) for own in columns]
+        found = Estimate(*np.array(medians).T)
+    else:
+        settings["first"] = first if claim.kind == "contrast" else None
+        found = clustered_rate(sample.top * UNITS[claim.unit], sample.bottom, sample.worlds, **settings)
+    if claim.kind == "mcnemar":
+        p = np.array([_exact_p(*pair) for pair in zip(*discordant(sample), strict=True)])
+        found = found._replace(p=p, p_adjusted=np.minimum(1.0, p * claim.family))
+    return Decision(sample, enough, found, verdicts(claim, one.direction, sample, found))
+
+
+def discordant(sample: Sample) -> tuple[list[int], list[int]]:
+    """Count the pairs that only the arm, and those that only the reference wins, [column] each."""
+    won, lost = sample.top > 0, sample.top < 0
+    return np.count_nonzero(won, axis=0).tolist(), np.count_nonzero(lost, axis=0).tolist()
+
+
+def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> npt.NDArray[np.str_]:
+    """Say what an estimate says of a claim, [column]."""
+    low, high, level = found.low_adjusted, found.high_adjusted, claim.level
+    slack = EDGE * max(1.0, abs(level))
+    if direction in ("none", "equal"):
+        reach = claim.margin + slack
+        within = (level - reach <= low) & (high <= level + reach)
+        outside = (low > level + reach) | (high < level - reach)
+        return np.select([within, outside], [HOLDS, REVERSES], INCONCLUSIVE)
+    if claim.kind == "mcnemar":
+        won, lost = map(np.array, discordant(sample))
+        claimed = (direction == "either") | ((won > lost) == (direction == "greater"))
+        claimed, against = (side & (found.p_adjusted < 1 - LEVEL) for side in (claimed, ~claimed))
+    else:
+        above, below = low > level + slack, high < level - slack
+        claimed, against = (above, below) if direction == "greater" else (below, above)
+    same = ~np.any(sample.top, axis=0) if level == 0.0 else np.zeros(low.shape, bool)
+    verdict = np.select([claimed, against, same], [HOLDS, REVERSES, NO_EFFECT], INCONCLUSIVE)
+    if claim.printed is None:
+        return verdict
+    slack = EDGE * max(1.0, *map(abs, claim.printed))
+    other = (low > claim.printed[1] + slack) | (high < claim.printed[0] - slack)
+    return np.where(claimed & other, OTHER_SIZE, verdict)
+
+
+def together(found: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
+    """Say what verdicts [comparison, column] make of a claim of them all: one that reverses refutes it."""
+    rules = {
+        NOT_TESTED: (found == NOT_TESTED).any(axis=0),
+        REVERSES: (found == REVERSES).any(axis=0),
+        HOLDS: np.isin(found, (HOLDS, OTHER_SIZE)).all(axis=0),
+        NO_EFFECT: (found == NO_EFFECT).all(axis=0),
+    }
+    return np.select(list(rules.values()), list(rules), INCONCLUSIVE)
+
+
+# one claim on one frame
+
+
+def reason_of(claim: Claim, one: Comparison, decided: Decision) -> str:
+    """Say what a comparison measured, in the first column, and why it has its verdict."""
+    sample, found, verdict = decided.sample, decided.found, decided.verdict[0]
+    level, margin = claim.level, claim.margin or 0.0
+    ends = found.low_adjusted[0], found.high_adjusted[0], level - margin, level + margin
+    mean, level, low, high, least, most, *printed = (
+        f"{round(value, 9) + 0.0:.4g}"  # without the noise of the last bits
+        for value in (found.mean[0], level, *ends, *(claim.printed or ()))
+    )
+    names = []
+    for arm in (*one.arms, *filter(None, [one.reference])):
+        policy, _, budget = arm.partition("@")
+        names.append(POLICIES[policy].title + (f" ({budget} probes)" if budget else ""))
+    sides = f", {', '.join(names[:-1])} minus {names[-1]}" if one.reference else ""
+    unit = f" {claim.unit}" if claim.unit in ("points", "steps") else ""
+    told = f"{one.measure}{sides}: {mean}{unit} (n = {int(sample.bottom[:, 0].sum())}); "
+    interval = f"the adjusted interval [{low}, {high}] lies "
+    if one.direction in ("none", "equal"):
+        relation = {HOLDS: "within", REVERSES: "outside", INCONCLUSIVE: "across an end of"}[verdict]
+        told += f"{interval}{relation} the margin [{least}, {most}]"
+    elif verdict == NO_EFFECT:
+        told += "the two sides agree in every episode"
+    else:
+        if claim.kind == "mcnemar":
+            (won, *_), (lost, *_) = discordant(sample)
+            told += f"{won} against {lost} discordant pairs give an exact p of {found.p[0]:.2g} "
+            told += f"({found.p_adjusted[0]:.2g} adjusted)"
+        else:
+            above = (verdict == REVERSES) != (one.direction == "greater")
+            side = "around" if verdict == INCONCLUSIVE else "above" if above else "below"
+            told += f"{interval}{side} {level}" + (" as claimed" if verdict in (HOLDS, OTHER_SIZE) else "")
+        if verdict == REVERSES:
+            told += ", against the claim"
+        elif verdict != INCONCLUSIVE and claim.printed is not None:
+            met = "missing" if verdict == OTHER_SIZE else "meeting"
+            told += f", {met} the paper's [{', '.join(printed)}]"
+    if sample.each is not None and (left_out := np.count_nonzero(np.isnan(sample.each))):
+        told += f"; {left_out} left out (censored, or without an event)"
+    return told
+
+
+def _judge(claim: Claim, episodes: Episodes, profile: str, resamples: int) -> dict[str, Any]:
+    """Return what becomes of a claim, by the names of `COLUMNS`; the weakest of its comparisons decides."""
+    row = {name: getattr(claim, name) for name in ABOUT} | {"claim": claim.id, "verdict": NOT_TESTED}
+    row |= {"profile": profile, "unit": claim.unit, "same_n": True}
+    printed = {"value": claim.value, "low": claim.low, "high": claim.high, "n": claim.n}
+    row |= {f"paper_{name}": np.nan if value is None else value for name, value in printed.items()}
+    links = []
+    try:
+        for one in claim.comparisons:
+            decided = decide(claim, one, episodes, resamples)
+            verdict, found = str(decided.verdict[0]), decided.found
+            low, high = found.low_adjusted[0], found.high_adjusted[0]  # how far they reach to the claim
+            support = (low if one.direction == "greater" else -high) / max(high - low, EDGE)
+            rank = {REVERSES: 0, INCONCLUSIVE: 1, NO_EFFECT: 1}.get(verdict, 2)
+            links.append(((rank, support), verdict, one, decided))
+    except NotTestable as why:
+        return row | {"reason": f"{why}."}
+    _, verdict, one, decided = min(links, key=lambda link: link[0])
+    reason = reason_of(claim, one, decided)
+    if len(links) > 1:
+        every = [own for _, own, _, _ in links]
+        held, against = sum(own in (HOLDS, OTHER_SIZE) for own in every), every.count(REVERSES)
+        verdict = str(together(np.array(every)[:, None])[0])
+        reason = f"{held} of {len(links)} comparisons hold, {against} reverse; the weakest: {reason}"
+    row |= {name: getattr(decided.found, name)[0].item() for name in NUMBERS}
+    row |= {"estimate": row["mean"], "n": int(decided.sample.bottom.sum())}
+    row |= {"same_n": claim.n in (None, row["n"]), "difference": row["mean"] - row["paper_value"]}
+    if not row["same_n"]:
+        reason += f"; the paper's n is {claim.n}"
+    verdict = WORDS[claim.about].get(verdict, verdict)
+    if claim.inputs and profile in CALIBRATED:
+        verdict, reason = INPUT, f"{reason}; calibrated on {', '.join(claim.inputs)}"
+    return row | {"verdict": verdict, "reason": f"{reason}."}
+
+
+def judge(
+    frame: pd.DataFrame,
+    claims: Iterable[Claim | str] | Claim | str | None = None,
+    *,
+    section: str | None = None,
+    regime: str | None = None,
+    protocols: Names | None = None,
+    profile: str = "typical",
+    resamples: int = RESAMPLES,
+) -> pd.DataFrame:
+    """Test claims on a frame of episodes, under each protocol.
+
+    Args:
+        frame: one row an episode (columns: `data/paper/README.md`).
+        claims: `Claim`s or their ids; by default every claim of the paper, or of `section`.
+        section: a section of the book, instead of `claims`.
+        regime: where the claims are asked instead of the regime that they name.
+        protocols: names; by default those of the frame.
+
+    Returns:
+        One row a claim and protocol, claims in their order, columns `COLUMNS`. Numbers are in the claim's
+        unit, NaN where there are none: `low high` is the raw interval, `low_adjusted high_adjusted` the one
+        that decides, `p` two-sided (McNemar's exact one where the claim names that test), `difference` ours
+        minus the paper's; `same_n` says whether `n` is the paper's (true where it states none). A claim that
+        the frame cannot test is *not tested*, with the reason.
+
+    Raises:
+        InputError: for an unknown claim or section, and a frame without its key columns, this protocol or
+            this profile, with an episode twice, or with a gap in a column that it has.
+    """
+    if claims is None:
+        claims = load_claims(section=section)
+    elif section is not None:
+        raise InputError(f"claims and section {section!r} are both given; one of them is accepted")
+    chosen = [claims] if isinstance(claims, (Claim, str)) else claims
+    known = claims_by_id()
+    chosen = [look_up("claim", one, known) if isinstance(one, str) else one for one in chosen]
+    if regime is not None:
+        chosen = [replace(claim, regime=regime) for claim in chosen]
+    if protocols is None:
+        require(frame, ["protocol"])
+        held = set(frame["protocol"])
+        protocols = [*(p for p in PROTOCOLS if p in held), *sorted(held - set(PROTOCOLS))]
+    else:
+        protocols = names(protocols)
+    views = {name: Episodes.of(frame, protocol=name, profile=profile)[0][1] for name in protocols}
+    rows = [
+        _judge(claim, episodes, profile, resamples) | {"protocol": protocol}
+        for claim in chosen
+        for protocol, episodes in views.items()
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)

@@ -1,0 +1,471 @@
+"""A language model on the command line: its options, runs on it, and what comes before, beside and after.
+
+``envprobe estimate``, ``model`` and ``store`` are here; ``run`` takes the options. Whatever cannot be meant,
+or contradicts something else, is an `InputError` before any work starts.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from envprobe_book.cli import options
+from envprobe_book.cli.options import File, Number, Text, Whole, check_positive
+from envprobe_core.errors import InputError, counted, first_fault, look_up
+from envprobe_core.files import refuse_existing
+
+if TYPE_CHECKING:
+    from envprobe_core.agents.model import ModelAgent
+    from envprobe_core.llm.agent import Asked
+    from envprobe_core.llm.client import Counts, Service
+    from envprobe_core.llm.store import Answers, Header
+    from envprobe_core.runs.folder import RunFolder
+    from envprobe_core.runs.manifest import RunInputs
+    from envprobe_core.runs.tables import Summary
+
+SIMULATED, OPENAI, LOCAL = "simulated", "openai", "local"
+DEFAULT_CONCURRENCY = 16
+LATENCY = 1.0  # seconds a call, for the time that is shown
+
+model = typer.Typer(no_args_is_help=True, help="Get the weights of a small open model for `--agent local`.")
+store = typer.Typer(
+    no_args_is_help=True, help="Look into a store of answers, check it, or export a run's answers."
+)
+
+# ---------------------------------------------------------------- options
+
+OneObject = Annotated[bool, "", "Print one JSON object and nothing else."]
+Note = Annotated[str, "TEXT", "Where the answers come from, for readers."]
+StoreFile = Annotated[Path, typer.Argument(metavar="FILE", help="Store that a run on a model made.")]
+Agent = Annotated[
+    str,
+    "[simulated|openai|local]",
+    "Who acts: the simulated agent, a language model behind an OpenAI-compatible server, or one that runs on "
+    "this machine without a key (`envprobe model fetch`).",
+]
+MODEL = "Model's name, as in gpt-4o-mini; with --agent local a file, as in M.gguf."
+ADDRESS = (
+    "Of a compatible server, as in http://127.0.0.1:8080/v1; one on this machine needs no key and is "
+    "sent a made-up one where OPENAI_API_KEY is not set."
+)
+CAP = "The most that all attempts in the store may cost; no call is made that could exceed it."
+AT_ONCE = "Calls under way at once; with --agent local its servers, of one thread each."
+OFFLINE = "Take every answer from the store; needs no key and opens no connection."
+REPLAY = "Take every answer from a file that `envprobe store export` wrote; it names the model."
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What was given on the command line; None or False where nothing was."""
+
+    PANEL = "Language model as the agent"
+
+    model: Annotated[Text, "M", MODEL] = None
+    judge_model: Annotated[Text, "M", "Second model of the policy judge.", "the same"] = None
+    base_url: Annotated[Text, "URL", ADDRESS, "OpenAI's"] = None
+    prompts: Annotated[Text, "V", "Version of the prompts: 1, 2, public or public-hint.", "2"] = None
+    reasks: Annotated[Whole, "N", "Times that an unusable answer is asked for again.", "2", range(10)] = None
+    concurrency: Annotated[Whole, "N", AT_ONCE, f"{DEFAULT_CONCURRENCY}; local: cores", range(1, 1025)] = None
+    max_cost: Annotated[Number, "USD", CAP, "no cap"] = None
+    prices: Annotated[File, "FILE", "Prices, in the form of data/prices.json.", "data/prices.json"] = None
+    store: Annotated[File, "FILE", "Keeps the answers, also of several runs.", "DIR.answers.sqlite"] = None
+    replay_only: Annotated[bool, "", OFFLINE] = False
+    replay: Annotated[File, "FILE", REPLAY] = None
+    timeout: Annotated[Number, "S", "Seconds that a call may take to its end.", "120; local: 900"] = None
+    attempts: Annotated[Whole, "N", "Times a call is tried before the run stops.", "6", range(1, 101)] = None
+
+    def __post_init__(self) -> None:
+        """Refuse numbers and an address that cannot be used."""
+        check_positive("--timeout", self.timeout)
+        check_positive("--max-cost", self.max_cost or None)
+        if self.base_url is not None and not _is_address(self.base_url):
+            accepted = "accepted is http://HOST:PORT/... or https://..., without a password"
+            raise InputError(f"--base-url {self.base_url.rpartition('@')[2]!r}: {accepted}")
+
+    def refuse(self, names: Iterable[str], why: str) -> None:
+        """Refuse the first of some options that was given."""
+        for name in names:
+            if getattr(self, name) not in (None, False):
+                raise InputError(f"--{name.replace('_', '-')} {why}")
+
+    def agent(self, kind: str = OPENAI) -> ModelAgent:
+        """Return which model is asked, and how."""
+        from pydantic import ValidationError
+
+        from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
+        from envprobe_core.llm import calls, local, store
+        from envprobe_core.llm.prompts import find_version
+
+        if self.replay is not None:
+            alone = set(vars(self)) - {"replay", "replay_only", "timeout", "attempts", "prices"}
+            self.refuse(sorted(alone), "cannot stand beside --replay")
+            return store.read_replay(self.replay).agent
+        version = find_version(self.prompts or PROMPT_VERSION)
+        reasks = ModelAgent.reasks if self.reasks is None else self.reasks
+        try:
+            if kind == LOCAL:
+                self.refuse(("judge_model", "base_url"), f"cannot stand beside --agent {LOCAL}")
+                return local.local_agent(local.find_weights(self.model), version, reasks)
+            if self.model is None:
+                raise InputError(f"--agent {OPENAI} needs --model, as in --model gpt-4o-mini")
+            provider = calls.provider_label(self.base_url)
+            return ModelAgent(provider, version, self.model, judge_model=self.judge_model, reasks=reasks)
+        except ValidationError as error:
+            raise InputError(first_fault(error)) from None
+
+    def service(self, agent: ModelAgent, out: Path) -> Service:
+        """Open the store, by default beside the run's folder, or the replay file, and say who answers."""
+        from envprobe_core.llm import calls, client, local
+        from envprobe_core.llm.store import AnswerStore, read_replay
+
+        if self.replay is not None:
+            return client.Service(agent, read_replay(self.replay))
+        place = out if out.name else out.resolve()
+        path = self.store or place.with_name(f"{place.name}.answers.sqlite")
+        if self.replay_only:
+            return client.Service(agent, AnswerStore(path, writable=False))
+        prices, weights = calls.read_prices(self.prices), None
+
+        def demand_prices(models: Iterable[str]) -> None:
+            for name in models if self.max_cost is not None else ():
+                if calls.find_price(prices, name) is None:
+                    known = f"known: {', '.join(prices)}; give others with --prices"
+                    raise InputError(f"--max-cost needs a price for {name!r}; {known}")
+
+        demand_prices(agent.models)
+        deadline, at_once = client.Limits.deadline, DEFAULT_CONCURRENCY
+        if agent.provider == local.PROVIDER:
+            local.check_installed()
+            weights, secret = local.find_weights(self.model), client.Secret(client.PLACEHOLDER)
+            deadline, at_once = local.DEADLINE, os.cpu_count() or 1
+        else:
+            secret = client.secret_from_environment(agent.provider)
+        patience = self.attempts or client.Limits.attempts, self.timeout or deadline
+        limits = client.Limits(self.concurrency or at_once, *patience)
+        if self.store is None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        answers = AnswerStore(path, prices=prices, cap=self.max_cost)
+        demand_prices(answers.used())  # the cap counts them too
+        urls = (self.base_url or calls.OPENAI_URL,)
+        return client.Service(agent, answers, secret, urls, limits, weights)
+
+
+def _is_address(text: str) -> bool:
+    """Say whether a server can be asked at a URL: both readers of URLs, and a name service, must take it."""
+    from pydantic import HttpUrl
+
+    try:
+        parts, read = urlsplit(text), HttpUrl(text)
+        parts.netloc.encode("idna")
+    except ValueError:
+        return False
+    plain = text.isprintable() and not any(sign in text for sign in " @\\")
+    return plain and bool(parts.scheme in ("http", "https") and parts.hostname and read.port)
+
+
+def chosen_agent(kind: str, given: ModelOptions, profile: str) -> ModelAgent | None:
+    """Return the model that a run asks, None for the simulated agent."""
+    if kind == SIMULATED and given.replay is None:
+        given.refuse(vars(given), f"is for a language model; give --agent {OPENAI} too")
+        return None
+    look_up("agent", kind, dict.fromkeys((SIMULATED, OPENAI, LOCAL)))
+    if profile != "typical":
+        raise InputError(f"--profile {profile} is of the simulated agent; a language model has none")
+    return given.agent(kind)
+
+
+def refuse_others(given: ModelOptions, asked: ModelAgent | None, source: Path) -> None:
+    """Refuse what contradicts the run that is repeated: another model, or another provider."""
+    from envprobe_core.llm import calls, local
+
+    if asked is None:
+        given.refuse(vars(given), f"is for a language model, and {source} has none")
+        return
+    here = asked.provider == local.PROVIDER
+    stated = ("judge_model", "prompts", "reasks", *(() if here else ("model",)))
+    given.refuse(stated, f"is stated by {source}")
+    offline = given.replay is not None or given.replay_only
+    if not offline and not here and calls.provider_label(given.base_url) != asked.provider:
+        others = f"{source} was answered by {asked.provider!r}; name its server"
+        raise InputError(f"--base-url {given.base_url or 'of OpenAI'}: {others}")
+
+
+def refuse_unheld(path: Path, inputs: RunInputs) -> None:
+    """Refuse a cell or a seed that a replay file has no answers to."""
+    from envprobe_core.llm.store import read_replay
+    from envprobe_core.runs.manifest import seed_ranges
+
+    file = read_replay(path)
+    run = file.header.inputs
+    held = [(cell.key, set(own.tolist())) for cell, own in zip(run.cells, run.seeds_of_cells, strict=True)]
+    for cell, seeds in zip(inputs.cells, inputs.seeds_of_cells, strict=True):
+        if not any(key == cell.key and own.issuperset(seeds.tolist()) for key, own in held):
+            asked = "{world} {policy} {protocol} {regime}, seeds ".format(**cell.key) + seed_ranges(seeds)
+            raise InputError(f"--replay {path} has no answers to {asked}; {file.advice}")
+
+
+# ---------------------------------------------------------------- a run on a model
+
+
+def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
+    """Run what a folder lacks, with a live line on standard error where that is a terminal."""
+    from envprobe_core.llm.calls import dollars
+    from envprobe_core.llm.running import run_missing
+
+    missing = folder.missing()
+    total, began = sum(len(part.seeds) for part in missing), time.monotonic()
+    # each is an interrupt, at which calls under way are stored first; background jobs may ignore interrupts
+    orders: Any = dict.fromkeys(options.orders_to_end(), lambda *_: signal.raise_signal(signal.SIGINT))
+    orders[signal.SIGINT] = signal.default_int_handler
+    before = {number: signal.signal(number, handler) for number, handler in orders.items()}
+    try:
+        with closing(service.answers), options.progress_bar("episodes") as show:
+
+            def notice(done: int, counts: Counts) -> None:
+                speed = (counts.prompt_tokens + counts.completion_tokens) / max(time.monotonic() - began, 1.0)
+                cost = f", {dollars(counts.cost)}" if counts.cost else ""
+                text = (
+                    f"{counts.calls} calls ({counts.faults} failed), {counts.replayed} from the store, "
+                    f"{counts.prompt_tokens}+{counts.completion_tokens} tokens, {speed:.0f} a second{cost}, "
+                    f"{counts.unusable} unusable, {counts.cut} cut"
+                )
+                show(done, total, more=text)  # type: ignore[misc]
+
+            return run_missing(folder, missing, service, *((notice,) if show else ()))
+    except KeyboardInterrupt:
+        kept = f"all answers are kept in {service.answers.path}: run the command again to continue"
+        typer.echo(f"envprobe: interrupted; nothing was scored, {kept}", err=True)
+        logging.disable()  # after a second interrupt asyncio would tell of all that is left open
+        raise typer.Abort from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def say_calls(folder: Path) -> str:
+    """Say in one line what a run on a model asked for, and how much of it was invalid."""
+    import pandas as pd
+
+    from envprobe_core.llm.agent import COUNTS
+    from envprobe_core.runs.folder import CALLS
+
+    try:
+        total = pd.read_json(folder / CALLS, lines=True)[[*COUNTS]].sum()
+    except (ValueError, KeyError) as error:
+        raise InputError(f"{folder / CALLS} is damaged: {error}") from None
+    verdicts = ", {invalid_verdicts} of {verdicts} verdicts invalid" if total["verdicts"] else ""
+    text = "{calls} answers ({reasks} asked again), {invalid_updates} belief updates invalid"
+    return (text + verdicts + ", {prompt_tokens} + {completion_tokens} tokens").format(**total)
+
+
+def estimate(
+    grid: options.Grid,
+    given: Annotated[ModelOptions, ("model", "judge_model", "base_url", "concurrency", "prices")],
+    sample: Annotated[int, "N", "Seeds of each cell in the dry run.", range(1, 10_001)] = 5,
+    json: OneObject = False,
+) -> None:
+    """Estimate calls, tokens and money of a run on a model, from a dry run of its prompts.
+
+    Needs no key and opens no connection: the simulated agent answers on a few seeds. A model's episodes
+    differ, so this is no bound; `envprobe run --max-cost` sets one.
+    """
+    from envprobe_core.llm import agent, calls
+
+    asked, prices = given.agent(), calls.read_prices(given.prices)
+    inputs = grid.inputs("typical", "none", asked)
+    found = agent.estimate(inputs.cells, inputs.seeds_of_cells, asked, prices, sample)
+    cost, most = found.pop("cost"), found.pop("most")
+    if json:
+        options.print_json(found | {"cost_usd": cost, "most_usd": most})
+        return
+    at_once = given.concurrency or DEFAULT_CONCURRENCY
+    unpriced = ", ".join(sorted(one for one in asked.models if calls.find_price(prices, one) is None))
+    said = f"not known: no price for {unpriced}; give one with --prices"
+    if cost is not None:
+        said = f"{calls.dollars(cost)}; {calls.dollars(most)} were every call to cost its most"
+    typer.echo(
+        f"{counted(len(inputs.cells), 'cell')}, {counted(found['episodes'], 'episode')}; dry run of "
+        f"{found['dry_run']}\n"
+        f"answers  {found['steps']}\n"
+        f"calls    {found['calls']} (policies that meet the same situation share an answer)\n"
+        f"tokens   {found['prompt_tokens']} + {found['completion_tokens']}, at "
+        f"{agent.CHARACTERS_A_TOKEN} characters a token; rows of digits take 2 to 3 times as many\n"
+        f"cost     {said}\n"
+        f"time     {found['calls'] * LATENCY / at_once / 60:.0f} min at {LATENCY:g} s a call and concurrency "
+        f"{at_once}"
+    )
+
+
+# ---------------------------------------------------------------- a model on this machine
+
+
+def fetch() -> None:
+    """Fetch the weights (93 MB) once, verify them, and keep them in a cache folder.
+
+    The folder is the platform's own for caches, or ENVPROBE_CACHE. An interrupted fetch resumes where it
+    stopped. Any other GGUF file is used with `envprobe run --agent local --model FILE.gguf`.
+    """
+    from envprobe_core.llm import local
+
+    with options.progress_bar("bytes") as show:
+        fetched = local.fetch_weights(show or (lambda there, total: None))
+    path = local.fetched_weights()
+    typer.echo(f"{local.TITLE}, {local.LICENCE} ({path.with_suffix('.LICENSE').name} beside it)")
+    typer.echo(f"{'fetched and verified' if fetched else 'already there'}: {path}, sha256 {local.SHA256}")
+
+
+def trial(
+    out: Annotated[Path, "FILE", "File to write, as in x.trial.gz."],
+    world: Annotated[list[str], "W", "World; may be repeated."],
+    prompts: Annotated[list[str], "V", "Version of the prompts; may be repeated."],
+    situations: Annotated[int, "N", "Of each world.", range(1, 10_001)] = 200,
+    regime: Annotated[str, "R", "Stress regime."] = "S1",
+    given: Annotated[ModelOptions, ("model", "concurrency", "store")] = ModelOptions(),
+    note: Note = "",
+) -> None:
+    """Ask a local model about the same situations in several versions of the prompts.
+
+    The answers go to a file from which the book computes how many could be used, how many of the seen fields
+    were written right, how many rows were copied from an example, and how many actions were distinct.
+    Run again after an interruption, the command resumes where it stopped.
+    """
+    from envprobe_core.cells import make_cell
+    from envprobe_core.llm import running
+    from envprobe_core.llm.prompts import find_version
+
+    refuse_existing("--out", out)
+    for each in world:
+        make_cell(each, "simple", regime)  # a name that is none is refused before a store is made
+    agent, versions = given.agent(LOCAL), [find_version(each) for each in prompts]
+    asked = running.Trial(
+        agent=agent, worlds=world, versions=versions, policy="simple", regime=regime,
+        situations=situations, note=note,
+    )  # fmt: skip
+    service = given.service(agent, out)
+    with closing(service.answers) as answers:
+        _write(out, asked, answers, running.ask_trial(asked, service), agent)
+
+
+# ---------------------------------------------------------------- a store of answers
+
+
+def stats(
+    file: StoreFile,
+    json: OneObject = False,
+    given: Annotated[ModelOptions, ("prices",)] = ModelOptions(),
+    run: Annotated[File, "DIR", "Say also what each cell of this run cost."] = None,
+) -> None:
+    """Count what was asked, answered, wasted and paid.
+
+    An attempt whose usage is not known, such as one that was cut off, counts the most it can have cost.
+    With --run the run is replayed, and each cell has the cost of every attempt to get its answers; what
+    cells share was paid once.
+    """
+    from envprobe_core.llm.calls import dollars, read_prices
+    from envprobe_core.llm.store import cost_of_cells, read_stats
+
+    prices = read_prices(given.prices)
+    found, cells = read_stats(file, prices), []
+    if run is not None:
+        with _replayed(file, run) as (header, _, asked):
+            costs = cost_of_cells(file, [one.answers for one in asked], prices)
+            cells = [cell.key | cost for cell, cost in zip(header.inputs.cells, costs, strict=True)]
+    if json:
+        options.print_json(found | ({"cells": cells} if run else {}))
+        return
+    listed = {
+        name: ", ".join(f"{what} {count}" for what, count in found[name].items()) or "none"
+        for name in ("models", "finished", "attempts")
+    }
+    unpriced = f" (and {found['unpriced']} attempts without a price)" if found["unpriced"] else ""
+    most = found["uncertain_usd"]
+    uncertain = f", of it up to {dollars(most)} where usage is not known" if most else ""
+    typer.echo(
+        f"asked     {found['questions']} questions ({listed['models']})\n"
+        f"answered  {found['answered']} ({listed['finished']})\n"
+        f"attempts  {sum(found['attempts'].values())} ({listed['attempts']})\n"
+        f"tokens    {found['prompt_tokens']} + {found['completion_tokens']}\n"
+        f"wasted    {found['wasted_attempts']} attempts, {dollars(found['wasted_usd'])}\n"
+        f"paid      {dollars(found['paid_usd'])}{unpriced}{uncertain}"
+    )
+    for cell in cells:
+        shared = f", of it {dollars(cell['shared_usd'])} shared" if cell["shared_usd"] else ""
+        text = "cell      {world} {policy} {protocol}".format(**cell)
+        typer.echo(f"{text}: {counted(cell['questions'], 'question')}, {dollars(cell['usd'])}{shared}")
+
+
+def verify(
+    file: StoreFile, run: Annotated[File, "DIR", "A finished run whose answers must all be there."] = None
+) -> None:
+    """Recompute every key, verdict and total of a store; with --run, also the run and its calls.jsonl.
+
+    Exit code 0 if all agree; 1 if some do not, each named; 2 if the file is no store, or gives another run.
+    """
+    from envprobe_core.llm.running import check_calls
+    from envprobe_core.llm.store import check_store, read_stats
+
+    options.stop_at([f"{file}: {fault}" for fault in check_store(file)], "fault", file)
+    found = read_stats(file, {})
+    asked = counted(found["questions"], "question")
+    tried = counted(sum(found["attempts"].values()), "attempt")
+    typer.echo(f"{asked}, {tried}: every key, response, verdict and total agrees")
+    if run is not None:
+        with _replayed(file, run) as (header, _, cells):
+            options.stop_at([*check_calls(run, header.inputs, cells)], "disagreement", run)
+            keys = {key for cell in cells for key in cell.answers}
+            typer.echo(f"{run} comes out again, with {counted(len(keys), 'answer')}")
+
+
+def export(
+    file: StoreFile,
+    run: Annotated[Path, "DIR", "Folder of a finished run on a model."],
+    out: Annotated[Path, "REPLAY", "File to write, as in answers.replay.gz."],
+    note: Note = "",
+) -> None:
+    """Write the answers that a run used to a small file, with which anybody can replay it.
+
+    The run is replayed first: its hash must come out again. `envprobe run --replay REPLAY` uses the file.
+    """
+    refuse_existing("--out", out)
+    with _replayed(file, run, note) as (header, answers, cells):
+        _write(out, header, answers, chain(*(cell.answers for cell in cells)), header.inputs.agent)
+
+
+@contextmanager
+def _replayed(file: Path, run: Path, note: str = "") -> Iterator[tuple[Header, Answers, list[Asked]]]:
+    """Replay a finished run from a store; gives a replay file's header, the store and each cell's result."""
+    from envprobe_core.llm.client import Service
+    from envprobe_core.llm.running import replay_run
+    from envprobe_core.llm.store import AnswerStore, Header
+    from envprobe_core.runs.manifest import read_manifest
+
+    manifest = read_manifest(run, whole=True)
+    agent, inputs = manifest.inputs.agent, manifest.inputs
+    if agent is None:
+        raise InputError(f"{run} is a run of the simulated agent: no store holds its answers")
+    with closing(AnswerStore(file, writable=False)) as answers:
+        answers.advice = f"{run} was answered into another store, or by another engine"
+        cells, found = replay_run(Service(agent, answers), inputs)
+        if found != manifest.result_hash:
+            raise InputError(f"{run} does not come out of {file}: another result hash; nothing was written")
+        yield Header(note=note, inputs=inputs, result_hash=found), answers, cells
+
+
+def _write(out: Path, header: Any, answers: Answers, keys: Iterable[str], agent: ModelAgent) -> None:
+    """Write answers to a new file, and say how many."""
+    from envprobe_core.llm.store import write_answers
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    count = write_answers(out, header, answers, keys)
+    typer.echo(f"{counted(count, 'answer')} of {agent.model}, {out.stat().st_size} bytes: {out}")

@@ -1,0 +1,231 @@
+"""Commands of the book: reproduce, book, pdf, answers, lab."""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import typer
+
+from envprobe_book.cli import options
+from envprobe_book.cli.options import File, Number, Whole
+from envprobe_core.errors import InputError, look_up
+from envprobe_core.sources import ROOT
+
+KEY, SOLVED, STUDENTS = "answers.md", "solved.ipynb", "exercises.ipynb"
+
+KEPT = f"Write there {KEY}, {SOLVED} (with all outputs) and {STUDENTS} (without solutions)."
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How sections are executed."""
+
+    PANEL: ClassVar[str | None] = None
+    param: options.Assignments = None
+    jobs: Annotated[Whole, "N", "Sections to execute at a time.", "every core", range(1, 257)] = None
+    cell_timeout: Annotated[Number, "S", "Seconds that a cell may take.", "no end"] = None
+
+
+def reproduce(
+    sections: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SECTION]...", help="What to execute; all sections if none."),
+    ] = None,
+    execution: Execution = Execution(),
+    cluster: options.Cluster = options.Cluster(),  # noqa: B008
+) -> None:
+    """Execute the paper's sections, those that changed.
+
+    A section is skipped if nothing it depends on has changed: its cells, its parameters, the files that its
+    imports reach, the data; and if its result is as it was written. If sentences alone have changed, its
+    outputs stand. The results lie in book/executed/ and state the parameters they ran with. A second command
+    waits until the first has ended.
+    With `--scheduler` every grid of more than one block is computed by a Dask cluster.
+    Exit code 1 if a section failed, 2 if a name or value is not accepted.
+    """
+    with _executed(sections or [], execution, cluster) as complete:
+        if not complete:
+            raise typer.Exit(1)
+
+
+def book(
+    execution: Execution = Execution(),
+    out: Annotated[File, "DIR", "Build a book of its own in DIR, beside the checkout's."] = None,
+    cluster: options.Cluster = options.Cluster(),  # noqa: B008
+) -> None:
+    """Execute the sections that changed, then build the book.
+
+    The pages lie in book/_build/html/, of the checkout or of DIR. Nothing is done if nothing has
+    changed. Exit code 1 if a section or the build failed, 2 if a name or value is not accepted.
+    """
+    from envprobe_book.reproduce import build
+
+    with _executed([], execution, cluster, out) as complete:
+        if not complete:
+            typer.echo("the book was not built, because a section failed", err=True)
+            raise typer.Exit(1)
+        root = build.claim(out) if out else ROOT
+        index = build.html_folder(root) / "index.html"
+        if build.is_fresh(root):
+            typer.echo(f"the book is up to date: {index}")
+            return
+        start = time.monotonic()
+        typer.echo("building the book ...")
+        code, printed = build.build(root)
+        if code:
+            typer.echo(
+                f"{printed}\nthe book was not built: jupyter-book ended with exit code {code}", err=True
+            )
+            raise typer.Exit(1)
+        typer.echo(f"the book was built in {time.monotonic() - start:.1f} s: {index}")
+
+
+@contextmanager
+def _executed(
+    names: Sequence[str], how: Execution, cluster: options.Cluster, out: Path | None = None
+) -> Iterator[bool]:
+    """Refuse what no section takes, then execute into a book that is held meanwhile; yield if all went well.
+
+    `out` is the folder of a book beside the checkout's.
+    """
+    from envprobe_book.reproduce import build
+    from envprobe_book.reproduce.execution import run
+    from envprobe_book.reproduce.sections import parse_assignments, plan
+    from envprobe_core.files import held, sweep
+
+    given = parse_assignments(how.param or [])
+    seconds = options.check_positive("--cell-timeout", how.cell_timeout)
+    plan(names, given, ROOT)
+    folder = (build.claim(out) if out else ROOT) / "book"
+    folder.mkdir(exist_ok=True)
+    told = f"waiting: another envprobe works in {folder}"
+    with held(folder, lambda: typer.echo(told, err=True)), options.handing_out(cluster.address()):
+        sweep(folder / "executed")
+        if out:
+            build.stage(out)
+        planned = plan(names, given, ROOT, executed=folder / "executed" if out else None)
+        left = {job.section.name: job for job in planned if not job.fresh}
+        stale, start, errors = len(left), time.monotonic(), []
+        with options.progress_bar("sections") as show:
+            for outcome in run(list(left.values()), how.jobs or options.CORES, seconds):
+                left.pop(outcome.name)
+                word = "FAILED" if outcome.error else "ran"
+                typer.echo(f"  {word:6}  {outcome.name}  {outcome.seconds:.1f} s")
+                if outcome.error:
+                    errors.append(outcome.error)
+                if show is not None:
+                    show(stale - len(left), stale, ", ".join([*left][:3]) + (" ..." if len(left) > 3 else ""))
+        typer.echo(
+            f"sections: {stale - len(errors)} executed, {len(planned) - stale} unchanged, "
+            f"{len(errors)} failed ({time.monotonic() - start:.1f} s)"
+        )
+        for error in errors:
+            typer.echo(f"\n{error}", err=True)
+        yield not errors
+
+
+def pdf(
+    documents: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[DOCUMENT]...", help="summary, slides, handout or book; all four if none."),
+    ] = None,
+    out: Annotated[File, "DIR", "Folder of the PDFs.", "book/_build/pdf"] = None,
+    book: Annotated[Path, "DIR", "A book of its own.", "the checkout's"] = ROOT,
+) -> None:
+    """Print the built book: a summary of two pages, twelve slides, a handout of two pages, and the whole.
+
+    All come from the pages that `envprobe book` built; the command `chromium` prints them. A PDF that this
+    command made is replaced, any other file is not. Exit code 2 if there is no built book or no Chromium.
+    """
+    from envprobe_book.reproduce import build, printing
+    from envprobe_core.files import held
+
+    html = build.html_folder(book)
+    chosen = documents or list(printing.DOCUMENTS)
+    for name in chosen:
+        look_up("document", name, dict.fromkeys(printing.DOCUMENTS))
+    if not (html / "index.html").is_file():
+        raise InputError(f"no built book in {book}; `envprobe book` builds one")
+    printing.find_chromium()
+    files = {name: (out or html.parent / "pdf") / f"{name}.pdf" for name in chosen}
+    for path in files.values():
+        printing.refuse_foreign(path)
+    if not build.is_fresh(book):
+        typer.echo("the book has changed since it was built; `envprobe book` builds it again", err=True)
+    with held(book / "book", lambda: typer.echo("waiting: another envprobe works on the book", err=True)):
+        for name, path in files.items():
+            start = time.monotonic()
+            printing.make(name, path, book)
+            typer.echo(f"{name}: {path} ({time.monotonic() - start:.1f} s)")
+
+
+def answers(out: Annotated[File, "DIR", KEPT] = None, param: options.Assignments = None) -> None:
+    """Execute the exercises' solutions and print the answer key, or write it.
+
+    Nothing is executed if the book's own exercises are up to date, and no file is replaced. Exit code 1 if a
+    solution failed, 2 if a name or value is not accepted.
+    """
+    from envprobe_book.lab.desk import EXERCISES, answer_key, student_copy
+    from envprobe_book.reproduce.execution import run
+    from envprobe_book.reproduce.sections import as_json, parse_assignments, plan
+    from envprobe_core.files import refuse_existing, working_folder, write_new
+
+    given = parse_assignments(param or [])
+    (job,) = plan([EXERCISES], given, ROOT)
+    if out is not None:
+        refuse_existing("--out", *(out / name for name in (KEY, SOLVED, STUDENTS)))
+    with tempfile.TemporaryDirectory(dir=working_folder(), ignore_cleanup_errors=True) as folder:
+        if not job.fresh:
+            (job,) = plan([EXERCISES], given, ROOT, executed=Path(folder))
+            for outcome in run([job], 1):
+                if outcome.error:
+                    typer.echo(outcome.error, err=True)
+                    raise typer.Exit(1)
+        executed = json.loads(job.output.read_text(encoding="utf-8"))
+    key = answer_key(executed)
+    if out is None:
+        typer.echo(key, nl=False)
+        return
+    texts = {KEY: key, SOLVED: as_json(executed), STUDENTS: as_json(student_copy())}
+    write_new("--out", {out / name: text for name, text in texts.items()})
+    typer.echo(f"wrote {KEY}, {SOLVED}, {STUDENTS} in {out}")
+
+
+def lab(
+    out: Annotated[Path, "DIR", "The folder.", "lab, in the checkout"] = ROOT / "lab",
+    files_only: Annotated[bool, "", "Lay the folder out, and open nothing."] = False,
+    jupyter: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- OPTION...]", help="Options of `jupyter lab`.")
+    ] = None,
+) -> None:
+    """Open JupyterLab in a folder with a START notebook, the exercises and copies of all sections.
+
+    The folder is made at the first time and brought up to date later; files that you have changed there stay
+    as they are. Exit code 2 if DIR cannot be used.
+    """
+    from envprobe_book.lab.desk import CONFIG, START, lay_out
+
+    if jupyter and not jupyter[0].startswith("-"):
+        raise InputError(f"lab {jupyter[0]!r}: options of `jupyter lab` are accepted; --out names the folder")
+    for name in lay_out(out):
+        typer.echo(f"left as you changed it: {out / name}")
+    typer.echo(f"{START} is in {out}")
+    if files_only:
+        return
+    folder = out.resolve()
+    paths = [str(folder / CONFIG), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
+    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(paths)
+    settings = [
+        *(["--allow-root"] if os.getuid() == 0 else []),
+        f"--ServerApp.root_dir={folder}",
+        f"--LabApp.default_url=/lab/tree/{START}",
+    ]
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "jupyter", "lab", *settings, *(jupyter or ())])

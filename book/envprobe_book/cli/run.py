@@ -1,0 +1,334 @@
+"""Commands of the experiment: run, recompute, claims, calibrate, compile, list."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from envprobe_book.cli import model as models
+from envprobe_book.cli import options
+from envprobe_book.cli.options import File, Text, Texts
+from envprobe_core.errors import InputError, StoppedError, counted, in_one_line, look_up
+
+if TYPE_CHECKING:
+    from envprobe_core.runs.manifest import Manifest
+
+LOGS = "Step logs of every episode, of none, or of the first N seeds of each cell."
+SUMMARY = {  # the columns of a run's summary, as people read it
+    "world": "{world}", "policy": "{policy}", "protocol": "{protocol}", "n": "{n}",
+    "accuracy": "{accuracy:.3f} [{accuracy_low:.3f}, {accuracy_high:.3f}]",
+    "terminal": "{accuracy_terminal:.3f}", "slots": "{accuracy_slot:.3f}",
+    "success": "{task_success:.3f} [{task_success_low:.3f}, {task_success_high:.3f}]",
+    "probes": "{probes:.2f}", "useful": "{useful_probe_rate:.3f}", "onset": "{collapse_onset:.2f}",
+    "never": "{onset_censored}", "result hash": "{result_hash:.12}",
+}  # fmt: skip
+
+STYLES = {  # verdicts, and their colours
+    "holds": "green", "holds, other size": "cyan", "inconclusive": "yellow", "no effect": "yellow",
+    "reverses": "red", "near": "green", "differs": "yellow", "as printed": "green",
+    "not as printed": "yellow", "input": "magenta", "not tested": "dim",
+}  # fmt: skip
+ABOUT_PROTOCOLS = {
+    "paper": "the paper's text: the first belief equals gold (Algorithm 1)",
+    "observed": "the text, but the first belief holds only what the first observation shows",
+    "released": "the paper's public code (commit 3266b54)",
+}
+ABOUT_RULES = {
+    "NEVER": "Never probe",
+    "RANDOM": "Probe a uniformly drawn field with probability B/H",
+    "PERIODIC": "Probe at steps K - 1, 2K - 1, ... with K = floor(H/B): fields in turn, or the stalest as in "
+    "the public code",
+    "SELF_UNCERTAINTY": "Probe the field of lowest reported confidence, if that is low enough",
+    "SCORE": "Probe the first highest-scored field if its score reaches the threshold (Algorithm 1)",
+    "JUDGE": "Let an embedded judge override Simple: veto d = 0, force a doubted direct blocker (ours)",
+    "ORACLE": "Probe the first mismatched field",
+    "ORACLE_TW": "Probe the mismatched field of greatest weight w (Section 4.2, Oracle-TW)",
+    "REPLAY": "Probe what the schedule says, when it says so",
+    "VOI": "Probe where an answer is expected to gain more than the step is worth (ours)",
+    "LATE": "Keep all probes for the last B steps (ours)",
+}
+LISTS = ("worlds", "policies", "protocols", "regimes", "profiles", "sections")
+
+
+def run(
+    grid: options.Grid,
+    cluster: options.Cluster,
+    model: models.ModelOptions,
+    out: Annotated[Path, "DIR", "Folder of the run; made if it is not there."],
+    profile: options.Profile = "typical",
+    jobs: options.Jobs = None,
+    logs: Annotated[str, "[full|none|sample:N]", LOGS] = "full",
+    from_: Annotated[File, "MANIFEST", "Repeat the run that a manifest.json, or its folder, states."] = None,
+    json: options.Json = False,
+    agent: models.Agent = models.SIMULATED,
+) -> None:
+    """Run policies in worlds and keep every step.
+
+    DIR gets episodes.parquet (a row an episode), manifest.json (inputs, versions, hashes) and
+    logs/ (Parquet, a row a step, a file a cell). A run that was interrupted resumes where it
+    stopped; a finished one is not repeated; a folder that holds something else is left alone.
+    With --json: an array, an object a cell.
+    With `--agent openai` a language model acts: every answer is stored before it is used, so that the
+    same command goes on after an interruption without paying twice, and calls.jsonl says what was asked.
+    The key is read from OPENAI_API_KEY and appears nowhere. With `--scheduler` a Dask cluster computes,
+    with the same folder as result; a language model's calls are still made here.
+    `envprobe list` names the worlds, policies, protocols, regimes and profiles.
+    """
+    from envprobe_core.runs.folder import open_run
+    from envprobe_core.runs.tables import summary_rows
+
+    before = None
+    if from_ is None:
+        asked = models.chosen_agent(agent, model, profile)
+        inputs = grid.inputs(profile, logs, asked)
+    elif grid == options.Grid() and (profile, logs, agent) == ("typical", "full", models.SIMULATED):
+        before = _stated(from_, out)
+        inputs, asked = before.inputs, before.inputs.agent
+        models.refuse_others(model, asked, from_)
+    else:
+        rest = "beside it stand only --out, --jobs, --json, a cluster, and where and how a model answers"
+        raise InputError(f"--from states the whole run; {rest}")
+    if asked is not None and jobs is not None:
+        raise InputError("--jobs is for the simulated agent; for a language model give --concurrency")
+    if model.replay is not None:
+        models.refuse_unheld(model.replay, inputs)
+    scheduler = cluster.address()
+    if scheduler is not None and asked is not None:
+        typer.echo("calls are made here, next to the store and the cap; the cluster is not used", err=True)
+    elif scheduler is not None and jobs is not None:
+        raise InputError("--jobs is for processes of this machine; a cluster has its workers")
+    with open_run(out, inputs) as folder:
+        if folder.manifest.finished:
+            summaries = folder.read()
+            typer.echo(f"{out}: this run is finished already; nothing was repeated", err=True)
+        elif asked is not None:
+            summaries = models.run_on_model(folder, model.service(asked, out))
+        else:
+            with options.handing_out(scheduler), options.progress_bar("episodes") as show:
+                folder.fill(jobs=jobs, progress=show)
+                summaries = folder.finish()
+        result = folder.manifest.result_hash
+    rows = summary_rows(inputs.cells, summaries)
+    if json:
+        options.print_json(rows)
+    else:
+        numbers = [{key: math.nan if value is None else value for key, value in row.items()} for row in rows]
+        cells = ([text.format(**row).replace("nan", "-") for text in SUMMARY.values()] for row in numbers)
+        options.print_table("", [*SUMMARY][:3], [*SUMMARY][3:], cells, width=200)
+        acting = f"profile {inputs.profile}" if asked is None else f"model {asked.model}"
+        ran = f"{counted(len(rows), 'cell')}, {counted(sum(own.n for own in summaries), 'episode')}"
+        typer.echo(f"{ran}, {inputs.regime}, {acting}: {out}")
+        if asked is not None:
+            typer.echo(models.say_calls(out))
+    if before is not None and before.finished:
+        if before.result_hash != result:
+            raise StoppedError(f"the results differ: {before.result_hash} before, {result} now")
+        typer.echo("every result is the same as before", err=True)
+
+
+def _stated(source: Path, out: Path) -> Manifest:
+    """Read the manifest of a run to repeat, and say if another engine made it."""
+    from envprobe_core.runs.manifest import MANIFEST, begun, differences, read_manifest
+
+    if not source.is_dir() and source.name != MANIFEST:
+        raise InputError(f"--from {source}: neither a run's folder nor its {MANIFEST}")
+    folder = source if source.is_dir() else source.parent
+    if out.resolve() == folder.resolve():
+        raise InputError(f"--out {out}: is the run itself; give another folder")
+    manifest = read_manifest(folder)
+    if difference := next(differences(manifest, begun(manifest.inputs)), None):
+        typer.echo(in_one_line(f"{source} was made differently ({difference})"), err=True)
+    return manifest
+
+
+def recompute(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a finished run.")],
+) -> None:
+    """Compute every measure of a run again from its step logs alone.
+
+    Exit code 0 if all agree with episodes.parquet and manifest.json; 1 if some do not, each named
+    with file, seed, step and column; 2 if a file is damaged or cut short, or there is nothing to check.
+    """
+    from envprobe_core.runs.recompute import check_run
+
+    with options.progress_bar("logs") as show:
+        wrong, checked = check_run(folder, progress=show)
+    options.stop_at(wrong, "disagreement", folder)
+    typer.echo(checked)
+
+
+def claims(
+    json: options.Json = False,
+    profile: options.Profile = "typical",
+    protocol: Annotated[Texts, "P", "Protocol; may be repeated.", "paper observed released"] = None,
+    seeds: Annotated[str, "A:B", "Seeds A..B-1 of the regime; others run on their own."] = "0:220",
+    regime: Annotated[str, "R", "Ask claims about S2 of this regime instead."] = "S2",
+    section: Annotated[Texts, "NAME", "Only claims of this section; may be repeated."] = None,
+    resamples: Annotated[int, "N", "Bootstrap resamples.", range(100, 1_000_001)] = 10_000,
+    jobs: options.Jobs = None,
+) -> None:
+    """Run the paper's claims and judge each under each protocol.
+
+    With --json: one object a claim and protocol, with the keys id, source, statement, paper, ours, protocol,
+    profile, interval, verdict and section. Numbers are in the claim's own unit; `interval` is the adjusted
+    one that decides; a missing value is null. Exit code 2 if a name or value is not accepted.
+    """
+    from envprobe_book.analyses.scoreboard import SIGNS, as_records, load_scoreboard
+    from envprobe_book.claims.places import place
+    from envprobe_core.protocols import PROTOCOLS
+
+    def report(text: str) -> None:
+        if not json and sys.stderr.isatty():
+            print(f"{text} ...", file=sys.stderr)
+
+    def told(value: float | None, verdict: str = "") -> str:
+        number = "" if value is None or value != value else f"{value:.4g}".replace("-", "−")
+        return f"[{STYLES[verdict]}]{SIGNS[verdict]} {verdict}[/] {number}" if verdict else number
+
+    chosen = tuple(section or ()), tuple(protocol or PROTOCOLS)
+    workers = min(jobs or 1, options.CORES)
+    board = load_scoreboard(*chosen, profile, seeds, regime, resamples, workers, report=report)
+    if json:
+        options.print_json(as_records(board))
+        return
+    under = list(dict.fromkeys(board["protocol"]))
+    for name, part in board.groupby("section", sort=False):
+        rows = []
+        for _, own in part.groupby("claim", sort=False):
+            first = own.iloc[0]
+            judged = [told(None if row.verdict == "not tested" else row.estimate, row.verdict)
+                      for row in own.itertuples()]  # fmt: skip
+            rows.append([first["statement"], place(first["source"]), told(first["paper_value"]), *judged])
+        options.print_table(str(name), ["claim", "where"], ["printed", *under], rows, width=180)
+    title = f"{board['claim'].nunique()} claims, profile {board['profile'].iloc[0]} (simulated agent)"
+    counts = board.groupby(["verdict", "protocol"]).size()
+    rows = [[told(None, one), *(str(counts.get((one, name), 0)) for name in under)] for one in STYLES]
+    options.print_table(title, ["verdict"], under, rows, width=180)
+
+
+def calibrate(
+    jobs: options.Jobs = None, out: Annotated[File, "FILE", "New file for the fitted profile."] = None
+) -> None:
+    """Fit the profile `calibrated` to the paper, and say how well it fits.
+
+    Only the accuracies of Periodic and the canonical confident-wrong rate are looked at, under `released`.
+    The same command gives the same file, which holds all that made it.
+    """
+    from envprobe_core.files import refuse_existing, replacing
+
+    if out is not None:
+        refuse_existing("--out", out)
+    from envprobe_book.analyses import calibration
+
+    def tell(count: int) -> None:
+        if sys.stderr.isatty():
+            typer.echo(f"\r{count} profiles evaluated", err=True, nl=False)
+
+    start, search = time.monotonic(), calibration.Search(jobs=jobs or options.CORES, tell=tell)
+    fitted, others = calibration.calibrate(search)
+    fits, rows = [fitted, *others], []
+    for index, target in enumerate(calibration.TARGETS):
+        cells = (f"{one.predicted[index]:.3f} ({one.residuals[index]:+.3f})" for one in fits)
+        rows.append([target.symbol, target.place[0], f"{target.value:.3f}", *cells])
+    for item in calibration.FREE:
+        rates = (f"{getattr(one.profile, item.name):.3f}" for one in fits)
+        rows.append([item.name, "free rate", "", *rates])
+    rows.append(["objective", "soft L1", "", *(f"{one.loss:.3f}" for one in fits)])
+    heads = ["printed", "fit", *(f"without {other.left_out}" for other in others)]
+    options.print_table("", ["target", "where"], heads, rows)
+    typer.echo(f"{len(search.seen)} profiles evaluated in {time.monotonic() - start:.0f} s")
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(out, new=True) as temporary:
+            calibration.write_record(temporary, calibration.fit_record(fitted, others, search))
+        typer.echo(f"written: {out}")
+
+
+def compile_engine() -> None:
+    """Compile the engine and keep it; whatever needs it would otherwise compile its part at first use."""
+    from envprobe_book.compilation import compile_everything
+    from envprobe_core.engine.compiling import INTERPRETED, cache_folder
+
+    folder = cache_folder()
+    if INTERPRETED or folder is None:
+        why = "NUMBA_DISABLE_JIT is set" if INTERPRETED else "no folder can be written to"
+        print(f"nothing is compiled ahead of time: {why}")
+        return
+    print("compiling the engine for the three worlds, once; about half a minute ...", end=" ", flush=True)
+    before, begin = set(folder.rglob("*.nbc")), time.monotonic()
+    compile_everything()
+    took = f"{time.monotonic() - begin:.0f} s"
+    print(f"done in {took}" if set(folder.rglob("*.nbc")) - before else "it was there already")
+
+
+def list_names(
+    what: Annotated[
+        Text, typer.Argument(metavar=f"[{'|'.join(LISTS)}]", help="What; all if left out.")
+    ] = None,
+) -> None:
+    """List worlds, policies, protocols, regimes, profiles and sections."""
+    for kind in LISTS if what is None else [look_up("list", what, dict(zip(LISTS, LISTS, strict=True)))]:
+        heads, *rows = _listed(kind)
+        turning = "a switch is turned behind a colon: paper:clock=stands,end=success"
+        options.print_table(kind, heads, (), rows, caption=turning if kind == "protocols" else None)
+
+
+def _listed(kind: str) -> Iterable[Iterable[str]]:
+    """Yield the heads of a list, and then its rows."""
+    from rich.markup import escape
+
+    from envprobe_book.reproduce.sections import find_sections
+    from envprobe_core.agents.profiles import PROFILES, TYPICAL
+    from envprobe_core.policies import POLICIES, THRESHOLD, rules
+    from envprobe_core.protocols import PAPER, PROTOCOLS, SWITCHES, switch_values
+    from envprobe_core.regimes import REGIMES
+    from envprobe_core.worlds import MODULES, WORLDS, make_world
+
+    if kind == "worlds":
+        yield "name", "title", "fields (S1/S2/S3)", "actions", "what it is"
+        for name, title in WORLDS.items():
+            worlds = [make_world(name, REGIMES[regime], PAPER) for regime in ("S1", "S2", "S3")]
+            sizes = (" / ".join(str(getattr(one, part)) for one in worlds) for part in ("fields", "actions"))
+            lines = (MODULES[name].__doc__ or "").splitlines()
+            about = next(line for line in lines if line.startswith("Description: "))
+            yield name, title, *sizes, about.removeprefix("Description: ")
+    elif kind == "policies":
+        doing = {getattr(rules, name): text for name, text in ABOUT_RULES.items()}
+        yield "name", "title", "score", "threshold", "what it does"
+        for name, policy in POLICIES.items():
+            terms = "+".join(policy.terms or ()) or "-"
+            more = f"; repeats the probes of {policy.replays}" if policy.replays else ""
+            more += "; sees gold" if policy.sees_gold else ""
+            more += "" if policy.answered else "; the answer is withheld"
+            threshold = str(THRESHOLD) if policy.has_threshold else "-"
+            yield name, policy.title, terms, threshold, doing[policy.rule.kind] + more
+    elif kind == "protocols":  # the first value of a switch is the text's
+        yield "switch", *PROTOCOLS, "accepted"
+        yield "", *(ABOUT_PROTOCOLS.get(name, "") for name in PROTOCOLS), ""
+        for switch in SWITCHES:
+            values = (getattr(protocol, switch) for protocol in PROTOCOLS.values())
+            yield switch, *values, " ".join(switch_values(switch))
+    elif kind == "regimes":
+        levels, sizes = ("complexity", "density", "mutation"), ("horizon", "budget", "seeds")
+        yield "name", "what it is", *levels, "observations", *sizes
+        for name, regime in REGIMES.items():
+            own = (("low", "medium", "high")[getattr(regime, level)] for level in levels)
+            numbers = str(regime.horizon), str(regime.budget), "{}:{}".format(*regime.seeds)
+            yield name, regime.title, *own, regime.observation, *numbers
+    elif kind == "profiles":
+        yield "name", "what it assumes"
+        for name, profile in PROFILES.items():
+            yield f"{name} (default)" if profile is TYPICAL else name, profile.assumption
+    else:
+        yield "name", "title"
+        try:
+            for name, section in find_sections().items():
+                yield escape(name), escape(in_one_line(section.title))
+        except InputError as error:  # the package without its checkout
+            yield "-", escape(in_one_line(str(error)))

@@ -1,0 +1,252 @@
+"""What a class gets: exercises without solutions, an answer key, self-checks, and a folder to work in.
+
+An exercise is a `{exercise}` directive in a cell of its own. Its second line says `Level: ...; about N
+minutes; teaches ...`. Its solution is what stands between `{solution-start}` and `{solution-end}`; the last
+cell of it, tagged `self-check`, goes to the students.
+
+JupyterLab opens in the folder, which has copies of the notebooks and of some pages. What a reader has changed
+there is never written over.
+"""
+
+import hashlib
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from envprobe_book.reproduce.sections import (
+    HEADING,
+    METADATA_KEY,
+    as_json,
+    cell_source,
+    cell_tags,
+    find_sections,
+    read_section,
+)
+from envprobe_book.show.markup import Html, Text, code, download
+from envprobe_core.errors import InputError, in_one_line
+from envprobe_core.files import read_whole, replacing
+from envprobe_core.sources import ROOT
+
+EXERCISES = "exercises"
+START, SECTIONS, PAGES = "START.ipynb", "sections", "pages"
+READ = ("how-to-read", "definitions")  # pages of the book that JupyterLab can show
+CONFIG = ".jupyter"  # on JUPYTER_CONFIG_PATH while the lab runs
+RECORD = ".laid-out.json"  # file -> SHA-256 of what was put there
+SETTINGS = {  # defaults of JupyterLab; a reader's own settings go before them
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}},
+}
+_HELLO = """# Exercises
+
+These exercises lead in four levels from a first run to questions that nobody has answered. Each says what
+it teaches and about how long it takes. Write your code into the empty cell under an exercise; the cell
+below that one looks at your result and says whether it has the right form. It does not know the answer.
+Run the next two cells first: all exercises share their setting."""
+_EXERCISE = re.compile(
+    r"````\{exercise\} (?P<title>.+)\n:label: \S+\n\n"
+    r"\*Level: (?P<level>first steps|understanding|craft|research); (?P<about>about \d+ minutes; teaches .+?)"
+    r"\.\*\n\n(?P<task>.+)\n````\s*$",
+    re.DOTALL,
+)
+_LINK = re.compile(r"\[([^\]]*)\]\((?:\.\./)?(?:executed/)?([\w-]+)\.(?:ipynb|md)(?:#[\w-]*)?\)")
+"""A link to a page of the book: its words, and the page's name."""
+_TABLE = re.compile(r"~~~\{table\} (.*)\n:name: .*\n:align: left\n\n((?:\|.*\n)+)~~~")
+_ROLE = re.compile(r"\{[a-z:-]+\}(`[^`]+`)")
+Notebook = Mapping[str, Any]
+
+
+def parts(notebook: Notebook) -> Iterator[tuple[str, Mapping[str, Any], str]]:
+    """Go through a notebook of exercises: what each cell is, the cell, and its text.
+
+    A cell is an `exercise` (whose text any viewer shows), the `start` or `end` of a solution, part of a
+    `solution`, a `check`, for a `key` alone, or any `other`.
+
+    Raises:
+        InputError: if an exercise is not of the module's form.
+    """
+    inside, count = False, 0
+    for place, cell in enumerate(notebook["cells"], 1):
+        text, tags, kind = cell_source(cell), cell_tags(cell), "solution" if inside else "other"
+        if "{exercise}" in text:
+            match, count, kind = _EXERCISE.match(text), count + 1, "exercise"
+            if match is None:
+                raise InputError(f"exercise in cell {place} is not of the form that lab/desk.py describes")
+            text = "Exercise {}: {title}\n\n*{level}, {about}*\n\n{task}".format(count, **match.groupdict())
+        elif "{solution-start} " in text or "{solution-end}" in text:
+            inside = "{solution-start} " in text
+            kind = "start" if inside else "end"
+        elif inside and "self-check" in tags:
+            kind = "check"
+        elif "solution-only" in tags:
+            kind = "key"
+        yield kind, cell, text
+
+
+def student_copy() -> dict[str, Any]:
+    """Return the exercises without their solutions, an empty cell and a self-check after each, as JSON."""
+    notebook = read_section(ROOT / "notebooks" / f"{EXERCISES}.ipynb").notebook
+    cells: list[dict[str, Any]] = []
+
+    def add(kind: str, source: str, metadata: Mapping[str, Any]) -> None:
+        cell = {"cell_type": kind, "id": f"student-{len(cells):02d}", "metadata": metadata, "source": source}
+        cells.append(cell | ({"execution_count": None, "outputs": []} if kind == "code" else {}))
+
+    add("markdown", _HELLO, {})
+    for kind, cell, text in list(parts(notebook))[1:]:
+        if kind == "exercise":
+            add("markdown", f"### {text}", {})
+        elif kind in ("start", "check"):
+            add("code", text if kind == "check" else "", {})
+        elif kind == "other":
+            add(cell["cell_type"], text, dict(cell["metadata"]))
+    kept = {"kernelspec", "language_info"} & notebook["metadata"].keys()
+    metadata = {key: notebook["metadata"][key] for key in kept}
+    return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+
+
+def student_download() -> Html:
+    """Return a link to the exercises without solutions, as a notebook."""
+    content, name = as_json(student_copy()), "envprobe-exercises.ipynb"
+    words = "Download the exercises without solutions (a notebook)"
+    return Html(f"<p>{download(name, words, content, 'application/x-ipynb+json')}</p>", f"{words}: {name}")
+
+
+def answer_key(notebook: Notebook) -> str:
+    """Return the answer key of an executed notebook of exercises, in Markdown that any viewer shows."""
+    given = notebook["metadata"][METADATA_KEY]["parameters"]
+    values = ", ".join(f"{name} = {value}" for name, value in given.items())
+    lines = ["# Answer key", f"Computed with {values}."]
+    for kind, cell, text in parts(notebook):
+        if kind == "exercise":
+            lines += [f"## {text}", "**Solution**"]
+        elif kind == "solution":
+            lines.append(f"~~~python\n{text}\n~~~" if cell["cell_type"] == "code" else text)
+            for output in cell.get("outputs", ()):
+                data = output.get("data", {"text/plain": output.get("text", "")})
+                shown = "".join(data.get("text/markdown", data.get("text/plain", "")))
+                lines.append(shown if "text/markdown" in data else f"~~~text\n{shown}\n~~~")
+    text = _TABLE.sub(r"\2\n\n*\1*", "\n\n".join(lines))
+    return _ROLE.sub(r"\1", linked(text)).rstrip() + "\n"
+
+
+def linked(text: str, place: str = "", places: Mapping[str, str] | None = None) -> str:
+    """Return a text with its links to pages of the book as from `place` to `places`, else their words."""
+
+    def link(match: re.Match[str]) -> str:
+        words, target = match[1] or page_titles()[match[2]], (places or {}).get(match[2])
+        return f"[{words}]({os.path.relpath(target, os.path.dirname(place))})" if target else words
+
+    return _LINK.sub(link, text)
+
+
+@cache
+def page_titles() -> dict[str, str]:
+    """Return the title of every page of the book, by the name of its file."""
+    titles = {name: section.title for name, section in find_sections().items()}
+    for path in (ROOT / "book").glob("*.md"):
+        if heading := HEADING.search(path.read_text(encoding="utf-8")):
+            titles[path.stem] = heading[1]
+    return titles
+
+
+def self_check(names: str, wanted: Mapping[str, Callable[..., Any]]) -> Text:
+    """Look at results of the notebook and say of each property whether they have it, but not the result.
+
+    Args:
+        names: of the notebook's variables, divided by spaces.
+        wanted: a property in words -> a function of these variables that says whether it is so; where it
+            fails, the answer is no, with the failure.
+    """
+    space = sys._getframe(1).f_globals
+    lacking = [name for name in names.split() if name not in space]
+    if lacking:
+        return Text(
+            f"☐ There is no {code(lacking)} yet: work the exercise in the cell above, name your result so, "
+            "and run both cells. The check looks for results by name."
+        )
+    lines, good = [], True
+    for words, has in wanted.items():
+        try:
+            met, fault = bool(has(*(space[name] for name in names.split()))), ""
+        except Exception as error:  # a result of another kind may fail in any way
+            met, fault = False, f" ({in_one_line(f'{type(error).__name__}: {error}')[:120]})"
+        good = good and met
+        lines.append(f"* {'☑' if met else '☐'} {words}{fault}")
+    end = "The form is right; whether the answer is, the numbers must say." if good else "Not yet."
+    return Text("\n".join([*lines, "", end]))
+
+
+# --- the folder -------------------------------------------------------------------------------
+
+
+def lay_out(folder: Path) -> list[str]:
+    """Put START, exercises without solutions, notebooks and pages into a folder, made if it is not there.
+
+    Returns:
+        The files that were left as their reader has changed them.
+
+    Raises:
+        InputError: if the folder is a file, or holds other things than a desk, or a notebook is malformed.
+    """
+    record = folder / RECORD
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--out {folder}: a file stands there; give a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not record.is_file():
+        raise InputError(f"--out {folder}: the folder holds other files; give a new one")
+    known: dict[str, str] = {}
+    with suppress(ValueError, TypeError, RecursionError):  # a damaged record tells nothing
+        known = dict(json.loads(_read(record)))
+    kept = []
+    for name, text in list(_files()):  # read before any is written
+        path, digest = folder / name, _digest(text)
+        if os.path.lexists(path) and _digest(_read(path)) not in (known.get(name), digest):
+            kept.append(name)
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as whole:
+            whole.write_text(text, encoding="utf-8")
+        known[name] = digest
+    with replacing(record) as whole:
+        whole.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
+    return kept
+
+
+def _read(path: Path) -> str:
+    """Return a file's text; nothing where it is no text that can be read."""
+    with suppress(OSError, ValueError):
+        return read_whole(path).decode()
+    return ""
+
+
+def _digest(text: str) -> str:
+    """Return the hash of a file, of a notebook without what JupyterLab adds when it is opened and saved."""
+    with suppress(ValueError, KeyError, TypeError, RecursionError):  # no notebook: all of it counts
+        cells = json.loads(text)["cells"]
+        text = json.dumps([(one["cell_type"], cell_source(one), one.get("outputs")) for one in cells])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _files() -> Iterator[tuple[str, str]]:
+    """Yield every file of the desk with its text; links lead to where the desk has their targets."""
+    paths = [*sorted((ROOT / "notebooks").glob("*.ipynb")), ROOT / "notebooks" / "desk" / START]
+    books = {path.stem: read_section(path).notebook for path in paths}
+    books[EXERCISES] = student_copy()
+    places = {name: f"{SECTIONS}/{name}.ipynb" for name in books}
+    places |= {name: f"{name}.ipynb" for name in (EXERCISES, Path(START).stem)}
+    places |= {name: f"{PAGES}/{name}.md" for name in READ}
+
+    for name, book in books.items():
+        for cell in book["cells"]:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = linked(cell_source(cell), places[name], places)
+        yield places[name], as_json(book)
+    for name in READ:
+        text = (ROOT / "book" / f"{name}.md").read_text(encoding="utf-8")
+        yield places[name], linked(text, places[name], places)
+    yield f"{CONFIG}/labconfig/default_setting_overrides.json", json.dumps(SETTINGS, indent=1) + "\n"

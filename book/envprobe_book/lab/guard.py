@@ -1,0 +1,257 @@
+"""The door of the lab: a reader's score function becomes a policy after a trial on recorded views.
+
+The trial asks about views of every world, forwards and backwards: a policy must give a view the same scores
+whatever it saw before, or paired seeds mean nothing. In a run every answer is checked as in the trial, and
+one view in `WATCHED` is asked about twice. Each mistake is one message that says what to change.
+"""
+
+import dis
+import linecache
+import re
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from envprobe_book.show.markup import Text
+from envprobe_core.cells import Cell
+from envprobe_core.engine.compiling import INTERPRETED
+from envprobe_core.engine.running import measure
+from envprobe_core.errors import InputError
+from envprobe_core.policies import POLICIES, Policy, custom_policy
+from envprobe_core.policies.own import Guarded, Score, View, codes, made, samples, view_of
+from envprobe_core.protocols import PAPER, RELEASED
+from envprobe_core.worlds import WORLDS
+from envprobe_core.worlds.base import Floats
+
+TRIAL_SEEDS = np.arange(6, dtype=np.int64)
+TRIAL_STEPS = (0, 1, 9, 22)
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9 .+-]{0,29}")
+LONGEST_CALL = 10.0  # seconds; a call of a million operations takes a hundredth of that
+WATCHED = 8
+LONGEST_LINE = 70  # characters of the reader's code in a message
+HINTS = {  # what an error's text has in it, and what helps
+    "no attribute 'gold'": "the truth is for oracles only, and an agent at work does not have it; use "
+    "view.value, what the agent believes",
+    "'View' object has no": f"a view has {', '.join(View._fields)}",
+    "positional argument": "a score function takes one argument: def score(view)",
+    "read-only|set attribute": "a view cannot be changed; change a copy, as in score = view.c.copy()",
+    "truth value of an array": "to decide field by field, write np.where(condition, score, other)",
+    "broadcast|too many indices|not subscriptable|out of bounds for array of dimension 1": "the view is one "
+    "agent's at one step: arrays are [field], all else is one number",
+}
+
+
+class PolicyError(InputError):
+    """A fault of a reader's policy; a notebook shows its message and no traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"PolicyError: {self}"]
+
+
+class TooSlowError(KeyboardInterrupt):
+    """A call took longer than `LONGEST_CALL`; no `except Exception` of a reader's stops it."""
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """Raise `TooSlowError` in what takes longer than `LONGEST_CALL`, where this thread can be told so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise TooSlowError(f"more than {LONGEST_CALL:g} s for one decision: does a loop never end?")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, LONGEST_CALL)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@dataclass(frozen=True)
+class GuardedScore(Guarded):
+    """A reader's score function, from a view to scores [field], that the engine may call.
+
+    The view holds copies, and no attribute that leads to the running experiment. That keeps mistakes out, not
+    somebody who means harm: Python code can walk up the stack of its own process.
+    """
+
+    name: str  # of the policy, for messages
+
+    def __call__(self, view: View) -> Floats:
+        """Return the scores, [field]; a `PolicyError` says what to change."""
+        scores = self.ask(view)
+        if view.draw % WATCHED == 0:
+            self.ask_again(view, scores)
+        return scores
+
+    def ask_again(self, view: View, scores: Floats) -> None:
+        """Refuse a function that gives other scores than it gave before."""
+        if not np.array_equal(self.ask(view), scores):
+            raise PolicyError(
+                f"policy {self.name!r} scores the same view differently a second time (step {view.step}): "
+                "keep nothing from call to call, compute from the view alone, and for chance use view.draw, "
+                "which repeats in every run"
+            )
+
+    def ask(self, view: View) -> Floats:
+        """Ask the function within its time, and check what it returns."""
+        try:
+            with limited(), np.errstate(all="ignore"):  # a division by zero shows in what comes of it
+                given = self.function(view)
+            fault = fault_of(given, view)
+        except (Exception, TooSlowError, SystemExit, GeneratorExit) as error:
+            told = " ".join(f"{type(error).__name__}: {error}".split())
+            frames = ((frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__))
+            hint = next((f"; {hint}" for sign, hint in HINTS.items() if re.search(sign, told)), "")
+            where = at_line(self.function, frames)
+            raise PolicyError(f"policy {self.name!r} fails{where}: {told}{hint}") from None
+        if fault:
+            raise PolicyError(f"policy {self.name!r}{at_line(self.function)} {fault}")
+        return np.array(given, dtype=np.float64)
+
+
+def fault_of(given: Any, view: View) -> str:
+    """Return what is wrong with scores; nothing if they are finite numbers [field]."""
+    wanted = f"return an array of shape [field], here ({len(view.c)},), as view.c + view.u has it"
+    if not isinstance(given, np.ndarray):
+        hint = " (was it summed over the fields?)" if isinstance(given, np.generic) else ""
+        return f"returns a value of type {type(given).__name__}{hint}; {wanted}"
+    if given.shape != view.c.shape:
+        return f"returns an array of shape {given.shape}; {wanted}"
+    if given.dtype.kind not in "fiub":
+        return f"returns values of type {given.dtype}; scores must be real numbers: {wanted}"
+    scores = np.ma.filled(given.astype(np.float64), np.nan)
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if not len(bad):
+        return ""
+    return (
+        f"gives {scores[bad[0]]} for {len(bad)} of {len(scores)} scores, first for field {bad[0]} at step "
+        f"{view.step}: scores must be finite; guard the division or the logarithm, and to rule a field out "
+        "give it -1e9"
+    )
+
+
+def at_line(function: Any, places: Iterable[tuple[str, int | None]] | None = None) -> str:
+    """Return the last of places (file, line) in a reader's code, or its one return: ` at line 3 (`...`)`."""
+    code = getattr(getattr(function, "func", function), "__code__", None)
+    if code and places is None:
+        returns = [step.positions for step in dis.get_instructions(code) if "RETURN_" in step.opname]
+        lines = {place.lineno for place in returns if place}
+        places = [(code.co_filename, line) for line in lines if len(lines) == 1]
+    own = [number for file, number in places or () if code and file == code.co_filename]
+    line = linecache.getline(code.co_filename, own[-1] or 0).strip() if own else ""
+    shown = f"{line[:LONGEST_LINE]} …" if len(line) > LONGEST_LINE else line
+    return (f" at line {own[-1]}" + (f" (`{shown}`)" if line else "")) if own else ""
+
+
+# --- the trial --------------------------------------------------------------------------------
+
+
+def policy(name: str) -> Callable[[Score], Policy]:
+    """Make a policy of the score function below: `@policy("my rule")`.
+
+    The function takes the `View` of one agent at one step and returns scores [field]; the
+    field of the highest is probed if that score reaches the threshold, 1.5, and budget is left. The
+    engine compiles it where it can; where not, a line says so, and Python is asked at every step.
+
+    Raises:
+        PolicyError: if a name is taken or odd, or a function fails its trial; it says what to change.
+    """
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise PolicyError(
+            f'policy name {name!r} is not accepted: write @policy("my rule"), a letter first, then letters, '
+            "digits, blanks and the signs . + - only, at most 30 in all"
+        )
+    if name.lower() in {word for known in POLICIES.values() for word in (known.name, known.title.lower())}:
+        raise PolicyError(
+            f"policy name {name!r} is taken; choose another than {', '.join(POLICIES)} and their titles"
+        )
+
+    def accept(function: Score) -> Policy:
+        score, note = try_out(function, name)
+        if note:
+            print(note)
+        return custom_policy(name, score)
+
+    return accept
+
+
+def diagnose(function: Score, name: str = "trial") -> Text:
+    """Say what the lab would answer to a score function, without stopping the notebook."""
+    try:
+        answer = try_out(function, name)[1] or "accepted"
+    except PolicyError as fault:
+        answer = str(fault)
+    return Text(f"~~~text\n{answer}\n~~~")
+
+
+def try_out(function: Score, name: str) -> tuple[GuardedScore, str]:
+    """Return a function guarded, and a line about it if it is not compiled; `PolicyError` if it fails."""
+    # what is wrapped is not compiled
+    score = GuardedScore(partial(function) if has_while(function) else function, name)
+    asked = [(view, score.ask(view)) for view in trial_views()]
+    for view, scores in reversed(asked):
+        score.ask_again(view, scores)
+    for sight in samples() if isinstance(score.function, FunctionType) else ():
+        try:
+            score.ask(view_of(sight))
+        except PolicyError as fault:  # it may fail on what no agent sees, but compiled code cannot be stopped
+            if isinstance(fault.__context__, TooSlowError):
+                raise
+    reason = why_called(score)
+    said = f"policy {name!r} is accepted and runs as plain Python, many times slower: {reason}"
+    return score, said if reason else ""
+
+
+@cache
+def trial_views() -> tuple[View, ...]:
+    """Return what EnvProbe-Simple sees at a few steps in every world, under `paper` and `released`."""
+    kept: list[View] = []
+    for protocol in (PAPER, RELEASED):
+        for world in WORLDS:
+            seen: list[View] = []
+
+            def simple(view: View, seen: list[View] = seen) -> Floats:
+                seen.append(view)
+                return view.c + view.s + view.u + view.d
+
+            watched = custom_policy("trial", partial(simple))  # which is called, not compiled
+            measure(Cell(world, watched, protocol=protocol), TRIAL_SEEDS)
+            kept += sorted((v for v in seen if v.step in TRIAL_STEPS), key=lambda view: view.step)
+    return tuple(kept)
+
+
+def has_while(function: object) -> bool:
+    """Say whether a function has a loop that is no `for`, which could not be stopped in compiled code."""
+    for code in codes(function.__code__) if isinstance(function, FunctionType) else ():
+        steps = {step.offset: step for step in dis.get_instructions(code)}
+        jumps = [step for step in steps.values() if step.opcode in (*dis.hasjrel, *dis.hasjabs)]
+        if any(jump.argval < jump.offset and steps[jump.argval].opname != "FOR_ITER" for jump in jumps):
+            return True
+    return False
+
+
+def why_called(score: GuardedScore) -> str:
+    """Return why a policy is not compiled; nothing if it is."""
+    found = None if INTERPRETED else made(score)
+    if found is None or found.rule is not None:
+        return ""
+    if isinstance(score.function, partial):
+        return "it has a `while` loop, and compiled code could not be stopped in one that never ends"
+    if found.why is None:
+        return "compiled, its scores would differ in the last digit, as those of sums, exp and powers do"
+    place = getattr(found.why, "loc", None)  # of the compiler's errors; it may be in its own code
+    where = at_line(score.function, [(place.filename, place.line)] if place else ())
+    return f"it uses something{where} that the compiler does not know"

@@ -1,0 +1,135 @@
+"""The book: its pages around the executed sections, built by Jupyter Book.
+
+Jupyter Book executes nothing here: pages are built from ``book/executed/``. The hash of all
+that a build reads is kept beside it, so that a build with nothing changed is not done again; and the hash of
+its frame, all but the words of paragraphs. Where the frame stands, only pages that have changed are built.
+Everywhere `root` holds ``_config.yml`` and ``book/``.
+"""
+
+import gc
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from envprobe_book.reproduce.sections import ROOT, cell_source, file_digest, stored_record
+from envprobe_core import __version__
+from envprobe_core.errors import InputError
+from envprobe_core.pool import follow
+
+_BOOK_FILES = ("_config.yml", "_toc.yml", "requirements.txt", "CITATION.cff")
+_MADE = ("_build", "executed")
+MADE_BY_US = ".envprobe-book"  # marks a folder that `stage` may empty
+STAMP = ".inputs-sha256"  # beside the built pages: the digests of what they were made from, and of its frame
+DOWNLOADS = "_downloads"  # tables and figures of all pages
+FRAME = re.compile(  # headings, terms, tables, directives, labels, what is indented or underlined, roles
+    r"^(?:[#:|{%>~+=\t ]|--|```|\([^)]*\)=).*|^.*(?=\n(?:[:=]|--))|\{[^{}`]+\}`[^`]*`", re.MULTILINE
+)
+
+
+def html_folder(root: Path = ROOT) -> Path:
+    """Return the folder of built pages."""
+    return root / "book" / "_build" / "html"
+
+
+def claim(out: Path) -> Path:
+    """Make a new or empty folder one for a book beside the checkout's, or find one that was made so before.
+
+    An `InputError` says that it holds anything else, or lies inside the book.
+    """
+    out = Path(os.path.realpath(out))
+    if out == ROOT or out.is_relative_to(ROOT / "book"):
+        raise InputError(f"--out {out}: choose a folder outside the book's own")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out {out}: a file stands there; give a folder")
+    if out.exists() and not (out / MADE_BY_US).exists() and any(out.iterdir()):
+        raise InputError(f"--out {out}: holds other files; choose a new or empty folder")
+    (out / "book").mkdir(parents=True, exist_ok=True)
+    (out / MADE_BY_US).touch()
+    return out
+
+
+def stage(out: Path) -> Path:
+    """Copy the book's own pages into a folder that is claimed, laid out as the checkout."""
+    root = claim(out)
+    for old in (root / "book").iterdir():
+        if old.name not in _MADE:
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+    ignored = shutil.ignore_patterns(*_MADE, "__pycache__")
+    shutil.copytree(ROOT / "book", root / "book", ignore=ignored, dirs_exist_ok=True)
+    for name in _BOOK_FILES:
+        shutil.copy2(ROOT / name, root / name)
+    return root
+
+
+def book_digest(root: Path = ROOT, *, frame: bool = False) -> str:
+    """SHA-256 of all that a build reads, or of its frame: of pages all that another page may depend on."""
+    inputs = [path for path in (root / "book").iterdir() if path.name not in ("_build", "print", "executed")]
+    pages = {path for path in inputs if path.suffix == ".md"} | {*root.glob("book/executed/*.ipynb")}
+    others = [f"book/{path.name}{'/**/*' if path.is_dir() else ''}" for path in {*inputs} - pages]
+    rest = file_digest(root, [*_BOOK_FILES, *others])  # what is printed comes from pages
+    names = [str(page.relative_to(root)) for page in sorted(pages)]
+    told = json.dumps([(n, frame_of(root / n)) for n in names]) if frame else file_digest(root, names)
+    return hashlib.sha256(f"{__version__} {rest} {told}".encode()).hexdigest()
+
+
+def frame_of(page: Path) -> list[str]:
+    """Return a page without the words of its paragraphs: headings, labels, terms, directives, roles, code."""
+    text, made = page.read_text(encoding="utf-8"), ""
+    if page.suffix == ".ipynb":
+        if not (made := (stored_record(page) or {}).get("code_sha256", "")):
+            return [text]  # altered, or of a release that did not note it
+        cells = json.loads(text)["cells"]
+        text = "\n\n".join(cell_source(cell) for cell in cells if cell["cell_type"] == "markdown")
+    return [made, *FRAME.findall(text)]
+
+
+def is_fresh(root: Path = ROOT) -> bool:
+    """Say whether the built pages are those of the present inputs."""
+    return stamped(root)[:1] == [book_digest(root)]
+
+
+def stamped(root: Path) -> list[str]:
+    """Return the digests of what the built pages were made from; none where there are no pages."""
+    index, stamp = html_folder(root) / "index.html", html_folder(root).parent / STAMP
+    return stamp.read_text(encoding="utf-8").split() if index.exists() and stamp.exists() else []
+
+
+def build(root: Path = ROOT) -> tuple[int, str]:
+    """Build the pages, any warning an error; return Jupyter Book's exit code, and what it printed."""
+    digests, html = (book_digest(root), book_digest(root, frame=True)), html_folder(root)
+    options = ["--toc", str(root.resolve() / "_toc.yml"), "--path-output", "book", "-W", "--keep-going", "-n"]
+    if stamped(root)[1:] != [digests[1]]:
+        options.append("--all")
+        shutil.rmtree(html / DOWNLOADS, ignore_errors=True)  # of tables and figures that may be gone
+    (stamp := html.parent / STAMP).unlink(missing_ok=True)
+    program = f"from {__name__} import be_jupyter_book; be_jupyter_book({os.getpid()})"
+    result = subprocess.run(
+        [sys.executable, "-P", "-c", program, "build", "book", *options],
+        cwd=root,
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if result.returncode == 0:
+        stamp.write_text("\n".join(digests), encoding="utf-8")
+    return result.returncode, result.stdout
+
+
+def be_jupyter_book(parent: int) -> None:
+    """Run Jupyter Book's command in this process, which ends with its parent.
+
+    Its trees of pages live until the end: without a search for garbage it takes three fifths of the time.
+    """
+    follow(parent)
+    gc.disable()
+    from jupyter_book.cli.main import main
+
+    main()

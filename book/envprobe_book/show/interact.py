@@ -1,0 +1,195 @@
+"""One verb for live figures: `interact` puts a section's figure under sliders for budget and threshold.
+
+In JupyterLab the section's own function is called as a slider moves. A page without a kernel shows the figure
+at the page's values, and a link to the explorer at that setting.
+"""
+
+import asyncio
+import gc
+import html
+import inspect
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import ipywidgets
+
+from envprobe_book.show import in_jupyterlab
+from envprobe_book.show.figures import Drawing, Frame, keeping
+from envprobe_core.cells import Names, find_regime, first_seeds, is_whole, names
+from envprobe_core.errors import LONGEST, InputError, in_one_line
+from envprobe_core.grid import KeptCells, keeping_cells
+from envprobe_core.policies import THRESHOLD, find_policy
+from envprobe_core.regimes import Regime
+
+OWN = -1  # as a budget: the regime's
+HIGHEST, STEP = 4.0, 0.05  # of the threshold's slider: a score is the sum of four terms of at most 1
+KNOBS = ("budget", "threshold")
+DRAFT = 500  # bootstrap resamples of a figure that is moved, where its function takes a number
+ANSWER = 0.25  # seconds within which a moved figure answers; one that takes longer shows a draft first
+SHARE = 1 / 8  # of the seeds, in a draft; with far fewer its intervals, and so its axes, would be too wide
+REST = 0.3  # seconds that the sliders rest before the whole figure follows a draft
+LINK = "Move the budget and the threshold in the explorer"
+
+
+class Interaction:
+    """A figure under sliders; a notebook's last expression.
+
+    Attributes:
+        sliders: `budget` and `threshold`, those that the figure takes; empty in a page without a kernel.
+        drawing: the figure at the page's values.
+    """
+
+    def __init__(
+        self, figure: Callable[..., Drawing], own: dict[str, float], regime: Regime, policies: tuple[str, ...]
+    ) -> None:
+        self._figure, self._own = figure, own
+        self._frame, self._cells = Frame(), KeptCells()
+        self._start = own | {"budget": regime.budget} if own.get("budget") == OWN else own
+        said = {"policies": ",".join(policies)} if policies else {}
+        self._link = f"explorer.html{fragment(self._start | said)}"
+        self._drafts = "resamples" in inspect.signature(figure).parameters
+        self._waiting: asyncio.TimerHandle | None = None  # the whole figure that follows a draft
+        began = time.process_time()
+        self.drawing = self._draw(own)
+        # processor seconds of the last one: what else the machine does decides nothing
+        self._took = time.process_time() - began
+        self.sliders: dict[str, Any] = {}
+        if in_jupyterlab():
+            self._go_live(regime.horizon)
+
+    def _draw(self, setting: Mapping[str, float], *, moving: bool = False) -> Drawing:
+        """Draw a setting; a figure that is moved as fast as it goes, in its frame and with few resamples."""
+        draft = {"resamples": DRAFT} if moving and self._drafts else {}
+        with keeping_cells(self._cells), keeping(self._frame if moving else None):
+            made = self._figure(**setting, **draft)
+        if not isinstance(made, Drawing):
+            raise InputError(
+                f"interact: the function returns {type(made).__name__} {str(made)[:LONGEST]!r}; it must "
+                "return a figure, as `draw` does"
+            )
+        return made
+
+    def _go_live(self, horizon: int) -> None:
+        common = {"continuous_update": True, "style": {"description_width": "initial"}}
+        if "budget" in self._own:
+            start = int(self._start["budget"])
+            most, said = max(start, horizon // 2), "Budget B [probes]"
+            self.sliders["budget"] = ipywidgets.IntSlider(start, 0, most, description=said, **common)
+        if "threshold" in self._own:
+            scale = {"min": 0, "max": HIGHEST, "step": STEP, "description": "Threshold of the gate"}
+            self.sliders["threshold"] = ipywidgets.FloatSlider(self._start["threshold"], **scale, **common)
+        for slider in self.sliders.values():
+            slider.layout.width = "30em"
+            slider.observe(self._move, "value")
+        self._image, self._note = ipywidgets.HTML(self.drawing.svg()), ipywidgets.HTML()
+        # so that the first step finds its frame, and cells that it does not change
+        self._draw(self._own, moving=True).svg()
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()  # looking for cycles among all that a notebook holds takes a third of an answer
+        row = ipywidgets.HBox(list(self.sliders.values()), layout={"flex_flow": "row wrap"})
+        self._box = ipywidgets.VBox([row, self._image, self._note])
+        self._box.add_class("envprobe-interact")
+
+    def _asked(self) -> dict[str, float]:
+        """Return the sliders' values; where they stood at first, the page's own, which may be -1."""
+        return {
+            name: self._own[name] if one.value == self._start[name] else one.value
+            for name, one in self.sliders.items()
+        }
+
+    def _move(self, _: object) -> None:
+        """Draw at the sliders' values; a slow figure from its first seeds, and whole once the sliders rest.
+
+        The front end keeps one message on its way and then sends the latest value, so that a drag does not
+        queue while a figure is drawn.
+        """
+        if self._waiting is not None:
+            self._waiting.cancel()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # where nothing could be done later
+            loop = None
+        if loop is None or self._took <= ANSWER or self._asked() == self._own:
+            self._settle()
+            return
+        with first_seeds(SHARE):
+            self._show(" From the first seeds alone; all follow once the slider rests.")
+        self._waiting = loop.call_later(REST, self._settle)
+
+    def _settle(self) -> None:
+        """Show the whole figure at the sliders' values."""
+        self._waiting = None
+        self._show()
+
+    def _show(self, rest: str = "") -> None:
+        """Show a figure at the sliders' values, a whole one or (with what is said of it) a draft."""
+        began, processor, asked = time.perf_counter(), time.process_time(), self._asked()
+        try:
+            drawing = self.drawing if asked == self._own else self._draw(asked, moving=True)
+            self._image.value = drawing.svg()
+        except Exception as error:  # a section's function may raise anything; the last figure stays
+            fault = f"{type(error).__name__}: {in_one_line(str(error))[:LONGEST]}"
+            self._note.value = f'<span role="alert">Nothing is drawn here. {html.escape(fault)}</span>'
+        else:
+            told = ", ".join(f"{name} {one.value:g}" for name, one in self.sliders.items())
+            if self._drafts and asked != self._own:
+                told += f", intervals from {DRAFT} resamples"
+            self._note.value = f"Drawn for {told}, in {1000 * (time.perf_counter() - began):.0f} ms.{rest}"
+        if asked != self._own and not rest:
+            self._took = time.process_time() - processor
+
+    def _repr_mimebundle_(self, **keywords: Any) -> dict[str, Any]:
+        link = f'<p class="live-link"><a href="{html.escape(self._link)}">{LINK}</a></p>'
+        page = {"text/html": self.drawing.svg() + link, "text/plain": self.drawing.alt}
+        return {**(self._box._repr_mimebundle_(**keywords) if self.sliders else {}), **page}
+
+
+def interact(
+    figure: Callable[..., Drawing],
+    budget: int = OWN,
+    threshold: float = THRESHOLD,
+    *,
+    regime: str = "S2",
+    policies: Names = (),
+) -> Interaction:
+    """Show a figure that JupyterLab recomputes as the reader moves budget and threshold.
+
+    A page without a kernel shows it once, at the values given, with a link to the explorer at that setting.
+
+    Args:
+        figure: a function of `budget` and `threshold`, or of one of them, that runs what it needs and returns
+            what `draw` returns. Where it has a further argument `resamples`, with the page's own number as
+            its default, a figure that is moved has 500.
+        budget: where its slider stands at first; -1 is the regime's own.
+        threshold: likewise; policies without a gate ignore it.
+        regime: whose horizon and own budget the slider has.
+        policies: names of those that the explorer is to show; by default its own choice.
+
+    Raises:
+        InputError: if `figure` is no such function, or for an unknown name or a value out of range.
+    """
+    shown = "interact(lambda budget, threshold: draw(...), budget, threshold)"
+    if not callable(figure):
+        raise InputError(
+            f"interact takes a function that draws, not {type(figure).__name__} {str(figure)[:LONGEST]!r}: "
+            f"write {shown}"
+        )
+    parameters = inspect.signature(figure).parameters.values()
+    taken = [one.name for one in parameters if one.name in KNOBS or one.default is one.empty]
+    if not taken or not set(taken) <= set(KNOBS):
+        raise InputError(f"interact: the function takes {', '.join(taken) or 'nothing'}; write {shown}")
+    level = find_regime(regime)
+    if not is_whole(budget) or not OWN <= budget <= level.horizon:
+        raise InputError(f"interact: budget {budget!r} is not a whole number in {OWN}..{level.horizon}")
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= HIGHEST:
+        raise InputError(f"interact: threshold {threshold!r} is not a number in 0..{HIGHEST:g}")
+    own = {name: value for name, value in zip(KNOBS, (budget, threshold), strict=True) if name in taken}
+    return Interaction(figure, own, level, tuple(find_policy(name).name for name in names(policies)))
+
+
+def fragment(setting: Mapping[str, Any]) -> str:
+    """Return the end of an address that puts the explorer at a setting."""
+    return "#" + "&".join(f"{name}={quote(str(value), safe=',')}" for name, value in setting.items())

@@ -1,0 +1,183 @@
+"""Sentences and numbers as a notebook shows them: `conclude`, and what else a page says in words.
+
+People write the sentences; code gives the condition under which each is true, and writes the numbers.
+"""
+
+import base64
+import math
+import os
+import re
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from envprobe_book.show import BOOK
+
+MINUS = "−"
+FIXED, UNBROKEN = "\u00a0", "\u2011"  # a space and a hyphen at which no line breaks
+EMPTY = "–"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph or list, in Markdown."""
+
+    markdown: str
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        return {"text/markdown": self.markdown, "text/plain": self.markdown}
+
+
+@dataclass(frozen=True)
+class Html:
+    """A piece of a page, with the plain text for hosts that show none."""
+
+    html: str
+    text: str
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        return {"text/html": self.html, "text/plain": self.text}
+
+
+class ConclusionError(AssertionError):
+    """A sentence of the book is not what its own numbers say."""
+
+
+def conclude(text: str, when: Any) -> Text:
+    """Say `text` where `when` is true; strike it out where it is not.
+
+    Args:
+        text: a sentence or two, in Markdown, written by hand.
+        when: the condition, or a function that gives it (what it asks of a protocol, world or policy that was
+            not run is not so, nor is what it asks of an empty frame, such as its largest value); of an array
+            or a frame's column, that it is true everywhere and not empty.
+
+    Raises:
+        ConclusionError: if the condition fails with the book's own values.
+    """
+    if _is_so(when):
+        return Text(text)
+    if os.environ.get(BOOK):
+        raise ConclusionError(f"with the book's own values this is not so: {text}")
+    return Text(f"*Not so with these values:* <s>{text}</s>")
+
+
+def _is_so(when: Any) -> bool:
+    """Say whether a condition holds, as `conclude` takes it."""
+    if callable(when):
+        try:
+            when = when()
+        except (LookupError, ValueError):
+            when = False
+    found = np.asarray(when)
+    return bool(found.size) and bool(found.astype(bool).all())
+
+
+def guess(question: str, choices: Mapping[str, Any], because: str) -> Html:
+    """Ask the reader before the page answers, and which choice is right is computed.
+
+    A page keeps what was guessed, and then shows what is right.
+
+    Args:
+        question: one sentence, plain text.
+        choices: each with the condition under which it is right, as in `conclude`.
+        because: the reason with the book's own values, a sentence or two of plain text.
+
+    Raises:
+        ConclusionError: if with the book's own values not exactly one choice is right.
+    """
+    so = [place for place, when in enumerate(choices.values()) if _is_so(when)]
+    if len(so) != 1 and os.environ.get(BOOK):
+        raise ConclusionError(f"with the book's own values {len(so)} answers are right: {question}")
+    answer, right = "These values do not decide it.", ""
+    if len(so) == 1:
+        answer, right = f"{list(choices)[so[0]]}.", f' data-right="{so[0]}"'
+    if not os.environ.get(BOOK):  # another answer may be right, or none
+        because = f"With the book's own values: {because}"
+    name = f"guess-{sha256(question.encode()).hexdigest()[:8]}"
+    options = "".join(
+        f'<label><input type="radio" name="{name}" value="{place}"> {escape(choice)}</label>'
+        for place, choice in enumerate(choices)
+    )
+    page = (
+        f'<form class="guess"{right}><fieldset><legend>Guess first: {escape(question)}</legend>{options}'
+        f"</fieldset><details><summary>The answer</summary><p><strong>{escape(answer)}</strong> "
+        f"{escape(because)}</p></details></form>"
+    )
+    return Html(page, f"Guess first: {question} {' / '.join(choices)}? {answer} {because}")
+
+
+def take_away(paper: str, found: Text | list[Text], depends: str) -> Text:
+    """Close a section: what the paper says, what we find (conclusions), and what that depends on."""
+    said = " ".join(one.markdown for one in (found if isinstance(found, list) else [found]))
+    lines = {"The paper says.": paper, "We find.": said, "It depends on.": depends}
+    body = "\n\n".join(f"**{head}** {text}" for head, text in lines.items())
+    return Text(f":::{{admonition}} Take away\n:class: tip take-away\n\n{body}\n:::")
+
+
+def ends_of(columns: Container[str], value: str) -> tuple[str, str] | None:
+    """Return the columns of a value's interval, its own or `low` and `high`; None if the first is missing."""
+    own = f"{value}_" if f"{value}_low" in columns else ""
+    return (f"{own}low", f"{own}high") if f"{own}low" in columns else None
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """Write a number with a true minus sign; a missing one as a dash."""
+    if value is None or not math.isfinite(value):
+        return EMPTY
+    text = f"{abs(value):.{digits}f}"
+    return text if value >= 0 or not text.strip("0.") else MINUS + text
+
+
+def signed(value: float | None, digits: int = 2) -> str:
+    """Write a difference with its sign; what rounds to zero has none."""
+    text = number(value, digits)
+    return text if text == EMPTY or text.startswith(MINUS) or not text.strip("0.") else "+" + text
+
+
+def bracket(low: float | None, high: float | None, digits: int = 2) -> str:
+    """Write an interval in a table: `[−4.63, −1.06]`."""
+    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
+        return EMPTY
+    return f"[{number(low, digits)},{FIXED}{number(high, digits)}]"
+
+
+def p_value(p: float | None) -> str:
+    """Write a p-value with three decimals; what is smaller as < .001."""
+    if p is None or math.isnan(p):
+        return EMPTY
+    if p < 0.0005:
+        return f"<{FIXED}.001"
+    return f">{FIXED}.999" if 0.9995 <= p < 1 else f"{p:.3f}".replace("0.", ".", 1)
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """Write a share as a percentage."""
+    return EMPTY if share is None or math.isnan(share) else f"{100 * share:.{digits}f}%"
+
+
+def listed(items: Iterable[str]) -> str:
+    """Join items as a sentence does: `a, b and c`."""
+    items = list(items)
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else "none"
+
+
+def chunked(text: str, least: int = 16) -> str:
+    """Join words so that no line of a narrow column is shorter than `least`, where words allow it."""
+    chunks = re.findall(rf"(.{{{least},}}?|.+)(?: |$)", text)
+    return " ".join(chunk.replace(" ", FIXED) for chunk in chunks)
+
+
+def code(names: Iterable[str]) -> str:
+    """Join names of code as a sentence does."""
+    return listed(f"`{name}`" for name in names)
+
+
+def download(name: str, words: str, content: str, kind: str) -> str:
+    """Return a link that saves a file which it carries itself, so that it works without a server."""
+    packed = base64.b64encode(content.encode()).decode()
+    return f'<a download="{name}" href="data:{kind};base64,{packed}">{words}</a>'

@@ -1,0 +1,112 @@
+"""The host of every widget: one front end, shown by JupyterLab with a kernel and by a page without one.
+
+In JupyterLab a widget is an anywidget. In the book its cell's output is HTML: the state as deflated JSON,
+which `book/assets/static-widgets.js` hands to the same front end, and a text for readers without JavaScript.
+`book/_ext/companion.py` puts the front end into the page, once for all of its widgets.
+
+A front end is one ES module in anywidget's form (`export default { render({ model, el }) }`): `NAME.js` below
+the tools of `shared.js`. One that is live sends messages to Python and listens to its answers.
+"""
+
+import base64
+import html
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import anywidget
+import traitlets
+
+from envprobe_book.reproduce.sections import ROOT
+from envprobe_core.errors import InputError
+
+FOLDER = Path(__file__).resolve().parent
+STYLES = ROOT / "book" / "assets"
+MODULES = ("explorer", "player")
+
+
+def module_text(name: str) -> str:
+    """Return the source of a front end, one of `MODULES`, as a single ES module."""
+    return "\n".join((FOLDER / f"{file}.js").read_text(encoding="utf-8") for file in ("shared", name))
+
+
+def style_sheets(name: str) -> list[str]:
+    """Return the style sheets of one front end, below `STYLES`: the common one, and its own if it has one."""
+    return [file for file in ("widgets.css", f"{name}.css") if (STYLES / file).is_file()]
+
+
+def style_text(name: str) -> str:
+    """Return the styles of one front end as one text."""
+    return "\n".join((STYLES / file).read_text(encoding="utf-8") for file in style_sheets(name))
+
+
+def packed(value: Any) -> str:
+    """Return a value as deflated JSON in base64, which may stand anywhere in a page.
+
+    Raises:
+        ValueError: if a number in it is not finite, which JSON cannot say.
+    """
+    # keys keep their order: a front end may follow it
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+class Widget(anywidget.AnyWidget):
+    """A front end with its state; a subclass names its front end in `module`.
+
+    Attributes:
+        module: the front end, one of `MODULES`.
+        answer: gives a live front end what it asks for; an `InputError` says why there is nothing.
+        state: what the front end shows, as JSON can hold it; synchronised.
+        live: whether Python answers messages; False in every static page; synchronised.
+        identity: an id that no other widget of the page has; the same in every build.
+        page_state: what a static page shows instead, where the two differ; None: nothing but the fallback.
+        fallback: what a reader without JavaScript is told, in plain text, one paragraph a line.
+    """
+
+    module: ClassVar[str]
+    answer: Callable[[Mapping[str, Any]], dict[str, Any]]
+    state = traitlets.Dict().tag(sync=True)
+    live = traitlets.Bool(False).tag(sync=True)
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Give the class its front end and the widgets' style sheet, as anywidget expects them."""
+        if "module" in cls.__dict__:  # not where traitlets derives a class of its own
+            cls._esm = module_text(cls.module)
+            cls._css = style_text(cls.module)
+        super().__init_subclass__(**keywords)
+
+    def __init__(self, state: dict[str, Any], *, identity: str, fallback: str, live: bool) -> None:
+        super().__init__(state=state, live=live)
+        self.identity, self.fallback = identity, fallback
+        self.page_state: dict[str, Any] | None = state
+        if live:
+            self.on_msg(self._receive)
+
+    def _receive(self, _: object, content: Mapping[str, Any], buffers: object) -> None:
+        """Send the answer to a question, with the number that the question has."""
+        if content.get("kind") != "ask":
+            return
+        try:
+            found = self.answer(content["setting"])
+        except InputError as error:
+            found = {"error": str(error)}
+        self.send({"kind": "answer", "request": content.get("request")} | found)
+
+    def static_html(self) -> str:
+        """Return the widget as a page without a kernel holds it."""
+        paragraphs = "".join(f"<p>{html.escape(line)}</p>" for line in self.fallback.splitlines())
+        if self.page_state is None:
+            return paragraphs
+        return (
+            f'<div class="static-widget" id="{html.escape(self.identity)}" data-module="{self.module}">'
+            f'<script type="application/octet-stream">{packed(self.page_state)}</script>'
+            f'<div class="static-widget-fallback">{paragraphs}</div></div>'
+        )
+
+    def _repr_mimebundle_(self, **keywords: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        data, metadata = super()._repr_mimebundle_(**keywords) or ({}, {})
+        forms = {"text/html": self.static_html(), "text/plain": self.fallback}
+        return {**data, **forms}, metadata

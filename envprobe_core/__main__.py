@@ -1,6 +1,0 @@
-"""``python -m envprobe_core``: the same as the command ``envprobe``."""
-
-from envprobe_core.cli import main
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,68 @@
+"""A language model as the agent: which one a run asks, and how, as manifests, logs and hashes carry it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Literal
+
+import pydantic
+from pydantic import AfterValidator, ConfigDict, Field
+
+from envprobe_core.agents.profiles import AgentProfile
+from envprobe_core.errors import InputError
+
+PROMPT_VERSION = "2-d4d9bffe"
+"""Of the prompts that are asked with by default; `prompts.toml` states every version."""
+LONGEST_NAME = 120
+
+
+def _named(text: str) -> str:
+    if not (text.isprintable() and 0 < len(text) <= LONGEST_NAME):
+        raise InputError(f"model {text[:LONGEST_NAME]!r}: accepted are 1..{LONGEST_NAME} letters")
+    return text
+
+
+_Name = Annotated[str, AfterValidator(_named)]
+_Tokens = Annotated[int, Field(ge=1, le=10**6)]
+
+
+@pydantic.dataclasses.dataclass(frozen=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
+class ModelAgent:
+    """A language model as the agent of a run; pydantic refuses what cannot be asked for."""
+
+    kind: Literal["openai"] = field(default="openai", kw_only=True)
+    provider: _Name  # who answers, as in the keys of answers
+    prompt_version: str  # of the prompts it is asked with
+    model: _Name  # as the server calls it
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0  # 0 in the paper
+    max_tokens: _Tokens = 512  # of a belief update, 512 in the paper
+    # the second model of EnvProbe-Judge; None means the same (the paper's choice)
+    judge_model: _Name | None = None
+    judge_max_tokens: _Tokens = 64  # of its verdict
+    reasks: Annotated[int, Field(ge=0, le=9)] = 2  # times that an unusable answer is asked for again
+
+    @property
+    def models(self) -> set[str]:
+        """Return every model that is asked."""
+        return {self.model, self.judge_model or self.model}
+
+    @property
+    def profile(self) -> AgentProfile:
+        """Return what stands in the place of a simulated agent's profile: how its table is scored."""
+        return ModelProfile(self.model, assumption="A language model: its errors are its own.", agent=self)
+
+
+@dataclass(frozen=True)
+class ModelProfile(AgentProfile):
+    """The scoring habits of a language model's table, and who it is; its rates are not used."""
+
+    agent: ModelAgent | None = None
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """Return what logs and hashes carry of it."""
+        return {"agent": asdict(self.agent)} if self.agent else {}
+
+    def as_dict(self) -> dict[str, object]:
+        """Return how its table is scored, for manifests."""
+        return {"name": self.name, "writes": self.writes, "keeps_open": self.keeps_open}

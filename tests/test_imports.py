@@ -1,0 +1,72 @@
+"""Who may know whom: imports run one way, from the book to the core, and from the engine's parts outwards."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+HOMES = {"envprobe_core": ROOT / "envprobe_core", "envprobe_book": ROOT / "book" / "envprobe_book"}
+MODULES = {
+    ".".join((package, *path.relative_to(home).with_suffix("").parts)).removesuffix(".__init__"): path
+    for package, home in HOMES.items()
+    for path in home.rglob("*.py")
+}
+
+
+def imports_of(name: str) -> Iterator[str]:
+    """Yield the modules of ours that a module imports, wherever in its text."""
+    for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
+        named = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            named = [f"{node.module}.{alias.name}" for alias in node.names]
+            named = [one if one in MODULES else node.module for one in named]
+        yield from (one for one in named if one.partition(".")[0] in HOMES)
+
+
+def within(name: str, place: str) -> bool:
+    return name == place or name.startswith(f"{place}.")
+
+
+def arrows(place: str, *targets: str) -> list[str]:
+    """Return each import from a place to another, as a text."""
+    return [
+        f"{name} imports {found}"
+        for name in MODULES
+        if within(name, place)
+        for found in imports_of(name)
+        if any(within(found, target) for target in targets)
+    ]
+
+
+CORE = "envprobe_core"
+KNOWS_NOTHING_OF = {
+    CORE: ["envprobe_book"],
+    f"{CORE}.worlds": [f"{CORE}.policies", f"{CORE}.agents", f"{CORE}.engine.loop", f"{CORE}.engine.running"],
+    f"{CORE}.agents": [f"{CORE}.policies", f"{CORE}.engine.loop", f"{CORE}.engine.running"],
+    f"{CORE}.policies": [f"{CORE}.engine.loop", f"{CORE}.engine.running", f"{CORE}.runs"],
+    f"{CORE}.engine": [f"{CORE}.runs", f"{CORE}.grid", f"{CORE}.comparing"],
+    f"{CORE}.statistics": [f"{CORE}.engine", f"{CORE}.worlds", f"{CORE}.agents", f"{CORE}.policies"],
+}
+
+
+@pytest.mark.parametrize("place", KNOWS_NOTHING_OF)
+def test_a_place_knows_nothing_of_what_is_built_on_it(place):
+    assert arrows(place, *KNOWS_NOTHING_OF[place]) == []
+
+
+def test_nothing_in_the_core_knows_the_language_model_but_itself():
+    outside = [name for name in MODULES if within(name, CORE) and not within(name, f"{CORE}.llm")]
+    assert [arrow for name in outside for arrow in arrows(name, f"{CORE}.llm") if name != CORE] == []
+
+
+def test_the_packages_of_the_core_form_no_circle():
+    """Compiled functions are joined in `engine.loop`: below it lie worlds, agents and policies."""
+    from graphlib import TopologicalSorter
+
+    graph = {
+        name: {found for found in imports_of(name) if within(found, CORE) and found != name}
+        for name in MODULES
+    }
+    TopologicalSorter(graph).prepare()  # a circle is an error
