@@ -10,7 +10,7 @@ BIN     := .venv/bin
 READY   := .venv/.installed
 MADE    := .venv/.compiled
 UV      := $(BIN)/python -m uv pip install --quiet --python $(BIN)/python
-ENGINE  := $(shell grep -rlE '^@(apart|compiled|entry)$$' envprobe_core book/envprobe_book --include=*.py) \
+ENGINE  := $(shell grep -rlE '^@(helper|inline|kernel)$$' envprobe_core book/envprobe_book --include=*.py) \
 	$(wildcard envprobe_core/engine/*.py envprobe_core/worlds/*.py)
 
 MAKEFLAGS += --jobs=2  # the browser and the packages install side by side

@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_core.cells import make_cell
+from envprobe_core.conditions import make_condition
 from envprobe_core.policies import custom_policy
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.worlds import WORLDS
 
 try:  # the former engine, beside which this file is timed
     from envprobe_core.explorer.readings import take_readings
-    from envprobe_core.sweep import run_cells
+    from envprobe_core.sweep import run_conditions
 except ModuleNotFoundError:
     from envprobe_book.widgets.grid import take_readings as take_settings
-    from envprobe_core.grid import run_cells
+    from envprobe_core.experiment import run_conditions
 
     def take_readings(cells: list[Any], seeds: Any) -> None:
         take_settings([(cell,) for cell in cells], seeds)
@@ -48,23 +48,23 @@ OWN = {
 
 def cell(world: str, policy: str, protocol: str, episodes: int) -> None:
     """Run a cell of S2 with all measures; a policy may also be one of `OWN`."""
-    made = make_cell(world, "simple" if policy in OWN else policy, "S2", parse_protocol(protocol))
+    made = make_condition(world, "simple" if policy in OWN else policy, "S2", parse_protocol(protocol))
     if policy in OWN:
         made = replace(made, policy=OWN[policy])
-    run_cells([made], np.arange(episodes))
+    run_conditions([made], np.arange(episodes))
 
 
 def loop(episodes: int) -> None:
     """Run the former engine's yardstick, a loop over tools alone that takes no measures."""
     from compiled import compiled_run
 
-    compiled_run(make_cell("tooldag", "simple"), np.arange(episodes))
+    compiled_run(make_condition("tooldag", "simple"), np.arange(episodes))
 
 
 def slider(budget: int) -> None:
     """Answer a tick of the live explorer's slider, in each world."""
     for world in WORLDS:
-        cells = [make_cell(world, policy, budget=budget) for policy in SLIDER_POLICIES]
+        cells = [make_condition(world, policy, budget=budget) for policy in SLIDER_POLICIES]
         take_readings(cells, np.arange(SLIDER_SEEDS))
 
 

@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from envprobe_book.show import SERVED
+from envprobe_book.pages import SERVED
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 MARK = "live_figure_timed_here"

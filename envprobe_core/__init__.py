@@ -12,7 +12,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 __all__ = ["compare", "play", "run", "summarize"]
-_HOMES = {"run": "grid", "play": "grid", "compare": "comparing", "summarize": "comparing"}
+_HOMES = {"run": "experiment", "play": "experiment", "compare": "comparing", "summarize": "comparing"}
 
 
 def __dir__() -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from envprobe_core.cells import Names, names
+from envprobe_core.conditions import Names, names
 from envprobe_core.errors import InputError, look_up, require
 from envprobe_core.statistics import RESAMPLES, clustered_rate, mean_intervals, wilson
 from envprobe_core.worlds import WORLDS
@@ -90,17 +90,17 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Episodes:
+class PairedEpisodes:
     """Episodes of one protocol and profile; joined by key, so that no order of rows moves anything."""
 
     column: Callable[[str], Floats]  # by its name, [row], or [row, column] for many agents at once
-    cells: Mapping[tuple[str, str, str], Ints]  # by regime, policy and world: rows in order of seed
+    conditions: Mapping[tuple[str, str, str], Ints]  # by regime, policy and world: rows in order of seed
     seed: Ints  # [row]
 
     @classmethod
     def of(
         cls, frame: pd.DataFrame, by: Sequence[str] = (), **chosen: str
-    ) -> list[tuple[tuple[Any, ...], Episodes]]:
+    ) -> list[tuple[tuple[Any, ...], PairedEpisodes]]:
         """Take the rows of a frame in which the columns named have the values `chosen`.
 
         Returns:
@@ -127,17 +127,17 @@ class Episodes:
             )
         column = cache(lambda name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan))
         seed, how = frame["seed"].to_numpy(), {"sort": False, "dropna": False, "observed": True}
-        cell = frame.groupby(parts, **how).ngroup().to_numpy()
-        order, firsts = np.lexsort([seed, cell]), np.unique(cell, return_index=True)[1]
-        rows = np.split(order, np.searchsorted(cell[order], np.arange(1, len(firsts))))
+        condition = frame.groupby(parts, **how).ngroup().to_numpy()
+        order, firsts = np.lexsort([seed, condition]), np.unique(condition, return_index=True)[1]
+        rows = np.split(order, np.searchsorted(condition[order], np.arange(1, len(firsts))))
         heads = frame[parts].iloc[firsts]
         group = heads.groupby(list(by), **how).ngroup().to_numpy() if by else np.zeros(len(heads), int)
         found: dict[int, tuple[tuple[Any, ...], dict[Any, Ints]]] = {}
         named = heads.to_dict("records")
         for at in np.argsort(firsts):  # in order of first appearance
-            _, cells = found.setdefault(int(group[at]), (tuple(named[at][name] for name in by), {}))
-            cells[tuple(named[at][name] for name in KEY[:3])] = rows[at]
-        return [(key, cls(column, cells, seed)) for key, cells in found.values()]
+            _, conditions = found.setdefault(int(group[at]), (tuple(named[at][name] for name in by), {}))
+            conditions[tuple(named[at][name] for name in KEY[:3])] = rows[at]
+        return [(key, cls(column, conditions, seed)) for key, conditions in found.values()]
 
     def sample(
         self,
@@ -161,14 +161,14 @@ class Episodes:
                 value counts once.
 
         Raises:
-            NotTestable: for a missing cell or column, and for fewer than two shared seeds.
+            NotTestable: for a missing condition or column, and for fewer than two shared seeds.
             InputError: for a gap in a column that only a damaged frame can have.
         """
         policies, found = arms if reference is None else (*arms, reference), []
         columns: dict[str, Floats] = {}
         for world in worlds:
             for policy in policies:
-                if (regime, policy, world) not in self.cells:
+                if (regime, policy, world) not in self.conditions:
                     raise NotTestable(f"the frame has no {policy} in {world}, {regime}")
             for name in columns_read([measure]) if not columns else ():
                 try:
@@ -177,9 +177,11 @@ class Episodes:
                     raise NotTestable(f"the frame has no column {name}") from None
                 except (TypeError, ValueError) as error:
                     raise InputError(f"column {name} holds no numbers: {error}") from None
-            cells = [self.cells[regime, policy, world] for policy in policies]
-            common = reduce(np.intersect1d, (self.seed[cell] for cell in cells))
-            found.append(np.array([cell[np.isin(self.seed[cell], common)] for cell in cells]))
+            conditions = [self.conditions[regime, policy, world] for policy in policies]
+            common = reduce(np.intersect1d, (self.seed[condition] for condition in conditions))
+            found.append(
+                np.array([condition[np.isin(self.seed[condition], common)] for condition in conditions])
+            )
             for name in (own for own in columns if own not in NULLABLE):  # a gap: not measured, or damage
                 for policy, own in zip(policies, found[-1], strict=True):
                     if (gaps := np.isnan(columns[name][own]).reshape(len(own), -1).any(axis=1)).any():
@@ -248,8 +250,8 @@ def compare(
     scale = 100.0 if SHARE.fullmatch(measure) else 1.0
     rows = []
     own = frame.loc[frame["policy"].isin((arm, reference)), read]
-    for key, episodes in Episodes.of(own, by):
-        if len(regimes := list(dict.fromkeys(regime for regime, _, _ in episodes.cells))) > 1:
+    for key, episodes in PairedEpisodes.of(own, by):
+        if len(regimes := list(dict.fromkeys(regime for regime, _, _ in episodes.conditions))) > 1:
             held = ", ".join(regimes)
             raise InputError(f"the frame has regimes {held}; name `regime` in `by`, or choose one")
         for stratum, worlds in strata.items():

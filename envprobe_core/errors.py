@@ -40,7 +40,7 @@ def look_up(kind: str, name: str, known: Mapping[str, Meant]) -> Meant:
 
 
 def counted(count: int, one: str) -> str:
-    """Write how many there are of something: `1 cell`, `2 cells`."""
+    """Write how many there are of something: `1 condition`, `2 conditions`."""
     return f"{count} {one}{'' if count == 1 else 's'}"
 
 

@@ -4,15 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from envprobe_core.cells import Cell, Seeds
-from envprobe_core.engine.running import Columns, Trajectory
+from envprobe_core.conditions import Condition, Seeds
+from envprobe_core.engine.batch import Columns, Trajectory
 
 
 @dataclass
 class Recorded:
-    """Recorded episodes of one cell, as a fact is given them; `seen` is for what facts share."""
+    """Recorded episodes of one condition, as a fact is given them; `seen` is for what facts share."""
 
-    cell: Cell
+    condition: Condition
     seeds: Seeds  # [row]
     trajectory: Trajectory
     seen: dict[str, Any] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from pathlib import Path
 from envprobe_core.errors import InputError
 
 TEMPORARY = ".part"
-OURS = re.compile(rf"\..+\.\d+{re.escape(TEMPORARY)}")  # what `replacing` calls what is not whole yet
+OURS = re.compile(rf"\..+\.\d+{re.escape(TEMPORARY)}")  # what `atomic_write` calls what is not whole yet
 WORK = "envprobe-work-"
 LARGEST = 2**28  # bytes of a file that is read at once, unpacked
 
@@ -41,7 +41,7 @@ def read_whole(path: Path, *, packed: bool = False, most: int = LARGEST) -> byte
 
 
 @contextmanager
-def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
+def atomic_write(path: Path, *, new: bool = False) -> Iterator[Path]:
     """Give a name to write to, and put what was written in place at once when it is whole.
 
     Where another file has come meanwhile in place of a `new` one, both are kept, and an InputError says so.
@@ -89,14 +89,14 @@ def write_new(option: str, texts: Mapping[Path, str]) -> None:
     try:
         for path, text in texts.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path, new=True) as temporary:
+            with atomic_write(path, new=True) as temporary:
                 temporary.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{option} {error.filename}: {error.strerror}") from None
 
 
 @contextmanager
-def held(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
+def folder_lock(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold a folder, as one process can at a time; it lets go however it ends.
 
     Where another process holds it, `waiting` is called before the wait; without it BlockingIOError is raised.
@@ -132,11 +132,11 @@ def environment(**values: str | None) -> Iterator[None]:
 def working_folder() -> Path:
     """Return this process's temporary folder, which goes when it ends; those of killed ones go now."""
     for left in Path(tempfile.gettempdir()).glob(f"{WORK}*"):
-        with suppress(OSError), held(left):
+        with suppress(OSError), folder_lock(left):
             shutil.rmtree(left, ignore_errors=True)
     while True:
         folder = Path(tempfile.mkdtemp(prefix=WORK))
-        lock = held(folder)
+        lock = folder_lock(folder)
         with suppress(OSError):  # another process may just be clearing it away
             lock.__enter__()
             if folder.exists():

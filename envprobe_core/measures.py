@@ -11,15 +11,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.cells import Cell
+from envprobe_core.conditions import Condition
+from envprobe_core.engine.batch import Reports, Trajectory
 from envprobe_core.engine.records import UNKNOWN, WAIT
-from envprobe_core.engine.running import Reports, Trajectory
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import Protocol
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values
 
 CONFIDENT = 70  # percent, Table "p_cw estimator audit"
-REPORTING = ("simple", "oracle")  # the cells in which the public code compares reports with gold
+REPORTING = ("simple", "oracle")  # the conditions in which the public code compares reports with gold
 
 
 # tracks and probes
@@ -74,46 +74,48 @@ def held_beliefs(trajectory: Trajectory, protocol: Protocol) -> Held:
     return Held(belief, gold, confidence, times[None, :] <= last[:, None])
 
 
-def wrong_anywhere(cell: Cell, held: Held, action: npt.NDArray[np.integer]) -> Mask:
+def wrong_anywhere(condition: Condition, held: Held, action: npt.NDArray[np.integer]) -> Mask:
     """Say which reports the public code calls wrong, [row, time, field].
 
     A report about a field is wrong where what its text names differs from gold, or else where anything
     does: the number of loaded tools; any location, lock or thing held; any edge.
 
     Args:
-        cell: its world says what a field is, its profile what a report names.
+        condition: its world says what a field is, its profile what a report names.
         held: beliefs and gold, [row, time, field].
         action: the task actions proposed at the same times, [row, time]; the scribe's report names them.
     """
-    belief, gold, rules = held.belief, held.gold, cell.built.rules
+    belief, gold, rules = held.belief, held.gold, condition.built.rules
     differs = belief != gold
-    if cell.world == "tooldag":
+    if condition.world == "tooldag":
         tools = rules.tools
         loaded, is_loaded = belief[..., :tools] == 1, gold[..., :tools] == 1
         named = loaded != is_loaded
         anywhere = count_true(loaded) != count_true(is_loaded)
         unready = gold[..., tools : 2 * tools] == 0
-        if cell.profile.scribe:
+        if condition.profile.scribe:
             called = np.take_along_axis(unready, np.maximum(action, 0)[..., None].astype(np.int64), axis=2)
             named = named | ((action >= 0)[..., None] & called)
         named = np.concatenate([named, unready, np.repeat(named.any(-1, keepdims=True), tools, -1)], axis=-1)
-    elif cell.world == "objectstate":
+    elif condition.world == "objectstate":
         held_differ = ((belief == 1) != (gold == 1))[..., rules.held :].any(axis=-1)
         named, anywhere = differs, differs[..., : rules.held].any(axis=-1) | held_differ
     else:
         edges = (differs & (gold != UNKNOWN))[..., 1 + rules.keys :]
         named, anywhere = differs.copy(), edges.any(axis=-1)
-        if cell.profile.scribe:  # the report names the key that is collected
+        if condition.profile.scribe:  # the report names the key that is collected
             key = np.where(action >= rules.nodes, 1 + action - rules.nodes, 0)[..., None].astype(np.int64)
             anywhere = anywhere | (np.take_along_axis(differs, key, axis=2) & (key > 0))[..., 0]
         named[..., 0] = False  # a node's name alone brings nothing to compare
     return held.counted[..., None] & (named | anywhere[..., None])
 
 
-def reports(cell: Cell, recording: Trajectory, threshold: int = CONFIDENT) -> tuple[Held, Mask, Mask, Mask]:
+def reports(
+    condition: Condition, recording: Trajectory, threshold: int = CONFIDENT
+) -> tuple[Held, Mask, Mask, Mask]:
     """Say which beliefs are compared with gold, which of these are wrong, and which held with confidence.
 
-    A belief is compared where the instance has the field, but under `confident=anything` in the cells of
+    A belief is compared where the instance has the field, but under `confident=anything` in the conditions of
     `REPORTING` alone. An unknown one is wrong, and never confident: no agent is sure of it, but one
     with `single_report`, which reports full confidence for the whole table, empty places included.
     Under `confident=anything` the public code's rule holds, by which a scribe is confident of one belief a
@@ -122,27 +124,29 @@ def reports(cell: Cell, recording: Trajectory, threshold: int = CONFIDENT) -> tu
     Returns:
         The beliefs, and three masks [row, time, field]: compared, wrong, confident.
     """
-    held, anything = held_beliefs(recording, cell.protocol), cell.protocol.confident == "anything"
+    held, anything = held_beliefs(recording, condition.protocol), condition.protocol.confident == "anything"
     counted = held.counted[..., None]
-    here = counted & (held.gold != UNKNOWN) & (not anything or cell.policy.name in REPORTING)
+    here = counted & (held.gold != UNKNOWN) & (not anything or condition.policy.name in REPORTING)
     wrong = held.belief != held.gold
     confident = (held.confidence >= threshold) & (held.belief != UNKNOWN)
     if anything and here.any():
         action = np.pad(recording.action, ((0, 0), (0, 1)), constant_values=WAIT)[:, : held.belief.shape[1]]
-        wrong = wrong_anywhere(cell, held, action)
-        if cell.profile.scribe:
-            goal = cell.built.goal_fields[0]
+        wrong = wrong_anywhere(condition, held, action)
+        if condition.profile.scribe:
+            goal = condition.built.goal_fields[0]
             confident = np.zeros_like(confident)
-            confident[..., goal] = cell.profile.confidence >= threshold
+            confident[..., goal] = condition.profile.confidence >= threshold
     return held, here, here & wrong, here & confident
 
 
-def confident_counts(recording: Trajectory, cell: Cell, threshold: int = CONFIDENT) -> dict[str, Ints]:
+def confident_counts(
+    recording: Trajectory, condition: Condition, threshold: int = CONFIDENT
+) -> dict[str, Ints]:
     """Count each episode's beliefs, the wrong, the confident, and those that are both, [row] each.
 
     Args:
-        recording: a cell's episodes, with reports.
-        cell: whose protocol says what counts as wrong (`reports`).
+        recording: a condition's episodes, with reports.
+        condition: whose protocol says what counts as wrong (`reports`).
         threshold: percent, 0..100, from which a belief is confident.
 
     Returns:
@@ -151,7 +155,7 @@ def confident_counts(recording: Trajectory, cell: Cell, threshold: int = CONFIDE
     """
     if not 0 <= threshold <= 100:
         raise InputError(f"confidence threshold {threshold} is not in 0..100 percent")
-    _, here, wrong, confident = reports(cell, recording, threshold)
+    _, here, wrong, confident = reports(condition, recording, threshold)
     masks = {"confident": confident, "confident_wrong": confident & wrong, "wrong": wrong, "total": here}
     return {name: count_true(mask).sum(axis=1) for name, mask in masks.items()}
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from envprobe_core.agents import RISK_LOW, RISK_MEDIUM, UNKNOWN_STALENESS
 from envprobe_core.agents.profiles import TYPICAL
-from envprobe_core.cells import make_cell
-from envprobe_core.engine.loop import PROPOSE
+from envprobe_core.conditions import make_condition
+from envprobe_core.engine.batch import EPISODES, EpisodeBatch, step_batch
+from envprobe_core.engine.kernel import PROPOSE
 from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT, new
-from envprobe_core.engine.running import EPISODES, Episodes, take
 from envprobe_core.errors import InputError
 from envprobe_core.llm import prompts
 from envprobe_core.llm.agent import simulated_setting, simulated_updates
@@ -69,7 +69,7 @@ def answer(request, profile=TYPICAL):
     past = np.repeat(block, block.t[0])[1:]  # who took its task for finished has quit for good
     past.t[:] = np.arange(1, block.t[0])
     if len(past):
-        take(PROPOSE, setting, past)
+        step_batch(PROPOSE, setting, past)
         block.has_quit[:] = past.has_quit.any()
     (update,) = simulated_updates(block, world, setting)
     return write_update(update, world, int(block.t[0]))
@@ -78,7 +78,7 @@ def answer(request, profile=TYPICAL):
 @lru_cache(maxsize=1024)
 def _keys(world, seed):
     """Return the keys of an episode's random streams, of which its agent has its own."""
-    return Episodes(make_cell(world, "no-probe", "S1"), np.array([seed])).block.keys[0]
+    return EpisodeBatch(make_condition(world, "no-probe", "S1"), np.array([seed])).block.keys[0]
 
 
 def asked_of(request):

@@ -1,4 +1,4 @@
-"""Random experiments for hypothesis: cells over every world, regime, policy, protocol and profile."""
+"""Random experiments for hypothesis: conditions over every world, regime, policy, protocol and profile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import numpy as np
 
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
-from envprobe_core.cells import Cell
+from envprobe_core.conditions import Condition
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS, SWITCHES, switch_values
 from envprobe_core.regimes import REGIMES
@@ -39,10 +39,10 @@ def protocols(draw):
 
 
 @st.composite
-def cells(draw, policies=tuple(POLICIES)):
-    """Draw a cell; budgets reach from none to the horizon, thresholds from always to never."""
+def conditions(draw, policies=tuple(POLICIES)):
+    """Draw a condition; budgets reach from none to the horizon, thresholds from always to never."""
     policy = POLICIES[draw(st.sampled_from(policies))]
     world, regime = draw(st.sampled_from(sorted(WORLDS))), REGIMES[draw(st.sampled_from(sorted(REGIMES)))]
     budget = draw(st.sampled_from([None, 0, 1, 3, regime.horizon]))
     threshold = draw(st.sampled_from([None, 0.0, 0.7, 1.1, 2.0, 2.5, 4.5])) if policy.has_threshold else None
-    return Cell(world, policy, regime, draw(protocols()), draw(profiles), budget, threshold)
+    return Condition(world, policy, regime, draw(protocols()), draw(profiles), budget, threshold)

@@ -8,8 +8,8 @@ from envprobe_book.analyses.calibration import predict
 from envprobe_book.claims import load_claims
 from envprobe_book.claims.judge import HOLDS, INCONCLUSIVE, NO_EFFECT, OTHER_SIZE, REVERSES, judge
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
-from envprobe_core.cells import Cell
-from envprobe_core.grid import run_frame
+from envprobe_core.conditions import Condition
+from envprobe_core.experiment import run_frame
 from envprobe_core.policies import OF_THE_PAPER
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.worlds import WORLDS
@@ -61,13 +61,13 @@ def small():
 def test_verdicts_are_those_that_each_agents_own_episodes_get(small, protocol):
     """Whoever runs beside it, and whatever is copied rather than run again; so are its targets."""
     for number, profile in enumerate(small.profiles):
-        cells = [
-            Cell(world, policy, atlas.REGIME, PROTOCOLS[protocol], profile)
+        conditions = [
+            Condition(world, policy, atlas.REGIME, PROTOCOLS[protocol], profile)
             for world in WORLDS
             for policy in OF_THE_PAPER.values()
         ]
-        seeds = cells[0].default_seeds()[:12]
-        frame = run_frame(cells, [seeds] * len(cells), ("confident", "confident_wrong"))
+        seeds = conditions[0].default_seeds()[:12]
+        frame = run_frame(conditions, [seeds] * len(conditions), ("confident", "confident_wrong"))
         reference = judge(frame, small.claims, profile=profile.name, resamples=150)
         expected = [(row.claim, OUTCOMES.get(row.verdict, row.verdict)) for row in reference.itertuples()]
         row = small.protocols.index(protocol), number

@@ -22,14 +22,14 @@ from envprobe_book.analyses.small_worlds import (
     worth,
 )
 from envprobe_core.agents.profiles import PROFILES
-from envprobe_core.cells import Cell
-from envprobe_core.engine.running import walk
+from envprobe_core.conditions import Condition
+from envprobe_core.engine.batch import walk
 from envprobe_core.errors import InputError
-from envprobe_core.grid import run_cells
+from envprobe_core.experiment import run_conditions
 from envprobe_core.policies import POLICIES, custom_policy
 from envprobe_core.protocols import OBSERVED, PAPER, RELEASED
 from notebook_cells import definitions
-from strategies import cells, seeds
+from strategies import conditions, seeds
 
 DRAWN = tuple(name for name in POLICIES if name not in ("random", "yoked"))
 small_worlds = st.builds(
@@ -179,19 +179,19 @@ def test_what_cannot_be_solved_is_refused():
 
 
 @settings(max_examples=80)
-@given(cells(), seeds)
-def test_no_policy_succeeds_where_none_can(cell, some):
-    assume(ceilings.has_ceiling(cell.protocol))
-    possible = ceilings.success_ceiling(cell, some)
-    assert not (run_cells([cell], some)["success"] & ~possible).any()
+@given(conditions(), seeds)
+def test_no_policy_succeeds_where_none_can(condition, some):
+    assume(ceilings.has_ceiling(condition.protocol))
+    possible = ceilings.success_ceiling(condition, some)
+    assert not (run_conditions([condition], some)["success"] & ~possible).any()
 
 
 def test_the_ceiling_of_accuracy_by_hand():
     """S2 rooms: 23 fields; two boxes and one idle goal at risk; of three keyed doors at most two in sight."""
     accuracy_ceiling = definitions("optimal-bound", "3", "ceilings").accuracy_ceiling
     profile = replace(PROFILES["perfect"], name="x", slip=0.1)
-    found = accuracy_ceiling(Cell("objectstate", POLICIES["no-probe"], profile=profile), np.arange(30))
+    found = accuracy_ceiling(Condition("objectstate", POLICIES["no-probe"], profile=profile), np.arange(30))
     loose = 3 * 0.1 * 0.8 * (1 - 30 * 0.1 / 33)
     assert set(np.round((1 - found) * 23, 9)) <= {round(loose + doors * 0.1, 9) for doors in (1, 2)}
-    tools = accuracy_ceiling(Cell("tooldag", POLICIES["no-probe"]), np.arange(2))
+    tools = accuracy_ceiling(Condition("tooldag", POLICIES["no-probe"]), np.arange(2))
     assert tools == pytest.approx([1 - 0.2 * 0.5 / 27] * 2)

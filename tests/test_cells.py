@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from envprobe_core.agents.profiles import AgentProfile
-from envprobe_core.cells import first_seed, make_cell, names, parse_seeds, read_seeds
+from envprobe_core.conditions import first_seed, make_condition, names, parse_seeds, read_seeds
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import OBSERVED, PAPER, RELEASED, SWITCHES, Protocol, parse_protocol
 from envprobe_core.protocols import switch_values as values_of
@@ -22,17 +22,23 @@ def test_seeds_are_given_or_the_cells_own():
         (("S2", RELEASED), 42, 262), (("S2", PAPER), 0, 220), (("S1", RELEASED), 1000, 1030),
         (("R4",), 2000, 2060),
     ):  # fmt: skip
-        assert make_cell("tooldag", "simple", *given).default_seeds().tolist() == list(range(first, past))
+        assert make_condition("tooldag", "simple", *given).default_seeds().tolist() == list(
+            range(first, past)
+        )
 
 
 def test_cells_know_what_is_in_force():
-    cell = make_cell("tooldag", "minus-c", "S2", RELEASED)
-    assert (cell.budget_in_force, cell.key["threshold"], cell.threshold_in_force) == (7, 1.5, 1.125)
-    bare = make_cell("tooldag", "random")
+    condition = make_condition("tooldag", "minus-c", "S2", RELEASED)
+    assert (condition.budget_in_force, condition.key["threshold"], condition.threshold_in_force) == (
+        7,
+        1.5,
+        1.125,
+    )
+    bare = make_condition("tooldag", "random")
     assert (bare.key["threshold"], bare.threshold_in_force) == (None, 0.0)
     key = {"world": "tooldag", "policy": "simple", "regime": "S2", "protocol": "paper", "profile": "typical"}
     key |= {"budget": 0, "threshold": 0.5}
-    assert make_cell("tooldag", "simple", budget=0, threshold=0.5).key == key
+    assert make_condition("tooldag", "simple", budget=0, threshold=0.5).key == key
 
 
 @pytest.mark.parametrize(
@@ -51,7 +57,7 @@ def test_cells_know_what_is_in_force():
         (parse_protocol, "paper:colour=red", "unknown protocol switch 'colour'; accepted: start"),
         (parse_protocol, "paper:clock=slow", "protocol switch clock accepts runs or stands, not 'slow'"),
         (parse_protocol, "paper:clock=runs,clock=stands", "turns 'clock' twice; give each switch once"),
-        (lambda policy: make_cell("tooldag", policy, threshold=1.0), "random",
+        (lambda policy: make_condition("tooldag", policy, threshold=1.0), "random",
          "policy random has no threshold; those that have one: simple"),
         *((lambda bad: AgentProfile("x", **bad), bad, "profile") for bad in (
             {"omit": 1.1}, {"slip": -0.1}, {"quit": float("nan")}, {"confidence": 101}, {"fade": -1},

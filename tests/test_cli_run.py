@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from envprobe_core.cells import make_cell
+from envprobe_core.conditions import make_condition
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import SWITCHES, parse_protocol, switch_values
 from envprobe_core.regimes import REGIMES
@@ -63,7 +63,7 @@ def test_the_folder_holds_table_logs_and_a_manifest_of_what_was_run(tmp_path, to
     """And nothing of where and when."""
     run = tmp_path / "deep" / "run"
     code, out, _ = told("run", *SMALL, "--budget", "3", "--out", run)
-    assert (code, "2 cells, 12 episodes, S2, profile typical" in out) == (0, True)
+    assert (code, "2 conditions, 12 episodes, S2, profile typical" in out) == (0, True)
     assert sorted(contents(run)) == ["episodes.parquet", *LOGS, "manifest.json", "ro-crate-metadata.json"]
     frame = pd.read_parquet(run / "episodes.parquet")
     assert frame["seed"].tolist() == [*range(6), *range(6)]
@@ -74,7 +74,7 @@ def test_the_folder_holds_table_logs_and_a_manifest_of_what_was_run(tmp_path, to
     given = {"worlds": ["tooldag"], "policies": ["simple", "no-probe"], "budget": 3, "seeds": "0:6"}
     assert given.items() <= manifest["inputs"].items()
     assert (manifest["finished"], manifest["versions"]["numpy"]) == (True, np.__version__)
-    assert (manifest["protocols"]["paper"]["clock"], manifest["cells"][1]["threshold"]) == ("runs", None)
+    assert (manifest["protocols"]["paper"]["clock"], manifest["conditions"][1]["threshold"]) == ("runs", None)
     for word in (str(tmp_path), str(PACKAGE), time.strftime("%Y-")):
         assert word not in text
     assert not re.search(rf"\b{re.escape(os.uname().nodename)}\b", text)  # which may be part of a hash
@@ -98,7 +98,7 @@ GRID += ["--protocol", "observed", "--protocol", "released:end=horizon"]
 
 
 def test_the_same_run_gives_the_same_bytes(tmp_path, told):
-    """For any number of processes, order of seeds, names given twice, and cells beside it."""
+    """For any number of processes, order of seeds, names given twice, and conditions beside it."""
     twice = ["--world", "graphnav", "--policy", "simple", "--protocol", "observed:clock=runs"]
     made = []
     for how in (["--jobs", "1"], ["--jobs", "2"], ["--seeds", "30:40,29,0:29"], twice):
@@ -140,7 +140,7 @@ def test_all_stands_for_every_name_and_list_names_them(tmp_path, told):
 def test_file_names_are_safe_and_unlike_each_other():
     turned = [f"{switch}={switch_values(switch)[1]}" for switch in SWITCHES]
     names = ["paper", "observed", "released", *(f"paper:{one}" for one in [*turned, ",".join(turned)])]
-    logs = [log_name(make_cell("tooldag", "simple", protocol=parse_protocol(name))) for name in names]
+    logs = [log_name(make_condition("tooldag", "simple", protocol=parse_protocol(name))) for name in names]
     assert (len(set(logs)), logs[0]) == (len(logs), LOGS[1])
     assert all(re.fullmatch(r"logs/[\w+~-]{1,140}\.parquet", log) for log in logs)
     assert seed_ranges(np.array([0, 1, 2, 5, 7, 8])) == "0:3,5,7:9"
@@ -148,7 +148,9 @@ def test_file_names_are_safe_and_unlike_each_other():
 
 def test_the_engine_hash_covers_what_results_depend_on():
     names = {path.relative_to(PACKAGE).as_posix() for path in engine_sources()}
-    needed = "cells runs/tables runs/manifest statistics protocols regimes agents/__init__ agents/profiles"
+    needed = (
+        "conditions runs/tables runs/manifest statistics protocols regimes agents/__init__ agents/profiles"
+    )
     assert {f"{name}.py" for name in needed.split()} <= names
     for folder in ("agents", "engine", "worlds", "policies"):
         assert {f"{folder}/{path.name}" for path in (PACKAGE / folder).glob("*.py")} <= names
@@ -230,8 +232,8 @@ BAD = {  # what cannot be meant, and how it is named
 
 @pytest.mark.parametrize("given", BAD)
 def test_bad_input_is_one_line_and_leaves_no_folder(tmp_path, told, given):
-    cell = ["--world", "tooldag", "--policy", "no-probe"]
-    code, out, err = told("run", *cell, *given.split(), "--out", tmp_path / "run")
+    condition = ["--world", "tooldag", "--policy", "no-probe"]
+    code, out, err = told("run", *condition, *given.split(), "--out", tmp_path / "run")
     assert (code, out, err.count("\n"), BAD[given] in err) == (2, "", 1, True)
     assert not (tmp_path / "run").exists()
 
@@ -316,7 +318,7 @@ def test_what_is_there_is_not_run_again(tmp_path, told, monkeypatch, whole):
         (run / "parts" / ".x.1.part").write_text("what a kill left behind")
         code, _, err = told("run", *GOING, "--out", run)
         assert (code, f"another run is writing to {run}" in err) == (2, True)
-    counted = lambda part: ran.append(part.cell.policy.name) or compute(part)  # noqa: E731
+    counted = lambda part: ran.append(part.condition.policy.name) or compute(part)  # noqa: E731
     monkeypatch.setattr(folders, "compute_part", counted)
     assert told("run", *GOING, "--jobs", "1", "--out", run)[0] == 0
     assert sorted(ran) == ["oracle", "random"]

@@ -18,11 +18,11 @@ from envprobe_book.cli.options import Cluster as Options
 from envprobe_book.cli.options import handing_out
 from envprobe_book.reproduce import execution
 from envprobe_book.reproduce import sections as notebooks
-from envprobe_core import pool
-from envprobe_core.cells import make_cell
-from envprobe_core.engine.running import measure
+from envprobe_core import parallel
+from envprobe_core.conditions import make_condition
+from envprobe_core.engine.batch import simulate
 from envprobe_core.errors import InputError
-from envprobe_core.grid import run_cells
+from envprobe_core.experiment import run_conditions
 from envprobe_core.sources import PACKAGE
 from processes import contents, envprobe, going, paused, wait_for
 
@@ -56,7 +56,7 @@ class Cluster:
     def wait_for(self, workers):
         def joined():
             with contextlib.suppress(InputError):
-                return pool.check_cluster(self.address)[0] == workers
+                return parallel.check_cluster(self.address)[0] == workers
             return False
 
         wait_for(self.file.exists)
@@ -70,7 +70,7 @@ class Cluster:
 
     @property
     def address(self):
-        return pool.read_scheduler_file(self.file)
+        return parallel.read_scheduler_file(self.file)
 
     def stop(self):
         for process in self.processes:
@@ -111,16 +111,16 @@ def stored(run):
 
 
 def marking():
-    """Make a function, of no module, that runs a cell and says in which process."""
-    return lambda cell, seeds: measure(cell, seeds) | {"process": np.full(len(seeds), os.getpid())}
+    """Make a function, of no module, that runs a condition and says in which process."""
+    return lambda condition, seeds: simulate(condition, seeds) | {"process": np.full(len(seeds), os.getpid())}
 
 
 def test_a_grid_has_the_same_episodes_on_a_cluster(two_workers, monkeypatch):
-    cells = [make_cell(world, "yoked") for world in ("tooldag", "objectstate")]
-    here = run_cells(cells, np.arange(90), batch_size=20, work=marking())
-    monkeypatch.setenv(pool.ENVIRONMENT, two_workers.address)
-    there = run_cells(cells, np.arange(90), batch_size=20, jobs=2, work=marking())
-    one_block = run_cells(cells[:1], np.arange(9), work=marking())
+    conditions = [make_condition(world, "yoked") for world in ("tooldag", "objectstate")]
+    here = run_conditions(conditions, np.arange(90), batch_size=20, work=marking())
+    monkeypatch.setenv(parallel.ENVIRONMENT, two_workers.address)
+    there = run_conditions(conditions, np.arange(90), batch_size=20, jobs=2, work=marking())
+    one_block = run_conditions(conditions[:1], np.arange(9), work=marking())
     assert set(here.pop("process")) == set(one_block["process"]) == {os.getpid()}
     assert set(there.pop("process")) == {worker.pid for worker in two_workers.workers}
     assert list(here) == list(there)
@@ -131,11 +131,11 @@ def test_a_grid_has_the_same_episodes_on_a_cluster(two_workers, monkeypatch):
 NOTEBOOK = """\
 import os
 import numpy as np
-from envprobe_core.cells import make_cell
-from envprobe_core.engine.running import measure
-from envprobe_core.grid import run_cells
-def where(cell, seeds):
-    return measure(cell, seeds) | {"process": np.full(len(seeds), os.getpid())}
+from envprobe_core.conditions import make_cell
+from envprobe_core.engine.batch import measure
+from envprobe_core.experiment import run_cells
+def where(condition, seeds):
+    return measure(condition, seeds) | {"process": np.full(len(seeds), os.getpid())}
 table = run_cells([make_cell("tooldag", "simple")], np.arange(40), batch_size=5, work=where)
 print(*sorted(set(table["process"].tolist())))
 """
@@ -149,14 +149,14 @@ def test_the_kernels_of_sections_use_the_cluster(two_workers, checkout, write_no
     printed = (checkout / "book" / "executed" / "demo.ipynb").read_text()
     processes = sorted(worker.pid for worker in two_workers.workers)
     assert " ".join(map(str, processes)) in printed
-    assert pool.ENVIRONMENT not in os.environ
+    assert parallel.ENVIRONMENT not in os.environ
 
 
 def test_a_fault_of_the_work_is_told_as_it_is(two_workers):
     with pytest.raises(ZeroDivisionError, match="modulo by zero"):
-        list(pool.hand_out(lambda number: 1 // number, range(3), two_workers.address))
+        list(parallel.hand_out(lambda number: 1 // number, range(3), two_workers.address))
     with pytest.raises(FileNotFoundError, match="absent"):
-        list(pool.hand_out(lambda name: Path(name).read_text(), ["absent"], two_workers.address))
+        list(parallel.hand_out(lambda name: Path(name).read_text(), ["absent"], two_workers.address))
 
 
 def test_workers_that_would_compute_something_else_are_refused(two_workers, tmp_path):
@@ -171,7 +171,7 @@ def test_workers_that_would_compute_something_else_are_refused(two_workers, tmp_
 
         def refusal():
             try:
-                pool.check_cluster(two_workers.address)
+                parallel.check_cluster(two_workers.address)
             except InputError as error:
                 return str(error)
 
@@ -187,8 +187,8 @@ def test_workers_that_would_compute_something_else_are_refused(two_workers, tmp_
 
 def test_a_worker_that_joins_later_is_refused_too():
     payload = dumps((len, "four"))
-    assert pool.answer(pool.identity(), payload) == (None, 4)
-    lacks, _ = pool.answer(pool.identity() | {"numpy": "0"}, payload)
+    assert parallel.answer(parallel.identity(), payload) == (None, 4)
+    lacks, _ = parallel.answer(parallel.identity() | {"numpy": "0"}, payload)
     assert re.fullmatch(r"numpy .*, here it is 0; install the same everywhere", lacks)
 
 
@@ -202,7 +202,7 @@ def test_a_killed_worker_loses_nothing(two_workers, tmp_path, local):
         out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert err == f"work goes to the cluster at {two_workers.address} (workers: 2, threads: 2)\n"
-    assert "4 cells, 6000 episodes" in out
+    assert "4 conditions, 6000 episodes" in out
     assert contents(run) == local
 
 
@@ -242,9 +242,9 @@ def test_a_killed_scheduler_is_told_and_the_same_command_completes(tmp_path, loc
      *((bad, f"scheduler {bad!r} is no address;") for bad in ("nonsense://here", "tcp://[::1", ""))],
 )  # fmt: skip
 def test_an_address_where_nobody_answers_is_refused(address, says, monkeypatch):
-    monkeypatch.setattr(pool, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(parallel, "CONNECT_SECONDS", 0.5)
     with pytest.raises(InputError, match=rf"^{re.escape(says)}.* as in tcp://HOST:8786$"):
-        pool.check_cluster(address)
+        parallel.check_cluster(address)
 
 
 @pytest.mark.parametrize(

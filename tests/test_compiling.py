@@ -16,9 +16,9 @@ from numba.core.dispatcher import Dispatcher
 
 from envprobe_book.compilation import compile_world
 from envprobe_book.reproduce.sections import plan, reach
-from envprobe_core.cells import make_cell
-from envprobe_core.engine import compiling, loop
-from envprobe_core.engine.running import record
+from envprobe_core.conditions import make_condition
+from envprobe_core.engine import kernel, numba_support
+from envprobe_core.engine.batch import simulate_logged
 from envprobe_core.sources import PACKAGE, Sources, engine_sources
 from envprobe_core.worlds import WORLDS
 
@@ -27,16 +27,16 @@ DAY = 24 * 3600
 TINY = {
     "__init__.py": "",
     "engine/__init__.py": "",
-    "engine/compiling.py": (compiling.HOME / "compiling.py").read_text(),
+    "engine/compiling.py": (numba_support.HOME / "compiling.py").read_text(),
     "engine/factor.py": """
-from envprobe_core.engine.compiling import compiled
+from envprobe_core.engine.numba_support import compiled
 
 @compiled
 def times(number):
     return 2 * number
 """,
     "engine/tiny.py": """
-from envprobe_core.engine.compiling import entry
+from envprobe_core.engine.numba_support import entry
 from envprobe_core.engine.factor import times
 
 @entry
@@ -58,11 +58,11 @@ def refuse(*given, dir, **named):
     return make(*given, dir=dir, **named)
 
 tempfile.TemporaryFile = refuse
-from envprobe_core.engine import compiling, tiny
+from envprobe_core.engine import numba_support, tiny
 
-with compiling.announced("Tiny"):
+with numba_support.announced("Tiny"):
     total = tiny.total(np.ones(3, sys.argv[1]))
-print(total, "loaded" if tiny.total.stats.cache_hits else "compiled", compiling.cache_folder())
+print(total, "loaded" if tiny.total.stats.cache_hits else "compiled", numba_support.cache_folder())
 """,
 }
 
@@ -123,13 +123,16 @@ def test_a_second_process_compiles_nothing(tiny):
 
 
 def test_the_engine_too_is_found_again():
-    digests = [record(make_cell(world, "simple"), range(3)).measures["digest"].tolist() for world in WORLDS]
+    digests = [
+        simulate_logged(make_condition(world, "simple"), range(3)).measures["digest"].tolist()
+        for world in WORLDS
+    ]
     script = f"""
-from envprobe_core.cells import make_cell
-from envprobe_core.engine import loop
-from envprobe_core.engine.running import record
+from envprobe_core.conditions import make_cell
+from envprobe_core.engine import kernel
+from envprobe_core.engine.batch import record
 print([record(make_cell(world, "simple"), range(3)).measures["digest"].tolist() for world in {list(WORLDS)}])
-assert len(loop.run.stats.cache_hits) == 3 and not loop.run.stats.cache_misses
+assert len(kernel.run.stats.cache_hits) == 3 and not kernel.run.stats.cache_misses
 """
     given = {"capture_output": True, "text": True, "timeout": 300, "cwd": PACKAGE.parent}
     done = subprocess.run([sys.executable, "-c", script], **given)
@@ -152,8 +155,10 @@ def test_codes_of_processes_that_write_at_once_are_not_mixed_up(tiny):
 def test_every_engine_file_makes_the_edition(tmp_path):
     package = tmp_path / "envprobe_core"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    editions = {compiling.EDITION, loaded(package).EDITION}
-    sources = {path.relative_to(PACKAGE).as_posix() for path in compiling.SOURCES} | {"engine/compiling.py"}
+    editions = {numba_support.EDITION, loaded(package).EDITION}
+    sources = {path.relative_to(PACKAGE).as_posix() for path in numba_support.SOURCES} | {
+        "engine/compiling.py"
+    }
     for source in sources:
         path = package / source
         text = path.read_text()
@@ -212,11 +217,11 @@ def test_set_up_compiles_every_entry_for_every_world_where_no_hash_looks():
     found = list(entries())
     assert len(found) >= 10
     for function in found:
-        at = 1 if function is loop.run else 0
+        at = 1 if function is kernel.run else 0
         worlds = {signature[at] for signature in function.signatures}
         expected = OF_FEWER_WORLDS.get(function.__name__, len(WORLDS))
         assert len(worlds) >= expected, f"{function.__module__}.{function.__name__}"
-    folder = compiling.cache_folder()
+    folder = numba_support.cache_folder()
     assert any(folder.rglob("*.nbc"))
     read = {path for job in plan() for path in reach(job.section, Sources())} | set(engine_sources())
     assert not [path for path in read if path.is_relative_to(folder)]

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envprobe_book import conclude
-from envprobe_core.cells import Cell, make_cell
-from envprobe_core.grid import run_cells
+from envprobe_core.conditions import Condition, make_condition
+from envprobe_core.experiment import run_conditions
 from envprobe_core.policies import POLICIES, hybrid
 from envprobe_core.protocols import PROTOCOLS
 from notebook_cells import definitions
@@ -22,8 +22,8 @@ PAGE = definitions("text-and-code", "3", "ends", "shapley", "23", "arms", "33")
 @pytest.fixture(scope="module")
 def page():
     few = {"protocol": "paper released", "regime": "S1", "seeds": "0:14", "resamples": 200}
-    cells = ("3", "ends", "shapley", "16", "23", "arms", "25")
-    return definitions("text-and-code", *cells, whole=["3", "25"], **few)
+    conditions = ("3", "ends", "shapley", "16", "23", "arms", "25")
+    return definitions("text-and-code", *conditions, whole=["3", "25"], **few)
 
 
 # Shapley values
@@ -71,8 +71,10 @@ def test_interactions_are_second_differences_weighed_over_the_others(game):
 @pytest.mark.parametrize("protocol", ["observed", "released"])
 def test_a_policy_crossed_with_itself_is_the_policy(protocol):
     for own in map(POLICIES.get, PAGE.SPLIT):
-        pair = [Cell("objectstate", one, protocol=PROTOCOLS[protocol]) for one in (own, hybrid(own, own))]
-        first, second = run_cells(pair, np.arange(20))["digest"].reshape(2, -1)
+        pair = [
+            Condition("objectstate", one, protocol=PROTOCOLS[protocol]) for one in (own, hybrid(own, own))
+        ]
+        first, second = run_conditions(pair, np.arange(20))["digest"].reshape(2, -1)
         np.testing.assert_array_equal(first, second, own.name)
 
 
@@ -83,7 +85,9 @@ def test_without_answers_the_field_leaves_no_trace(protocol):
     for name in PAGE.SPLIT[1:]:
         for gate in (name, "periodic"):
             arms = [hybrid(POLICIES[gate], POLICIES[own], answered=False) for own in (name, "periodic")]
-            columns = run_cells([Cell("graphnav", arm, protocol=rules) for arm in arms], np.arange(20))
+            columns = run_conditions(
+                [Condition("graphnav", arm, protocol=rules) for arm in arms], np.arange(20)
+            )
             for measure in ("accuracy", "accuracy_slot", "success", "probes"):
                 first, second = columns[measure].reshape(2, -1)
                 np.testing.assert_array_equal(first, second)
@@ -103,8 +107,8 @@ def test_own_levels():
 @pytest.mark.parametrize("reference", ["periodic", "no-probe"])
 def test_the_gain_that_is_split_is_the_plain_one_and_its_parts_add_up(page, protocol, reference):
     for world, policy in (("tooldag", "simple"), ("graphnav", "simple"), ("objectstate", "cd")):
-        cells = [make_cell(world, name, "S1", PROTOCOLS[protocol]) for name in (policy, reference)]
-        accuracy = 100 * run_cells(cells, np.arange(14))["accuracy"].reshape(2, -1)
+        conditions = [make_condition(world, name, "S1", PROTOCOLS[protocol]) for name in (policy, reference)]
+        accuracy = 100 * run_conditions(conditions, np.arange(14))["accuracy"].reshape(2, -1)
         game = page.gains(protocol, world, policy, reference)
         np.testing.assert_array_equal(game[:, page.own_level(protocol)], accuracy[0] - accuracy[1])
     for whole in (False, True):

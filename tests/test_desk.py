@@ -7,7 +7,7 @@ import re
 import nbformat
 import pytest
 
-from envprobe_book.lab import desk
+from envprobe_book.classroom import desk
 from envprobe_book.reproduce.sections import ROOT, cell_source
 from processes import call, contents
 

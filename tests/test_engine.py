@@ -7,31 +7,31 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from envprobe_core.cells import make_cell
+from envprobe_core.conditions import make_condition
 from envprobe_core.engine import records
-from envprobe_core.engine.loop import ADVANCE
-from envprobe_core.engine.noise import IMPULSE, INSTANCE, MUTATION, PROBE, STALENESS, VISIBLE, WRITE
-from envprobe_core.engine.records import NONE, WAIT
-from envprobe_core.engine.running import (
+from envprobe_core.engine.batch import (
     ARRAYS,
-    Episodes,
-    measure,
-    record,
+    EpisodeBatch,
+    kernel_params,
     schedules_of,
     score,
-    setting_of,
-    take,
+    simulate,
+    simulate_logged,
+    step_batch,
     walk,
 )
-from envprobe_core.grid import run_cells
+from envprobe_core.engine.kernel import ADVANCE
+from envprobe_core.engine.noise import IMPULSE, INSTANCE, MUTATION, PROBE, STALENESS, VISIBLE, WRITE
+from envprobe_core.engine.records import NONE, WAIT
+from envprobe_core.experiment import run_conditions
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS, make_world
-from strategies import cells, seeds
+from strategies import conditions, seeds
 
 GRID = [
-    make_cell(world, policy, "S2", protocol)
+    make_condition(world, policy, "S2", protocol)
     for world in WORLDS
     for protocol in (PAPER, RELEASED)
     for policy in ("no-probe", "random", "simple", "judge", "yoked", "oracle-tw")
@@ -46,12 +46,12 @@ def assert_same(one, other, but=()):
 
 
 @settings(max_examples=80)
-@given(cells(), seeds)
-def test_invariants(cell, some_seeds):
-    made = record(cell, some_seeds)
-    world = make_world(cell.world, cell.regime, cell.protocol)
+@given(conditions(), seeds)
+def test_invariants(condition, some_seeds):
+    made = simulate_logged(condition, some_seeds)
+    world = make_world(condition.world, condition.regime, condition.protocol)
     probed, exists = made.probe >= 0, made.gold[:, :1] >= 0
-    assert (probed.sum(axis=1) <= cell.budget_in_force).all()
+    assert (probed.sum(axis=1) <= condition.budget_in_force).all()
     assert (made.probe < world.fields).all()
     assert ((made.belief >= -1) & (made.belief < world.domain) & (made.gold < world.domain)).all()
     for row, steps in enumerate(made.steps):
@@ -65,47 +65,50 @@ def test_invariants(cell, some_seeds):
     asked, answers = made.probe[rows, steps], made.answer[rows, steps]
     np.testing.assert_array_equal(answers, made.gold[rows, steps, asked])
     assert (answers >= 0).all(), "a field that is not there was probed"
-    if cell.protocol.useful == "answer":
+    if condition.protocol.useful == "answer":
         np.testing.assert_array_equal(made.useful[rows, steps], answers != made.belief[rows, steps, asked])
-    if cell.protocol.clock == "stands":
+    if condition.protocol.clock == "stands":
         np.testing.assert_array_equal(made.gold[rows, steps], made.gold[rows, steps + 1], "the world moved")
-    if cell.protocol.end == "horizon":
-        assert (made.steps == cell.regime.horizon).all()
-    if cell.protocol.start == "gold" and not cell.profile.scribe:
+    if condition.protocol.end == "horizon":
+        assert (made.steps == condition.regime.horizon).all()
+    if condition.protocol.start == "gold" and not condition.profile.scribe:
         assert (made.belief[:, 0] == made.gold[:, 0]).all()
 
 
 @settings(max_examples=60)
-@given(cells(), seeds)
-def test_every_way_to_run_leads_to_the_same(cell, some_seeds):
+@given(conditions(), seeds)
+def test_every_way_to_run_leads_to_the_same(condition, some_seeds):
     """At once, for the measures alone, step by step, from the middle on, and scored again."""
-    whole, columns = record(cell, some_seeds), measure(cell, some_seeds)
+    whole, columns = simulate_logged(condition, some_seeds), simulate(condition, some_seeds)
     for name, column in whole.measures.items():
         np.testing.assert_array_equal(column, columns[name], name)
-    fields = schedules_of(cell, some_seeds)
-    stepped, resumed = (Episodes(cell, some_seeds, schedules=fields) for _ in range(2))
+    fields = schedules_of(condition, some_seeds)
+    stepped, resumed = (EpisodeBatch(condition, some_seeds, schedules=fields) for _ in range(2))
     walk(stepped, stepped.decide)
     assert_same(whole, stepped.recording())
     for step in range(4):
         resumed.propose()
-        resumed.settle()
+        resumed.record()
         if step < 3:
             resumed.advance(resumed.decide())
     resumed.go_on()
     assert_same(whole, resumed.recording())
-    assert_same(whole, score(setting_of(cell), vars(whole)))
-    spared = record(cell, some_seeds, scores_all=False)  # where nobody asks for scores
+    assert_same(whole, score(kernel_params(condition), vars(whole)))
+    spared = simulate_logged(condition, some_seeds, scores_all=False)  # where nobody asks for scores
     assert_same(whole, spared, but=("score",))
-    spent = np.cumsum(whole.probe >= 0, axis=1) - (whole.probe >= 0) >= cell.budget_in_force
+    spent = np.cumsum(whole.probe >= 0, axis=1) - (whole.probe >= 0) >= condition.budget_in_force
     np.testing.assert_array_equal(spared.score, np.where(spent, np.nan, whole.score))
 
 
 def test_the_same_bits_in_any_blocks_order_processes_and_threads():
     some, order = np.arange(30), np.random.default_rng(0).permutation(30)
-    together = run_cells(GRID, some)
-    blocks, processes = run_cells(GRID, some, batch_size=7), run_cells(GRID, some, jobs=2, batch_size=300)
+    together = run_conditions(GRID, some)
+    blocks, processes = (
+        run_conditions(GRID, some, batch_size=7),
+        run_conditions(GRID, some, jobs=2, batch_size=300),
+    )
     with ThreadPoolExecutor(4) as pool:
-        threads = list(pool.map(lambda cell: measure(cell, order), GRID * 3))
+        threads = list(pool.map(lambda condition: simulate(condition, order), GRID * 3))
     for name, column in together.items():
         np.testing.assert_array_equal(column, blocks[name], name)
         np.testing.assert_array_equal(column, processes[name], name)
@@ -121,17 +124,17 @@ def test_the_same_bits_in_any_blocks_order_processes_and_threads():
 def test_policies_on_one_seed_meet_the_same_exogenous_draws(world):
     """From one state the world moves on, and is seen, alike at any step, whatever was done before."""
     names, histories = ("no-probe", "periodic", "simple", "oracle"), set()
-    runs = [Episodes(make_cell(world, name), np.arange(20)) for name in names]
+    runs = [EpisodeBatch(make_condition(world, name), np.arange(20)) for name in names]
     while True:
         for run in runs:
             run.propose()
-        if not all([run.settle() for run in runs]):
+        if not all([run.record() for run in runs]):
             break
         moved = set()
         for run in runs:
             fork = run.block.copy()
             fork.state, fork.action = runs[0].block.state, WAIT
-            take(ADVANCE, run.setting, fork, logs=run.logs.copy(), fields=np.full(20, NONE))
+            step_batch(ADVANCE, run.params, fork, logs=run.logs.copy(), fields=np.full(20, NONE))
             moved.add((fork.state.tobytes(), fork.gold.tobytes(), fork.observation.value.tobytes()))
         assert len(moved) == 1
         histories.add(len({run.block.state.tobytes() for run in runs}))
@@ -143,11 +146,11 @@ def test_policies_on_one_seed_meet_the_same_exogenous_draws(world):
 @pytest.mark.parametrize("world", WORLDS)
 def test_luck_is_its_keys(world):
     """With the keys of another seed an episode has that seed's luck; each stream is used where it says."""
-    cell, runs = make_cell(world, "random"), {}
+    condition, runs = make_condition(world, "random"), {}
     streams = {"plain": [], "instance": [INSTANCE], "agent": [WRITE, STALENESS, IMPULSE]}
     streams |= {"world": [MUTATION, VISIBLE], "policy": [PROBE]}
     for name, keys in streams.items():
-        episodes, other = Episodes(cell, np.full(40, 5)), Episodes(cell, np.arange(40) // 2)
+        episodes, other = EpisodeBatch(condition, np.full(40, 5)), EpisodeBatch(condition, np.arange(40) // 2)
         episodes.block.keys[:, keys] = other.block.keys[:, keys]
         walk(episodes, episodes.decide)
         runs[name] = episodes.recording()
@@ -198,9 +201,9 @@ def spoil_observation(block):
 HIDDEN = (spoil_gold, spoil_state, spoil_start)
 
 
-def run_poisoned(cell, seeds, *, agent=(), policy=()):
-    """Run a cell whose block is spoiled while agent or policy are asked; all that is recorded is true."""
-    episodes = Episodes(cell, seeds, schedules=schedules_of(cell, seeds))
+def run_poisoned(condition, seeds, *, agent=(), policy=()):
+    """Run a condition whose block is spoiled while agent or policy are asked; what is recorded is true."""
+    episodes = EpisodeBatch(condition, seeds, schedules=schedules_of(condition, seeds))
 
     def ask(question, spoils):
         block, true = episodes.block, episodes.block.copy()
@@ -214,7 +217,7 @@ def run_poisoned(cell, seeds, *, agent=(), policy=()):
 
     while True:
         ask(episodes.propose, agent)
-        if not episodes.settle():
+        if not episodes.record():
             return episodes.recording()
         episodes.advance(ask(episodes.decide, policy))
 
@@ -224,16 +227,16 @@ def run_poisoned(cell, seeds, *, agent=(), policy=()):
 def test_poisoned_gold_changes_no_decision(world, protocol):
     """Lie about gold, state and start whenever agent or policy are asked: only oracles may notice."""
     for name, policy in POLICIES.items():
-        cell, some = make_cell(world, name, "S2", protocol), np.arange(8)
-        clean, dirty = record(cell, some), run_poisoned(cell, some, policy=HIDDEN)
-        assert_same(clean, run_poisoned(cell, some, agent=HIDDEN))
+        condition, some = make_condition(world, name, "S2", protocol), np.arange(8)
+        clean, dirty = simulate_logged(condition, some), run_poisoned(condition, some, policy=HIDDEN)
+        assert_same(clean, run_poisoned(condition, some, agent=HIDDEN))
         if not policy.sees_gold:
             assert_same(clean, dirty)
         elif protocol is not RELEASED:  # there an oracle's answers reach nobody
             assert not np.array_equal(clean.probe, dirty.probe), name
     for profile in ("scribe", "scribe-hesitant", "copy-gold"):  # for its probes the harness acts by the graph
-        cell, some = make_cell(world, "simple", "S2", protocol, profile), np.arange(12)
-        clean, dirty = record(cell, some), run_poisoned(cell, some, agent=HIDDEN)
+        condition, some = make_condition(world, "simple", "S2", protocol, profile), np.arange(12)
+        clean, dirty = simulate_logged(condition, some), run_poisoned(condition, some, agent=HIDDEN)
         if profile != "copy-gold":
             assert_same(clean, dirty)
         else:
@@ -255,8 +258,10 @@ def test_oracles_alone_look_at_gold_and_weights(spoil, noticed):
     """And policies with a memory alone at what the agent observes."""
     found = set()
     for name, world in product(POLICIES, WORLDS):
-        cell, some = make_cell(world, name), np.arange(10)
-        if not np.array_equal(record(cell, some).probe, run_poisoned(cell, some, policy=[spoil]).probe):
+        condition, some = make_condition(world, name), np.arange(10)
+        if not np.array_equal(
+            simulate_logged(condition, some).probe, run_poisoned(condition, some, policy=[spoil]).probe
+        ):
             found.add(name)
     assert found == noticed
 
@@ -264,18 +269,22 @@ def test_oracles_alone_look_at_gold_and_weights(spoil, noticed):
 @pytest.mark.parametrize("world", WORLDS)
 def test_placebos_probe_as_simple_and_a_budget_of_nothing_is_no_probe(world):
     some, names = np.arange(40), ("simple", "placebo", "yoked")
-    simple, placebo, yoked = (record(make_cell(world, name, "S2", RELEASED), some) for name in names)
+    simple, placebo, yoked = (
+        simulate_logged(make_condition(world, name, "S2", RELEASED), some) for name in names
+    )
     assert_same(simple, placebo)  # no answer arrives there
     assert_same(simple, yoked, but=("score",))
     assert np.isnan(yoked.score).all()
-    simple, placebo, yoked = (record(make_cell(world, name), some) for name in names)
+    simple, placebo, yoked = (simulate_logged(make_condition(world, name), some) for name in names)
     np.testing.assert_array_equal(simple.probe, yoked.probe)
     assert (simple.belief != yoked.belief).any()
     first = np.argmax(simple.probe >= 0, axis=1)
     np.testing.assert_array_equal(simple.probe[some, first], placebo.probe[some, first])
-    idle = measure(make_cell(world, "no-probe"), some)["digest"]
+    idle = simulate(make_condition(world, "no-probe"), some)["digest"]
     for name in POLICIES:
-        np.testing.assert_array_equal(measure(make_cell(world, name, budget=0), some)["digest"], idle, name)
+        np.testing.assert_array_equal(
+            simulate(make_condition(world, name, budget=0), some)["digest"], idle, name
+        )
 
 
 def test_records_have_room_for_every_world_and_regime():

@@ -11,8 +11,8 @@ from envprobe_book import run
 from envprobe_book.widgets import grid
 from envprobe_book.widgets.explorer import LONGEST_HORIZON, Explorer
 from envprobe_book.widgets.grid import POOL, pooled, take_readings
-from envprobe_core.cells import make_cell, parse_seeds
-from envprobe_core.engine.running import record
+from envprobe_core.conditions import make_condition, parse_seeds
+from envprobe_core.engine.batch import simulate_logged
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES, custom_policy
 from envprobe_core.protocols import PROTOCOLS
@@ -34,7 +34,7 @@ def setting_of(key, budget, threshold):
     protocol, view, name = key.split("/")
     gate = threshold if POLICIES[name].has_threshold else None
     world = "tooldag" if view == POOL else view
-    cell = make_cell(world, name, "S2", PROTOCOLS[protocol], "typical", budget, gate)
+    cell = make_condition(world, name, "S2", PROTOCOLS[protocol], "typical", budget, gate)
     return pooled(cell) if view == POOL else (cell,)
 
 
@@ -70,7 +70,7 @@ def test_a_reading_says_what_the_book_says(view, protocol):
     assert reading["useful"] == [frame["useful"].sum(), frame["probes"].sum()]
     assert (reading["repeated"], reading["n"]) == (frame["repeated_probes"].sum(), len(frame))
     assert sum(reading["fires"]) == frame["probes"].sum()
-    tracks = np.concatenate([record(cell, seeds).accuracy for cell in cells])
+    tracks = np.concatenate([simulate_logged(cell, seeds).accuracy for cell in cells])
     mean = mean_track(tracks, resamples=10)["accuracy"]
     known, curve = ~np.isnan(mean), np.array(reading["curve"], dtype=float)
     assert known.sum() > 10
@@ -134,9 +134,9 @@ def test_the_widget_answers_with_the_engines_readings(monkeypatch):
         widget._receive(None, {"kind": "ask", "request": number, "setting": {**ASKED, **change}}, [])
     widget._receive(None, {"kind": "other"}, [])
     assert [(one["kind"], one["request"]) for one in sent] == [("answer", 1), ("answer", 2), ("answer", 3)]
-    cells = [(make_cell("tooldag", name, budget=7),) for name in ASKED["policies"]]
+    cells = [(make_condition("tooldag", name, budget=7),) for name in ASKED["policies"]]
     assert list(sent[0]["readings"].values()) == take_readings(cells, np.arange(10))
-    cells = [pooled(make_cell("tooldag", "simple", budget=29, threshold=1.37))]
+    cells = [pooled(make_condition("tooldag", "simple", budget=29, threshold=1.37))]
     assert list(sent[1]["readings"].values()) == take_readings(cells, np.arange(10))
     assert [one.get("episodes") for one in sent] == [20, 30, None]
     assert "budget -1" in sent[2]["error"]

@@ -9,11 +9,11 @@ import pytest
 from playwright.sync_api import expect
 
 from built_book import SMALL
-from envprobe_book.show.figures import POLICY_STYLES
+from envprobe_book.pages.figures import POLICY_STYLES
 from envprobe_book.widgets.explorer import COMPARED, OWN_STYLES, Explorer
 from envprobe_book.widgets.grid import POOL, pooled, take_readings
 from envprobe_book.widgets.host import MODULES, module_text
-from envprobe_core.cells import make_cell, parse_seeds
+from envprobe_core.conditions import make_condition, parse_seeds
 from envprobe_core.policies import POLICIES, custom_policy
 from envprobe_core.protocols import PROTOCOLS
 
@@ -61,7 +61,7 @@ def expected_rows(world, protocol, policies, budget, threshold):
     for name in policies:
         own = threshold if POLICIES[name].has_threshold else None
         place = "tooldag" if world == POOL else world
-        cell = make_cell(place, name, "S2", PROTOCOLS[protocol], "typical", budget, own)
+        cell = make_condition(place, name, "S2", PROTOCOLS[protocol], "typical", budget, own)
         settings.append(pooled(cell) if world == POOL else (cell,))
     readings = take_readings(settings, SEEDS, resamples=RESAMPLES)
     return [as_row(POLICIES[name].title, r) for name, r in zip(policies, readings, strict=True)]

@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from envprobe_book import instances
+from envprobe_book import plans
 from envprobe_book.facts import FACTS, FOUND, NOTICING, PATTERN
-from envprobe_book.facts.witness import match, witness
-from envprobe_book.show.timeline import WAITS, describe_steps
+from envprobe_book.facts.replay import match, witness
+from envprobe_book.pages.timeline import WAITS, describe_steps
 from envprobe_core import play, run
 from envprobe_core.agents.profiles import AgentProfile
-from envprobe_core.cells import Cell, make_cell
+from envprobe_core.conditions import Condition, make_condition
 from envprobe_core.engine.noise import MUTATION
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.policies import POLICIES, TERMS
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import WORLDS, make_world
-from strategies import cells, seeds
+from strategies import conditions, seeds
 from test_noise import naive_word
 
 
@@ -47,9 +47,9 @@ def test_there_is_room_above_and_below_and_a_perfect_agent_in_a_still_world_lose
 )
 def test_what_can_mutate_and_how_often_its_draws_say_so(name, protocol, regime, count):
     world, own = make_world(name, REGIMES[regime], PROTOCOLS[protocol]), [3, 11]
-    mutable = instances.mutable_fields(world, instances.instances(world, own))
+    mutable = plans.mutable_fields(world, plans.instances(world, own))
     assert mutable.sum(axis=1).tolist() == [count, count]
-    for seed, fields, rate in zip(own, mutable, instances.drawn_mutation(world, own), strict=True):
+    for seed, fields, rate in zip(own, mutable, plans.drawn_mutation(world, own), strict=True):
         events = [
             (naive_word(seed, world.code, MUTATION, tick, field) & 0xFFFFFFFF)
             < int(world.rates[field] * 2**32 + 0.5)
@@ -61,8 +61,10 @@ def test_what_can_mutate_and_how_often_its_draws_say_so(name, protocol, regime, 
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_what_changes_while_an_agent_waits_mutation_changed(name):
-    seen = witness(Cell(name, POLICIES["no-probe"], profile=AgentProfile("idler", quit=1.0)), np.arange(12))
-    mutable, gold = instances.mutable_fields(seen.world, seen.instance), seen.trajectory.gold
+    seen = witness(
+        Condition(name, POLICIES["no-probe"], profile=AgentProfile("idler", quit=1.0)), np.arange(12)
+    )
+    mutable, gold = plans.mutable_fields(seen.world, seen.instance), seen.trajectory.gold
     moved = gold[:, 2:] != gold[:, 1:-1]  # it acts at step 0 alone
     np.testing.assert_array_equal(seen.exogenous()[:, 1:], moved)
     moved = seen.exogenous()
@@ -75,7 +77,7 @@ def test_what_changes_while_an_agent_waits_mutation_changed(name):
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("protocol", ["paper", "released"])
 def test_answers_and_what_is_noticed_against_plain_loops(world, protocol):
-    seen = witness(make_cell(world, "simple", protocol=PROTOCOLS[protocol]), np.arange(7))
+    seen = witness(make_condition(world, "simple", protocol=PROTOCOLS[protocol]), np.arange(7))
     recording, counts = seen.trajectory, np.zeros((3, 7), dtype=int)
     right = recording.belief == recording.gold
     for row, t in np.argwhere(recording.probe >= 0):
@@ -149,14 +151,14 @@ def naive_spatial(seen, row, t):
 
 
 def naive(seen, row, t):
-    follow = naive_procedural if seen.cell.world == "tooldag" else naive_spatial
+    follow = naive_procedural if seen.condition.world == "tooldag" else naive_spatial
     return np.logical_and.accumulate(follow(seen, row, t))
 
 
 @settings(max_examples=25)
-@given(cells(("simple", "random", "self-uncertainty", "periodic", "cd")), seeds)
-def test_patterns_equal_their_definitions(cell, own):
-    seen = witness(cell, own)
+@given(conditions(("simple", "random", "self-uncertainty", "periodic", "cd")), seeds)
+def test_patterns_equal_their_definitions(condition, own):
+    seen = witness(condition, own)
     found = match(seen)
     assert len(found.row) == (seen.trajectory.probe >= 0).sum()
     for row, step, stage in zip(found.row, found.step, found.stage, strict=True):
@@ -170,7 +172,9 @@ def test_the_facts_of_a_pattern_are_its_first_match():
     assert set(hits["world"]) == {"tooldag", "objectstate", "graphnav"}
     for (world, policy, protocol), rows in hits.groupby(["world", "policy", "protocol"]):
         first = rows.iloc[0]
-        seen = witness(make_cell(world, policy, protocol=parse_protocol(protocol)), np.array([first["seed"]]))
+        seen = witness(
+            make_condition(world, policy, protocol=parse_protocol(protocol)), np.array([first["seed"]])
+        )
         step, probe = int(first["pattern_step"]), seen.trajectory.probe[0]
         matching = [t for t in np.flatnonzero(probe >= 0).tolist() if naive(seen, 0, t).all()]
         assert (step, probe[step]) == (matching[0], first["pattern_field"])

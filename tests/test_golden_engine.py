@@ -1,4 +1,4 @@
-"""The engine does what `tests/golden/` keeps: every cell by digests, some episodes value by value."""
+"""The engine does what `tests/golden/` keeps: every condition by digests, some episodes value by value."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from envprobe_core.engine.running import measure, record
+from envprobe_core.engine.batch import simulate, simulate_logged
 from envprobe_core.policies import POLICIES
 from envprobe_core.worlds import WORLDS, make_world
 from golden.cells import (
@@ -34,10 +34,10 @@ def named(row):
 
 def measured(row, columns):
     """Return the digest of measures, as the episode table has them."""
-    cell, seeds = read_cell(row)
+    condition, seeds = read_cell(row)
     sizes = {
-        "n_fields": make_world(cell.world, cell.regime, cell.protocol).fields,
-        "horizon": cell.regime.horizon,
+        "n_fields": make_world(condition.world, condition.regime, condition.protocol).fields,
+        "horizon": condition.regime.horizon,
     }
     constants = {name: np.full(len(seeds), size) for name, size in sizes.items()}
     return digest({"seed": seeds} | constants | columns, MEASURED)
@@ -45,8 +45,8 @@ def measured(row, columns):
 
 def disagreements(episode):
     """Run an episode that was kept whole; say where it differs, the earliest first."""
-    cell, seeds = read_cell(episode["row"])
-    made = record(cell, seeds[:1])
+    condition, seeds = read_cell(episode["row"])
+    made = simulate_logged(condition, seeds[:1])
     found = []
     for name, kind in RECORDED.items():
         kept = np.array(episode["parts"][name], dtype=kind)  # null is NaN
@@ -63,9 +63,9 @@ def disagreements(episode):
 
 
 def test_everything_is_there():
-    cells = [(row["policy"], row["world"]) for row in ROWS]
-    assert len(cells) == len({named(row) for row in ROWS})
-    assert {cells.count(pair) for pair in product(POLICIES, WORLDS)} == {45}
+    conditions = [(row["policy"], row["world"]) for row in ROWS]
+    assert len(conditions) == len({named(row) for row in ROWS})
+    assert {conditions.count(pair) for pair in product(POLICIES, WORLDS)} == {45}
     assert len(EPISODES) > 40
     assert all(episode["row"] in ROWS for episode in EPISODES)
     assert {*STATES, *DECISIONS, "score", "steps", "success"} == set(RECORDED)
@@ -76,10 +76,10 @@ def test_everything_is_there():
 def test_every_cell_is_what_it_was(policy, world):
     changed = []
     for row in [row for row in ROWS if (row["policy"], row["world"]) == (policy, world)]:
-        cell, seeds = read_cell(row)
-        made = record(cell, seeds)
+        condition, seeds = read_cell(row)
+        made = simulate_logged(condition, seeds)
         recorded = digest({name: getattr(made, name) for name in RECORDED}, RECORDED)
-        digests = recorded, measured(row, made.measures), measured(row, measure(cell, seeds))
+        digests = recorded, measured(row, made.measures), measured(row, simulate(condition, seeds))
         if digests != (row["recorded"], row["measured"], row["measured"]):
             changed.append(named(row))
     assert not changed
@@ -95,8 +95,8 @@ def test_plain_python_does_what_compiled_code_does():
     """Without Numba: the same values; and an index that is out of bounds raises an error there."""
     script = """
 from test_golden_engine import EPISODES, disagreements
-from envprobe_core.engine import loop
-assert type(loop.run).__name__ == "function", "it would be compiled"
+from envprobe_core.engine import kernel
+assert type(kernel.run).__name__ == "function", "it would be compiled"
 for number, episode in enumerate(EPISODES):
     for line in disagreements(episode):
         print(f"episode {number}: {line}")

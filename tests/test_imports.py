@@ -62,7 +62,7 @@ def test_nothing_in_the_core_knows_the_language_model_but_itself():
 
 
 def test_the_packages_of_the_core_form_no_circle():
-    """Compiled functions are joined in `engine.loop`: below it lie worlds, agents and policies."""
+    """Compiled functions are joined in `engine.kernel`: below it lie worlds, agents and policies."""
     from graphlib import TopologicalSorter
 
     graph = {

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 from envprobe_book import draw, interact
-from envprobe_book.show import SERVED
-from envprobe_book.show.figures import Frame, keeping
-from envprobe_book.show.interact import DRAFT
+from envprobe_book.pages import SERVED
+from envprobe_book.pages.figures import Frame, keeping
+from envprobe_book.pages.interact import DRAFT
 from envprobe_core import run, summarize
-from envprobe_core.engine.running import measure
+from envprobe_core.engine.batch import simulate
 from envprobe_core.errors import InputError
-from envprobe_core.grid import KeptCells, keeping_cells
+from envprobe_core.experiment import KeptCells, keeping_cells
 
 
 def draw_means(budget, threshold):
@@ -73,7 +73,7 @@ def test_sliders_compute_the_figure_anew(live):
 
 
 def test_a_slow_figure_answers_with_a_draft_that_the_whole_one_follows(live, monkeypatch):
-    monkeypatch.setattr("envprobe_book.show.interact.ANSWER", 0.0)  # whatever the machine, it takes longer
+    monkeypatch.setattr("envprobe_book.pages.interact.ANSWER", 0.0)  # whatever the machine, it takes longer
     asked = []
 
     def means(budget, seeds="0:96"):
@@ -141,9 +141,9 @@ def test_cells_that_do_not_change_are_run_once(monkeypatch):
 
     def counted(cell, seeds):
         asked.append(cell.policy.name)
-        return measure(cell, seeds)
+        return simulate(cell, seeds)
 
-    monkeypatch.setattr("envprobe_core.grid.measure", counted)
+    monkeypatch.setattr("envprobe_core.experiment.measure", counted)
     given = ("tooldag", "periodic simple", "S2", "paper", "typical")
     settings = [("0:6", 1.5), ("0:6", 2.0), ("0:4", 1.5), ("0:6", 1.5), ("0,2,3", 1.5), ("0:4", 1.5)]
     with keeping_cells(kept):

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from built_book import SMALL
-from envprobe_book import lab
-from envprobe_book.lab import desk, guard
+from envprobe_book import classroom as lab
+from envprobe_book.classroom import desk, policy_check
 from envprobe_book.reproduce.sections import cell_source, find_sections
-from envprobe_core.cells import Cell, parse_seeds
-from envprobe_core.engine import loop, running
-from envprobe_core.engine.running import measure, record
+from envprobe_core.conditions import Condition, parse_seeds
+from envprobe_core.engine import batch, kernel
+from envprobe_core.engine.batch import simulate, simulate_logged
 from envprobe_core.errors import InputError
-from envprobe_core.policies import POLICIES, custom_policy, find_policy, own
+from envprobe_core.policies import POLICIES, custom, custom_policy, find_policy
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.statistics import paired_bootstrap
 from processes import call
@@ -105,7 +105,7 @@ BAD = {
 def test_a_bad_policy_gets_one_message_that_says_what_to_change(kind, monkeypatch):
     function, message = BAD[kind]
     if "more than" in message:  # all others have their time
-        monkeypatch.setattr(guard, "LONGEST_CALL", 0.3)
+        monkeypatch.setattr(policy_check, "LONGEST_CALL", 0.3)
     with pytest.raises(lab.PolicyError, match=message) as caught:
         lab.policy("mine")(function)
     text = str(caught.value)
@@ -141,14 +141,14 @@ def out_of_bounds(view):
 def test_a_fault_that_only_the_run_meets_is_told_too(function, said, monkeypatch):
     """Whether the engine calls the function or has compiled it."""
     if "more than" in said:
-        monkeypatch.setattr(guard, "LONGEST_CALL", 0.3)
+        monkeypatch.setattr(policy_check, "LONGEST_CALL", 0.3)
     made = lab.policy("mine")(function)
     with pytest.raises(lab.PolicyError, match=said):
         lab.compete(made, seeds="0:60", worlds="tooldag", rivals=())
 
 
 def test_a_view_leads_to_nothing_else():
-    view = guard.trial_views()[0]
+    view = policy_check.trial_views()[0]
     assert not {"gold", "weights", "scheduled", "rho"} & set(dir(view))
     assert all(part.base is None and not part.flags.writeable for part in view[:7])
 
@@ -162,7 +162,7 @@ def test_a_readers_policy_is_the_engines_step_by_step(world, protocol):
     """The score c + d written in the lab is EnvProbe-(c+d), where thresholds are not scaled."""
     mine = lab.policy("structure")(lambda view: view.c + view.d)
     first, second = (
-        record(Cell(world, p, protocol=parse_protocol(protocol)), np.arange(9))
+        simulate_logged(Condition(world, p, protocol=parse_protocol(protocol)), np.arange(9))
         for p in (mine, find_policy("cd"))
     )
     for name in ("belief", "gold", "probe", "score", "staleness", "confidence", "action"):
@@ -222,36 +222,36 @@ def test_compiled_or_called_gives_the_same_bits_and_what_is_not_compiled_is_told
     told = capsys.readouterr().out
     assert re.search(said, told)
     assert told.count("\n") == bool(said)
-    assert (own.made(made.score).rule is None) == bool(said)
+    assert (custom.made(made.score).rule is None) == bool(said)
     assert not any(word in told for word in ("numba", "nopython", "TypingError", "Literal"))
     for world in ("tooldag", "objectstate", "graphnav"):
-        cell, seeds = Cell(world, made, protocol=parse_protocol("released")), np.arange(12)
-        found = record(cell, seeds)
+        cell, seeds = Condition(world, made, protocol=parse_protocol("released")), np.arange(12)
+        found = simulate_logged(cell, seeds)
         with monkeypatch.context() as patched:
-            patched.setattr(running, "rule_of", own.Called)
-            slow = record(cell, seeds)
+            patched.setattr(batch, "rule_of", custom.Called)
+            slow = simulate_logged(cell, seeds)
         for part in ("belief", "gold", "probe", "score", "action"):
             np.testing.assert_array_equal(getattr(found, part), getattr(slow, part), err_msg=part)
 
 
 def test_a_function_is_compiled_once_until_what_it_uses_changes(monkeypatch):
-    first = own.made(alone).rule
+    first = custom.made(alone).rule
     again = types.FunctionType(alone.__code__, dict(globals()))
-    assert own.made(again).rule is first, "as a process that unpickles it anew"
-    cell, seeds = Cell("tooldag", custom_policy("mine", alone)), np.arange(6)
-    before = record(cell, seeds).score
+    assert custom.made(again).rule is first, "as a process that unpickles it anew"
+    cell, seeds = Condition("tooldag", custom_policy("mine", alone)), np.arange(6)
+    before = simulate_logged(cell, seeds).score
     monkeypatch.setitem(globals(), "WEIGHT", 5.0)
-    assert own.made(alone).rule is not first
-    assert np.nanmax(record(cell, seeds).score) == 2.5 * np.nanmax(before)
-    count = len(loop.run.signatures)
-    measure(Cell("tooldag", custom_policy("other", by_name)), np.arange(2))
-    assert len(loop.run.signatures) == count, "the engine is not compiled again for a reader's policy"
+    assert custom.made(alone).rule is not first
+    assert np.nanmax(simulate_logged(cell, seeds).score) == 2.5 * np.nanmax(before)
+    count = len(kernel.run.signatures)
+    simulate(Condition("tooldag", custom_policy("other", by_name)), np.arange(2))
+    assert len(kernel.run.signatures) == count, "the engine is not compiled again for a reader's policy"
 
 
 def test_a_function_that_no_lab_has_tried_is_checked_too():
     nan = custom_policy("mine", lambda view: np.where(view.step == 13, np.nan, view.c))
     with pytest.raises(InputError, match="27 finite scores"):
-        measure(Cell("tooldag", nan), np.arange(5))
+        simulate(Condition("tooldag", nan), np.arange(5))
 
 
 # --- a contest --------------------------------------------------------------------------------
@@ -275,12 +275,12 @@ def test_leaderboard_numbers_are_those_of_the_episodes():
                 episodes[episodes["policy"] == name].set_index(["world", "seed"]).sort_index()
                 for name in (row.policy, "simple")
             )
-            means = own.assign(useful=own["useful"] / own["probes"].where(own["probes"] > 0))
+            means = custom.assign(useful=own["useful"] / own["probes"].where(own["probes"] > 0))
             means = means[["accuracy", "success", "probes", "useful"]].mean()
             found = [row.accuracy, row.success, row.probes, row.useful_rate]
             assert found == pytest.approx(list(means), nan_ok=True)
             points = 100 * (own["accuracy"] - simple["accuracy"])
-            gain = paired_bootstrap(points.to_numpy(), [world for world, _ in own.index], 200)
+            gain = paired_bootstrap(points.to_numpy(), [world for world, _ in custom.index], 200)
             ends = [row.minus_simple, row.minus_simple_low, row.minus_simple_high]
             assert (row.n, ends) == (27, pytest.approx([gain.mean, gain.low, gain.high], abs=1e-9))
 

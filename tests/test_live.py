@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from playwright import sync_api as playwright
 
-from envprobe_book.lab import desk
+from envprobe_book.classroom import desk
 from envprobe_book.widgets.explorer import COMPARED
 from envprobe_book.widgets.grid import take_readings
 from envprobe_book.widgets.player import record_pair
-from envprobe_core.cells import make_cell
+from envprobe_core.conditions import make_condition
 from envprobe_core.policies import POLICIES
 from processes import COMMAND, keyless, wait_for
 from test_explorer_page import HOSTILE, as_row, shown, slider
@@ -183,7 +183,7 @@ def test_the_explorer_asks_the_engine(page, lab):
     for value in range(8, 12):  # a drag: each tick is recomputed
         page.keyboard.press("ArrowRight")
         root.locator("caption", has_text=f"B = {value}").wait_for(timeout=240_000)
-    cells = [(make_cell("tooldag", name, budget=11),) for name in COMPARED]
+    cells = [(make_condition("tooldag", name, budget=11),) for name in COMPARED]
     readings = take_readings(cells, np.arange(60))
     rows = [as_row(POLICIES[name].title, r) for name, r in zip(COMPARED, readings, strict=True)]
     assert shown(root)[1] == rows

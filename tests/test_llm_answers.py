@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
-from envprobe_core.cells import make_cell
+from envprobe_core.conditions import make_condition
+from envprobe_core.engine.batch import EpisodeBatch
 from envprobe_core.engine.records import NONE, TABLE, UNKNOWN, WAIT, new
-from envprobe_core.engine.running import Episodes
 from envprobe_core.llm import answers as reading
 from envprobe_core.llm.agent import LanguageModelAgent
 from envprobe_core.llm.answers import InvalidAnswer, Update, parse_update, write_update
@@ -206,14 +206,14 @@ def damaged(text, random):
     st.integers(0, 2**32).map(Random),
 )
 def test_ten_thousand_answers_are_each_applied_or_counted(answers, random):
-    cell = make_cell("tooldag", "no-probe", "S1", RELEASED)
+    cell = make_condition("tooldag", "no-probe", "S1", RELEASED)
     texts = [cut for text in answers for cut in (text, *(damaged(text, random) for _ in range(4)))]
     said = iter(texts)
 
     async def ask(request, identity, spoilt):
         return Answer(next(said))
 
-    episodes = Episodes(cell, np.arange(len(texts)))
+    episodes = EpisodeBatch(cell, np.arange(len(texts)))
     agent = LanguageModelAgent(episodes, ask, ModelAgent("local", PROMPT_VERSION, "m", reasks=0))
     block, width = episodes.block, RELEASED_TOOLS.fields
     block.table.confidence[:, :width], block.action[:], block.risk[:] = 50, 3, 1

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
-from envprobe_core.cells import make_cell
+from envprobe_core.conditions import make_condition
 from envprobe_core.errors import InputError
 from envprobe_core.llm.agent import exchanges
 from envprobe_core.llm.calls import (
@@ -36,7 +36,7 @@ KEY = "sk-secret/of+the=tests-0123456789"
 SECRET = Secret(KEY)
 PRICES = {"m": Price(input=100, output=1000, cached_input=50)}
 BRIEF = {"concurrency": 8, "attempts": 2, "first": 0.01, "longest": 5.0, "deadline": 60.0}
-CELL = make_cell("tooldag", "no-probe", "S1")
+CELL = make_condition("tooldag", "no-probe", "S1")
 AGENT = ModelAgent("local", PROMPT_VERSION, "m")
 FREE = ("rate-limit", "rate-limit-seconds", "rate-limit-date", *LASTING)
 

@@ -15,9 +15,9 @@ from envprobe_book.claims import load_claims
 from envprobe_book.claims.judge import judge
 from envprobe_book.reproduce.sections import check_words
 from envprobe_core import run as run_grid
-from envprobe_core.cells import find_profile
+from envprobe_core.conditions import find_profile
 from envprobe_core.errors import InputError
-from envprobe_core.grid import run_frame
+from envprobe_core.experiment import run_frame
 from envprobe_core.llm import running
 from envprobe_core.llm.agent import finish_in_loop
 from envprobe_core.protocols import in_words

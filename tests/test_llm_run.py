@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from envprobe_core.agents.model import PROMPT_VERSION
-from envprobe_core.cells import make_cell
-from envprobe_core.grid import run_cells
+from envprobe_core.conditions import make_condition
+from envprobe_core.experiment import run_conditions
 from envprobe_core.llm.calls import read_prices
 from envprobe_core.llm.store import check_store, read_stats
 from envprobe_core.runs.tables import HEADER
@@ -49,7 +49,7 @@ def stats_of(store):
 @pytest.fixture(scope="module", autouse=True)
 def compiled():
     """The engine is compiled before the first process is looked at, which would say that it does so."""
-    run_cells([make_cell("tooldag", "simple", "S1")], np.arange(1))
+    run_conditions([make_condition("tooldag", "simple", "S1")], np.arange(1))
 
 
 @pytest.fixture(scope="module")
@@ -263,9 +263,9 @@ def test_a_store_says_what_was_asked_and_paid_and_what_each_cell_cost(undisturbe
     stats = json.loads(capsys.readouterr().out)
     assert (stats["questions"], stats["answered"], stats["wasted_attempts"]) == (STEPS, STEPS, 0)
     assert 0 < stats["paid_usd"] < 0.1
-    (cell,) = stats["cells"]
-    assert (cell["policy"], cell["questions"], cell["shared_usd"]) == ("simple", STEPS, 0)
-    assert cell["usd"] == pytest.approx(stats["paid_usd"])
+    (condition,) = stats["conditions"]
+    assert (condition["policy"], condition["questions"], condition["shared_usd"]) == ("simple", STEPS, 0)
+    assert condition["usd"] == pytest.approx(stats["paid_usd"])
     assert call("store", "stats", store, "--run", undisturbed) == 0
     assert capsys.readouterr().out.count("\ncell ") == 1
 

@@ -11,14 +11,14 @@ from hypothesis.extra import numpy as arrays
 from scipy.stats import mannwhitneyu
 
 from envprobe_book.facts import FACTS, SURE
-from envprobe_book.facts.witness import Witnessed
+from envprobe_book.facts.replay import Witnessed
 from envprobe_core import measures
-from envprobe_core.cells import make_cell
-from envprobe_core.engine.running import record
+from envprobe_core.conditions import make_condition
+from envprobe_core.engine.batch import simulate_logged
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import RELEASED
 from notebook_cells import definitions
-from strategies import cells, seeds
+from strategies import conditions, seeds
 
 SECTION = definitions("what-probes-find", "3", "23", "27")
 counts = st.lists(st.integers(0, 6), min_size=101, max_size=101).map(np.array)
@@ -57,22 +57,22 @@ def test_auc_and_ece_equal_their_definitions(right, wrong):
 
 
 @settings(max_examples=90)
-@given(cells(("simple", "oracle", "random")), seeds, st.sampled_from([0, 60, 70, 90, 100]))
-def test_what_was_sure_by_naive_loops(cell, own, threshold):
+@given(conditions(("simple", "oracle", "random")), seeds, st.sampled_from([0, 60, 70, 90, 100]))
+def test_what_was_sure_by_naive_loops(condition, own, threshold):
     """Every belief with gold of its own time, or of the next; of fields that the instance has."""
-    made, anything = record(cell, own), cell.protocol.confident == "anything"
-    seen, later = Witnessed(cell, own, made), cell.protocol.pairing == "lagged"
-    accuracy = measures.step_accuracy(made, cell.protocol)
-    compared = not anything or cell.policy.name in ("simple", "oracle")
-    canonical, audit = measures.confident_counts(made, cell, threshold), FACTS["wrong"](seen)
-    _, _, told_wrong, told_sure = measures.reports(cell, made)
-    sure = [measures.reports(cell, made, threshold)[3], told_sure]
+    made, anything = simulate_logged(condition, own), condition.protocol.confident == "anything"
+    seen, later = Witnessed(condition, own, made), condition.protocol.pairing == "lagged"
+    accuracy = measures.step_accuracy(made, condition.protocol)
+    compared = not anything or condition.policy.name in ("simple", "oracle")
+    canonical, audit = measures.confident_counts(made, condition, threshold), FACTS["wrong"](seen)
+    _, _, told_wrong, told_sure = measures.reports(condition, made)
+    sure = [measures.reports(condition, made, threshold)[3], told_sure]
     histogram = np.zeros((2, len(own), 101), int)
     for row, steps in enumerate(made.steps.tolist()):
         counts, at, passes = Counter(), Counter(), True
         for t in range(steps):
             if (made.acted[row, t] or anything) and accuracy[row, t] < 0.6:
-                counts += Counter(low_steps=1, low_consistent=passes or cell.profile.scribe)
+                counts += Counter(low_steps=1, low_consistent=passes or condition.profile.scribe)
             passes = bool(made.valid[row, t]) if made.acted[row, t] else passes
         for t, field in product(range(steps + 1 - later), range(made.gold.shape[2])):
             belief, true = made.belief[row, t, field], made.gold[row, t + later, field]
@@ -101,16 +101,16 @@ def test_what_was_sure_by_naive_loops(cell, own, threshold):
         assert (audit[part] <= audit[whole]).all(), "what is shown as a share is one"
     for name, expected in zip(("sure_right", "sure_wrong"), histogram, strict=True):
         np.testing.assert_array_equal(np.stack(FACTS[name](seen)[name]), expected)
-    if anything and compared and cell.profile.scribe:  # one report a step
-        lasts = (made.steps + (not later)) * (cell.profile.confidence >= 70)
+    if anything and compared and condition.profile.scribe:  # one report a step
+        lasts = (made.steps + (not later)) * (condition.profile.confidence >= 70)
         np.testing.assert_array_equal(audit["confident"], lasts)
 
 
 @pytest.mark.parametrize("threshold", [-1, 101])
 def test_a_threshold_is_in_percent(threshold):
-    cell = make_cell("tooldag", "simple", "S1")
+    condition = make_condition("tooldag", "simple", "S1")
     with pytest.raises(InputError, match=f"^confidence threshold {threshold} is not in 0..100 percent$"):
-        measures.confident_counts(record(cell, np.arange(2)), cell, threshold)
+        measures.confident_counts(simulate_logged(condition, np.arange(2)), condition, threshold)
 
 
 # what the public code calls wrong
@@ -145,8 +145,8 @@ EVERYTHING, NOTHING = "everything", "nothing"
     ],
 )  # fmt: skip
 def test_what_the_public_code_calls_wrong(world, profile, believed, true, action, wrong):
-    cell = make_cell(world, "simple", "S1", RELEASED, profile)
-    built = cell.built
+    condition = make_condition(world, "simple", "S1", RELEASED, profile)
+    built = condition.built
     gold = np.zeros((1, 1, built.fields), np.int8)
     if world == "tooldag":
         gold[..., built.rules.tools : 2 * built.rules.tools] = 1  # all are ready but tool 1
@@ -156,9 +156,9 @@ def test_what_the_public_code_calls_wrong(world, profile, believed, true, action
         for name, value in told.items():
             values[..., built.field_names.index(name)] = value
     held = measures.Held(belief, gold, np.full_like(belief, 90), np.ones((1, 1), bool))
-    found = measures.wrong_anywhere(cell, held, np.array([[built.action_names.index(action)]]))
+    found = measures.wrong_anywhere(condition, held, np.array([[built.action_names.index(action)]]))
     names = [name for name, is_wrong in zip(built.field_names, found[0, 0], strict=True) if is_wrong]
     listed = {EVERYTHING: [""], NOTHING: []}.get(wrong, wrong) if isinstance(wrong, str) else wrong
     assert names == [name for name in built.field_names if any(name.startswith(one) for one in listed)]
     unheld = measures.Held(belief, gold, np.full_like(belief, 90), np.zeros((1, 1), bool))
-    assert not measures.wrong_anywhere(cell, unheld, np.zeros((1, 1), int)).any()
+    assert not measures.wrong_anywhere(condition, unheld, np.zeros((1, 1), int)).any()

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from envprobe_core.engine import noise
-from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.noise import MUTATION, STREAMS, WRITE, level16, level32
+from envprobe_core.engine.numba_support import kernel
 from envprobe_core.engine.records import FIELDS
 
 GOLDEN, WRAP, SLOTS = 0x9E3779B97F4A7C15, (1 << 64) - 1, int(noise.SLOTS)
 
 
-@entry
+@kernel
 def fill_in(seeds, code, stream, clock, words, numbered):
     """Fill in the words of a clock, and those that are numbered 0, 1, ..., [seed, field] each."""
     keys = np.zeros(STREAMS, np.uint64)
@@ -27,7 +27,7 @@ def fill_in(seeds, code, stream, clock, words, numbered):
             numbered[row, field] = noise.numbered(keys[stream], field)
 
 
-@entry
+@kernel
 def take_apart(word, count, level, parts):
     """Fill in the four quarters, a choice by each, one by the upper half, and whether an event happens."""
     for which in range(4):

@@ -17,7 +17,7 @@ from processes import contents, envprobe
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BOOK = ["book", "notebooks"]
 EXTRAS = {
-    "envprobe_core/pool.py": ["dask"],
+    "envprobe_core/parallel.py": ["dask"],
     "envprobe_core/llm": ["llm", "local"],
     "envprobe_core": BOOK,
     "book/_ext": BOOK,

@@ -15,14 +15,14 @@ import pytest
 
 from built_book import SMALL, page_names
 from envprobe_book.claims import load_claims, paper_values, read_rows
-from envprobe_book.claims.places import KINDS, PLACES, load_items
+from envprobe_book.claims.paper_items import KINDS, PLACES, load_items
+from envprobe_book.pages.figures import FIGURE_CLASS, Drawing, canvas
+from envprobe_book.pages.markup import Text
+from envprobe_book.pages.table import Table
 from envprobe_book.reproduce import build as book
 from envprobe_book.reproduce.execution import clean
 from envprobe_book.reproduce.sections import METADATA_KEY, ROOT, find_sections, parse_assignments, resolve
-from envprobe_book.show.figures import FIGURE_CLASS, Drawing, canvas
-from envprobe_book.show.markup import Text
-from envprobe_book.show.table import Table
-from envprobe_core.policies.own import View
+from envprobe_core.policies.custom import View
 from envprobe_core.protocols import SWITCHES
 from watching import serious, set_formulas, watch
 

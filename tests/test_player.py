@@ -6,12 +6,12 @@ import json
 import numpy as np
 import pytest
 
-from envprobe_book.facts.witness import witness
-from envprobe_book.show.timeline import WAITS
+from envprobe_book.facts.replay import witness
+from envprobe_book.pages.timeline import WAITS
 from envprobe_book.widgets.host import STYLES, module_text, style_text
 from envprobe_book.widgets.player import Player, record_pair
-from envprobe_core.cells import make_cell
-from envprobe_core.engine.running import record
+from envprobe_core.conditions import make_condition
+from envprobe_core.engine.batch import simulate_logged
 from envprobe_core.policies import POLICIES, TERMS, custom_policy
 from envprobe_core.protocols import PROTOCOLS
 from envprobe_core.runs.tables import step_table
@@ -43,9 +43,9 @@ def test_the_player_shows_what_the_log_holds(place):
     pair, (world, policies, seed, regime, protocol, profile, budget, gate) = recorded(place), SETTINGS[place]
     for name, run in zip(policies, pair["runs"], strict=True):
         own = gate if POLICIES[name].has_threshold else None
-        cell = make_cell(world, name, regime, PROTOCOLS[protocol], profile, budget, own)
+        condition = make_condition(world, name, regime, PROTOCOLS[protocol], profile, budget, own)
         seeds = np.array([seed])
-        rows = step_table(cell, seeds, record(cell, seeds)).to_pylist()
+        rows = step_table(condition, seeds, simulate_logged(condition, seeds)).to_pylist()
         lines = rows[:-1]
         assert run["steps"] == len(lines)
         for table in TABLES:
@@ -58,11 +58,11 @@ def test_the_player_shows_what_the_log_holds(place):
         assert run["right"] == right.tolist()
         assert run["accuracy"] == (right / len(run["gold"][0])).tolist()
         assert run["used"] == [sum(field >= 0 for field in run["probe"][:t]) for t in range(len(right))]
-        seen = witness(cell, seeds)
+        seen = witness(condition, seeds)
         terms = {term: np.array(run[term]) for term in TERMS}
         assert all((terms[term] == seen.term(term)[0, : len(lines)]).all() for term in TERMS)
         total = functools.reduce(np.add, [terms[term] for term in run["terms"]])
-        if cell.policy.has_threshold and not cell.policy.replays:
+        if condition.policy.has_threshold and not condition.policy.replays:
             assert (total.max(axis=1) == seen.trajectory.score[0, : len(lines)]).all()
         assert [top[0] for top in run["top"]] == total.argmax(axis=1).tolist()
         assert all(field < 0 or field in top for field, top in zip(run["probe"], run["top"], strict=True))
@@ -237,7 +237,7 @@ def test_a_link_restores_episode_and_step(opened):
 
 READ_TABLE = """() => [...document.querySelectorAll(".player-table")].map((table) =>
   [...table.querySelectorAll("tbody tr")].map((line) =>
-    [...line.children].map((cell) => cell.textContent)))"""
+    [...line.children].map((condition) => condition.textContent)))"""
 
 
 def open_tables(page):
@@ -275,7 +275,7 @@ def check_side(side, scene, run, table, at):
         assert line[3].endswith(state)
         if at < run["steps"]:
             terms = [run[name][at][field] for name in TERMS]
-            assert [float(cell) for cell in line[6:10]] == pytest.approx(terms, abs=0.0051)
+            assert [float(condition) for condition in line[6:10]] == pytest.approx(terms, abs=0.0051)
     assert f"{run['right'][at]} of {len(gold)} right" in side.locator(".player-facts").inner_text()
     assert side.locator(".player-score").count() == (len(run["top"][at]) if at < run["steps"] else 0)
     marks = side.locator("svg :is(.player-badge-unknown, .player-badge-wrong)").count()

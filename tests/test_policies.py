@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from envprobe_core import policies
-from envprobe_core.cells import Cell
-from envprobe_core.engine import loop
-from envprobe_core.engine.compiling import entry
+from envprobe_core.conditions import Condition
+from envprobe_core.engine.batch import EPISODES, kernel_params
+from envprobe_core.engine.kernel import STALENESS_TERM, UNCERTAINTY_TERM
+from envprobe_core.engine.numba_support import kernel
 from envprobe_core.engine.records import NONE, new
-from envprobe_core.engine.running import EPISODES, setting_of
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES, custom_policy, find_policy, rules
-from envprobe_core.policies.own import rule_of
+from envprobe_core.policies.custom import rule_of
 from envprobe_core.protocols import PAPER, RELEASED, parse_protocol
 
 STALENESS = np.array([[0, 5, 10, 40], [0, 0, 0, 0]])
@@ -22,7 +22,7 @@ C = np.array([[1.0, 0.5, 0.25, 0.0], [0.5, 0.0, 0.25, 0.0]])
 D = np.array([[1.0, 0.5, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
 
 
-@entry
+@kernel
 def choose(setting, block, own, fields):
     for row in range(len(block)):
         fields[row] = rules.choose(setting, block[row], own)
@@ -37,7 +37,10 @@ def episodes(**changes):
     truth = {"gold": [[0, 2, 2, 3], [1, 1, 1, 1]], "weight": [[9.0, 1.0, 5.0, 4.0], [1.0, 1.0, 1.0, 1.0]]}
     truth |= {name: changes.pop(name) for name in truth.keys() & changes.keys()}
     sight |= changes
-    sight |= {"s": loop.S[np.array(sight["staleness"])], "u": loop.U[np.array(sight["confidence"])]}
+    sight |= {
+        "s": STALENESS_TERM[np.array(sight["staleness"])],
+        "u": UNCERTAINTY_TERM[np.array(sight["confidence"])],
+    }
     for record, values in ((block.sight, sight), (block, truth)):
         for name, value in values.items():
             array = record[name][:, :4] if record[name].ndim == 2 else record[name]
@@ -49,7 +52,7 @@ def decide(policy, protocol=PAPER, **changes):
     """Return what came of two sights: each row's probed field or None, and the sights."""
     asked = POLICIES[policy] if isinstance(policy, str) else policy
     block, fields = episodes(**changes), np.zeros(2, dtype=np.int64)
-    choose(setting_of(Cell("tooldag", asked, protocol=protocol)), block, rule_of(asked.score), fields)
+    choose(kernel_params(Condition("tooldag", asked, protocol=protocol)), block, rule_of(asked.score), fields)
     return [None if field == NONE else field for field in fields.tolist()], block.sight
 
 
@@ -79,10 +82,10 @@ def test_additive_scores(name, rho, probed):
 
 
 def test_a_score_adds_left_to_right():
-    assert loop.S[STALENESS[0]].tolist() == [0.0, 0.5, 1.0, 1.0]
-    assert loop.U[CONFIDENCE[0]].tolist() == [0.0, 1 - 0.9, 1 - 0.6, 0.25]
+    assert STALENESS_TERM[STALENESS[0]].tolist() == [0.0, 0.5, 1.0, 1.0]
+    assert UNCERTAINTY_TERM[CONFIDENCE[0]].tolist() == [0.0, 1 - 0.9, 1 - 0.6, 0.25]
     c, d = np.full((2, 4), 0.1), np.full((2, 4), 0.3)
-    expected = ((c + loop.S[STALENESS]) + loop.U[CONFIDENCE]) + d
+    expected = ((c + STALENESS_TERM[STALENESS]) + UNCERTAINTY_TERM[CONFIDENCE]) + d
     np.testing.assert_array_equal(decide("simple", c=c, d=d)[1].rho[:, :4], expected)
 
 

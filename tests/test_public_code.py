@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from envprobe_core.agents.profiles import PROFILES, SCRIBE, TYPICAL
-from envprobe_core.cells import Cell, find_policy, find_regime
-from envprobe_core.engine.running import measure, record
+from envprobe_core.conditions import Condition, find_policy, find_regime
+from envprobe_core.engine.batch import simulate, simulate_logged
 from envprobe_core.measures import REPORTING, confident_counts
 from envprobe_core.protocols import PROTOCOLS, RELEASED, Protocol
 from envprobe_core.worlds import WORLDS
@@ -37,8 +37,8 @@ FARTHEST = {"accuracy": 0.012, "success": 0.045, "collapse_onset": 0.3}  # for t
 COLLAPSED = 100  # episodes of each side, for an onset to be compared
 
 
-def cell(world: str, regime: str, agent: str, policy: str) -> Cell:
-    return Cell(world, find_policy(policy), find_regime(regime), RELEASED, AGENTS[agent])
+def condition(world: str, regime: str, agent: str, policy: str) -> Condition:
+    return Condition(world, find_policy(policy), find_regime(regime), RELEASED, AGENTS[agent])
 
 
 @pytest.mark.parametrize(("regime", "agent"), DRIVEN)
@@ -48,7 +48,7 @@ def test_means_are_those_of_the_public_code(world: str, regime: str, agent: str)
     for policy in RUN:
         theirs = PUBLIC[world, regime, agent, policy]
         assert theirs["seed"].tolist() == SEEDS.tolist()
-        ours = measure(cell(world, regime, agent, policy), MORE_SEEDS)
+        ours = simulate(condition(world, regime, agent, policy), MORE_SEEDS)
         for name, farthest in FARTHEST.items():
             sides = [np.asarray(side[name], dtype=float) for side in (theirs, ours)]
             one, other = (side[np.isfinite(side)] for side in sides)
@@ -68,8 +68,8 @@ def reports(world: str, agent: str) -> np.ndarray:
     """Count wrong and all confident reports of the policies that the public code asks: theirs, ours."""
     counts = []
     for policy in REPORTING:
-        own = cell(world, "S2", agent, policy)
-        for found in (PUBLIC[world, "S2", agent, policy], confident_counts(record(own, SEEDS), own)):
+        own = condition(world, "S2", agent, policy)
+        for found in (PUBLIC[world, "S2", agent, policy], confident_counts(simulate_logged(own, SEEDS), own)):
             counts.append([found[name].sum() for name in ("confident_wrong", "confident")])
     return np.reshape(counts, (len(REPORTING), 2, 2)).sum(axis=0)
 
@@ -79,7 +79,7 @@ def reports(world: str, agent: str) -> np.ndarray:
 @pytest.mark.parametrize("world", WORLDS)
 def test_useful_probes_are_those_of_the_public_code(world: str, policy: str, agent: str) -> None:
     """But for Random-Probe, which there draws a kind of question and here a field."""
-    theirs, ours = PUBLIC[world, "S2", agent, policy], measure(cell(world, "S2", agent, policy), SEEDS)
+    theirs, ours = PUBLIC[world, "S2", agent, policy], simulate(condition(world, "S2", agent, policy), SEEDS)
     shares = [side["useful"].sum() / side["probes"].sum() for side in (theirs, ours)]
     assert shares[1] == pytest.approx(shares[0], abs=0.03)
 
@@ -95,7 +95,8 @@ def test_confident_wrong_rates_are_those_of_the_public_code(agent: str) -> None:
 def test_what_the_released_protocol_shows() -> None:
     """Figures that the driven public code gives for the scribe at S2."""
     made = {
-        place: measure(cell(place[0], "S2", "scribe", place[1]), SEEDS) for place in product(WORLDS, FIGURES)
+        place: simulate(condition(place[0], "S2", "scribe", place[1]), SEEDS)
+        for place in product(WORLDS, FIGURES)
     }
     accuracy = {place: columns["accuracy"].mean() for place, columns in made.items()}
     wrong, confident = sum(reports(world, "scribe")[1] for world in WORLDS)
@@ -118,8 +119,8 @@ def test_what_the_released_protocol_shows() -> None:
 def test_periodic_spends_its_whole_budget(protocol: Protocol, regime: str, budget: int) -> None:
     """In every episode that lasts: that of an agent that stops working after its first action does."""
     for world, profile in product(WORLDS, (replace(TYPICAL, quit=1.0), SCRIBE)):
-        own = Cell(world, find_policy("periodic"), find_regime(regime), protocol, profile)
-        found = measure(own, SEEDS)
+        own = Condition(world, find_policy("periodic"), find_regime(regime), protocol, profile)
+        found = simulate(own, SEEDS)
         lasts = found["steps"] == own.regime.horizon
         assert (found["probes"][lasts] == budget).all()
         assert (found["probes"] <= budget).all()

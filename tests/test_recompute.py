@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 
-from envprobe_core.cells import make_cell
-from envprobe_core.engine.running import Trajectory, record
+from envprobe_core.conditions import make_condition
+from envprobe_core.engine.batch import Trajectory, simulate_logged
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import RELEASED
 from envprobe_core.runs import folder as folders
@@ -25,7 +25,7 @@ from envprobe_core.runs import read_run, recompute, tables
 from envprobe_core.runs.folder import open_run
 from envprobe_core.runs.manifest import CRATE, RunInputs
 from processes import contents
-from strategies import cells, seeds
+from strategies import conditions, seeds
 
 POLICIES = ("simple", "judge", "yoked", "random")
 LOG, TABLE, MANIFEST = "logs/tooldag_S2_paper_simple.parquet", "episodes.parquet", "manifest.json"
@@ -53,12 +53,12 @@ def run(original, tmp_path):
 
 
 @settings(max_examples=80)
-@given(cells(), seeds)
-def test_a_log_gives_back_the_trajectory_and_contradicts_itself_nowhere(tmp_path_factory, cell, some):
+@given(conditions(), seeds)
+def test_a_log_gives_back_the_trajectory_and_contradicts_itself_nowhere(tmp_path_factory, condition, some):
     some, path = np.sort(some), tmp_path_factory.mktemp("log") / "x.parquet"
-    written = record(cell, some)
-    tables.write_tables(path, [tables.step_table(cell, some, written)])
-    ((own, read, lines),) = tables.read_steps(path.parent, path.name, cell, some)
+    written = simulate_logged(condition, some)
+    tables.write_tables(path, [tables.step_table(condition, some, written)])
+    ((own, read, lines),) = tables.read_steps(path.parent, path.name, condition, some)
     assert own.tolist() == some.tolist()
     parts = [field.name for field in fields(Trajectory) if field.name != "measures"]
     of_log, of_run = ({one: getattr(made, one) for one in parts} | made.measures for made in (read, written))
@@ -66,21 +66,21 @@ def test_a_log_gives_back_the_trajectory_and_contradicts_itself_nowhere(tmp_path
     for name, values in of_run.items():
         np.testing.assert_array_equal(of_log[name], values, err_msg=name)
         assert of_log[name].dtype == values.dtype, name
-    ruled = tables.step_table(cell, some, recompute.as_ruled(cell, some, read))
-    assert [*tables.disagreements("x", lines, ruled), *recompute.early(cell, some, read)] == []
+    ruled = tables.step_table(condition, some, recompute.as_ruled(condition, some, read))
+    assert [*tables.disagreements("x", lines, ruled), *recompute.early(condition, some, read)] == []
 
 
 def test_a_run_is_read_as_frames(tmp_path):
     """A log also alone: its columns are named by field, and its header says what they hold."""
     inputs = {"policies": ["simple", "cd"], "protocols": ["released"]}
     path, some = make_run(tmp_path / "run", "2:4,5,8", "sample:3", **inputs), np.array([2, 3, 5])
-    read, made = read_run(path), record(make_cell("tooldag", "simple", protocol=RELEASED), some)
-    assert (list(read.cells["policy"]), len(read.episodes)) == (["simple", "cd"], 8)
+    read, made = read_run(path), simulate_logged(make_condition("tooldag", "simple", protocol=RELEASED), some)
+    assert (list(read.conditions["policy"]), len(read.episodes)) == (["simple", "cd"], 8)
     np.testing.assert_array_equal(read.episodes["accuracy"][:3], made.measures["accuracy"])
     frame = read.steps(policy="simple")
     due = [(seed, t) for seed, last in zip(some, made.steps, strict=True) for t in range(last + 1)]
     assert list(zip(frame["seed"], frame["t"], strict=True)) == due
-    header = orjson.loads(pq.read_schema(path / read.cells["log"][0]).metadata[tables.HEADER])
+    header = orjson.loads(pq.read_schema(path / read.conditions["log"][0]).metadata[tables.HEADER])
     assert (header["world"], header["writes"], header["horizon"]) == ("tooldag", "number", 30)
     assert (header["fields"][0], header["actions"][8], header["seeds"]) == ("loaded(0)", "call(8)", "2:4,5")
     line, fired = frame[(frame["seed"] == 3) & (frame["t"] == 3)].iloc[0], made.probe[1, 3] >= 0
@@ -92,7 +92,7 @@ def test_a_run_is_read_as_frames(tmp_path):
     last = frame.groupby("seed").tail(1)
     assert last["success"].tolist() == made.success.tolist()
     assert (last["action"].isna().all(), frame["success"].count()) == (True, 3)
-    with pytest.raises(InputError, match="2 cells of"):
+    with pytest.raises(InputError, match="2 conditions of"):
         read.steps(world="tooldag")
     (path / TABLE).write_bytes((path / TABLE).read_bytes() + b"x")
     with pytest.raises(InputError, match="is not the file that its manifest is of"):
@@ -177,7 +177,7 @@ DISAGREEMENTS = [
     (altered(LOG, "staleness loaded(3)", 40, lambda row: row["staleness loaded(3)"] ^ 1),
      [f"manifest.json, sha256 {LOG} is ", "1 disagreement in"]),
     (forged(30, belief=lambda row: 1 - row["belief loaded(0)"]),
-     ["seed 0, accuracy is ", "seed 0, digest is ", "cells 0 result_hash is "]),
+     ["seed 0, accuracy is ", "seed 0, digest is ", "conditions 0 result_hash is "]),
     (forged(0, useful=lambda row: not row["useful"]), [f"{LOG}, seed 0, t 0, useful is true, not false"]),
     (forged(0, answer=lambda row: 1 - row["answer"]), ["seed 0, t 0, answer is "]),
     (forged(0, acted=True), ["seed 0, t 0, acted is true, not false"]),
@@ -198,8 +198,8 @@ DISAGREEMENTS = [
     in_table("probes", 3), in_table("collapse_onset", 1.5), in_table("digest", 1), in_table("policy", "cd"),
     in_table("actions", None), in_table("accuracy", float("nan")), in_table("collapse_onset", float("inf")),
     (stated(["result_hash"], "0" * 64), ["manifest.json, result_hash is "]),
-    (stated(["cells", 2, "result_hash"], "0" * 64), ["manifest.json, cells 2 result_hash is "]),
-    (stated(["cells", 1, "episodes"], 13), ["manifest.json, cells 1 episodes is 13, not 12"]),
+    (stated(["conditions", 2, "result_hash"], "0" * 64), ["manifest.json, conditions 2 result_hash is "]),
+    (stated(["conditions", 1, "episodes"], 13), ["manifest.json, conditions 1 episodes is 13, not 12"]),
     (stated(["protocols", "paper", "clock"], "stands"), ['protocols paper clock is "stands", not "runs"']),
     (stated(["profile", "omit"], 0.5), ["manifest.json, profile omit is 0.5, not "]),
 ]  # fmt: skip
@@ -249,7 +249,7 @@ def test_a_sample_is_checked_as_far_as_it_goes(tmp_path, told, monkeypatch):
     altered(TABLE, "actions", 5, 99)(run)  # past the sample: the hashes still tell
     monkeypatch.setattr(manifests, "engine_sha256", lambda roots: "another")
     err = told("recompute", run)[2]
-    assert "manifest.json, cells 0 result_hash is " in err
+    assert "manifest.json, conditions 0 result_hash is " in err
     assert "the engine is not the one that made this run" in err
     numbers = pa.array([7] * 48, pa.int64())
     rewritten(TABLE, lambda table: table.set_column(18, "actions", numbers))(run)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from envprobe_book import conclude, judge, run
 from envprobe_book.analyses import nondominated, scoreboard
 from envprobe_book.analyses.scoreboard import as_printed, as_records, choose_claims, run_claims
-from envprobe_book.claims import load_claims, paper_value, paper_values, places
+from envprobe_book.claims import load_claims, paper_items, paper_value, paper_values
 from envprobe_book.claims.judge import NOT_TESTED, VERDICTS
 from envprobe_book.reproduce.sections import find_sections
 from envprobe_core.errors import InputError
-from envprobe_core.grid import COLUMNS
+from envprobe_core.experiment import COLUMNS
 from notebook_cells import definitions
 from processes import envprobe
 
@@ -38,11 +38,11 @@ def test_every_claim_gets_a_verdict_under_every_protocol_in_the_papers_order():
     untested = table[table["verdict"] == NOT_TESTED]
     assert len(untested) <= 0.02 * len(table), untested["reason"].tolist()
     assert untested["reason"].str.contains("episodes with a value").all()  # censored, nothing else
-    positions = [places.order(claim.source) for claim in claims]
+    positions = [paper_items.order(claim.source) for claim in claims]
     assert positions == sorted(positions)
-    assert {value.source for value in paper_values()} <= set(places.PLACES)
+    assert {value.source for value in paper_values()} <= set(paper_items.PLACES)
     with pytest.raises(InputError, match="unknown place 'tab:mian'; accepted: abstract"):
-        places.place("tab:mian")
+        paper_items.place("tab:mian")
 
 
 def test_only_what_a_claim_asks_for_is_run_and_it_is_what_the_grid_gives():

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 
 from envprobe_core.agents.profiles import PROFILES
-from envprobe_core.cells import make_cell
-from envprobe_core.engine.running import record, score, setting_of
+from envprobe_core.conditions import make_condition
+from envprobe_core.engine.batch import kernel_params, score, simulate_logged
 from envprobe_core.protocols import PAPER
 from envprobe_core.regimes import REGIMES
 from envprobe_core.worlds import make_world
-from strategies import cells, seeds
+from strategies import conditions, seeds
 
 TOOLS = make_world("tooldag", REGIMES["S1"], PAPER)
 GRAPH = make_world("graphnav", REGIMES["S1"], PAPER)
@@ -33,8 +33,8 @@ def scored(world, belief, gold, profile="typical", **given):
     recorded |= {"probe": -1, "acted": True, "score": np.nan, "steps": len(belief) - 1}
     recorded |= {name: given.pop(name) for name in recorded.keys() & given.keys()}
     protocol = replace(PAPER, name="x", **given)
-    cell = replace(make_cell(world.name, "simple", "S1", protocol), profile=PROFILES[profile])
-    return score(setting_of(cell), {name: np.asarray(part)[None] for name, part in recorded.items()})
+    condition = replace(make_condition(world.name, "simple", "S1", protocol), profile=PROFILES[profile])
+    return score(kernel_params(condition), {name: np.asarray(part)[None] for name, part in recorded.items()})
 
 
 def test_what_lies_behind_the_end_does_not_count():
@@ -95,10 +95,10 @@ def test_slots(name, values, encoding, profile, expected):
 
 
 @settings(max_examples=60)
-@given(cells(), seeds)
-def test_the_track_is_the_share_of_right_fields(cell, some):
-    made = record(cell, some)
-    lagged, slots = cell.protocol.pairing == "lagged", cell.protocol.accuracy == "slots"
+@given(conditions(), seeds)
+def test_the_track_is_the_share_of_right_fields(condition, some):
+    made = simulate_logged(condition, some)
+    lagged, slots = condition.protocol.pairing == "lagged", condition.protocol.accuracy == "slots"
     for row, steps in enumerate(made.steps.tolist()):
         there = made.gold[row, 0] >= 0
         belief, gold = made.belief[row][:, there], made.gold[row][:, there]

@@ -1,4 +1,4 @@
-"""The summary table and the hash of a cell's outcomes, in memory that does not grow with the episodes."""
+"""The summary table and the hash of a condition's outcomes, in memory that does not grow with episodes."""
 
 import hashlib
 import math
@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from envprobe_core.cells import make_cell
-from envprobe_core.engine.running import record
+from envprobe_core.conditions import make_condition
+from envprobe_core.engine.batch import simulate_logged
 from envprobe_core.engine.scoring import DIGEST_KEY
 from envprobe_core.errors import InputError
-from envprobe_core.grid import run_cells
+from envprobe_core.experiment import run_conditions
 from envprobe_core.measures import right_fields
 from envprobe_core.protocols import RELEASED
 from envprobe_core.runs import tables
@@ -24,19 +24,19 @@ from envprobe_core.runs.folder import open_run
 from envprobe_core.runs.manifest import RunInputs
 from envprobe_core.runs.tables import HASHED, Summary, exact_sum, result_hash, summary_rows
 from envprobe_core.statistics import mean_interval, wilson
-from strategies import cells, seeds
+from strategies import conditions, seeds
 
 
 def split(table, count):
-    return [{k: v[table["cell"] == index] for k, v in table.items()} for index in range(count)]
+    return [{k: v[table["condition"] == index] for k, v in table.items()} for index in range(count)]
 
 
 def hashes(grid, some, **how):
-    return [result_hash(part) for part in split(run_cells(grid, some, **how), len(grid))]
+    return [result_hash(part) for part in split(run_conditions(grid, some, **how), len(grid))]
 
 
 def columns(n=4, **changes):
-    """A cell's episodes, made up."""
+    """A condition's episodes, made up."""
     made = {
         "seed": np.arange(n), "steps": np.full(n, 30), "accuracy": np.linspace(0.2, 0.8, n),
         "accuracy_terminal": np.linspace(0.1, 0.4, n), "accuracy_slot": np.full(n, 0.5),
@@ -49,16 +49,16 @@ def columns(n=4, **changes):
     return made | changes
 
 
-def summarise(cells, parts):
+def summarise(conditions, parts):
     """Make the rows of episodes in memory."""
-    summaries = [Summary() for _ in cells]
+    summaries = [Summary() for _ in conditions]
     for own, part in zip(summaries, parts, strict=True):
         own.add(part)
-    return summary_rows(cells, summaries)
+    return summary_rows(conditions, summaries)
 
 
 def test_a_row_by_hand():
-    (row,) = summarise([make_cell("tooldag", "simple", protocol=RELEASED)], [columns()])
+    (row,) = summarise([make_condition("tooldag", "simple", protocol=RELEASED)], [columns()])
     accuracy, success = mean_interval(columns()["accuracy"]), wilson(1, 4)
     expected = {
         "world": "tooldag", "policy": "simple", "regime": "S2", "protocol": "released", "profile": "typical",
@@ -76,10 +76,10 @@ def test_a_row_by_hand():
 def test_a_mean_without_events_is_none_and_one_episode_has_no_interval():
     never, nothing = np.full(4, np.nan), np.zeros(4, dtype=np.int64)
     part = columns(probes=nothing, useful=nothing, collapse_onset=never)
-    (row,) = summarise([make_cell("tooldag", "no-probe")], [part])
+    (row,) = summarise([make_condition("tooldag", "no-probe")], [part])
     assert (row["useful_probe_rate"], row["collapse_onset"]) == (None, None)
     assert (row["onset_censored"], row["probes"]) == (4, 0)
-    (row,) = summarise([make_cell("tooldag", "no-probe")], [columns(1)])
+    (row,) = summarise([make_condition("tooldag", "no-probe")], [columns(1)])
     assert (row["accuracy"], row["accuracy_low"], row["accuracy_high"]) == (0.2, None, None)
     assert row["task_success_high"] < 1
 
@@ -117,11 +117,11 @@ def words(key, count):
 
 
 @settings(max_examples=30)
-@given(cells(), seeds)
-def test_the_digest_is_that_of_its_definition(cell, some):
-    trajectory = record(cell, some)
+@given(conditions(), seeds)
+def test_the_digest_is_that_of_its_definition(condition, some):
+    trajectory = simulate_logged(condition, some)
     right = right_fields(trajectory.belief, trajectory.gold)
-    horizon = cell.regime.horizon
+    horizon = condition.regime.horizon
     drawn = list(words(int(DIGEST_KEY), 2 * horizon + 1))
     for row, steps in enumerate(trajectory.steps.tolist()):
         total = sum((int(right[row, t]) + 1) * drawn[t] for t in range(steps + 1))
@@ -130,12 +130,12 @@ def test_the_digest_is_that_of_its_definition(cell, some):
 
 
 @settings(max_examples=15)
-@given(st.lists(cells(), min_size=1, max_size=4), st.integers(1, 9), st.randoms(use_true_random=False))
+@given(st.lists(conditions(), min_size=1, max_size=4), st.integers(1, 9), st.randoms(use_true_random=False))
 def test_the_hash_of_a_cell_depends_on_nothing_around_it(grid, batch_size, shuffle):
     some = np.arange(5)
     shuffled = some.copy()
     shuffle.shuffle(shuffled)
-    expected = [hashes([cell], some)[0] for cell in grid]
+    expected = [hashes([condition], some)[0] for condition in grid]
     assert hashes(grid, shuffled, batch_size=batch_size) == expected
     assert hashes(grid[::-1], some) == expected[::-1]
 
@@ -164,17 +164,19 @@ def test_many_episodes_have_the_normal_interval():
 def test_a_run_folder_is_summed_up_piece_by_piece(tmp_path, monkeypatch):
     """With pieces so small, and an interval so soon normal, that every path is taken."""
     inputs = RunInputs(["tooldag", "graphnav"], ["simple", "no-probe"], seeds="0:1700", logs="none")
-    parts = split(run_cells(inputs.cells, inputs.seeds_of_cells), 4)
+    parts = split(run_conditions(inputs.conditions, inputs.seeds_of_conditions), 4)
     for large, rows in ((10_000, 50_000), (1_000, 700)):
         monkeypatch.setattr(tables, "LARGE", large)
         monkeypatch.setattr(tables, "GROUP_ROWS", rows)
         path = tmp_path / str(large)
         with open_run(path, inputs) as folder:
             folder.fill(jobs=1)
-            made = summary_rows(inputs.cells, folder.finish())
+            made = summary_rows(inputs.conditions, folder.finish())
         with open_run(path, inputs) as folder:
             assert folder.manifest.finished
-            assert summary_rows(inputs.cells, folder.read()) == made == summarise(inputs.cells, parts)
+            assert (
+                summary_rows(inputs.conditions, folder.read()) == made == summarise(inputs.conditions, parts)
+            )
         assert [row["result_hash"] for row in made] == [result_hash(part) for part in parts]
         read = [[] for _ in parts]
         for index, some in tables.read_episodes(path, [1700] * 4):

@@ -11,9 +11,9 @@ from hypothesis import assume, given, settings
 from envprobe_book import run
 from envprobe_book.analyses import repairs
 from envprobe_book.facts import effective_actions, fact
-from envprobe_core.cells import make_cell
-from envprobe_core.engine.loop import S, U
-from envprobe_core.engine.running import record
+from envprobe_core.conditions import make_condition
+from envprobe_core.engine.batch import simulate_logged
+from envprobe_core.engine.kernel import STALENESS_TERM, UNCERTAINTY_TERM
 from envprobe_core.errors import InputError
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.worlds import WORLDS
@@ -114,15 +114,15 @@ def test_differences_agree_with_the_definition(seed, items):
 def test_a_fork_without_repair_on_its_own_seed_is_the_engines_episode(world, protocol):
     setting, seeds = fork(world, "S2", protocol), np.arange(40)
     played = repairs.play(setting, seeds, seeds, np.zeros((40, setting.world.fields), dtype=bool))
-    engine = record(make_cell(world, "no-probe", "S2", parse_protocol(protocol)), seeds)
+    engine = simulate_logged(make_condition(world, "no-probe", "S2", parse_protocol(protocol)), seeds)
     last = seeds, engine.steps
     np.testing.assert_array_equal(played.right, engine.belief[last] == engine.gold[last])
     np.testing.assert_array_equal(played.success, engine.success)
     past = repairs.look(setting, seeds)
     then = past.seeds, setting.moment
     np.testing.assert_array_equal(past.wrong, engine.belief[then] != engine.gold[then])
-    np.testing.assert_array_equal(past.terms["s"], S[engine.staleness[then]])
-    np.testing.assert_array_equal(past.terms["u"], U[engine.confidence[then]])
+    np.testing.assert_array_equal(past.terms["s"], STALENESS_TERM[engine.staleness[then]])
+    np.testing.assert_array_equal(past.terms["u"], UNCERTAINTY_TERM[engine.confidence[then]])
 
 
 def test_a_moment_after_every_episode_is_refused():
@@ -153,8 +153,8 @@ def test_scores_rank_as_the_engine_scores():
     seeds = np.arange(10)
     at_first, later = fork(regime="S2", share=0.0), fork(regime="S2")
     full = repairs.rank_values(at_first, repairs.look(at_first, seeds), "full")
-    cell = make_cell("tooldag", "simple", "S2", budget=1, threshold=-1.0)
-    engine = record(cell, seeds, scores_all=False)
+    condition = make_condition("tooldag", "simple", "S2", budget=1, threshold=-1.0)
+    engine = simulate_logged(condition, seeds, scores_all=False)
     np.testing.assert_array_equal(np.argmax(full, axis=1), engine.probe[:, 0])
     past = repairs.look(later, seeds)
     weighted = repairs.rank_values(later, past, "oracle-tw")

@@ -205,14 +205,14 @@ def test_no_answer_takes_the_place_of_a_file(tmp_path, capsys, name):
     assert call("book", "--out", tmp_path) == 2
     assert call("book", "--out", tmp_path / name) == 2
     assert "a file stands there; give a folder" in capsys.readouterr().err
-    with contextlib.suppress(ZeroDivisionError), files.replacing(tmp_path / "new") as path:
+    with contextlib.suppress(ZeroDivisionError), files.atomic_write(tmp_path / "new") as path:
         path.write_text(f"half{1 / 0}")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "mine")]
 
 
 def test_a_file_that_came_meanwhile_stays_beside_ours(tmp_path):
     def write():
-        with files.replacing(tmp_path / "new", new=True) as path:
+        with files.atomic_write(tmp_path / "new", new=True) as path:
             path.write_text("ours")
             (tmp_path / "new").write_text("theirs")
 

@@ -10,10 +10,10 @@ import pytest
 import envprobe_core
 from envprobe_book import conclude, draw, guess, judge, table, take_away
 from envprobe_book.facts import FACTS
-from envprobe_book.show.markup import BOOK, ConclusionError
+from envprobe_book.pages.markup import BOOK, ConclusionError
 from envprobe_core import compare, play, run, summarize
-from envprobe_core.cells import make_cell
-from envprobe_core.engine.running import measure, record
+from envprobe_core.conditions import make_condition
+from envprobe_core.engine.batch import simulate, simulate_logged
 from envprobe_core.errors import InputError
 from envprobe_core.policies import TERMS
 from envprobe_core.protocols import parse_protocol
@@ -77,9 +77,9 @@ def test_run_gives_what_its_cells_give_and_facts_change_no_score():
     assert len(frame) == 2 * 2 * 2 * 12
     assert set(frame["budget"]) == {2, 5, 7}
     pd.testing.assert_frame_equal(rich[frame.columns], frame)
-    cell = make_cell("graphnav", "simple", "S1", parse_protocol("paper:clock=stands"), "typical", 2, 2.0)
+    cell = make_condition("graphnav", "simple", "S1", parse_protocol("paper:clock=stands"), "typical", 2, 2.0)
     part = rich[(rich["world"] == "graphnav") & (rich["regime"] == "S1") & (rich["budget"] == 2)]
-    recording, found = record(cell, np.arange(12)), measure(cell, np.arange(12))
+    recording, found = simulate_logged(cell, np.arange(12)), simulate(cell, np.arange(12))
     for name in ("accuracy", "success", "probes", "action_onset"):
         np.testing.assert_array_equal(part[name], found[name])
     fired = recording.probe >= 0
@@ -100,7 +100,9 @@ def test_what_is_asked_twice_is_run_once_so_that_pairs_can_be_joined():
 @pytest.mark.parametrize("world", ["tooldag", "objectstate", "graphnav"])
 def test_play_shows_what_the_policy_saw(world):
     seen = play(world, "simple", seed=5, protocol="observed")
-    recording = record(make_cell(world, "simple", protocol=parse_protocol("observed")), np.array([5]))
+    recording = simulate_logged(
+        make_condition(world, "simple", protocol=parse_protocol("observed")), np.array([5])
+    )
     width = recording.belief.shape[2]
     assert len(seen) == recording.steps[0] * width
     score = seen[list(TERMS)].sum(axis=1).to_numpy().reshape(-1, width)

@@ -8,14 +8,14 @@ import pytest
 
 from envprobe_book import run
 from envprobe_book.analyses import voi as held_out
-from envprobe_core.cells import make_cell
-from envprobe_core.engine.compiling import entry
-from envprobe_core.engine.loop import BEGIN
+from envprobe_core.conditions import make_condition
+from envprobe_core.engine.batch import EpisodeBatch, kernel_params, simulate_logged, step_batch, walk
+from envprobe_core.engine.kernel import BEGIN
 from envprobe_core.engine.noise import level32
+from envprobe_core.engine.numba_support import kernel
 from envprobe_core.engine.records import NONE, UNKNOWN
-from envprobe_core.engine.running import Episodes, record, setting_of, take, walk
 from envprobe_core.errors import InputError
-from envprobe_core.grid import run_cells
+from envprobe_core.experiment import run_conditions
 from envprobe_core.policies import POLICIES, value_policy, voi
 from envprobe_core.policies.voi import FINISH, PACE, PRIOR_CHANGES, PRIOR_STEPS
 from envprobe_core.protocols import OBSERVED, PAPER, RELEASED
@@ -24,7 +24,7 @@ from envprobe_core.worlds import WORLDS, make_world
 NAMES = {"voi": 0.5, "voi-accuracy": 1.0, "voi-success": 0.0}  # what accuracy weighs
 
 
-@entry
+@kernel
 def ask(what, setting, block, field, value):
     """Show VoI a field (0, or 1 if an own action changed it) or nothing (2); say if a belief is right."""
     world, task, evidence, seen = setting.world, block[0].task, block[0].evidence, block[0].observation
@@ -38,7 +38,7 @@ def ask(what, setting, block, field, value):
     return voi.right(world, evidence, field, value)
 
 
-@entry
+@kernel
 def let_pass(setting, block):
     voi.let_pass(setting.world, block[0].task, block[0].evidence)
 
@@ -47,8 +47,8 @@ class Belief:
     """What VoI remembers of one episode that has just begun."""
 
     def __init__(self, regime="S1"):
-        episodes = Episodes(make_cell("objectstate", "voi", regime), np.zeros(1))
-        self.given, self.rules = (episodes.setting, episodes.block), episodes.setting.world
+        episodes = EpisodeBatch(make_condition("objectstate", "voi", regime), np.zeros(1))
+        self.given, self.rules = (episodes.params, episodes.block), episodes.params.world
         self.task, self.evidence = episodes.block.task[0], episodes.block.evidence[0]
 
     def see(self, field, value, touched=False):
@@ -132,26 +132,26 @@ def test_what_should_be_in_sight_is_doubted():
 @pytest.mark.parametrize("world", WORLDS)
 def test_it_is_not_told_the_rates(world):
     """The true rates, spoiled for its eyes alone, change nothing but the privileged variant."""
-    some, cell = np.arange(40), make_cell(world, "voi", "S1", OBSERVED)
-    made = make_world(world, cell.regime, cell.protocol)
+    some, condition = np.arange(40), make_condition(world, "voi", "S1", OBSERVED)
+    made = make_world(world, condition.regime, condition.protocol)
     spoiled = copy(made)
     spoiled.rates, spoiled.record = np.full_like(made.rates, 0.9), made.record.copy()
     spoiled.record.mutation = level32(0.9)
 
     for given_rates in (False, True):
-        own = replace(cell, policy=value_policy("mine", "mine", 0.5, given=given_rates))
-        dirty, setting = Episodes(own, some), setting_of(own, scores_all=True, world=spoiled)
-        true = dirty.setting
-        take(BEGIN, setting, dirty.block, seeds=some)
+        own = replace(condition, policy=value_policy("mine", "mine", 0.5, given=given_rates))
+        dirty, setting = EpisodeBatch(own, some), kernel_params(own, scores_all=True, world=spoiled)
+        true = dirty.params
+        step_batch(BEGIN, setting, dirty.block, seeds=some)
 
         def decide(dirty=dirty, setting=setting, true=true):
-            dirty.setting = setting
+            dirty.params = setting
             fields = dirty.decide()
-            dirty.setting = true
+            dirty.params = true
             return fields
 
         walk(dirty, decide)
-        same = np.array_equal(record(own, some).probe, dirty.recording().probe)
+        same = np.array_equal(simulate_logged(own, some).probe, dirty.recording().probe)
         assert same is not given_rates
 
 
@@ -159,25 +159,25 @@ def test_it_is_not_told_the_rates(world):
 def test_answers_that_reach_nobody_are_not_asked_for(name):
     assert (POLICIES[name].rule.weight, POLICIES[name].given) == (NAMES[name], False)
     for protocol in (RELEASED, replace(PAPER, name="x", answer="withheld")):
-        ours = run_cells([make_cell("graphnav", name, "S2", protocol)], np.arange(10))
-        idle = run_cells([make_cell("graphnav", "no-probe", "S2", protocol)], np.arange(10))
+        ours = run_conditions([make_condition("graphnav", name, "S2", protocol)], np.arange(10))
+        idle = run_conditions([make_condition("graphnav", "no-probe", "S2", protocol)], np.arange(10))
         np.testing.assert_array_equal(ours["digest"], idle["digest"])
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_probes_for_accuracy_come_last_and_unpaced_ones_first(world):
     """In any block and order of rows; and where no scores are kept, nobody whose budget is spent is asked."""
-    late = record(make_cell(world, "voi-accuracy", "S2", OBSERVED), np.arange(20)).probe
+    late = simulate_logged(make_condition(world, "voi-accuracy", "S2", OBSERVED), np.arange(20)).probe
     at_once = value_policy("at-once", "at once", 1.0, paced=False)
-    cell = replace(make_cell(world, "voi", "S2", OBSERVED), policy=at_once)
-    early = record(cell, np.arange(20)).probe
-    budget, horizon = cell.budget_in_force, cell.regime.horizon
+    condition = replace(make_condition(world, "voi", "S2", OBSERVED), policy=at_once)
+    early = simulate_logged(condition, np.arange(20)).probe
+    budget, horizon = condition.budget_in_force, condition.regime.horizon
     assert (late[:, horizon - budget :] >= 0).all()
     assert (late[:, : horizon - budget] < 0).all()
     assert (early[:, :budget] >= 0).all()
-    turned = record(cell, np.arange(20)[::-1], scores_all=False)
+    turned = simulate_logged(condition, np.arange(20)[::-1], scores_all=False)
     np.testing.assert_array_equal(turned.probe[::-1], early)
-    np.testing.assert_array_equal(record(cell, np.arange(7, 9)).probe, early[7:9])
+    np.testing.assert_array_equal(simulate_logged(condition, np.arange(7, 9)).probe, early[7:9])
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from envprobe_book.instances import chain_length, instances, plan_length, states_of, tried
+from envprobe_book.plans import chain_length, instances, plan_length, states_of, try_actions
 from envprobe_core import worlds
-from envprobe_core.engine.compiling import entry
 from envprobe_core.engine.noise import MUTATION, STREAMS, stream_keys
+from envprobe_core.engine.numba_support import kernel
 from envprobe_core.engine.records import FIELDS, UNKNOWN
 from envprobe_core.protocols import PAPER, PROTOCOLS, RELEASED
 from envprobe_core.regimes import HIGH, REGIMES
@@ -19,7 +19,7 @@ SEEDS = np.arange(40)
 EVERY = [(w, r, p) for w in WORLDS for r in REGIMES for p in PROTOCOLS]
 
 
-@entry
+@kernel
 def look(world, instance, action, weight, d):
     for row in range(len(instance)):
         task, state = instance[row].task, instance[row].state
@@ -27,7 +27,7 @@ def look(world, instance, action, weight, d):
         worlds.roles(world, task, state.place, action, d[row])
 
 
-@entry
+@kernel
 def mutate(world, instance, states, seeds, tick):
     keys = np.zeros(STREAMS, np.uint64)
     for row in range(len(seeds)):
@@ -48,7 +48,7 @@ def started(instance):
 def test_contract(world, regime, protocol):
     built = build(world, regime, protocol)
     instance = instances(built, SEEDS)
-    gold, n = tried(built, instance, started(instance)).gold[:, 0], built.fields
+    gold, n = try_actions(built, instance, started(instance)).gold[:, 0], built.fields
     assert (built.name, built.title) == (world, WORLDS[world])
     assert len(set(built.field_names)) == len(built.field_kinds) == len(built.rates) == n <= FIELDS
     assert len(set(built.action_names)) == len(built.action_names) == built.actions
@@ -69,8 +69,8 @@ def test_contract(world, regime, protocol):
     for action in (-1, *range(built.actions)):
         look(built.record, instance, action, weight, roles)
         assert set(np.unique(roles)) <= ({0.0} if action == -1 else {0.0, 0.5, 1.0})
-        after, valid, *_ = tried(built, instance, started(instance), np.full((len(SEEDS), 1), action))
-        unchanged = tried(built, instance, after).gold[:, 0][~valid[:, 0]]
+        after, valid, *_ = try_actions(built, instance, started(instance), np.full((len(SEEDS), 1), action))
+        unchanged = try_actions(built, instance, after).gold[:, 0][~valid[:, 0]]
         np.testing.assert_array_equal(unchanged, gold[~valid[:, 0]])
         assert action != -1 or not valid.any()
     each = [instances(built, [seed]).tobytes() for seed in SEEDS]
@@ -93,9 +93,9 @@ def test_fields_mutate_at_their_rate_and_others_never(world, protocol):
     instance = instances(built, seeds)
     # load every tool, so that each may be lost
     states = everything_loaded(built, instance) if world == "tooldag" else started(instance).copy()
-    before = tried(built, instance, states).gold[:, 0]
+    before = try_actions(built, instance, states).gold[:, 0]
     mutate(built.record, instance, states, seeds, 0)
-    after = tried(built, instance, states).gold[:, 0]
+    after = try_actions(built, instance, states).gold[:, 0]
     changed, there = before != after, before != UNKNOWN
     assert not changed[~there].any(), "what an instance lacks stays away"
     for field, rate in enumerate(built.rates):
@@ -119,7 +119,7 @@ def everything_loaded(world, instance):
     """Load all tools one after the other; return the states, [row, 1]."""
     states = started(instance)
     for tool in range(world.rules.tools):
-        states, valid, *_ = tried(world, instance, states, np.full(states.shape, tool))
+        states, valid, *_ = try_actions(world, instance, states, np.full(states.shape, tool))
         assert valid.all()
     return states
 
@@ -140,19 +140,19 @@ def test_the_length_of_a_plan_is_a_distance_and_a_state_comes_back_from_its_gold
     states = started(instance)
     for tick in range(7):
         actions = generator.integers(0, world.actions, (len(seeds), 1))
-        states = tried(world, instance, states, actions).states
+        states = try_actions(world, instance, states, actions).states
         mutate(world.record, instance, states, seeds, tick)
     length = plan_length(world, instance, states)
-    np.testing.assert_array_equal(length == 0, tried(world, instance, states).reached)
+    np.testing.assert_array_equal(length == 0, try_actions(world, instance, states).reached)
     each = np.tile(np.arange(world.actions), states.shape)
-    after = tried(world, instance, np.repeat(states, world.actions, axis=1), each).states
+    after = try_actions(world, instance, np.repeat(states, world.actions, axis=1), each).states
     nearest = plan_length(world, instance, after).min(axis=1, keepdims=True)
     away = length > 0
     np.testing.assert_array_equal(nearest[away] + 1, length[away])
     assert np.isfinite(length).any()
     assert (length > 3).any()
     where = np.zeros(states.shape, int) if name == "tooldag" else states["place"]
-    assert states_of(world, tried(world, instance, states).gold, where).tobytes() == states.tobytes()
+    assert states_of(world, try_actions(world, instance, states).gold, where).tobytes() == states.tobytes()
 
 
 @pytest.mark.parametrize(("name", "regime", "protocol"), EVERY)

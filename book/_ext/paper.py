@@ -22,16 +22,16 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
-from envprobe_book.claims import paper_values, places
+from envprobe_book.claims import paper_items, paper_values
 
 GLOSSARY = "how-to-read"  # the page that holds it
 WORDS = "paper-words.js"
 ROLES = (  # of a target, by how it begins: the role that leads to it
-    (places.TERM, "{{term}}`{}`"),
-    (places.FLOATS, "{{numref}}`{}`"),
-    (places.EQUATION, "equation {{eq}}`{}`"),
-    (places.ALGORITHM, "{{prf:ref}}`the algorithm <{}>`"),  # it has no number
-    (places.STATEMENTS, "{{prf:ref}}`{}`"),
+    (paper_items.TERM, "{{term}}`{}`"),
+    (paper_items.FLOATS, "{{numref}}`{}`"),
+    (paper_items.EQUATION, "equation {{eq}}`{}`"),
+    (paper_items.ALGORITHM, "{{prf:ref}}`the algorithm <{}>`"),  # it has no number
+    (paper_items.STATEMENTS, "{{prf:ref}}`{}`"),
     ("", "{{doc}}`/{}`"),
 )
 
@@ -45,15 +45,15 @@ class PaperItems(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """One table; its links are resolved as if they had been written in the page."""
         kinds = self.arguments[0].split()
-        unknown = [kind for kind in kinds if kind not in places.KINDS]
+        unknown = [kind for kind in kinds if kind not in paper_items.KINDS]
         if unknown:
-            raise self.error(f"no kind {', '.join(unknown)}; accepted: {', '.join(places.KINDS)}")
+            raise self.error(f"no kind {', '.join(unknown)}; accepted: {', '.join(paper_items.KINDS)}")
         lines = ["| in the paper | about | in this book |", "|:--|:--|:--|"]
-        for item in (item for item in places.load_items() if item.kind in kinds):
+        for item in (item for item in paper_items.load_items() if item.kind in kinds):
             links = []
             for target in item.targets:
                 role = next(role for start, role in ROLES if target.startswith(start))
-                links.append(role.format(target.removeprefix(places.TERM)))
+                links.append(role.format(target.removeprefix(paper_items.TERM)))
             lines.append(f"| {item.name} | {item.statement} | {', '.join(links)} |")
         holder = nodes.Element()
         self.state.nested_parse(StringList(lines, self.env.docname), self.lineno, holder)
@@ -81,15 +81,15 @@ class InlineFigure(SphinxDirective):
 
 def address_of(target: str, env: BuildEnvironment) -> tuple[str, str] | None:
     """Return page and anchor of an item's target, None where there is no such place."""
-    if target.startswith(places.TERM):
-        return GLOSSARY, f"#term-{target.removeprefix(places.TERM)}"
-    if target.startswith(places.FLOATS):
+    if target.startswith(paper_items.TERM):
+        return GLOSSARY, f"#term-{target.removeprefix(paper_items.TERM)}"
+    if target.startswith(paper_items.FLOATS):
         page, anchor = env.get_domain("std").anonlabels.get(target, (None, ""))
         return page and (page, f"#{anchor}")
-    if target.startswith(places.EQUATION):
+    if target.startswith(paper_items.EQUATION):
         page = env.get_domain("math").equations.get(target, (None,))[0]
         return page and (page, f"#equation-{target}")
-    if target.startswith(places.STATEMENTS):
+    if target.startswith(paper_items.STATEMENTS):
         page = getattr(env, "proof_list", {}).get(target, {}).get("docname")
         return page and (page, f"#{target}")
     return target, ""
@@ -99,7 +99,7 @@ def address_of(target: str, env: BuildEnvironment) -> tuple[str, str] | None:
 def items_of_pages(env: BuildEnvironment) -> dict[str, dict[str, None]]:
     """Return the names of the items that each page has, equations aside."""
     found: dict[str, dict[str, None]] = {}
-    for item in places.load_items():
+    for item in paper_items.load_items():
         for target in item.targets if item.kind != "equation" else ():
             page, _ = address_of(target, env) or ("", "")
             found.setdefault(page, {})[item.name] = None
@@ -127,7 +127,7 @@ def explain(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 def entries(env: BuildEnvironment) -> Iterator[tuple[str, str, str]]:
     """Go through what can be searched for: words, a title, and the address from the book's root."""
     home = {}
-    for item in places.load_items():
+    for item in paper_items.load_items():
         found = [place for target in item.targets if (place := address_of(target, env))]
         if found:
             home[item.label] = address = "{}.html{}".format(*found[0])
@@ -135,8 +135,8 @@ def entries(env: BuildEnvironment) -> Iterator[tuple[str, str, str]]:
     for number in paper_values():
         source = number.source.removesuffix(" caption")
         quantity = number.column.removesuffix("_pct").removesuffix("_steps").replace("_", " ")
-        title = f"{number} in {places.place(number.source)} of the paper: "
-        title += f"{places.in_words(number.row)}, {quantity}"
+        title = f"{number} in {paper_items.place(number.source)} of the paper: "
+        title += f"{paper_items.in_words(number.row)}, {quantity}"
         digits = f"{number.value:.{number.decimals}f}"
         for value in dict.fromkeys((digits, digits.replace("-", ""), digits.removeprefix("0"))):
             yield value, title, home.get(source, "items.html")

@@ -19,10 +19,10 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
+from envprobe_book.pages.figures import FIGURE_CLASS
+from envprobe_book.pages.markup import FIXED, MINUS, UNBROKEN
 from envprobe_book.reproduce.build import DOWNLOADS
 from envprobe_book.reproduce.printing import render
-from envprobe_book.show.figures import FIGURE_CLASS
-from envprobe_book.show.markup import FIXED, MINUS, UNBROKEN
 from envprobe_core.errors import InputError
 
 logger = logging.getLogger(__name__)

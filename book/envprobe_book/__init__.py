@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "judge": "claims.judge", "table": "show.table", "draw": "show.draw", "interact": "show.interact",
-    "conclude": "show.markup", "guess": "show.markup", "take_away": "show.markup",
+    "judge": "claims.judge", "table": "pages.table", "draw": "pages.draw", "interact": "pages.interact",
+    "conclude": "pages.markup", "guess": "pages.markup", "take_away": "pages.markup",
 }  # fmt: skip
 
 

@@ -14,12 +14,12 @@ from envprobe_book.analyses.ceilings import success_ceiling
 from envprobe_book.analyses.repairs import Setting, look, play, rank_values
 from envprobe_book.analyses.small_worlds import SmallWorld, grow, leaves
 from envprobe_book.facts import FACTS
-from envprobe_core.cells import make_cell
+from envprobe_core.conditions import make_condition
+from envprobe_core.engine.batch import simulate_logged
 from envprobe_core.engine.instances import informative
-from envprobe_core.engine.running import record
-from envprobe_core.grid import run
+from envprobe_core.experiment import run
+from envprobe_core.parallel import cores, fresh_processes
 from envprobe_core.policies import POLICIES
-from envprobe_core.pool import cores, fresh_processes
 from envprobe_core.worlds import WORLDS
 
 SEEDS = np.arange(2)
@@ -37,10 +37,10 @@ def compile_world(world: str) -> float:
     begin = time.process_time()
     gc.disable()  # a compiler makes much, and little that is garbage: to look for it takes a tenth longer
     with contextlib.redirect_stderr(io.StringIO()):  # whoever asked says it
-        cell = make_cell(world, "simple")
+        condition = make_condition(world, "simple")
         run(world, "simple yoked", seeds="0:2", facts=FACTS)
-        informative(cell, SEEDS, record(cell, SEEDS))
-        success_ceiling(cell, SEEDS)
+        informative(condition, SEEDS, simulate_logged(condition, SEEDS))
+        success_ceiling(condition, SEEDS)
         setting = Setting.of(world, "S2", "paper", "typical")
         past = look(setting, SEEDS)
         rank_values(setting, past, "random")

@@ -7,7 +7,6 @@ Source: book/definitions.md, "The simulated agent"; every behaviour is an assump
 import numpy as np
 
 from envprobe_core import worlds
-from envprobe_core.engine.compiling import compiled
 from envprobe_core.engine.noise import (
     IMPULSE,
     STALENESS,
@@ -18,6 +17,7 @@ from envprobe_core.engine.noise import (
     quarter,
     quarter_choice,
 )
+from envprobe_core.engine.numba_support import inline
 from envprobe_core.engine.records import CERTAIN, FIELDS, NO_ACTION, NONE, UNKNOWN, WAIT, add
 
 UNKNOWN_STALENESS = 10
@@ -29,7 +29,7 @@ OVERWRITE, DISTRACTED, SLIP, QUIT, LOOP, LOST = range(6)  # fields of the IMPULS
 CRITICAL, RISKY, NAMES_GOAL, ASKS = range(6, 10)
 
 
-@compiled
+@inline
 def know(world, table, value):
     """Know the values that are given and nothing else; the rest is unknown and stale."""
     for field in range(world.fields):
@@ -39,33 +39,33 @@ def know(world, table, value):
         table.confidence[field] = CERTAIN if known else 0
 
 
-@compiled
-def propose(setting, episode):
+@inline
+def propose(params, episode):
     """Update the belief table with what was observed, and propose the next task action."""
-    world, task, observation = setting.world, episode.task, episode.observation
-    if setting.habits.scribe:
-        scribble(setting, episode)
+    world, task, observation = params.world, episode.task, episode.observation
+    if params.habits.scribe:
+        scribble(params, episode)
     else:
         worlds.remember(world, task, episode.mind, observation, episode.t)
         if episode.t > 0:
-            if setting.protocol.forgets:
+            if params.protocol.forgets:
                 know(world, episode.table, NOTHING)
-            update(setting, episode)
+            update(params, episode)
         action = worlds.plan(world, task, episode.table, episode.mind, observation.place)
         word = draw(episode.keys[IMPULSE], episode.t, SLIP)
-        if happens(word, setting.habits.slip):
+        if happens(word, params.habits.slip):
             action = choice(word, world.actions)
-        if quits(setting.habits, episode.keys, episode.t):
+        if quits(params.habits, episode.keys, episode.t):
             episode.has_quit = 1
         episode.action = WAIT if episode.has_quit else action
-    if setting.protocol.reported or setting.habits.single_report:
-        report(setting, episode)
+    if params.protocol.reported or params.habits.single_report:
+        report(params, episode)
 
 
-@compiled
-def scribble(setting, episode):
+@inline
+def scribble(params, episode):
     """Copy what is in view, or as an oracle all there is, and choose by that and the last five steps."""
-    world, habits, keys, t = setting.world, setting.habits, episode.keys, episode.t
+    world, habits, keys, t = params.world, params.habits, episode.keys, episode.t
     know(world, episode.table, episode.gold if habits.copies_gold else episode.observation.value)
     again, lost = NO_ACTION, draw(keys[IMPULSE], t, LOST)
     if happens(draw(keys[IMPULSE], t, LOOP), habits.loop):
@@ -78,16 +78,16 @@ def scribble(setting, episode):
     episode.risk = RISK_MEDIUM if happens(draw(keys[IMPULSE], t, RISKY), habits.risky) else RISK_LOW
 
 
-@compiled
+@inline
 def names_goal(habits, keys, t):
     """Say whether a scribe's report names its goal at a step, and not where it is."""
     return happens(draw(keys[IMPULSE], t, NAMES_GOAL), habits.names_goal)
 
 
-@compiled
-def update(setting, episode):
+@inline
+def update(params, episode):
     """Let confidence fade, write the news and what follows from it, and err."""
-    world, habits, task = setting.world, setting.habits, episode.task
+    world, habits, task = params.world, params.habits, episode.task
     table, observation, news = episode.table, episode.observation, episode.news
     told, fade = episode.told, habits.fade
     for field in range(world.fields):
@@ -96,19 +96,19 @@ def update(setting, episode):
     news.count = 0
     for number in range(observation.count):
         add(news, observation.field[number], observation.value[observation.field[number]])
-    if observation.fresh or setting.protocol.forgets:  # without a table it reads its action's outcome again
+    if observation.fresh or params.protocol.forgets:  # without a table it reads its action's outcome again
         worlds.conclude(world, task, observation, news)
     write(habits, episode)
     worlds.derive(world, task, table, observation, episode.told, news)
     write(habits, episode)
-    overwrite(setting, episode, OVERWRITE)
-    if setting.protocol.distracts:
-        overwrite(setting, episode, DISTRACTED)
+    overwrite(params, episode, OVERWRITE)
+    if params.protocol.distracts:
+        overwrite(params, episode, DISTRACTED)
     if observation.fresh and observation.action >= 0:
         episode.risk = RISK_LOW if observation.valid else RISK_MEDIUM
 
 
-@compiled
+@inline
 def write(habits, episode):
     """Write the news into the table, but for omissions; then there are none."""
     news = episode.news
@@ -120,7 +120,7 @@ def write(habits, episode):
     news.count = 0
 
 
-@compiled
+@inline
 def put(habits, episode, field, value, word):
     """Write a value with the confidence and staleness that the profile reports."""
     table = episode.table
@@ -136,26 +136,26 @@ def put(habits, episode, field, value, word):
         table.staleness[field] = 1 + choice(lie, LONGEST_MISREPORT)
 
 
-@compiled
-def overwrite(setting, episode, impulse):
+@inline
+def overwrite(params, episode, impulse):
     """Now and then overwrite a random field with a random value."""
     word = draw(episode.keys[IMPULSE], episode.t, impulse)
-    if happens(word, setting.habits.overwrite):
+    if happens(word, params.habits.overwrite):
         field = quarter_choice(word, 2, episode.fields)
-        value = quarter_choice(word, 3, setting.world.domain[field])
-        put(setting.habits, episode, field, value, draw(episode.keys[WRITE], episode.t, field))
+        value = quarter_choice(word, 3, params.world.domain[field])
+        put(params.habits, episode, field, value, draw(episode.keys[WRITE], episode.t, field))
 
 
-@compiled
+@inline
 def quits(habits, keys, t):
     """Say whether the agent takes its task for finished at a step; never at the first."""
     return t > 0 and happens(draw(keys[IMPULSE], t, QUIT), habits.quit)
 
 
-@compiled
-def report(setting, episode):
+@inline
+def report(params, episode):
     """Report c and d of what the action uses, where they are asked for, and a single belief by habit."""
-    world, habits, table, used = setting.world, setting.habits, episode.table, episode.used
+    world, habits, table, used = params.world, params.habits, episode.table, episode.used
     c, d, first = episode.sight.c, episode.sight.d, NONE
     criticality = 1.0
     if habits.scribe and not happens(draw(episode.keys[IMPULSE], episode.t, CRITICAL), habits.critical):
@@ -172,7 +172,7 @@ def report(setting, episode):
         for field in range(world.fields):
             table.staleness[field] = 0
             table.confidence[field] = SINGLE_REPORT_CONFIDENCE if field == first else CERTAIN
-    if setting.protocol.reported:
+    if params.protocol.reported:
         for field in range(world.fields):
             named = used[field] and (not habits.single_report or field == first)
             goal = world.is_goal[field] and table.value[field] != UNKNOWN

@@ -7,16 +7,18 @@ import numpy.typing as npt
 
 from envprobe_core import agents as agent
 from envprobe_core import worlds
-from envprobe_core.cells import Cell
-from envprobe_core.engine import loop
-from envprobe_core.engine.compiling import entry
+from envprobe_core.conditions import Condition
+from envprobe_core.engine.batch import Trajectory, kernel_params
+from envprobe_core.engine.kernel import informs
 from envprobe_core.engine.noise import INSTANCE, STREAMS, stream_keys
-from envprobe_core.engine.records import NONE, Word, new, record
-from envprobe_core.engine.running import Trajectory, setting_of
+from envprobe_core.engine.numba_support import kernel
+from envprobe_core.engine.records import NONE, Word, dtype_of, new
 from envprobe_core.worlds import MODULES
 from envprobe_core.worlds.base import Ints, Mask, World
 
-INSTANCES = {name: record(("task", module.TASK), ("state", module.STATE)) for name, module in MODULES.items()}
+INSTANCES = {
+    name: dtype_of(("task", module.TASK), ("state", module.STATE)) for name, module in MODULES.items()
+}
 
 
 def _keys() -> Any:
@@ -32,27 +34,27 @@ def instances(world: World, seeds: npt.ArrayLike) -> Any:
     return instance
 
 
-@entry
+@kernel
 def _create(world, instance, keys, seeds):
     for row in range(len(seeds)):
         stream_keys(seeds[row], world.code, keys)
         worlds.create(world, instance[row].task, instance[row].state, keys[INSTANCE])
 
 
-def informative(cell: Cell, seeds: Ints, recording: Trajectory) -> Mask:
-    """Say which probes of a cell's recorded episodes the public code calls useful, [row, step]."""
-    useful, instance = np.zeros(recording.probe.shape, np.bool_), instances(cell.built, seeds)
+def informative(condition: Condition, seeds: Ints, recording: Trajectory) -> Mask:
+    """Say which probes of a condition's recorded episodes the public code calls useful, [row, step]."""
+    useful, instance = np.zeros(recording.probe.shape, np.bool_), instances(condition.built, seeds)
     read = recording.belief, recording.gold, recording.probe
-    _inform(setting_of(cell), instance, _keys(), seeds, *read, useful)
+    _inform(kernel_params(condition), instance, _keys(), seeds, *read, useful)
     return useful
 
 
-@entry
-def _inform(setting, instance, keys, seeds, belief, gold, probe, useful):
+@kernel
+def _inform(params, instance, keys, seeds, belief, gold, probe, useful):
     for row in range(len(probe)):
-        stream_keys(seeds[row], setting.world.code, keys)
+        stream_keys(seeds[row], params.world.code, keys)
         for t in range(probe.shape[1]):
             if probe[row, t] != NONE:
                 task, field = instance[row].task, probe[row, t]
-                named = agent.names_goal(setting.habits, keys, t)
-                useful[row, t] = loop.informs(setting, task, belief[row, t], gold[row, t], field, named)
+                named = agent.names_goal(params.habits, keys, t)
+                useful[row, t] = informs(params, task, belief[row, t], gold[row, t], field, named)

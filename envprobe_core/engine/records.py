@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_core.engine.compiling import compiled
 from envprobe_core.engine.noise import STREAMS
+from envprobe_core.engine.numba_support import inline
 
 FIELDS = 48  # room for the belief fields of the largest world: ToolDAGWorld of 16 tools
 UNKNOWN = -1  # as a value
@@ -27,7 +27,7 @@ Int, Float, Word, Flag = np.int32, np.float64, np.uint64, np.int8  # truth value
 
 
 @cache
-def record(*parts: Any) -> np.dtype:
+def dtype_of(*parts: Any) -> np.dtype:
     """Describe a record whose parts are attributes."""
     return np.dtype((np.record, list(parts)))
 
@@ -37,23 +37,24 @@ def new(kind: np.dtype, *shape: int) -> Any:
     return np.zeros(shape, kind).view(np.recarray)
 
 
-def filled(values: Mapping[str, Any]) -> Any:
+def record_from(values: Mapping[str, Any]) -> Any:
     """Return a record of numbers, arrays, other records, and mappings of such, which become records too."""
     parts = {
-        name: filled(part) if isinstance(part, Mapping) else np.asarray(part) for name, part in values.items()
+        name: record_from(part) if isinstance(part, Mapping) else np.asarray(part)
+        for name, part in values.items()
     }
     wide = {"b": Flag, "i": np.int64, "f": Float, "u": Word}
     kinds = [(name, wide.get(part.dtype.kind, part.dtype), part.shape) for name, part in parts.items()]
-    made = np.zeros(1, record(*kinds))
+    made = np.zeros(1, dtype_of(*kinds))
     for name, part in parts.items():
         made[name] = part
     return made.view(np.recarray)[0]
 
 
-TABLE = record(("value", Int, FIELDS), ("staleness", Int, FIELDS), ("confidence", Int, FIELDS))
+TABLE = dtype_of(("value", Int, FIELDS), ("staleness", Int, FIELDS), ("confidence", Int, FIELDS))
 """The belief table b_t: value, reported staleness (steps) and reported confidence (percent), [field]."""
 
-OBSERVATION = record(
+OBSERVATION = dtype_of(
     ("count", Int), ("field", Int, FIELDS), ("value", Int, FIELDS), ("place", Int),
     ("action", Int), ("valid", Int), ("came_from", Int), ("fresh", Int), ("hidden", Int),
 )  # fmt: skip
@@ -64,14 +65,14 @@ where it was taken; `fresh` says whether the world has moved since the last obse
 neighbouring node that is overlooked, or NONE.
 """
 
-RECENT = record(("action", Int, 5), ("valid", Int, 5))
+RECENT = dtype_of(("action", Int, 5), ("valid", Int, 5))
 """The last five steps, step t at t % 5: the task action (NO_ACTION: a probe, or nothing yet), and whether it
 was valid. The public code's prompt holds these."""
 
-NEWS = record(("count", Int), ("field", Int, 2 * FIELDS), ("value", Int, 2 * FIELDS))
+NEWS = dtype_of(("count", Int), ("field", Int, 2 * FIELDS), ("value", Int, 2 * FIELDS))
 """What the agent is about to write into its table: a list of fields and values."""
 
-SIGHT = record(
+SIGHT = dtype_of(
     ("fields", Int), ("step", Int), ("horizon", Int), ("budget", Int), ("used", Int), ("threshold", Float),
     ("value", Int, FIELDS), ("staleness", Int, FIELDS), ("confidence", Int, FIELDS),
     ("c", Float, FIELDS), ("s", Float, FIELDS), ("u", Float, FIELDS), ("d", Float, FIELDS),
@@ -84,7 +85,7 @@ SIGHT = record(
 its own random stream, `scheduled` the field that a replayed policy probes, or NONE.
 """
 
-EVIDENCE = record(
+EVIDENCE = dtype_of(
     ("value", Int, FIELDS), ("chance", Float, FIELDS), ("since", Int, FIELDS), ("watched", Flag, FIELDS),
     ("changes", Float, 2), ("steps", Float, 2), ("started", Flag), ("done", Flag),
     ("distance", Int, 20), ("gain", Float, FIELDS),
@@ -110,7 +111,7 @@ def episode(task: np.dtype, state: np.dtype, mind: np.dtype) -> np.dtype:
     and `answer` are the field that the last step's probe has repaired (NONE: none) and its value, `acting`
     and `worked` the last step's task action and whether it was valid.
     """
-    return record(
+    return dtype_of(
         ("keys", Word, STREAMS),
         ("t", Int), ("tick", Int), ("probes_used", Int), ("succeeded", Int), ("over", Int), ("fault", Int),
         ("fields", Int), ("recent", RECENT),
@@ -122,7 +123,7 @@ def episode(task: np.dtype, state: np.dtype, mind: np.dtype) -> np.dtype:
     )  # fmt: skip
 
 
-ENTRY = record(
+ENTRY = dtype_of(
     ("belief", np.int8, FIELDS), ("gold", np.int8, FIELDS),
     ("staleness", np.uint8, FIELDS), ("confidence", np.uint8, FIELDS),
     ("place", np.int8), ("action", np.int16), ("probe", np.int16),
@@ -131,7 +132,7 @@ ENTRY = record(
 )  # fmt: skip
 """What a log holds of one time t: beliefs, gold, what was decided at t, and how right the beliefs are."""
 
-MEASURES = record(
+MEASURES = dtype_of(
     ("steps", Int), ("accuracy", Float), ("accuracy_terminal", Float), ("accuracy_slot", Float),
     ("success", Int), ("probes", Int), ("useful", Int), ("collapse_onset", Float), ("actions", Int),
     ("valid_actions", Int), ("action_onset", Float), ("repeated_probes", Int), ("digest", Word),
@@ -139,14 +140,14 @@ MEASURES = record(
 """What one episode was worth."""
 
 
-@compiled
+@inline
 def fill(array, value):
     """Set every entry (Numba compiles a loop in a tenth of a slice's time)."""
     for i in range(len(array)):
         array[i] = value
 
 
-@compiled
+@inline
 def first_highest(values, count):
     """Return the first position of the highest value."""
     best, highest = 0, values[0]
@@ -156,8 +157,8 @@ def first_highest(values, count):
     return best
 
 
-@compiled
-def tried(recent, action):
+@inline
+def tried_recently(recent, action):
     """Say whether an action was taken within the last five steps."""
     found = False
     for step in range(5):
@@ -165,7 +166,7 @@ def tried(recent, action):
     return found
 
 
-@compiled
+@inline
 def failed(recent, action):
     """Say whether an action was taken within the last five steps and was not valid."""
     found = False
@@ -174,7 +175,7 @@ def failed(recent, action):
     return found
 
 
-@compiled
+@inline
 def see(observation, field, value):
     """Add a field to what is seen."""
     observation.field[observation.count] = field
@@ -182,14 +183,14 @@ def see(observation, field, value):
     observation.count += 1
 
 
-@compiled
+@inline
 def overlook(observation):
     """Take the last field back."""
     observation.count -= 1
     observation.value[observation.field[observation.count]] = UNKNOWN
 
 
-@compiled
+@inline
 def add(news, field, value):
     """Add to what is going to be written."""
     news.field[news.count], news.value[news.count] = field, value
@@ -199,32 +200,32 @@ def add(news, field, value):
 # sets of tools, doors or nodes: a whole number each, whose bit i says that number i is in it
 
 
-@compiled
-def has(members, one):
+@inline
+def has_bit(members, one):
     """Say whether one is in the set."""
     return (members >> one) & 1 == 1
 
 
-@compiled
-def covers(members, others):
+@inline
+def contains_all(members, others):
     """Say whether all others are in the set."""
     return others & ~members == 0
 
 
-@compiled
-def plus(members, one):
+@inline
+def with_bit(members, one):
     """Add one."""
     return members | (1 << one)
 
 
-@compiled
-def minus(members, one):
+@inline
+def without_bit(members, one):
     """Take one out."""
     return members & ~(1 << one)
 
 
-@compiled
-def of_ones(values, first, count):
+@inline
+def bits_from(values, first, count):
     """Return the set of those of `count` values, from the first on, that are 1."""
     members = 0
     for number in range(count):
@@ -232,20 +233,20 @@ def of_ones(values, first, count):
     return members
 
 
-@compiled
+@inline
 def earliest(members, times):
     """Return which of a set of numbers has the earliest time; NONE of an empty set."""
     first = NONE
     for number in range(len(times)):
-        if has(members, number) and (first == NONE or times[number] < times[first]):
+        if has_bit(members, number) and (first == NONE or times[number] < times[first]):
             first = number
     return first
 
 
-@compiled
+@inline
 def last_by_name(members):
     """Return which of a set of numbers below 20 comes last as a word, 2 after 19; NONE of an empty set."""
     for place in range(len(BY_NAME) - 1, -1, -1):
-        if has(members, BY_NAME[place]):
+        if has_bit(members, BY_NAME[place]):
             return np.int64(BY_NAME[place])
     return NONE

@@ -3,21 +3,21 @@
 import numpy as np
 
 from envprobe_core import worlds
-from envprobe_core.engine.compiling import apart, compiled
-from envprobe_core.engine.noise import U, numbered
+from envprobe_core.engine.noise import numbered, u64
+from envprobe_core.engine.numba_support import helper, inline
 from envprobe_core.engine.records import NONE, UNKNOWN
 
 COLLAPSE = 0.6  # tau_c and tau_d: the first A_t below this
-DIGEST_KEY = U(0x456E7650726F6265)
+DIGEST_KEY = u64(0x456E7650726F6265)
 
 
-@apart
-def measure(setting, log, m):
+@helper
+def measure(params, log, m):
     """Fill in the measures of a recorded episode, and how right its beliefs were at each time.
 
     Of the measures, steps and success are given.
     """
-    world, scoring, steps, fields, overlaps = setting.world, setting.scoring, m.steps, 0, 0.0
+    world, scoring, steps, fields, overlaps = params.world, params.scoring, m.steps, 0, 0.0
     for field in range(world.fields):
         fields += log[0].gold[field] != UNKNOWN
     for t in range(steps + 1):
@@ -27,11 +27,11 @@ def measure(setting, log, m):
     m.accuracy_slot = overlaps / max(steps, 1)
     m.accuracy = m.accuracy_slot if scoring.by_slots else log[steps].accuracy
     m.collapse_onset = collapse_onset(scoring, log, steps)
-    m.digest = digest(setting.protocol.horizon, log, steps)
+    m.digest = digest(params.protocol.horizon, log, steps)
     count_actions(scoring, log, steps, m)
 
 
-@compiled
+@inline
 def compare(world, scoring, log, t, fields):
     """Compare beliefs with gold at a time: how many are right, A_t, and the overlap of slots."""
     now, before = log[t], log[t - 1 if scoring.lagged and t > 0 else t]
@@ -46,7 +46,7 @@ def compare(world, scoring, log, t, fields):
         now.accuracy = count_right(world, before.belief, now.gold) / fields
 
 
-@compiled
+@inline
 def count_right(world, belief, gold):
     """Count the fields believed right."""
     right = 0
@@ -55,7 +55,7 @@ def count_right(world, belief, gold):
     return right
 
 
-@compiled
+@inline
 def collapse_onset(scoring, log, steps):
     """Return the first time accuracy is below .6 (tau_c), or of two in a row; NaN where it never is."""
     for t in range(1 if scoring.by_slots else 0, steps + 1):
@@ -65,7 +65,7 @@ def collapse_onset(scoring, log, steps):
     return np.nan
 
 
-@compiled
+@inline
 def count_actions(scoring, log, steps, m):
     """Count probes, task actions and the valid ones, and find when too few are valid (tau_d).
 
@@ -93,16 +93,16 @@ def count_actions(scoring, log, steps, m):
     m.actions, m.valid_actions = actions, valid_actions
 
 
-@compiled
+@inline
 def digest(horizon, log, steps):
     """Condense right fields by time and probes by step into 64 bits.
 
     The sum modulo 2**64 of (right + 1) times a word of its time, over t = 0..steps, and of (field + 2) times
     a word of its step, over t = 0..steps - 1 (no probe is field -1).
     """
-    total = U(0)
+    total = u64(0)
     for t in range(steps + 1):
-        total += U(log[t].right + 1) * numbered(DIGEST_KEY, t)
+        total += u64(log[t].right + 1) * numbered(DIGEST_KEY, t)
     for t in range(steps):
-        total += U(log[t].probe + 2) * numbered(DIGEST_KEY, horizon + 1 + t)
+        total += u64(log[t].probe + 2) * numbered(DIGEST_KEY, horizon + 1 + t)
     return total

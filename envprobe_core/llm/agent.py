@@ -32,10 +32,10 @@ import numpy as np
 from envprobe_core.agents import UNKNOWN_STALENESS
 from envprobe_core.agents.model import ModelAgent
 from envprobe_core.agents.profiles import PROFILES, TYPICAL, AgentProfile
-from envprobe_core.cells import Cell
-from envprobe_core.engine.loop import PROPOSE
+from envprobe_core.conditions import Condition
+from envprobe_core.engine.batch import Columns, EpisodeBatch, Trajectory, kernel_params, step_batch
+from envprobe_core.engine.kernel import PROPOSE
 from envprobe_core.engine.records import NONE, UNKNOWN
-from envprobe_core.engine.running import Columns, Episodes, Trajectory, setting_of, take
 from envprobe_core.llm import answers
 from envprobe_core.llm.answers import NO_UPDATE, Update, Verdict, write_update
 from envprobe_core.llm.calls import Answer, Ask, ChatRequest, Prices, Tokens, find_price, question
@@ -65,15 +65,15 @@ class LanguageModelAgent:
     """
 
     def __init__(
-        self, episodes: Episodes, ask: Ask | None, model: ModelAgent, prompts: Prompts | None = None
+        self, episodes: EpisodeBatch, ask: Ask | None, model: ModelAgent, prompts: Prompts | None = None
     ) -> None:
         """Take episodes that have just begun, of which it reads what the simulated agent may; who answers."""
-        cell, rows = episodes.cell, len(episodes.seeds)
+        condition, rows = episodes.condition, len(episodes.seeds)
         self.tally: Tally = [dict.fromkeys(COUNTS, 0) | {"fingerprints": []} for _ in range(rows)]
-        self._world = make_world(cell.world, cell.regime, cell.protocol)
+        self._world = make_world(condition.world, condition.regime, condition.protocol)
         self._episodes, self._ask, self._model = episodes, ask, model
-        self._prompts = prompts or prompts_of(cell, model.prompt_version)
-        self._keeping_notes = simulated_setting(self._world, cell.regime, PROFILES["perfect"])
+        self._prompts = prompts or prompts_of(condition, model.prompt_version)
+        self._keeping_notes = simulated_setting(self._world, condition.regime, PROFILES["perfect"])
         self._noting = episodes.block.copy()
         self._seeds: list[int] = episodes.seeds.tolist()
         self._last_worked = np.full(rows, NONE_YET)
@@ -84,7 +84,9 @@ class LanguageModelAgent:
         block = np.asarray(self._episodes.block)  # attributes of records take long
         for part in ("observation", "t", "over"):
             self._noting[part] = block[part]
-        take(PROPOSE, self._keeping_notes, self._noting)  # keeps notes as the simulated agent keeps its own
+        step_batch(
+            PROPOSE, self._keeping_notes, self._noting
+        )  # keeps notes as the simulated agent keeps its own
         block["mind"] = self._noting["mind"]
         lose_tables(self._world, block)
         seen = block["observation"]
@@ -110,7 +112,7 @@ class LanguageModelAgent:
         """Ask a second model about every episode with budget left; return fields to probe, or NONE, [row]."""
         self._embedded = self._episodes.decide()  # fills in the sights
         block, fields = self._episodes.block, np.full(len(self._seeds), NONE)
-        budget = self._episodes.setting.policy.budget
+        budget = self._episodes.params.policy.budget
         asked = np.flatnonzero((block.over == 0) & (block.probes_used < budget))
         for row, case in zip(asked.tolist(), self._situations.cases(block.sight[asked]), strict=True):
             verdict = await self._answer(row, case)
@@ -161,7 +163,7 @@ def lose_tables(world: World, block: Any) -> None:
 
 @dataclass(frozen=True)
 class Asked:
-    """The result of running episodes of a cell on a model."""
+    """The result of running episodes of a condition on a model."""
 
     trajectory: Trajectory
     columns: Columns  # of the table of episodes, [row]
@@ -170,11 +172,11 @@ class Asked:
 
 
 async def run_model(
-    cell: Cell, seeds: Ints, ask: Ask, model: ModelAgent, *, live: asyncio.Semaphore, rows: int = 1
+    condition: Condition, seeds: Ints, ask: Ask, model: ModelAgent, *, live: asyncio.Semaphore, rows: int = 1
 ) -> Asked:
-    """Run episodes of a cell with a language model; errors of `ask` end the run as they are.
+    """Run episodes of a condition with a language model; errors of `ask` end the run as they are.
 
-    The cell's profile only says how a table is scored. At most `live` blocks of `rows` episodes are under
+    The condition's profile only says how a table is scored. At most `live` blocks of `rows` episodes are under
     way: 1 row while answers take time, a few hundred where they are at hand.
     """
     used: dict[str, Answer] = {}
@@ -186,33 +188,33 @@ async def run_model(
 
     async def run(some: Ints) -> tuple[Trajectory, Tally]:
         async with live:
-            return await run_rows(cell, some, partial(LanguageModelAgent, ask=ask_and_note, model=model))
+            return await run_rows(condition, some, partial(LanguageModelAgent, ask=ask_and_note, model=model))
 
     blocks = [seeds[start : start + rows] for start in range(0, len(seeds), rows)]
     trajectories, tallies = zip(*await together([run(some) for some in blocks]), strict=True)
     whole, tally = Trajectory.joined(list(trajectories)), list(chain.from_iterable(tallies))
-    return Asked(whole, cell.named(seeds, whole.measures), tally, used)
+    return Asked(whole, condition.named(seeds, whole.measures), tally, used)
 
 
 async def run_rows(
-    cell: Cell, seeds: Ints, make: Callable[[Episodes], LanguageModelAgent]
+    condition: Condition, seeds: Ints, make: Callable[[EpisodeBatch], LanguageModelAgent]
 ) -> tuple[Trajectory, Tally]:
-    """Run a block of a cell, with an agent that `make` puts in charge of its episodes.
+    """Run a block of a condition, with an agent that `make` puts in charge of its episodes.
 
     A policy that replays another first runs that one, by the same answers.
     """
     schedules = None
-    if cell.policy.replays is not None:
-        original = replace(cell, policy=POLICIES[cell.policy.replays])
+    if condition.policy.replays is not None:
+        original = replace(condition, policy=POLICIES[condition.policy.replays])
         played, _ = await run_rows(original, seeds, make)
         schedules = np.ascontiguousarray(played.probe, dtype=np.int64)
-    episodes = Episodes(cell, seeds, schedules=schedules)
+    episodes = EpisodeBatch(condition, seeds, schedules=schedules)
     agent = make(episodes)
     while True:
         await agent.propose()
-        if not episodes.settle():
+        if not episodes.record():
             return episodes.recording(), agent.tally
-        episodes.advance(await agent.judge() if cell.policy.name == JUDGED else episodes.decide())
+        episodes.advance(await agent.judge() if condition.policy.name == JUDGED else episodes.decide())
 
 
 async def together(waiting: Sequence[Awaitable[Result]]) -> list[Result]:
@@ -266,11 +268,13 @@ class Exchange(NamedTuple):
 class _Rehearsal(LanguageModelAgent):
     """Answers from the episode, and notes what it is asked."""
 
-    def __init__(self, profile: AgentProfile, met: list[Exchange], episodes: Episodes, **given: Any) -> None:
+    def __init__(
+        self, profile: AgentProfile, met: list[Exchange], episodes: EpisodeBatch, **given: Any
+    ) -> None:
         super().__init__(episodes, **given)
         self._met = met
         self._said: dict[int, Update] = {}
-        self._setting = simulated_setting(self._world, self._episodes.cell.regime, profile)
+        self._setting = simulated_setting(self._world, self._episodes.condition.regime, profile)
 
     async def propose(self) -> None:
         block = self._episodes.block
@@ -295,18 +299,18 @@ class _Rehearsal(LanguageModelAgent):
 
 
 def exchanges(
-    cell: Cell,
+    condition: Condition,
     seeds: Ints,
     agent: ModelAgent,
     profile: AgentProfile = TYPICAL,
     prompts: Prompts | None = None,
 ) -> Iterator[Exchange]:
-    """Yield what a model would be asked in episodes of a cell; the answers err as a profile does."""
+    """Yield what a model would be asked in episodes of a condition; the answers err as a profile does."""
     for some in np.split(seeds, range(AT_ONCE, len(seeds), AT_ONCE)):
         met: list[Exchange] = []
         rehearsing = partial(_Rehearsal, profile, met, ask=None, model=agent, prompts=prompts)
         with suppress(StopIteration):  # what never has to wait is finished at once
-            run_rows(cell, some, rehearsing).send(None)
+            run_rows(condition, some, rehearsing).send(None)
         yield from met
 
 
@@ -314,7 +318,7 @@ def exchanges(
 def simulated_setting(world: World, regime: Regime, profile: AgentProfile) -> Any:
     """Return the engine's setting of a simulated agent that reports what it uses, asked for or not."""
     protocol = replace(world.protocol, structure="reported")
-    return setting_of(Cell(world.name, POLICIES["no-probe"], regime, protocol, profile), world=world)
+    return kernel_params(Condition(world.name, POLICIES["no-probe"], regime, protocol, profile), world=world)
 
 
 def simulated_updates(block: Any, world: World, setting: Any) -> list[Update]:
@@ -329,7 +333,7 @@ def simulated_updates(block: Any, world: World, setting: Any) -> list[Update]:
     before, rows = block.table.copy(), np.arange(len(block))
     fades = np.where(block.t > 0, int(setting.habits.fade), 0).tolist()
     answers.apply_updates(before, rows, [replace(NO_UPDATE, fade=fade) for fade in fades], block.told)
-    take(PROPOSE, setting, block)
+    step_batch(PROPOSE, setting, block)
     # where the graph gives c, reasons name what the action uses
     reasons = block.sight.c if answers.gives_reasons(world) else block.used
     was, now = (
@@ -354,13 +358,13 @@ def simulated_updates(block: Any, world: World, setting: Any) -> list[Update]:
 
 
 @lru_cache(maxsize=256)
-def prompts_of(cell: Cell, version: str) -> Prompts:
-    """Return the prompts of a cell in a version."""
-    world = make_world(cell.world, cell.regime, cell.protocol)
-    plain = plain_prompts(world, version, cell.policy.name)
+def prompts_of(condition: Condition, version: str) -> Prompts:
+    """Return the prompts of a condition in a version."""
+    world = make_world(condition.world, condition.regime, condition.protocol)
+    plain = plain_prompts(world, version, condition.policy.name)
     if not plain.version["examples"]:
         return plain
-    simple = replace(cell, policy=POLICIES["simple"], budget=None, threshold=None)
+    simple = replace(condition, policy=POLICIES["simple"], budget=None, threshold=None)
     nobody, perfect = ModelAgent("nobody", version, "none"), PROFILES["perfect"]
     met = exchanges(simple, np.array([EXAMPLE_SEED]), nobody, perfect, replace(plain, hint=""))
     return replace(plain, turns=worked_examples([*met]))
@@ -390,9 +394,9 @@ def worked_examples(met: Sequence[Exchange]) -> tuple[tuple[str, str], ...]:
 
 
 def estimate(
-    cells: Sequence[Cell], seeds: Sequence[Ints], agent: ModelAgent, prices: Prices, sample: int
+    conditions: Sequence[Condition], seeds: Sequence[Ints], agent: ModelAgent, prices: Prices, sample: int
 ) -> dict[str, Any]:
-    """Estimate a run: what a sample of each cell's seeds asks, scaled to all of them.
+    """Estimate a run: what a sample of each condition's seeds asks, scaled to all of them.
 
     Returns:
         `episodes` of the run and, of them, those of the `dry_run`; `steps`, answers it would use; `calls`,
@@ -401,7 +405,9 @@ def estimate(
     """
     asked: dict[bytes, tuple[float, ...]] = {}
     steps = 0
-    runs = (exchanges(cell, own[:sample], agent) for cell, own in zip(cells, seeds, strict=True))
+    runs = (
+        exchanges(condition, own[:sample], agent) for condition, own in zip(conditions, seeds, strict=True)
+    )
     for one in chain.from_iterable(runs):
         steps += 1
         whole = question(agent.provider, one.request, one.identity)

@@ -62,7 +62,7 @@ def find_version(text: str) -> str:
 
 @dataclass(frozen=True)
 class Prompts:
-    """How a model is asked about the episodes of one cell."""
+    """How a model is asked about the episodes of one condition."""
 
     version: dict[str, Any]  # what tells it from others, as `prompts.toml` states it
     system: str  # the first message of a belief update: the rules

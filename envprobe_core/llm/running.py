@@ -21,10 +21,10 @@ from pydantic import BaseModel
 
 from envprobe_core.agents.model import ModelAgent
 from envprobe_core.agents.profiles import PROFILES
-from envprobe_core.cells import Cell, Seeds, make_cell
+from envprobe_core.conditions import Condition, Seeds, make_condition
 from envprobe_core.errors import InputError
+from envprobe_core.experiment import episode_frame
 from envprobe_core.files import read_whole
-from envprobe_core.grid import episode_frame
 from envprobe_core.llm.agent import AT_ONCE, Asked, Exchange, exchanges, finish_in_loop, run_model, together
 from envprobe_core.llm.calls import RunStoppedError
 from envprobe_core.llm.client import Client, Counts, Service
@@ -59,11 +59,11 @@ def with_client(
 
 def run_on(
     service: Service,
-    work: Sequence[tuple[Cell, Seeds]],
+    work: Sequence[tuple[Condition, Seeds]],
     keep: Callable[[int, Asked], None],
     notice: Callable[[Counts], None] = lambda counts: None,
 ) -> None:
-    """Run rows of cells on a model, as many at once as calls may be.
+    """Run rows of conditions on a model, as many at once as calls may be.
 
     `keep` gets the place and the result of each when it is done, `notice` the counts after every call.
     """
@@ -83,7 +83,7 @@ def run_missing(
     service: Service,
     notice: Callable[[int, Counts], None] = lambda done, counts: None,
 ) -> list[Summary]:
-    """Run the missing parts of an open run folder and finish it; return the summary of each cell.
+    """Run the missing parts of an open run folder and finish it; return the summary of each condition.
 
     `notice` gets the number of episodes done, and the counts after every call; what is done is kept.
     """
@@ -93,23 +93,25 @@ def run_missing(
         nonlocal done
         part = missing[place]
         files = part_files(part, asked.columns, asked.trajectory.rows(slice(part.logged)))
-        folder.store(part, {ASKED: calls_of(part.cell, part.seeds, asked)} | files)
+        folder.store(part, {ASKED: calls_of(part.condition, part.seeds, asked)} | files)
         done += len(part.seeds)
 
-    run_on(service, [(part.cell, part.seeds) for part in missing], keep, lambda counts: notice(done, counts))
+    run_on(
+        service, [(part.condition, part.seeds) for part in missing], keep, lambda counts: notice(done, counts)
+    )
     return folder.finish()
 
 
-def calls_of(cell: Cell, seeds: Seeds, asked: Asked) -> bytes:
-    """Write the lines of `calls.jsonl` about some seeds of a cell: what was asked for, and who answered."""
-    names = {name: cell.key[name] for name in ("world", "policy", "protocol")}
+def calls_of(condition: Condition, seeds: Seeds, asked: Asked) -> bytes:
+    """Write the lines of `calls.jsonl` about some seeds of a condition: what was asked for, and who answered."""
+    names = {name: condition.key[name] for name in ("world", "policy", "protocol")}
     rows = zip(seeds.tolist(), asked.tally, strict=True)
     return b"".join(orjson.dumps(names | {"seed": seed} | counts) + b"\n" for seed, counts in rows)
 
 
-def check_calls(folder: Path, inputs: RunInputs, cells: Iterable[Asked]) -> Iterator[str]:
-    """Yield a text for every line of a run's `calls.jsonl` that is not what its cells come to."""
-    due = b"".join(map(calls_of, inputs.cells, inputs.seeds_of_cells, cells)).splitlines()
+def check_calls(folder: Path, inputs: RunInputs, conditions: Iterable[Asked]) -> Iterator[str]:
+    """Yield a text for every line of a run's `calls.jsonl` that is not what its conditions come to."""
+    due = b"".join(map(calls_of, inputs.conditions, inputs.seeds_of_conditions, conditions)).splitlines()
     pairs = zip_longest(read_whole(folder / CALLS).splitlines(), due)
     for number, (stated, right) in enumerate(pairs, 1):
         if stated != right:
@@ -117,15 +119,17 @@ def check_calls(folder: Path, inputs: RunInputs, cells: Iterable[Asked]) -> Iter
 
 
 def replay_run(service: Service, inputs: RunInputs) -> tuple[list[Asked], str]:
-    """Run every cell of a run from a store or a replay file; return each one's result, and the result hash.
+    """Run every condition of a run from a store or a replay file; return each one's result, and the result hash.
 
     Raises:
         RunStoppedError: if an answer is not there.
     """
     found: dict[int, Asked] = {}
-    run_on(service, list(zip(inputs.cells, inputs.seeds_of_cells, strict=True)), found.__setitem__)
-    cells = [found[place] for place in range(len(inputs.cells))]
-    return cells, total_hash(inputs.cells, [result_hash(cell.columns) for cell in cells])
+    run_on(service, list(zip(inputs.conditions, inputs.seeds_of_conditions, strict=True)), found.__setitem__)
+    conditions = [found[place] for place in range(len(inputs.conditions))]
+    return conditions, total_hash(
+        inputs.conditions, [result_hash(condition.columns) for condition in conditions]
+    )
 
 
 # ---------------------------------------------------------------- replay files, run again
@@ -151,7 +155,7 @@ class ReplayedRun:
     file: ReplayFile
     label: str  # model and prompt version, as tables name it
     fault: str = ""  # why it has no results; empty where it has
-    # a row an episode, `grid.COLUMNS`; `profile` is the model. None where there is a fault
+    # a row an episode, `experiment.COLUMNS`; `profile` is the model. None where there is a fault
     frame: pd.DataFrame | None = None
     tally: pd.DataFrame | None = None  # a row an episode, what was asked for (`agent.COUNTS`); None likewise
 
@@ -167,8 +171,8 @@ class ReplayedRun:
 
     @property
     def seeds(self) -> int:
-        """Return how many seeds its smallest cell has."""
-        return min(map(len, self.inputs.seeds_of_cells))
+        """Return how many seeds its smallest condition has."""
+        return min(map(len, self.inputs.seeds_of_conditions))
 
 
 def quoted(text: str) -> str:
@@ -189,17 +193,22 @@ def replay_file(path: Path) -> ReplayedRun:
     file = read_replay(path)
     run = ReplayedRun(file, f"{quoted(file.agent.model)[1:-1]}, prompts {file.agent.prompt_version}")
     try:
-        cells, found = replay_run(Service(file.agent, file), run.inputs)
+        conditions, found = replay_run(Service(file.agent, file), run.inputs)
     except InputError as error:
         return replace(run, fault=f"it cannot be asked again: {error}")
     except RunStoppedError:
         return replace(run, fault="an answer is missing: this engine asks something else")
     if found != file.header.result_hash:
         return replace(run, fault="other episodes come out with this engine")
-    columns = {name: np.concatenate([cell.columns[name] for cell in cells]) for name in cells[0].columns}
-    columns["cell"] = np.repeat(np.arange(len(cells)), [len(cell.tally) for cell in cells])
-    tally = pd.DataFrame([counts for cell in cells for counts in cell.tally])
-    return replace(run, frame=episode_frame(run.inputs.cells, columns), tally=tally)
+    columns = {
+        name: np.concatenate([condition.columns[name] for condition in conditions])
+        for name in conditions[0].columns
+    }
+    columns["condition"] = np.repeat(
+        np.arange(len(conditions)), [len(condition.tally) for condition in conditions]
+    )
+    tally = pd.DataFrame([counts for condition in conditions for counts in condition.tally])
+    return replace(run, frame=episode_frame(run.inputs.conditions, columns), tally=tally)
 
 
 def load_replays(folder: Path = FOLDER) -> list[ReplayedRun]:
@@ -232,10 +241,13 @@ class Trial(BaseModel):
 
     def met(self, world: str, version: str) -> list[Exchange]:
         """Return what is asked of a world in a version, the same situations in every one."""
-        cell, agent = make_cell(world, self.policy, self.regime), replace(self.agent, prompt_version=version)
+        condition, agent = (
+            make_condition(world, self.policy, self.regime),
+            replace(self.agent, prompt_version=version),
+        )
         found, seeds = [], np.arange(FIRST_SEED, FIRST_SEED + SEEDS)
         while len(found) < self.situations:
-            asked = sorted(exchanges(cell, seeds, agent, PROFILES["perfect"]), key=lambda one: one.seed)
+            asked = sorted(exchanges(condition, seeds, agent, PROFILES["perfect"]), key=lambda one: one.seed)
             for seed, own in groupby(asked, key=lambda one: one.seed):
                 identity = f"trial on episode {seed}"
                 found += [one._replace(identity=identity) for one in islice(own, 0, None, EVERY)]

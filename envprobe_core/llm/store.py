@@ -35,7 +35,7 @@ from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationEr
 
 from envprobe_core.agents.model import ModelAgent
 from envprobe_core.errors import InputError, first_fault
-from envprobe_core.files import LARGEST, check_plain, read_whole, replacing
+from envprobe_core.files import LARGEST, atomic_write, check_plain, read_whole
 from envprobe_core.llm import calls
 from envprobe_core.llm.calls import Answer, Fault, Prices, Question, Raw, RunStoppedError, Tokens
 from envprobe_core.runs.manifest import RunInputs
@@ -220,7 +220,7 @@ class AnswerStore:
         )
         return call.lastrowid
 
-    def settle(self, call: int, came: Raw | Fault) -> Answer | Fault:
+    def record(self, call: int, came: Raw | Fault) -> Answer | Fault:
         """Note in a commit what came back from a call, or why nothing did, and free its question.
 
         Where it is not known what the call used, the most stays counted. Returns what the response says.
@@ -387,19 +387,19 @@ def read_stats(path: Path, prices: Prices) -> dict[str, Any]:
 
 
 def cost_of_cells(path: Path, keys: Sequence[Iterable[str]], prices: Prices) -> list[dict[str, float]]:
-    """Say what the answers to each cell's keys, in hexadecimal, cost, with every attempt to get them.
+    """Say what the answers to each condition's keys, in hexadecimal, cost, with every attempt to get them.
 
     Returns:
-        Of each cell: its `questions`, their cost `usd`, and of it `shared_usd` for those that other cells
+        Of each condition: its `questions`, their cost `usd`, and of it `shared_usd` for those that other conditions
         ask too, which are paid once.
     """
     with _at_one_moment(path, prices) as connection:
         costs = dict(connection.execute(f"SELECT lower(hex(key)), total(usd) FROM {PAID} GROUP BY 1"))
-    asked, cells = Counter(chain.from_iterable(keys)), []
+    asked, conditions = Counter(chain.from_iterable(keys)), []
     for own in map(list, keys):
         usd, shared = (sum(costs[key] for key in own if asked[key] > times) for times in (0, 1))
-        cells.append({"questions": len(own), "usd": usd, "shared_usd": shared})
-    return cells
+        conditions.append({"questions": len(own), "usd": usd, "shared_usd": shared})
+    return conditions
 
 
 def check_store(path: Path) -> Iterator[str]:
@@ -504,7 +504,7 @@ def write_answers(path: Path, header: BaseModel, store: Answers, keys: Iterable[
         text = found.text.encode("utf-8", "backslashreplace").decode()
         lines.append(orjson.dumps([key, text, *counts, found.fingerprint]))
     lines.append(orjson.dumps({"answers": len(lines) - 1}))
-    with replacing(path, new=True) as temporary:
+    with atomic_write(path, new=True) as temporary:
         temporary.write_bytes(gzip.compress(b"\n".join(lines) + b"\n", mtime=0))
     return len(lines) - 2
 

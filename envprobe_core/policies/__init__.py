@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.policies import rules
-from envprobe_core.policies.own import Score
+from envprobe_core.policies.custom import Score
 from envprobe_core.policies.rules import Rule
 from envprobe_core.protocols import Protocol
 
@@ -29,7 +29,9 @@ class Policy:
     replays: str | None = None  # the policy whose probe times and fields it repeats
     selector: Rule | None = None  # the rule that says which field, where it is not `rule` itself
     given: bool = False  # whether VoI is told the true rates, a privilege that no deployable policy has
-    score: Score | None = None  # a reader's own function, from a view (`policies.own.View`) to scores [field]
+    score: Score | None = (
+        None  # a reader's own function, from a view (`policies.custom.View`) to scores [field]
+    )
 
     @property
     def has_threshold(self) -> bool:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from envprobe_core import worlds
-from envprobe_core.engine.compiling import apart, compiled
-from envprobe_core.engine.noise import U, choice, happens
+from envprobe_core.engine.noise import choice, happens, u64
+from envprobe_core.engine.numba_support import helper, inline
 from envprobe_core.engine.records import NONE, UNKNOWN, first_highest
 from envprobe_core.policies import voi
 
@@ -31,43 +31,43 @@ class Rule(NamedTuple):
     paced: bool = False  # VoI keeps its probes for the end
 
 
-@compiled
-def choose(setting, episode, own):
+@inline
+def choose(params, episode, own):
     """Return the field to probe, or NONE, whatever is left of the budget."""
-    policy, sight = setting.policy, episode.sight
+    policy, sight = params.policy, episode.sight
     sight.first, sight.highest = 0, np.nan
-    if policy.remembers and setting.protocol.delivers:
+    if policy.remembers and params.protocol.delivers:
         voi.watch(
-            setting.world, episode.task, episode.evidence, episode.table, episode.observation, episode.told,
+            params.world, episode.task, episode.evidence, episode.table, episode.observation, episode.told,
             episode.answer,
         )  # fmt: skip
-    if not opens(setting, policy.gate, episode, own):
+    if not opens(params, policy.gate, episode, own):
         return NONE
     if policy.has_selector:
         highest = sight.highest
-        opens(setting, policy.selector, episode, own)
+        opens(params, policy.selector, episode, own)
         sight.highest = highest
     return np.int64(sight.first)
 
 
-@compiled
-def opens(setting, rule, episode, own):
+@inline
+def opens(params, rule, episode, own):
     """Write the field that a rule ranks first into the sight; say whether it wants it probed now."""
-    sight, policy, kind = episode.sight, setting.policy, rule.kind
+    sight, policy, kind = episode.sight, params.policy, rule.kind
     if kind == SCORE:
         score(rule, sight)
         return reaches(sight)
     if kind == RANDOM:  # a uniformly drawn field with probability B/H
         sight.first = choice(sight.draw, sight.fields)
-        return happens(sight.draw, (U(sight.budget) << U(32)) // U(sight.horizon))
+        return happens(sight.draw, (u64(sight.budget) << u64(32)) // u64(sight.horizon))
     if kind == PERIODIC:
-        return periodic(setting, sight)
+        return periodic(params, sight)
     if kind == SELF_UNCERTAINTY:
-        return self_uncertainty(setting, sight)
+        return self_uncertainty(params, sight)
     if kind == JUDGE:
         return judge(rule, sight)
     if kind in (ORACLE, ORACLE_TW) and policy.by_report:
-        return public_oracle(setting, episode)
+        return public_oracle(params, episode)
     if kind == ORACLE:
         return oracle(sight, episode.gold)
     if kind == ORACLE_TW:
@@ -75,9 +75,9 @@ def opens(setting, rule, episode, own):
     if kind == REPLAY:
         sight.first = max(sight.scheduled, 0)
         return sight.scheduled != NONE
-    if kind == VOI and setting.protocol.delivers:
+    if kind == VOI and params.protocol.delivers:
         return voi.weigh_up(
-            setting.world, episode.task, episode.evidence, episode.table, sight, episode.observation.place,
+            params.world, episode.task, episode.evidence, episode.table, sight, episode.observation.place,
             rule.weight, rule.paced,
         )  # fmt: skip
     if kind == LATE:
@@ -96,7 +96,7 @@ def opens(setting, rule, episode, own):
     return False
 
 
-@compiled
+@inline
 def score(rule, sight):
     """Write rho_i = c_i + s_i + u_i + d_i over the kept terms of every field (Equation 2)."""
     for i in range(sight.fields):
@@ -104,7 +104,7 @@ def score(rule, sight):
         sight.rho[i] = (c_and_s + rule.u * sight.u[i]) + rule.d * sight.d[i]
 
 
-@compiled
+@inline
 def reaches(sight):
     """Take the first field of the highest rho; say whether that reaches rho_star (Algorithm 1)."""
     sight.first = first_highest(sight.rho, sight.fields)
@@ -112,39 +112,39 @@ def reaches(sight):
     return sight.highest >= sight.threshold
 
 
-@compiled
-def periodic(setting, sight):
+@inline
+def periodic(params, sight):
     """Probe at steps K - 1, 2K - 1, ... with K = floor(H/B), which spends the budget.
 
     Fields come in turn, or as in the public code the stalest belief that is reported.
     """
     period = max(1, sight.horizon // max(1, sight.budget))
-    if setting.policy.released:
-        first_reported(setting, sight, sight.staleness)
+    if params.policy.released:
+        first_reported(params, sight, sight.staleness)
     else:
         sight.first = sight.used % sight.fields
     return sight.budget > 0 and (sight.step + 1) % period == 0
 
 
-@compiled
-def self_uncertainty(setting, sight):
+@inline
+def self_uncertainty(params, sight):
     """Probe the field of lowest reported confidence, if that is low enough."""
-    first_reported(setting, sight, sight.u)
+    first_reported(params, sight, sight.u)
     lowest = sight.confidence[sight.first]
-    if setting.policy.released:
+    if params.policy.released:
         return lowest < RELEASED_UNCERTAINTY or sight.risk >= 1
     return lowest < SELF_UNCERTAINTY_ALPHA
 
 
-@compiled
-def first_reported(setting, sight, values):
+@inline
+def first_reported(params, sight, values):
     """Take the first field of the highest value, or the one that is reported alone: its c is the highest."""
     sight.first = first_highest(values, sight.fields)
-    if setting.habits.single_report and setting.protocol.reported:
+    if params.habits.single_report and params.protocol.reported:
         sight.first = first_highest(sight.c, sight.fields)
 
 
-@apart
+@helper
 def judge(rule, sight):
     """Let an embedded judge override Simple: veto d = 0, force a doubted direct blocker (ours)."""
     score(rule, sight)
@@ -159,7 +159,7 @@ def judge(rule, sight):
     return False
 
 
-@compiled
+@inline
 def oracle(sight, gold):
     """Probe the first field whose belief is wrong."""
     for field in range(sight.fields):
@@ -169,19 +169,19 @@ def oracle(sight, gold):
     return False
 
 
-@compiled
-def public_oracle(setting, episode):
+@inline
+def public_oracle(params, episode):
     """Probe what is reported where the public code finds it wrong; of many reports the first wrong field."""
-    world, sight = setting.world, episode.sight
+    world, sight = params.world, episode.sight
     oracle(sight, episode.gold)
-    if setting.habits.single_report:
+    if params.habits.single_report:
         sight.first = first_highest(sight.c, sight.fields)
     return worlds.mismatched(
-        world, episode.task, episode.table.value, episode.gold, sight.action, setting.habits.scribe
+        world, episode.task, episode.table.value, episode.gold, sight.action, params.habits.scribe
     )
 
 
-@apart
+@helper
 def oracle_task_weighted(sight, gold, weight):
     """Probe the wrong field of greatest weight w (Section 4.2, Oracle-TW)."""
     best = NONE
@@ -192,7 +192,7 @@ def oracle_task_weighted(sight, gold, weight):
     return best != NONE
 
 
-@compiled
+@inline
 def next_highest(values, count, last):
     """Return the position that follows `last` in descending order, ties by position."""
     best = NONE

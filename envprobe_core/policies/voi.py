@@ -13,8 +13,17 @@ changed; the agent waits because it believes the task done, and no evidence says
 
 import numpy as np
 
-from envprobe_core.engine.compiling import apart, compiled
-from envprobe_core.engine.records import LONGEST_HORIZON, NONE, UNKNOWN, WAIT, fill, first_highest, has, plus
+from envprobe_core.engine.numba_support import helper, inline
+from envprobe_core.engine.records import (
+    LONGEST_HORIZON,
+    NONE,
+    UNKNOWN,
+    WAIT,
+    fill,
+    first_highest,
+    has_bit,
+    with_bit,
+)
 from envprobe_core.worlds import graphnav, nothing, of_each
 from envprobe_core.worlds.base import DROP_PROBABILITY
 
@@ -32,7 +41,7 @@ for left in range(1, LONGEST_HORIZON + 1):
     FINISH[left, 1:] = PACE * FINISH[left - 1, :-1] + (1.0 - PACE) * FINISH[left - 1, 1:]
 
 
-@apart
+@helper
 def forget(world, task, evidence, given_rate):
     """Start an episode with nothing but what can never change; a negative rate is one to be learned."""
     fill(evidence.value, UNKNOWN)
@@ -46,7 +55,7 @@ def forget(world, task, evidence, given_rate):
         study(world, task, evidence)
 
 
-@apart
+@helper
 def watch(world, task, evidence, table, observation, told, answer):
     """Take in the answer about the field `told`, the world's step and what is seen; at first the table."""
     changed = NONE
@@ -72,7 +81,7 @@ def watch(world, task, evidence, table, observation, told, answer):
         evidence.done = 1
 
 
-@apart
+@helper
 def weigh_up(world, task, evidence, table, sight, place, weight, paced):
     """Weigh what will be right at the end and what the plan needs now; say whether to probe `sight.first`."""
     left, waits, goal = sight.horizon - sight.step, sight.action == WAIT, world.goal_field
@@ -105,25 +114,25 @@ def weigh_up(world, task, evidence, table, sight, place, weight, paced):
 # the change-point belief
 
 
-@compiled
+@inline
 def fields_of(world, kind):
     """Return the fields of a kind."""
     return range(bounds(world)[kind], bounds(world)[kind + 1])
 
 
-@compiled
+@inline
 def hazard(evidence, kind):
     """Return the chance that a field of a kind changes in a step: changes seen over steps watched."""
     return evidence.changes[kind] / evidence.steps[kind]
 
 
-@compiled
+@inline
 def mean_wait(evidence, kind):
     """Return the mean number of steps between changes, by what is known so far."""
     return evidence.steps[kind] / evidence.changes[kind] if evidence.changes[kind] > 0.0 else np.inf
 
 
-@compiled
+@inline
 def let_pass(world, task, evidence):
     """Let the world move once: a change leads away, or by luck back."""
     for kind in KINDS:
@@ -137,7 +146,7 @@ def let_pass(world, task, evidence):
         evidence.since[field] += 1
 
 
-@compiled
+@inline
 def learn(world, task, evidence, value, changed):
     """Take in the values that are known, and count changes but for the field that the own action changed."""
     for kind in KINDS:
@@ -153,7 +162,7 @@ def learn(world, task, evidence, value, changed):
             note(evidence, field, value[field])
 
 
-@compiled
+@inline
 def compare(world, task, evidence, kind, field, value):
     """Return what seeing a field again tells of its kind: changes, one or none, and steps watched."""
     held, since = evidence.value[field], evidence.since[field]
@@ -167,14 +176,14 @@ def compare(world, task, evidence, kind, field, value):
     return 0.0, since * 1.0
 
 
-@compiled
+@inline
 def note(evidence, field, value):
     """Hold a value for certain, and watch the field."""
     evidence.value[field], evidence.chance[field] = value, 1.0
     evidence.since[field], evidence.watched[field] = 0, 1
 
 
-@compiled
+@inline
 def right(world, evidence, field, believed):
     """Return the chance that the agent's belief about a field is right."""
     if believed == UNKNOWN:
@@ -186,7 +195,7 @@ def right(world, evidence, field, believed):
     return (1.0 - evidence.chance[field]) / (values(world, field) - 1)
 
 
-@compiled
+@inline
 def expect_gains(world, task, evidence, table, left):
     """Write into `gain` what each answer is expected to repair by the end."""
     gain = evidence.gain
@@ -200,7 +209,7 @@ def expect_gains(world, task, evidence, table, left):
     credit(world, task, gain)
 
 
-@compiled
+@inline
 def power(base, exponent):
     """Raise to a whole power by repeated squaring: only multiplications, in one order."""
     result = 1.0
@@ -215,7 +224,7 @@ def power(base, exponent):
 # what anybody may know of tools: loaded ones may unload, all else follows from what was called and is loaded
 
 
-@compiled
+@inline
 def derive_tools(world, task, evidence, observation):
     """A valid call proves its tool complete; a dependency's chance is the product of its prerequisites'."""
     if observation.valid and observation.action >= 0:
@@ -223,28 +232,28 @@ def derive_tools(world, task, evidence, observation):
     for tool in range(world.tools if world.knows_graph else 0):
         ready = 1.0
         for other in range(tool):
-            if has(task.needs[tool], other):
+            if has_bit(task.needs[tool], other):
                 chance, value = evidence.chance[other], evidence.value[other]
                 ready *= 0.5 if value == UNKNOWN else chance if value == 1 else 1.0 - chance
         evidence.value[world.tools + tool] = ready >= 0.5
         evidence.chance[world.tools + tool] = ready if ready >= 0.5 else 1.0 - ready
 
 
-@compiled
+@inline
 def credit_premises(world, task, gain):
     """An answer about a tool lets the agent settle anew the dependencies of the tools that need it."""
     for tool in range(1, world.tools if world.knows_graph else 0):
         for other in range(tool):
-            if has(task.needs[tool], other):
+            if has_bit(task.needs[tool], other):
                 gain[other] += SETTLED * gain[world.tools + tool]
 
 
-@compiled
+@inline
 def tools_missing(world, task, evidence, place):
     """Count the needed tools that are not loaded; without the graph go for the next action."""
-    missing, needed = 0, plus(0, world.tools - 1)
+    missing, needed = 0, with_bit(0, world.tools - 1)
     for tool in range(world.tools - 1, -1, -1):  # a tool comes after its prerequisites
-        if has(needed, tool) and evidence.value[tool] != 1:
+        if has_bit(needed, tool) and evidence.value[tool] != 1:
             missing, needed = missing + 1, needed | task.needs[tool]
     return 1.0, missing if world.knows_graph else 1, 0.0, 0.0, 0, 0.0
 
@@ -252,7 +261,7 @@ def tools_missing(world, task, evidence, place):
 # what anybody may know of places: things drift while nobody holds them, locks flip where there is a key
 
 
-@compiled
+@inline
 def loose_in_place(world, task, kind, field, value):
     """Say whether a field could change by itself if it had this value; the highest of a thing is held."""
     if kind == THINGS:
@@ -260,13 +269,13 @@ def loose_in_place(world, task, kind, field, value):
     return not world.knows_graph or key_of(world, task, field - bounds(world)[LOCKS]) != NONE
 
 
-@compiled
+@inline
 def landing_in_place(world, kind):
     """Return the chance that a change leads back to the value that stood before."""
     return 1.0 / (world.domain[bounds(world)[THINGS]] - 1) if kind == THINGS else 1.0
 
 
-@compiled
+@inline
 def note_open(world, task, evidence):
     """A door or edge without a key is open for good."""
     for field in fields_of(world, LOCKS):
@@ -274,7 +283,7 @@ def note_open(world, task, evidence):
             evidence.value[field], evidence.chance[field] = 0, 1.0
 
 
-@compiled
+@inline
 def miss_here(world, evidence, observation):
     """Doubt, by Bayes' rule, what lies here by the evidence and is not seen, unless it is overlooked."""
     changes = steps = 0.0
@@ -293,7 +302,7 @@ def miss_here(world, evidence, observation):
     evidence.steps[THINGS] += steps
 
 
-@compiled
+@inline
 def fetch(world, task, evidence, place):
     """Compare the walk to where the goal object was last, and a search if it is gone, with an answer.
 
@@ -315,13 +324,13 @@ def fetch(world, task, evidence, place):
     return sure * power(1.0 - gone, distance), distance + 1, gone, 1.0 / rooms, thing, saved
 
 
-@compiled
+@inline
 def walk(world, task, evidence, place):
     """The way to the target is at least as long as over open edges; walking shows what a probe would."""
     return 1.0, evidence.distance[place] if world.knows_graph else 1, 0.0, 0.0, 0, 0.0
 
 
-@compiled
+@inline
 def study_graph(world, task, evidence):
     """Note which edges are open for good, and measure every node's distance to the target over all edges."""
     note_open(world, task, evidence)

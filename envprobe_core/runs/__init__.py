@@ -29,28 +29,30 @@ class Run:
     manifest: dict[str, Any]
 
     @property
-    def cells(self) -> DataFrame:
-        """A row a cell: its names, budget, threshold, seeds, `log` and `result_hash`."""
+    def conditions(self) -> DataFrame:
+        """A row a condition: its names, budget, threshold, seeds, `log` and `result_hash`."""
         from pandas import DataFrame
 
-        return DataFrame(self.manifest["cells"])
+        return DataFrame(self.manifest["conditions"])
 
     @property
     def episodes(self) -> DataFrame:
-        """A row an episode, in the order of cells and seeds; an onset that never comes is null."""
+        """A row an episode, in the order of conditions and seeds; an onset that never comes is null."""
         return self._read(EPISODES)
 
     def steps(self, **names: object) -> DataFrame:
-        """A row a step of the logged episodes of one cell, and a last row with the state at the end.
+        """A row a step of the logged episodes of one condition, and a last row with the state at the end.
 
-        `names` tell the cell from the run's others, as in `policy="simple"`.
+        `names` tell the condition from the run's others, as in `policy="simple"`.
         """
-        cells = [cell for cell in self.manifest["cells"] if names.items() <= cell.items()]
-        if len(cells) != 1:
-            raise InputError(f"{len(cells)} cells of {self.path} are {names}; name one")
-        if cells[0]["log"] is None:
+        conditions = [
+            condition for condition in self.manifest["conditions"] if names.items() <= condition.items()
+        ]
+        if len(conditions) != 1:
+            raise InputError(f"{len(conditions)} conditions of {self.path} are {names}; name one")
+        if conditions[0]["log"] is None:
             raise InputError(f"{self.path} was run without logs")
-        return self._read(cells[0]["log"])
+        return self._read(conditions[0]["log"])
 
     def _read(self, name: str) -> DataFrame:
         from pandas import read_parquet

@@ -2,7 +2,7 @@
 
 A folder holds `manifest.json` (what the run is, and in the end its hashes), `episodes.parquet`, `logs/` and,
 where a language model was asked, `calls.jsonl`. While a run goes on, `parts/` holds what is finished: of a
-cell's next episodes their rows in table and log, an Arrow file each, which is there or not.
+condition's next episodes their rows in table and log, an Arrow file each, which is there or not.
 Every file is written under another name and then renamed, so that a run that is killed leaves whole files
 only, and the same command resumes where it stopped. The manifest says `finished` only after all else.
 """
@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from envprobe_core.cells import Cell, Seeds
-from envprobe_core.engine.running import Columns, Trajectory, measure, record
+from envprobe_core.conditions import Condition, Seeds
+from envprobe_core.engine.batch import Columns, Trajectory, simulate, simulate_logged
 from envprobe_core.errors import InputError
-from envprobe_core.files import OURS, held, replacing, sweep
-from envprobe_core.pool import cores, spread
+from envprobe_core.files import OURS, atomic_write, folder_lock, sweep
+from envprobe_core.parallel import cores, map_unordered
 from envprobe_core.runs import manifest as manifests
 from envprobe_core.runs import tables
 from envprobe_core.runs.manifest import CRATE, EPISODES, MANIFEST, Manifest, RunInputs, log_name
@@ -38,10 +38,10 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Part:
-    """Neighbouring episodes of one cell: the unit that is written once and never run again."""
+    """Neighbouring episodes of one condition: the unit that is written once and never run again."""
 
-    index: int  # the cell's place in the run
-    cell: Cell
+    index: int  # the condition's place in the run
+    condition: Condition
     stem: str  # the name of the part's files, without their endings
     seeds: Seeds  # ascending
     logged: int  # how many of them, from the first, are logged
@@ -49,13 +49,15 @@ class Part:
 
 def parts_of(inputs: RunInputs) -> Iterator[Part]:
     """Cut a run into its parts."""
-    for index, (cell, seeds) in enumerate(zip(inputs.cells, inputs.seeds_of_cells, strict=True)):
+    for index, (condition, seeds) in enumerate(
+        zip(inputs.conditions, inputs.seeds_of_conditions, strict=True)
+    ):
         logged, start, count = len(inputs.logged_seeds[index]), 0, 0
         while start < len(seeds):
             bare = start >= logged and inputs.agent is None
             own = seeds[start : start + (BARE_EPISODES if bare else PART_EPISODES)]
-            stem = f"{Path(log_name(cell)).stem}.{count:06d}"
-            yield Part(index, cell, stem, own, min(max(logged - start, 0), len(own)))
+            stem = f"{Path(log_name(condition)).stem}.{count:06d}"
+            yield Part(index, condition, stem, own, min(max(logged - start, 0), len(own)))
             start, count = start + len(own), count + 1
 
 
@@ -63,18 +65,18 @@ def compute_part(part: Part) -> tuple[Part, dict[str, bytes]]:
     """Run a part and return it with its files; where the folder may be out of reach."""
     trajectory, measures = None, []
     if part.logged:
-        trajectory = record(part.cell, part.seeds[: part.logged])
+        trajectory = simulate_logged(part.condition, part.seeds[: part.logged])
         measures.append(trajectory.measures)
     if part.logged < len(part.seeds):
-        measures.append(measure(part.cell, part.seeds[part.logged :]))
-    return part, part_files(part, part.cell.named(part.seeds, _joined(measures)), trajectory)
+        measures.append(simulate(part.condition, part.seeds[part.logged :]))
+    return part, part_files(part, part.condition.named(part.seeds, _joined(measures)), trajectory)
 
 
 def part_files(part: Part, columns: Columns, trajectory: Trajectory | None) -> dict[str, bytes]:
     """Write a part's episodes, and the steps of those logged, if any, by ending of the file."""
-    made, files = {ROWS: tables.episode_table(part.cell, columns)}, {}
+    made, files = {ROWS: tables.episode_table(part.condition, columns)}, {}
     if part.logged and trajectory is not None:
-        made[STEPS] = tables.step_table(part.cell, part.seeds[: part.logged], trajectory)
+        made[STEPS] = tables.step_table(part.condition, part.seeds[: part.logged], trajectory)
     for ending, table in made.items():
         sink, how = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(compression="lz4")
         with pa.ipc.new_file(sink, table.schema, options=how) as writer:
@@ -92,7 +94,7 @@ class RunFolder:
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path, self.manifest, self.inputs = path, manifest, manifest.inputs
-        self.parts = list(parts_of(self.inputs))  # by cell and seed
+        self.parts = list(parts_of(self.inputs))  # by condition and seed
 
     def _file(self, part: Part, ending: str) -> Path:
         return self.path / PARTS / f"{part.stem}.{ending}"
@@ -111,12 +113,12 @@ class RunFolder:
                 ):
                     continue
             missing.append(part)
-        return sorted(missing, key=lambda part: part.cell.world)
+        return sorted(missing, key=lambda part: part.condition.world)
 
     def store(self, part: Part, files: Mapping[str, bytes]) -> None:
         """Store a part's files; its rows, which come last, say that it is whole."""
         for ending in sorted(files, key=(ASKED, STEPS, ROWS).index):
-            with replacing(self._file(part, ending)) as path:
+            with atomic_write(self._file(part, ending)) as path:
                 path.write_bytes(files[ending])
 
     def fill(self, *, jobs: int | None = None, progress: Progress | None = None) -> None:
@@ -127,15 +129,17 @@ class RunFolder:
         missing = self.missing()
         done, total = 0, sum(len(part.seeds) for part in missing)
         work = total + (LOGGED_COST - 1) * sum(part.logged for part in missing)
-        for part, files in spread(compute_part, missing, jobs or min(1 + work // PROCESS_PAYS, cores())):
+        for part, files in map_unordered(
+            compute_part, missing, jobs or min(1 + work // PROCESS_PAYS, cores())
+        ):
             self.store(part, files)
             done += len(part.seeds)
             if progress is not None:
                 progress(done, total)
 
     def finish(self) -> list[Summary]:
-        """Put logs and table together, state the hashes, clear the parts away; return each cell's summary."""
-        summaries = [Summary() for _ in self.inputs.cells]
+        """Put logs and table together, state the hashes, clear the parts away; return each condition's summary."""
+        summaries = [Summary() for _ in self.inputs.conditions]
 
         def rows() -> Iterator[pa.Table]:
             for part in self.parts:
@@ -144,14 +148,18 @@ class RunFolder:
                 yield table
 
         files = {EPISODES: tables.write_tables(self.path / EPISODES, rows())}
-        for index, (cell, seeds) in enumerate(zip(self.inputs.cells, self.inputs.logged_seeds, strict=True)):
+        for index, (condition, seeds) in enumerate(
+            zip(self.inputs.conditions, self.inputs.logged_seeds, strict=True)
+        ):
             if len(seeds):
                 own = (part for part in self.parts if part.index == index and part.logged)
-                steps, path = (self._table(part, STEPS) for part in own), self.path / log_name(cell)
+                steps, path = (self._table(part, STEPS) for part in own), self.path / log_name(condition)
                 path.parent.mkdir(exist_ok=True)
-                files[log_name(cell)] = tables.write_tables(path, steps, tables.log_header(cell, seeds))
+                files[log_name(condition)] = tables.write_tables(
+                    path, steps, tables.log_header(condition, seeds)
+                )
         if self.inputs.agent is not None:
-            with replacing(self.path / CALLS) as path, path.open("wb") as calls:
+            with atomic_write(self.path / CALLS) as path, path.open("wb") as calls:
                 for part in self.parts:
                     calls.write(self._file(part, ASKED).read_bytes())
         self.manifest = manifests.finished(self.manifest, [own.result_hash for own in summaries], files)
@@ -169,15 +177,15 @@ class RunFolder:
             (self.path / PARTS).rmdir()
 
     def read(self) -> list[Summary]:
-        """Read a finished run's table, which must be what the manifest says: the summary of each cell."""
-        summaries, stated = [Summary() for _ in self.inputs.cells], self.manifest.sha256 or {}
+        """Read a finished run's table, which must be what the manifest says: the summary of each condition."""
+        summaries, stated = [Summary() for _ in self.inputs.conditions], self.manifest.sha256 or {}
         try:
             for name in stated:
                 if not (self.path / name).is_file():
                     raise InputError(f"{name} is missing")
             if sha256(self.path, EPISODES) != stated.get(EPISODES):
                 raise InputError(f"{EPISODES} is not the file that its SHA-256 there is of")
-            sizes = [*map(len, self.inputs.seeds_of_cells)]
+            sizes = [*map(len, self.inputs.seeds_of_conditions)]
             for index, rows in tables.read_episodes(self.path, sizes):
                 summaries[index].add(tables.measures_of(rows))
         except InputError as error:
@@ -196,7 +204,7 @@ def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
         if path.exists() and not path.is_dir():
             raise InputError(f"{path} is not a folder")
         path.mkdir(parents=True, exist_ok=True)
-        with held(path):
+        with folder_lock(path):
             if (path / MANIFEST).is_file():
                 found = manifests.read_manifest(path)
                 for difference in manifests.differences(found, manifest):

@@ -22,9 +22,9 @@ from pydantic import BaseModel, Field, StrictBool, StrictInt, ValidationError
 
 from envprobe_core import __version__
 from envprobe_core.agents.model import ModelAgent
-from envprobe_core.cells import Cell, Seeds, make_cell, parse_seeds
+from envprobe_core.conditions import Condition, Seeds, make_condition, parse_seeds
 from envprobe_core.errors import InputError, first_fault
-from envprobe_core.files import read_whole, replacing
+from envprobe_core.files import atomic_write, read_whole
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.sources import engine_sha256, package_versions
 
@@ -50,7 +50,7 @@ class RunInputs:
     profile: str = "typical"
     budget: StrictInt | None = None  # probes an episode may spend, or None for the regime's
     threshold: float | None = None  # the gate's, or None for the paper's
-    seeds: str | None = None  # as `cells.parse_seeds` reads them, or None for each cell's own
+    seeds: str | None = None  # as `conditions.parse_seeds` reads them, or None for each condition's own
     logs: str = "full"  # `full`, `none` or `sample:N`
     agent: ModelAgent | None = None  # None for the simulated one
 
@@ -67,7 +67,7 @@ class RunInputs:
             object.__setattr__(self, name, value)
         if not re.fullmatch(r"full|none|sample:[1-9]\d{0,17}", self.logs, re.ASCII):
             raise InputError(f"logs {self.logs!r}: accepted are full, none, and sample:N with N from 1")
-        if not self.cells:
+        if not self.conditions:
             raise InputError("a run needs at least one world, one policy and one protocol")
 
     @classmethod
@@ -90,29 +90,33 @@ class RunInputs:
         return stated
 
     @cached_property
-    def cells(self) -> list[Cell]:
-        """The cells: for each protocol and world, every policy."""
+    def conditions(self) -> list[Condition]:
+        """The conditions: for each protocol and world, every policy."""
         numbers = (self.budget, self.threshold)
-        cells = [
-            make_cell(world, policy, self.regime, protocol, self.profile, *numbers)
+        conditions = [
+            make_condition(world, policy, self.regime, protocol, self.profile, *numbers)
             for protocol in map(parse_protocol, self.protocols)
             for world in self.worlds
             for policy in self.policies
         ]
-        return [replace(cell, profile=self.agent.profile) for cell in cells] if self.agent else cells
+        return (
+            [replace(condition, profile=self.agent.profile) for condition in conditions]
+            if self.agent
+            else conditions
+        )
 
     @cached_property
-    def seeds_of_cells(self) -> list[Seeds]:
-        """Each cell's seeds, ascending."""
+    def seeds_of_conditions(self) -> list[Seeds]:
+        """Each condition's seeds, ascending."""
         if self.seeds is None:
-            return [np.sort(cell.default_seeds()) for cell in self.cells]
-        return [parse_seeds(self.seeds)] * len(self.cells)
+            return [np.sort(condition.default_seeds()) for condition in self.conditions]
+        return [parse_seeds(self.seeds)] * len(self.conditions)
 
     @cached_property
     def logged_seeds(self) -> list[Seeds]:
-        """The seeds of each cell whose episodes are logged, its first ones."""
+        """The seeds of each condition whose episodes are logged, its first ones."""
         most = None if self.logs == "full" else int(self.logs.partition(":")[2] or 0)
-        return [seeds[:most] for seeds in self.seeds_of_cells]
+        return [seeds[:most] for seeds in self.seeds_of_conditions]
 
 
 def seed_ranges(seeds: Seeds) -> str:
@@ -122,12 +126,12 @@ def seed_ranges(seeds: Seeds) -> str:
     return ",".join(f"{first}:{last + 1}" if last > first else str(first) for first, last in runs)
 
 
-def log_name(cell: Cell) -> str:
-    """Name a cell's step log in the run's folder, safe as a file's name and unlike any other cell's."""
-    protocol = cell.protocol.name.replace(":", "+").replace(",", "+").replace("=", "-")
+def log_name(condition: Condition) -> str:
+    """Name a condition's step log in the run's folder, safe as a file's name and unlike any other condition's."""
+    protocol = condition.protocol.name.replace(":", "+").replace(",", "+").replace("=", "-")
     if len(protocol) > LONGEST_NAME:
         protocol = f"{protocol[:LONGEST_NAME]}~{hashlib.sha256(protocol.encode()).hexdigest()[:12]}"
-    return f"logs/{cell.world}_{cell.regime.name}_{protocol}_{cell.policy.name}.parquet"
+    return f"logs/{condition.world}_{condition.regime.name}_{protocol}_{condition.policy.name}.parquet"
 
 
 class Manifest(BaseModel, extra="forbid"):
@@ -140,13 +144,13 @@ class Manifest(BaseModel, extra="forbid"):
     versions: dict[str, str]
     profile: dict[str, Any]
     protocols: dict[str, dict[str, str]]
-    cells: list[dict[str, Any]] | None = None
+    conditions: list[dict[str, Any]] | None = None
     sha256: dict[str, str] | None = None
     result_hash: str | None = Field(default=None, max_length=64, pattern="^[0-9a-f]*$")
 
     @pydantic.model_validator(mode="after")
     def _whole(self) -> Manifest:
-        if self.finished and not (self.cells and self.sha256 and self.result_hash):
+        if self.finished and not (self.conditions and self.sha256 and self.result_hash):
             raise ValueError("it says finished and states no results")
         return self
 
@@ -157,7 +161,7 @@ class Manifest(BaseModel, extra="forbid"):
 
 def begun(inputs: RunInputs) -> Manifest:
     """Make the manifest of a run that has not begun."""
-    protocols = {cell.protocol.name: asdict(cell.protocol) for cell in inputs.cells}
+    protocols = {condition.protocol.name: asdict(condition.protocol) for condition in inputs.conditions}
     sources = engine_sha256(model=inputs.agent is not None)
     return Manifest(
         format=FORMAT,
@@ -165,34 +169,40 @@ def begun(inputs: RunInputs) -> Manifest:
         inputs=inputs,
         engine={"version": __version__, "sources_sha256": sources},
         versions=package_versions(),
-        profile=inputs.cells[0].profile.as_dict(),
+        profile=inputs.conditions[0].profile.as_dict(),
         protocols={name: {key: own[key] for key in own if key != "name"} for name, own in protocols.items()},
     )
 
 
 def finished(started: Manifest, hashes: list[str], files: Mapping[str, str]) -> Manifest:
-    """Add a run's results to its manifest: each cell's result hash, and each file's SHA-256 by its name."""
+    """Add a run's results to its manifest: each condition's result hash, and each file's SHA-256 by its name."""
     inputs = started.inputs
-    of_cells = zip(inputs.cells, inputs.seeds_of_cells, inputs.logged_seeds, hashes, strict=True)
-    cells = [
-        cell.key
+    of_conditions = zip(
+        inputs.conditions, inputs.seeds_of_conditions, inputs.logged_seeds, hashes, strict=True
+    )
+    conditions = [
+        condition.key
         | {
-            "threshold_in_force": cell.threshold_in_force if cell.policy.has_threshold else None,
+            "threshold_in_force": condition.threshold_in_force if condition.policy.has_threshold else None,
             "seeds": seed_ranges(seeds),
             "episodes": len(seeds),
-            "log": log_name(cell) if len(logged) else None,
+            "log": log_name(condition) if len(logged) else None,
             "logged_episodes": len(logged),
             "result_hash": own,
         }
-        for cell, seeds, logged, own in of_cells
+        for condition, seeds, logged, own in of_conditions
     ]
-    results = {"cells": cells, "sha256": dict(files), "result_hash": total_hash(inputs.cells, hashes)}
+    results = {
+        "conditions": conditions,
+        "sha256": dict(files),
+        "result_hash": total_hash(inputs.conditions, hashes),
+    }
     return started.model_copy(update={"finished": True} | results)
 
 
-def total_hash(cells: list[Cell], hashes: list[str]) -> str:
-    """Condense the hashes of a run's cells, with the cells' names, into one."""
-    names = (map(str, (cell.key | cell.profile.identity).values()) for cell in cells)
+def total_hash(conditions: list[Condition], hashes: list[str]) -> str:
+    """Condense the hashes of a run's conditions, with the conditions' names, into one."""
+    names = (map(str, (condition.key | condition.profile.identity).values()) for condition in conditions)
     lines = (" ".join([*name, own]) + "\n" for name, own in zip(names, hashes, strict=True))
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
@@ -267,5 +277,5 @@ def crate_of(manifest: Manifest) -> dict[str, Any]:
 
 def write_json(path: Path, content: object) -> None:
     """Write a document for people to read, in one step."""
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))

@@ -13,23 +13,23 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from envprobe_core.cells import Cell, Seeds
+from envprobe_core.conditions import Condition, Seeds
+from envprobe_core.engine.batch import Trajectory
 from envprobe_core.engine.instances import informative
 from envprobe_core.engine.records import NONE, WAIT
-from envprobe_core.engine.running import Trajectory
 from envprobe_core.errors import InputError, counted
+from envprobe_core.parallel import cores, map_unordered
 from envprobe_core.policies.rules import VOI
-from envprobe_core.pool import cores, spread
 from envprobe_core.runs import manifest as manifests
 from envprobe_core.runs import tables
 from envprobe_core.runs.folder import CALLS, PROCESS_PAYS, Progress
 from envprobe_core.runs.manifest import EPISODES, MANIFEST, log_name
 
-COMPARED = ("profile", "protocols", "cells", "sha256", "result_hash")  # of a manifest
+COMPARED = ("profile", "protocols", "conditions", "sha256", "result_hash")  # of a manifest
 
 
 class Log(NamedTuple):
-    """What the log of a cell gave."""
+    """What the log of a condition gave."""
 
     name: str
     sha256: str
@@ -44,7 +44,7 @@ def check_run(path: Path, progress: Progress | None = None) -> tuple[list[str], 
     """
     stated = manifests.read_manifest(path, whole=True)
     inputs, now = stated.inputs, manifests.begun(stated.inputs)
-    sizes = [*map(len, inputs.seeds_of_cells)]
+    sizes = [*map(len, inputs.seeds_of_conditions)]
     run, episodes = sum(sizes), sum(map(len, inputs.logged_seeds))
     if not episodes:
         raise InputError(f"{path} was run with --logs none: there are no logs to compute from")
@@ -52,14 +52,14 @@ def check_run(path: Path, progress: Progress | None = None) -> tuple[list[str], 
     for index, part in tables.read_episodes(path, sizes):
         rows[index].append(part)
     table, logs = list(map(pa.concat_tables, rows)), {}
-    tasks = [(path, *pair) for pair in zip(inputs.cells, inputs.logged_seeds, strict=True)]
-    for log in spread(read_log, tasks, 1 + min(episodes // PROCESS_PAYS, cores() - 1), local=True):
+    tasks = [(path, *pair) for pair in zip(inputs.conditions, inputs.logged_seeds, strict=True)]
+    for log in map_unordered(read_log, tasks, 1 + min(episodes // PROCESS_PAYS, cores() - 1), local=True):
         logs[log.name] = log
         if progress is not None:
             progress(len(logs), len(tasks))
     wrong, hashes, steps = [], [], 0
-    for cell, theirs in zip(inputs.cells, table, strict=True):
-        log = logs[log_name(cell)]
+    for condition, theirs in zip(inputs.conditions, table, strict=True):
+        log = logs[log_name(condition)]
         logged, rest = theirs.slice(0, len(log.episodes)), theirs.slice(len(log.episodes))
         name = f"{EPISODES}, {Path(log.name).stem}"
         wrong += [*log.contradictions, *tables.disagreements(name, logged, log.episodes)]
@@ -81,35 +81,37 @@ def check_run(path: Path, progress: Progress | None = None) -> tuple[list[str], 
     return wrong, f"{text} (result hash {due.result_hash})"
 
 
-def read_log(task: tuple[Path, Cell, Seeds]) -> Log:
-    """Read the log of a folder, a cell and some seeds, look for contradictions, and score it."""
-    folder, cell, due = task
-    name, texts, episodes = log_name(cell), list[str](), []
+def read_log(task: tuple[Path, Condition, Seeds]) -> Log:
+    """Read the log of a folder, a condition and some seeds, look for contradictions, and score it."""
+    folder, condition, due = task
+    name, texts, episodes = log_name(condition), list[str](), []
     whole = tables.sha256(folder, name)
-    for seeds, log, lines in tables.read_steps(folder, name, cell, due):
-        texts += tables.disagreements(name, lines, tables.step_table(cell, seeds, as_ruled(cell, seeds, log)))
-        texts += (
-            f"{name}, seed {seed}: ends before its time, at t {t}" for seed, t in early(cell, seeds, log)
+    for seeds, log, lines in tables.read_steps(folder, name, condition, due):
+        texts += tables.disagreements(
+            name, lines, tables.step_table(condition, seeds, as_ruled(condition, seeds, log))
         )
-        episodes.append(tables.episode_table(cell, cell.named(seeds, log.measures)))
+        texts += (
+            f"{name}, seed {seed}: ends before its time, at t {t}" for seed, t in early(condition, seeds, log)
+        )
+        episodes.append(tables.episode_table(condition, condition.named(seeds, log.measures)))
     return Log(name, whole, texts, pa.concat_tables(episodes))
 
 
-def as_ruled(cell: Cell, seeds: Seeds, log: Trajectory) -> Trajectory:
+def as_ruled(condition: Condition, seeds: Seeds, log: Trajectory) -> Trajectory:
     """Return a log with every decision as its own beliefs, gold values and inputs have it."""
     rows, steps = np.indices(log.probe.shape)
     executed = steps < log.steps[:, None]
     fired = executed & (log.probe != NONE)
-    fired &= fired.cumsum(axis=1) <= cell.budget_in_force
+    fired &= fired.cumsum(axis=1) <= condition.budget_in_force
     field = np.maximum(log.probe, 0)
     gold, belief = log.gold[rows, steps, field], log.belief[rows, steps, field]
     acted = executed & ~fired & (log.action != WAIT)
     log = replace(log, probe=np.where(fired, log.probe, NONE))
     useful = fired & (gold != belief)
-    if cell.protocol.useful == "released":
-        useful = informative(cell, seeds, log)
-    valued = cell.policy.rule.kind == VOI and cell.protocol.answer == "delivered"
-    scored = valued or (cell.policy.has_threshold and cell.policy.replays is None)
+    if condition.protocol.useful == "released":
+        useful = informative(condition, seeds, log)
+    valued = condition.policy.rule.kind == VOI and condition.protocol.answer == "delivered"
+    scored = valued or (condition.policy.has_threshold and condition.policy.replays is None)
     return replace(
         log,
         answer=np.where(fired, gold, 0),
@@ -120,8 +122,8 @@ def as_ruled(cell: Cell, seeds: Seeds, log: Trajectory) -> Trajectory:
     )
 
 
-def early(cell: Cell, seeds: Seeds, log: Trajectory) -> Iterator[tuple[int, int]]:
+def early(condition: Condition, seeds: Seeds, log: Trajectory) -> Iterator[tuple[int, int]]:
     """Yield seed and time of the episodes that end where they should go on."""
-    goes_on = ~log.success | (cell.protocol.end == "horizon")
-    wrong = (log.steps < cell.regime.horizon) & goes_on
+    goes_on = ~log.success | (condition.protocol.end == "horizon")
+    wrong = (log.steps < condition.regime.horizon) & goes_on
     yield from zip(seeds[wrong].tolist(), log.steps[wrong].tolist(), strict=True)

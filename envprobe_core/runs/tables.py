@@ -1,4 +1,4 @@
-"""The tables of a run as Parquet: a row an episode, a row a step in a cell's log, and what cells come to.
+"""The tables of a run as Parquet: a row an episode, a row a step in a condition's log, and what conditions come to.
 
 The table of episodes has the columns of `SCHEMA`; an onset that never comes and the threshold of a policy
 without one are null. A log has, for each episode in order of seed, the rows t = 0..steps: the state at t
@@ -23,11 +23,11 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from envprobe_core.cells import Cell, Seeds
+from envprobe_core.conditions import Condition, Seeds
+from envprobe_core.engine.batch import BY_FIELD, Columns, Trajectory, kernel_params, room_for_logs, scored
 from envprobe_core.engine.records import NONE
-from envprobe_core.engine.running import BY_FIELD, Columns, Trajectory, room_for_logs, scored, setting_of
 from envprobe_core.errors import InputError
-from envprobe_core.files import check_plain, replacing
+from envprobe_core.files import atomic_write, check_plain
 from envprobe_core.runs.manifest import EPISODES, seed_ranges, unlike
 from envprobe_core.statistics import LARGE, mean_intervals, normal_half_width, wilson
 from envprobe_core.worlds import World, make_world
@@ -83,7 +83,7 @@ def write_tables(path: Path, tables: Iterable[pa.Table], header: dict[str, Any] 
     """Write tables, at least one, whole ones to a row group of about `GROUP_ROWS`; return the SHA-256."""
     tables = iter(tables)
     waiting, about = [next(tables)], header and {HEADER: orjson.dumps(header)}
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         with pq.ParquetWriter(temporary, waiting[0].schema.with_metadata(about), **FORM) as writer:
             for table in tables:
                 if sum(map(len, waiting)) >= GROUP_ROWS:
@@ -138,11 +138,11 @@ def to_numpy(column: pa.ChunkedArray) -> tuple[Values, Values]:
 # --- episodes ---------------------------------------------------------------------------------
 
 
-def episode_table(cell: Cell, columns: Columns) -> pa.Table:
-    """Return a cell's episodes as rows of the table; an onset that never comes is NaN among the columns."""
+def episode_table(condition: Condition, columns: Columns) -> pa.Table:
+    """Return a condition's episodes as rows of the table; an onset that never comes is NaN among the columns."""
     rows, arrays = len(columns["seed"]), []
     for name, kind in KEYS.items():
-        value = cell.key[name]
+        value = condition.key[name]
         if kind == pa.string():
             text = str(value).encode()
             ends = np.arange(rows + 1, dtype=np.int32) * len(text)
@@ -161,7 +161,7 @@ def measures_of(table: pa.Table) -> Columns:
 
 
 def read_episodes(folder: Path, sizes: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
-    """Read the table of a run, so many episodes of each cell: in turn a cell's position and its next rows."""
+    """Read the table of a run, so many episodes of each condition: in turn a condition's position and its next rows."""
     ends, start = np.cumsum(sizes), 0
     for table in read_groups(folder, EPISODES, SCHEMA):
         while len(table) and start < ends[-1]:
@@ -177,17 +177,19 @@ def read_episodes(folder: Path, sizes: Sequence[int]) -> Iterator[tuple[int, pa.
 # --- steps ------------------------------------------------------------------------------------
 
 
-def log_header(cell: Cell, seeds: Seeds) -> dict[str, Any]:
-    """Return what a cell's log of some seeds, ascending, says of itself."""
-    world = make_world(cell.world, cell.regime, cell.protocol)
-    habits = {name: own for name, own in cell.profile.as_dict().items() if name not in ("name", "assumption")}
+def log_header(condition: Condition, seeds: Seeds) -> dict[str, Any]:
+    """Return what a condition's log of some seeds, ascending, says of itself."""
+    world = make_world(condition.world, condition.regime, condition.protocol)
+    habits = {
+        name: own for name, own in condition.profile.as_dict().items() if name not in ("name", "assumption")
+    }
     return {
         "format": "envprobe-log/2",
-        **cell.key,
-        **cell.profile.identity,
-        "threshold_in_force": cell.threshold_in_force if cell.policy.has_threshold else None,
+        **condition.key,
+        **condition.profile.identity,
+        "threshold_in_force": condition.threshold_in_force if condition.policy.has_threshold else None,
         **habits,
-        "horizon": cell.regime.horizon,
+        "horizon": condition.regime.horizon,
         "fields": list(world.field_names),
         "kinds": list(world.field_kinds),
         "actions": list(world.action_names),
@@ -218,11 +220,11 @@ def lines_of(steps: Values) -> tuple[Values, Values, Values]:
     return row, t, t == steps[row]
 
 
-def step_table(cell: Cell, seeds: Seeds, trajectory: Trajectory) -> pa.Table:
-    """Return the log rows of a cell's episodes, recorded with staleness and confidence."""
-    columns = step_columns(make_world(cell.world, cell.regime, cell.protocol))
+def step_table(condition: Condition, seeds: Seeds, trajectory: Trajectory) -> pa.Table:
+    """Return the log rows of a condition's episodes, recorded with staleness and confidence."""
+    columns = step_columns(make_world(condition.world, condition.regime, condition.protocol))
     row, t, final = lines_of(trajectory.steps)
-    step = np.minimum(t, cell.regime.horizon - 1)
+    step = np.minimum(t, condition.regime.horizon - 1)
     nulls = {"probe": final | (trajectory.probe[row, step] == NONE)}
     nulls |= {"answer": nulls["probe"], "score": final | np.isnan(trajectory.score[row, step])}
     arrays = {"seed": to_arrow(seeds[row], pa.int64()), "t": to_arrow(t, pa.int16())}
@@ -237,15 +239,15 @@ def step_table(cell: Cell, seeds: Seeds, trajectory: Trajectory) -> pa.Table:
 
 
 def read_steps(
-    folder: Path, name: str, cell: Cell, seeds: Seeds
+    folder: Path, name: str, condition: Condition, seeds: Seeds
 ) -> Iterator[tuple[Seeds, Trajectory, pa.Table]]:
-    """Read a cell's log of some seeds, ascending: in turn the next seeds, their recording, scored, and lines.
+    """Read a condition's log of some seeds, ascending: in turn the next seeds, their recording, scored, and lines.
 
     Episodes are told apart by where `success` stands; the recording is what the lines say, but for a probe of
     a field that there is not, which is the nearest one.
     """
-    columns, done = step_columns(make_world(cell.world, cell.regime, cell.protocol)), 0
-    setting, horizon = setting_of(cell), cell.regime.horizon
+    columns, done = step_columns(make_world(condition.world, condition.regime, condition.protocol)), 0
+    setting, horizon = kernel_params(condition), condition.regime.horizon
     for table in read_groups(folder, name, step_schema(columns)):
         success, ongoing = to_numpy(table.column("success"))
         final = np.flatnonzero(~ongoing)
@@ -284,7 +286,7 @@ def disagreements(name: str, found: pa.Table, due: pa.Table) -> Iterator[str]:
                 yield unlike(", ".join([name, *place, column]), stated, right)
 
 
-# --- what cells come to ------------------------------------------------------------------------
+# --- what conditions come to ------------------------------------------------------------------------
 
 
 def outcomes(columns: Columns) -> bytes:
@@ -302,7 +304,7 @@ def outcomes(columns: Columns) -> bytes:
 
 
 def result_hash(columns: Columns) -> str:
-    """Condense a cell's integer outcomes, its episodes in any order, into SHA-256, in hexadecimal.
+    """Condense a condition's integer outcomes, its episodes in any order, into SHA-256, in hexadecimal.
 
     `digest` stands for the right-field counts at each time and the probes at each step (see
     `scoring.outcome_digest`).
@@ -328,7 +330,7 @@ def exact_sum(values: npt.NDArray[np.float64]) -> list[float]:
 
 
 class Summary:
-    """A cell's row of the summary table, made in one pass over its episodes in order of seed.
+    """A condition's row of the summary table, made in one pass over its episodes in order of seed.
 
     No more than `LARGE` accuracies are kept: a mean over more has the normal interval, which needs none. So a
     summary takes no room that grows with the episodes, but for a few numbers a block.
@@ -342,7 +344,7 @@ class Summary:
         self.accuracies: list[npt.NDArray[np.float64]] = []
 
     def add(self, columns: Columns) -> None:
-        """Take in the cell's next episodes, in order of seed."""
+        """Take in the condition's next episodes, in order of seed."""
         fired, onset, accuracy = columns["probes"] > 0, columns["collapse_onset"], columns["accuracy"]
         averaged = {key: columns[key] for key in ("accuracy_terminal", "accuracy_slot", "success", "probes")}
         averaged["useful_probe_rate"] = columns["useful"][fired] / columns["probes"][fired]
@@ -370,12 +372,12 @@ class Summary:
         half = float(normal_half_width(math.sqrt(max(squares - mean**2, 0.0)), self.n))
         return mean, mean - half, mean + half
 
-    def row(self, cell: Cell, accuracy: npt.NDArray[np.float64]) -> dict[str, Any]:
-        """Return the row of a cell, given its accuracy's mean, low and high end."""
+    def row(self, condition: Condition, accuracy: npt.NDArray[np.float64]) -> dict[str, Any]:
+        """Return the row of a condition, given its accuracy's mean, low and high end."""
         mean, low, high = (None if np.isnan(value) else float(value) for value in accuracy)
         success = wilson(int(math.fsum(self._sums["success"])), self.n)
         return {
-            **{name: cell.key[name] for name in ("world", "policy", "regime", "protocol", "profile")},
+            **{name: condition.key[name] for name in ("world", "policy", "regime", "protocol", "profile")},
             "n": self.n,
             "accuracy": mean,
             "accuracy_low": low,
@@ -390,19 +392,19 @@ class Summary:
         }
 
 
-def summary_rows(cells: Sequence[Cell], summaries: Sequence[Summary]) -> list[dict[str, Any]]:
-    """Make the summary table, one row a cell; a mean without events, or one episode's interval, is None.
+def summary_rows(conditions: Sequence[Condition], summaries: Sequence[Summary]) -> list[dict[str, Any]]:
+    """Make the summary table, one row a condition; a mean without events, or one episode's interval, is None.
 
     Accuracies have percentile intervals of the bootstrapped mean (normal ones above `LARGE` episodes),
     success has Wilson's. Probes are a mean over episodes; the useful-probe rate is the mean of useful / fired
     over episodes that fired; the onset is the mean over episodes that collapse.
     """
     ends, sizes = np.empty((len(summaries), 3)), np.array([own.n for own in summaries])
-    for size in np.unique(sizes):  # cells of one size share resamples
+    for size in np.unique(sizes):  # conditions of one size share resamples
         same = np.flatnonzero(sizes == size)
         if size > LARGE:
             ends[same] = [summaries[index].normal_interval() for index in same]
         else:
             values = [np.concatenate(summaries[index].accuracies) for index in same]
             ends[same] = np.stack(mean_intervals(np.stack(values, axis=1)), axis=1)
-    return [own.row(cell, end) for cell, own, end in zip(cells, summaries, ends, strict=True)]
+    return [own.row(condition, end) for condition, own, end in zip(conditions, summaries, ends, strict=True)]

@@ -13,13 +13,13 @@ rules (`base.World.record`) and of an episode's parts (`engine.records`). Arrays
     roles      d, for the proposed action        informs, mismatched, overlap: by the public code whether a
     uses       what the agent knows it to use              probe is useful, an oracle probes, and accuracy
 
-A world is added to MODULES. What is each world's own stands also at the end of `policies.voi`, in `instances`
+A world is added to MODULES. What is each world's own stands also at the end of `policies.voi`, in `plans`
 and in `measures.wrong_anywhere`. Where the paper leaves room, book/definitions.md decides.
 """
 
 from functools import cache
 
-from envprobe_core.engine.compiling import by_world, compiled
+from envprobe_core.engine.numba_support import by_world, inline
 from envprobe_core.errors import look_up
 from envprobe_core.protocols import PAPER, Protocol
 from envprobe_core.regimes import REGIMES, Regime
@@ -41,7 +41,7 @@ RULES = {name: make_world(name, REGIMES["S2"], PAPER).record.dtype for name in W
 """The kind of each world's record of rules, by which compiled functions tell worlds apart."""
 
 
-@compiled
+@inline
 def nothing(world, *given):
     """Do nothing: there is nothing of this sort in this world."""
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.engine.compiling import compiled
 from envprobe_core.engine.noise import level32, numbered
-from envprobe_core.engine.records import FIELDS, NONE, Flag, Int, fill, filled, has, plus
+from envprobe_core.engine.numba_support import inline
+from envprobe_core.engine.records import FIELDS, NONE, Flag, Int, fill, has_bit, record_from, with_bit
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
 
@@ -73,36 +73,36 @@ class World:
         sizes = {"code": self.code, "fields": self.fields, "actions": self.actions}
         goal = {"goal_field": goal_fields[-1], "is_goal": goals}
         own = {f"is_{self.name}": 1}  # no two worlds' records are of one kind (`compiling.by_world`)
-        self.record = filled(sizes | goal | {"domain": values} | own | rules)
+        self.record = record_from(sizes | goal | {"domain": values} | own | rules)
 
 
-@compiled
+@inline
 def lowest_draw(key, first, taken, count):
     """Return which of `count` numbers has the lowest draw, of those not taken yet; draws begin at `first`."""
     lowest, least = NONE, np.uint64(0)
     for number in range(count):
         word = numbered(key, first + number)
-        if not has(taken, number) and (lowest == NONE or word < least):
+        if not has_bit(taken, number) and (lowest == NONE or word < least):
             lowest, least = number, word
     return lowest
 
 
-@compiled
+@inline
 def draw_locks(key, first, count, locks, key_of, opens):
     """Draw which of `count` doors or edges can be locked, and number their keys; return them as a set."""
     lockable = number = 0
     for _ in range(locks):
-        lockable = plus(lockable, lowest_draw(key, first, lockable, count))
+        lockable = with_bit(lockable, lowest_draw(key, first, lockable, count))
     fill(key_of, NONE)
     fill(opens, NONE)
     for one in range(count):
-        if has(lockable, one):
+        if has_bit(lockable, one):
             key_of[one], opens[number] = number, one
             number += 1
     return lockable
 
 
-@compiled
+@inline
 def ratio(part, whole):
     """Divide counts; nothing out of nothing counts 1."""
     return part / whole if whole else 1.0

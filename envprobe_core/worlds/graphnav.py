@@ -9,8 +9,8 @@ Mutation: lockable edges flip; loose keys land on a uniformly drawn node.
 
 import numpy as np
 
-from envprobe_core.engine.compiling import apart, compiled
-from envprobe_core.engine.noise import ONE, U, choice, draw, happens, numbered
+from envprobe_core.engine.noise import ONE, choice, draw, happens, numbered, u64
+from envprobe_core.engine.numba_support import helper, inline
 from envprobe_core.engine.records import (
     BY_NAME,
     NO_ACTION,
@@ -20,16 +20,16 @@ from envprobe_core.engine.records import (
     Int,
     Word,
     add,
+    dtype_of,
     earliest,
     failed,
     fill,
-    has,
+    has_bit,
     last_by_name,
-    minus,
     overlook,
-    plus,
-    record,
     see,
+    with_bit,
+    without_bit,
 )
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
@@ -41,16 +41,16 @@ RATES = {"mean": (0.02, 0.10, 0.30), "released": (0.0, 0.10, 0.22)}
 MOST_NODES, MOST_KEYS, MOST_EDGES, MOST_PAIRS = 20, 5, 39, 190
 NOWHERE = MOST_NODES  # a node that is never reached
 NEVER = -1
-HIGHEST = U(0xFFFFFFFFFFFFFFFF)  # word
+HIGHEST = u64(0xFFFFFFFFFFFFFFFF)  # word
 
-SCRATCH = record(
+SCRATCH = dtype_of(
     ("words", Word, MOST_PAIRS), ("node_at", Int, MOST_NODES), ("joined", np.int64, MOST_NODES),
     ("queue", Int, MOST_NODES), ("came_from", Int, MOST_NODES),
 )  # fmt: skip
 """Room for `create` (draws, the node at each place of the path, the set of nodes that each is joined to) and
 for `search`.
 """
-TASK = record(
+TASK = dtype_of(
     ("start", Int), ("target", Int), ("edges", Int), ("ends", Int, (MOST_EDGES + 1, 2)),
     ("key_of_edge", Int, MOST_EDGES), ("edge_of_key", np.int64, MOST_KEYS),
     ("neighbours", Int, MOST_NODES), ("neighbour", Int, (MOST_NODES, MOST_NODES)),
@@ -59,9 +59,9 @@ TASK = record(
 """The graph: how many edges, by their ends, ascending, and by their keys (NONE: never locked); of each node
 how many neighbours it has, which, ascending, and the edge that leads to each.
 """
-STATE = record(("place", Int), ("location", Int, MOST_KEYS), ("locked", Int, MOST_EDGES))
+STATE = dtype_of(("place", Int), ("location", Int, MOST_KEYS), ("locked", Int, MOST_EDGES))
 """Own node, where each key lies, which edges are locked."""
-MIND = record(("last_seen", Int, MOST_NODES), ("met", np.int64))
+MIND = dtype_of(("last_seen", Int, MOST_NODES), ("met", np.int64))
 """When each node was last seen, and the set of edges that are known."""
 
 
@@ -84,28 +84,28 @@ def describe(regime: Regime, protocol: Protocol) -> World:
 # ways over the graph
 
 
-@apart
+@helper
 def search(task, passable, origin, goal):
     """Search breadth-first from a node to a goal over a set of edges; return the set of nodes reached.
 
     Neighbours are taken in ascending order, so `came_from` leads back over the lowest of the shortest ways.
     """
-    queue, came_from, reached = task.scratch.queue, task.scratch.came_from, plus(0, origin)
+    queue, came_from, reached = task.scratch.queue, task.scratch.came_from, with_bit(0, origin)
     queue[0] = origin
     first, past = 0, 1
-    while first < past and not has(reached, goal):
+    while first < past and not has_bit(reached, goal):
         node = queue[first]
         first += 1
         for number in range(task.neighbours[node]):
             other = task.neighbour[node, number]
-            if has(passable, task.edge[node, number]) and not has(reached, other):
-                reached = plus(reached, other)
+            if has_bit(passable, task.edge[node, number]) and not has_bit(reached, other):
+                reached = with_bit(reached, other)
                 came_from[other], queue[past] = node, other
                 past += 1
     return reached
 
 
-@compiled
+@inline
 def first_step(task, origin, goal):
     """Return the node after the origin on the way that the search has found."""
     while task.scratch.came_from[goal] != origin:
@@ -113,13 +113,13 @@ def first_step(task, origin, goal):
     return goal
 
 
-@compiled
+@inline
 def all_edges(world):
     """Return the set of all edges."""
     return (1 << world.edges) - 1
 
 
-@compiled
+@inline
 def edge_between(task, node, other):
     """Return the edge that joins two nodes, or NONE."""
     for number in range(task.neighbours[node]):
@@ -128,7 +128,7 @@ def edge_between(task, node, other):
     return NONE
 
 
-@compiled
+@inline
 def concerned(world, task, place, action):
     """Return the field of the key or edge that an action is about, or NONE."""
     if action >= world.nodes:
@@ -140,7 +140,7 @@ def concerned(world, task, place, action):
 # the world
 
 
-@compiled
+@inline
 def create(world, task, state, key):
     """Draw a path, extra edges and locks, so that each key can be reached before its edge."""
     nodes, first_edge = world.nodes, world.nodes + world.nodes * (world.nodes - 1) // 2
@@ -159,16 +159,16 @@ def create(world, task, state, key):
         place_keys(world, task, state, key, first_turn, lockable)
     state.place = task.start
     for edge in range(world.edges):
-        state.locked[edge] = has(lockable, edge)
+        state.locked[edge] = has_bit(lockable, edge)
 
 
-@compiled
+@inline
 def join(joined, one, other):
     """Join two nodes."""
-    joined[one], joined[other] = plus(joined[one], other), plus(joined[other], one)
+    joined[one], joined[other] = with_bit(joined[one], other), with_bit(joined[other], one)
 
 
-@apart
+@helper
 def draw_pairs(world, task, key):
     """Join the nodes on a path, in the order of their draws, and those other pairs that draw lowest."""
     nodes, words, node_at, pairs = world.nodes, task.scratch.words, task.scratch.node_at, 0
@@ -193,10 +193,10 @@ def draw_pairs(world, task, key):
             pairs += 1
 
 
-@compiled
+@inline
 def above_lowest(words, count, n):
     """Return a word that the n lowest of the first words are below, and no others."""
-    bound = U(0)
+    bound = u64(0)
     for _ in range(n):
         least = HIGHEST
         for number in range(count):
@@ -205,7 +205,7 @@ def above_lowest(words, count, n):
     return bound
 
 
-@apart
+@helper
 def sample_pairs(world, task, key):
     """Join nodes 0, 1, ... in a row, and as many random pairs as are wanted, some of them joined already."""
     nodes, joined = world.nodes, task.scratch.joined
@@ -218,21 +218,21 @@ def sample_pairs(world, task, key):
         join(joined, one, other + (other >= one))
 
 
-@apart
+@helper
 def list_edges(task, nodes):
     """Number the edges, and list every node's neighbours with the edges that lead there."""
     fill(task.neighbours, 0)
     task.edges = 0
     for low in range(nodes):
         for high in range(low + 1, nodes):  # in this order neighbours ascend
-            if has(task.scratch.joined[low], high):
+            if has_bit(task.scratch.joined[low], high):
                 task.ends[task.edges, 0], task.ends[task.edges, 1] = low, high
                 add_neighbour(task, low, high)
                 add_neighbour(task, high, low)
                 task.edges += 1
 
 
-@compiled
+@inline
 def add_neighbour(task, node, other):
     """List a neighbour of a node, to which the edge leads that is numbered next."""
     number = task.neighbours[node]
@@ -240,43 +240,43 @@ def add_neighbour(task, node, other):
     task.neighbours[node] += 1
 
 
-@apart
+@helper
 def place_keys(world, task, state, key, first, lockable):
     """Put the key of one more locked edge at reach, of the lowest draw, where one can walk by now."""
-    joined, reached, before = task.scratch.joined, plus(0, task.start), 0
+    joined, reached, before = task.scratch.joined, with_bit(0, task.start), 0
     for lock in range(world.locks):
         one, other = task.ends[task.edge_of_key[lock]]
-        joined[one], joined[other] = minus(joined[one], other), minus(joined[other], one)
+        joined[one], joined[other] = without_bit(joined[one], other), without_bit(joined[other], one)
     for turn in range(world.locks):
         while before != reached:  # a set of nodes spreads to all that are joined to it
             before = reached
             for node in range(world.nodes):
-                reached |= has(reached, node) * joined[node]
+                reached |= has_bit(reached, node) * joined[node]
         lowest, least = 0, HIGHEST
         for item in range(world.locks):
             edge = task.edge_of_key[item]
             word = numbered(key, first + edge)
-            touched = has(reached, task.ends[edge, 0]) or has(reached, task.ends[edge, 1])
-            if touched and has(lockable, edge) and word < least:
+            touched = has_bit(reached, task.ends[edge, 0]) or has_bit(reached, task.ends[edge, 1])
+            if touched and has_bit(lockable, edge) and word < least:
                 lowest, least = item, word
         count = 0
         for node in range(world.nodes):
-            count += has(reached, node)
+            count += has_bit(reached, node)
         left = choice(numbered(key, first + world.edges + turn), count)  # so many nodes come before it
         for node in range(world.nodes):
-            if has(reached, node):
+            if has_bit(reached, node):
                 if left == 0:
                     state.location[lowest] = node
                 left -= 1
         edge = task.edge_of_key[lowest]
         lockable, reached = (
-            minus(lockable, edge),
-            reached | plus(plus(0, task.ends[edge, 0]), task.ends[edge, 1]),
+            without_bit(lockable, edge),
+            reached | with_bit(with_bit(0, task.ends[edge, 0]), task.ends[edge, 1]),
         )
         join(joined, task.ends[edge, 0], task.ends[edge, 1])
 
 
-@compiled
+@inline
 def weigh(world, task, weight):
     """Weigh own node and the shortest way from start to target 1, the keys of its edges .7, the rest .1."""
     fill(weight, 0.1)
@@ -292,7 +292,7 @@ def weigh(world, task, weight):
         node = before
 
 
-@compiled
+@inline
 def reveal(world, task, state, gold):
     """Write the true value of every field."""
     gold[0] = state.place
@@ -302,13 +302,13 @@ def reveal(world, task, state, gold):
         gold[1 + world.keys + edge] = state.locked[edge] if edge < task.edges else UNKNOWN
 
 
-@compiled
+@inline
 def succeeded(world, task, state):
     """Say whether the agent is at the target."""
     return state.place == task.target
 
 
-@compiled
+@inline
 def act(world, task, state, action):
     """Move or collect; return whether that was valid."""
     nodes = world.nodes
@@ -324,7 +324,7 @@ def act(world, task, state, action):
     return True
 
 
-@compiled
+@inline
 def mutate(world, task, state, key, tick):
     """Let loose keys drift and lockable edges flip."""
     for item in range(world.keys):
@@ -338,7 +338,7 @@ def mutate(world, task, state, key, tick):
             state.locked[edge] = 1 - state.locked[edge]
 
 
-@compiled
+@inline
 def show(world, task, state, action, word, observation):
     """Show the own node, keys here and held, and where sight is local the edges.
 
@@ -359,12 +359,12 @@ def show(world, task, state, action, word, observation):
         if world.local:
             see(observation, 1 + world.keys + edge, state.locked[edge])
         else:
-            others = plus(others, task.neighbour[node, number])
+            others = with_bit(others, task.neighbour[node, number])
     if not world.local and happens(word, world.drop):
         observation.hidden = last_by_name(others)
 
 
-@compiled
+@inline
 def roles(world, task, place, action, d):
     """Write the dependency role of every field: 1 what the action reads, .5 what that depends on."""
     uses(world, task, place, action, d)
@@ -373,7 +373,7 @@ def roles(world, task, place, action, d):
         d[1 + task.key_of_edge[field - 1 - world.keys]] = 0.5
 
 
-@compiled
+@inline
 def uses(world, task, place, action, used):
     """Mark what the agent itself knows an action to use: its own node, and the key or the edge."""
     fill(used, 0)
@@ -387,23 +387,23 @@ def uses(world, task, place, action, used):
 # the agent's mind
 
 
-@compiled
+@inline
 def meet(world, task, mind):
     """Begin with no node seen; the edges are known or will be met on the way."""
     fill(mind.last_seen, NEVER)
     mind.met = all_edges(world) if world.knows_graph else 0
 
 
-@compiled
+@inline
 def remember(world, task, mind, observation, t):
     """Note the node it is at and the edges there."""
     mind.last_seen[observation.place] = t
     for number in range(task.neighbours[observation.place]):
         if task.neighbour[observation.place, number] != observation.hidden:
-            mind.met = plus(mind.met, task.edge[observation.place, number])
+            mind.met = with_bit(mind.met, task.edge[observation.place, number])
 
 
-@compiled
+@inline
 def conclude(world, task, observation, news):
     """A key is not where it was sought; where states are not seen a move tells that of its edge."""
     action, valid = observation.action, observation.valid
@@ -415,7 +415,7 @@ def conclude(world, task, observation, news):
         add(news, field, 1 - valid)
 
 
-@compiled
+@inline
 def plan(world, task, table, mind, place):
     """Go to the target, or for a key that can be reached, or where it has not been for longest."""
     value, node = table.value, max(table.value[0], 0)
@@ -427,24 +427,24 @@ def plan(world, task, table, mind, place):
     for key in range(world.locks):
         passable |= (value[1 + key] == world.nodes) << task.edge_of_key[key]
     reached = search(task, mind.met & passable, node, task.target)
-    if has(reached, task.target):
+    if has_bit(reached, task.target):
         return first_step(task, node, task.target)
     for key in range(world.keys):
         lies = value[1 + key]
         if lies == node:
             return world.nodes + key
-        if lies != UNKNOWN and has(reached, lies):
+        if lies != UNKNOWN and has_bit(reached, lies):
             return first_step(task, node, lies)
-    goal = earliest(minus(reached, node), mind.last_seen)
+    goal = earliest(without_bit(reached, node), mind.last_seen)
     if goal != NONE:
         return first_step(task, node, goal)
     for number in range(task.neighbours[node]):  # shut in: over the first edge that is known, open or not
-        if has(mind.met, task.edge[node, number]):
+        if has_bit(mind.met, task.edge[node, number]):
             return task.neighbour[node, number]
     return WAIT
 
 
-@compiled
+@inline
 def wander(world, task, observation, recent, again, lost, word):
     """Choose as the scribe does: the target, a key in view, the last action, a stray, or onwards."""
     node, hidden, highest, untried, count = observation.place, observation.hidden, NONE, NONE, 0
@@ -472,7 +472,7 @@ def wander(world, task, observation, recent, again, lost, word):
     return untried if untried != NONE else max(highest, 0)
 
 
-@compiled
+@inline
 def stand_in(world, task, observation, word):
     """Move to the neighbour in view that comes first by name, as the public harness does."""
     node = observation.place
@@ -488,13 +488,13 @@ def stand_in(world, task, observation, word):
 # the public code's estimators
 
 
-@compiled
+@inline
 def informs(world, task, value, gold, field, named, placed, scoring):
     """Say whether the public code calls the probe of a field useful: a neighbourhood always is."""
     return named or value[field] != gold[field]
 
 
-@compiled
+@inline
 def mismatched(world, task, value, gold, action, named):
     """Say whether the public oracle finds something wrong with what is reported, by name or anywhere."""
     for field in range(1, 1 + world.keys + task.edges):
@@ -504,7 +504,7 @@ def mismatched(world, task, value, gold, action, named):
     return False
 
 
-@compiled
+@inline
 def overlap(world, belief, gold, first, stayed, scoring):
     """Return the weighted overlap: .25 position, .20 inventory, .30 edges, .25 keys."""
     position, edges, right, keys, both, either = belief[0] == gold[0], 0, 0, 0, 0, 0

@@ -9,8 +9,8 @@ Mutation: loose objects land in a uniformly drawn room; lockable doors flip (rel
 
 import numpy as np
 
-from envprobe_core.engine.compiling import compiled
 from envprobe_core.engine.noise import choice, draw, happens, numbered
+from envprobe_core.engine.numba_support import inline
 from envprobe_core.engine.records import (
     NO_ACTION,
     NONE,
@@ -18,16 +18,16 @@ from envprobe_core.engine.records import (
     WAIT,
     Int,
     add,
+    bits_from,
+    dtype_of,
     earliest,
     failed,
     fill,
-    has,
-    minus,
-    of_ones,
+    has_bit,
     overlook,
-    record,
     see,
-    tried,
+    tried_recently,
+    without_bit,
 )
 from envprobe_core.protocols import Protocol
 from envprobe_core.regimes import Regime
@@ -41,14 +41,14 @@ REDIRECTIONS = 2  # from the goal object to a key, and from that key to another
 NEVER = -1
 
 
-TASK = record(
+TASK = dtype_of(
     ("key_of_door", Int, MOST_DOORS), ("door_of_key", Int, MOST_KEYS),
     ("start_room", Int), ("object_room", Int, MOST_OBJECTS),
 )  # fmt: skip
 """Which key opens which door (NONE: it has no lock, or it opens nothing); for viewers, where all starts."""
-STATE = record(("place", Int), ("location", Int, MOST_OBJECTS), ("locked", np.int64))
+STATE = dtype_of(("place", Int), ("location", Int, MOST_OBJECTS), ("locked", np.int64))
 """Own room, the room of every object (`rooms` = held), and which doors are locked, as a set."""
-MIND = record(("last_seen", Int, ROOMS[-1]))
+MIND = dtype_of(("last_seen", Int, ROOMS[-1]))
 """When each room was last seen."""
 
 
@@ -96,7 +96,7 @@ def describe(regime: Regime, protocol: Protocol) -> World:
 # the world
 
 
-@compiled
+@inline
 def create(world, task, state, key):
     """Draw locks and places so that each key lies where it can be reached before its door; all are locked."""
     first_turn = 1 + world.doors
@@ -116,25 +116,25 @@ def create(world, task, state, key):
         left = lowest > 0 and (highest == world.doors or choice(side, 2) == 0)
         door = lowest - 1 if left else highest
         task.object_room[task.key_of_door[door]] = lowest + choice(spot, highest - lowest + 1)
-        still = minus(still, door)
+        still = without_bit(still, door)
 
     state.place = task.start_room
     for item in range(world.objects):
         state.location[item] = task.object_room[item]
 
 
-@compiled
+@inline
 def open_stretch(world, shut, room):
     """Return the lowest and the highest room that can be reached from a room past no door of the set."""
     lowest = highest = room
-    while lowest > 0 and not has(shut, lowest - 1):
+    while lowest > 0 and not has_bit(shut, lowest - 1):
         lowest -= 1
-    while highest < world.doors and not has(shut, highest):
+    while highest < world.doors and not has_bit(shut, highest):
         highest += 1
     return lowest, highest
 
 
-@compiled
+@inline
 def weigh(world, task, weight):
     """Weigh the goal object 1, lockable doors and their keys .7, the rest .1."""
     fill(weight, 0.1)
@@ -143,23 +143,23 @@ def weigh(world, task, weight):
     weight[world.goal] = weight[world.held + world.goal] = 1.0
 
 
-@compiled
+@inline
 def reveal(world, task, state, gold):
     """Write the true value of every field."""
     for item in range(world.objects):
         gold[item] = state.location[item]
         gold[world.held + item] = state.location[item] == world.rooms
     for door in range(world.doors):
-        gold[world.objects + door] = has(state.locked, door)
+        gold[world.objects + door] = has_bit(state.locked, door)
 
 
-@compiled
+@inline
 def succeeded(world, task, state):
     """Say whether the goal object is held."""
     return state.location[world.goal] == world.rooms
 
 
-@compiled
+@inline
 def act(world, task, state, action):
     """Move, pick up, unlock or put down; return whether that was valid."""
     picks = world.pick <= action < world.unlock
@@ -173,20 +173,20 @@ def act(world, task, state, action):
     if door == NONE:
         return False
     if action < world.pick:
-        if has(state.locked, door):
+        if has_bit(state.locked, door):
             return False
         state.place = action
         return True
     key, beside = task.key_of_door[door], state.place - 1 <= door <= state.place
-    if world.sampled and beside and not has(state.locked, door):
+    if world.sampled and beside and not has_bit(state.locked, door):
         return True
-    if not beside or not has(state.locked, door) or key == NONE or state.location[key] != world.rooms:
+    if not beside or not has_bit(state.locked, door) or key == NONE or state.location[key] != world.rooms:
         return False
-    state.locked = minus(state.locked, door)
+    state.locked = without_bit(state.locked, door)
     return True
 
 
-@compiled
+@inline
 def door_of(world, room, action):
     """Return the door that an action taken in a room passes or unlocks; NONE if there is none."""
     if 0 <= action < world.pick and abs(action - room) == 1:
@@ -194,7 +194,7 @@ def door_of(world, room, action):
     return action - world.unlock if world.unlock <= action < world.place else NONE
 
 
-@compiled
+@inline
 def mutate(world, task, state, key, tick):
     """Let loose objects drift and lockable doors flip."""
     for item in range(world.drifting):
@@ -208,7 +208,7 @@ def mutate(world, task, state, key, tick):
             state.locked ^= 1 << door
 
 
-@compiled
+@inline
 def show(world, task, state, action, word, observation):
     """Show what lies here, perhaps not the last, and is held; where sight is local the own doors' locks."""
     for item in range(world.objects):
@@ -223,10 +223,10 @@ def show(world, task, state, action, word, observation):
         see(observation, world.held + item, is_held)
     if world.local:
         for door in range(max(state.place - 1, 0), min(state.place + 1, world.doors)):
-            see(observation, world.objects + door, has(state.locked, door))
+            see(observation, world.objects + door, has_bit(state.locked, door))
 
 
-@compiled
+@inline
 def roles(world, task, place, action, d):
     """Write the dependency role of every field: 1 what the action reads, .5 what that depends on."""
     uses(world, task, place, action, d)
@@ -240,7 +240,7 @@ def roles(world, task, place, action, d):
             d[world.held + key] = 0.5
 
 
-@compiled
+@inline
 def uses(world, task, place, action, used):
     """Mark what the action's precondition reads; the agent knows that without the graph."""
     fill(used, 0)
@@ -258,19 +258,19 @@ def uses(world, task, place, action, used):
 # the agent's mind
 
 
-@compiled
+@inline
 def meet(world, task, mind):
     """Begin with no room seen."""
     fill(mind.last_seen, NEVER)
 
 
-@compiled
+@inline
 def remember(world, task, mind, observation, t):
     """Note the room it is in."""
     mind.last_seen[observation.place] = t
 
 
-@compiled
+@inline
 def conclude(world, task, observation, news):
     """An object is not where it was sought; where locks are not seen, an action tells that of its door."""
     action, valid, room = observation.action, observation.valid, observation.came_from
@@ -289,16 +289,16 @@ def conclude(world, task, observation, news):
         add(news, world.objects + door, 0)
 
 
-@compiled
+@inline
 def plan(world, task, table, mind, place):
     """Head for the goal object, for the key of a door on the way, or for the room seen longest ago."""
     value = table.value
     if value[world.held + world.goal] == 1:
         return WAIT
-    locked = shut = of_ones(value, world.objects, world.doors)
+    locked = shut = bits_from(value, world.objects, world.doors)
     for key in range(world.locks):
         if value[world.held + key] == 1:
-            shut = minus(shut, task.door_of_key[key])
+            shut = without_bit(shut, task.door_of_key[key])
     lowest, highest = open_stretch(world, shut, place)
     sought = choose_object(world, task, value, lowest, highest)
     target = value[sought]
@@ -308,13 +308,13 @@ def plan(world, task, table, mind, place):
         target = place + 1 if place < world.doors else place - 1  # shut in, it tries a neighbour
         if lowest < highest:
             stretch = ((2 << (highest - lowest)) - 1) << lowest
-            target = earliest(minus(stretch, place), mind.last_seen)
+            target = earliest(without_bit(stretch, place), mind.last_seen)
     ahead = place + 1 if target > place else place - 1
     door = min(place, ahead)
-    return world.unlock + door if has(locked & ~shut, door) else ahead
+    return world.unlock + door if has_bit(locked & ~shut, door) else ahead
 
 
-@compiled
+@inline
 def choose_object(world, task, value, lowest, highest):
     """Return what to fetch first: the goal object, or the key of the door in the way."""
     sought = world.goal
@@ -329,7 +329,7 @@ def choose_object(world, task, value, lowest, highest):
     return sought
 
 
-@compiled
+@inline
 def wander(world, task, observation, recent, again, lost, word):
     """Choose as the scribe does: the goal or a key in view, the last action, a stray, on to the right."""
     value, place = observation.value, observation.place
@@ -344,12 +344,12 @@ def wander(world, task, observation, recent, again, lost, word):
         return choice(word, world.rooms)
     if place < world.doors and not failed(recent, place + 1):
         return place + 1
-    if place < world.doors and not tried(recent, world.unlock + place):
+    if place < world.doors and not tried_recently(recent, world.unlock + place):
         return world.unlock + place
     return place - 1 if place > 0 else place + 1
 
 
-@compiled
+@inline
 def stand_in(world, task, observation, word):
     """Pick up something in view, or else move on to the right, as the public harness does."""
     place, count = observation.place, 0
@@ -366,7 +366,7 @@ def stand_in(world, task, observation, word):
 # the public code's estimators
 
 
-@compiled
+@inline
 def informs(world, task, value, gold, field, named, placed, scoring):
     """Say whether the public code calls the probe of a field useful: the own room never is."""
     if placed:
@@ -376,7 +376,7 @@ def informs(world, task, value, gold, field, named, placed, scoring):
     return held_differ(world, value, gold)
 
 
-@compiled
+@inline
 def held_differ(world, value, gold):
     """Say whether the objects believed held are not those that are."""
     differ = False
@@ -385,7 +385,7 @@ def held_differ(world, value, gold):
     return differ
 
 
-@compiled
+@inline
 def mismatched(world, task, value, gold, action, named):
     """Say whether the public oracle finds something wrong with what is reported, by name or anywhere."""
     wrong = held_differ(world, value, gold)
@@ -394,7 +394,7 @@ def mismatched(world, task, value, gold, action, named):
     return wrong
 
 
-@compiled
+@inline
 def overlap(world, belief, gold, first, stayed, scoring):
     """Return the weighted overlap: .2 position, .15 inventory, .3 objects, .2 doors, .15 subgoals.
 

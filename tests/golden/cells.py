@@ -1,4 +1,4 @@
-"""The frozen cells: how a row of `cells.csv` is read, and the one form in which recordings are compared.
+"""The frozen cells: how a row of `conditions.csv` is read, and the one form in which recordings are compared.
 
 Canonical form: episode by episode in the order of the row's seeds, part by part in the order below, each part
 as C-order little-endian bytes at full width: [time, field] (belief to confidence), [time] (place), t = 0..H;
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from envprobe_core.cells import AgentProfile, Cell, find_profile, find_regime, parse_seeds
+from envprobe_core.conditions import AgentProfile, Condition, find_profile, find_regime, parse_seeds
 from envprobe_core.policies import find_policy
 from envprobe_core.protocols import parse_protocol
 
@@ -62,9 +62,9 @@ def read_profile(text: str) -> AgentProfile:
     return AgentProfile("drawn", **json.loads(text)) if text.startswith("{") else find_profile(text)
 
 
-def read_cell(row: Mapping[str, str]) -> tuple[Cell, npt.NDArray[np.int64]]:
+def read_cell(row: Mapping[str, str]) -> tuple[Condition, npt.NDArray[np.int64]]:
     """Return the cell of a row and its seeds; an empty budget or threshold is the default."""
-    cell = Cell(
+    cell = Condition(
         row["world"],
         find_policy(row["policy"]),
         find_regime(row["regime"]),

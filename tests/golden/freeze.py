@@ -23,8 +23,8 @@ import numpy.typing as npt
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from envprobe_core.agents.profiles import PROFILES, AgentProfile
-from envprobe_core.cells import LARGEST_SEED
-from envprobe_core.engine.running import record
+from envprobe_core.conditions import LARGEST_SEED
+from envprobe_core.engine.batch import simulate_logged
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS, SWITCHES, switch_values
 from envprobe_core.regimes import REGIMES
@@ -105,7 +105,7 @@ def main() -> None:
     episodes, changed = [], Counter[str]()
     for number, row in enumerate(rows):
         cell, seeds = read_cell(row)
-        made = record(cell, seeds)
+        made = simulate_logged(cell, seeds)
         recorded = digest({name: getattr(made, name) for name in RECORDED}, RECORDED)
         key = named(row)
         row |= {"recorded": recorded, "measured": measured(row, made.measures)}

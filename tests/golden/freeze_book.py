@@ -22,8 +22,8 @@ from pathlib import Path
 
 from envprobe_book.reproduce import build as book
 from envprobe_book.reproduce import sections as notebooks
-from envprobe_core.cells import make_cell
-from envprobe_core.grid import run_cells
+from envprobe_core.conditions import make_condition
+from envprobe_core.experiment import run_conditions
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.runs.manifest import seed_ranges
@@ -117,8 +117,8 @@ def write_frozen(folder: Path, numbers: Numbers) -> None:
 
 def hash_rows(world: str, protocol: str) -> Rows:
     """Run every policy in S2 on the default seeds; return a row of `HASH_COLUMNS` each."""
-    cells = [make_cell(world, policy, "S2", parse_protocol(protocol)) for policy in POLICIES]
-    table = run_cells(cells)
+    cells = [make_condition(world, policy, "S2", parse_protocol(protocol)) for policy in POLICIES]
+    table = run_conditions(cells)
     rows = []
     for index, cell in enumerate(cells):
         own = {name: column[table["cell"] == index] for name, column in table.items()}

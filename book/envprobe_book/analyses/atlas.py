@@ -22,12 +22,20 @@ import numpy.typing as npt
 
 from envprobe_book.analyses.calibration import PROTOCOL, REGIME, TARGETS, pool, run_agents
 from envprobe_book.claims import Claim, find_claim, load_claims
-from envprobe_book.claims.judge import HOLDS, INCONCLUSIVE, NO_EFFECT, NOT_TESTED, REVERSES, decide, together
+from envprobe_book.claims.judge import (
+    HOLDS,
+    INCONCLUSIVE,
+    NO_EFFECT,
+    NOT_TESTED,
+    REVERSES,
+    assess_claim,
+    combine,
+)
 from envprobe_core.agents.profiles import AgentProfile
-from envprobe_core.cells import Cell, Seeds, find_protocols
-from envprobe_core.comparing import Episodes, NotTestable, columns_read
+from envprobe_core.comparing import NotTestable, PairedEpisodes, columns_read
+from envprobe_core.conditions import Condition, Seeds, find_protocols
+from envprobe_core.parallel import map_unordered
 from envprobe_core.policies import OF_THE_PAPER
-from envprobe_core.pool import spread
 from envprobe_core.protocols import Protocol
 from envprobe_core.worlds import WORLDS
 from envprobe_core.worlds.base import Floats
@@ -209,7 +217,7 @@ def load_atlas(
 
     Args:
         seeds_each: episodes of each agent, world and policy: the first of the protocol's default seeds.
-        protocol: names of protocols, as `cells.names` splits them.
+        protocol: names of protocols, as `conditions.names` splits them.
         jobs: processes; changes nothing but speed.
     """
     agents, claims, protocols = sample_profiles(profiles), atlas_claims(), find_protocols(protocol)
@@ -219,7 +227,7 @@ def load_atlas(
     parts = [slice(first, first + AT_ONCE) for first in range(0, profiles, AT_ONCE)]
     tasks = [((row, part), one, agents[part]) for row, one in enumerate(protocols) for part in parts]
     work = partial(_run_and_judge, claims=claims, seeds_each=seeds_each, resamples=resamples)
-    for place, *found in spread(work, tasks, jobs):
+    for place, *found in map_unordered(work, tasks, jobs):
         verdict[place], support[place], targets[place] = found
     fitted = targets[protocols.index(PROTOCOL)] if PROTOCOL in protocols else None
     return Atlas(agents, claims, tuple(one.name for one in protocols), verdict, support, fitted)
@@ -233,7 +241,7 @@ def _run_and_judge(
 ) -> tuple[tuple[int, slice], npt.NDArray[np.object_], Floats, Floats]:
     """Run some agents under one protocol; return their place in the atlas, verdicts, support and targets."""
     place, protocol, agents = task
-    seeds = Cell("tooldag", OF_THE_PAPER["no-probe"], REGIME, protocol).default_seeds()[:seeds_each]
+    seeds = Condition("tooldag", OF_THE_PAPER["no-probe"], REGIME, protocol).default_seeds()[:seeds_each]
     columns = run_profiles(agents, protocol, seeds)
     return place, *judge_all(claims, columns, resamples), pool(columns, list(OF_THE_PAPER))
 
@@ -258,20 +266,20 @@ def judge_all(
         for place, (world, policy) in enumerate(product(WORLDS, OF_THE_PAPER))
     }
     tables = {name: table.swapaxes(2, 3).reshape(-1, agents) for name, table in columns.items()}
-    episodes = Episodes(tables.__getitem__, rows, np.tile(np.arange(units), len(rows)))
+    episodes = PairedEpisodes(tables.__getitem__, rows, np.tile(np.arange(units), len(rows)))
     verdict, support = [], []
     for claim in claims:
         words = np.full((len(claim.comparisons), agents), NOT_TESTED, object)
         reach = np.full(words.shape, np.nan)
         for own, one in enumerate(claim.comparisons):
             with suppress(NotTestable):
-                decided = decide(claim, one, episodes, resamples)
+                decided = assess_claim(claim, one, episodes, resamples)
                 words[own, decided.enough] = decided.verdict
                 away = decided.found.mean - claim.level
                 sides = {"greater": away, "less": -away, "either": np.abs(decided.found.mean)}
                 within = (claim.margin or 0.0) - np.abs(away)  # of `none` and `equal`
                 reach[own, decided.enough] = sides.get(one.direction, within)
-        found = together(words)
+        found = combine(words)
         verdict.append(np.where(found == NO_EFFECT, INCONCLUSIVE, found))
         support.append(reach.min(axis=0))
     return np.stack(verdict, axis=1), np.stack(support, axis=1)

@@ -2,9 +2,9 @@
 
 Targets are the accuracies that the paper prints for Periodic and its canonical confident-wrong rate p_cw,
 and nothing else; they are measured under `released`, with the public code's estimators. Simple and Oracle
-run for p_cw alone, which that code counts in their cells; no other figure of theirs is read, nor is success,
-and there are more targets than free parameters. The accuracy of No-Probe is measured and does not count: what
-the paper prints of it contradicts itself.
+run for p_cw alone, which that code counts for these two policies; no other figure of theirs is read, nor is
+success, and there are more targets than free parameters. The accuracy of No-Probe is measured and does not
+count: what the paper prints of it contradicts itself.
 
 The search is differential evolution over a grid of thousandths; every generation is one call of the engine
 over all its candidates. The best point is one that was evaluated, so that the committed profile is, to the
@@ -22,9 +22,9 @@ import numpy as np
 from envprobe_book.claims import paper_value
 from envprobe_core import __version__
 from envprobe_core.agents.profiles import SCRIBE, AgentProfile, as_record
-from envprobe_core.cells import PAPER_POLICIES, RELEASED_SEEDS, Cell, Seeds
-from envprobe_core.engine.running import Columns, measure, record
-from envprobe_core.grid import run_cells
+from envprobe_core.conditions import PAPER_POLICIES, RELEASED_SEEDS, Condition, Seeds
+from envprobe_core.engine.batch import Columns, simulate, simulate_logged
+from envprobe_core.experiment import run_conditions
 from envprobe_core.measures import REPORTING, confident_counts
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import RELEASED, Protocol
@@ -121,12 +121,14 @@ def target_values() -> Floats:
     return np.array([target.value for target in TARGETS])
 
 
-def measure_with_confidence(cell: Cell, seeds: Seeds) -> Columns:
-    """Run a cell; count confident beliefs, and the wrong ones, where the paper or its code does (else 0)."""
-    if cell.policy.name not in (REPORTING if cell.protocol.confident == "anything" else PAPER_POLICIES):
-        return measure(cell, seeds) | dict.fromkeys(COUNTS, np.zeros(len(seeds), np.int64))
-    recording = record(cell, seeds, scores_all=False)
-    found = confident_counts(recording, cell)
+def measure_with_confidence(condition: Condition, seeds: Seeds) -> Columns:
+    """Measures of a condition, with counts of confident beliefs and of wrong ones (0 where nobody counts)."""
+    if condition.policy.name not in (
+        REPORTING if condition.protocol.confident == "anything" else PAPER_POLICIES
+    ):
+        return simulate(condition, seeds) | dict.fromkeys(COUNTS, np.zeros(len(seeds), np.int64))
+    recording = simulate_logged(condition, seeds, scores_all=False)
+    found = confident_counts(recording, condition)
     return recording.measures | {name: found[name] for name in COUNTS}
 
 
@@ -143,13 +145,13 @@ def run_agents(
     Returns:
         Columns by name, [world, policy, profile, seed] each.
     """
-    cells = [
-        Cell(world, POLICIES[policy], REGIME, protocol, profile)
+    conditions = [
+        Condition(world, POLICIES[policy], REGIME, protocol, profile)
         for world in WORLDS
         for policy in policies
         for profile in profiles
     ]
-    table = run_cells(cells, seeds, jobs=jobs, work=measure_with_confidence)
+    table = run_conditions(conditions, seeds, jobs=jobs, work=measure_with_confidence)
     shape = (len(WORLDS), len(policies), len(profiles), len(seeds))
     return {name: table[name].reshape(shape).astype(np.float64) for name in columns}
 
@@ -343,4 +345,4 @@ def fit_record(
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
     """Write a profile's file; the same record gives the same bytes."""
-    path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(simulate_logged, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

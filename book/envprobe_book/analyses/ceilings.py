@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from envprobe_core.agents import SLIP, quits
-from envprobe_core.cells import Cell
-from envprobe_core.engine.compiling import entry
+from envprobe_core.conditions import Condition
+from envprobe_core.engine.batch import EpisodeBatch
 from envprobe_core.engine.noise import IMPULSE, choice, draw, happens
+from envprobe_core.engine.numba_support import kernel
 from envprobe_core.engine.records import NONE, WAIT
-from envprobe_core.engine.running import Episodes
 from envprobe_core.protocols import Protocol
 from envprobe_core.worlds.base import Ints, Mask
 
@@ -27,33 +27,33 @@ def has_ceiling(protocol: Protocol) -> bool:
     return (protocol.clock, protocol.accuracy, protocol.pairing) == ("runs", "terminal", "same-step")
 
 
-def success_ceiling(cell: Cell, seeds: Ints) -> Mask:
+def success_ceiling(condition: Condition, seeds: Ints) -> Mask:
     """Say on which seeds any policy at all could complete the task, [seed].
 
     Args:
-        cell: whatever its policy; its protocol is one that `has_ceiling`.
+        condition: whatever its policy; its protocol is one that `has_ceiling`.
         seeds: [seed].
     """
-    episodes = Episodes(cell, seeds)
+    episodes = EpisodeBatch(condition, seeds)
     slipped, acts = impulses(episodes)
 
     def allowed(t: int, action: Any) -> Mask:
         """Say which actions, [seed or 1, action], may be carried out at step t, [seed, action]."""
         return acts[:, t, None] & ((slipped[:, t, None] == NO_SLIP) | (slipped[:, t, None] == action))
 
-    return (_calls if cell.world == "tooldag" else _ways)(episodes, allowed)
+    return (_calls if condition.world == "tooldag" else _ways)(episodes, allowed)
 
 
-def impulses(episodes: Episodes) -> tuple[Ints, Mask]:
+def impulses(episodes: EpisodeBatch) -> tuple[Ints, Mask]:
     """Return the action that the agent slips to, or NO_SLIP, and whether it still acts, [seed, step] each."""
-    shape = len(episodes.block), episodes.cell.regime.horizon
+    shape = len(episodes.block), episodes.condition.regime.horizon
     slipped, acts = np.full(shape, NO_SLIP), np.ones(shape, dtype=bool)
-    if not episodes.cell.profile.scribe:  # which errs in other ways
-        draw_impulses(episodes.setting, episodes.block, slipped, acts)
+    if not episodes.condition.profile.scribe:  # which errs in other ways
+        draw_impulses(episodes.params, episodes.block, slipped, acts)
     return slipped, acts
 
 
-@entry
+@kernel
 def draw_impulses(setting, block, slipped, acts):
     """Fill in what `impulses` returns."""
     for row in range(len(block)):
@@ -66,19 +66,19 @@ def draw_impulses(setting, block, slipped, acts):
             acts[row, t] = not over
 
 
-def _untouched(episodes: Episodes) -> Iterator[tuple[int, Any]]:
+def _untouched(episodes: EpisodeBatch) -> Iterator[tuple[int, Any]]:
     """Yield each step and the state before it, [seed], in a world in which nobody does anything."""
-    for t in range(episodes.cell.regime.horizon):
+    for t in range(episodes.condition.regime.horizon):
         yield t, episodes.block.state
         episodes.propose()
-        episodes.settle()
+        episodes.record()
         episodes.block.action = WAIT
         episodes.advance(np.full(len(episodes.block), NONE))
 
 
-def _calls(episodes: Episodes, allowed: Callable[[int, Any], Mask]) -> Mask:
+def _calls(episodes: EpisodeBatch, allowed: Callable[[int, Any], Mask]) -> Mask:
     """Follow every set of loaded tools, a number by its bits, that some sequence of calls leads to."""
-    target = int(episodes.setting.world.tools) - 1  # it ends the search
+    target = int(episodes.params.world.tools) - 1  # it ends the search
     tools, everything = np.arange(target + 1), (1 << target) - 1
     needs = episodes.block.task.needs[:, tools]
     done = np.zeros(len(needs), dtype=bool)
@@ -96,13 +96,13 @@ def _calls(episodes: Episodes, allowed: Callable[[int, Any], Mask]) -> Mask:
     return done
 
 
-def _ways(episodes: Episodes, allowed: Callable[[int, Any], Mask]) -> Mask:
+def _ways(episodes: EpisodeBatch, allowed: Callable[[int, Any], Mask]) -> Mask:
     """Follow every place, and set of keys ever held, that some sequence of steps leads to.
 
     What nobody touches goes its own way: keys not yet held, the goal object, locks. A door or edge can be
     passed while it is open by itself, and for good once its key was held.
     """
-    rules, task, rooms = episodes.setting.world, episodes.block.task, episodes.cell.world == "objectstate"
+    rules, task, rooms = episodes.params.world, episodes.block.task, episodes.condition.world == "objectstate"
     seeds, places = np.arange(len(task)), int(rules.rooms if rooms else rules.nodes)
     ways = np.arange(int(rules.doors if rooms else rules.edges))
     key_of = (task.key_of_door if rooms else task.key_of_edge)[:, : len(ways)]

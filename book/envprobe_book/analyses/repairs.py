@@ -18,12 +18,12 @@ from typing import NamedTuple
 import numpy as np
 
 from envprobe_core.agents.profiles import AgentProfile
-from envprobe_core.cells import Cell, find_profile, find_regime
-from envprobe_core.engine.compiling import entry
-from envprobe_core.engine.loop import S, U
+from envprobe_core.conditions import Condition, find_profile, find_regime
+from envprobe_core.engine.batch import EpisodeBatch
+from envprobe_core.engine.kernel import STALENESS_TERM, UNCERTAINTY_TERM
 from envprobe_core.engine.noise import PROBE, STREAMS, draw, stream_keys
+from envprobe_core.engine.numba_support import kernel
 from envprobe_core.engine.records import CERTAIN, NONE, Word
-from envprobe_core.engine.running import Episodes
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import parse_protocol
@@ -87,10 +87,15 @@ def look(setting: Setting, seeds: Ints) -> Past:
     """Run No-Probe up to the moment and return what a policy and an oracle would see there."""
     episodes = _until(setting, seeds)
     ended = (episodes.block.succeeded == 1) & (setting.world.protocol.end == "success")
-    episodes.look()
+    episodes.sense()
     rows, own = episodes.block[~ended], np.s_[:, : setting.world.fields]
     table, sight = rows.table, rows.sight
-    terms = {"c": sight.c, "s": S[table.staleness], "u": U[table.confidence], "d": sight.d}
+    terms = {
+        "c": sight.c,
+        "s": STALENESS_TERM[table.staleness],
+        "u": UNCERTAINTY_TERM[table.confidence],
+        "d": sight.d,
+    }
     wrong = (table.value != rows.gold)[own]
     return Past(seeds[~ended], wrong, {name: term[own] for name, term in terms.items()}, rows.weight[own])
 
@@ -112,32 +117,34 @@ def play(setting: Setting, seeds: Ints, futures: Ints, repaired: Mask) -> Future
         forks.seeds, forks.block, forks.logs = (
             part.take(own, axis=0) for part in (pasts.seeds, pasts.block, pasts.logs)
         )
-        _draw_from(forks.setting, forks.block, futures[rows])
+        _draw_from(forks.params, forks.block, futures[rows])
         parts.append(_finish(setting, forks, repaired[rows]))
     return Futures(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _until(setting: Setting, seeds: Ints) -> Episodes:
+def _until(setting: Setting, seeds: Ints) -> EpisodeBatch:
     """Run No-Probe up to the moment's decision."""
     world = setting.world
-    cell = Cell(world.name, POLICIES["no-probe"], world.regime, world.protocol, setting.profile, budget=0)
-    episodes = Episodes(cell, seeds, world=world, scores_all=False)
+    condition = Condition(
+        world.name, POLICIES["no-probe"], world.regime, world.protocol, setting.profile, budget=0
+    )
+    episodes = EpisodeBatch(condition, seeds, world=world, scores_all=False)
     for t in range(setting.moment + 1):
         if t > 0:
             episodes.advance(np.full(len(seeds), NONE))
         episodes.propose()
-        episodes.settle()
+        episodes.record()
     return episodes
 
 
-@entry
+@kernel
 def _draw_from(setting, block, seeds):
     """Let episodes draw from other seeds from now on."""
     for row in range(len(block)):
         stream_keys(seeds[row], setting.world.code, block[row].keys)
 
 
-def _finish(setting: Setting, forks: Episodes, repaired: Mask) -> Futures:
+def _finish(setting: Setting, forks: EpisodeBatch, repaired: Mask) -> Futures:
     """Run forks from the moment's decision, which is to act, to the end."""
     block, width = forks.block, setting.world.fields
     rows, field = np.nonzero(repaired & (block.over == 0)[:, None])
@@ -146,7 +153,7 @@ def _finish(setting: Setting, forks: Episodes, repaired: Mask) -> Futures:
     table = block.table  # repaired once it has aged, before the agent reads it again
     table.value[rows, field], table.staleness[rows, field], table.confidence[rows, field] = gold, 0, CERTAIN
     forks.propose()
-    forks.settle()
+    forks.record()
     forks.go_on()
     right = table.value[:, :width] == block.gold[:, :width]
     return Futures(right, block.succeeded == 1, forks.logs.valid[:, setting.moment :].sum(axis=1))
@@ -203,7 +210,7 @@ def rank_values(setting: Setting, past: Past, score: str) -> Floats:
     return np.where(past.wrong, 1.0 + past.weights, 0.0)  # oracle-tw
 
 
-@entry
+@kernel
 def _draw(code, seeds, clock, words):
     """Draw a word of the probing stream for every field, [row, field]."""
     keys = np.zeros(STREAMS, Word)

@@ -1,7 +1,7 @@
 """Claims of the paper and our runs: the scoreboard of all of them, and rows of its tables beside ours.
 
-What is run follows from the claims alone: the cells their arms name, and on each cell the facts their
-measures name.
+What is run follows from the claims alone: the conditions their arms name, and in each condition the facts
+their measures name.
 """
 
 from collections import defaultdict
@@ -16,26 +16,26 @@ from envprobe_book.claims import (
     PaperValue,
     find_claim,
     load_claims,
+    paper_items,
     paper_values,
-    places,
     policy_and_budget,
     stratum_of,
 )
 from envprobe_book.claims.judge import VERDICTS, judge
 from envprobe_book.facts import FACTS
-from envprobe_book.show.markup import EMPTY, FIXED, MINUS
-from envprobe_core.cells import (
+from envprobe_book.pages.markup import EMPTY, FIXED, MINUS
+from envprobe_core.comparing import columns_read
+from envprobe_core.conditions import (
     DEFAULT_SEEDS,
     Names,
     find_profile,
     find_protocols,
     find_regime,
-    make_cell,
+    make_condition,
     names,
     read_seeds,
 )
-from envprobe_core.comparing import columns_read
-from envprobe_core.grid import run_frame
+from envprobe_core.experiment import run_frame
 from envprobe_core.protocols import PROTOCOLS, in_words
 from envprobe_core.statistics import RESAMPLES
 
@@ -67,7 +67,7 @@ def choose_claims(sections: Names = (), regime: str = PRIMARY_REGIME) -> tuple[C
         replace(claim, regime=regime)
         if claim.regime == PRIMARY_REGIME and claim.about != "setting"
         else claim
-        for claim in sorted(found, key=lambda claim: places.order(claim.source))
+        for claim in sorted(found, key=lambda claim: paper_items.order(claim.source))
     )
 
 
@@ -83,31 +83,31 @@ def run_claims(
 
     Args:
         protocols: names, with or without switches turned.
-        seeds: as in `grid.run`, for cells of `regime`; other regimes run on their own.
+        seeds: as in `experiment.run`, for conditions of `regime`; other regimes run on their own.
         regime: the regime that `seeds` are for.
 
     Returns:
-        One row an episode: the columns of `grid.run` and every fact that a claim names, NaN where none asks
-        it of a cell. `policy` holds the arm as claims call it (`cd@3` is c+d with three probes).
+        One row an episode: the columns of `experiment.run` and every fact that a claim names, NaN where none
+        asks it of a condition. `policy` holds the arm as claims call it (`cd@3` is c+d with three probes).
 
     Raises:
-        InputError: for an unknown name or a value that a cell refuses.
+        InputError: for an unknown name or a value that a condition refuses.
     """
     wanted = defaultdict(set)  # the columns that measures name, by regime, world and arm
     for claim in claims:
         for world in claim.worlds + claim.against:
             for arm in claim.arms + claim.references:
                 wanted[claim.regime, world, arm].update(columns_read(claim.measures))
-    chosen, alike = read_seeds(seeds), defaultdict(list)  # cells of which the same facts are asked
+    chosen, alike = read_seeds(seeds), defaultdict(list)  # conditions of which the same facts are asked
     asked = [(protocol, *own) for protocol in find_protocols(protocols) for own in wanted.items()]
     for place, (protocol, (level, world, arm), columns) in enumerate(asked):
         policy, budget = policy_and_budget(arm)
-        cell = make_cell(world, policy, level, protocol, profile, budget)
-        own = cell.default_seeds() if chosen is None or level != regime else chosen
-        alike[tuple(sorted(columns & FACTS.keys()))].append((cell, own, place, arm))
+        condition = make_condition(world, policy, level, protocol, profile, budget)
+        own = condition.default_seeds() if chosen is None or level != regime else chosen
+        alike[tuple(sorted(columns & FACTS.keys()))].append((condition, own, place, arm))
     parts = []
-    for facts, cells in alike.items():
-        settings, own, place, arms = zip(*cells, strict=True)
+    for facts, conditions in alike.items():
+        settings, own, place, arms = zip(*conditions, strict=True)
         sizes = list(map(len, own))
         part = run_frame(settings, own, facts, jobs=jobs)
         parts.append(part.assign(policy=np.repeat(arms, sizes), place=np.repeat(place, sizes)))
@@ -137,7 +137,7 @@ def load_scoreboard(
         One row a claim and protocol, claims in the paper's order, as `judge` gives it.
 
     Raises:
-        InputError: for an unknown name or a value that a cell refuses.
+        InputError: for an unknown name or a value that a condition refuses.
     """
     find_profile(profile)
     claims = choose_claims(sections, regime)

@@ -17,14 +17,15 @@ from functools import cached_property
 
 import numpy as np
 
-from envprobe_book.instances import instances, tried
+from envprobe_book.plans import instances, try_actions
 from envprobe_core import worlds
 from envprobe_core.agents.profiles import PROFILES
-from envprobe_core.cells import Cell
-from envprobe_core.engine import loop
-from envprobe_core.engine.compiling import entry
-from envprobe_core.engine.records import NONE, Int, new, record
-from envprobe_core.engine.running import Episodes
+from envprobe_core.conditions import Condition
+from envprobe_core.engine.batch import EpisodeBatch
+from envprobe_core.engine.kernel import act as carry_out
+from envprobe_core.engine.kernel import observe, propose
+from envprobe_core.engine.numba_support import kernel
+from envprobe_core.engine.records import NONE, Int, dtype_of, new
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy
 from envprobe_core.protocols import PAPER, Protocol
@@ -81,7 +82,7 @@ class SmallWorld:
         """Return the chance that a loaded tool unloads in one step, to the last bit of the engine."""
         return int(self.built.rules.mutation) / 2.0**32
 
-    def episodes(self, policy: Policy, seeds: Ints, threshold: float = THRESHOLD) -> Episodes:
+    def episodes(self, policy: Policy, seeds: Ints, threshold: float = THRESHOLD) -> EpisodeBatch:
         """Begin episodes of the perfect agent, a row a seed; with three tools all have the same task.
 
         Raises:
@@ -92,8 +93,8 @@ class SmallWorld:
                 f"policy {policy.name} replays another's probes; the small world runs none that does"
             )
         own = threshold if policy.has_threshold else None
-        cell = Cell("tooldag", policy, self.regime, self.protocol, AGENT, self.budget, own)
-        return Episodes(cell, seeds, world=self.built, scores_all=False)
+        condition = Condition("tooldag", policy, self.regime, self.protocol, AGENT, self.budget, own)
+        return EpisodeBatch(condition, seeds, world=self.built, scores_all=False)
 
 
 def can_be_solved(protocol: Protocol) -> bool:
@@ -105,20 +106,20 @@ def can_be_solved(protocol: Protocol) -> bool:
     return all(getattr(protocol, switch) == value for switch, value in needed.items())
 
 
-@entry
+@kernel
 def act(setting, block, fields, logs):
     """Probe a field or carry out the proposed action, [row]; the world stands still."""
     for row in range(len(block)):
-        loop.act(setting, block[row], fields[row], logs[row])
+        carry_out(setting, block[row], fields[row], logs[row])
 
 
-@entry
+@kernel
 def lose(setting, block, lost):
     """Unload tools, sets [row], and let the agents observe."""
     for row in range(len(block)):
         episode = block[row]
         episode.state.loaded &= ~lost[row]
-        loop.observe(setting, episode)
+        observe(setting, episode)
         episode.t += 1
 
 
@@ -156,25 +157,25 @@ def leaves(small: SmallWorld, policy: Policy, threshold: float = THRESHOLD) -> L
     lost = kept = np.zeros(1, dtype=np.int64)
     while True:
         episodes.propose()
-        if not episodes.settle():
+        if not episodes.record():
             break
-        act(episodes.setting, episodes.block, episodes.decide(), episodes.logs)
+        act(episodes.params, episodes.block, episodes.decide(), episodes.logs)
         exposed = episodes.block.state.loaded & LOSSES[-1]
         row, gone = np.nonzero(LOSSES & ~exposed[:, None] == 0)
         lost = lost[row] + np.bitwise_count(gone)
         kept = kept[row] + np.bitwise_count(exposed[row] & ~gone)
         episodes.block, episodes.logs = episodes.block.take(row), episodes.logs.take(row, axis=0)
-        lose(episodes.setting, episodes.block, gone)
+        lose(episodes.params, episodes.block, gone)
     right = (episodes.block.table.value == episodes.block.gold)[:, :FIELDS]
     return Leaves(right.mean(axis=1), episodes.block.succeeded == 1, lost, kept)
 
 
 # information states
 
-CASE = record(("value", np.int8, FIELDS), ("action", Int), ("hidden", Int), ("choice", Int), ("lost", Int))
+CASE = dtype_of(("value", np.int8, FIELDS), ("action", Int), ("hidden", Int), ("choice", Int), ("lost", Int))
 """An agent's table and proposal, the gold state, what is chosen, and the tools that then unload, as a set."""
 
-OUTCOME = record(
+OUTCOME = dtype_of(
     ("value", np.int8, FIELDS), ("action", Int), ("hidden", Int),
     ("exposed", Int), ("answer", Int), ("valid", Int), ("seen", np.int8, FIELDS),
 )  # fmt: skip
@@ -255,13 +256,13 @@ def grow(small: SmallWorld, *, sees_gold: bool = False) -> InformationTree:
     instance, number = instances(small.built, [0]), np.arange(HIDDEN)
     state = np.repeat(instance.state[:, None], HIDDEN, axis=1)
     state.loaded, state.complete = number % (1 << TOOLS), number >> TOOLS
-    gold, last = tried(small.built, instance, state).gold[0], layers[-1]  # [hidden, field]
+    gold, last = try_actions(small.built, instance, state).gold[0], layers[-1]  # [hidden, field]
     right = (last.value[:, None, :] == gold).mean(axis=2)
     success = last.posterior @ gold[:, -1].astype(float)
     return InformationTree(small, layers, steps, (last.posterior * right).sum(axis=1), success)
 
 
-@entry
+@kernel
 def follow(setting, block, logs, cases, found):
     """Take a step of each case, [case], fill in what is found; the one episode of the block is scratch."""
     world, episode = setting.world, block[0]
@@ -273,12 +274,12 @@ def follow(setting, block, logs, cases, found):
         for field in range(world.fields):
             table.value[field] = case.value[field]
         episode.t, episode.action = 0, case.action
-        loop.act(setting, episode, case.choice, logs[0])
+        carry_out(setting, episode, case.choice, logs[0])
         out.exposed = state.loaded & (1 << MUTABLE) - 1
         state.loaded &= ~case.lost
-        loop.observe(setting, episode)
+        observe(setting, episode)
         episode.t = 1
-        loop.propose(setting, episode)
+        propose(setting, episode)
         out.hidden = state.loaded + (state.complete << TOOLS)
         out.action, out.valid, out.answer = episode.action, episode.worked, -1
         if case.choice != ACT:
@@ -299,7 +300,7 @@ def _grow_step(small: SmallWorld, layer: Layer, sees_gold: bool) -> tuple[Layer,
     cases.hidden, cases.choice, cases.lost = hidden, choice, LOSSES[:, None]
     found = new(OUTCOME, *cases.shape)
     episodes = small.episodes(POLICIES["no-probe"], np.zeros(1))
-    follow(episodes.setting, episodes.block, episodes.logs, cases.reshape(-1), found.reshape(-1))
+    follow(episodes.params, episodes.block, episodes.logs, cases.reshape(-1), found.reshape(-1))
     gone, row = np.nonzero(cases.lost & ~found.exposed == 0)  # only what is loaded can unload
     found, lost = found[gone, row], np.bitwise_count(gone).astype(np.int64)
     kept = np.bitwise_count(found.exposed).astype(np.int64) - lost

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from envprobe_book.analyses import COMPETING
-from envprobe_core.cells import Names, parse_seeds
+from envprobe_core.conditions import Names, parse_seeds
 from envprobe_core.errors import InputError
-from envprobe_core.grid import OWN, run
+from envprobe_core.experiment import OWN, run
 from envprobe_core.policies import POLICIES, value_policy
 from envprobe_core.statistics import RESAMPLES, bootstrap_means, percentile_interval
 

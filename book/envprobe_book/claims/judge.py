@@ -22,8 +22,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from envprobe_book.claims import UNITS, Claim, Comparison, claims_by_id, load_claims
-from envprobe_core.cells import Names, names
-from envprobe_core.comparing import MIN_UNITS, Episodes, NotTestable, Sample
+from envprobe_core.comparing import MIN_UNITS, NotTestable, PairedEpisodes, Sample
+from envprobe_core.conditions import Names, names
 from envprobe_core.errors import InputError, look_up, require
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS
@@ -73,7 +73,9 @@ class Decision(NamedTuple):
 _exact_p = cache(mcnemar_exact)
 
 
-def decide(claim: Claim, one: Comparison, episodes: Episodes, resamples: int = RESAMPLES) -> Decision:
+def assess_claim(
+    claim: Claim, one: Comparison, episodes: PairedEpisodes, resamples: int = RESAMPLES
+) -> Decision:
     """Test one comparison of a claim, column by column.
 
     Raises:
@@ -136,7 +138,7 @@ def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> n
     return np.where(claimed & other, OTHER_SIZE, verdict)
 
 
-def together(found: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
+def combine(found: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
     """Say what verdicts [comparison, column] make of a claim of them all: one that reverses refutes it."""
     rules = {
         NOT_TESTED: (found == NOT_TESTED).any(axis=0),
@@ -191,7 +193,7 @@ def reason_of(claim: Claim, one: Comparison, decided: Decision) -> str:
     return told
 
 
-def _judge(claim: Claim, episodes: Episodes, profile: str, resamples: int) -> dict[str, Any]:
+def _judge(claim: Claim, episodes: PairedEpisodes, profile: str, resamples: int) -> dict[str, Any]:
     """Return what becomes of a claim, by the names of `COLUMNS`; the weakest of its comparisons decides."""
     row = {name: getattr(claim, name) for name in ABOUT} | {"claim": claim.id, "verdict": NOT_TESTED}
     row |= {"profile": profile, "unit": claim.unit, "same_n": True}
@@ -200,7 +202,7 @@ def _judge(claim: Claim, episodes: Episodes, profile: str, resamples: int) -> di
     links = []
     try:
         for one in claim.comparisons:
-            decided = decide(claim, one, episodes, resamples)
+            decided = assess_claim(claim, one, episodes, resamples)
             verdict, found = str(decided.verdict[0]), decided.found
             low, high = found.low_adjusted[0], found.high_adjusted[0]  # how far they reach to the claim
             support = (low if one.direction == "greater" else -high) / max(high - low, EDGE)
@@ -213,7 +215,7 @@ def _judge(claim: Claim, episodes: Episodes, profile: str, resamples: int) -> di
     if len(links) > 1:
         every = [own for _, own, _, _ in links]
         held, against = sum(own in (HOLDS, OTHER_SIZE) for own in every), every.count(REVERSES)
-        verdict = str(together(np.array(every)[:, None])[0])
+        verdict = str(combine(np.array(every)[:, None])[0])
         reason = f"{held} of {len(links)} comparisons hold, {against} reverse; the weakest: {reason}"
     row |= {name: getattr(decided.found, name)[0].item() for name in NUMBERS}
     row |= {"estimate": row["mean"], "n": int(decided.sample.bottom.sum())}
@@ -271,7 +273,7 @@ def judge(
         protocols = [*(p for p in PROTOCOLS if p in held), *sorted(held - set(PROTOCOLS))]
     else:
         protocols = names(protocols)
-    views = {name: Episodes.of(frame, protocol=name, profile=profile)[0][1] for name in protocols}
+    views = {name: PairedEpisodes.of(frame, protocol=name, profile=profile)[0][1] for name in protocols}
     rows = [
         _judge(claim, episodes, profile, resamples) | {"protocol": protocol}
         for claim in chosen

@@ -340,13 +340,13 @@ def trial(
     were written right, how many rows were copied from an example, and how many actions were distinct.
     Run again after an interruption, the command resumes where it stopped.
     """
-    from envprobe_core.cells import make_cell
+    from envprobe_core.conditions import make_condition
     from envprobe_core.llm import running
     from envprobe_core.llm.prompts import find_version
 
     refuse_existing("--out", out)
     for each in world:
-        make_cell(each, "simple", regime)  # a name that is none is refused before a store is made
+        make_condition(each, "simple", regime)  # a name that is none is refused before a store is made
     agent, versions = given.agent(LOCAL), [find_version(each) for each in prompts]
     asked = running.Trial(
         agent=agent, worlds=world, versions=versions, policy="simple", regime=regime,

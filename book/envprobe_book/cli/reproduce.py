@@ -98,7 +98,7 @@ def _executed(
     from envprobe_book.reproduce import build
     from envprobe_book.reproduce.execution import run
     from envprobe_book.reproduce.sections import parse_assignments, plan
-    from envprobe_core.files import held, sweep
+    from envprobe_core.files import folder_lock, sweep
 
     given = parse_assignments(how.param or [])
     seconds = options.check_positive("--cell-timeout", how.cell_timeout)
@@ -106,7 +106,7 @@ def _executed(
     folder = (build.claim(out) if out else ROOT) / "book"
     folder.mkdir(exist_ok=True)
     told = f"waiting: another envprobe works in {folder}"
-    with held(folder, lambda: typer.echo(told, err=True)), options.handing_out(cluster.address()):
+    with folder_lock(folder, lambda: typer.echo(told, err=True)), options.handing_out(cluster.address()):
         sweep(folder / "executed")
         if out:
             build.stage(out)
@@ -145,7 +145,7 @@ def pdf(
     command made is replaced, any other file is not. Exit code 2 if there is no built book or no Chromium.
     """
     from envprobe_book.reproduce import build, printing
-    from envprobe_core.files import held
+    from envprobe_core.files import folder_lock
 
     html = build.html_folder(book)
     chosen = documents or list(printing.DOCUMENTS)
@@ -159,7 +159,9 @@ def pdf(
         printing.refuse_foreign(path)
     if not build.is_fresh(book):
         typer.echo("the book has changed since it was built; `envprobe book` builds it again", err=True)
-    with held(book / "book", lambda: typer.echo("waiting: another envprobe works on the book", err=True)):
+    with folder_lock(
+        book / "book", lambda: typer.echo("waiting: another envprobe works on the book", err=True)
+    ):
         for name, path in files.items():
             start = time.monotonic()
             printing.make(name, path, book)
@@ -172,7 +174,7 @@ def answers(out: Annotated[File, "DIR", KEPT] = None, param: options.Assignments
     Nothing is executed if the book's own exercises are up to date, and no file is replaced. Exit code 1 if a
     solution failed, 2 if a name or value is not accepted.
     """
-    from envprobe_book.lab.desk import EXERCISES, answer_key, student_copy
+    from envprobe_book.classroom.desk import EXERCISES, answer_key, student_copy
     from envprobe_book.reproduce.execution import run
     from envprobe_book.reproduce.sections import as_json, parse_assignments, plan
     from envprobe_core.files import refuse_existing, working_folder, write_new
@@ -210,7 +212,7 @@ def lab(
     The folder is made at the first time and brought up to date later; files that you have changed there stay
     as they are. Exit code 2 if DIR cannot be used.
     """
-    from envprobe_book.lab.desk import CONFIG, START, lay_out
+    from envprobe_book.classroom.desk import CONFIG, START, lay_out
 
     if jupyter and not jupyter[0].startswith("-"):
         raise InputError(f"lab {jupyter[0]!r}: options of `jupyter lab` are accepted; --out names the folder")

@@ -180,7 +180,7 @@ def claims(
     one that decides; a missing value is null. Exit code 2 if a name or value is not accepted.
     """
     from envprobe_book.analyses.scoreboard import SIGNS, as_records, load_scoreboard
-    from envprobe_book.claims.places import place
+    from envprobe_book.claims.paper_items import place
     from envprobe_core.protocols import PROTOCOLS
 
     def report(text: str) -> None:
@@ -220,7 +220,7 @@ def calibrate(
     Only the accuracies of Periodic and the canonical confident-wrong rate are looked at, under `released`.
     The same command gives the same file, which holds all that made it.
     """
-    from envprobe_core.files import refuse_existing, replacing
+    from envprobe_core.files import atomic_write, refuse_existing
 
     if out is not None:
         refuse_existing("--out", out)
@@ -245,7 +245,7 @@ def calibrate(
     typer.echo(f"{len(search.seen)} profiles evaluated in {time.monotonic() - start:.0f} s")
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(out, new=True) as temporary:
+        with atomic_write(out, new=True) as temporary:
             calibration.write_record(temporary, calibration.fit_record(fitted, others, search))
         typer.echo(f"written: {out}")
 
@@ -253,7 +253,7 @@ def calibrate(
 def compile_engine() -> None:
     """Compile the engine and keep it; whatever needs it would otherwise compile its part at first use."""
     from envprobe_book.compilation import compile_everything
-    from envprobe_core.engine.compiling import INTERPRETED, cache_folder
+    from envprobe_core.engine.numba_support import INTERPRETED, cache_folder
 
     folder = cache_folder()
     if INTERPRETED or folder is None:

@@ -5,10 +5,10 @@ from functools import partial
 
 import numpy as np
 
-from envprobe_book.facts.witness import Witnessed, match
-from envprobe_book.instances import chain_length, drawn_mutation, mutable_fields, plan_length, tried
+from envprobe_book.facts.replay import Witnessed, match
+from envprobe_book.plans import chain_length, drawn_mutation, mutable_fields, plan_length, try_actions
+from envprobe_core.engine.batch import simulate
 from envprobe_core.engine.records import NO_ACTION, UNKNOWN
-from envprobe_core.engine.running import measure
 from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.facts import FACTS, Recorded
 from envprobe_core.measures import (
@@ -48,7 +48,7 @@ def _by_name(columns: tuple[str, ...], function: Fact, given: Recorded) -> dict[
     """Name what a fact measured; a function of the module, which processes beside this one can be told."""
     seen = given if isinstance(given, Witnessed) else given.seen.get("witnessed")
     if seen is None:
-        seen = given.seen["witnessed"] = Witnessed(given.cell, given.seeds, given.trajectory)
+        seen = given.seen["witnessed"] = Witnessed(given.condition, given.seeds, given.trajectory)
     return dict(zip(columns, map(np.asarray, function(seen)), strict=True))
 
 
@@ -88,7 +88,7 @@ def what_probes_found(seen: Witnessed) -> Columns:
     `useful`).
     """
     fired = seen.fired()
-    early = np.arange(fired.shape[1]) < seen.cell.budget_in_force
+    early = np.arange(fired.shape[1]) < seen.condition.budget_in_force
     unknown = seen.at_probes(seen.trajectory.belief[:, :-1]) == UNKNOWN
     return [mask.sum(axis=1) for mask in (fired & early, fired & unknown, seen.corrects())]
 
@@ -105,8 +105,8 @@ def what_was_it_fired_for(seen: Witnessed) -> Columns:
     """
     row, step = np.nonzero(seen.fired())
     terms = seen.terms[row, step, seen.trajectory.probe[row, step]]
-    structure = terms[:, TERMS.index("c")] + terms[:, TERMS.index("d")] >= seen.cell.threshold_in_force
-    columns = [*terms.T, structure, step < 2 * seen.cell.budget_in_force]
+    structure = terms[:, TERMS.index("c")] + terms[:, TERMS.index("d")] >= seen.condition.threshold_in_force
+    columns = [*terms.T, structure, step < 2 * seen.condition.budget_in_force]
     return [np.bincount(row, own.astype(np.float64), len(seen.seeds)) for own in columns]
 
 
@@ -147,8 +147,8 @@ def what_failed(seen: Witnessed) -> Columns:
 
 @fact("reproduced")
 def what_comes_out_again(seen: Witnessed) -> Columns:
-    """Run the cell once more, its seeds in the opposite order, and say which episodes are the same."""
-    again = measure(seen.cell, seen.seeds[::-1])["digest"][::-1]
+    """Run the condition once more, its seeds in the opposite order, and say which episodes are the same."""
+    again = simulate(seen.condition, seen.seeds[::-1])["digest"][::-1]
     return [(again == seen.trajectory.measures["digest"]).astype(np.float64)]
 
 
@@ -165,7 +165,9 @@ def what_the_seed_holds(seen: Witnessed) -> Columns:
 def effective_actions(seen: Witnessed) -> Columns:
     """Count the valid actions that shorten the shortest plan of the true world by one, before success."""
     recording, world, before = seen.trajectory, seen.world, seen.states[:, :-1]
-    after = tried(world, seen.instance, before, np.where(recording.valid, recording.action, NO_ACTION)).states
+    after = try_actions(
+        world, seen.instance, before, np.where(recording.valid, recording.action, NO_ACTION)
+    ).states
     shorter = plan_length(world, seen.instance, before) - 1 == plan_length(world, seen.instance, after)
     return [(recording.valid & shorter & ~seen.goal_reached()[:, :-1]).sum(axis=1)]
 
@@ -232,14 +234,14 @@ def what_was_sure(seen: Witnessed) -> Columns:
     compared, the confident ones, the wrong among these; canonical counts on seeds that `SAMPLE` divides, 0
     elsewhere; wrong beliefs whose value was known or reported.
     """
-    cell, recording = seen.cell, seen.trajectory
-    held, here, wrong, confident = reports(cell, recording)
-    counts = confident_counts(recording, cell)
-    accuracy, acted = step_accuracy(recording, cell.protocol), recording.acted
-    if cell.protocol.confident == "anything":
+    condition, recording = seen.condition, seen.trajectory
+    held, here, wrong, confident = reports(condition, recording)
+    counts = confident_counts(recording, condition)
+    accuracy, acted = step_accuracy(recording, condition.protocol), recording.acted
+    if condition.protocol.confident == "anything":
         acted = seen.lived()[:, 1:]
     low = acted & (accuracy[:, : acted.shape[1]] < COLLAPSE)
-    passes = consistent(recording.acted, recording.valid) | cell.profile.scribe
+    passes = consistent(recording.acted, recording.valid) | condition.profile.scribe
     scanned = (accuracy < SCAN)[..., None]
     known = (held.belief != UNKNOWN) | confident
     scan = (here & scanned & known, confident & scanned, confident & wrong & scanned)
@@ -257,10 +259,10 @@ def what_was_sure(seen: Witnessed) -> Columns:
 def how_sure(seen: Witnessed) -> Columns:
     """Count right and wrong known beliefs by reported confidence: arrays [percent] an episode.
 
-    A belief is right or wrong about its own field, under every protocol and in every cell: reliability is
-    about that, whatever `reports` calls wrong.
+    A belief is right or wrong about its own field, under every protocol and in every condition: reliability
+    is about that, whatever `reports` calls wrong.
     """
-    held = held_beliefs(seen.trajectory, seen.cell.protocol)
+    held = held_beliefs(seen.trajectory, seen.condition.protocol)
     used, differs = held.counted[..., None] & (held.belief != UNKNOWN), held.belief != held.gold
     place, shape = held.confidence.astype(np.int64), (len(used), LEVELS)
     place += LEVELS * np.arange(len(used))[:, None, None]

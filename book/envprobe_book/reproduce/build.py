@@ -19,7 +19,7 @@ from pathlib import Path
 from envprobe_book.reproduce.sections import ROOT, cell_source, file_digest, stored_record
 from envprobe_core import __version__
 from envprobe_core.errors import InputError
-from envprobe_core.pool import follow
+from envprobe_core.parallel import follow
 
 _BOOK_FILES = ("_config.yml", "_toc.yml", "requirements.txt", "CITATION.cff")
 _MADE = ("_build", "executed")

@@ -25,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from jupyter_client.manager import AsyncKernelManager
 
+from envprobe_book.pages import BOOK, SERVED
 from envprobe_book.reproduce.sections import (
     METADATA_KEY,
     VOLATILE_METADATA,
@@ -34,9 +35,8 @@ from envprobe_book.reproduce.sections import (
     cell_tags,
     json_sha256,
 )
-from envprobe_book.show import BOOK, SERVED
 from envprobe_core.errors import LONGEST, in_one_line
-from envprobe_core.files import environment, replacing, working_folder
+from envprobe_core.files import atomic_write, environment, working_folder
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -55,7 +55,7 @@ KERNEL_ENVIRONMENT = {
 """What kernels find in their environment, so that no result depends on whose machine it is."""
 KERNEL_ARGUMENTS = [
     "--log-level=CRITICAL",  # its own log; a cell's errors are output
-    "-c=import os; from envprobe_core.pool import follow; follow(os.getppid())",
+    "-c=import os; from envprobe_core.parallel import follow; follow(os.getppid())",
 ]
 """A kernel ends when whoever started it does, however that ends."""
 
@@ -189,7 +189,7 @@ def keep(job: Job, notebook: NotebookNode) -> None:
     """Put an executed notebook in place."""
     whole = clean(notebook, job.record, job.section.path.parent.parent)
     job.output.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(job.output) as partial:
+    with atomic_write(job.output) as partial:
         partial.write_text(as_json(whole), encoding="utf-8")
 
 

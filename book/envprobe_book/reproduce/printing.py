@@ -26,8 +26,8 @@ from markdown_it import MarkdownIt
 
 from envprobe_book.reproduce.build import html_folder
 from envprobe_core.errors import InputError
-from envprobe_core.files import replacing, working_folder
-from envprobe_core.pool import PARENT_DEATH_SIGNAL
+from envprobe_core.files import atomic_write, working_folder
+from envprobe_core.parallel import PARENT_DEATH_SIGNAL
 from envprobe_core.sources import ROOT
 
 BOOK, SHORT = "book", ("summary", "slides", "handout")
@@ -164,7 +164,7 @@ def make(document: str, out: Path, root: Path = ROOT) -> None:
         f'<body><article class="bd-article">{body}</article></body></html>'
     )
     out.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(out) as temporary:
+    with atomic_write(out) as temporary:
         render(page, temporary, "--print-to-pdf")
         with temporary.open("ab") as file:
             file.write(MADE_BY_US)

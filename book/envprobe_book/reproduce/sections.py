@@ -143,15 +143,15 @@ def resolve(declared: Mapping[str, Parameter], given: Mapping[str, str]) -> dict
 def check_words(rule: str, text: str) -> None:
     """Check a text by a rule of `VOCABULARIES`; an `InputError` says what is wrong with it."""
     from envprobe_book.analyses.small_worlds import can_be_solved
-    from envprobe_core import cells  # which takes a second
+    from envprobe_core import conditions  # which takes a second
 
-    readers = {"policies": cells.find_policy, "protocols": cells.parse_protocol}
-    readers["worlds"] = lambda name: look_up("world", name, cells.WORLDS)
+    readers = {"policies": conditions.find_policy, "protocols": conditions.parse_protocol}
+    readers["worlds"] = lambda name: look_up("world", name, conditions.WORLDS)
     one_with = {"answers as in paper": lambda one: one.answer == "delivered"}
     one_with["an optimum as in paper"] = can_be_solved
     kind, _, wanted = rule.partition(", one with ")
     if kind in readers:
-        if not any(map(one_with.get(wanted, bool), cells.names(text, readers[kind]))):
+        if not any(map(one_with.get(wanted, bool), conditions.names(text, readers[kind]))):
             raise InputError(f"{text!r} given; accepted: {rule}")
     elif rule == "replay":
         from envprobe_core.llm.running import find_replay
@@ -159,10 +159,10 @@ def check_words(rule: str, text: str) -> None:
 
         read_replay(find_replay(text))
     elif rule in ("regime", "profile"):
-        {"regime": cells.find_regime, "profile": cells.find_profile}[rule](text)
+        {"regime": conditions.find_regime, "profile": conditions.find_profile}[rule](text)
     else:
-        seeds, outside = cells.parse_seeds(text), rule.partition(" outside ")[2]
-        if outside and (taken := {*seeds.tolist()} & {*cells.parse_seeds(outside).tolist()}):
+        seeds, outside = conditions.parse_seeds(text), rule.partition(" outside ")[2]
+        if outside and (taken := {*seeds.tolist()} & {*conditions.parse_seeds(outside).tolist()}):
             raise InputError(f"{text!r} has seed {min(taken)}; accepted: seeds outside {outside}")
 
 

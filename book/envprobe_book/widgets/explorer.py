@@ -10,12 +10,12 @@ from itertools import chain, cycle
 from typing import Any
 
 from envprobe_book.claims import printed_levels
-from envprobe_book.show.figures import AMBER, GREEN, POLICY_STYLES, PURPLE, VERMILLION, Style
+from envprobe_book.pages.figures import AMBER, GREEN, POLICY_STYLES, PURPLE, VERMILLION, Style
 from envprobe_book.widgets.grid import POOL, THRESHOLDS, VIEWS, Setting, pooled, take_readings
 from envprobe_book.widgets.host import Widget
 from envprobe_core.agents.profiles import PROFILES
-from envprobe_core.cells import Cell, find_profile, find_regime, is_whole, parse_seeds
 from envprobe_core.comparing import STRATA
+from envprobe_core.conditions import Condition, find_profile, find_regime, is_whole, parse_seeds
 from envprobe_core.engine.records import LONGEST_HORIZON
 from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.errors import InputError, look_up
@@ -60,10 +60,10 @@ class Explorer(Widget):
         """Offer the companion's policies and a reader's own.
 
         Args:
-            grid: what a static page shows, from `grid.load_grid`; where there is one, the regime,
+            grid: what a static page shows, from `experiment.load_grid`; where there is one, the regime,
                 profile and seeds are its own. Without it the widget needs a kernel.
             policies: a reader's own, from `policies.custom_policy`; for the kernel to run.
-            seeds: as `cells.parse_seeds` reads them.
+            seeds: as `conditions.parse_seeds` reads them.
 
         Raises:
             InputError: for an unknown name, or a policy that has the name of another.
@@ -120,7 +120,7 @@ class Explorer(Widget):
                 `horizon`, `budget`, `threshold`, `profile`, `seeds` (text); nothing is taken on trust.
 
         Returns:
-            `readings`, policy name -> what `grid.take_readings` gives, and `episodes`.
+            `readings`, policy name -> what `experiment.take_readings` gives, and `episodes`.
 
         Raises:
             InputError: what is wrong, the value given and what is accepted; also with the words of a reader's
@@ -140,7 +140,7 @@ class Explorer(Widget):
         return {"readings": readings, "episodes": sum(reading["n"] for reading in found)}
 
     def _cells(self, given: Mapping[str, Any], name: str) -> Setting:
-        """Return the cells of one policy that a question names."""
+        """Return the conditions of one policy that a question names."""
         world, horizon, threshold = (given[part] for part in ("world", "horizon", "threshold"))
         if world not in VIEWS:
             raise InputError(f"unknown world {world!r}; accepted: {', '.join(VIEWS)}")
@@ -149,7 +149,7 @@ class Explorer(Widget):
         policy = look_up("policy", name, self._policies)
         if policy.has_threshold and not isinstance(threshold, int | float):
             raise InputError(f"threshold {threshold!r} is not a number")
-        cell = Cell(
+        condition = Condition(
             VIEWS[0] if world == POOL else world,
             policy,
             replace(find_regime(given["regime"]), horizon=horizon),
@@ -158,7 +158,7 @@ class Explorer(Widget):
             given["budget"],
             float(threshold) if policy.has_threshold else None,
         )
-        return pooled(cell) if world == POOL else (cell,)
+        return pooled(condition) if world == POOL else (condition,)
 
 
 def printed_points() -> list[dict[str, Any]]:

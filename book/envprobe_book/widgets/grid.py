@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_core.cells import Cell, Seeds, find_profile, find_regime, parse_seeds
-from envprobe_core.engine.running import Trajectory, record
-from envprobe_core.files import replacing
+from envprobe_core.conditions import Condition, Seeds, find_profile, find_regime, parse_seeds
+from envprobe_core.engine.batch import Trajectory, simulate_logged
+from envprobe_core.files import atomic_write
+from envprobe_core.parallel import map_unordered
 from envprobe_core.policies import POLICIES, Policy
 from envprobe_core.policies.rules import JUDGE, NEVER, ORACLE, ORACLE_TW, SCORE, SELF_UNCERTAINTY
-from envprobe_core.pool import spread
 from envprobe_core.protocols import PROTOCOLS, parse_protocol
 from envprobe_core.sources import ROOT, engine_sha256, files_sha256
 from envprobe_core.statistics import RESAMPLES, percentile_interval, resampled_sums
@@ -46,21 +46,21 @@ CACHE = ROOT / "book" / "_build" / "explorer"
 KEPT = 4  # grids in the cache; older ones are removed
 
 Reading = dict[str, Any]
-Setting = tuple[Cell, ...]
-"""The cells whose episodes are read together: one, or the same in each of the three worlds, called pool."""
+Setting = tuple[Condition, ...]
+"""The conditions whose episodes are read together: one, or one in each of the three worlds, called pool."""
 
 
 # readings
 
 
-def pooled(cell: Cell) -> Setting:
-    """Return the cell in each of the three worlds."""
-    return tuple(replace(cell, world=world) for world in WORLDS)
+def pooled(condition: Condition) -> Setting:
+    """Return the condition in each of the three worlds."""
+    return tuple(replace(condition, world=world) for world in WORLDS)
 
 
 @dataclass(frozen=True)
 class Totals:
-    """What is read of a cell's episodes."""
+    """What is read of a condition's episodes."""
 
     shares: Floats
     """[column, episode], what is resampled: A_H as the protocol scores it, success, one, the share of probes
@@ -163,9 +163,11 @@ def take_readings(settings: Sequence[Setting], seeds: Seeds, *, resamples: int =
     A value that does not exist is None: an end of a single episode's interval; in `curve`, a time that no
     episode reaches (`released` stops at success and has no A_0); `useful_rate`, where no episode probes.
     """
-    cells = dict.fromkeys(cell for setting in settings for cell in setting)
-    ran = {cell: Totals.of(record(cell, seeds, scores_all=False)) for cell in cells}
-    found = read([[ran[cell] for cell in setting] for setting in settings], resamples)
+    conditions = dict.fromkeys(condition for setting in settings for condition in setting)
+    ran = {
+        condition: Totals.of(simulate_logged(condition, seeds, scores_all=False)) for condition in conditions
+    }
+    found = read([[ran[condition] for condition in setting] for setting in settings], resamples)
     for reading in found:
         for name, units in UNITS.items():
             reading[name] = [None if one == NONE else one / units for one in reading[name]]
@@ -177,13 +179,15 @@ def take_readings(settings: Sequence[Setting], seeds: Seeds, *, resamples: int =
 # the grid
 
 
-def probes_of(base: Cell, policy: Policy, seeds: Seeds, budgets: Sequence[int]) -> Any:
+def probes_of(base: Condition, policy: Policy, seeds: Seeds, budgets: Sequence[int]) -> Any:
     """Return the fields that a policy probes, [budget, threshold or 1, seed, step]."""
     own = POLICIES[policy.replays] if policy.replays else policy
     capped = {own.rule.kind, (own.selector or own.rule).kind} <= CAPPED_RULES
     settings = product(budgets[-1:] if capped else budgets, THRESHOLDS if policy.has_threshold else (None,))
     probes = [
-        record(replace(base, policy=own, budget=budget, threshold=gate), seeds, scores_all=False).probe
+        simulate_logged(
+            replace(base, policy=own, budget=budget, threshold=gate), seeds, scores_all=False
+        ).probe
         for budget, gate in settings
     ]
     found = np.array(probes, np.int8).reshape(1 if capped else len(budgets), -1, *probes[0].shape)
@@ -191,7 +195,9 @@ def probes_of(base: Cell, policy: Policy, seeds: Seeds, budgets: Sequence[int]) 
     return np.where(within, found, np.int8(-1))
 
 
-def run_block(base: Cell, seeds: Seeds, budgets: Sequence[int]) -> tuple[Cell, list[Totals], dict[str, Ints]]:
+def run_block(
+    base: Condition, seeds: Seeds, budgets: Sequence[int]
+) -> tuple[Condition, list[Totals], dict[str, Ints]]:
     """Run every setting of the companion's policies, those that probe alike once.
 
     Args:
@@ -213,8 +219,8 @@ def run_block(base: Cell, seeds: Seeds, budgets: Sequence[int]) -> tuple[Cell, l
             places[name][b, k] = known.setdefault(key, len(ran))
             if len(known) > len(ran):
                 gate = THRESHOLDS[k] if policy.has_threshold else None
-                cell = replace(base, policy=policy, budget=budgets[b], threshold=gate)
-                ran.append(Totals.of(record(cell, seeds, scores_all=False)))
+                condition = replace(base, policy=policy, budget=budgets[b], threshold=gate)
+                ran.append(Totals.of(simulate_logged(condition, seeds, scores_all=False)))
     return base, ran, places
 
 
@@ -230,7 +236,7 @@ def run_grid(
 
     Args:
         protocols: names of protocols, with or without switches turned.
-        seeds: as `cells.parse_seeds` reads them; the same under every protocol.
+        seeds: as `conditions.parse_seeds` reads them; the same under every protocol.
 
     Returns:
         What a page carries, ready for JSON: what was asked; `budgets` and `thresholds`, the sliders'
@@ -241,10 +247,11 @@ def run_grid(
     level, agent, chosen = find_regime(regime), find_profile(profile), [*map(parse_protocol, protocols)]
     budgets, units = range(level.horizon // 2 + 1), parse_seeds(seeds)
     blocks = [
-        Cell(world, POLICIES["no-probe"], level, rules, agent) for rules, world in product(chosen, WORLDS)
+        Condition(world, POLICIES["no-probe"], level, rules, agent)
+        for rules, world in product(chosen, WORLDS)
     ]
     run = partial(run_block, seeds=units, budgets=budgets)
-    ran = {(base.protocol.name, base.world): rest for base, *rest in spread(run, blocks, jobs)}
+    ran = {(base.protocol.name, base.world): rest for base, *rest in map_unordered(run, blocks, jobs)}
     rows: dict[str, list[list[int]]] = {}
     known: dict[Any, int] = {}
     settings: list[list[Totals]] = []
@@ -303,7 +310,7 @@ def load_grid(*, compute: bool = True, folder: Path = CACHE, jobs: int = 2, **as
         text = json.dumps(run_grid(**asked, jobs=jobs))
     with contextlib.suppress(OSError):  # a reader may have no room for it
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as partial_file:
+        with atomic_write(path) as partial_file:
             partial_file.write_text(text, encoding="utf-8")
         for old in sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-KEPT]:
             old.unlink(missing_ok=True)

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_book.facts.witness import Witnessed, witness
-from envprobe_book.instances import members
-from envprobe_book.show.figures import DARK, POLICY_STYLES, TERM_COLOURS, WORLD_TITLES
-from envprobe_book.show.markup import listed
-from envprobe_book.show.timeline import OUTCOMES, record_run, word
+from envprobe_book.facts.replay import Witnessed, witness
+from envprobe_book.pages.figures import DARK, POLICY_STYLES, TERM_COLOURS, WORLD_TITLES
+from envprobe_book.pages.markup import listed
+from envprobe_book.pages.timeline import OUTCOMES, record_run, word
+from envprobe_book.plans import members
 from envprobe_book.widgets.host import Widget
 from envprobe_core.agents.profiles import PROFILES
-from envprobe_core.cells import Cell, check_seed, find_profile, find_regime
+from envprobe_core.conditions import Condition, check_seed, find_profile, find_regime
 from envprobe_core.engine.records import UNKNOWN
 from envprobe_core.engine.scoring import COLLAPSE
 from envprobe_core.errors import InputError, look_up
@@ -56,7 +56,7 @@ def record_pair(
         protocol rules profile`.
 
     Raises:
-        InputError: for an unknown name or a value that a cell refuses; the message says which.
+        InputError: for an unknown name or a value that a condition refuses; the message says which.
     """
     check_seed(seed)
     known = POLICIES | {policy.name: policy for policy in own}
@@ -64,8 +64,8 @@ def record_pair(
     seen = []
     for policy in (look_up("policy", name, known) for name in policies):
         gate = threshold if policy.has_threshold else None
-        cell = Cell(world, policy, level, rules, agent, budget, gate)
-        seen.append(witness(cell, np.array([seed], dtype=np.int64)))
+        condition = Condition(world, policy, level, rules, agent, budget, gate)
+        seen.append(witness(condition, np.array([seed], dtype=np.int64)))
     runs = [record_run(one) for one in seen]
     titles = [run["title"] for run in runs]
     step, parting = None, ""

@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_book.show.markup import Text
-from envprobe_core.cells import Cell
-from envprobe_core.engine.compiling import INTERPRETED
-from envprobe_core.engine.running import measure
+from envprobe_book.pages.markup import Text
+from envprobe_core.conditions import Condition
+from envprobe_core.engine.batch import simulate
+from envprobe_core.engine.numba_support import INTERPRETED
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES, Policy, custom_policy
-from envprobe_core.policies.own import Guarded, Score, View, codes, made, samples, view_of
+from envprobe_core.policies.custom import Guarded, Score, View, codes, made, samples, view_of
 from envprobe_core.protocols import PAPER, RELEASED
 from envprobe_core.worlds import WORLDS
 from envprobe_core.worlds.base import Floats
@@ -228,7 +228,7 @@ def trial_views() -> tuple[View, ...]:
                 return view.c + view.s + view.u + view.d
 
             watched = custom_policy("trial", partial(simple))  # which is called, not compiled
-            measure(Cell(world, watched, protocol=protocol), TRIAL_SEEDS)
+            simulate(Condition(world, watched, protocol=protocol), TRIAL_SEEDS)
             kept += sorted((v for v in seen if v.step in TRIAL_STEPS), key=lambda view: view.step)
     return tuple(kept)
 

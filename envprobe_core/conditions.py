@@ -1,4 +1,4 @@
-"""Cells: one setting of the experiment each, the seeds it runs on, and how a text names both."""
+"""Conditions: one setting of the experiment each, the seeds it runs on, and how a text names both."""
 
 import re
 import sys
@@ -36,14 +36,14 @@ def is_whole(value: object) -> bool:
 
 
 @dataclass(frozen=True)
-class Cell:
+class Condition:
     """One world, policy, regime, protocol and profile, with its budget B and base threshold rho_star.
 
     Attributes:
         budget, threshold: as given; None is the regime's own, and 1.5 where the policy has a threshold.
         budget_in_force: the probe budget B.
         threshold_in_force: what the gate compares with, scaled as the protocol says; 0 where there is none.
-        key: what tells this cell from others, by column name.
+        key: what tells this condition from others, by column name.
     """
 
     world: str
@@ -174,7 +174,7 @@ def parse_seeds(text: str) -> Seeds:
         parts.append(np.arange(first, past, dtype=np.int64))
     seeds = np.concatenate(parts)
     if len(parts) > 1 and len(np.unique(seeds)) != len(seeds):
-        raise InputError(f"seeds {text!r}: a seed stands twice; each seed is one episode of a cell")
+        raise InputError(f"seeds {text!r}: a seed stands twice; each seed is one episode of a condition")
     return _first(seeds)
 
 
@@ -195,7 +195,7 @@ def first_seed(seeds: str, regime: str) -> int:
     return find_regime(regime).seeds[0] if chosen is None else int(chosen[0])
 
 
-def make_cell(
+def make_condition(
     world: str,
     policy: str,
     regime: str = "S2",
@@ -203,8 +203,8 @@ def make_cell(
     profile: str = "typical",
     budget: int | None = None,
     threshold: float | None = None,
-) -> Cell:
-    """Make a cell from names; see `Cell` for what is refused."""
-    return Cell(
+) -> Condition:
+    """Make a condition from names; see `Condition` for what is refused."""
+    return Condition(
         world, find_policy(policy), find_regime(regime), protocol, find_profile(profile), budget, threshold
     )

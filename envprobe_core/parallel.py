@@ -56,7 +56,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def spread(
+def map_unordered(
     work: Callable[[Item], Result], items: Iterable[Item], jobs: int = 1, *, local: bool = False
 ) -> Iterator[Result]:
     """Do the work on all items here, in fresh processes, or on the cluster in force; results as they come.
@@ -240,7 +240,7 @@ def _traveller() -> Callable[..., tuple[str | None, Any]]:
 
     def call(*given: Any) -> tuple[str | None, Any]:
         try:
-            from envprobe_core.pool import answer
+            from envprobe_core.parallel import answer
         except ImportError:
             return "no envprobe_core; install the version that is here", None
         return answer(*given)

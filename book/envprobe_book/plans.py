@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core import worlds
-from envprobe_core.engine.compiling import compiled, entry
 from envprobe_core.engine.instances import _keys, instances
 from envprobe_core.engine.noise import MUTATION, draw, happens, stream_keys
-from envprobe_core.engine.records import NO_ACTION, NONE, fill, has, new, plus
+from envprobe_core.engine.numba_support import inline, kernel
+from envprobe_core.engine.records import NO_ACTION, NONE, fill, has_bit, new, with_bit
 from envprobe_core.worlds import MODULES, of_each
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values, World
 
@@ -67,7 +67,7 @@ class Tried(NamedTuple):
     reached: Mask  # whether the state that follows is at the goal
 
 
-def tried(world: World, instance: Any, states: Any, action: Ints | int = NO_ACTION) -> Tried:
+def try_actions(world: World, instance: Any, states: Any, action: Ints | int = NO_ACTION) -> Tried:
     """Carry out an action in every state.
 
     Args:
@@ -82,7 +82,7 @@ def tried(world: World, instance: Any, states: Any, action: Ints | int = NO_ACTI
     return Tried(after, valid, gold, reached)
 
 
-@entry
+@kernel
 def _try(world, instance, states, action, valid, gold, reached):
     for row in range(len(states)):
         task = instance[row].task
@@ -126,7 +126,7 @@ def drawn_mutation(world: World, seeds: npt.ArrayLike) -> Floats:
     return hits / np.maximum(mutable.sum(axis=1) * world.regime.horizon, 1)
 
 
-@entry
+@kernel
 def _count_events(world, keys, seeds, mutable, ticks, hits):
     for row in range(len(seeds)):
         stream_keys(seeds[row], world.code, keys)
@@ -163,21 +163,21 @@ def chain_length(world: World, seeds: npt.ArrayLike) -> Floats:
     return np.where(np.isinf(length), np.nan, length)
 
 
-@compiled
+@inline
 def _tool_calls(world, task, state, queue, length):
     """Count the needed tools that are not loaded; a valid call loads one for good in a still world."""
     target = world.tools - 1
-    needed, calls = plus(0, target), 0.0
-    if has(state.complete, target):
+    needed, calls = with_bit(0, target), 0.0
+    if has_bit(state.complete, target):
         return calls
     for tool in range(target, -1, -1):  # prerequisites are earlier tools
-        if has(needed & ~state.loaded, tool):
+        if has_bit(needed & ~state.loaded, tool):
             needed |= task.needs[tool]
             calls += 1.0
     return calls
 
 
-@compiled
+@inline
 def _room_plan(world, task, state, queue, length):
     """Find the shortest way through intervals of visited rooms, standing at one of their ends.
 
@@ -209,13 +209,13 @@ def _room_plan(world, task, state, queue, length):
     return best + 1.0  # the last action picks the goal up
 
 
-@compiled
+@inline
 def _passing(world, task, state, door, low, high):
     """Count the actions that passing a door costs once the rooms from `low` to `high` were visited.
 
     The key of a locked door must be held or lie among those rooms, where it was picked up in passing.
     """
-    if not has(state.locked, door):
+    if not has_bit(state.locked, door):
         return 1.0
     key = task.key_of_door[door]
     if key == NONE:
@@ -226,13 +226,13 @@ def _passing(world, task, state, door, low, high):
     return 3.0 if low <= room <= high else UNREACHABLE
 
 
-@compiled
+@inline
 def _graph_plan(world, task, state, queue, length):
     """Search breadth-first over (keys held, node)."""
     nodes, held = world.nodes, 0
     for item in range(world.keys):
         if state.location[item] == nodes:
-            held = plus(held, item)
+            held = with_bit(held, item)
     fill(length, UNREACHABLE)
     queue[0] = held * nodes + state.place
     length[queue[0]] = 0.0
@@ -246,15 +246,15 @@ def _graph_plan(world, task, state, queue, length):
         for number in range(task.neighbours[node]):
             edge = task.edge[node, number]
             key = task.key_of_edge[edge]
-            if not state.locked[edge] or (key != NONE and has(held, key)):
+            if not state.locked[edge] or (key != NONE and has_bit(held, key)):
                 past = _reach(queue, length, past, held * nodes + task.neighbour[node, number], here)
         for item in range(world.keys):
-            if state.location[item] == node and not has(held, item):
-                past = _reach(queue, length, past, plus(held, item) * nodes + node, here)
+            if state.location[item] == node and not has_bit(held, item):
+                past = _reach(queue, length, past, with_bit(held, item) * nodes + node, here)
     return UNREACHABLE
 
 
-@compiled
+@inline
 def _reach(queue, length, past, there, here):
     """Put a place that was not reached before into the queue; return where the queue ends."""
     if length[there] < UNREACHABLE:
@@ -266,7 +266,7 @@ def _reach(queue, length, past, there, here):
 _search = of_each(_tool_calls, _room_plan, _graph_plan)
 
 
-@entry
+@kernel
 def _measure(world, instance, states, queue, scratch, length):
     for row in range(len(states)):
         for i in range(states.shape[1]):

@@ -1,4 +1,4 @@
-"""Cells and seeds in, recordings and measures out; and a block of episodes that Python takes step by step."""
+"""Simulation of conditions on seeds: measures or recordings, and a batch that Python takes step by step."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from envprobe_core.agents.profiles import AgentProfile
-from envprobe_core.cells import Cell
-from envprobe_core.engine import loop, records
-from envprobe_core.engine.compiling import announced
+from envprobe_core.conditions import Condition
+from envprobe_core.engine import kernel, records
 from envprobe_core.engine.noise import level16, level32
+from envprobe_core.engine.numba_support import announced
 from envprobe_core.engine.records import NONE, WAIT, new
 from envprobe_core.policies import POLICIES, TERMS
-from envprobe_core.policies.own import NOBODY, Called, rule_of
+from envprobe_core.policies.custom import NOBODY, Called, rule_of
 from envprobe_core.worlds import MODULES, WORLDS, World, make_world
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values
 
@@ -27,23 +27,23 @@ Columns = dict[str, npt.NDArray[np.generic]]
 Reports = npt.NDArray[np.uint8]
 
 
-def setting_of(cell: Cell, *, scores_all: bool = False, world: World | None = None) -> Any:
-    """Put a cell into the record of numbers that the engine works with.
+def kernel_params(condition: Condition, *, scores_all: bool = False, world: World | None = None) -> Any:
+    """Put a condition into the record of numbers that the engine works with.
 
     Args:
-        cell: the cell.
+        condition: the condition.
         scores_all: whether the highest score is wanted also where the budget is spent, as logs hold it.
-        world: a world other than that of the cell's regime and protocol, as a smaller one.
+        world: a world other than that of the condition's regime and protocol, as a smaller one.
     """
-    protocol, profile, policy = cell.protocol, cell.profile, cell.policy
-    built = make_world(cell.world, cell.regime, protocol) if world is None else world
+    protocol, profile, policy = condition.protocol, condition.profile, condition.policy
+    built = make_world(condition.world, condition.regime, protocol) if world is None else world
     in_loop = {
-        "horizon": cell.regime.horizon,
+        "horizon": condition.regime.horizon,
         "starts_with_gold": protocol.start == "gold",
         "delivers": protocol.answer == "delivered",
         "clock_runs": protocol.clock == "runs",  # the world moves during a probe
         "stops": protocol.end == "success",
-        "distracts": cell.regime.observation == "distractor",  # an observation holds what does not exist
+        "distracts": condition.regime.observation == "distractor",  # an observation holds what does not exist
         "reported": protocol.structure == "reported",  # c and d are the agent's own
         "forgets": protocol.memory == "none",  # the belief table does not outlive a step
         "informs": protocol.useful == "released",  # a probe is useful where the public code says so
@@ -58,8 +58,8 @@ def setting_of(cell: Cell, *, scores_all: bool = False, world: World | None = No
         "by_report": protocol.oracle == "report",  # the oracles compare what the agent reports
         "remembers": policy.remembers,
         "told_rate": float(built.rates.max()) if policy.given else LEARNED,
-        "budget": cell.budget_in_force,
-        "threshold": float(cell.threshold_in_force),
+        "budget": condition.budget_in_force,
+        "threshold": float(condition.threshold_in_force),
     }
     in_scores = {
         "by_slots": protocol.accuracy == "slots",  # A_H is the public code's mean overlap
@@ -79,7 +79,7 @@ def setting_of(cell: Cell, *, scores_all: bool = False, world: World | None = No
         elif isinstance(field.default, int):
             habits[field.name] = value
     parts = {"protocol": in_loop, "habits": habits, "policy": in_force, "scoring": in_scores}
-    return records.filled({"world": built.record} | parts)
+    return records.record_from({"world": built.record} | parts)
 
 
 def room_for_logs(horizon: int, rows: int) -> Any:
@@ -123,12 +123,12 @@ class Trajectory:
         return Trajectory(**{name: getattr(self, name)[part] for name in ARRAYS}, measures=measures)
 
     @classmethod
-    def of(cls, setting: Any, logs: Any, measures: Columns) -> Trajectory:
-        """Return the recording that scored logs [row, time] of a setting hold."""
-        width, steps = int(setting.world.fields), measures["steps"].astype(np.int64)
+    def of(cls, params: Any, logs: Any, measures: Columns) -> Trajectory:
+        """Return the recording that scored logs [row, time] of a params hold."""
+        width, steps = int(params.world.fields), measures["steps"].astype(np.int64)
         accuracy = logs["accuracy"].copy()
         accuracy[np.arange(logs.shape[1])[None, :] > steps[:, None]] = np.nan
-        if setting.scoring.by_slots:
+        if params.scoring.by_slots:
             accuracy[:, 0] = np.nan
         return cls(
             *(logs[name][:, :, :width] for name in BY_FIELD),
@@ -158,12 +158,12 @@ BY_FIELD = ("belief", "gold", "staleness", "confidence")
 ARRAYS = [field.name for field in fields(Trajectory) if field.name != "measures"]
 
 
-class Episodes:
-    """A block of episodes of one cell, step by step: `propose`, `settle`, `decide`, `advance`, again.
+class EpisodeBatch:
+    """A block of episodes of one condition, step by step: `propose`, `record`, `decide`, `advance`, again.
 
     Attributes:
-        cell, seeds: what is run, [row].
-        setting: the cell's numbers.
+        condition, seeds: what is run, [row].
+        params: the condition's numbers.
         rule: a reader's policy, which Python calls here, or `own.NOBODY`.
         block: the episodes as they stand, [row]; a fork is a copy of its rows.
         logs: [row, time].
@@ -171,83 +171,85 @@ class Episodes:
 
     def __init__(
         self,
-        cell: Cell,
+        condition: Condition,
         seeds: Ints,
         *,
         world: World | None = None,
         schedules: Ints | None = None,
         scores_all: bool = True,
     ) -> None:
-        """Create the worlds; the agents look around. See `setting_of` and `record` for what is given."""
-        self.cell, self.seeds = cell, np.array(seeds, np.int64)
-        self.setting = setting_of(cell, scores_all=scores_all, world=world)
-        self.rule = NOBODY if cell.policy.score is None else Called(cell.policy.score)
-        self.block = new(EPISODES[cell.world], len(self.seeds))
-        self.logs = room_for_logs(cell.regime.horizon, len(self.seeds))
+        """Create the worlds; the agents look around. `kernel_params` and `simulate_logged` say what is given."""
+        self.condition, self.seeds = condition, np.array(seeds, np.int64)
+        self.params = kernel_params(condition, scores_all=scores_all, world=world)
+        self.rule = NOBODY if condition.policy.score is None else Called(condition.policy.score)
+        self.block = new(EPISODES[condition.world], len(self.seeds))
+        self.logs = room_for_logs(condition.regime.horizon, len(self.seeds))
         self.schedules = NO_SCHEDULE if schedules is None else schedules
-        with announced(WORLDS[cell.world]):
-            take(loop.BEGIN, self.setting, self.block, seeds=self.seeds)
+        with announced(WORLDS[condition.world]):
+            step_batch(kernel.BEGIN, self.params, self.block, seeds=self.seeds)
 
-    def take(self, stages: int, fields: Ints | None = None) -> Ints:
+    def take_stages(self, stages: int, fields: Ints | None = None) -> Ints:
         """Take the episodes through some stages of a step; return the fields that are probed, [row]."""
         fields = np.full(len(self.block), NONE) if fields is None else fields
         given = {"logs": self.logs, "schedules": self.schedules, "fields": fields, "rule": self.rule}
-        take(stages, self.setting, self.block, **given)
+        step_batch(stages, self.params, self.block, **given)
         return fields
 
     def propose(self) -> None:
         """Let the simulated agents update their tables and propose."""
-        self.take(loop.PROPOSE)
+        self.take_stages(kernel.PROPOSE)
 
-    def settle(self) -> bool:
+    def record(self) -> bool:
         """Record b_t and g_t; say whether any episode still runs."""
-        self.take(loop.SETTLE)
+        self.take_stages(kernel.RECORD)
         return not self.block.over.all()
 
-    def look(self) -> Any:
+    def sense(self) -> Any:
         """Fill in what a policy may see; return the sights, [row]."""
-        self.take(loop.LOOK)
+        self.take_stages(kernel.SENSE)
         return self.block.sight
 
     def decide(self) -> Ints:
-        """Ask the cell's policy for the field to probe, or NONE, [row]."""
-        return self.take(loop.DECIDE)
+        """Ask the condition's policy for the field to probe, or NONE, [row]."""
+        return self.take_stages(kernel.DECIDE)
 
     def advance(self, fields: Ints) -> None:
         """Probe a field or act, [row]; the worlds mutate; the agents observe."""
-        self.take(loop.ADVANCE, fields)
+        self.take_stages(kernel.ADVANCE, fields)
 
     def go_on(self) -> None:
         """Run every episode from its decision to its end."""
         self.advance(self.decide())
-        self.take(loop.TO_THE_END)
+        self.take_stages(kernel.TO_THE_END)
 
     def recording(self) -> Trajectory:
         """Score the episodes, which are over, and return what was recorded."""
-        return scored(self.setting, self.logs, self.block.t, self.block.succeeded)
+        return scored(self.params, self.logs, self.block.t, self.block.succeeded)
 
 
-def measure(cell: Cell, seeds: Ints) -> Columns:
-    """Run a cell; return a column [row] for each measure."""
-    return _run(cell, np.array(seeds, np.int64), keep=False)[2]
+def simulate(condition: Condition, seeds: Ints) -> Columns:
+    """Run a condition; return a column [row] for each measure."""
+    return _run(condition, np.array(seeds, np.int64), keep=False)[2]
 
 
-def record(cell: Cell, seeds: Ints, *, scores_all: bool = True, schedules: Ints | None = None) -> Trajectory:
-    """Run a cell; return what was recorded, with a column [row] for each measure.
+def simulate_logged(
+    condition: Condition, seeds: Ints, *, scores_all: bool = True, schedules: Ints | None = None
+) -> Trajectory:
+    """Run a condition; return what was recorded, with a column [row] for each measure.
 
     Args:
-        cell: the cell.
+        condition: the condition.
         seeds: [row].
         scores_all: whether the highest score is recorded also where the budget is spent.
         schedules: [row, step], the fields that a replayed policy probes; by default those of the policy that
-            the cell's replays.
+            the condition's replays.
     """
     own = np.array(seeds, np.int64)
-    return Trajectory.of(*_run(cell, own, keep=True, scores_all=scores_all, schedules=schedules))
+    return Trajectory.of(*_run(condition, own, keep=True, scores_all=scores_all, schedules=schedules))
 
 
 def _run(
-    cell: Cell,
+    condition: Condition,
     seeds: Ints,
     *,
     keep: bool,
@@ -255,39 +257,41 @@ def _run(
     schedules: Ints | None = None,
     rule: Any = None,
 ) -> tuple[Any, Any, Columns]:
-    """Run a cell; return its setting, its logs, all of them or the last one, and its measures."""
-    rule = rule_of(cell.policy.score) if rule is None else rule
-    setting = setting_of(cell, scores_all=scores_all)
-    logs = room_for_logs(cell.regime.horizon, len(seeds) if keep else 1)
+    """Run a condition; return its params, its logs, all of them or the last one, and its measures."""
+    rule = rule_of(condition.policy.score) if rule is None else rule
+    params = kernel_params(condition, scores_all=scores_all)
+    logs = room_for_logs(condition.regime.horizon, len(seeds) if keep else 1)
     measures = new(records.MEASURES, len(seeds))
-    schedules = schedules_of(cell, seeds) if schedules is None else schedules
+    schedules = schedules_of(condition, seeds) if schedules is None else schedules
     given = {"seeds": seeds, "logs": logs, "schedules": schedules, "measures": measures, "rule": rule}
-    with announced(WORLDS[cell.world]):
-        failed = take(loop.WHOLE, setting, new(EPISODES[cell.world], 1), **given)
+    with announced(WORLDS[condition.world]):
+        failed = step_batch(kernel.WHOLE, params, new(EPISODES[condition.world], 1), **given)
     if failed != NONE:  # compiled code has no words for it: Python raises the reader's own error, or goes on
-        assert cell.policy.score is not None
-        python = Called(cell.policy.score)
-        _run(cell, seeds[failed : failed + 1], keep=False, scores_all=scores_all, rule=python)
-        return _run(cell, seeds, keep=keep, scores_all=scores_all, rule=python)
-    return setting, logs, columns_of(measures)
+        assert condition.policy.score is not None
+        python = Called(condition.policy.score)
+        _run(condition, seeds[failed : failed + 1], keep=False, scores_all=scores_all, rule=python)
+        return _run(condition, seeds, keep=keep, scores_all=scores_all, rule=python)
+    return params, logs, columns_of(measures)
 
 
-def schedules_of(cell: Cell, seeds: Ints) -> Ints:
-    """Return the probes of the policy that a cell replays, [row, step]."""
-    if cell.policy.replays is None:
+def schedules_of(condition: Condition, seeds: Ints) -> Ints:
+    """Return the probes of the policy that a condition replays, [row, step]."""
+    if condition.policy.replays is None:
         return NO_SCHEDULE
-    played = record(replace(cell, policy=POLICIES[cell.policy.replays]), seeds, scores_all=False)
+    played = simulate_logged(
+        replace(condition, policy=POLICIES[condition.policy.replays]), seeds, scores_all=False
+    )
     return np.ascontiguousarray(played.probe, dtype=np.int64)
 
 
-def terms_of(cell: Cell, seeds: Ints, recording: Trajectory) -> Floats:
+def terms_of(condition: Condition, seeds: Ints, recording: Trajectory) -> Floats:
     """Play recorded episodes again; return the score's terms, [row, step, field, term], NaN after the end."""
-    episodes, width = Episodes(cell, seeds), cell.built.fields
+    episodes, width = EpisodeBatch(condition, seeds), condition.built.fields
     terms = np.full((*recording.probe.shape, width, len(TERMS)), np.nan)
     for t in range(int(recording.steps.max(initial=0))):
         episodes.propose()
-        episodes.settle()
-        sight = episodes.look()
+        episodes.record()
+        sight = episodes.sense()
         for place, term in enumerate(TERMS):
             terms[:, t, :, place] = sight[term][:, :width]
         episodes.advance(recording.probe[:, t].astype(np.int64))
@@ -295,20 +299,20 @@ def terms_of(cell: Cell, seeds: Ints, recording: Trajectory) -> Floats:
     return terms
 
 
-def walk(episodes: Episodes, decide: Callable[[], Ints]) -> None:
+def walk(episodes: EpisodeBatch, decide: Callable[[], Ints]) -> None:
     """Run episodes to their end, asking Python for the fields to probe, [row], at each step."""
     while True:
         episodes.propose()
-        if not episodes.settle():
+        if not episodes.record():
             return
         episodes.advance(decide())
 
 
-def score(setting: Any, recorded: Mapping[str, npt.NDArray[np.generic]]) -> Trajectory:
-    """Score episodes that were recorded before, under a setting's rules.
+def score(params: Any, recorded: Mapping[str, npt.NDArray[np.generic]]) -> Trajectory:
+    """Score episodes that were recorded before, under a params's rules.
 
     Args:
-        setting: the record of a cell.
+        params: the record of a condition.
         recorded: `belief` to `success` of a `Trajectory`.
     """
     rows, times, width = recorded["belief"].shape
@@ -318,25 +322,27 @@ def score(setting: Any, recorded: Mapping[str, npt.NDArray[np.generic]]) -> Traj
     logs["place"] = recorded["place"]
     for name in ("action", "probe", "answer", "useful", "valid", "acted", "score"):
         logs[name][:, :-1] = recorded[name]
-    return scored(setting, logs, recorded["steps"], recorded["success"])
+    return scored(params, logs, recorded["steps"], recorded["success"])
 
 
 def scored(
-    setting: Any, logs: Any, steps: npt.NDArray[np.generic], success: npt.NDArray[np.generic]
+    params: Any, logs: Any, steps: npt.NDArray[np.generic], success: npt.NDArray[np.generic]
 ) -> Trajectory:
     """Score logs [row, time] of episodes that are over, and return what they hold."""
     measures = new(records.MEASURES, len(logs))
     measures.steps, measures.success = steps, success
-    world = next(name for name, module in MODULES.items() if setting.world.code == module.CODE)
+    world = next(name for name, module in MODULES.items() if params.world.code == module.CODE)
     over = new(EPISODES[world], 1)
     over.over = 1
-    take(loop.MEASURE, setting, over, seeds=np.zeros(len(logs), np.int64), logs=logs, measures=measures)
-    return Trajectory.of(setting, logs, columns_of(measures))
+    step_batch(
+        kernel.MEASURE, params, over, seeds=np.zeros(len(logs), np.int64), logs=logs, measures=measures
+    )
+    return Trajectory.of(params, logs, columns_of(measures))
 
 
-def take(
+def step_batch(
     stages: int,
-    setting: Any,
+    params: Any,
     block: Any,
     *,
     seeds: Ints | None = None,
@@ -349,7 +355,7 @@ def take(
     """Take a block through some stages of a step (`loop.run`), with what these need."""
     seeds = np.zeros(len(block), np.int64) if seeds is None else seeds
     fields = np.full(1, NONE) if fields is None else fields
-    failed = loop.run(stages, setting, block, seeds, logs, schedules, fields, measures, rule)
+    failed = kernel.run(stages, params, block, seeds, logs, schedules, fields, measures, rule)
     if isinstance(rule, Called) and rule.error is not None:
         raise rule.error
     return failed

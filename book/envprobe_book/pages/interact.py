@@ -15,11 +15,11 @@ from urllib.parse import quote
 
 import ipywidgets
 
-from envprobe_book.show import in_jupyterlab
-from envprobe_book.show.figures import Drawing, Frame, keeping
-from envprobe_core.cells import Names, find_regime, first_seeds, is_whole, names
+from envprobe_book.pages import in_jupyterlab
+from envprobe_book.pages.figures import Drawing, Frame, keeping
+from envprobe_core.conditions import Names, find_regime, first_seeds, is_whole, names
 from envprobe_core.errors import LONGEST, InputError, in_one_line
-from envprobe_core.grid import KeptCells, keeping_cells
+from envprobe_core.experiment import KeptCells, keeping_cells
 from envprobe_core.policies import THRESHOLD, find_policy
 from envprobe_core.regimes import Regime
 

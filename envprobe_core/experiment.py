@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from envprobe_core.cells import (
-    Cell,
+from envprobe_core.conditions import (
+    Condition,
     Names,
     Seeds,
     check_seed,
@@ -20,15 +20,15 @@ from envprobe_core.cells import (
     find_protocols,
     find_regime,
     is_whole,
-    make_cell,
+    make_condition,
     names,
     read_seeds,
 )
-from envprobe_core.engine.running import Columns, measure, record, terms_of
+from envprobe_core.engine.batch import Columns, simulate, simulate_logged, terms_of
 from envprobe_core.errors import InputError, look_up
 from envprobe_core.facts import FACTS, Recorded
+from envprobe_core.parallel import map_unordered
 from envprobe_core.policies import POLICIES, TERMS, Policy, find_policy
-from envprobe_core.pool import spread
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.worlds import WORLDS
 
@@ -60,7 +60,7 @@ def run(
         regimes: names.
         protocols: names, with or without switches turned.
         profiles: names of agent profiles.
-        seeds: `FIRST:PAST`, or `default` for each cell's own.
+        seeds: `FIRST:PAST`, or `default` for each condition's own.
         budgets: probes an episode may spend, one number or several; -1 is the regime's own.
         thresholds: of the policies that have one; -1 is 1.5.
         facts: further columns, names of `FACTS`.
@@ -71,11 +71,11 @@ def run(
         an onset that never comes is NaN.
 
     Raises:
-        InputError: for an unknown name or a value that a cell refuses.
+        InputError: for an unknown name or a value that a condition refuses.
     """
     chosen = [one if isinstance(one, Policy) else find_policy(one) for one in names(policies)]
     every = [
-        Cell(
+        Condition(
             world, policy, regime, protocol, profile, None if budget == OWN else budget,
             threshold if policy.has_threshold and threshold != OWN else None,
         )
@@ -84,13 +84,15 @@ def run(
             names(worlds), chosen, _several(budgets), _several(thresholds),
         )
     ]  # fmt: skip
-    # once each: a policy without a threshold has one cell under all of them, and pairs are joined by `key`
-    cells = list({(cell.policy, *cell.key.values()): cell for cell in every}.values())
+    # once each: a policy without a threshold has one condition under all of them, and pairs are joined by `key`
+    conditions = list(
+        {(condition.policy, *condition.key.values()): condition for condition in every}.values()
+    )
     if not is_whole(jobs) or jobs < 1:
         raise InputError(f"jobs {jobs!r} is not a whole number of processes from 1")
-    if not cells:
+    if not conditions:
         raise InputError("run: nothing to run; give at least one of worlds, policies, regimes and so on")
-    return run_frame(cells, read_seeds(seeds), facts, jobs=jobs)
+    return run_frame(conditions, read_seeds(seeds), facts, jobs=jobs)
 
 
 def _several(given: Any) -> Iterable[Any]:
@@ -99,54 +101,66 @@ def _several(given: Any) -> Iterable[Any]:
     return values if isinstance(values, Iterable) and not isinstance(values, str) else (values,)
 
 
-def run_cells(
-    cells: Sequence[Cell],
+def run_conditions(
+    conditions: Sequence[Condition],
     seeds: Seeds | Sequence[Seeds] | None = None,
     *,
     batch_size: int = 4000,
     jobs: int = 1,
-    work: Callable[[Cell, Seeds], Columns] = measure,
+    work: Callable[[Condition, Seeds], Columns] = simulate,
 ) -> Columns:
-    """Run a grid and return its episode table, in the order of cells and of each cell's seeds.
+    """Run a grid and return its episode table, in the order of conditions and of each condition's seeds.
 
     Args:
-        cells: the grid; the column `cell` is a place in it.
-        seeds: the seeds of all cells, or one array a cell; by default each cell's own.
+        conditions: the grid; the column `condition` is a place in it.
+        seeds: the seeds of all conditions, or one array a condition; by default each condition's own.
         batch_size: the most episodes that a process is given at a time; changes nothing but speed.
         jobs: processes; changes nothing but speed.
-        work: what runs and measures a cell on some of its seeds: columns [row].
+        work: what runs and measures a condition on some of its seeds: columns [row].
     """
     if seeds is None:
-        seeds = [cell.default_seeds() for cell in cells]
-    of_cells = [seeds] * len(cells) if isinstance(seeds, np.ndarray) else seeds
+        seeds = [condition.default_seeds() for condition in conditions]
+    of_conditions = [seeds] * len(conditions) if isinstance(seeds, np.ndarray) else seeds
     pieces = [
-        (index, first, cell, own[first : first + batch_size])
-        for index, (cell, own) in enumerate(zip(cells, of_cells, strict=True))
+        (index, first, condition, own[first : first + batch_size])
+        for index, (condition, own) in enumerate(zip(conditions, of_conditions, strict=True))
         for first in range(0, len(own), batch_size)
     ]
-    done = sorted(spread(partial(_run_piece, work), pieces, jobs), key=itemgetter(0, 1))
+    done = sorted(map_unordered(partial(_run_piece, work), pieces, jobs), key=itemgetter(0, 1))
     return {name: np.concatenate([columns[name] for *_, columns in done]) for name in done[0][2]}
 
 
-def _run_piece(work: Callable[..., Columns], piece: tuple[int, int, Cell, Seeds]) -> tuple[int, int, Columns]:
-    index, first, cell, seeds = piece
-    return index, first, {"cell": np.full(len(seeds), index)} | cell.named(seeds, {}) | work(cell, seeds)
+def _run_piece(
+    work: Callable[..., Columns], piece: tuple[int, int, Condition, Seeds]
+) -> tuple[int, int, Columns]:
+    index, first, condition, seeds = piece
+    return (
+        index,
+        first,
+        {"condition": np.full(len(seeds), index)} | condition.named(seeds, {}) | work(condition, seeds),
+    )
 
 
 def run_frame(
-    cells: Sequence[Cell], seeds: Seeds | Sequence[Seeds] | None = None, facts: Names = (), *, jobs: int = 1
+    conditions: Sequence[Condition],
+    seeds: Seeds | Sequence[Seeds] | None = None,
+    facts: Names = (),
+    *,
+    jobs: int = 1,
 ) -> pd.DataFrame:
-    """Run cells, each on the seeds given or on its own; the frame of `run`."""
+    """Run conditions, each on the seeds given or on its own; the frame of `run`."""
     wanted = {name: look_up("fact", name, FACTS) for name in names(facts)}
-    work = partial(_measured, facts=wanted) if wanted else measure
+    work = partial(_measured, facts=wanted) if wanted else simulate
     if kept := _kept_cells.get():
         work, jobs = partial(kept.run, work, tuple(wanted)), 1
-    return episode_frame(cells, run_cells(cells, seeds, jobs=jobs, work=work), tuple(wanted))
+    return episode_frame(conditions, run_conditions(conditions, seeds, jobs=jobs, work=work), tuple(wanted))
 
 
-def _measured(cell: Cell, seeds: Seeds, facts: Mapping[str, Callable[[Recorded], Columns]]) -> Columns:
-    """Run a cell, and measure facts of its episodes."""
-    seen = Recorded(cell, seeds, record(cell, seeds, scores_all=False))
+def _measured(
+    condition: Condition, seeds: Seeds, facts: Mapping[str, Callable[[Recorded], Columns]]
+) -> Columns:
+    """Run a condition, and measure facts of its episodes."""
+    seen = Recorded(condition, seeds, simulate_logged(condition, seeds, scores_all=False))
     found = dict(seen.trajectory.measures)
     for measured in dict.fromkeys(facts.values()):
         columns = measured(seen)
@@ -155,27 +169,29 @@ def _measured(cell: Cell, seeds: Seeds, facts: Mapping[str, Callable[[Recorded],
 
 
 def episode_frame(
-    cells: Sequence[Cell], table: Mapping[str, np.ndarray], facts: Sequence[str] = ()
+    conditions: Sequence[Condition], table: Mapping[str, np.ndarray], facts: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Return a table of `run_cells` as `run`'s frame."""
-    keys = pd.DataFrame([cell.key for cell in cells]).astype({"budget": np.int64, "threshold": np.float64})
-    columns = {**table, **{name: keys[name].to_numpy()[table["cell"]] for name in keys}}
+    """Return a table of `run_conditions` as `run`'s frame."""
+    keys = pd.DataFrame([condition.key for condition in conditions]).astype(
+        {"budget": np.int64, "threshold": np.float64}
+    )
+    columns = {**table, **{name: keys[name].to_numpy()[table["condition"]] for name in keys}}
     return pd.DataFrame({name: columns[name] for name in (*COLUMNS, *facts)})
 
 
 class KeptCells:
-    """The episodes of the cells that were run last, which are not run again: a cell's never change."""
+    """The episodes of the conditions that were run last, which are not run again: a condition's never change."""
 
     def __init__(self, most: int = 1_000) -> None:
-        # by cell, facts and first seed; what was run on more seeds serves those that ask for the first ones
-        self._most, self._known = most, dict[tuple[Cell, Names, int], Columns]()
+        # by condition, facts and first seed; what was run on more seeds serves those that ask for the first ones
+        self._most, self._known = most, dict[tuple[Condition, Names, int], Columns]()
 
-    def run(self, work: Callable[..., Columns], facts: Names, cell: Cell, seeds: Seeds) -> Columns:
-        """Return what `work` gives for some seeds of a cell; it is asked where that is not known."""
-        key = (cell, facts, int(seeds[0]))
+    def run(self, work: Callable[..., Columns], facts: Names, condition: Condition, seeds: Seeds) -> Columns:
+        """Return what `work` gives for some seeds of a condition; it is asked where that is not known."""
+        key = (condition, facts, int(seeds[0]))
         known = self._known.pop(key, {"seed": seeds[:0]})
         if not np.array_equal(known["seed"][: len(seeds)], seeds):
-            known = {"seed": seeds} | work(cell, seeds)
+            known = {"seed": seeds} | work(condition, seeds)
         self._known[key] = known  # the last used stand last
         if len(self._known) > self._most:
             del self._known[next(iter(self._known))]
@@ -187,7 +203,7 @@ _kept_cells: ContextVar[KeptCells | None] = ContextVar("kept_cells", default=Non
 
 @contextmanager
 def keeping_cells(kept: KeptCells) -> Iterator[None]:
-    """Let what is run inside take from `kept` the cells that were run before."""
+    """Let what is run inside take from `kept` the conditions that were run before."""
     token = _kept_cells.set(kept)
     try:
         yield
@@ -214,13 +230,13 @@ def play(
         left out.
     """
     check_seed(seed, "play: seed")
-    cell = make_cell(
+    condition = make_condition(
         world, policy, regime, parse_protocol(protocol), profile, None if budget == OWN else budget,
         threshold if find_policy(policy).has_threshold and threshold != OWN else None,
     )  # fmt: skip
     seeds = np.array([seed], dtype=np.int64)
-    recording, built, tables = record(cell, seeds), cell.built, []
-    terms = terms_of(cell, seeds, recording)
+    recording, built, tables = simulate_logged(condition, seeds), condition.built, []
+    terms = terms_of(condition, seeds, recording)
     for t in range(int(recording.steps[0])):
         action, probe = int(recording.action[0, t]), int(recording.probe[0, t])
         table = {

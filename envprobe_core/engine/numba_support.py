@@ -25,7 +25,7 @@ from numba.core.compiler import Compiler
 from numba.extending import overload
 
 HOME = Path(__file__).parent
-MARK = re.compile(rb"^@(apart|compiled|entry)$", re.MULTILINE)
+MARK = re.compile(rb"^@(helper|inline|kernel)$", re.MULTILINE)
 CORE = ("agents", "engine", "policies", "worlds")
 
 
@@ -87,12 +87,12 @@ UNCHECKED = {"error_model": "numpy"}  # no division looks for a zero, which no r
 INNER = UNCHECKED | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
 
 
-def compiled(function: Callable[..., Any]) -> Any:
+def inline(function: Callable[..., Any]) -> Any:
     """Compile a function that only other compiled functions call; it becomes part of them."""
     return _widened(njit(**INNER, forceinline=True)(function))
 
 
-def apart(function: Callable[..., Any]) -> Any:
+def helper(function: Callable[..., Any]) -> Any:
     """Compile one that is called seldom; it stays a function of its own, as what grows compiles slowly."""
     return _widened(njit(**INNER)(function))
 
@@ -110,7 +110,7 @@ def _widened(function: Any) -> Any:
     return function
 
 
-def entry(function: Callable[..., Any]) -> Any:
+def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function that Python calls, when it first does, and keep it on disk."""
     if INTERPRETED:
         return np.errstate(over="ignore")(function)  # a hash runs over on purpose

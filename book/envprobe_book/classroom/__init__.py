@@ -11,13 +11,21 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from envprobe_book.lab.desk import self_check
-from envprobe_book.lab.guard import GuardedScore, PolicyError, diagnose, policy
-from envprobe_core.cells import Cell, Names, find_profile, find_protocols, find_regime, names, parse_seeds
+from envprobe_book.classroom.desk import self_check
+from envprobe_book.classroom.policy_check import GuardedScore, PolicyError, diagnose, policy
 from envprobe_core.comparing import summarize
-from envprobe_core.engine.running import record
+from envprobe_core.conditions import (
+    Condition,
+    Names,
+    find_profile,
+    find_protocols,
+    find_regime,
+    names,
+    parse_seeds,
+)
+from envprobe_core.engine.batch import simulate_logged
 from envprobe_core.errors import InputError
-from envprobe_core.grid import run_frame
+from envprobe_core.experiment import run_frame
 from envprobe_core.policies import POLICIES, Policy, find_policy
 from envprobe_core.statistics import RESAMPLES
 from envprobe_core.worlds import WORLDS
@@ -35,7 +43,7 @@ _looks: Counter[str] = Counter()  # how often this session has run its own polic
 class Contest:
     """Episodes of several policies on the same seeds."""
 
-    frame: pd.DataFrame  # one row an episode, columns as in `grid.run`, and `set`: design or held-out
+    frame: pd.DataFrame  # one row an episode, columns as in `experiment.run`, and `set`: design or held-out
     own: tuple[str, ...]  # names of the reader's policies, in order
     looks: int  # how often the held-out seeds have been run in this session, this time included
     silent: dict[tuple[str, str], str]  # (protocol, policy) -> why a policy of the reader fired no probe
@@ -85,7 +93,7 @@ def compete(
         )
     others = [find_policy(name) for name in dict.fromkeys((*names(rivals), *REFERENCES.values()))]
     cells = [
-        Cell(world, one, find_regime(regime), protocol, find_profile(profile), budget)
+        Condition(world, one, find_regime(regime), protocol, find_profile(profile), budget)
         for protocol in find_protocols(protocols)
         for world in names(worlds)
         for one in (*mine, *others)
@@ -99,7 +107,7 @@ def compete(
     probes, silent = frame.groupby(["protocol", "policy"])["probes"].sum(), {}
     for key in probes.index[(probes == 0) & probes.index.isin(entries, "policy")]:
         alike = [cell for cell in cells if (cell.protocol.name, cell.policy.name) == key]
-        highest = max(float(np.nanmax(record(cell, design).score)) for cell in alike)
+        highest = max(float(np.nanmax(simulate_logged(cell, design).score)) for cell in alike)
         silent[key] = (
             f"fired 0 of {alike[0].budget_in_force} probes: its highest score was {highest:.3g}, the gate is "
             f"{alike[0].threshold_in_force:g}"

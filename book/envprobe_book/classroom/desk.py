@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from envprobe_book.pages.markup import Html, Text, code, download
 from envprobe_book.reproduce.sections import (
     HEADING,
     METADATA_KEY,
@@ -28,9 +29,8 @@ from envprobe_book.reproduce.sections import (
     find_sections,
     read_section,
 )
-from envprobe_book.show.markup import Html, Text, code, download
 from envprobe_core.errors import InputError, in_one_line
-from envprobe_core.files import read_whole, replacing
+from envprobe_core.files import atomic_write, read_whole
 from envprobe_core.sources import ROOT
 
 EXERCISES = "exercises"
@@ -209,10 +209,10 @@ def lay_out(folder: Path) -> list[str]:
             kept.append(name)
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as whole:
+        with atomic_write(path) as whole:
             whole.write_text(text, encoding="utf-8")
         known[name] = digest
-    with replacing(record) as whole:
+    with atomic_write(record) as whole:
         whole.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
     return kept
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_book.instances import instances, members, states_of, tried
-from envprobe_core.cells import Cell, Seeds
+from envprobe_book.plans import instances, members, states_of, try_actions
+from envprobe_core.conditions import Condition, Seeds
+from envprobe_core.engine.batch import Trajectory, simulate_logged, terms_of
 from envprobe_core.engine.records import NO_ACTION, UNKNOWN
-from envprobe_core.engine.running import Trajectory, record, terms_of
 from envprobe_core.policies import TERMS
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values, World
 
@@ -42,16 +42,16 @@ SPATIAL_STAGES = (  # in rooms and graphs
 
 @dataclass
 class Witnessed:
-    """Recorded episodes of one cell; what else is to be seen in them is worked out where it is asked for."""
+    """Recorded episodes of one condition, and what else is to be seen in them, worked out when asked for."""
 
-    cell: Cell
+    condition: Condition
     seeds: Seeds  # [row]
     trajectory: Trajectory
 
     @cached_property
     def world(self) -> World:
         """The world that the episodes are in."""
-        return self.cell.built
+        return self.condition.built
 
     @cached_property
     def instance(self) -> Any:
@@ -66,7 +66,7 @@ class Witnessed:
     @cached_property
     def terms(self) -> Floats:
         """The score's terms, [row, step, field, term], c, s, u, d in order; NaN after an episode's end."""
-        return terms_of(self.cell, self.seeds, self.trajectory)
+        return terms_of(self.condition, self.seeds, self.trajectory)
 
     def term(self, name: str) -> Floats:
         """Return one term, [row, step, field]."""
@@ -74,8 +74,8 @@ class Witnessed:
 
     @property
     def kept_terms(self) -> tuple[str, ...]:
-        """Return the terms that the cell's policy adds up; none where it has no threshold."""
-        return self.cell.policy.terms or ()
+        """Return the terms that the condition's policy adds up; none where it has no threshold."""
+        return self.condition.policy.terms or ()
 
     def rho(self) -> Floats:
         """Return the policy's own score, [row, step, field]: its kept terms in the order ((c + s) + u) + d.
@@ -109,7 +109,7 @@ class Witnessed:
         The recorded action is carried out again in each true state.
         """
         action = np.where(self.trajectory.acted, self.trajectory.action, NO_ACTION)
-        return tried(self.world, self.instance, self.states[:, :-1], action).gold
+        return try_actions(self.world, self.instance, self.states[:, :-1], action).gold
 
     def exogenous(self) -> Mask:
         """Say which fields mutation changed between t and t + 1, [row, step, field]; False after the end."""
@@ -117,13 +117,13 @@ class Witnessed:
 
     def goal_reached(self) -> Mask:
         """Say at which times the goal had been reached, [row, time]; it is not lost again."""
-        reached = tried(self.world, self.instance, self.states).reached & self.lived()
+        reached = try_actions(self.world, self.instance, self.states).reached & self.lived()
         return np.logical_or.accumulate(reached, axis=1)
 
 
-def witness(cell: Cell, seeds: Seeds) -> Witnessed:
-    """Run a cell on seeds [row] and keep what its policy saw."""
-    return Witnessed(cell, seeds, record(cell, seeds))
+def witness(condition: Condition, seeds: Seeds) -> Witnessed:
+    """Run a condition on seeds [row] and keep what its policy saw."""
+    return Witnessed(condition, seeds, simulate_logged(condition, seeds))
 
 
 # failure patterns

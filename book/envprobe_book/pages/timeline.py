@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from envprobe_book.facts.witness import Witnessed
+from envprobe_book.facts.replay import Witnessed
 from envprobe_core import measures
 from envprobe_core.engine.records import UNKNOWN, WAIT
 from envprobe_core.policies import TERMS

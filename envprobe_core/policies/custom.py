@@ -16,7 +16,7 @@ from numba import cfunc, from_dtype, njit, types, vectorize
 from numba.core.types import WrapperAddressProtocol
 from numba.extending import intrinsic, overload
 
-from envprobe_core.engine.compiling import INTERPRETED
+from envprobe_core.engine.numba_support import INTERPRETED
 from envprobe_core.engine.records import CERTAIN, FIELDS, SIGHT, STALENESS_LIMIT, UNKNOWN, new
 from envprobe_core.errors import InputError
 

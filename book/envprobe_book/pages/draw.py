@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Polygon
 
 from envprobe_book.analyses import nondominated
-from envprobe_book.show.figures import GREY, GROUND, INK, Drawing, canvas, style_of, styled, titled
-from envprobe_book.show.markup import ends_of, number
+from envprobe_book.pages.figures import GREY, GROUND, INK, Drawing, canvas, style_of, styled, titled
+from envprobe_book.pages.markup import ends_of, number
 from envprobe_core.errors import InputError, look_up, require
 from envprobe_core.policies import POLICIES
 from envprobe_core.worlds.base import Floats

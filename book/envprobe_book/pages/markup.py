@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_book.show import BOOK
+from envprobe_book.pages import BOOK
 
 MINUS = "−"
 FIXED, UNBROKEN = "\u00a0", "\u2011"  # a space and a hyphen at which no line breaks

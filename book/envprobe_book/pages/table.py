@@ -16,8 +16,8 @@ import pandas as pd
 
 from envprobe_book.claims import LEVELS
 from envprobe_book.claims.judge import HOLDS, INCONCLUSIVE, INPUT, NO_EFFECT, NOT_TESTED, OTHER_SIZE, REVERSES
-from envprobe_book.show.figures import titled
-from envprobe_book.show.markup import EMPTY, bracket, chunked, ends_of, number, p_value, percent, signed
+from envprobe_book.pages.figures import titled
+from envprobe_book.pages.markup import EMPTY, bracket, chunked, ends_of, number, p_value, percent, signed
 from envprobe_core.errors import LONGEST, InputError, require
 from envprobe_core.protocols import TITLES
 
