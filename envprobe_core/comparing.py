@@ -15,7 +15,7 @@ import pandas as pd
 from envprobe_core.conditions import Names, names
 from envprobe_core.errors import InputError, look_up, require
 from envprobe_core.statistics import RESAMPLES, clustered_rate, mean_intervals, wilson
-from envprobe_core.worlds import WORLDS
+from envprobe_core.worlds import MODULES
 from envprobe_core.worlds.base import Floats, Ints
 
 STRATA: dict[str, tuple[str, ...]] = {  # how the paper pools worlds
@@ -246,7 +246,7 @@ def compare(
         if isinstance(worlds, str) or not worlds:
             raise InputError(f"stratum {name!r} is {worlds!r}; give a tuple of worlds")
         for world in worlds:
-            look_up("world", world, WORLDS)
+            look_up("world", world, MODULES)
     scale = 100.0 if SHARE.fullmatch(measure) else 1.0
     rows = []
     own = frame.loc[frame["policy"].isin((arm, reference)), read]
@@ -303,7 +303,7 @@ def summarize(
     by = list(names(by))
     require(frame, ["world", "seed", *by, *columns_read(texts)])
     for one in chain.from_iterable((strata or {}).values()):
-        look_up("world", one, WORLDS)
+        look_up("world", one, MODULES)
     frame = frame.reset_index(drop=True)
     try:
         tables = [

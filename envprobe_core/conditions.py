@@ -17,7 +17,7 @@ from envprobe_core.errors import InputError, look_up
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy, find_policy
 from envprobe_core.protocols import PAPER, Protocol, parse_protocol
 from envprobe_core.regimes import REGIMES, Regime
-from envprobe_core.worlds import WORLDS, World, make_world
+from envprobe_core.worlds import MODULES, WORLDS, World, make_world
 
 Names = str | Iterable[str]
 Seeds = npt.NDArray[np.int64]
@@ -59,7 +59,10 @@ class Condition:
 
     def __post_init__(self) -> None:
         """Refuse a budget or threshold that cannot be meant, and decide what is in force."""
-        look_up("world", self.world, WORLDS)
+        look_up("world", self.world, MODULES)
+        if self.policy.remembers and self.world not in WORLDS:
+            accepted = ", ".join(WORLDS)
+            raise InputError(f"policy {self.policy.name} has no rules for {self.world}; accepted: {accepted}")
         budget = self.regime.budget if self.budget is None else self.budget
         if not is_whole(budget):
             raise InputError(f"budget {budget!r} is not a whole number of probes")

@@ -100,6 +100,8 @@ def wrong_anywhere(condition: Condition, held: Held, action: npt.NDArray[np.inte
     elif condition.world == "objectstate":
         held_differ = ((belief == 1) != (gold == 1))[..., rules.held :].any(axis=-1)
         named, anywhere = differs, differs[..., : rules.held].any(axis=-1) | held_differ
+    elif condition.world != "graphnav":
+        raise InputError(f"the public code has no rule of reports for {condition.world}")
     else:
         edges = (differs & (gold != UNKNOWN))[..., 1 + rules.keys :]
         named, anywhere = differs.copy(), edges.any(axis=-1)

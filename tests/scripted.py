@@ -18,7 +18,7 @@ import numpy as np
 from envprobe_core.agents import RISK_LOW, RISK_MEDIUM, UNKNOWN_STALENESS
 from envprobe_core.agents.profiles import TYPICAL
 from envprobe_core.conditions import make_condition
-from envprobe_core.engine.batch import EPISODES, EpisodeBatch, step_batch
+from envprobe_core.engine.batch import EpisodeBatch, episode_dtype, step_batch
 from envprobe_core.engine.kernel import PROPOSE
 from envprobe_core.engine.records import NO_ACTION, NONE, UNKNOWN, WAIT, new
 from envprobe_core.errors import InputError
@@ -167,7 +167,7 @@ class Situation:
 def read_situation(text, world):
     """Read a situation back; `world` needs the sizes, structure and sight of the one that wrote it."""
     labels = _labels(text)
-    block = new(EPISODES[world.name], 1)
+    block = new(episode_dtype(world.name), 1)
     block.t[:] = int(labels["Step"].split(" of ")[0])
     block.told[:] = NONE if labels["Told"] == prompts.NOTHING else int(labels["Told"])
     block.fields[:] = _read_table(text, block.table, int(block.t[0]))

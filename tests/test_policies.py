@@ -7,7 +7,7 @@ import pytest
 
 from envprobe_core import policies
 from envprobe_core.conditions import Condition
-from envprobe_core.engine.batch import EPISODES, kernel_params
+from envprobe_core.engine.batch import episode_dtype, kernel_params
 from envprobe_core.engine.kernel import STALENESS_TERM, UNCERTAINTY_TERM
 from envprobe_core.engine.numba_support import kernel
 from envprobe_core.engine.records import NONE, new
@@ -30,7 +30,7 @@ def choose(setting, block, own, fields):
 
 def episodes(**changes):
     """Two rows of four fields: the second row is calm (nothing critical, fresh, certain)."""
-    block = new(EPISODES["tooldag"], 2)
+    block = new(episode_dtype("tooldag"), 2)
     sight = {"fields": 4, "step": 3, "horizon": 30, "budget": 7, "used": [0, 2], "threshold": 1.5, "draw": 0}
     sight |= {"action": [2, -1], "scheduled": NONE, "value": [[0, 1, 2, -1], [1, 1, 1, 1]], "c": C, "d": D}
     sight |= {"staleness": STALENESS, "confidence": CONFIDENCE}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,17 @@ from envprobe_core.engine.numba_support import announced
 from envprobe_core.engine.records import NONE, WAIT, new
 from envprobe_core.policies import POLICIES, TERMS
 from envprobe_core.policies.custom import NOBODY, Called, rule_of
-from envprobe_core.worlds import MODULES, WORLDS, World, make_world
+from envprobe_core.worlds import MODULES, World, make_world
 from envprobe_core.worlds.base import Floats, Ints, Mask, Values
 
-EPISODES = {name: records.episode(module.TASK, module.STATE, module.MIND) for name, module in MODULES.items()}
+
+@cache
+def episode_dtype(world: str) -> np.dtype:
+    """The dtype of an episode in the world of a name."""
+    module = MODULES[world]
+    return records.episode(module.TASK, module.STATE, module.MIND)
+
+
 BY_QUARTERS = ("omit", "hedge", "misreport")  # rates that a quarter of a word is compared with, not its half
 LEARNED = -1.0  # as a rate that VoI is told
 Columns = dict[str, npt.NDArray[np.generic]]
@@ -178,14 +186,14 @@ class EpisodeBatch:
         schedules: Ints | None = None,
         scores_all: bool = True,
     ) -> None:
-        """Create the worlds; the agents look around. `kernel_params` and `simulate_logged` say what is given."""
+        """Create the worlds; the agents look around. Arguments are those of `simulate_logged`."""
         self.condition, self.seeds = condition, np.array(seeds, np.int64)
         self.params = kernel_params(condition, scores_all=scores_all, world=world)
         self.rule = NOBODY if condition.policy.score is None else Called(condition.policy.score)
-        self.block = new(EPISODES[condition.world], len(self.seeds))
+        self.block = new(episode_dtype(condition.world), len(self.seeds))
         self.logs = room_for_logs(condition.regime.horizon, len(self.seeds))
         self.schedules = NO_SCHEDULE if schedules is None else schedules
-        with announced(WORLDS[condition.world]):
+        with announced(MODULES[condition.world].TITLE):
             step_batch(kernel.BEGIN, self.params, self.block, seeds=self.seeds)
 
     def take_stages(self, stages: int, fields: Ints | None = None) -> Ints:
@@ -264,8 +272,8 @@ def _run(
     measures = new(records.MEASURES, len(seeds))
     schedules = schedules_of(condition, seeds) if schedules is None else schedules
     given = {"seeds": seeds, "logs": logs, "schedules": schedules, "measures": measures, "rule": rule}
-    with announced(WORLDS[condition.world]):
-        failed = step_batch(kernel.WHOLE, params, new(EPISODES[condition.world], 1), **given)
+    with announced(MODULES[condition.world].TITLE):
+        failed = step_batch(kernel.WHOLE, params, new(episode_dtype(condition.world), 1), **given)
     if failed != NONE:  # compiled code has no words for it: Python raises the reader's own error, or goes on
         assert condition.policy.score is not None
         python = Called(condition.policy.score)
@@ -332,7 +340,7 @@ def scored(
     measures = new(records.MEASURES, len(logs))
     measures.steps, measures.success = steps, success
     world = next(name for name, module in MODULES.items() if params.world.code == module.CODE)
-    over = new(EPISODES[world], 1)
+    over = new(episode_dtype(world), 1)
     over.over = 1
     step_batch(
         kernel.MEASURE, params, over, seeds=np.zeros(len(logs), np.int64), logs=logs, measures=measures

@@ -1,5 +1,6 @@
 """Instances of a world without an agent, and which recorded probes the public code calls useful."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,11 @@ from envprobe_core.engine.records import NONE, Word, dtype_of, new
 from envprobe_core.worlds import MODULES
 from envprobe_core.worlds.base import Ints, Mask, World
 
-INSTANCES = {
-    name: dtype_of(("task", module.TASK), ("state", module.STATE)) for name, module in MODULES.items()
-}
+
+@cache
+def instance_dtype(world: str) -> np.dtype:
+    """The dtype of an instance in the world of a name."""
+    return dtype_of(("task", MODULES[world].TASK), ("state", MODULES[world].STATE))
 
 
 def _keys() -> Any:
@@ -29,7 +32,7 @@ def _keys() -> Any:
 def instances(world: World, seeds: npt.ArrayLike) -> Any:
     """Create the instance of each seed, [row]: its `task` graph and, as at step 0, its `state`."""
     given = np.asarray(seeds, np.int64)
-    instance = new(INSTANCES[world.name], len(given))
+    instance = new(instance_dtype(world.name), len(given))
     _create(world.record, instance, _keys(), given)
     return instance
 

@@ -141,19 +141,32 @@ def kernel(function: Callable[..., Any]) -> Any:
     return kept
 
 
-def by_world(functions: dict[np.dtype, Callable[..., Any]]) -> Callable[..., Any]:
-    """Join the functions of all worlds to one that looks at the type of its first argument, the world."""
-    typed = {from_dtype(kind): function for kind, function in functions.items()}
+class ByWorld:
+    """A function for each world, joined to one that looks at the type of its first argument, the world.
 
-    def chosen(world: Any, *arguments: Any) -> Any:
-        return functions[world.dtype](world, *arguments)
+    Attributes:
+        function: what is called, by Python and by compiled functions.
+    """
 
-    @overload(chosen, strict=False, jit_options=INNER | {"forceinline": True})
-    def choose(world: Any, *arguments: Any) -> Any:
-        function = typed[world]
-        return getattr(function, "py_func", function)
+    def __init__(self) -> None:
+        """Begin without a world."""
+        functions: dict[Any, Callable[..., Any]] = {}
+        typed: dict[Any, Callable[..., Any]] = {}
+        self._functions, self._typed = functions, typed
 
-    return chosen
+        def function(world: Any, *arguments: Any) -> Any:
+            return functions[world.dtype](world, *arguments)
+
+        @overload(function, strict=False, jit_options=INNER | {"forceinline": True})
+        def choose(world: Any, *arguments: Any) -> Any:
+            chosen = typed[world]
+            return getattr(chosen, "py_func", chosen)
+
+        self.function = function
+
+    def add(self, kind: np.dtype, function: Callable[..., Any]) -> None:
+        """Add the function of a world, by the dtype of its record of rules."""
+        self._functions[kind], self._typed[from_dtype(kind)] = function, function
 
 
 @cache

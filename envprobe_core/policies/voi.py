@@ -24,7 +24,7 @@ from envprobe_core.engine.records import (
     has_bit,
     with_bit,
 )
-from envprobe_core.worlds import graphnav, nothing, of_each
+from envprobe_core.worlds import graphnav, nothing, of_each, zero
 from envprobe_core.worlds.base import DROP_PROBABILITY
 
 PRIOR_CHANGES, PRIOR_STEPS = 0.5, 5.0  # as if half a change had been seen in five steps, before any is
@@ -348,29 +348,42 @@ bounds = of_each(  # where the fields of each kind begin, and where the last end
     lambda world: (0, world.tools, world.tools),
     lambda world: (0, world.objects, world.held),
     lambda world: (1, 1 + world.keys, world.fields),
+    otherwise=lambda world: (0, world.fields, world.fields),
 )
 values = of_each(  # how many values a field has; of tools two, which spares a division
-    lambda world, field: 2, lambda world, field: world.domain[field], lambda world, field: world.domain[field]
+    lambda world, field: 2,
+    lambda world, field: world.domain[field],
+    lambda world, field: world.domain[field],
+    otherwise=lambda world, field: world.domain[field],
 )
-done_value = of_each(lambda world, task: 1, lambda world, task: 1, lambda world, task: task.target)
+done_value = of_each(
+    lambda world, task: 1,
+    lambda world, task: 1,
+    lambda world, task: task.target,
+    otherwise=lambda world, task: 1,
+)
 touched = of_each(  # the field that the own action may have changed, or NONE
     lambda world, action: max(action, NONE),
     lambda world, action: (action - world.pick) % world.held if action >= world.pick else NONE,
     lambda world, action: 1 + action - world.nodes if action >= world.nodes else NONE,
+    otherwise=lambda world, action: NONE,
 )
 loose = of_each(  # whether a field could change by itself if it had a value
     lambda world, task, kind, field, value: value == 1 and field < world.tools - 1,  # but the target stays
     loose_in_place,
     loose_in_place,
+    otherwise=lambda world, task, kind, field, value: False,
 )
 key_of = of_each(  # a door's or edge's key, or NONE
     nothing,
     lambda world, task, lock: task.key_of_door[lock],
     lambda world, task, lock: task.key_of_edge[lock],
 )
-landing = of_each(lambda world, kind: 0.0, landing_in_place, landing_in_place)
+landing = of_each(zero, landing_in_place, landing_in_place, otherwise=zero)
 study = of_each(nothing, note_open, study_graph)
 miss = of_each(nothing, miss_here, miss_here)
 derive = of_each(derive_tools, nothing, nothing)
 credit = of_each(credit_premises, nothing, nothing)
-prospect = of_each(tools_missing, fetch, walk)
+prospect = of_each(
+    tools_missing, fetch, walk, otherwise=lambda world, task, evidence, place: (1.0, 1, 0.0, 0.0, 0, 0.0)
+)

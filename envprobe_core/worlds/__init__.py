@@ -13,53 +13,135 @@ rules (`base.World.record`) and of an episode's parts (`engine.records`). Arrays
     roles      d, for the proposed action        informs, mismatched, overlap: by the public code whether a
     uses       what the agent knows it to use              probe is useful, an oracle probes, and accuracy
 
-A world is added to MODULES. What is each world's own stands also at the end of `policies.voi`, in `plans`
-and in `measures.wrong_anywhere`. Where the paper leaves room, book/definitions.md decides.
+A world of one's own is one more such module: a file in this folder, or any module that `register` is given.
+Neither the engine nor the agent is touched. What it need not define has a neutral meaning (`derive`, and the
+public code's functions); VoI, whose arithmetic is each world's own (end of `policies.voi`), refuses it.
+Where the paper leaves room, book/definitions.md decides.
 """
 
+import hashlib
+import inspect
+import pkgutil
+from collections.abc import Callable
 from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
 
-from envprobe_core.engine.numba_support import by_world, inline
-from envprobe_core.errors import look_up
+from envprobe_core.engine.numba_support import ByWorld, inline
+from envprobe_core.errors import InputError, look_up
 from envprobe_core.protocols import PAPER, Protocol
 from envprobe_core.regimes import REGIMES, Regime
-from envprobe_core.worlds import graphnav, objectstate, tooldag
+from envprobe_core.worlds import base, graphnav, objectstate, tooldag
 from envprobe_core.worlds.base import World
 
-MODULES = {module.NAME: module for module in (tooldag, objectstate, graphnav)}
-WORLDS: dict[str, str] = {name: module.TITLE for name, module in MODULES.items()}
-"""Names and printed titles."""
+OF_THE_PAPER = (tooldag, objectstate, graphnav)
+WORLDS: dict[str, str] = {module.NAME: module.TITLE for module in OF_THE_PAPER}
+"""Names and printed titles of the paper's worlds, which experiments run by default."""
+MODULES: dict[str, ModuleType] = {}
+"""Every registered world's module by its name, the paper's first."""
 
 
 @cache
 def make_world(name: str, regime: Regime, protocol: Protocol) -> World:
-    """Build a world for a regime and a protocol; an unknown name is refused with the known."""
+    """The world of a name, built for a regime and a protocol; an unknown name is refused with the known.
+
+    >>> make_world("tooldag", REGIMES["S2"], PAPER).fields
+    27
+    """
     return look_up("world", name, MODULES).describe(regime, protocol)
 
 
-RULES = {name: make_world(name, REGIMES["S2"], PAPER).record.dtype for name in WORLDS}
-"""The kind of each world's record of rules, by which compiled functions tell worlds apart."""
+def kind_of(name: str) -> Any:
+    """The dtype of a world's record of rules, by which compiled functions tell worlds apart."""
+    return make_world(name, REGIMES["S2"], PAPER).record.dtype
 
 
 @inline
 def nothing(world, *given):
-    """Do nothing: there is nothing of this sort in this world."""
+    """Nothing: there is nothing of this sort in this world."""
 
 
-def of_each(*functions):
-    """Return a function that goes to the world's own of these: one a world, in the order of MODULES."""
-    return by_world(dict(zip(RULES.values(), functions, strict=True)))
+@inline
+def zero(world, *given):
+    """Zero, what a world without this rule answers."""
+    return 0.0
 
 
-def _of(names, *otherwise):
-    """Return functions that each go to the function of their name in the world's module."""
-    return [
-        of_each(*(getattr(module, name, *otherwise) for module in MODULES.values())) for name in names.split()
-    ]
+@inline
+def never(world, *given):
+    """False, what a world without this rule answers."""
+    return False
 
 
-create, weigh, reveal, succeeded, act, mutate = _of("create weigh reveal succeeded act mutate")
-show, roles, uses = _of("show roles uses")
-meet, remember, conclude, plan = _of("meet remember conclude plan")
-(derive,) = _of("derive", nothing)
-wander, stand_in, informs, mismatched, overlap = _of("wander stand_in informs mismatched overlap")
+@inline
+def stay(world, *given):
+    """WAIT, what an agent does in a world without this rule."""
+    return -1
+
+
+_joined: dict[str, tuple[ByWorld, Callable[..., Any] | None]] = {}
+
+
+def of_each(*functions: Callable[..., Any], otherwise: Callable[..., Any] = nothing) -> Callable[..., Any]:
+    """A function that goes to the world's own of these, one a world of the paper; others have `otherwise`."""
+    named = dict(zip(WORLDS, functions, strict=True))
+    return _join(f"of_each {len(_joined)}", lambda module: named.get(module.NAME, otherwise))
+
+
+def _own(name: str, otherwise: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """A function that goes to the one of this name in the world's module, or to what stands for it."""
+    return _join(name, lambda module: getattr(module, name, otherwise))
+
+
+def _join(name: str, find: Callable[[ModuleType], Any]) -> Callable[..., Any]:
+    joined = ByWorld()
+    _joined[name] = joined, find
+    for module in MODULES.values():
+        joined.add(kind_of(module.NAME), find(module))
+    return joined.function
+
+
+REQUIRED = (
+    "NAME", "TITLE", "CODE", "TASK", "STATE", "MIND", "describe", "create", "weigh", "reveal", "succeeded",
+    "act", "mutate", "show", "roles", "uses", "meet", "remember", "conclude", "plan",
+)  # fmt: skip
+
+
+def register(module: ModuleType) -> None:
+    """Make a world known: it runs in `run`, `play` and `compare` like the paper's.
+
+    Args:
+        module: defines all of `REQUIRED`; its functions of rules are `inline`. Its text enters the key of the
+            machine code, so that an edit is compiled anew.
+
+    Raises:
+        InputError: if something is missing, or the name or code is taken.
+    """
+    if missing := [name for name in REQUIRED if not hasattr(module, name)]:
+        raise InputError(f"world module {module.__name__} lacks {', '.join(missing)}")
+    for other in MODULES.values():
+        if other is not module and (other.NAME == module.NAME or other.CODE == module.CODE):
+            raise InputError(f"world {module.NAME!r} with code {module.CODE}: name and code must be its own")
+    if module not in OF_THE_PAPER:
+        text = inspect.getsource(module)
+        base.EDITIONS[module.NAME] = hashlib.sha256(text.encode()).hexdigest()[:8]
+    MODULES[module.NAME] = module
+    for joined, find in _joined.values():
+        joined.add(kind_of(module.NAME), find(module))
+
+
+for _module in OF_THE_PAPER:
+    register(_module)
+for _found in pkgutil.iter_modules(__path__):
+    _module = import_module(f"{__name__}.{_found.name}")
+    if hasattr(_module, "NAME") and _module not in OF_THE_PAPER:
+        register(_module)
+
+create, weigh, reveal = _own("create"), _own("weigh"), _own("reveal")
+succeeded, act, mutate, show = _own("succeeded"), _own("act"), _own("mutate"), _own("show")
+roles, uses = _own("roles"), _own("uses")
+meet, remember, conclude, plan = _own("meet"), _own("remember"), _own("conclude"), _own("plan")
+derive = _own("derive", nothing)
+wander, stand_in = _own("wander", stay), _own("stand_in", stay)
+informs, mismatched, overlap = _own("informs", never), _own("mismatched", never), _own("overlap", zero)

@@ -15,6 +15,8 @@ from envprobe_core.regimes import Regime
 
 PROCEDURAL, SPATIAL = "procedural", "spatial"
 DROP_PROBABILITY = 0.4  # of a partial observation
+EDITIONS: dict[str, str] = {}
+"""What tells two texts of a world from outside apart, by its name; the paper's have none."""
 
 Ints = npt.NDArray[np.int64]
 Values = npt.NDArray[np.int8]
@@ -72,7 +74,8 @@ class World:
         values[: self.fields], goals[list(goal_fields)] = domain, 1
         sizes = {"code": self.code, "fields": self.fields, "actions": self.actions}
         goal = {"goal_field": goal_fields[-1], "is_goal": goals}
-        own = {f"is_{self.name}": 1}  # no two worlds' records are of one kind (`compiling.by_world`)
+        # no two worlds' records are of one kind (`numba_support.ByWorld`), nor two editions of one
+        own = {f"is_{self.name}{EDITIONS.get(self.name, '')}": 1}
         self.record = record_from(sizes | goal | {"domain": values} | own | rules)
 
 

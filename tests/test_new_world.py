@@ -1,0 +1,71 @@
+"""A world of somebody's own: one module, registered by one call; neither the engine nor the agent is touched."""
+
+import types
+
+import numpy as np
+import pytest
+
+import corridor
+from envprobe_core import compare, play, run
+from envprobe_core.conditions import make_condition
+from envprobe_core.engine.batch import EpisodeBatch, simulate, walk
+from envprobe_core.errors import InputError
+from envprobe_core.worlds import MODULES, WORLDS, register
+
+
+@pytest.fixture(scope="module")
+def world():
+    """The corridor, which stays registered: machine code knows it for as long as the process lives."""
+    register(corridor)
+    return corridor.NAME
+
+
+def test_it_runs_beside_the_worlds_of_the_paper(world):
+    frame = run(
+        f"tooldag {world}", "no-probe periodic simple oracle", seeds="0:40", protocols="paper observed"
+    )
+    own = frame[frame["world"] == world]
+    assert len(own) == 2 * 4 * 40
+    assert own["success"].any()
+    assert not own["success"].all()
+    assert (
+        own.query("policy == 'oracle'")["accuracy"].mean()
+        > own.query("policy == 'no-probe'")["accuracy"].mean()
+    )
+    assert (own.query("policy == 'simple'")["probes"] <= 7).all()
+    assert len(compare(own, "simple", "periodic", resamples=200))
+
+
+def test_steps_give_what_the_kernel_gives(world):
+    condition, seeds = make_condition(world, "simple"), np.arange(12)
+    episodes = EpisodeBatch(condition, seeds)
+    walk(episodes, episodes.decide)
+    assert (episodes.recording().measures["digest"] == simulate(condition, seeds)["digest"]).all()
+    assert len(play(world, "simple", seed=3)) > 0
+
+
+def test_default_experiments_stay_the_papers(world):
+    assert world in MODULES
+    assert world not in WORLDS
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"plan": None}, "lacks plan"),
+        ({"NAME": "corridor", "CODE": 9}, "name and code must be its own"),
+        ({"NAME": "hall", "CODE": 1}, "name and code must be its own"),
+    ],
+)
+def test_what_is_no_world_is_refused_in_one_line(world, change, says):
+    other = types.ModuleType("other")
+    vars(other).update({name: value for name, value in vars(corridor).items() if not name.startswith("__")})
+    for name, value in change.items():
+        delattr(other, name) if value is None else setattr(other, name, value)
+    with pytest.raises(InputError, match=says):
+        register(other)
+
+
+def test_voi_which_has_no_arithmetic_for_it_is_refused(world):
+    with pytest.raises(InputError, match="policy voi has no rules for corridor"):
+        run(world, "voi", seeds="0:2")
