@@ -41,14 +41,20 @@ def arrows(place: str, *targets: str) -> list[str]:
 
 
 CORE = "envprobe_core"
+ENGINE, EPISODE = f"{CORE}.engine", [f"{CORE}.engine.kernel", f"{CORE}.engine.batch"]
 KNOWS_NOTHING_OF = {
     CORE: ["envprobe_book"],
-    f"{CORE}.worlds": [f"{CORE}.policies", f"{CORE}.agents", f"{CORE}.engine.loop", f"{CORE}.engine.running"],
-    f"{CORE}.agents": [f"{CORE}.policies", f"{CORE}.engine.loop", f"{CORE}.engine.running"],
-    f"{CORE}.policies": [f"{CORE}.engine.loop", f"{CORE}.engine.running", f"{CORE}.runs"],
-    f"{CORE}.engine": [f"{CORE}.runs", f"{CORE}.grid", f"{CORE}.comparing"],
-    f"{CORE}.statistics": [f"{CORE}.engine", f"{CORE}.worlds", f"{CORE}.agents", f"{CORE}.policies"],
+    f"{CORE}.worlds": [f"{CORE}.policies", f"{CORE}.agents", *EPISODE],
+    f"{CORE}.agents": [f"{CORE}.policies", *EPISODE],
+    f"{CORE}.policies": [*EPISODE, f"{CORE}.runs"],
+    ENGINE: [f"{CORE}.runs", f"{CORE}.experiment", f"{CORE}.comparing"],
+    f"{CORE}.statistics": [*EPISODE, f"{CORE}.worlds", f"{CORE}.agents", f"{CORE}.policies"],
 }
+
+
+def test_every_place_that_a_rule_names_is_there():
+    named = {place for pair in KNOWS_NOTHING_OF.items() for place in (pair[0], *pair[1])}
+    assert [place for place in named if place not in MODULES] == []
 
 
 @pytest.mark.parametrize("place", KNOWS_NOTHING_OF)

@@ -11,7 +11,7 @@ import pytest
 
 from built_book import SMALL
 from envprobe_book import classroom as lab
-from envprobe_book.classroom import desk, policy_check
+from envprobe_book.classroom import exercises, policy_check
 from envprobe_book.reproduce.sections import cell_source, find_sections
 from envprobe_core.conditions import Condition, parse_seeds
 from envprobe_core.engine import batch, kernel
@@ -328,7 +328,7 @@ def test_a_policy_that_never_fires_is_told_so():
 
 # --- the exercises ----------------------------------------------------------------------------
 
-EXERCISES = find_sections()[desk.EXERCISES]
+EXERCISES = find_sections()[exercises.EXERCISES]
 
 
 @pytest.fixture(scope="module")
@@ -343,13 +343,13 @@ def key(tmp_path_factory):
 def test_the_answer_key_has_every_exercise_with_its_output_in_plain_markdown(key):
     solved, text = json.loads((key / "solved.ipynb").read_text()), (key / "answers.md").read_text()
     assert f"seeds = {SMALL['seeds']}" in text.splitlines()[2]
-    kinds = list(desk.parts(solved))
+    kinds = list(exercises.parts(solved))
     code = [cell for kind, cell, _ in kinds if kind == "solution" and cell["cell_type"] == "code"]
-    exercises = [told for kind, _, told in kinds if kind == "exercise"]
-    assert [text.count(f"## {told.splitlines()[0]}\n") for told in exercises] == [1] * len(exercises)
-    assert text.count("**Solution**") == len(exercises) >= 12
+    asked = [told for kind, _, told in kinds if kind == "exercise"]
+    assert [text.count(f"## {told.splitlines()[0]}\n") for told in asked] == [1] * len(asked)
+    assert text.count("**Solution**") == len(asked) >= 12
     assert text.count("~~~python") == len(code)
-    assert text.count("~~~text") + text.count("| :--") >= len(exercises)  # what they gave
+    assert text.count("~~~text") + text.count("| :--") >= len(asked)  # what they gave
     assert not re.search(r"\bnan\b", text)
     prose = re.sub(r"^~~~(?:python|text)\n.*?^~~~$", "", text, flags=re.DOTALL | re.MULTILINE)
     assert not re.search(r"\{[a-z:-]+\}`|^:::|\]\([\w./-]+\.(?:ipynb|md)", prose, re.MULTILINE)
@@ -357,7 +357,7 @@ def test_the_answer_key_has_every_exercise_with_its_output_in_plain_markdown(key
 
 def test_students_get_questions_that_run_self_checks_and_no_solution(key):
     copy, solved = (json.loads((key / f"{name}.ipynb").read_text()) for name in ("exercises", "solved"))
-    sources, kinds = [cell_source(cell) for cell in copy["cells"]], list(desk.parts(solved))
+    sources, kinds = [cell_source(cell) for cell in copy["cells"]], list(exercises.parts(solved))
     assert "{solution" not in "".join(sources)
     assert not {cell_source(cell) for kind, cell, _ in kinds if kind in ("solution", "key")} & {*sources}
     asked = [f"### {text}" for kind, _, text in kinds if kind == "exercise"]
@@ -370,14 +370,14 @@ def test_students_get_questions_that_run_self_checks_and_no_solution(key):
     for source in [cell_source(cell) for cell in copy["cells"] if cell["cell_type"] == "code"][:2]:
         exec(source, space)  # all that the questions need
     assert space["play"]("no-probe").belief.shape[0] == 220
-    assert 'download="envprobe-exercises.ipynb"' in desk.student_download().html
+    assert 'download="envprobe-exercises.ipynb"' in exercises.student_download().html
 
 
 def test_a_malformed_exercise_is_named():
     cells = [cell for cell in EXERCISES.cells if "{exercise}" in cell_source(cell)]
     notebook = {"cells": [cells[0], cells[1] | {"source": cell_source(cells[1]).replace("Level: ", "")}]}
     with pytest.raises(InputError, match="exercise in cell 2 is not of the form"):
-        list(desk.parts(notebook))
+        list(exercises.parts(notebook))
 
 
 def test_a_self_check_says_what_is_missing_and_not_the_answer():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from playwright import sync_api as playwright
 
-from envprobe_book.classroom import desk
+from envprobe_book.classroom import workspace
 from envprobe_book.widgets.explorer import COMPARED
 from envprobe_book.widgets.grid import take_readings
 from envprobe_book.widgets.player import record_pair
@@ -47,7 +47,7 @@ def lab(tmp_path_factory):
     """From a notebook's name to its address, in the lab of a reader who has changed some and has one more."""
     pytest.importorskip("jupyterlab_myst")
     folder = tmp_path_factory.mktemp("desk")
-    desk.lay_out(folder / "lab")
+    workspace.lay_out(folder / "lab")
     section, explorer = (nbformat.read(folder / "lab" / name, as_version=4) for name in (SECTION, EXPLORER))
     few = section.cells[1].source.replace("0:220", "0:8").replace("10_000", "100")
     section.cells[1].source = few

@@ -1,4 +1,4 @@
-"""A world of somebody's own: one module, registered by one call; neither the engine nor the agent is touched."""
+"""A world of somebody's own: one module, registered by one call; the engine is not touched."""
 
 import types
 

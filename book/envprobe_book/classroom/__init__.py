@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from envprobe_book.classroom.desk import self_check
+from envprobe_book.classroom.exercises import self_check
 from envprobe_book.classroom.policy_check import GuardedScore, PolicyError, diagnose, policy
 from envprobe_core.comparing import summarize
 from envprobe_core.conditions import (

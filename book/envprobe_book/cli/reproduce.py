@@ -174,7 +174,7 @@ def answers(out: Annotated[File, "DIR", KEPT] = None, param: options.Assignments
     Nothing is executed if the book's own exercises are up to date, and no file is replaced. Exit code 1 if a
     solution failed, 2 if a name or value is not accepted.
     """
-    from envprobe_book.classroom.desk import EXERCISES, answer_key, student_copy
+    from envprobe_book.classroom.exercises import EXERCISES, answer_key, student_copy
     from envprobe_book.reproduce.execution import run
     from envprobe_book.reproduce.sections import as_json, parse_assignments, plan
     from envprobe_core.files import refuse_existing, working_folder, write_new
@@ -212,7 +212,7 @@ def lab(
     The folder is made at the first time and brought up to date later; files that you have changed there stay
     as they are. Exit code 2 if DIR cannot be used.
     """
-    from envprobe_book.classroom.desk import CONFIG, START, lay_out
+    from envprobe_book.classroom.workspace import CONFIG, START, lay_out
 
     if jupyter and not jupyter[0].startswith("-"):
         raise InputError(f"lab {jupyter[0]!r}: options of `jupyter lab` are accepted; --out names the folder")

@@ -1,22 +1,15 @@
-"""What a class gets: exercises without solutions, an answer key, self-checks, and a folder to work in.
+"""Exercises of a class: the students' copy without solutions, the answer key, and self-checks.
 
 An exercise is a `{exercise}` directive in a cell of its own. Its second line says `Level: ...; about N
 minutes; teaches ...`. Its solution is what stands between `{solution-start}` and `{solution-end}`; the last
 cell of it, tagged `self-check`, goes to the students.
-
-JupyterLab opens in the folder, which has copies of the notebooks and of some pages. What a reader has changed
-there is never written over.
 """
 
-import hashlib
-import json
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from envprobe_book.pages.markup import Html, Text, code, download
@@ -30,18 +23,9 @@ from envprobe_book.reproduce.sections import (
     read_section,
 )
 from envprobe_core.errors import InputError, in_one_line
-from envprobe_core.files import atomic_write, read_whole
 from envprobe_core.sources import ROOT
 
 EXERCISES = "exercises"
-START, SECTIONS, PAGES = "START.ipynb", "sections", "pages"
-READ = ("how-to-read", "definitions")  # pages of the book that JupyterLab can show
-CONFIG = ".jupyter"  # on JUPYTER_CONFIG_PATH while the lab runs
-RECORD = ".laid-out.json"  # file -> SHA-256 of what was put there
-SETTINGS = {  # defaults of JupyterLab; a reader's own settings go before them
-    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
-    "@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}},
-}
 _HELLO = """# Exercises
 
 These exercises lead in four levels from a first run to questions that nobody has answered. Each says what
@@ -76,7 +60,9 @@ def parts(notebook: Notebook) -> Iterator[tuple[str, Mapping[str, Any], str]]:
         if "{exercise}" in text:
             match, count, kind = _EXERCISE.match(text), count + 1, "exercise"
             if match is None:
-                raise InputError(f"exercise in cell {place} is not of the form that lab/desk.py describes")
+                raise InputError(
+                    f"exercise in cell {place} is not of the form that classroom/exercises.py describes"
+                )
             text = "Exercise {}: {title}\n\n*{level}, {about}*\n\n{task}".format(count, **match.groupdict())
         elif "{solution-start} " in text or "{solution-end}" in text:
             inside = "{solution-start} " in text
@@ -180,73 +166,3 @@ def self_check(names: str, wanted: Mapping[str, Callable[..., Any]]) -> Text:
         lines.append(f"* {'☑' if met else '☐'} {words}{fault}")
     end = "The form is right; whether the answer is, the numbers must say." if good else "Not yet."
     return Text("\n".join([*lines, "", end]))
-
-
-# --- the folder -------------------------------------------------------------------------------
-
-
-def lay_out(folder: Path) -> list[str]:
-    """Put START, exercises without solutions, notebooks and pages into a folder, made if it is not there.
-
-    Returns:
-        The files that were left as their reader has changed them.
-
-    Raises:
-        InputError: if the folder is a file, or holds other things than a desk, or a notebook is malformed.
-    """
-    record = folder / RECORD
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"--out {folder}: a file stands there; give a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not record.is_file():
-        raise InputError(f"--out {folder}: the folder holds other files; give a new one")
-    known: dict[str, str] = {}
-    with suppress(ValueError, TypeError, RecursionError):  # a damaged record tells nothing
-        known = dict(json.loads(_read(record)))
-    kept = []
-    for name, text in list(_files()):  # read before any is written
-        path, digest = folder / name, _digest(text)
-        if os.path.lexists(path) and _digest(_read(path)) not in (known.get(name), digest):
-            kept.append(name)
-            continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(path) as whole:
-            whole.write_text(text, encoding="utf-8")
-        known[name] = digest
-    with atomic_write(record) as whole:
-        whole.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
-    return kept
-
-
-def _read(path: Path) -> str:
-    """Return a file's text; nothing where it is no text that can be read."""
-    with suppress(OSError, ValueError):
-        return read_whole(path).decode()
-    return ""
-
-
-def _digest(text: str) -> str:
-    """Return the hash of a file, of a notebook without what JupyterLab adds when it is opened and saved."""
-    with suppress(ValueError, KeyError, TypeError, RecursionError):  # no notebook: all of it counts
-        cells = json.loads(text)["cells"]
-        text = json.dumps([(one["cell_type"], cell_source(one), one.get("outputs")) for one in cells])
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _files() -> Iterator[tuple[str, str]]:
-    """Yield every file of the desk with its text; links lead to where the desk has their targets."""
-    paths = [*sorted((ROOT / "notebooks").glob("*.ipynb")), ROOT / "notebooks" / "desk" / START]
-    books = {path.stem: read_section(path).notebook for path in paths}
-    books[EXERCISES] = student_copy()
-    places = {name: f"{SECTIONS}/{name}.ipynb" for name in books}
-    places |= {name: f"{name}.ipynb" for name in (EXERCISES, Path(START).stem)}
-    places |= {name: f"{PAGES}/{name}.md" for name in READ}
-
-    for name, book in books.items():
-        for cell in book["cells"]:
-            if cell["cell_type"] == "markdown":
-                cell["source"] = linked(cell_source(cell), places[name], places)
-        yield places[name], as_json(book)
-    for name in READ:
-        text = (ROOT / "book" / f"{name}.md").read_text(encoding="utf-8")
-        yield places[name], linked(text, places[name], places)
-    yield f"{CONFIG}/labconfig/default_setting_overrides.json", json.dumps(SETTINGS, indent=1) + "\n"

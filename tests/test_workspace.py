@@ -1,4 +1,4 @@
-"""The desk: the folder that `make lab` opens, which holds all that a class needs and is its reader's own."""
+"""The workspace: the folder that `make lab` opens, which holds all that a class needs and is its reader's own."""
 
 import json
 import os
@@ -7,14 +7,14 @@ import re
 import nbformat
 import pytest
 
-from envprobe_book.classroom import desk
+from envprobe_book.classroom import workspace
 from envprobe_book.reproduce.sections import ROOT, cell_source
 from processes import call, contents
 
 
 @pytest.fixture
 def folder(tmp_path):
-    assert desk.lay_out(tmp_path / "lab") == []
+    assert workspace.lay_out(tmp_path / "lab") == []
     return tmp_path / "lab"
 
 
@@ -27,7 +27,7 @@ def words_of(path):
     return "\n".join(cell_source(cell) for cell in cells if cell["cell_type"] == "markdown")
 
 
-def test_the_desk_has_every_section_its_links_lead_somewhere_and_no_solution(folder):
+def test_the_workspace_has_every_section_its_links_lead_somewhere_and_no_solution(folder):
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*.ipynb")}
     sections = {f"sections/{path.name}" for path in (ROOT / "notebooks").glob("*.ipynb")}
     assert names == sections - {"sections/exercises.ipynb"} | {"START.ipynb", "exercises.ipynb"}
@@ -41,12 +41,12 @@ def test_the_desk_has_every_section_its_links_lead_somewhere_and_no_solution(fol
 
 
 def test_start_names_what_is_there_in_the_books_order_and_its_cells_run(folder):
-    text = words_of(folder / desk.START)
+    text = words_of(folder / workspace.START)
     listed = re.findall(r"\]\(sections/([\w-]+)\.ipynb\)", text.partition("in which order")[2])
     contents = re.findall(r"executed/([\w-]+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    assert listed == [name for name in contents if name != desk.EXERCISES]
+    assert listed == [name for name in contents if name != workspace.EXERCISES]
     assert [text.count(f"**{count}. ") for count in (1, 2, 3)] == [1, 1, 1]
-    cells = json.loads((folder / desk.START).read_text(encoding="utf-8"))["cells"]
+    cells = json.loads((folder / workspace.START).read_text(encoding="utf-8"))["cells"]
     code = [cell_source(cell) for cell in cells if cell["cell_type"] == "code"]
     assert len(code) == 3
     for source in code:
@@ -63,31 +63,31 @@ def test_what_a_reader_changed_is_left_and_the_rest_is_brought_up_to_date(folder
     opened.write_text(json.dumps(saved), encoding="utf-8")
     gone.unlink()
     (folder / "notes.md").write_text("mine\n", encoding="utf-8")
-    assert desk.lay_out(folder) == ["sections/terms.ipynb"]
+    assert workspace.lay_out(folder) == ["sections/terms.ipynb"]
     assert contents(folder) == laid | {"sections/terms.ipynb": changed, "notes.md": b"mine\n"}
 
 
 @pytest.mark.parametrize("record", [b"{", b"[1]", b"[" * 100_000, b"\xff", b"{}"])
-def test_a_desk_that_was_damaged_is_left_as_it_is(folder, record):
-    (folder / desk.RECORD).write_bytes(record)
+def test_a_workspace_that_was_damaged_is_left_as_it_is(folder, record):
+    (folder / workspace.RECORD).write_bytes(record)
     broken, link, pipe = (folder / "sections" / f"{name}.ipynb" for name in ("voi", "terms", "pareto"))
     broken.write_text("no notebook any more", encoding="utf-8")
     link.unlink()
     link.symlink_to("nowhere")
     pipe.unlink()
     os.mkfifo(pipe)
-    assert {*desk.lay_out(folder)} >= {f"sections/{path.name}" for path in (broken, link, pipe)}
+    assert {*workspace.lay_out(folder)} >= {f"sections/{path.name}" for path in (broken, link, pipe)}
     assert link.is_symlink()
     assert pipe.is_fifo()
     assert broken.read_text(encoding="utf-8") == "no notebook any more"
 
 
-def test_a_folder_with_other_things_is_no_desk_and_a_malformed_notebook_is_named(
+def test_a_folder_with_other_things_is_no_workspace_and_a_malformed_notebook_is_named(
     tmp_path, checkout, write_notebook, monkeypatch, capsys
 ):
     (tmp_path / "thesis.tex").write_text("x", encoding="utf-8")
     write_notebook("voi", "n = 3")
-    monkeypatch.setattr(desk, "ROOT", checkout)
+    monkeypatch.setattr(workspace, "ROOT", checkout)
     before = contents(tmp_path)
     for place, said in (
         (tmp_path, "holds other files"),
