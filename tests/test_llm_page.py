@@ -71,8 +71,8 @@ def test_an_old_file_replays_and_is_the_simulated_agents(begun):
     run = space["run"]
     assert run.file.agent.prompt_version == "1-4e55db8f"
     assert (run.fault, run.scripted, run.seeds) == ("", True, 12)
-    cells = [replace(cell, profile=find_profile("typical")) for cell in run.inputs.cells]
-    played = run_frame(cells, run.inputs.seeds_of_cells)
+    cells = [replace(cell, profile=find_profile("typical")) for cell in run.inputs.conditions]
+    played = run_frame(cells, run.inputs.seeds_of_conditions)
     assert played.drop(columns="profile").equals(run.frame.drop(columns="profile"))
     assert "**No language model was asked.**" in said.markdown
     cells = execute("23", before=space, resamples=100)[0]["cells"]

@@ -202,16 +202,21 @@ def refuse_others(given: ModelOptions, asked: ModelAgent | None, source: Path) -
 
 
 def refuse_unheld(path: Path, inputs: RunInputs) -> None:
-    """Refuse a cell or a seed that a replay file has no answers to."""
+    """Refuse a condition or a seed that a replay file has no answers to."""
     from envprobe_core.llm.store import read_replay
     from envprobe_core.runs.manifest import seed_ranges
 
     file = read_replay(path)
     run = file.header.inputs
-    held = [(cell.key, set(own.tolist())) for cell, own in zip(run.cells, run.seeds_of_cells, strict=True)]
-    for cell, seeds in zip(inputs.cells, inputs.seeds_of_cells, strict=True):
-        if not any(key == cell.key and own.issuperset(seeds.tolist()) for key, own in held):
-            asked = "{world} {policy} {protocol} {regime}, seeds ".format(**cell.key) + seed_ranges(seeds)
+    held = [
+        (condition.key, set(own.tolist()))
+        for condition, own in zip(run.conditions, run.seeds_of_conditions, strict=True)
+    ]
+    for condition, seeds in zip(inputs.conditions, inputs.seeds_of_conditions, strict=True):
+        if not any(key == condition.key and own.issuperset(seeds.tolist()) for key, own in held):
+            asked = "{world} {policy} {protocol} {regime}, seeds ".format(**condition.key) + seed_ranges(
+                seeds
+            )
             raise InputError(f"--replay {path} has no answers to {asked}; {file.advice}")
 
 
@@ -272,7 +277,7 @@ def say_calls(folder: Path) -> str:
 def estimate(
     grid: options.Grid,
     given: Annotated[ModelOptions, ("model", "judge_model", "base_url", "concurrency", "prices")],
-    sample: Annotated[int, "N", "Seeds of each cell in the dry run.", range(1, 10_001)] = 5,
+    sample: Annotated[int, "N", "Seeds of each condition in the dry run.", range(1, 10_001)] = 5,
     json: OneObject = False,
 ) -> None:
     """Estimate calls, tokens and money of a run on a model, from a dry run of its prompts.
@@ -284,7 +289,7 @@ def estimate(
 
     asked, prices = given.agent(), calls.read_prices(given.prices)
     inputs = grid.inputs("typical", "none", asked)
-    found = agent.estimate(inputs.cells, inputs.seeds_of_cells, asked, prices, sample)
+    found = agent.estimate(inputs.conditions, inputs.seeds_of_conditions, asked, prices, sample)
     cost, most = found.pop("cost"), found.pop("most")
     if json:
         options.print_json(found | {"cost_usd": cost, "most_usd": most})
@@ -295,7 +300,7 @@ def estimate(
     if cost is not None:
         said = f"{calls.dollars(cost)}; {calls.dollars(most)} were every call to cost its most"
     typer.echo(
-        f"{counted(len(inputs.cells), 'cell')}, {counted(found['episodes'], 'episode')}; dry run of "
+        f"{counted(len(inputs.conditions), 'condition')}, {counted(found['episodes'], 'episode')}; dry run of "
         f"{found['dry_run']}\n"
         f"answers  {found['steps']}\n"
         f"calls    {found['calls']} (policies that meet the same situation share an answer)\n"
@@ -364,25 +369,27 @@ def stats(
     file: StoreFile,
     json: OneObject = False,
     given: Annotated[ModelOptions, ("prices",)] = ModelOptions(),
-    run: Annotated[File, "DIR", "Say also what each cell of this run cost."] = None,
+    run: Annotated[File, "DIR", "Say also what each condition of this run cost."] = None,
 ) -> None:
     """Count what was asked, answered, wasted and paid.
 
     An attempt whose usage is not known, such as one that was cut off, counts the most it can have cost.
-    With --run the run is replayed, and each cell has the cost of every attempt to get its answers; what
-    cells share was paid once.
+    With --run the run is replayed, and each condition has the cost of every attempt to get its answers; what
+    conditions share was paid once.
     """
     from envprobe_core.llm.calls import dollars, read_prices
     from envprobe_core.llm.store import cost_of_cells, read_stats
 
     prices = read_prices(given.prices)
-    found, cells = read_stats(file, prices), []
+    found, conditions = read_stats(file, prices), []
     if run is not None:
         with _replayed(file, run) as (header, _, asked):
             costs = cost_of_cells(file, [one.answers for one in asked], prices)
-            cells = [cell.key | cost for cell, cost in zip(header.inputs.cells, costs, strict=True)]
+            conditions = [
+                condition.key | cost for condition, cost in zip(header.inputs.conditions, costs, strict=True)
+            ]
     if json:
-        options.print_json(found | ({"cells": cells} if run else {}))
+        options.print_json(found | ({"conditions": conditions} if run else {}))
         return
     listed = {
         name: ", ".join(f"{what} {count}" for what, count in found[name].items()) or "none"
@@ -399,10 +406,12 @@ def stats(
         f"wasted    {found['wasted_attempts']} attempts, {dollars(found['wasted_usd'])}\n"
         f"paid      {dollars(found['paid_usd'])}{unpriced}{uncertain}"
     )
-    for cell in cells:
-        shared = f", of it {dollars(cell['shared_usd'])} shared" if cell["shared_usd"] else ""
-        text = "cell      {world} {policy} {protocol}".format(**cell)
-        typer.echo(f"{text}: {counted(cell['questions'], 'question')}, {dollars(cell['usd'])}{shared}")
+    for condition in conditions:
+        shared = f", of it {dollars(condition['shared_usd'])} shared" if condition["shared_usd"] else ""
+        text = "condition      {world} {policy} {protocol}".format(**condition)
+        typer.echo(
+            f"{text}: {counted(condition['questions'], 'question')}, {dollars(condition['usd'])}{shared}"
+        )
 
 
 def verify(
@@ -421,9 +430,9 @@ def verify(
     tried = counted(sum(found["attempts"].values()), "attempt")
     typer.echo(f"{asked}, {tried}: every key, response, verdict and total agrees")
     if run is not None:
-        with _replayed(file, run) as (header, _, cells):
-            options.stop_at([*check_calls(run, header.inputs, cells)], "disagreement", run)
-            keys = {key for cell in cells for key in cell.answers}
+        with _replayed(file, run) as (header, _, conditions):
+            options.stop_at([*check_calls(run, header.inputs, conditions)], "disagreement", run)
+            keys = {key for condition in conditions for key in condition.answers}
             typer.echo(f"{run} comes out again, with {counted(len(keys), 'answer')}")
 
 
@@ -438,13 +447,15 @@ def export(
     The run is replayed first: its hash must come out again. `envprobe run --replay REPLAY` uses the file.
     """
     refuse_existing("--out", out)
-    with _replayed(file, run, note) as (header, answers, cells):
-        _write(out, header, answers, chain(*(cell.answers for cell in cells)), header.inputs.agent)
+    with _replayed(file, run, note) as (header, answers, conditions):
+        _write(
+            out, header, answers, chain(*(condition.answers for condition in conditions)), header.inputs.agent
+        )
 
 
 @contextmanager
 def _replayed(file: Path, run: Path, note: str = "") -> Iterator[tuple[Header, Answers, list[Asked]]]:
-    """Replay a finished run from a store; gives a replay file's header, the store and each cell's result."""
+    """Replay a finished run from a store; gives a replay file's header, the store and each condition's result."""
     from envprobe_core.llm.client import Service
     from envprobe_core.llm.running import replay_run
     from envprobe_core.llm.store import AnswerStore, Header
@@ -456,10 +467,10 @@ def _replayed(file: Path, run: Path, note: str = "") -> Iterator[tuple[Header, A
         raise InputError(f"{run} is a run of the simulated agent: no store holds its answers")
     with closing(AnswerStore(file, writable=False)) as answers:
         answers.advice = f"{run} was answered into another store, or by another engine"
-        cells, found = replay_run(Service(agent, answers), inputs)
+        conditions, found = replay_run(Service(agent, answers), inputs)
         if found != manifest.result_hash:
             raise InputError(f"{run} does not come out of {file}: another result hash; nothing was written")
-        yield Header(note=note, inputs=inputs, result_hash=found), answers, cells
+        yield Header(note=note, inputs=inputs, result_hash=found), answers, conditions
 
 
 def _write(out: Path, header: Any, answers: Answers, keys: Iterable[str], agent: ModelAgent) -> None:

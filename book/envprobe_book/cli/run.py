@@ -19,7 +19,7 @@ from envprobe_core.errors import InputError, StoppedError, counted, in_one_line,
 if TYPE_CHECKING:
     from envprobe_core.runs.manifest import Manifest
 
-LOGS = "Step logs of every episode, of none, or of the first N seeds of each cell."
+LOGS = "Step logs of every episode, of none, or of the first N seeds of each condition."
 SUMMARY = {  # the columns of a run's summary, as people read it
     "world": "{world}", "policy": "{policy}", "protocol": "{protocol}", "n": "{n}",
     "accuracy": "{accuracy:.3f} [{accuracy_low:.3f}, {accuracy_high:.3f}]",
@@ -71,9 +71,9 @@ def run(
     """Run policies in worlds and keep every step.
 
     DIR gets episodes.parquet (a row an episode), manifest.json (inputs, versions, hashes) and
-    logs/ (Parquet, a row a step, a file a cell). A run that was interrupted resumes where it
+    logs/ (Parquet, a row a step, a file a condition). A run that was interrupted resumes where it
     stopped; a finished one is not repeated; a folder that holds something else is left alone.
-    With --json: an array, an object a cell.
+    With --json: an array, an object a condition.
     With `--agent openai` a language model acts: every answer is stored before it is used, so that the
     same command goes on after an interruption without paying twice, and calls.jsonl says what was asked.
     The key is read from OPENAI_API_KEY and appears nowhere. With `--scheduler` a Dask cluster computes,
@@ -114,15 +114,17 @@ def run(
                 folder.fill(jobs=jobs, progress=show)
                 summaries = folder.finish()
         result = folder.manifest.result_hash
-    rows = summary_rows(inputs.cells, summaries)
+    rows = summary_rows(inputs.conditions, summaries)
     if json:
         options.print_json(rows)
     else:
         numbers = [{key: math.nan if value is None else value for key, value in row.items()} for row in rows]
-        cells = ([text.format(**row).replace("nan", "-") for text in SUMMARY.values()] for row in numbers)
-        options.print_table("", [*SUMMARY][:3], [*SUMMARY][3:], cells, width=200)
+        conditions = (
+            [text.format(**row).replace("nan", "-") for text in SUMMARY.values()] for row in numbers
+        )
+        options.print_table("", [*SUMMARY][:3], [*SUMMARY][3:], conditions, width=200)
         acting = f"profile {inputs.profile}" if asked is None else f"model {asked.model}"
-        ran = f"{counted(len(rows), 'cell')}, {counted(sum(own.n for own in summaries), 'episode')}"
+        ran = f"{counted(len(rows), 'condition')}, {counted(sum(own.n for own in summaries), 'episode')}"
         typer.echo(f"{ran}, {inputs.regime}, {acting}: {out}")
         if asked is not None:
             typer.echo(models.say_calls(out))
@@ -234,8 +236,8 @@ def calibrate(
     fitted, others = calibration.calibrate(search)
     fits, rows = [fitted, *others], []
     for index, target in enumerate(calibration.TARGETS):
-        cells = (f"{one.predicted[index]:.3f} ({one.residuals[index]:+.3f})" for one in fits)
-        rows.append([target.symbol, target.place[0], f"{target.value:.3f}", *cells])
+        figures = (f"{one.predicted[index]:.3f} ({one.residuals[index]:+.3f})" for one in fits)
+        rows.append([target.symbol, target.place[0], f"{target.value:.3f}", *figures])
     for item in calibration.FREE:
         rates = (f"{getattr(one.profile, item.name):.3f}" for one in fits)
         rows.append([item.name, "free rate", "", *rates])

@@ -65,7 +65,7 @@ def record_run(seen: Witnessed) -> dict[str, Any]:
         `_decision` says, `world` (what mutated, in words) and `wrote` (what the agent changed in its table,
         and whether that is true).
     """
-    recording, cell, world, policy = seen.trajectory, seen.cell, seen.world, seen.cell.policy
+    recording, cell, world, policy = seen.trajectory, seen.condition, seen.world, seen.condition.policy
     steps = int(recording.steps[0])
     lived, decided = slice(steps + 1), slice(steps)
     belief, gold, probe = recording.belief[0, lived], recording.gold[0, lived], recording.probe[0, decided]
@@ -127,8 +127,8 @@ def _decision(seen: Witnessed, t: int, used: int, score: Floats, own_score: bool
         `outcome` (a key of `OUTCOMES`); in words `gate` (line 11 of Algorithm 1), `deed` (what the agent
         proposed, and what became of it), `reply` (what a probe was told, or nothing) and `brief`.
     """
-    recording, world, policy = seen.trajectory, seen.world, seen.cell.policy
-    budget, threshold = seen.cell.budget_in_force, seen.cell.threshold_in_force
+    recording, world, policy = seen.trajectory, seen.world, seen.condition.policy
+    budget, threshold = seen.condition.budget_in_force, seen.condition.threshold_in_force
     field, proposed = int(recording.probe[0, t]), int(recording.action[0, t])
     asks, left, compared = field >= 0, used < budget, float(recording.score[0, t])
     gated = policy.has_threshold and not policy.replays
@@ -167,7 +167,7 @@ def _decision(seen: Witnessed, t: int, used: int, score: Floats, own_score: bool
     reply = f"{world.field_names[field]}: the world says {said}, "
     if not policy.answered:
         reply += f"but the answer is withheld; the table keeps {held}"
-    elif seen.cell.protocol.answer != "delivered":
+    elif seen.condition.protocol.answer != "delivered":
         reply += f"but the answer is only logged; the table keeps {held}"
     else:
         reply += (
