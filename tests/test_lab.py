@@ -275,12 +275,12 @@ def test_leaderboard_numbers_are_those_of_the_episodes():
                 episodes[episodes["policy"] == name].set_index(["world", "seed"]).sort_index()
                 for name in (row.policy, "simple")
             )
-            means = custom.assign(useful=own["useful"] / own["probes"].where(own["probes"] > 0))
+            means = own.assign(useful=own["useful"] / own["probes"].where(own["probes"] > 0))
             means = means[["accuracy", "success", "probes", "useful"]].mean()
             found = [row.accuracy, row.success, row.probes, row.useful_rate]
             assert found == pytest.approx(list(means), nan_ok=True)
             points = 100 * (own["accuracy"] - simple["accuracy"])
-            gain = paired_bootstrap(points.to_numpy(), [world for world, _ in custom.index], 200)
+            gain = paired_bootstrap(points.to_numpy(), [world for world, _ in own.index], 200)
             ends = [row.minus_simple, row.minus_simple_low, row.minus_simple_high]
             assert (row.n, ends) == (27, pytest.approx([gain.mean, gain.low, gain.high], abs=1e-9))
 

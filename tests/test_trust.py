@@ -120,7 +120,7 @@ def test_a_full_disk_ends_the_wait_and_is_no_fault_of_a_cell(checkout, write_not
     with pytest.raises(OSError, match="Bad file descriptor"):
         executed(checkout)
     monkeypatch.undo()
-    monkeypatch.setattr(execution, "replacing", lambda path: os.close(-1))
+    monkeypatch.setattr(execution, "atomic_write", lambda path: os.close(-1))
     assert executed(checkout).startswith("a: failed outside its cells\n  OSError: ")
 
 

@@ -220,7 +220,7 @@ class AnswerStore:
         )
         return call.lastrowid
 
-    def record(self, call: int, came: Raw | Fault) -> Answer | Fault:
+    def settle(self, call: int, came: Raw | Fault) -> Answer | Fault:
         """Note in a commit what came back from a call, or why nothing did, and free its question.
 
         Where it is not known what the call used, the most stays counted. Returns what the response says.
