@@ -1,9 +1,10 @@
 """Statistics of the paper: ratios of sums with bootstrap intervals, medians, Wilson's interval, McNemar's p.
 
 The unit is the episode (a seed in a world), or a pair of episodes. Pooled worlds are strata: units are
-resampled within their stratum. All statistics share one matrix of resample counts a sample size, and
-resampled sums are formed in fixed point, so they are exact: neither the order of units, columns or calls
-nor the BLAS library moves a bit. Sources: section 6.1 of the paper; Efron and Tibshirani (1993).
+resampled within their stratum. All statistics share one matrix of resample counts a sample size, drawn by the
+engine's counter-based hash, and resampled sums are formed in fixed point, so they are exact: neither the
+order of units, columns or calls nor the BLAS library nor NumPy's generators move a bit. Sources: section 6.1
+of the paper; Efron and Tibshirani (1993).
 """
 
 import math
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from envprobe_core.engine import noise
 from envprobe_core.errors import InputError
 
 RESAMPLES = 10_000
@@ -25,9 +27,13 @@ TIE = 1e-12  # relative distance below which a resampled statistic counts as equ
 KEPT_UNITS = 2_500  # larger count matrices are drawn again at each use, in blocks
 FIXED_POINT_BITS = 52
 DRAWS_AT_ONCE = 100_000  # small enough for the cache, and for BLAS to stay on one thread
+LARGEST_SEED = 2**53  # below it every whole number is a number of a page as well
+RESAMPLING = noise.STREAMS  # the first stream that the engine does not use
+NEGLIGIBLE = 1e-30  # a probability next to the largest of its distribution
 MIN_RUNNING = 10  # fewer running episodes carry no mean worth drawing
 
 Floats = npt.NDArray[np.float64]
+Words = npt.NDArray[np.uint64]
 Number = float | Floats  # one, or [column]
 
 
@@ -75,21 +81,43 @@ def check_level(level: float) -> None:
 # resampling
 
 
+# what the engine compiles for one word is here applied to arrays of words
+_mix = getattr(noise.mix, "py_func", noise.mix)
+
+
+def _words(key: Words, numbers: Words) -> Words:
+    """Return the words of numbers under a key, as `noise.numbered` draws them, [number]."""
+    return _mix(key + (numbers + noise.ONE) * noise.GOLDEN)
+
+
+def _key(n: int, seed: int) -> Words:
+    """Return the key of the resamples of n units, [1], as `noise.stream_keys` makes the keys of a world."""
+    seeded, stream = np.array([seed], np.uint64), np.array([(n << 32) + RESAMPLING], np.uint64)
+    return _mix(_mix(seeded + noise.GOLDEN) ^ _mix(stream * noise.GOLDEN))
+
+
 def _count_blocks(n: int, resamples: int, seed: int) -> Iterator[npt.NDArray[np.integer]]:
-    """Yield rows of the count matrix in blocks, one stream of draws whatever the block size."""
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, n))))
-    rows = 1 + DRAWS_AT_ONCE // n
-    share = np.full(n, 1 / n)
+    """Yield rows of the count matrix in blocks; the size of a block moves no draw."""
+    key, rows = _key(n, seed), 1 + DRAWS_AT_ONCE // n
     for start in range(0, resamples, rows):
-        draws = generator.multinomial(n, share, size=min(rows, resamples - start))
-        yield draws.astype(np.min_scalar_type(n))
+        own = min(rows, resamples - start)
+        upper = _words(key, np.arange(start * n, (start + own) * n, dtype=np.uint64)) >> noise.u64(32)
+        unit = ((upper * noise.u64(n)) >> noise.u64(32)).astype(np.int64).reshape(own, n)
+        unit += np.arange(0, own * n, n)[:, None]  # a row's units have numbers of their own
+        counts = np.bincount(unit.ravel(), minlength=own * n).reshape(own, n)
+        yield counts.astype(np.min_scalar_type(n))
 
 
 @lru_cache(maxsize=8)
 def resample_counts(n: int, resamples: int = RESAMPLES, seed: int = 0) -> npt.NDArray[np.integer]:
     """Return how often each unit is drawn in each resample, [resample, unit]; each row sums to n.
 
-    Multinomial draws of NumPy's PCG64, seeded by (seed, n); read-only, made once a sample size.
+    Draw k of resample r is the unit `(word >> 32) * n >> 32`, where `word` is number r n + k of the engine's
+    hash (`engine.noise`) under the key of (seed, n): no resample depends on how many there are. A unit's
+    chance differs from 1 / n by less than 2**-32. Read-only, made once a sample size.
+
+    >>> resample_counts(5, 3).tolist()
+    [[1, 1, 1, 0, 2], [2, 0, 0, 0, 3], [1, 1, 1, 2, 0]]
     """
     counts = np.concatenate(list(_count_blocks(n, resamples, seed)))
     counts.setflags(write=False)
@@ -137,6 +165,8 @@ def bootstrap_means(
     for what, count, least in (("resamples are", resamples, 1), ("the seed is", seed, 0)):
         if not isinstance(count, Integral) or isinstance(count, bool) or count < least:
             raise InputError(f"{what} {count!r}; a whole number from {least} is accepted")
+    if seed >= LARGEST_SEED:
+        raise InputError(f"the seed is {seed!r}; a whole number from 0 below 2**53 is accepted")
     labels = np.zeros(len(data)) if strata is None else np.asarray(strata)
     if labels.shape != data.shape[:1]:
         raise InputError(f"strata of shape {labels.shape}, {len(data)} units; one label a unit is accepted")
@@ -374,12 +404,25 @@ def mean_track(track: Floats, resamples: int = RESAMPLES) -> dict[str, npt.NDArr
     return {"t": np.arange(times), "accuracy": mean, "low": low, "high": high, "running": count, "n": n}
 
 
-def wilson(successes: int, n: int, level: float = LEVEL) -> Interval:
-    """Return the share successes / n with Wilson's score interval (Wilson 1927)."""
+# The three below stand here although SciPy has each: its last digits are others (half of Wilson's ends, two
+# thirds of McNemar's p for up to 220 pairs), and a page of the book could not find them to the last bit.
+
+
+def _check_share(successes: int, n: int) -> None:
+    """Refuse what is no count of successes among n."""
     if not (
         all(isinstance(count, Real) for count in (successes, n)) and 0 <= successes <= n < math.inf and n
     ):
         raise InputError(f"{successes!r} successes of {n!r}; n from 1 and successes from 0 to n are accepted")
+
+
+def wilson(successes: int, n: int, level: float = LEVEL) -> Interval:
+    """Return the share successes / n with Wilson's score interval (Wilson 1927).
+
+    >>> wilson(45, 220)
+    Interval(value=0.20454545454545456, low=0.15653104975642793, high=0.26270075526797043, n=220)
+    """
+    _check_share(successes, n)
     check_level(level)
     z = NormalDist().inv_cdf((1 + level) / 2)
     share = successes / n
@@ -390,10 +433,65 @@ def wilson(successes: int, n: int, level: float = LEVEL) -> Interval:
     return Interval(share, low, high, int(n))
 
 
+def _share_below(k: int, n: int, p: float) -> float:
+    """Return Pr(X <= k) for X ~ Binomial(n, p), 0 < p < 1, by sums outwards from the likeliest count.
+
+    Each probability follows from its neighbour by one product, so nothing but + - * / is used, which every
+    machine rounds alike. What is left out is below 1e-30 of the largest.
+    """
+    odds, mode = p / (1 - p), min(n, int((n + 1) * p))
+    below = above = 0.0
+    term, count = 1.0, mode
+    while term > NEGLIGIBLE:
+        below, above = (below + term, above) if count <= k else (below, above + term)
+        term *= count / ((n - count + 1) * odds)
+        count -= 1
+    term, count = (n - mode) / (mode + 1) * odds, mode + 1
+    while term > NEGLIGIBLE:
+        below, above = (below + term, above) if count <= k else (below, above + term)
+        term *= (n - count) / (count + 1) * odds
+        count += 1
+    return below / (below + above)
+
+
+def _exact_end(k: int, n: int, tail: float) -> float:
+    """Return the share p of which k successes or fewer of n have the probability `tail`, halving the gap."""
+    low, high = k / n, 1.0
+    while low < (middle := (low + high) / 2) < high:
+        if _share_below(k, n, middle) > tail:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def exact_interval(successes: int, n: int, level: float = LEVEL) -> Interval:
+    """Return the share successes / n with its exact interval (Clopper and Pearson 1934).
+
+    At its low end what was seen, or more successes, has the probability (1 - level) / 2; at its high end what
+    was seen, or fewer. It says something of 0 among n too, where a bootstrap is the point 0.
+
+    >>> exact_interval(0, 220)
+    Interval(value=0.0, low=0.0, high=0.016627839539993746, n=220)
+    """
+    _check_share(successes, n)
+    if int(successes) != successes or int(n) != n:
+        raise InputError(f"{successes!r} successes of {n!r}; whole numbers are accepted")
+    check_level(level)
+    tail, k, n = (1 - level) / 2, int(successes), int(n)
+    low = 0.0 if k == 0 else 1 - _exact_end(n - k, n, tail)
+    high = 1.0 if k == n else _exact_end(k, n, tail)
+    return Interval(k / n, low, high, n)
+
+
 def mcnemar_exact(only_first: int, only_second: int) -> float:
     """Return the two-sided exact p of the two counts of discordant pairs (McNemar 1947).
 
-    p = min(1, 2 Pr(X <= min)) for X ~ Binomial(b + c, 1/2), exact; no discordant pair gives 1.
+    p = min(1, 2 Pr(X <= min)) for X ~ Binomial(b + c, 1/2), the number of machine precision next to it; no
+    discordant pair gives 1.
+
+    >>> mcnemar_exact(8, 0)
+    0.0078125
     """
     if not all(isinstance(count, Integral) and count >= 0 for count in (only_first, only_second)):
         what = f"{only_first!r} and {only_second!r} discordant pairs"

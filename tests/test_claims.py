@@ -167,11 +167,11 @@ TOLD = "(n = 20); the adjusted interval "
         (claim(value=11.76), two(0.45), f"{PAIR}-5 points {TOLD}[-5, -5] lies below 0, against the claim."),
         (claim(direction="less"), two(0.45), f"{PAIR}-5 points {TOLD}[-5, -5] lies below 0 as claimed."),
         (claim(direction="less"), two(0.55), f"{PAIR}5 points {TOLD}[5, 5] lies above 0, against the claim."),
-        (claim(), two(0.5 + HALVES), f"{PAIR}0 points {TOLD}[-5.338, 6] lies around 0."),
+        (claim(), two(0.5 + HALVES), f"{PAIR}0 points {TOLD}[-5, 5.338] lies around 0."),
         (claim(**MARGIN), two(0.515), f"{PAIR}1.5 points {TOLD}[1.5, 1.5] lies within the margin [-2, 2]."),
         (claim(**MARGIN), two(0.55), f"{PAIR}5 points {TOLD}[5, 5] lies outside the margin [-2, 2]."),
         (claim(**MARGIN), two(0.52 + HALVES),
-         f"{PAIR}2 points {TOLD}[-3.337, 8] lies across an end of the margin [-2, 2]."),
+         f"{PAIR}2 points {TOLD}[-3, 7.338] lies across an end of the margin [-2, 2]."),
         (level(bound=0.5, value=0.735), episodes("simple", accuracy=0.6),
          f"accuracy: 0.6 {TOLD}[0.6, 0.6] lies above 0.5 as claimed, missing the paper's [0.7345, 0.7355]."),
         (level(measure="collapse_onset", bound=1, unit="steps"), episodes("simple", collapse_onset=CENSORED),
@@ -179,7 +179,7 @@ TOLD = "(n = 20); the adjusted interval "
          "(censored, or without an event)."),
         (level(kind="median", measure="collapse_onset", bound=5, direction="less", unit="steps"),
          episodes("simple", collapse_onset=np.arange(N) % 7.0),
-         f"collapse_onset: 3 steps {TOLD}[1, 4.5] lies below 5 as claimed."),
+         f"collapse_onset: 3 steps {TOLD}[1, 4] lies below 5 as claimed."),
         (claim(**DOMINANCE), two(0.5), "0 of 2 comparisons hold, 0 reverse; the weakest: "
          f"{PAIR}0 points (n = 20); the two sides agree in every episode."),
         (claim(**WINS), won(8, 0), "success, EnvProbe-Simple minus Periodic: 40 points (n = 20); 8 against 0 "

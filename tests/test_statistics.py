@@ -1,5 +1,6 @@
 """Statistics against naive twins, hand-worked values and SciPy."""
 
+import doctest
 import math
 import re
 
@@ -7,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 from scipy import stats as scipy_stats
 
 from envprobe_core import statistics as stats
+from envprobe_core.engine import noise
 from envprobe_core.errors import InputError
 
 FINITE = st.floats(-1e6, 1e6, allow_nan=False, allow_subnormal=False)
@@ -56,9 +59,90 @@ def check(result, draws, mean, n, *, null=0.0, level=0.95, family=1):
 # resampling
 
 
-def test_counts_are_a_bootstraps_made_once_and_read_only_whatever_the_block_size(monkeypatch):
-    source = np.random.Generator(np.random.PCG64(np.random.SeedSequence((3, 7))))
-    drawn = source.multinomial(7, [1 / 7] * 7, size=50)
+def naive_counts(n, resamples, seed):
+    """The definition of the draws in whole numbers, one at a time."""
+    golden, mask = 0x9E3779B97F4A7C15, 2**64 - 1
+
+    def mix(word):
+        word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & mask
+        word = (word ^ word >> 27) * 0x94D049BB133111EB & mask
+        return word ^ word >> 31
+
+    key = mix(mix(seed + golden & mask) ^ mix(((n << 32) + 8) * golden & mask))
+    counts = np.zeros((resamples, n), dtype=int)
+    for number in range(resamples * n):
+        word = mix(key + (number + 1) * golden & mask)
+        counts[number // n, (word >> 32) * n >> 32] += 1
+    return counts
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 300), st.integers(1, 4), st.integers(0, 2**53 - 1))
+def test_counts_are_drawn_as_defined_and_no_resample_depends_on_how_many_there_are(n, resamples, seed):
+    counts = stats.resample_counts(n, resamples, seed)
+    np.testing.assert_array_equal(counts, naive_counts(n, resamples, seed))
+    np.testing.assert_array_equal(counts, stats.resample_counts(n, resamples + 3, seed)[:resamples])
+
+
+@njit
+def of_the_engine(seed, code, keys, words):
+    noise.stream_keys(seed, code, keys)
+    for number in range(len(words)):
+        words[number] = noise.numbered(keys[1], number)
+
+
+def test_the_words_are_those_of_the_engine_in_a_stream_that_it_does_not_use():
+    keys, words = np.zeros(noise.STREAMS, np.uint64), np.zeros(9, np.uint64)
+    of_the_engine(5, 2, keys, words)
+    np.testing.assert_array_equal(stats._words(keys[1:2], np.arange(9, dtype=np.uint64)), words)
+    streams = [noise.INSTANCE, noise.MUTATION, noise.VISIBLE, noise.WRITE, noise.STALENESS, noise.IMPULSE]
+    assert max(*streams, noise.PROBE) < stats.RESAMPLING
+    assert stats._key(2, 5)[0] not in keys
+
+
+@pytest.mark.parametrize("n", [2, 7, 220])
+def test_counts_are_multinomial_within_monte_carlo_error(n):
+    """Chance, variance and covariance of counts, and how the extremes of a row lie, against NumPy's draws."""
+    resamples = 20_000
+    counts = stats.resample_counts(n, resamples).astype(float)
+    reference = np.random.default_rng(1).multinomial(n, np.full(n, 1 / n), size=resamples).astype(float)
+    totals = counts.sum(axis=0)  # multinomial itself: n resamples units, all equally likely
+    assert 1e-4 < scipy_stats.chi2.sf(((totals - resamples) ** 2 / resamples).sum(), n - 1) < 1 - 1e-4
+    for told in (
+        lambda c: c.max(axis=1),
+        lambda c: (c == 0).sum(axis=1),
+        lambda c: c[:, 0],
+        lambda c: c[:, -1],
+    ):
+        values, theirs = (np.bincount(told(c).astype(int), minlength=n + 1) for c in (counts, reference))
+        seen = (values + theirs) > 20
+        table = np.stack([values[seen], theirs[seen]])
+        assert len(table[0]) == 1 or scipy_stats.chi2_contingency(table).pvalue > 1e-4
+    neighbours = np.corrcoef(counts[:, 0], counts[:, 1])[0, 1]
+    assert neighbours == pytest.approx(-1 / (n - 1), abs=4 / math.sqrt(resamples))
+    following = np.corrcoef(counts[:-1, 0], counts[1:, 0])[0, 1]
+    assert following == pytest.approx(0, abs=4 / math.sqrt(resamples))
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.1])
+def test_intervals_and_p_are_scipys_within_monte_carlo_error(shift):
+    values = normal(220, seed=4, shift=shift)
+    ours = stats.paired_bootstrap(values)
+    theirs = [
+        scipy_stats.bootstrap(
+            (values,), np.mean, n_resamples=10_000, method="percentile", rng=np.random.default_rng(seed)
+        )
+        for seed in range(8)
+    ]
+    for end, own in (("low", ours.low), ("high", ours.high)):
+        ends = [getattr(one.confidence_interval, end) for one in theirs]
+        assert abs(own - np.mean(ends)) < 4 * np.std(ends, ddof=1)
+    below = np.mean([(one.bootstrap_distribution <= 0).mean() for one in theirs])
+    assert ours.p_greater == pytest.approx(below, abs=4 * math.sqrt(below * (1 - below) / 10_000) + 1e-4)
+
+
+def test_counts_are_made_once_and_read_only_whatever_the_block_size(monkeypatch):
+    drawn = naive_counts(7, 50, 3)
     counts = stats.resample_counts(7, 50, 3)
     np.testing.assert_array_equal(counts, drawn)
     assert (counts.dtype, stats.resample_counts(256, 10).dtype) == (np.uint8, np.uint16)
@@ -287,6 +371,24 @@ def test_closed_forms_by_hand():
     assert stats.wilson(45, 220)[1:3] == pytest.approx((0.1565, 0.2627), abs=1e-4)
 
 
+@settings(max_examples=50)
+@given(st.integers(1, 3000), st.data(), st.floats(0.5, 0.9999))
+def test_exact_intervals_are_scipys(n, data, level):
+    successes = data.draw(st.integers(0, n))
+    share, low, high, trials = stats.exact_interval(successes, n, level)
+    theirs = scipy_stats.binomtest(successes, n).proportion_ci(level, "exact")
+    assert (low, high) == pytest.approx((theirs.low, theirs.high), abs=1e-11)
+    assert (share, trials) == (successes / n, n)
+    assert stats.exact_interval(n - successes, n, level)[1:3] == pytest.approx((1 - high, 1 - low), abs=1e-15)
+    assert (stats.exact_interval(0, n).low, stats.exact_interval(n, n).high) == (0.0, 1.0)
+    assert stats.exact_interval(0, n).high == pytest.approx(1 - 0.025 ** (1 / n), rel=1e-12)
+
+
+def test_examples_of_the_docstrings():
+    found = doctest.testmod(stats)
+    assert (found.failed, found.attempted) == (0, 4)
+
+
 @pytest.mark.parametrize(
     ("statistic", "given", "asked", "message"),
     [
@@ -298,6 +400,7 @@ def test_closed_forms_by_hand():
             (([1.0, 2.0, 3.0], [np.nan, 0, 0]), "strata hold nan; a label for every unit"),
         )),
         (stats.bootstrap_means, ([1.0, 2.0],), {"seed": -1}, "the seed is -1; a whole number from 0"),
+        (stats.bootstrap_means, ([1.0, 2.0],), {"seed": 2**53}, "the seed is 9007199254740992; a whole"),
         *((statistic, (given,), {}, message) for statistic, given, message in (
             (stats.paired_bootstrap, [], "values of shape (0,); [unit], not empty"),
             (stats.median_bootstrap, [1.0, 2.0], "values of shape (2,); [unit, arm], not empty"),
@@ -319,7 +422,7 @@ def test_closed_forms_by_hand():
             ([1.0, 1.0], {"family": 0}, "level 0.95, family 0: a level in (0, 1)"),
             ([1.0, 1.0], {"first": [True]}, "numerators of shape (2,), denominators of (2,), first of (1,)"),
             ([1.0, 1.0], {"first": [True, True]}, "first leaves a group without events"),
-            ([1.0, 0.0], {"resamples": 1}, "none of 1 resamples holds an event"),
+            ([0.0, 1.0], {"resamples": 1, "seed": 2}, "none of 1 resamples holds an event"),
         )),
         (stats.mean_interval, ([],), {}, "values of shape (0,); [unit], not empty"),
         (stats.mean_intervals, ([[1.0, np.nan]],), {}, "values hold NaN or infinity; finite"),
@@ -329,6 +432,9 @@ def test_closed_forms_by_hand():
         (stats.wilson, (4, 3), {}, "4 successes of 3"),
         (stats.mcnemar_exact, (-1, 0), {}, "-1 and 0 discordant pairs; whole numbers from 0"),
         (stats.wilson, (1, np.inf), {}, "1 successes of inf"),
+        (stats.exact_interval, (4, 3), {}, "4 successes of 3; n from 1"),
+        (stats.exact_interval, (1.5, 3), {}, "1.5 successes of 3; whole numbers"),
+        (stats.exact_interval, (1, 3, 1), {}, "level 1"),
         (stats.mcnemar_exact, (1.5, 1.5), {}, "1.5 and 1.5 discordant pairs"),
     ],
 )  # fmt: skip

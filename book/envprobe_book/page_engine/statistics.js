@@ -1,0 +1,496 @@
+// The statistics of envprobe_core/statistics.py in a page: the same numbers to the last bit of a Float64.
+//
+// A classic script, which opens from a folder as well; it adds `EnvProbe.statistics` to the page. Names and
+// definitions are those of the Python module, which says what each statistic means and where it comes from.
+// Bits are equal because only + - * /, square roots and comparisons are used, which every machine rounds
+// alike, in Python's order wherever an order matters; sums are exact, or rounded once as math.fsum rounds them.
+// What is not accepted is refused by a RangeError of one sentence.
+(() => {
+  "use strict";
+
+  const RESAMPLES = 10_000;
+  const LEVEL = 0.95;
+  const LARGE = 10_000; // units above which Python gives a mean the normal interval
+  const TIE = 1e-12; // relative distance below which a resampled statistic counts as equal to the null
+  const FIXED_POINT_BITS = 52;
+  const NEGLIGIBLE = 1e-30; // a probability next to the largest of its distribution
+  const RESAMPLING = 8; // the stream of the hash that resamples are drawn in
+  const KEPT_DRAWS = 4_000_000; // a larger matrix of counts is drawn again at each use, row by row
+  const KEPT_MATRICES = 8;
+  // Python's normal quantiles at (1 + level) / 2: its logarithm may differ from a browser's in the last bit
+  const NORMAL_QUANTILES = new Map([
+    [0.8, 1.2815515655446008],
+    [0.9, 1.6448536269514715],
+    [0.95, 1.9599639845400536],
+    [0.99, 2.5758293035489],
+  ]);
+
+  function refuse(sentence) {
+    throw new RangeError(sentence);
+  }
+
+  function checkLevel(level) {
+    if (!(level > 0 && level < 1)) refuse(`level ${level}; a level in (0, 1) is accepted`);
+  }
+
+  // numbers to the bit
+
+  const oneFloat = new Float64Array(1);
+  const itsHalves = new Uint32Array(oneFloat.buffer); // the lower one first, as on every machine with WebAssembly
+
+  // 2**exponent, from -1022 to 1023.
+  function powerOfTwo(exponent) {
+    itsHalves[0] = 0;
+    itsHalves[1] = (exponent + 1023) << 20;
+    return oneFloat[0];
+  }
+
+  // x 2**exponent. Only the last step rounds: where the exponent is below -1000, x is a whole number.
+  function scaled(x, exponent) {
+    for (; exponent > 1000; exponent -= 1000) x *= powerOfTwo(1000);
+    for (; exponent < -1000; exponent += 1000) x *= powerOfTwo(-1000);
+    return x * powerOfTwo(exponent);
+  }
+
+  // The e of |x| = m 2**e with m in [1/2, 1); 0 for 0.
+  function binaryExponent(x) {
+    if (x === 0) return 0;
+    oneFloat[0] = x;
+    const bits = (itsHalves[1] >>> 20) & 0x7ff;
+    return bits ? bits - 1022 : binaryExponent(x * powerOfTwo(64)) - 64;
+  }
+
+  // The nearest whole number, halves to the even one.
+  function rounded(x) {
+    const below = Math.floor(x);
+    const rest = x - below;
+    if (rest !== 0.5) return rest < 0.5 ? below : below + 1;
+    return below % 2 === 0 ? below : below + 1;
+  }
+
+  // The sum of numbers, rounded once: Shewchuk's partial sums, as in CPython's math.fsum.
+  function fsum(values) {
+    const partials = [];
+    for (let x of values) {
+      let kept = 0;
+      for (let y of partials) {
+        if (Math.abs(x) < Math.abs(y)) [x, y] = [y, x];
+        const high = x + y;
+        const low = y - (high - x);
+        if (low !== 0) partials[kept++] = low;
+        x = high;
+      }
+      partials.length = kept;
+      if (x !== 0) partials.push(x);
+    }
+    let left = partials.length;
+    if (left === 0) return 0;
+    let high = partials[--left];
+    let low = 0;
+    while (left > 0) {
+      const x = high;
+      const y = partials[--left];
+      high = x + y;
+      low = y - (high - x);
+      if (low !== 0) break;
+    }
+    // halfway between two numbers the next partial sum decides
+    if (left > 0 && low !== 0 && low < 0 === partials[left - 1] < 0) {
+      const y = low * 2;
+      const x = high + y;
+      if (y === x - high) high = x;
+    }
+    return high;
+  }
+
+  // resampling: the hash in halves of 32 bits, since a page has no fast whole numbers of 64
+
+  const GOLDEN = [0x9e3779b9, 0x7f4a7c15];
+  const FIRST = [0xbf58476d, 0x1ce4e5b9];
+  const SECOND = [0x94d049bb, 0x133111eb];
+
+  // The upper half of the product of two halves (Warren, Hacker's Delight, 2012, section 8-2).
+  function upperProduct(a, b) {
+    const aHigh = a >>> 16;
+    const aLow = a & 0xffff;
+    const bHigh = b >>> 16;
+    const bLow = b & 0xffff;
+    const middle = (Math.imul(aHigh, bLow) + (Math.imul(aLow, bLow) >>> 16)) | 0;
+    const other = (Math.imul(aLow, bHigh) + (middle & 0xffff)) | 0;
+    return (Math.imul(aHigh, bHigh) + (middle >>> 16) + (other >>> 16)) | 0;
+  }
+
+  function plus([aHigh, aLow], [bHigh, bLow]) {
+    const low = (aLow >>> 0) + (bLow >>> 0);
+    return [(aHigh + bHigh + (low > 0xffffffff ? 1 : 0)) | 0, low | 0];
+  }
+
+  function times([aHigh, aLow], [bHigh, bLow]) {
+    return [(upperProduct(aLow, bLow) + Math.imul(aHigh, bLow) + Math.imul(aLow, bHigh)) | 0, Math.imul(aLow, bLow)];
+  }
+
+  function xor([aHigh, aLow], [bHigh, bLow]) {
+    return [aHigh ^ bHigh, aLow ^ bLow];
+  }
+
+  // SplitMix64, as `mix` of the engine's noise.
+  function mix(word) {
+    const folded = ([high, low], by) => [high ^ (high >>> by), low ^ ((low >>> by) | (high << (32 - by)))];
+    return folded(times(folded(times(folded(word, 30), FIRST), 27), SECOND), 31);
+  }
+
+  // A whole number from 0 below 2**53 as a word.
+  function word(number) {
+    return [Math.floor(number / 2 ** 32) | 0, number | 0];
+  }
+
+  // The key of the resamples of n units.
+  function keyOf(n, seed) {
+    return mix(xor(mix(plus(word(seed), GOLDEN)), mix(times([n, RESAMPLING], GOLDEN))));
+  }
+
+  // Count in `counts`, from `at`, how often each of n units is drawn in a resample: `mix` written out.
+  function drawResample(key, n, resample, counts, at) {
+    let [high, low] = plus(key, times(word(resample * n), GOLDEN));
+    for (let draw = 0; draw < n; draw++) {
+      const sum = (low >>> 0) + 0x7f4a7c15;
+      high = (high + 0x9e3779b9 + (sum > 0xffffffff ? 1 : 0)) | 0;
+      low = sum | 0;
+      let l = low ^ ((low >>> 30) | (high << 2));
+      let h = high ^ (high >>> 30);
+      // times FIRST, then times SECOND, in parts of 16 bits: a call a product would take twice as long at first
+      let a = l >>> 16;
+      let b = l & 0xffff;
+      let middle = (Math.imul(a, 0xe5b9) + (Math.imul(b, 0xe5b9) >>> 16)) | 0;
+      let other = (Math.imul(b, 0x1ce4) + (middle & 0xffff)) | 0;
+      let upper = (Math.imul(a, 0x1ce4) + (middle >>> 16) + (other >>> 16)) | 0;
+      h = (upper + Math.imul(h, 0x1ce4e5b9) + Math.imul(l, 0xbf58476d)) | 0;
+      l = Math.imul(l, 0x1ce4e5b9);
+      l ^= (l >>> 27) | (h << 5);
+      h ^= h >>> 27;
+      a = l >>> 16;
+      b = l & 0xffff;
+      middle = (Math.imul(a, 0x11eb) + (Math.imul(b, 0x11eb) >>> 16)) | 0;
+      other = (Math.imul(b, 0x1331) + (middle & 0xffff)) | 0;
+      upper = (Math.imul(a, 0x1331) + (middle >>> 16) + (other >>> 16)) | 0;
+      h = (upper + Math.imul(h, 0x133111eb) + Math.imul(l, 0x94d049bb)) | 0;
+      h ^= h >>> 31; // of the last fold a draw needs the upper half alone
+      counts[at + Math.floor(((h >>> 0) * n) / 2 ** 32)]++;
+    }
+  }
+
+  function checkResampling(n, resamples, seed) {
+    if (!(Number.isInteger(resamples) && resamples >= 1)) refuse(`resamples are ${resamples}; a whole number from 1 is accepted`);
+    if (!(Number.isSafeInteger(seed) && seed >= 0)) refuse(`the seed is ${seed}; a whole number from 0 below 2**53 is accepted`);
+    if (!(Number.isInteger(n) && n >= 1 && n < 65_536)) refuse(`${n} units; a whole number from 1 below 65536 is accepted`);
+  }
+
+  const matrices = new Map();
+
+  // How often each unit is drawn in each resample, [resample * n + unit], made once a sample size.
+  function resampleCounts(n, resamples = RESAMPLES, seed = 0) {
+    checkResampling(n, resamples, seed);
+    const name = `${n} ${resamples} ${seed}`;
+    let counts = matrices.get(name);
+    matrices.delete(name); // what is used last goes last
+    if (counts === undefined) {
+      counts = new Uint16Array(n * resamples);
+      const key = keyOf(n, seed);
+      for (let resample = 0; resample < resamples; resample++) drawResample(key, n, resample, counts, resample * n);
+    }
+    if (counts.length <= KEPT_DRAWS) matrices.set(name, counts);
+    if (matrices.size > KEPT_MATRICES) matrices.delete(matrices.keys().next().value);
+    return counts;
+  }
+
+  // A short function of its own, which browsers make machine code of at once.
+  function weightedSum(counts, row, values) {
+    let sum = 0;
+    for (let unit = 0; unit < values.length; unit++) sum += counts[row + unit] * values[unit];
+    return sum;
+  }
+
+  // The sums of each column ([unit] each) over every resample, [resample] a column, in fixed point: exact.
+  function resampledSums(columns, resamples, seed) {
+    const n = columns[0].length;
+    const exponents = columns.map((column) => {
+      let largest = 0;
+      for (const value of column) largest = Math.max(largest, Math.abs(value));
+      return FIXED_POINT_BITS - binaryExponent(n * largest);
+    });
+    const whole = columns.map((column, at) => Float64Array.from(column, (value) => rounded(scaled(value, exponents[at]))));
+    const kept = n * resamples <= KEPT_DRAWS;
+    const counts = kept ? resampleCounts(n, resamples, seed) : new Uint16Array(n);
+    const key = kept ? null : keyOf(n, seed);
+    const sums = columns.map(() => new Float64Array(resamples));
+    for (let resample = 0; resample < resamples; resample++) {
+      if (!kept) drawResample(key, n, resample, counts.fill(0), 0);
+      const row = kept ? resample * n : 0;
+      for (let at = 0; at < whole.length; at++) {
+        sums[at][resample] = scaled(weightedSum(counts, row, whole[at]), -exponents[at]);
+      }
+    }
+    return sums;
+  }
+
+  // The places of the units of each stratum, strata in the order of their labels.
+  function groupsOf(labels) {
+    const places = new Map();
+    labels.forEach((label, unit) => {
+      if (!places.has(label)) places.set(label, []);
+      places.get(label).push(unit);
+    });
+    return [...places.keys()].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0)).map((label) => places.get(label));
+  }
+
+  // Resampled means of columns ([unit] each) within strata, [resample] a column; NaN where a stratum has one unit.
+  function resampledMeans(columns, strata, resamples, seed) {
+    const n = columns[0].length;
+    checkResampling(n, resamples, seed);
+    for (const column of columns) {
+      const bad = column.findIndex((value) => !Number.isFinite(value));
+      if (bad >= 0) refuse(`values hold ${column[bad]} at unit ${bad}; finite numbers are accepted`);
+    }
+    const labels = strata === null ? new Array(n).fill(0) : Array.from(strata);
+    if (labels.length !== n) refuse(`${labels.length} strata, ${n} units; one label a unit is accepted`);
+    if (labels.some(Number.isNaN)) refuse("strata hold NaN; a label for every unit is accepted");
+    const totals = columns.map(() => new Float64Array(resamples));
+    groupsOf(labels).forEach((places, shift) => {
+      if (places.length === 1) {
+        for (const total of totals) total.fill(NaN);
+        return;
+      }
+      const sums = resampledSums(columns.map((column) => Float64Array.from(places, (unit) => column[unit])), resamples, seed);
+      // strata of one size read the same counts, each a row further, and so are drawn independently
+      totals.forEach((total, at) => {
+        for (let resample = 0; resample < resamples; resample++) total[(resample + shift) % resamples] += sums[at][resample];
+      });
+    });
+    for (const total of totals) for (let resample = 0; resample < resamples; resample++) total[resample] /= n;
+    return totals;
+  }
+
+  // Resampled means of `values` [unit], [resample].
+  function bootstrapMeans(values, { strata = null, resamples = RESAMPLES, seed = 0 } = {}) {
+    const column = Array.from(values);
+    if (column.length === 0) refuse("no values; at least one is accepted");
+    return resampledMeans([column], strata, resamples, seed)[0];
+  }
+
+  // what resamples say
+
+  // The quantile of sorted numbers, interpolated and rounded as NumPy does.
+  function quantile(sorted, share) {
+    const place = (sorted.length - 1) * share;
+    const at = Math.min(Math.floor(place), sorted.length - 1);
+    const [low, high] = [sorted[at], sorted[Math.min(at + 1, sorted.length - 1)]];
+    const part = place - Math.floor(place);
+    return part >= 0.5 ? high - (high - low) * (1 - part) : low + (high - low) * part;
+  }
+
+  // Sorted copies; a NaN among the numbers makes all of them NaN.
+  function sortedOf(draws) {
+    const sorted = new Float64Array(draws).sort();
+    return sorted.length && Number.isNaN(sorted[sorted.length - 1]) ? sorted.fill(NaN) : sorted;
+  }
+
+  // The two quantiles of draws at (1 -+ level) / 2.
+  function percentileInterval(draws, level = LEVEL) {
+    checkLevel(level);
+    const tail = (1 - level) / 2;
+    const sorted = sortedOf(draws);
+    return [quantile(sorted, tail), quantile(sorted, 1 - tail)];
+  }
+
+  // What resampled statistics tell of an observed one.
+  function estimateOf(mean, draws, n, { null: against = 0, level = LEVEL, family = 1 } = {}) {
+    if (!(level > 0 && level < 1 && family >= 1)) {
+      refuse(`level ${level}, family ${family}: a level in (0, 1) and a family from 1 are accepted`);
+    }
+    if (draws.length === 0) refuse("no resample holds an event; more resamples are needed");
+    const sorted = sortedOf(draws);
+    const undefinedDraws = Number.isNaN(sorted[0]);
+    const slack = TIE * Math.max(Math.abs(sorted[0]), Math.abs(sorted[sorted.length - 1]), Math.abs(against));
+    let below = 1;
+    let above = 1;
+    for (const draw of sorted) {
+      if (draw <= against + slack) below++;
+      if (draw >= against - slack) above++;
+    }
+    const greater = undefinedDraws ? NaN : below / (1 + sorted.length);
+    const less = undefinedDraws ? NaN : above / (1 + sorted.length);
+    const p = Math.min(1, 2 * Math.min(greater, less));
+    const ends = (share) => [quantile(sorted, (1 - share) / 2), quantile(sorted, 1 - (1 - share) / 2)];
+    const [low, high] = ends(level);
+    const [lowAdjusted, highAdjusted] = ends(family === 1 ? level : 1 - (1 - level) / family);
+    const adjusted = { lowAdjusted, highAdjusted, pAdjusted: Math.min(1, p * family) };
+    return { mean, low, high, p, n, ...adjusted, pGreater: greater, pLess: less };
+  }
+
+  // The ratio of two sums over units, resampled by unit within strata.
+  //
+  // Options are `strata` [unit], `first` [unit] (the ratio where it is true minus the ratio elsewhere, which are
+  // by default the strata), `resamples`, `seed`, `null`, `level` and `family`, as in Python.
+  function clusteredRate(numerators, denominators, options = {}) {
+    const { strata = null, first = null, resamples = RESAMPLES, seed = 0, ...asked } = options;
+    const [top, bottom] = [Array.from(numerators), Array.from(denominators)];
+    const chosen = first === null ? top.map(() => true) : Array.from(first, Boolean);
+    if (!(top.length && top.length === bottom.length && top.length === chosen.length)) {
+      const lengths = `${top.length} numerators, ${bottom.length} denominators, ${chosen.length} first`;
+      refuse(`${lengths}; equal lengths, not 0, are accepted`);
+    }
+    if (bottom.some((value) => value < 0)) refuse(`denominators hold ${Math.min(...bottom)}; numbers from 0 are accepted`);
+    const labels = strata === null && first !== null ? chosen : strata;
+    const sides = (first === null ? [true] : [true, false]).map((side) => {
+      const [above, below] = [top, bottom].map((part) => part.map((value, unit) => (chosen[unit] === side ? value : 0)));
+      if (!below.some((value) => value !== 0)) {
+        const what = first === null ? "denominators are all 0" : "first leaves a group without events";
+        refuse(`${what}; at least one event is needed`);
+      }
+      const same = Number.isInteger(below[0]) && below.every((value) => value === below[0]); // so in every resample
+      const [over, under] = resampledMeans(same ? [above] : [above, below], labels, resamples, seed);
+      const draws = over.map((value, resample) => value / (same ? below[0] : under[resample]));
+      return { mean: fsum(above) / fsum(below), draws, holdsEvent: (resample) => same || under[resample] !== 0 };
+    });
+    const kept = (resample) => sides.every((side) => side.holdsEvent(resample));
+    const [mean, draws] = ["mean", "draws"].map((what) => sides.map((side) => side[what]));
+    const differences = sides.length === 1 ? draws[0] : draws[0].map((value, resample) => value - draws[1][resample]);
+    const n = bottom.reduce((count, value) => count + (value !== 0), 0);
+    const own = differences.filter((_, resample) => kept(resample));
+    return estimateOf(sides.length === 1 ? mean[0] : mean[0] - mean[1], own, n, asked);
+  }
+
+  // The mean of paired differences [unit]; options as in `clusteredRate`.
+  function pairedBootstrap(differences, options = {}) {
+    return clusteredRate(differences, new Float64Array(differences.length).fill(1), options);
+  }
+
+  // The median of all `values` ([unit] of [arm]) but NaN, resampled by unit; options as in `clusteredRate`.
+  function medianBootstrap(values, options = {}) {
+    const { strata = null, resamples = RESAMPLES, seed = 0, ...asked } = options;
+    const units = Array.from(values, (arms) => Array.from(arms).filter((value) => !Number.isNaN(value)));
+    const points = [...new Set(units.flat())].sort((a, b) => a - b);
+    if (points.length === 0) refuse("values are all undefined; at least one value is needed");
+    const histogram = points.map((point) => units.map((arms) => arms.filter((value) => value === point).length));
+    const means = resampledMeans(histogram, strata, resamples, seed);
+    const medianOf = (counts) => {
+      const total = counts.reduce((sum, count) => sum + count, 0);
+      if (!(total > 0)) return undefined;
+      let below = 0;
+      let lower = -1;
+      for (let at = 0; ; at++) {
+        below += counts[at];
+        if (lower < 0 && 2 * below >= total) lower = at;
+        if (2 * below > total) return (points[lower] + points[at]) / 2;
+      }
+    };
+    const medians = [];
+    for (let resample = 0; resample < resamples; resample++) {
+      const median = medianOf(means.map((mean) => rounded(mean[resample] * units.length)));
+      if (median !== undefined) medians.push(median);
+    }
+    const observed = medianOf(histogram.map((column) => column.reduce((sum, count) => sum + count, 0)));
+    return estimateOf(observed, Float64Array.from(medians), units.filter((arms) => arms.length).length, asked);
+  }
+
+  // intervals of one mean or share
+
+  // The mean of `values` [unit] with its percentile interval.
+  function meanInterval(values, { strata = null, level = LEVEL, resamples = RESAMPLES, seed = 0 } = {}) {
+    const n = values.length;
+    if (n > LARGE && strata === null) refuse(`${n} units; up to ${LARGE} are resampled in a page`);
+    const draws = bootstrapMeans(values, { strata, resamples, seed });
+    const [low, high] = percentileInterval(draws, level);
+    return { value: fsum(values) / n, low, high, n };
+  }
+
+  function checkShare(successes, n) {
+    if (Number.isInteger(successes) && Number.isInteger(n) && successes >= 0 && successes <= n && n >= 1) return;
+    refuse(`${successes} successes of ${n}; n from 1 and successes from 0 to n are accepted`);
+  }
+
+  // The share successes / n with Wilson's score interval, at the levels whose normal quantile stands above.
+  function wilson(successes, n, level = LEVEL) {
+    checkShare(successes, n);
+    const z = NORMAL_QUANTILES.get(level) ?? refuse(`level ${level}; one of ${[...NORMAL_QUANTILES.keys()].join(", ")} is accepted`);
+    const share = successes / n;
+    const centre = (share + (z * z) / (2 * n)) / (1 + (z * z) / n);
+    const half = (z * Math.sqrt((share * (1 - share)) / n + (z * z) / (4 * n * n))) / (1 + (z * z) / n);
+    return { value: share, low: successes === 0 ? 0 : centre - half, high: successes === n ? 1 : centre + half, n };
+  }
+
+  // Pr(X <= k) for X ~ Binomial(n, p), by sums outwards from the likeliest count.
+  function shareBelow(k, n, p) {
+    const odds = p / (1 - p);
+    const mode = Math.min(n, Math.floor((n + 1) * p));
+    let below = 0;
+    let above = 0;
+    let term = 1;
+    const add = (count) => {
+      if (count <= k) below += term;
+      else above += term;
+    };
+    for (let count = mode; term > NEGLIGIBLE; count--) {
+      add(count);
+      term *= count / ((n - count + 1) * odds);
+    }
+    term = ((n - mode) / (mode + 1)) * odds;
+    for (let count = mode + 1; term > NEGLIGIBLE; count++) {
+      add(count);
+      term *= ((n - count) / (count + 1)) * odds;
+    }
+    return below / (below + above);
+  }
+
+  // The share p of which k successes or fewer of n have the probability `tail`.
+  function exactEnd(k, n, tail) {
+    let low = k / n;
+    let high = 1;
+    for (;;) {
+      const middle = (low + high) / 2;
+      if (!(low < middle && middle < high)) return high;
+      if (shareBelow(k, n, middle) > tail) low = middle;
+      else high = middle;
+    }
+  }
+
+  // The share successes / n with its exact interval (Clopper and Pearson).
+  function exactInterval(successes, n, level = LEVEL) {
+    checkShare(successes, n);
+    checkLevel(level);
+    const tail = (1 - level) / 2;
+    const low = successes === 0 ? 0 : 1 - exactEnd(n - successes, n, tail);
+    return { value: successes / n, low, high: successes === n ? 1 : exactEnd(successes, n, tail), n };
+  }
+
+  // A whole number over 2**n, rounded once.
+  function overPowerOfTwo(whole, n) {
+    const bits = whole.toString(2).length;
+    const lost = BigInt(Math.max(bits - 53, n - 1074, 0)); // what a Float64 has no place for
+    let kept = whole >> lost;
+    const [rest, one] = [(whole - (kept << lost)) * 2n, 1n << lost];
+    if (rest > one || (rest === one && kept % 2n === 1n)) kept += 1n;
+    return scaled(Number(kept), Number(lost) - n);
+  }
+
+  // The two-sided exact p of the two counts of discordant pairs (McNemar).
+  function mcnemarExact(onlyFirst, onlySecond) {
+    if (![onlyFirst, onlySecond].every((count) => Number.isInteger(count) && count >= 0)) {
+      refuse(`${onlyFirst} and ${onlySecond} discordant pairs; whole numbers from 0 are accepted`);
+    }
+    const n = onlyFirst + onlySecond;
+    let ways = 1n;
+    let total = 1n;
+    for (let k = 0; k < Math.min(onlyFirst, onlySecond); k++) {
+      ways = (ways * BigInt(n - k)) / BigInt(k + 1);
+      total += ways;
+    }
+    return Math.min(1, overPowerOfTwo(2n * total, n));
+  }
+
+  const statistics = {
+    RESAMPLES, LEVEL, NORMAL_QUANTILES, fsum, resampleCounts, bootstrapMeans, percentileInterval, estimateOf, clusteredRate,
+    pairedBootstrap, medianBootstrap, meanInterval, wilson, exactInterval, mcnemarExact,
+  };
+  globalThis.EnvProbe = Object.assign(globalThis.EnvProbe ?? {}, { statistics });
+})();
