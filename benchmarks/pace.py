@@ -20,8 +20,8 @@ from envprobe_core.protocols import parse_protocol
 from envprobe_core.worlds import WORLDS
 
 try:  # the former engine, beside which this file is timed
-    from envprobe_core.explorer.readings import take_readings
     from envprobe_core.cells import make_cell as make_condition
+    from envprobe_core.explorer.readings import take_readings
     from envprobe_core.sweep import run_cells as run_conditions
 except ModuleNotFoundError:
     from envprobe_book.widgets.grid import take_readings as take_settings
