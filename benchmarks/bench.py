@@ -29,7 +29,9 @@ from typing import Any
 import numba
 import numpy as np
 import sliders
+from playwright.sync_api import sync_playwright
 
+from envprobe_book.page_engine import write_page_engine
 from envprobe_book.widgets.grid import load_grid
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import PROTOCOLS
@@ -42,6 +44,14 @@ EPISODES = 4000  # a turn: the block size at which the former engine was fastest
 MILLION = 1_000_000
 STEP = 250  # ms of the processor that a step of a section's slider may take
 CORES = os.cpu_count() or 1
+PAGE = "<!doctype html><title>pace</title><script src=page-engine.js></script>"
+IN_PAGE = """async ([condition, count]) => {
+  Object.defineProperty(navigator, "hardwareConcurrency", {value: 1, configurable: true}); // one thread
+  await EnvProbe.engine.ready(condition.world);
+  const begin = performance.now();
+  await EnvProbe.engine.run([condition], `0:${count}`);
+  return (performance.now() - begin) / 1000;
+}"""
 COMPILE = "import json; from envprobe_book.compilation import *; print(json.dumps({}))"
 
 
@@ -187,6 +197,31 @@ class Bench:
             told = f"{found['ratio']:.2f} of the speed of a loop for tools and Simple alone, without measures"
             self.keep("yardstick", found, f"the engine, all measures included, has {told}")
 
+    def pages(self) -> None:
+        """Compare the engine in a page, in one thread of Chromium, with the compiled one in one process."""
+        browser = shutil.which("chromium")
+        if browser is None or not write_page_engine(self.folder / "page"):
+            print("no Chromium here, or no engine for pages: they are not measured")
+            return
+        (self.folder / "page" / "page.html").write_text(PAGE)
+        with sync_playwright() as playwright:
+            chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+            page = chromium.new_page()
+            page.goto((self.folder / "page" / "page.html").as_uri())
+            for world in WORLDS:
+                turns = []
+                for _ in range(1 + self.rounds):
+                    there = page.evaluate(IN_PAGE, [{"world": world, "policy": "simple"}, EPISODES])
+                    begin = time.perf_counter()  # a page knows the clock alone
+                    self.new.seconds("cell", world, "simple", "paper", EPISODES)
+                    turns.append((there, time.perf_counter() - begin))
+                share = statistics.median(here / there for there, here in turns[1:])
+                pace = EPISODES / min(there for there, _ in turns[1:])
+                told = f"{pace:,.0f} episodes/s a thread, {share:.2f} of the compiled engine's"
+                found = {"episodes_per_second": pace, "share": share}
+                self.keep(f"page {world}", found, f"in a page, {world}: {told}")
+            chromium.close()
+
     def slider(self) -> None:
         """Compare the engines on ticks of the live explorer: four policies on 220 seeds."""
         found = self.turns("slider", 6)
@@ -296,6 +331,7 @@ def main() -> None:
         bench.keep("machine", {"cores": CORES, "versions": versions}, f"{CORES} cores, {versions}; S2")
         bench.cells()
         bench.yardstick()
+        bench.pages()
         bench.slider()
         bench.sections()
         bench.start()

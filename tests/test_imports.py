@@ -48,7 +48,10 @@ KNOWS_NOTHING_OF = {
     f"{CORE}.agents": [f"{CORE}.policies", *EPISODE],
     f"{CORE}.policies": [*EPISODE, f"{CORE}.runs"],
     ENGINE: [f"{CORE}.runs", f"{CORE}.experiment", f"{CORE}.comparing"],
-    f"{CORE}.statistics": [*EPISODE, *(f"{CORE}.{name}" for name in ("worlds", "agents", "policies", "runs"))],
+    f"{CORE}.statistics": [
+        *EPISODE,
+        *(f"{CORE}.{name}" for name in ("worlds", "agents", "policies", "runs")),
+    ],
 }
 
 

@@ -15,6 +15,7 @@ from envprobe_book.analyses.repairs import Setting, look, play, rank_values
 from envprobe_book.analyses.small_worlds import SmallWorld, grow, leaves
 from envprobe_book.facts import FACTS
 from envprobe_core.conditions import make_condition
+from envprobe_core.engine import wasm
 from envprobe_core.engine.batch import simulate_logged
 from envprobe_core.engine.instances import informative
 from envprobe_core.experiment import run
@@ -39,6 +40,7 @@ def compile_world(world: str) -> float:
     with contextlib.redirect_stderr(io.StringIO()):  # whoever asked says it
         condition = make_condition(world, "simple")
         run(world, "simple yoked", seeds="0:2", facts=FACTS)
+        wasm.module_of(world)
         informative(condition, SEEDS, simulate_logged(condition, SEEDS))
         success_ceiling(condition, SEEDS)
         setting = Setting.of(world, "S2", "paper", "typical")

@@ -10,7 +10,7 @@ from envprobe_core import agents as agent
 from envprobe_core import worlds
 from envprobe_core.engine import scoring
 from envprobe_core.engine.noise import IMPULSE, INSTANCE, MUTATION, PROBE, VISIBLE, draw, happens, stream_keys
-from envprobe_core.engine.numba_support import helper, inline, kernel
+from envprobe_core.engine.numba_support import for_pages, helper, inline, kernel
 from envprobe_core.engine.records import (
     CERTAIN,
     NO_ACTION,
@@ -36,6 +36,7 @@ WHOLE = BEGIN | TO_THE_END | CLOSE | MEASURE
 
 
 @kernel
+@for_pages
 def run(stages, params, block, seeds, logs, schedules, fields, measures, own):
     """Take the episodes that are not over through some stages, to their end if these repeat (Algorithm 1).
 

@@ -5,6 +5,7 @@ With NUMBA_DISABLE_JIT=1 everything below is plain Python: the same bits, and a 
 
 import contextlib
 import fcntl
+import gzip
 import hashlib
 import os
 import re
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import llvmlite
+import numba
 import numpy as np
 from numba import config, from_dtype, njit, types
 from numba.core.codegen import JITCodeLibrary
@@ -49,11 +52,22 @@ DAY = 24 * 3600
 ABOUT_SECONDS = 15  # to compile a world, on a machine of today
 
 
+NOT_PUBLIC = (
+    "_optimize_final_module",
+    "_finalize_final_module",
+    "_finalize_dynamic_globals",
+    "_ensure_finalized",
+)
+"""Of Numba's libraries of code: what the two classes below override or call."""
+KNOWN = all(hasattr(JITCodeLibrary, name) for name in NOT_PUBLIC)
+"""Whether this Numba has them. Without them each function is compiled by itself too, which takes twice as
+long, and pages have no engine; pyproject.toml bounds Numba's release from above."""
+
+
 class Part(JITCodeLibrary):
     """The code of a function that others call: it is optimised within theirs, and machine code only there.
 
-    Numba would make each of them machine code by itself too, which takes half of the time. Its two methods
-    are not public, so pyproject.toml bounds Numba's release from above.
+    Numba would make each of them machine code by itself too, which takes half of the time.
     """
 
     codegen = property(lambda self: self)  # what is told of an environment, of which there is none
@@ -83,8 +97,34 @@ class PartCompiler(Compiler):
         return super().define_pipelines()
 
 
+class Readable(JITCodeLibrary):
+    """The code of a function that other machines run too.
+
+    Attributes:
+        text: the LLVM text of all of it, before it is optimised for this machine.
+    """
+
+    text = ""
+
+    def _optimize_final_module(self) -> None:
+        self.text = str(self._final_module)
+        super()._optimize_final_module()
+
+
+class ReadableCompiler(Compiler):
+    """Compiles a function to machine code and keeps its text."""
+
+    def define_pipelines(self) -> Any:
+        """Give the pipeline its library before it makes one."""
+        self.state.library = Readable(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        self.state.library.enable_object_caching()
+        return super().define_pipelines()
+
+
 UNCHECKED = {"error_model": "numpy"}  # no division looks for a zero, which no rule of ours divides by
-INNER = UNCHECKED | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": PartCompiler}
+INNER: dict[str, Any] = UNCHECKED | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+if KNOWN:
+    INNER["pipeline_class"] = PartCompiler
 
 
 def inline(function: Callable[..., Any]) -> Any:
@@ -114,15 +154,17 @@ def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function that Python calls, when it first does, and keep it on disk."""
     if INTERPRETED:
         return np.errstate(over="ignore")(function)  # a hash runs over on purpose
+    readable = KNOWN and getattr(function, "for_pages", False)
+    how = UNCHECKED | ({"pipeline_class": ReadableCompiler} if readable else {})
     if (folder := cache_folder()) is None:
-        return njit(**UNCHECKED)(function)
+        return njit(**how)(function)
     home = Path(function.__code__.co_filename).parent
     if home.name not in CORE:  # an analysis: an edit of it leaves the engine as it is
         folder = folder / edition_of(sources(os.path.relpath(home, HOME.parent)))
         folder.mkdir(exist_ok=True)
     before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
     try:
-        kept = njit(**UNCHECKED, cache=True)(function)
+        kept = njit(**how, cache=True)(function)
     finally:
         config.CACHE_DIR = before
     file = kept._cache._cache_file
@@ -138,7 +180,46 @@ def kernel(function: Callable[..., Any]) -> Any:
             save(signature, code)
 
     file.save = save_alone
+    if readable:
+        save_code = kept._cache.save_overload
+
+        def save_text_too(signature: Any, made: Any) -> None:
+            """Keep the text beside the machine code, for `engine.wasm`."""
+            save_code(signature, made)
+            with contextlib.suppress(OSError):
+                keep(folder / text_name(function, signature), gzip.compress(text_of(made).encode(), 1))
+
+        kept._cache.save_overload = save_text_too
     return kept
+
+
+def for_pages(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a function whose text is kept when it is compiled, so that pages can run it (`engine.wasm`)."""
+    function.for_pages = True  # type: ignore[attr-defined]
+    return function
+
+
+VERSIONS = f"{numba.__version__} {llvmlite.__version__}"
+"""Of those that make the text and read it."""
+
+
+def text_name(function: Callable[..., Any], signature: Any) -> str:
+    """Return the name of the file that holds the text of a function for arguments of these types."""
+    kinds = f"{VERSIONS} {tuple(signature)}"
+    return f"{function.__name__}-{hashlib.sha256(kinds.encode()).hexdigest()[:16]}.ll.gz"
+
+
+def text_of(made: Any) -> str:
+    """Return the text that a compilation has left: the function's LLVM name as a comment, and the module."""
+    text, made.library.text = made.library.text, ""
+    return f"; {made.fndesc.llvm_func_name}\n{text}"
+
+
+def keep(path: Path, content: bytes) -> None:
+    """Write a file of the cache, at once or not at all: several processes may write it."""
+    part = path.with_name(f".{path.name}.{uuid4().hex}")
+    part.write_bytes(content)
+    part.replace(path)
 
 
 class ByWorld:
@@ -199,7 +280,7 @@ _announced: set[str] = set()
 
 
 @contextlib.contextmanager
-def announced(what: str) -> Iterator[None]:
+def announced(what: str, seconds: int = ABOUT_SECONDS) -> Iterator[None]:
     """Say in a line that something is compiled, and about how long it takes, where it was not before."""
     folder = cache_folder()
     notes = [] if folder is None else [folder / f"{what}.compiled"]
@@ -207,7 +288,7 @@ def announced(what: str) -> Iterator[None]:
         yield
         return
     _announced.add(what)
-    line = f"envprobe: compiling the engine for {what}, once; about {ABOUT_SECONDS} seconds"
+    line = f"envprobe: compiling the engine for {what}, once; about {seconds} seconds"
     print(line, file=sys.stderr, flush=True)
     yield
     for note in notes:

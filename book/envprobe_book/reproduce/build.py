@@ -18,6 +18,7 @@ from pathlib import Path
 
 from envprobe_book.reproduce.sections import ROOT, cell_source, file_digest, stored_record
 from envprobe_core import __version__
+from envprobe_core.engine.numba_support import EDITION
 from envprobe_core.errors import InputError
 from envprobe_core.parallel import follow
 
@@ -74,7 +75,8 @@ def book_digest(root: Path = ROOT, *, frame: bool = False) -> str:
     rest = file_digest(root, [*_BOOK_FILES, *others])  # what is printed comes from pages
     names = [str(page.relative_to(root)) for page in sorted(pages)]
     told = json.dumps([(n, frame_of(root / n)) for n in names]) if frame else file_digest(root, names)
-    return hashlib.sha256(f"{__version__} {rest} {told}".encode()).hexdigest()
+    engine = EDITION  # pages hold it as WebAssembly
+    return hashlib.sha256(f"{__version__} {engine} {rest} {told}".encode()).hexdigest()
 
 
 def frame_of(page: Path) -> list[str]:

@@ -1,0 +1,85 @@
+"""The engine in a page: the built book runs what it prints, from a server or a folder, without a network.
+
+`write_page_engine` writes the scripts that a page loads; `engine.js` says what they offer. The experiment is
+the core's own, as WebAssembly (`envprobe_core.engine.wasm`); what a condition means is data that Python
+writes (`knobs`), and `condition_of` says a cell in the page's words.
+"""
+
+import base64
+import gzip
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from envprobe_book.page_engine.knobs import common, describe
+from envprobe_book.page_engine.settings import cell_of, condition_of, setting_for
+from envprobe_core.engine import wasm
+from envprobe_core.worlds import WORLDS
+
+__all__ = ["SCRIPT", "cell_of", "condition_of", "inline_page_engine", "setting_for", "write_page_engine"]
+
+HERE = Path(__file__).parent
+SCRIPT = "page-engine.js"
+"""What a page loads; the scripts of the worlds lie beside it and are loaded when they are asked for."""
+
+
+def page_scripts() -> dict[str, str] | None:
+    """Return the text of each script by its file's name; None where no engine can be made for pages.
+
+    All are of one edition: a page that finds two says so and runs nothing.
+    """
+    made = _made()
+    if made is None:
+        return None
+    shared, worlds = made
+    texts = {SCRIPT: f"{(HERE / 'engine.js').read_text('utf-8')}EnvProbe.engine.describe({shared});\n"}
+    for world, found in worlds.items():
+        texts[f"page-engine-{world}.js"] = f'EnvProbe.engine.add("{world}", {found});\n'
+    return texts
+
+
+@cache
+def _made() -> tuple[str, dict[str, str]] | None:
+    modules = {world: wasm.module_of(world) for world in WORLDS}
+    if None in modules.values():
+        return None
+    knobs = {world: _json(describe(world)).encode() for world in WORLDS}
+    shared = common()
+    parts = [_json(shared).encode(), *modules.values(), *knobs.values()]
+    edition = hashlib.sha256(b"\0".join(part for part in parts if part is not None)).hexdigest()[:16]
+    worlds = {
+        world: _json({"edition": edition, "module": _packed(module), "knobs": _packed(knobs[world])})
+        for world, module in modules.items()
+        if module is not None
+    }
+    return _json(shared | {"edition": edition}), worlds
+
+
+def _packed(content: bytes) -> str:
+    return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def write_page_engine(folder: Path) -> list[Path]:
+    """Write the scripts to a folder; return their paths, none where no engine can be made for pages."""
+    texts = page_scripts() or {}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in texts]
+
+
+def inline_page_engine(*worlds: str) -> str:
+    """Return the engine and some worlds, or all, as one script's text, for a page that is one file.
+
+    It is empty where no engine can be made for pages.
+    """
+    texts = page_scripts()
+    if texts is None:
+        return ""
+    return texts[SCRIPT] + "".join(texts[f"page-engine-{world}.js"] for world in worlds or WORLDS)

@@ -1,0 +1,748 @@
+// The engine in a page: conditions and seeds in, measures and logs out, the same bits as in Python.
+//
+// A classic script, for pages opened from a folder too. It makes `EnvProbe.engine`; a world's module and
+// knobs are a script of their own beside it, which is loaded when the world is first asked for.
+//
+//   ready(world)                                  a promise: the world can be run
+//   run(conditions, seeds, {signal, onprogress, logs})
+//                                                 a promise of one object a condition: {measure: typed array,
+//                                                 [row]}, `digest` a BigUint64Array; with `logs` also what
+//                                                 happened, see `logsOf`
+//   play(condition, seed)                         the same of one episode, with its logs
+//   episodes(condition, seeds)                    a promise of episodes that the page takes step by step
+//   setting(condition)                            a promise of the record's bytes
+//   names()                                       worlds, policies, regimes, protocols, profiles, their values
+//
+// Conditions are plain objects (see envprobe_book/page_engine/settings.py). Seeds are an array, a text as on
+// the command line ("0:220"), one for all conditions or a list of them one each ({each: [...]}), or
+// null: the condition's own. What goes wrong is an Error of one sentence; what is overtaken an AbortError.
+(() => {
+  "use strict";
+
+  // What runs a world's module. Its text is also the worker's, so it uses nothing from outside.
+  function makeMachines() {
+    const BASE = 1 << 20; // the stack lies below
+    const machines = {};
+
+    class Machine {
+      constructor(module, described) {
+        this.described = described;
+        this.memory = new WebAssembly.Memory({ initial: 32 });
+        const stack = new WebAssembly.Global({ value: "i32", mutable: true }, BASE);
+        const table = new WebAssembly.Table({ initial: 8, element: "anyfunc" });
+        const env = { __linear_memory: this.memory, __stack_pointer: stack, __indirect_function_table: table };
+        this.call = new WebAssembly.Instance(module, { env }).exports.run;
+        this.top = BASE;
+      }
+
+      room(size) {
+        const at = (this.top + 15) & ~15;
+        this.top = at + size;
+        const missing = Math.ceil((this.top - this.memory.buffer.byteLength) / 65536);
+        if (missing > 0) this.memory.grow(missing);
+        new Uint8Array(this.memory.buffer).fill(0, at, this.top);
+        return at;
+      }
+
+      // Lay out what a block of episodes needs: `rows` logs and `blocks` episodes, 1 where one serves all.
+      lay(setting, seeds, { rows, blocks, schedules = null }) {
+        const { entry, measures, episode, reads } = this.described;
+        this.top = BASE;
+        const n = seeds.length;
+        const horizon = Number(new DataView(setting.buffer, setting.byteOffset).getBigInt64(reads.horizon, true));
+        const width = schedules ? horizon : 0;
+        const at = { n, horizon, rows, blocks, width, schedules: schedules ? n : 1 };
+        at.setting = this.room(setting.length);
+        at.episodes = this.room(episode.size * blocks);
+        at.seeds = this.room(8 * n);
+        at.logs = this.room(entry.size * (horizon + 1) * rows);
+        at.schedule = this.room(8 * Math.max(1, at.schedules * width));
+        at.fields = this.room(8 * blocks);
+        at.measures = this.room(measures.size * n);
+        at.returned = this.room(16);
+        at.own = this.room(16);
+        const bytes = new Uint8Array(this.memory.buffer);
+        bytes.set(setting, at.setting);
+        new BigInt64Array(this.memory.buffer, at.seeds, n).set(seeds);
+        if (schedules) new BigInt64Array(this.memory.buffer, at.schedule, n * width).set(schedules);
+        const view = new DataView(this.memory.buffer);
+        view.setInt16(at.logs + entry.parts.action.at, this.described.wait, true);
+        view.setInt16(at.logs + entry.parts.probe.at, this.described.none, true);
+        view.setFloat64(at.logs + entry.parts.score.at, NaN, true);
+        for (let done = 1, all = rows * (horizon + 1); done < all; done *= 2) {
+          const more = Math.min(done, all - done) * entry.size;
+          bytes.copyWithin(at.logs + done * entry.size, at.logs, at.logs + more);
+        }
+        for (let i = 0; i < blocks; i++) view.setBigInt64(at.fields + 8 * i, BigInt(this.described.none), true);
+        return at;
+      }
+
+      // Take the episodes through some stages, as `loop.run` does; arrays go as Numba passes them.
+      take(stages, at) {
+        const { entry, measures, episode } = this.described;
+        const one = (start, count, size) => [0, 0, BigInt(count), BigInt(size), start, BigInt(count), BigInt(size)];
+        const two = (start, rows, columns, size) => [
+          0, 0, BigInt(rows * columns), BigInt(size), start,
+          BigInt(rows), BigInt(columns), BigInt(columns * size), BigInt(size),
+        ];
+        const status = this.call(
+          at.returned, at.returned + 8, BigInt(stages), at.setting,
+          ...one(at.episodes, at.blocks, episode.size), ...one(at.seeds, at.n, 8),
+          ...two(at.logs, at.rows, at.horizon + 1, entry.size), ...two(at.schedule, at.schedules, at.width, 8),
+          ...one(at.fields, at.blocks, 8), ...one(at.measures, at.n, measures.size),
+          at.own, 0, 0,
+        );
+        if (status !== 0) throw new Error(`The engine stopped with status ${status}.`);
+        const row = new DataView(this.memory.buffer).getBigInt64(at.returned, true);
+        if (row !== BigInt(this.described.none)) throw new Error(`The policy failed in episode ${row}.`);
+      }
+
+      // The measures, a typed array [row] each.
+      columns(at) {
+        const { size, parts } = this.described.measures;
+        const view = new DataView(this.memory.buffer);
+        const columns = {};
+        for (const [name, { at: offset, type }] of Object.entries(parts)) {
+          const column = new KINDS[type].array(at.n);
+          const { read } = KINDS[type];
+          for (let i = 0, place = at.measures + offset; i < at.n; i++, place += size) column[i] = read(view, place);
+          columns[name] = column;
+        }
+        return columns;
+      }
+
+      // The fields that were probed, [row, step], as a replayed policy is given them.
+      probes(at) {
+        const { size, parts } = this.described.entry;
+        const view = new DataView(this.memory.buffer);
+        const found = new BigInt64Array(at.n * at.horizon);
+        for (let row = 0; row < at.n; row++) {
+          for (let t = 0; t < at.horizon; t++) {
+            const place = at.logs + (row * (at.horizon + 1) + t) * size + parts.probe.at;
+            found[row * at.horizon + t] = BigInt(view.getInt16(place, true));
+          }
+        }
+        return found;
+      }
+
+      // What happened: of each name {values: a typed array, shape: [row, time] or [row, time, field]}, t = 0..H.
+      // Behind an episode's end it is empty: 0, WAIT, NONE, NaN (as of `running.Trajectory`).
+      logsOf(at, columns) {
+        const { entry, byField, reads } = this.described;
+        const view = new DataView(this.memory.buffer);
+        const fields = Number(view.getBigInt64(at.setting + reads.fields, true));
+        const slots = view.getInt8(at.setting + reads.by_slots) === 1;
+        const logs = {};
+        for (const [name, { at: offset, type }] of Object.entries(entry.parts)) {
+          const width = byField.includes(name) ? fields : 1;
+          const { array, read, size } = KINDS[type];
+          const values = new array(at.n * (at.horizon + 1) * width);
+          let next = 0;
+          for (let i = 0; i < at.n * (at.horizon + 1); i++) {
+            const place = at.logs + i * entry.size + offset;
+            for (let field = 0; field < width; field++) values[next++] = read(view, place + field * size);
+          }
+          const shape = [at.n, at.horizon + 1];
+          logs[name] = { values, shape: byField.includes(name) ? [...shape, fields] : shape };
+        }
+        const { values } = logs.accuracy;
+        for (let row = 0; row < at.n; row++) {
+          const begin = row * (at.horizon + 1);
+          if (slots) values[begin] = NaN;
+          for (let t = columns.steps[row] + 1; t <= at.horizon; t++) values[begin + t] = NaN;
+        }
+        return logs;
+      }
+
+      run({ setting, replays, seeds, logs }) {
+        const { whole } = this.described.stages;
+        let schedules = null;
+        if (replays) {
+          const played = this.lay(replays, seeds, { rows: seeds.length, blocks: 1 });
+          this.take(whole, played);
+          schedules = this.probes(played);
+        }
+        const at = this.lay(setting, seeds, { rows: logs ? seeds.length : 1, blocks: 1, schedules });
+        this.take(whole, at);
+        const columns = this.columns(at);
+        return logs ? { columns, logs: this.logsOf(at, columns) } : { columns };
+      }
+    }
+
+    const KINDS = {
+      f8: { array: Float64Array, size: 8, read: (view, at) => view.getFloat64(at, true) },
+      i1: { array: Int8Array, size: 1, read: (view, at) => view.getInt8(at) },
+      u1: { array: Uint8Array, size: 1, read: (view, at) => view.getUint8(at) },
+      i2: { array: Int16Array, size: 2, read: (view, at) => view.getInt16(at, true) },
+      i4: { array: Int32Array, size: 4, read: (view, at) => view.getInt32(at, true) },
+      i8: { array: BigInt64Array, size: 8, read: (view, at) => view.getBigInt64(at, true) },
+      u8: { array: BigUint64Array, size: 8, read: (view, at) => view.getBigUint64(at, true) },
+    };
+
+    return {
+      kinds: KINDS,
+      make: async (bytes, described) => new Machine(await WebAssembly.compile(bytes), described),
+      add: async (world, bytes, described) => {
+        machines[world] = new Machine(await WebAssembly.compile(bytes), described);
+      },
+      run: (world, task) => machines[world].run(task),
+    };
+  }
+
+  // What a worker does: it makes machines, and runs one task after the other.
+  function serve(makeMachines) {
+    const machines = makeMachines();
+    onmessage = async ({ data }) => {
+      try {
+        if (data.kind === "world") {
+          await machines.add(data.world, data.bytes, data.described);
+          postMessage({ number: data.number, result: true });
+        } else {
+          const result = machines.run(data.world, data.task);
+          const arrays = Object.values(result.columns);
+          if (result.logs) arrays.push(...Object.values(result.logs).map(({ values }) => values));
+          postMessage({ number: data.number, result }, arrays.map((array) => array.buffer));
+        }
+      } catch (error) {
+        postMessage({ number: data.number, fault: String(error.message || error) });
+      }
+    };
+    postMessage({ kind: "hello" });
+  }
+
+  const ROWS = 256, LOGGED = 64; // seeds of a task: what is overtaken ends within milliseconds
+  const WORKERS = 2;
+  const HELLO = 3000; // milliseconds that a worker has to say that it is there
+  const script = document.currentScript && document.currentScript.src;
+  const packed = {}, worlds = {}, loading = {};
+  let common = null, hands = null;
+
+  const isWhole = (value) => typeof value === "number" && Number.isInteger(value);
+  const refuse = (sentence) => {
+    throw new Error(sentence);
+  };
+  const shown = (value) => JSON.stringify(value) ?? String(value);
+  function choose(what, name, known) {
+    if (Object.hasOwn(known, name)) return known[name];
+    return refuse(`There is no ${what} ${shown(name)}; there are ${Object.keys(known).join(", ")}.`);
+  }
+  const overtaken = () => new DOMException("Overtaken by a later run.", "AbortError");
+
+  const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+
+  async function unpacked(text) {
+    const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  }
+
+  function available() {
+    const asked = [globalThis.DecompressionStream, globalThis.BigInt64Array];
+    return typeof WebAssembly === "object" && asked.every((one) => typeof one === "function");
+  }
+
+  // A world's script is loaded, its module unpacked, and its knobs read, once.
+  function ready(world) {
+    if (!loading[world]) {
+      loading[world] = load(world);
+      loading[world].catch(() => delete loading[world]); // another attempt may go better
+    }
+    return loading[world].then(() => undefined);
+  }
+
+  async function load(world) {
+    if (!available()) refuse("This browser runs no WebAssembly, so the page keeps its figures as printed.");
+    choose("world", world, common.worlds);
+    if (!packed[world]) await fetchScript(world);
+    if (packed[world].edition !== common.edition) refuse("The parts of this page are of two editions; reload it.");
+    const [bytes, text] = await Promise.all([unpacked(packed[world].module), unpacked(packed[world].knobs)]);
+    const knobs = JSON.parse(new TextDecoder().decode(text));
+    const { entry, measures, byField, none, wait, stages } = common;
+    const described = { entry, measures, byField, none, wait, stages, episode: knobs.episode, reads: knobs.reads };
+    knobs.base = bytesOf(knobs.base);
+    for (const group of knobs.groups) group.rows = group.rows.map(bytesOf);
+    try {
+      const given = { kind: "world", world, bytes, described };
+      await Promise.all((await allHands()).map((hand) => hand.ask(given)));
+    } catch (error) {
+      refuse(`The engine could not start: ${error.message || error}`);
+    }
+    worlds[world] = { bytes, described, knobs };
+  }
+
+  function fetchScript(world) {
+    return new Promise((resolve, reject) => {
+      const element = document.createElement("script");
+      element.src = new URL(`page-engine-${world}.js?v=${common.edition}`, script || document.baseURI).href;
+      const fault = new Error(`The engine of ${common.worlds[world]} could not be loaded.`);
+      element.onload = () => (packed[world] ? resolve() : reject(fault));
+      element.onerror = () => reject(fault);
+      document.head.append(element);
+    });
+  }
+
+  // Two workers, or this thread where a worker is refused; each is given one task after the other.
+  function allHands() {
+    const length = Math.min(WORKERS, navigator.hardwareConcurrency || 1);
+    hands ??= Promise.all(Array.from({ length }, hire)).then((found) => {
+      const workers = found.filter(Boolean);
+      return workers.length ? workers : [ownHand()];
+    });
+    return hands;
+  }
+
+  function hire() {
+    return new Promise((resolve) => {
+      let worker, address;
+      const give = (hand) => {
+        if (address) URL.revokeObjectURL(address);
+        resolve(hand);
+      };
+      try {
+        address = URL.createObjectURL(new Blob([`(${serve})(${makeMachines});`], { type: "text/javascript" }));
+        worker = new Worker(address);
+      } catch {
+        give(null);
+        return;
+      }
+      const waiting = new Map();
+      const gone = () => new Error("The engine's worker has stopped; reload the page.");
+      let number = 0, stopped = false;
+      const late = setTimeout(() => give(null), HELLO);
+      worker.onmessage = ({ data }) => {
+        if (data.kind === "hello") {
+          clearTimeout(late);
+          give({
+            ask: (message) =>
+              new Promise((done, failed) => {
+                if (stopped) failed(gone());
+                waiting.set(++number, { done, failed });
+                worker.postMessage({ ...message, number });
+              }),
+          });
+          return;
+        }
+        const { done, failed } = waiting.get(data.number);
+        waiting.delete(data.number);
+        if (data.fault === undefined) done(data.result);
+        else failed(new Error(data.fault));
+      };
+      worker.onerror = (event) => {
+        event.preventDefault();
+        clearTimeout(late);
+        stopped = true;
+        for (const { failed } of waiting.values()) failed(gone());
+        waiting.clear();
+        give(null);
+      };
+    });
+  }
+
+  // The page may scroll and answer in between; a timer would wait four milliseconds each time.
+  function breath() {
+    return new Promise((resolve) => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => {
+        port1.close();
+        resolve();
+      };
+      port2.postMessage(null);
+    });
+  }
+
+  function ownHand() {
+    const machines = makeMachines();
+    return {
+      ask: async (message) => {
+        if (message.kind === "world") return machines.add(message.world, message.bytes, message.described);
+        await breath();
+        return machines.run(message.world, message.task);
+      },
+    };
+  }
+
+  // Tasks wait in the order of their runs; those of an overtaken run are left out.
+  const queue = [];
+  const idle = new Set();
+  let known = false;
+
+  async function work() {
+    if (!known) {
+      known = true;
+      for (const hand of await allHands()) idle.add(hand);
+    }
+    for (const hand of [...idle]) {
+      while (queue.length && queue[0].run.over) queue.shift();
+      if (!queue.length) return;
+      const { run, world, task, done } = queue.shift();
+      idle.delete(hand);
+      hand
+        .ask({ kind: "task", world, task })
+        .then(done)
+        .catch((error) => run.fail(error))
+        .then(() => {
+          idle.add(hand);
+          return work();
+        });
+    }
+  }
+
+  // From here on: what a condition means, by the data that Python has written.
+
+  const KEYS = [
+    "world", "policy", "selector", "answered", "given", "weights", "regime", "horizon", "protocol", "profile",
+    "budget", "threshold", "mutation_rate", "setting", "replays",
+  ];
+
+  function checkKeys(what, given, known) {
+    for (const key of Object.keys(given)) if (!known.includes(key)) refuse(`A ${what} has no ${shown(key)}.`);
+  }
+
+  function protocolOf(text) {
+    const [, name, rest = ""] = /^([^:]*):?(.*)$/s.exec(String(text));
+    const switches = { ...choose("protocol", name, common.protocols) };
+    for (const item of rest.split(",").filter(Boolean)) {
+      const [key, value] = item.split("=");
+      choose("protocol switch", key, switches);
+      const accepted = common.knobs[key];
+      if (!accepted.includes(value)) {
+        refuse(`The protocol switch ${key} accepts ${accepted.join(" or ")}, not ${shown(value)}.`);
+      }
+      switches[key] = value;
+    }
+    return switches;
+  }
+
+  function named(given, what, known, fallback) {
+    const { name = fallback, ...own } = typeof given === "string" ? { name: given } : given || {};
+    const base = choose(what, name, known);
+    checkKeys(what, own, Object.keys(base).filter((key) => key !== "title"));
+    return [name, { ...base, ...own }];
+  }
+
+  // What a condition says: `values` of the knobs, `numbers` of the numeric ones, and its default seeds.
+  function read(condition, policyName = null) {
+    checkKeys("condition", condition, KEYS);
+    const own = (value) => (policyName ? null : value) ?? common.own; // what is replayed is the policy itself
+    const protocol = protocolOf(condition.protocol ?? "paper");
+    const name = policyName ?? condition.policy ?? "simple";
+    const policy = choose("policy", name, common.policies);
+    const [regimeName, regime] = named(condition.regime, "regime", common.regimes, "S2");
+    const [, profile] = named(condition.profile, "profile", common.profiles, "typical");
+    const { selector, answered, given } = condition;
+    const values = { ...protocol, policy: name, selector: own(selector), answered: own(answered), given: own(given) };
+    for (const level of common.levels) values[level] = regime[level];
+    const numbers = {};
+    for (const [habit, value] of Object.entries(profile)) {
+      if (!Object.hasOwn(common.ranges, habit)) values[habit] = value;
+      else {
+        const most = common.ranges[habit];
+        const whole = !common.whole.includes(habit) || isWhole(value);
+        const fits = typeof value === "number" && value >= 0 && value <= most && whole;
+        numbers[habit] = fits ? value : refuse(`The profile's ${habit} ${shown(value)} is not in 0..${most}.`);
+      }
+    }
+    for (const [less, more] of Object.entries(common.atMost)) {
+      const exceeds = numbers[less] > numbers[more];
+      if (exceeds) refuse(`The profile's ${less} ${numbers[less]} exceeds its ${more} ${numbers[more]}.`);
+    }
+    const horizon = condition.horizon ?? regime.horizon, longest = common.budgets.length - 1;
+    const hasHorizon = isWhole(horizon) && horizon >= 1 && horizon <= longest;
+    if (!hasHorizon) refuse(`The horizon ${shown(horizon)} is not in 1..${longest}.`);
+    const budget = condition.budget ?? common.budgets[horizon];
+    const hasBudget = isWhole(budget) && budget >= 0 && budget <= horizon;
+    if (!hasBudget) refuse(`The budget ${shown(budget)} is not in 0..${horizon}.`);
+    Object.assign(numbers, { horizon, budget });
+    const threshold = condition.threshold ?? policy.threshold;
+    if (threshold !== null) {
+      if (policy.threshold === null) refuse(`The policy ${name} has no threshold.`);
+      if (!Number.isFinite(threshold)) refuse(`The threshold ${shown(threshold)} is not a finite number.`);
+      const scaled = protocol.threshold === common.protocols.paper.threshold ? "paper" : "released";
+      numbers.threshold = (threshold * policy.quarters[scaled]) / 4;
+    }
+    if (condition.mutation_rate !== undefined && condition.mutation_rate !== null) {
+      const rate = condition.mutation_rate, fits = typeof rate === "number" && rate >= 0 && rate <= 1;
+      numbers.mutation_rate = fits ? rate : refuse(`The mutation rate ${shown(rate)} is not in 0..1.`);
+    }
+    for (const [term, weight] of Object.entries((policyName ? null : condition.weights) || {})) {
+      const terms = common.weights;
+      if (!terms.includes(term)) refuse(`The score has no term ${shown(term)}; it has ${terms.join(", ")}.`);
+      if (!Number.isFinite(weight)) refuse(`The weight of ${term} is not a finite number.`);
+      numbers[`weights.${term}`] = weight;
+    }
+    return { values, numbers, seeds: common.seeds[regimeName][protocol.seeds], replays: policy.replays };
+  }
+
+  const WRITE = {
+    i8: (view, at, value) => view.setBigInt64(at, BigInt(value), true),
+    f8: (view, at, value) => view.setFloat64(at, value, true),
+    level32: (view, at, value) => view.setBigUint64(at, BigInt(Math.floor(value * 2 ** 32 + 0.5)), true),
+    level16: (view, at, value) => view.setBigInt64(at, BigInt(Math.floor(value * 2 ** 16 + 0.5)), true),
+  };
+
+  // The engine's record of what was read: the base, with the bytes that each knob changes.
+  function settingOf(world, { values, numbers }, scoresAll) {
+    const { knobs } = worlds[world];
+    const bytes = knobs.base.slice();
+    const all = { ...values, scores_all: scoresAll };
+    for (const { by, spans, rows, of } of knobs.groups) {
+      let combination = 0;
+      for (const knob of by) {
+        const choices = common.knobs[knob];
+        const place = choices.indexOf(all[knob]);
+        if (place < 0) refuse(`${knob} accepts ${choices.join(", ")}, not ${shown(all[knob])}.`);
+        combination = combination * choices.length + place;
+      }
+      const row = rows[of[combination]];
+      let from = 0;
+      for (const [at, count] of spans) {
+        bytes.set(row.subarray(from, from + count), at);
+        from += count;
+      }
+    }
+    const view = new DataView(bytes.buffer);
+    for (const [knob, value] of Object.entries(numbers)) {
+      for (const [at, kind, { unless } = {}] of knobs.numbers[knob]) {
+        if (unless === undefined || bytes[unless] === 0) WRITE[kind](view, at, value);
+      }
+    }
+    return bytes;
+  }
+
+  // A condition as a task of the machines: the world is ready.
+  function taskOf(condition, logs) {
+    const { world } = condition;
+    if (condition.setting !== undefined) {
+      const setting = bytesOf(condition.setting), size = worlds[world].knobs.base.length;
+      if (setting.length !== size) refuse("The condition's setting is of another edition of the engine.");
+      return { world, setting, replays: condition.replays ? bytesOf(condition.replays) : null, seeds: null };
+    }
+    const found = read(condition);
+    const replays = found.replays && settingOf(world, read(condition, found.replays), false);
+    return { world, setting: settingOf(world, found, Boolean(logs)), replays, seeds: found.seeds };
+  }
+
+  const MOST_SEEDS = 10_000_000n;
+
+  // The seeds of a text as on the command line: "0:220" is 0..219, "7" one, commas join.
+  function seedsIn(text) {
+    const all = [];
+    for (const item of text.split(",")) {
+      const match = /^\s*([0-9]{1,19})(?::([0-9]{1,19}))?\s*$/.exec(item);
+      if (!match) refuse(`The seeds ${shown(text)} are not FIRST:PAST or numbers.`);
+      const first = BigInt(match[1]), past = match[2] === undefined ? first + 1n : BigInt(match[2]);
+      if (past <= first || past - first > MOST_SEEDS) refuse(`The seeds ${shown(text)} are none, or too many.`);
+      for (let seed = first; seed < past; seed++) all.push(seed);
+    }
+    return all;
+  }
+
+  // Seeds as the engine takes them; `own` is the first and the past of the condition's.
+  function seedsOf(given, own) {
+    let list = given;
+    if (given === null || given === undefined || given === "default") {
+      if (!own) refuse("This condition has no seeds of its own; give some.");
+      list = Array.from({ length: own[1] - own[0] }, (_, i) => own[0] + i);
+    } else if (typeof given === "string") list = seedsIn(given);
+    else if (!Array.isArray(given) && !ArrayBuffer.isView(given)) refuse("Seeds are a text or an array.");
+    const most = BigInt(common.largestSeed);
+    return BigInt64Array.from(Array.from(list), (seed) => {
+      const whole = typeof seed === "bigint" || Number.isSafeInteger(seed);
+      if (!whole) refuse(`The seed ${String(seed)} is not a whole number.`);
+      if (seed < 0 || seed > most) refuse(`The seed ${String(seed)} is not in 0..${most}.`);
+      return BigInt(seed);
+    });
+  }
+
+  async function run(conditions, seeds = null, { signal = null, onprogress = null, logs = false } = {}) {
+    if (signal?.aborted) throw overtaken();
+    if (!Array.isArray(conditions)) refuse("Conditions are an array.");
+    await Promise.all([...new Set(conditions.map(({ world }) => world))].map(ready));
+    if (signal?.aborted) throw overtaken();
+    const each = seeds && seeds.each;
+    const jobs = conditions.map((condition, i) => {
+      const task = taskOf(condition, logs);
+      return { ...task, seeds: seedsOf(each ? each[i] : seeds, task.seeds) };
+    });
+    const total = jobs.reduce((sum, job) => sum + job.seeds.length, 0);
+    let done = 0;
+    return new Promise((resolve, reject) => {
+      const state = { over: false, fail: null };
+      const abort = () => state.fail(overtaken());
+      const end = (settle, value) => {
+        if (state.over) return;
+        state.over = true;
+        signal?.removeEventListener("abort", abort);
+        settle(value);
+      };
+      state.fail = (error) => end(reject, error);
+      signal?.addEventListener("abort", abort);
+      const pieces = jobs.map(() => []);
+      const most = logs ? LOGGED : ROWS;
+      jobs.forEach(({ world, setting, replays, seeds: own }, i) => {
+        for (let first = 0, piece = 0; first < own.length; first += most, piece++) {
+          const task = { setting, replays, seeds: own.slice(first, first + most), logs };
+          queue.push({
+            run: state,
+            world,
+            task,
+            done: (result) => {
+              if (state.over) return;
+              pieces[i][piece] = result;
+              done += task.seeds.length;
+              onprogress?.({ episodes: done, of: total, share: done / total });
+              if (done === total) end(resolve, pieces.map(joined));
+            },
+          });
+        }
+      });
+      if (total === 0) end(resolve, jobs.map(() => ({})));
+      else work().catch(state.fail);
+    });
+  }
+
+  function join(arrays) {
+    if (arrays.length === 1) return arrays[0];
+    const whole = new arrays[0].constructor(arrays.reduce((sum, { length }) => sum + length, 0));
+    let at = 0;
+    for (const array of arrays) {
+      whole.set(array, at);
+      at += array.length;
+    }
+    return whole;
+  }
+
+  // The rows of a condition's pieces, one after the other.
+  function joined(pieces) {
+    const whole = {};
+    for (const name of Object.keys(pieces[0].columns)) whole[name] = join(pieces.map(({ columns }) => columns[name]));
+    if (pieces[0].logs) {
+      whole.logs = {};
+      for (const [name, { shape }] of Object.entries(pieces[0].logs)) {
+        const values = join(pieces.map(({ logs }) => logs[name].values));
+        whole.logs[name] = { values, shape: [whole.steps.length, ...shape.slice(1)] };
+      }
+    }
+    return whole;
+  }
+
+  async function play(condition, seed) {
+    return (await run([condition], [seed], { logs: true }))[0];
+  }
+
+  async function setting(condition, { scoresAll = false } = {}) {
+    await ready(condition.world);
+    return taskOf(condition, scoresAll).setting;
+  }
+
+  // Episodes that the page takes step by step, on this thread: propose, record, sense, decide, advance, again.
+  class Episodes {
+    constructor(machine, task, seeds) {
+      this.machine = machine;
+      this.rows = seeds.length;
+      let schedules = null;
+      if (task.replays) {
+        const played = machine.lay(task.replays, seeds, { rows: this.rows, blocks: 1 });
+        machine.take(machine.described.stages.whole, played);
+        schedules = machine.probes(played);
+      }
+      this.at = machine.lay(task.setting, seeds, { rows: this.rows, blocks: this.rows, schedules });
+      this.fields = Number(this.view().getBigInt64(this.at.setting + machine.described.reads.fields, true));
+    }
+
+    view() {
+      return new DataView(this.machine.memory.buffer);
+    }
+
+    stage(name) {
+      this.machine.take(this.machine.described.stages[name], this.at);
+      return this;
+    }
+
+    // A number or an array of an episode as it stands, by its path: "sight.c", "over", "table.value".
+    of(row, path) {
+      const { size, parts } = this.machine.described.episode;
+      let place = this.at.episodes + row * size, found = { parts };
+      for (const part of path.split(".")) {
+        found = choose("part", part, found.parts ?? {});
+        place += found.at;
+      }
+      if (found.parts) refuse(`${path} is no number.`);
+      const { array, read, size: width } = KINDS[found.type];
+      if (!found.shape) return read(this.view(), place);
+      const values = new array(found.shape.reduce((product, count) => product * count, 1));
+      const view = this.view();
+      for (let i = 0; i < values.length; i++) values[i] = read(view, place + i * width);
+      return values;
+    }
+
+    begin() {
+      return this.stage("begin");
+    }
+
+    propose() {
+      return this.stage("propose");
+    }
+
+    // Record b_t and g_t; says whether any episode still runs.
+    record() {
+      this.stage("record");
+      return Array.from({ length: this.rows }, (_, row) => this.of(row, "over")).some((over) => over === 0);
+    }
+
+    sense() {
+      return this.stage("sense");
+    }
+
+    // Ask the condition's policy; the fields to probe or -1, [row].
+    decide() {
+      this.stage("decide");
+      return new BigInt64Array(this.machine.memory.buffer, this.at.fields, this.rows).slice();
+    }
+
+    // Probe these fields, or act where it is -1.
+    advance(fields) {
+      if (fields !== undefined) {
+        const none = BigInt(this.machine.described.none);
+        const given = BigInt64Array.from(fields, (field) => BigInt(field ?? none));
+        const fits = given.length === this.rows && given.every((field) => field >= none && field < BigInt(this.fields));
+        if (!fits) refuse(`Fields to probe are one an episode, each -1 or in 0..${this.fields - 1}.`);
+        new BigInt64Array(this.machine.memory.buffer, this.at.fields, this.rows).set(given);
+      }
+      return this.stage("advance");
+    }
+
+    // Run to the end, asking a rule at each step: episodes and row in, a field or -1 out.
+    walk(rule) {
+      for (;;) {
+        this.propose();
+        if (!this.record()) return this.measures();
+        this.sense();
+        this.advance(Array.from({ length: this.rows }, (_, row) => (this.of(row, "over") ? -1 : rule(this, row))));
+      }
+    }
+
+    // The measures and logs of episodes that are over.
+    measures() {
+      this.stage("close").stage("measure");
+      const columns = this.machine.columns(this.at);
+      return { ...columns, logs: this.machine.logsOf(this.at, columns) };
+    }
+  }
+
+  const { kinds: KINDS, make } = makeMachines();
+
+  async function episodes(condition, seeds = null) {
+    await ready(condition.world);
+    const { bytes, described } = worlds[condition.world];
+    const task = taskOf(condition, true);
+    return new Episodes(await make(bytes, described), task, seedsOf(seeds, task.seeds)).begin();
+  }
+
+  const engine = {
+    available, ready, run, play, episodes, setting,
+    names: () => common,
+    describe: (found) => { common = found; },
+    add: (world, found) => { packed[world] = found; },
+  };
+  globalThis.EnvProbe = { ...globalThis.EnvProbe, engine };
+})();
