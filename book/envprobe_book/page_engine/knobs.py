@@ -222,8 +222,8 @@ def common() -> dict[str, Any]:
 STAGES = {
     "begin": "BEGIN",
     "propose": "PROPOSE",
-    "record": "SETTLE",
-    "sense": "LOOK",
+    "record": "RECORD",
+    "sense": "SENSE",
     "decide": "DECIDE",
     "advance": "ADVANCE",
     "close": "CLOSE",
