@@ -36,7 +36,7 @@ TARGETS = {"share_of_ideal": 0.9, "replayed_per_second": 8_000}
 
 
 def run(folder: Path, service: Service, episodes: int) -> dict[str, float]:
-    """Run episodes of one condition into a folder; seconds, processor seconds, and the steady rate of calls."""
+    """Run episodes of a condition into a folder; seconds, processor seconds, and the steady rate of calls."""
     inputs = RunInputs(["tooldag"], ["simple"], seeds=f"0:{episodes}", agent=service.agent)
     marks: list[tuple[int, float]] = []
 

@@ -131,12 +131,12 @@ def test_a_grid_has_the_same_episodes_on_a_cluster(two_workers, monkeypatch):
 NOTEBOOK = """\
 import os
 import numpy as np
-from envprobe_core.conditions import make_cell
+from envprobe_core.conditions import make_condition
 from envprobe_core.engine.batch import measure
-from envprobe_core.experiment import run_cells
+from envprobe_core.experiment import run_conditions
 def where(condition, seeds):
     return measure(condition, seeds) | {"process": np.full(len(seeds), os.getpid())}
-table = run_cells([make_cell("tooldag", "simple")], np.arange(40), batch_size=5, work=where)
+table = run_conditions([make_condition("tooldag", "simple")], np.arange(40), batch_size=5, work=where)
 print(*sorted(set(table["process"].tolist())))
 """
 

@@ -128,10 +128,10 @@ def test_the_engine_too_is_found_again():
         for world in WORLDS
     ]
     script = f"""
-from envprobe_core.conditions import make_cell
+from envprobe_core.conditions import make_condition
 from envprobe_core.engine import kernel
 from envprobe_core.engine.batch import record
-print([record(make_cell(world, "simple"), range(3)).measures["digest"].tolist() for world in {list(WORLDS)}])
+print([record(make_condition(world, "simple"), range(3)).measures["digest"].tolist() for world in {list(WORLDS)}])
 assert len(kernel.run.stats.cache_hits) == 3 and not kernel.run.stats.cache_misses
 """
     given = {"capture_output": True, "text": True, "timeout": 300, "cwd": PACKAGE.parent}

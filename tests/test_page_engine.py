@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from built_book import Quiet
-from envprobe_book.page_engine import condition_of, inline_page_engine, knobs, setting_for, write_page_engine
+from envprobe_book.page_engine import inline_page_engine, knobs, params_for, to_plain, write_page_engine
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine.batch import ARRAYS, simulate, simulate_logged
@@ -74,7 +74,7 @@ def array(packed):
 
 def run(page, cells, logs=False):
     """Run cells with their seeds in the page; return the measures of each, and the logs."""
-    conditions = [condition_of(cell) for cell, _ in cells]
+    conditions = [to_plain(cell) for cell, _ in cells]
     seeds = [[str(seed) for seed in own] for _, own in cells]
     found = page.evaluate(RUN, {"conditions": conditions, "seeds": seeds, "logs": logs})
     return [
@@ -95,7 +95,7 @@ def measured(cell, seeds, columns):
 def test_all_frozen_cells_are_what_python_makes_of_them(page):
     rows = read_rows()
     cells = [read_cell(row) for row in rows]
-    assert all("setting" not in condition_of(cell) for cell, _ in cells[::40]), "names and numbers say them"
+    assert all("setting" not in to_plain(cell) for cell, _ in cells[::40]), "names and numbers say them"
     found = run(page, cells)
     differ = [
         row
@@ -199,7 +199,7 @@ def test_random_combinations_of_knobs_make_pythons_record(page, world):
     conditions = [any_condition(luck, world) for _ in range(700)]
     found = page.evaluate(SETTINGS, conditions)
     for condition, text in zip(conditions, found, strict=True):
-        wanted = setting_for(condition)
+        wanted = params_for(condition)
         if base64.b64decode(text) != wanted.tobytes():
             made = np.frombuffer(base64.b64decode(text), wanted.dtype)[0]
             parts = [name for name in wanted.dtype.names if made[name] != wanted[name]]
@@ -210,14 +210,14 @@ def test_what_names_cannot_say_goes_as_the_record(page):
     joined = hybrid(POLICIES["simple"], POLICIES["oracle"], answered=False)
     weighted = POLICIES["simple"].__class__("own", "own", POLICIES["simple"].rule._replace(c=2.0), ("c",))
     cells = [make_condition("graphnav", "simple").__class__("graphnav", one) for one in (joined, weighted)]
-    said = [condition_of(cell) for cell in cells]
+    said = [to_plain(cell) for cell in cells]
     assert (said[0]["policy"], said[0]["selector"], said[0]["answered"]) == ("simple", "oracle", False)
     assert set(said[1]) == {"world", "setting"}
     seeds = np.arange(30)
     for cell, (columns, _) in zip(cells, run(page, [(cell, seeds) for cell in cells]), strict=True):
         np.testing.assert_array_equal(columns["digest"], simulate(cell, seeds)["digest"])
     own = custom_policy("mine", lambda view: view.c)
-    assert condition_of(make_condition("graphnav", "simple").__class__("graphnav", own)) is None
+    assert to_plain(make_condition("graphnav", "simple").__class__("graphnav", own)) is None
 
 
 FAULTS = {

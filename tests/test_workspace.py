@@ -1,4 +1,4 @@
-"""The workspace: the folder that `make lab` opens, which holds all that a class needs and is its reader's own."""
+"""The workspace: the folder that `make lab` opens, with all that a class needs; it is its reader's own."""
 
 import json
 import os

@@ -33,7 +33,7 @@ def lay_out(folder: Path) -> list[str]:
         The files that were left as their reader has changed them.
 
     Raises:
-        InputError: if the folder is a file, or holds other things than such a folder, or a notebook is malformed.
+        InputError: if the folder is a file or holds other things, or a notebook is malformed.
     """
     record = folder / RECORD
     if folder.exists() and not folder.is_dir():

@@ -455,7 +455,7 @@ def export(
 
 @contextmanager
 def _replayed(file: Path, run: Path, note: str = "") -> Iterator[tuple[Header, Answers, list[Asked]]]:
-    """Replay a finished run from a store; gives a replay file's header, the store and each condition's result."""
+    """Replay a finished run from a store: a replay file's header, the store, each condition's result."""
     from envprobe_core.llm.client import Service
     from envprobe_core.llm.running import replay_run
     from envprobe_core.llm.store import AnswerStore, Header

@@ -2,7 +2,7 @@
 
 `write_page_engine` writes the scripts that a page loads; `engine.js` says what they offer. The experiment is
 the core's own, as WebAssembly (`envprobe_core.engine.wasm`); what a condition means is data that Python
-writes (`knobs`), and `condition_of` says a cell in the page's words.
+writes (`knobs`), and `to_plain` says a cell in the page's words.
 """
 
 import base64
@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from envprobe_book.page_engine.knobs import common, describe
-from envprobe_book.page_engine.settings import cell_of, condition_of, setting_for
+from envprobe_book.page_engine.settings import from_plain, params_for, to_plain
 from envprobe_core.engine import wasm
 from envprobe_core.worlds import WORLDS
 
-__all__ = ["SCRIPT", "cell_of", "condition_of", "inline_page_engine", "setting_for", "write_page_engine"]
+__all__ = ["SCRIPT", "from_plain", "inline_page_engine", "params_for", "to_plain", "write_page_engine"]
 
 HERE = Path(__file__).parent
 SCRIPT = "page-engine.js"

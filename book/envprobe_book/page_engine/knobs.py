@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from envprobe_book.page_engine.settings import HABITS, LEVELS, WEIGHTS, setting_for
+from envprobe_book.page_engine.settings import HABITS, LEVELS, WEIGHTS, params_for
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.conditions import LARGEST_SEED, Condition
 from envprobe_core.engine import batch, records
@@ -84,7 +84,7 @@ def bytes_at(world: str, values: Values) -> bytes:
         "protocol": protocol.name,
         "profile": {"name": "perfect"} | {name: held[name] for name in SWITCHED},
     }
-    return setting_for(condition, scores_all=held["scores_all"]).tobytes()
+    return params_for(condition, scores_all=held["scores_all"]).tobytes()
 
 
 def dependencies(world: str, places: dict[str, tuple[int, int]]) -> dict[str, tuple[str, ...]]:
@@ -155,7 +155,7 @@ def numbers_of(dtype: np.dtype) -> dict[str, Any]:
 
 def describe(world: str) -> dict[str, Any]:
     """Return what a page needs to know of a world beside its module: knobs, and where results lie."""
-    base = setting_for({"world": world})
+    base = params_for({"world": world})
     places, at = leaves(base.dtype), {path: begin for path, (begin, _) in leaves(base.dtype).items()}
     return {
         "title": WORLDS[world],
@@ -215,7 +215,7 @@ def common() -> dict[str, Any]:
         "byField": batch.BY_FIELD,
         "none": records.NONE,
         "wait": records.WAIT,
-        "stages": {name: getattr(batch.loop, stage) for name, stage in STAGES.items()},
+        "stages": {name: getattr(batch.kernel, stage) for name, stage in STAGES.items()},
     }
 
 

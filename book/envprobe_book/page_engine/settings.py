@@ -1,6 +1,6 @@
 """Settings of the page's engine: a condition as plain data, and the engine's record of numbers for it.
 
-A condition is what JSON can hold. It names a world, and what it leaves out is the default:
+A plain condition is what JSON can hold. It names a world, and what it leaves out is the default:
 
     world           tooldag, objectstate or graphnav
     policy          a name; `selector` (another's fields), `answered` and `given` as in `policies.Policy`
@@ -11,7 +11,7 @@ A condition is what JSON can hold. It names a world, and what it leaves out is t
     profile         a name, or habits: {"name": "typical", "omit": 0.3}
     budget, threshold
     mutation_rate   of a mutable field and tick, in place of the regime's
-    setting         all of it at once: the record's bytes in base64, as for a cell that names cannot say
+    setting         all of it at once: the record's bytes in base64, as for a condition that names cannot say
 
 What is here is the reference; `knobs` condenses it into data, from which a page makes the same bytes.
 """
@@ -31,7 +31,7 @@ from envprobe_core.policies import POLICIES, TERMS, Policy, find_policy
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.regimes import REGIMES, Regime
 
-Condition = Mapping[str, Any]
+Plain = Mapping[str, Any]
 LEVELS = ("complexity", "density", "mutation", "noise")
 WEIGHTS = (*TERMS, "weight")
 NO_HABIT = ("name", "assumption")  # of a profile's fields
@@ -42,105 +42,113 @@ KEYS = (
 )  # fmt: skip
 
 
-def policy_of(condition: Condition) -> Policy:
-    """Return the policy of a condition, with another's fields or weights of one's own where it has such."""
-    policy = find_policy(condition.get("policy", "simple"))
-    if condition.get("selector") is not None:
-        policy = replace(policy, selector=find_policy(condition["selector"]).rule)
+def policy_of(plain: Plain) -> Policy:
+    """Return the policy of a plain condition, with another's fields or weights of one's own where it has such."""
+    policy = find_policy(plain.get("policy", "simple"))
+    if plain.get("selector") is not None:
+        policy = replace(policy, selector=find_policy(plain["selector"]).rule)
     for name in ("answered", "given"):
-        if condition.get(name) is not None:
-            policy = replace(policy, **{name: bool(condition[name])})
-    weights = {name: float(value) for name, value in (condition.get("weights") or {}).items()}
+        if plain.get(name) is not None:
+            policy = replace(policy, **{name: bool(plain[name])})
+    weights = {name: float(value) for name, value in (plain.get("weights") or {}).items()}
     return replace(policy, rule=policy.rule._replace(**weights))
 
 
-def regime_of(condition: Condition) -> Regime:
-    """Return the regime of a condition, with levels and a horizon of its own."""
-    given = condition.get("regime", "S2")
+def regime_of(plain: Plain) -> Regime:
+    """Return the regime of a plain condition, with levels and a horizon of its own."""
+    given = plain.get("regime", "S2")
     given = {"name": given} if isinstance(given, str) else dict(given)
     regime = replace(find_regime(given.pop("name", "S2")), **given)
-    horizon = condition.get("horizon")
+    horizon = plain.get("horizon")
     return regime if horizon is None else replace(regime, horizon=horizon)
 
 
-def profile_of(condition: Condition) -> AgentProfile:
-    """Return the profile of a condition, with habits of its own."""
-    given = condition.get("profile", "typical")
+def profile_of(plain: Plain) -> AgentProfile:
+    """Return the profile of a plain condition, with habits of its own."""
+    given = plain.get("profile", "typical")
     given = {"name": given} if isinstance(given, str) else dict(given)
     return replace(find_profile(given.pop("name", "typical")), **given)
 
 
-def cell_of(condition: Condition) -> Condition:
-    """Return the cell of a condition, without its `mutation_rate`, which no cell has.
+def from_plain(plain: Plain) -> Condition:
+    """Return the condition of a plain condition, without its `mutation_rate`, which no condition has.
 
-    >>> cell_of({"world": "tooldag", "policy": "simple", "budget": 3}).key["threshold"]
+    >>> from_plain({"world": "tooldag", "policy": "simple", "budget": 3}).key["threshold"]
     1.5
 
     Raises:
         InputError: if a name is unknown or a value is out of range.
     """
-    for key in condition:
+    for key in plain:
         if key not in KEYS:
-            raise InputError(f"a condition has no {key!r}; it has {', '.join(KEYS)}")
+            raise InputError(f"a plain condition has no {key!r}; it has {', '.join(KEYS)}")
     return Condition(
-        condition["world"],
-        policy_of(condition),
-        regime_of(condition),
-        parse_protocol(condition.get("protocol", "paper")),
-        profile_of(condition),
-        condition.get("budget"),
-        condition.get("threshold"),
+        plain["world"],
+        policy_of(plain),
+        regime_of(plain),
+        parse_protocol(plain.get("protocol", "paper")),
+        profile_of(plain),
+        plain.get("budget"),
+        plain.get("threshold"),
     )
 
 
-def setting_for(condition: Condition, *, scores_all: bool = False) -> Any:
-    """Return the engine's record of a condition: what a page's own bytes must equal."""
-    setting = kernel_params(cell_of(condition), scores_all=scores_all)
-    if condition.get("mutation_rate") is not None:
-        setting.world.mutation = level32(condition["mutation_rate"])
+def params_for(plain: Plain, *, scores_all: bool = False) -> Any:
+    """Return the engine's record of a plain condition: what a page's own bytes must equal."""
+    setting = kernel_params(from_plain(plain), scores_all=scores_all)
+    if plain.get("mutation_rate") is not None:
+        setting.world.mutation = level32(plain["mutation_rate"])
     return setting
 
 
-def condition_of(cell: Condition) -> dict[str, Any] | None:
-    """Return a cell as a condition that a page can run; None where a reader's own Python decides.
+def to_plain(condition: Condition) -> dict[str, Any] | None:
+    """Return a condition as a plain condition that a page can run; None where a reader's own Python decides.
 
     What names and numbers cannot say stands as the record's bytes.
 
-    >>> from envprobe_core.conditions import make_cell
-    >>> condition_of(make_cell("tooldag", "oracle", "S1"))
+    >>> from envprobe_core.conditions import make_condition
+    >>> to_plain(make_condition("tooldag", "oracle", "S1"))
     {'world': 'tooldag', 'policy': 'oracle', 'regime': 'S1', 'protocol': 'paper', 'profile': 'typical', 'budget': 5}
     """  # noqa: E501
-    if cell.policy.score is not None:
+    if condition.policy.score is not None:
         return None
-    wanted = kernel_params(cell)
+    wanted = kernel_params(condition)
     with contextlib.suppress(InputError, TypeError):
-        said = _in_words(cell)
-        if setting_for(said).tobytes() == wanted.tobytes() and policy_of(said).replays == cell.policy.replays:
+        said = _in_words(condition)
+        if (
+            params_for(said).tobytes() == wanted.tobytes()
+            and policy_of(said).replays == condition.policy.replays
+        ):
             return said
-    raw = {"world": cell.world, "setting": _in_base64(wanted)}
-    if cell.policy.replays is not None:
-        raw["replays"] = _in_base64(kernel_params(replace(cell, policy=POLICIES[cell.policy.replays])))
+    raw = {"world": condition.world, "setting": _in_base64(wanted)}
+    if condition.policy.replays is not None:
+        raw["replays"] = _in_base64(
+            kernel_params(replace(condition, policy=POLICIES[condition.policy.replays]))
+        )
     return raw
 
 
-def _in_words(cell: Condition) -> dict[str, Any]:
-    """Return a condition of a cell's names and numbers, which may leave out what these cannot say."""
-    policy, condition = cell.policy, {name: value for name, value in cell.key.items() if value is not None}
+def _in_words(condition: Condition) -> dict[str, Any]:
+    """Return a condition of a condition's names and numbers, which may leave out what these cannot say."""
+    policy, plain = (
+        condition.policy,
+        {name: value for name, value in condition.key.items() if value is not None},
+    )
     alike = [one for one in POLICIES.values() if (one.rule, one.replays) == (policy.rule, policy.replays)]
     gate = next((one for one in alike if one.name == policy.name), (alike or [policy])[0])
-    condition["policy"] = gate.name
+    plain["policy"] = gate.name
     if policy.selector != gate.selector:
         named = (name for name, one in POLICIES.items() if one.rule == policy.selector)
-        condition["selector"] = next(named, None)
+        plain["selector"] = next(named, None)
     for name in ("answered", "given"):
         if getattr(policy, name) != getattr(gate, name):
-            condition[name] = getattr(policy, name)
-    if cell.profile != PROFILES.get(cell.profile.name):
-        condition["profile"] = {"name": "perfect"} | {name: getattr(cell.profile, name) for name in HABITS}
-    if cell.regime != REGIMES.get(cell.regime.name):
-        condition["regime"] = {level: getattr(cell.regime, level) for level in LEVELS}
-        condition["horizon"] = cell.regime.horizon
-    return condition
+            plain[name] = getattr(policy, name)
+    if condition.profile != PROFILES.get(condition.profile.name):
+        plain["profile"] = {"name": "perfect"} | {name: getattr(condition.profile, name) for name in HABITS}
+    if condition.regime != REGIMES.get(condition.regime.name):
+        plain["regime"] = {level: getattr(condition.regime, level) for level in LEVELS}
+        plain["horizon"] = condition.regime.horizon
+    return plain
 
 
 def _in_base64(setting: Any) -> str:
