@@ -26,7 +26,6 @@ try:  # the former engine, beside which this file is timed
 except ModuleNotFoundError:
     from envprobe_book.widgets.grid import take_readings as take_settings
     from envprobe_core.conditions import make_condition
-    from envprobe_core.conditions import make_condition
     from envprobe_core.experiment import run_conditions
 
     def take_readings(cells: list[Any], seeds: Any) -> None:

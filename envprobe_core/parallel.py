@@ -175,6 +175,10 @@ def hand_out(work: Callable[[Item], Result], items: Iterable[Item], address: str
     from cloudpickle import dumps
     from distributed import KilledWorker
 
+    from envprobe_core.ledger import note_other
+
+    note_other("tasks handed to a cluster", 1)
+
     items, given = iter(items), set()
     with _connected(address) as client:
         try:

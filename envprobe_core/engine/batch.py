@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from envprobe_core import ledger
 from envprobe_core.agents.profiles import AgentProfile
 from envprobe_core.conditions import Condition
 from envprobe_core.engine import kernel, records
@@ -193,6 +194,7 @@ class EpisodeBatch:
         self.block = new(episode_dtype(condition.world), len(self.seeds))
         self.logs = room_for_logs(condition.regime.horizon, len(self.seeds))
         self.schedules = NO_SCHEDULE if schedules is None else schedules
+        ledger.note_other("episodes taken step by step", len(self.seeds))
         with announced(MODULES[condition.world].TITLE):
             step_batch(kernel.BEGIN, self.params, self.block, seeds=self.seeds)
 
@@ -270,6 +272,7 @@ def _run(
     params = kernel_params(condition, scores_all=scores_all)
     logs = room_for_logs(condition.regime.horizon, len(seeds) if keep else 1)
     measures = new(records.MEASURES, len(seeds))
+    by_name = schedules is None and condition.policy.score is None
     schedules = schedules_of(condition, seeds) if schedules is None else schedules
     given = {"seeds": seeds, "logs": logs, "schedules": schedules, "measures": measures, "rule": rule}
     with announced(MODULES[condition.world].TITLE):
@@ -279,6 +282,12 @@ def _run(
         python = Called(condition.policy.score)
         _run(condition, seeds[failed : failed + 1], keep=False, scores_all=scores_all, rule=python)
         return _run(condition, seeds, keep=keep, scores_all=scores_all, rule=python)
+    if by_name:
+        ledger.note_cell(condition, seeds, measures["digest"])
+    else:
+        custom = condition.policy.score is not None
+        kind = "episodes of a policy in Python" if custom else "episodes with given probes"
+        ledger.note_other(kind, len(seeds))
     return params, logs, columns_of(measures)
 
 

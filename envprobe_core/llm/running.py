@@ -25,6 +25,7 @@ from envprobe_core.conditions import Condition, Seeds, make_condition
 from envprobe_core.errors import InputError
 from envprobe_core.experiment import episode_frame
 from envprobe_core.files import read_whole
+from envprobe_core.ledger import note_other
 from envprobe_core.llm.agent import AT_ONCE, Asked, Exchange, exchanges, finish_in_loop, run_model, together
 from envprobe_core.llm.calls import RunStoppedError
 from envprobe_core.llm.client import Client, Counts, Service
@@ -124,6 +125,7 @@ def replay_run(service: Service, inputs: RunInputs) -> tuple[list[Asked], str]:
     Raises:
         RunStoppedError: if an answer is not there.
     """
+    note_other("episodes of a language model's answers, replayed", sum(map(len, inputs.seeds_of_conditions)))
     found: dict[int, Asked] = {}
     run_on(service, list(zip(inputs.conditions, inputs.seeds_of_conditions, strict=True)), found.__setitem__)
     conditions = [found[place] for place in range(len(inputs.conditions))]

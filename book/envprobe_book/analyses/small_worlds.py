@@ -27,6 +27,7 @@ from envprobe_core.engine.kernel import observe, propose
 from envprobe_core.engine.numba_support import kernel
 from envprobe_core.engine.records import NONE, Int, dtype_of, new
 from envprobe_core.errors import InputError
+from envprobe_core.ledger import note_other
 from envprobe_core.policies import POLICIES, THRESHOLD, Policy
 from envprobe_core.protocols import PAPER, Protocol
 from envprobe_core.regimes import HIGH, LOW, MEDIUM, Regime
@@ -245,6 +246,7 @@ def grow(small: SmallWorld, *, sees_gold: bool = False) -> InformationTree:
     Args:
         sees_gold: whether the policy is shown the gold state, as no deployable policy is.
     """
+    note_other("small worlds whose information states are enumerated", 1)
     begun = small.episodes(POLICIES["no-probe"], np.zeros(1))
     begun.propose()  # one state before the first decision: nothing is loaded, and that is given
     value, action = begun.block.table.value[:, :FIELDS].astype(np.int8), begun.block.action.astype(np.int64)

@@ -26,6 +26,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 from jupyter_client.manager import AsyncKernelManager
 
 from envprobe_book.pages import BOOK, SERVED
+from envprobe_book.reproduce.reruns import RERUN, read_ledger
 from envprobe_book.reproduce.sections import (
     METADATA_KEY,
     VOLATILE_METADATA,
@@ -37,6 +38,7 @@ from envprobe_book.reproduce.sections import (
 )
 from envprobe_core.errors import LONGEST, in_one_line
 from envprobe_core.files import atomic_write, environment, working_folder
+from envprobe_core.ledger import ENVIRONMENT as LEDGER
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -61,13 +63,17 @@ KERNEL_ARGUMENTS = [
 
 
 class Kernel(AsyncKernelManager):
-    """A kernel whose own words, of which one that is killed has many, are read if it does not start."""
+    """A kernel whose own words, of which one that is killed has many, are read if it does not start.
+
+    What its engine runs is noted in a file of its own (see `envprobe_core.ledger`).
+    """
 
     own: ClassVar = threading.local()
 
     def start_kernel(self, **options: Any) -> Awaitable[None]:
         """Start it, writing to the file of the thread that waits for it."""
         self.own.words.seek(self.own.words.truncate(0))
+        options["env"] = {**(options.get("env") or os.environ), LEDGER: str(self.own.ledger)}
         return super().start_kernel(stderr=self.own.words, **options)
 
 
@@ -137,6 +143,8 @@ def run_one(job: Job, cell_timeout: float | None = None, *, again: bool = True) 
     import papermill
 
     start, path, begun, error = time.monotonic(), job.section.path, list[Mapping[str, Any]](), None
+    ledger = Kernel.own.ledger = Path(tempfile.gettempdir()) / f"ledger-{job.section.name}"
+    ledger.unlink(missing_ok=True)  # of a kernel that did not start
     try:
         notebook = papermill.execute_notebook(
             nbformat.read(path, as_version=4),
@@ -158,7 +166,7 @@ def run_one(job: Job, cell_timeout: float | None = None, *, again: bool = True) 
         if notebook.metadata.papermill.exception:  # of an exit, which papermill takes for success
             raise SystemExit("the cells below this one did not run")
         begun.clear()  # from here on no cell is at fault
-        keep(job, notebook)
+        keep(job, notebook, read_ledger(ledger))
     except BaseException as fault:
         if not begun and isinstance(fault, RuntimeError):
             if again:  # its port was taken meanwhile, perhaps
@@ -175,19 +183,21 @@ def retell(job: Job) -> Outcome:
 
     start, section = time.monotonic(), nbformat.read(job.section.path, as_version=4)
     stored = nbformat.read(job.output, as_version=4)
+    rerun = stored.metadata[METADATA_KEY].get(RERUN)
     made = deque(cell for cell in stored.cells if cell.cell_type == "code")
     stored.cells = []
     for cell in section.cells:
         stored.cells.append(made.popleft() if cell.cell_type == "code" else cell)
         if cell.cell_type == "code" and made and "injected-parameters" in cell_tags(made[0]):
             stored.cells.append(made.popleft())
-    keep(job, stored)
+    keep(job, stored, rerun)
     return Outcome(job.section.name, time.monotonic() - start)
 
 
-def keep(job: Job, notebook: NotebookNode) -> None:
-    """Put an executed notebook in place."""
-    whole = clean(notebook, job.record, job.section.path.parent.parent)
+def keep(job: Job, notebook: NotebookNode, rerun: Mapping[str, Any] | None) -> None:
+    """Put an executed notebook in place, with the list of what its engine ran (`reruns.read_ledger`)."""
+    record = job.record | ({} if rerun is None else {RERUN: dict(rerun)})
+    whole = clean(notebook, record, job.section.path.parent.parent)
     job.output.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(job.output) as partial:
         partial.write_text(as_json(whole), encoding="utf-8")

@@ -22,7 +22,9 @@ import numpy as np
 
 from envprobe_core.conditions import Condition, Seeds, find_profile, find_regime, parse_seeds
 from envprobe_core.engine.batch import Trajectory, simulate_logged
-from envprobe_core.files import atomic_write
+from envprobe_core.files import atomic_write, environment
+from envprobe_core.ledger import ENVIRONMENT as LEDGER
+from envprobe_core.ledger import note_other
 from envprobe_core.parallel import map_unordered
 from envprobe_core.policies import POLICIES, Policy
 from envprobe_core.policies.rules import JUDGE, NEVER, ORACLE, ORACLE_TW, SCORE, SELF_UNCERTAINTY
@@ -301,13 +303,15 @@ def load_grid(*, compute: bool = True, folder: Path = CACHE, jobs: int = 2, **as
         folder: where grids are kept.
     """
     key = repr((engine_sha256(), files_sha256([Path(__file__)]), sorted(asked.items())))
+    note_other("answers of the explorer, computed beforehand or kept from an earlier build", 1)
     path = folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):  # not there, or damaged
         if not compute:
             return None
-        text = json.dumps(run_grid(**asked, jobs=jobs))
+        with environment(**{LEDGER: None}):  # noted above, whether the grid is there or not
+            text = json.dumps(run_grid(**asked, jobs=jobs))
     with contextlib.suppress(OSError):  # a reader may have no room for it
         folder.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as partial_file:
