@@ -1,14 +1,12 @@
 """What a step of a section's sliders takes: run what its figure needs, move a slider, time the step.
 
 Of a notebook only the statements run that the figure's function needs, its parameters at their defaults;
-each section in a process of its own: `python benchmarks/sliders.py NOTEBOOK` prints a JSON line. A slow one
-answers with a draft from its first seeds, then from all of them once the sliders rest; both are timed.
+each section in a process of its own: `python benchmarks/sliders.py NOTEBOOK` prints a JSON line.
 """
 
 from __future__ import annotations
 
 import ast
-import asyncio
 import contextlib
 import io
 import json
@@ -69,8 +67,8 @@ def _names(node: ast.AST, context: type) -> set[str]:
     return found
 
 
-async def steps(notebook: str) -> dict[str, list[tuple[float, float]]]:
-    """Return the processor seconds of each step, by slider: of the first answer and of all seeds."""
+def steps(notebook: str) -> dict[str, list[float]]:
+    """Return the processor seconds of each step, by slider."""
     statements = needed(NOTEBOOKS / f"{notebook}.ipynb")
     if statements is None:
         raise SystemExit(f"{notebook} has no figure under sliders")
@@ -84,16 +82,11 @@ async def steps(notebook: str) -> dict[str, list[tuple[float, float]]]:
         for value in STEPS[name]:
             begin = time.process_time()
             slider.value = value
-            first = whole = time.process_time() - begin
-            if live._waiting is not None:  # type: ignore[attr-defined]
-                while live._waiting is not None:  # type: ignore[attr-defined]
-                    await asyncio.sleep(0.05)
-                whole = time.process_time() - begin - first
-            took[name].append((first, whole))
+            took[name].append(time.process_time() - begin)
             if "alert" in live._note.value:  # type: ignore[attr-defined]
                 raise SystemExit(live._note.value)  # type: ignore[attr-defined]
     return took
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(steps(sys.argv[1]))))
+    print(json.dumps(steps(sys.argv[1])))

@@ -2,9 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
@@ -27,7 +25,6 @@ DEFAULT_SEEDS = "default"
 RELEASED_SEEDS = (42, 262)
 LARGEST_SEED = 2**63 - 1
 MOST_SEEDS = 10_000_000
-FEWEST = 10  # seeds of a draft
 
 
 def is_whole(value: object) -> bool:
@@ -98,7 +95,7 @@ class Condition:
     def default_seeds(self) -> Seeds:
         """Return the seeds of the regime, or those of the public code's main run under its protocol."""
         released = self.protocol.seeds == "released" and self.regime.name == "S2"
-        return _first(np.arange(*(RELEASED_SEEDS if released else self.regime.seeds), dtype=np.int64))
+        return np.arange(*(RELEASED_SEEDS if released else self.regime.seeds), dtype=np.int64)
 
 
 def find_regime(name: str) -> Regime:
@@ -133,23 +130,6 @@ def names(given: Names, read: Callable[[str], Any] | None = None) -> tuple[Any, 
     return found
 
 
-_share: ContextVar[float] = ContextVar("share of the seeds", default=1.0)
-
-
-@contextmanager
-def first_seeds(share: float) -> Iterator[None]:
-    """Let what is run inside have the first seeds alone, at least `FEWEST`: a draft of a live figure."""
-    token = _share.set(share)
-    try:
-        yield
-    finally:
-        _share.reset(token)
-
-
-def _first(seeds: Seeds) -> Seeds:
-    return seeds[: max(FEWEST, round(_share.get() * len(seeds)))]
-
-
 def parse_seeds(text: str) -> Seeds:
     """Read seeds: `FIRST:PAST` (0:220 is 0..219), a single seed, or several of these with commas.
 
@@ -178,7 +158,7 @@ def parse_seeds(text: str) -> Seeds:
     seeds = np.concatenate(parts)
     if len(parts) > 1 and len(np.unique(seeds)) != len(seeds):
         raise InputError(f"seeds {text!r}: a seed stands twice; each seed is one episode of a condition")
-    return _first(seeds)
+    return seeds
 
 
 def check_seed(seed: object, what: str = "seed") -> None:

@@ -1,8 +1,6 @@
 """The experiment: `run` gives a row an episode, `play` one episode step by step."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import product
 from operator import itemgetter
@@ -151,8 +149,6 @@ def run_frame(
     """Run conditions, each on the seeds given or on its own; the frame of `run`."""
     wanted = {name: look_up("fact", name, FACTS) for name in names(facts)}
     work = partial(_measured, facts=wanted) if wanted else simulate
-    if kept := _kept_cells.get():
-        work, jobs = partial(kept.run, work, tuple(wanted)), 1
     return episode_frame(conditions, run_conditions(conditions, seeds, jobs=jobs, work=work), tuple(wanted))
 
 
@@ -177,38 +173,6 @@ def episode_frame(
     )
     columns = {**table, **{name: keys[name].to_numpy()[table["condition"]] for name in keys}}
     return pd.DataFrame({name: columns[name] for name in (*COLUMNS, *facts)})
-
-
-class KeptCells:
-    """The episodes of the conditions that were run last, which are not run again: a condition's never change."""
-
-    def __init__(self, most: int = 1_000) -> None:
-        # by condition, facts and first seed; what was run on more seeds serves those that ask for the first ones
-        self._most, self._known = most, dict[tuple[Condition, Names, int], Columns]()
-
-    def run(self, work: Callable[..., Columns], facts: Names, condition: Condition, seeds: Seeds) -> Columns:
-        """Return what `work` gives for some seeds of a condition; it is asked where that is not known."""
-        key = (condition, facts, int(seeds[0]))
-        known = self._known.pop(key, {"seed": seeds[:0]})
-        if not np.array_equal(known["seed"][: len(seeds)], seeds):
-            known = {"seed": seeds} | work(condition, seeds)
-        self._known[key] = known  # the last used stand last
-        if len(self._known) > self._most:
-            del self._known[next(iter(self._known))]
-        return {name: column[: len(seeds)] for name, column in known.items()}
-
-
-_kept_cells: ContextVar[KeptCells | None] = ContextVar("kept_cells", default=None)
-
-
-@contextmanager
-def keeping_cells(kept: KeptCells) -> Iterator[None]:
-    """Let what is run inside take from `kept` the conditions that were run before."""
-    token = _kept_cells.set(kept)
-    try:
-        yield
-    finally:
-        _kept_cells.reset(token)
 
 
 def play(

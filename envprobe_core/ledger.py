@@ -44,7 +44,9 @@ def condensed(seeds: npt.NDArray[np.int64], digests: npt.NDArray[np.uint64]) -> 
     return int((np.asarray(digests, np.uint64) * words).sum(dtype=np.uint64))
 
 
-def note_cell(condition: Condition, seeds: npt.NDArray[np.int64], digests: npt.NDArray[np.uint64]) -> None:
+def note_condition(
+    condition: Condition, seeds: npt.NDArray[np.int64], digests: npt.NDArray[np.uint64]
+) -> None:
     """Append a condition that was run on some seeds, [row] each, where a ledger is kept."""
     if ENVIRONMENT not in os.environ or not len(seeds):
         return

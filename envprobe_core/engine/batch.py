@@ -173,7 +173,7 @@ class EpisodeBatch:
     Attributes:
         condition, seeds: what is run, [row].
         params: the condition's numbers.
-        rule: a reader's policy, which Python calls here, or `own.NOBODY`.
+        rule: a reader's policy, or `own.NOBODY`.
         block: the episodes as they stand, [row]; a fork is a copy of its rows.
         logs: [row, time].
     """
@@ -190,7 +190,7 @@ class EpisodeBatch:
         """Create the worlds; the agents look around. Arguments are those of `simulate_logged`."""
         self.condition, self.seeds = condition, np.array(seeds, np.int64)
         self.params = kernel_params(condition, scores_all=scores_all, world=world)
-        self.rule = NOBODY if condition.policy.score is None else Called(condition.policy.score)
+        self.rule = rule_of(condition.policy.score)
         self.block = new(episode_dtype(condition.world), len(self.seeds))
         self.logs = room_for_logs(condition.regime.horizon, len(self.seeds))
         self.schedules = NO_SCHEDULE if schedules is None else schedules
@@ -259,31 +259,19 @@ def simulate_logged(
 
 
 def _run(
-    condition: Condition,
-    seeds: Ints,
-    *,
-    keep: bool,
-    scores_all: bool = False,
-    schedules: Ints | None = None,
-    rule: Any = None,
+    condition: Condition, seeds: Ints, *, keep: bool, scores_all: bool = False, schedules: Ints | None = None
 ) -> tuple[Any, Any, Columns]:
     """Run a condition; return its params, its logs, all of them or the last one, and its measures."""
-    rule = rule_of(condition.policy.score) if rule is None else rule
-    params = kernel_params(condition, scores_all=scores_all)
+    rule, params = rule_of(condition.policy.score), kernel_params(condition, scores_all=scores_all)
     logs = room_for_logs(condition.regime.horizon, len(seeds) if keep else 1)
     measures = new(records.MEASURES, len(seeds))
     by_name = schedules is None and condition.policy.score is None
     schedules = schedules_of(condition, seeds) if schedules is None else schedules
     given = {"seeds": seeds, "logs": logs, "schedules": schedules, "measures": measures, "rule": rule}
     with announced(MODULES[condition.world].TITLE):
-        failed = step_batch(kernel.WHOLE, params, new(episode_dtype(condition.world), 1), **given)
-    if failed != NONE:  # compiled code has no words for it: Python raises the reader's own error, or goes on
-        assert condition.policy.score is not None
-        python = Called(condition.policy.score)
-        _run(condition, seeds[failed : failed + 1], keep=False, scores_all=scores_all, rule=python)
-        return _run(condition, seeds, keep=keep, scores_all=scores_all, rule=python)
+        step_batch(kernel.WHOLE, params, new(episode_dtype(condition.world), 1), **given)
     if by_name:
-        ledger.note_cell(condition, seeds, measures["digest"])
+        ledger.note_condition(condition, seeds, measures["digest"])
     else:
         custom = condition.policy.score is not None
         kind = "episodes of a policy in Python" if custom else "episodes with given probes"
@@ -367,15 +355,18 @@ def step_batch(
     schedules: Ints = NO_SCHEDULE,
     fields: Ints | None = None,
     measures: Any = NO_MEASURES,
-    rule: Any = NOBODY,
-) -> int:
-    """Take a block through some stages of a step (`loop.run`), with what these need."""
+    rule: Called = NOBODY,
+) -> None:
+    """Take a block through some stages of a step (`loop.run`), with what these need.
+
+    Raises:
+        BaseException: what a reader's policy raised.
+    """
     seeds = np.zeros(len(block), np.int64) if seeds is None else seeds
     fields = np.full(1, NONE) if fields is None else fields
-    failed = kernel.run(stages, params, block, seeds, logs, schedules, fields, measures, rule)
-    if isinstance(rule, Called) and rule.error is not None:
+    kernel.run(stages, params, block, seeds, logs, schedules, fields, measures, rule)
+    if rule.error is not None:
         raise rule.error
-    return failed
 
 
 def columns_of(measures: Any) -> Columns:

@@ -51,7 +51,7 @@ def run(stages, params, block, seeds, logs, schedules, fields, measures, own):
         schedules: [row, step], the fields that a replayed policy probes, or no steps.
         fields: [row], what is probed: decided here, or given to those who advance without a decision.
         measures: [row], filled in; without CLOSE they hold steps and success already.
-        own: a reader's policy, compiled (`own.rule_of`), or `own.NOBODY`.
+        own: a reader's policy (`own.rule_of`), or `own.NOBODY`.
 
     Returns:
         The row at which a reader's policy failed, or NONE.

@@ -2,7 +2,8 @@
 
 The trial asks about views of every world, forwards and backwards: a policy must give a view the same scores
 whatever it saw before, or paired seeds mean nothing. In a run every answer is checked as in the trial, and
-one view in `WATCHED` is asked about twice. Each mistake is one message that says what to change.
+one view in `WATCHED` is asked about twice. Each mistake is one message that says what to change. A function
+that Numba compiled (`@njit`) is asked like any other.
 """
 
 import dis
@@ -14,8 +15,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
-from types import FunctionType
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,9 @@ import numpy as np
 from envprobe_book.pages.markup import Text
 from envprobe_core.conditions import Condition
 from envprobe_core.engine.batch import simulate
-from envprobe_core.engine.numba_support import INTERPRETED
 from envprobe_core.errors import InputError
 from envprobe_core.policies import POLICIES, Policy, custom_policy
-from envprobe_core.policies.custom import Guarded, Score, View, codes, made, samples, view_of
+from envprobe_core.policies.custom import Score, View
 from envprobe_core.protocols import PAPER, RELEASED
 from envprobe_core.worlds import WORLDS
 from envprobe_core.worlds.base import Floats
@@ -80,13 +79,14 @@ def limited() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class GuardedScore(Guarded):
+class GuardedScore:
     """A reader's score function, from a view to scores [field], that the engine may call.
 
     The view holds copies, and no attribute that leads to the running experiment. That keeps mistakes out, not
     somebody who means harm: Python code can walk up the stack of its own process.
     """
 
+    function: Score  # the reader's own
     name: str  # of the policy, for messages
 
     def __call__(self, view: View) -> Floats:
@@ -163,8 +163,7 @@ def policy(name: str) -> Callable[[Score], Policy]:
     """Make a policy of the score function below: `@policy("my rule")`.
 
     The function takes the `View` of one agent at one step and returns scores [field]; the
-    field of the highest is probed if that score reaches the threshold, 1.5, and budget is left. The
-    engine compiles it where it can; where not, a line says so, and Python is asked at every step.
+    field of the highest is probed if that score reaches the threshold, 1.5, and budget is left.
 
     Raises:
         PolicyError: if a name is taken or odd, or a function fails its trial; it says what to change.
@@ -180,10 +179,7 @@ def policy(name: str) -> Callable[[Score], Policy]:
         )
 
     def accept(function: Score) -> Policy:
-        score, note = try_out(function, name)
-        if note:
-            print(note)
-        return custom_policy(name, score)
+        return custom_policy(name, try_out(function, name))
 
     return accept
 
@@ -191,28 +187,21 @@ def policy(name: str) -> Callable[[Score], Policy]:
 def diagnose(function: Score, name: str = "trial") -> Text:
     """Say what the lab would answer to a score function, without stopping the notebook."""
     try:
-        answer = try_out(function, name)[1] or "accepted"
+        try_out(function, name)
     except PolicyError as fault:
         answer = str(fault)
+    else:
+        answer = "accepted"
     return Text(f"~~~text\n{answer}\n~~~")
 
 
-def try_out(function: Score, name: str) -> tuple[GuardedScore, str]:
-    """Return a function guarded, and a line about it if it is not compiled; `PolicyError` if it fails."""
-    # what is wrapped is not compiled
-    score = GuardedScore(partial(function) if has_while(function) else function, name)
+def try_out(function: Score, name: str) -> GuardedScore:
+    """Return a function guarded, after a trial; a `PolicyError` says what to change."""
+    score = GuardedScore(function, name)
     asked = [(view, score.ask(view)) for view in trial_views()]
     for view, scores in reversed(asked):
         score.ask_again(view, scores)
-    for sight in samples() if isinstance(score.function, FunctionType) else ():
-        try:
-            score.ask(view_of(sight))
-        except PolicyError as fault:  # it may fail on what no agent sees, but compiled code cannot be stopped
-            if isinstance(fault.__context__, TooSlowError):
-                raise
-    reason = why_called(score)
-    said = f"policy {name!r} is accepted and runs as plain Python, many times slower: {reason}"
-    return score, said if reason else ""
+    return score
 
 
 @cache
@@ -227,31 +216,6 @@ def trial_views() -> tuple[View, ...]:
                 seen.append(view)
                 return view.c + view.s + view.u + view.d
 
-            watched = custom_policy("trial", partial(simple))  # which is called, not compiled
-            simulate(Condition(world, watched, protocol=protocol), TRIAL_SEEDS)
+            simulate(Condition(world, custom_policy("trial", simple), protocol=protocol), TRIAL_SEEDS)
             kept += sorted((v for v in seen if v.step in TRIAL_STEPS), key=lambda view: view.step)
     return tuple(kept)
-
-
-def has_while(function: object) -> bool:
-    """Say whether a function has a loop that is no `for`, which could not be stopped in compiled code."""
-    for code in codes(function.__code__) if isinstance(function, FunctionType) else ():
-        steps = {step.offset: step for step in dis.get_instructions(code)}
-        jumps = [step for step in steps.values() if step.opcode in (*dis.hasjrel, *dis.hasjabs)]
-        if any(jump.argval < jump.offset and steps[jump.argval].opname != "FOR_ITER" for jump in jumps):
-            return True
-    return False
-
-
-def why_called(score: GuardedScore) -> str:
-    """Return why a policy is not compiled; nothing if it is."""
-    found = None if INTERPRETED else made(score)
-    if found is None or found.rule is not None:
-        return ""
-    if isinstance(score.function, partial):
-        return "it has a `while` loop, and compiled code could not be stopped in one that never ends"
-    if found.why is None:
-        return "compiled, its scores would differ in the last digit, as those of sums, exp and powers do"
-    place = getattr(found.why, "loc", None)  # of the compiler's errors; it may be in its own code
-    where = at_line(score.function, [(place.filename, place.line)] if place else ())
-    return f"it uses something{where} that the compiler does not know"

@@ -11,10 +11,8 @@ import functools
 import html
 import io
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from envprobe_core.policies import POLICIES
@@ -160,14 +158,13 @@ class Drawing:
     figure: Figure  # the Matplotlib figure, for readers who want to change it
     name: str  # a name no other figure of the page has
     alt: str  # what the figure shows, for those who do not see it
-    frame: Frame | None = None  # what of it stays while its data move, if anything does
 
     def svg(self) -> str:
         """Return the figure as one SVG element for an HTML page."""
         import matplotlib
 
         with matplotlib.rc_context(RC):
-            written = _written(self.figure) if self.frame is None else self.frame.with_data()
+            written = _written(self.figure)
         return _embedded(written, self.name, self.alt)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
@@ -186,91 +183,6 @@ def _written(figure: Figure) -> str:
     return buffer.getvalue()
 
 
-class Frame:
-    """What stays of a figure while its data move: panels, axes and labels, written when one of these changes.
-
-    An axis never shrinks, so that figures can be compared as they move, and it is rarely rewritten.
-    """
-
-    figure: Figure
-    panels: Any
-    shape: object = None  # of the figure, as `canvas` was asked for it
-    places: tuple[Any, ...] = ()  # of its labels
-
-    def take(self, figure: Figure, panels: Any, shape: object) -> None:
-        """Begin with an empty figure as `canvas` makes it."""
-        self.figure, self.panels, self.shape = figure, panels, shape
-        self._written, self._state = "", list[object]()
-        self._free: list[Any] | None = None  # axes that follow their data, once there are some
-
-    def _data(self) -> list[Any]:
-        return [
-            artist
-            for panel in self.figure.axes
-            for artist in (*panel.patches, *panel.collections, *panel.lines, *panel.texts)
-        ]
-
-    def clear(self) -> None:
-        """Take out the data and the legend, for the figure to be drawn again."""
-        for artist in (*self.figure.legends, *self._data()):
-            artist.remove()
-        for panel in self.figure.axes:
-            panel.containers.clear()
-            panel.relim()
-
-    def with_data(self) -> str:
-        """Return the SVG file of the frame, and in it the data."""
-        from matplotlib.backends.backend_svg import RendererSVG
-
-        panels = self.figure.axes
-        if self._free is None:
-            axes = [axis for panel in panels for axis in (panel.xaxis, panel.yaxis)]
-            self._free = [axis for axis in axes if axis._get_autoscale_on()]  # type: ignore[attr-defined]
-            for panel in panels:
-                panel.get_xlim(), panel.get_ylim()  # settled
-                panel.autoscale(enable=False)
-        for axis in self._free:  # widened to data that stand outside
-            (least, most), (low, high) = axis.get_data_interval(), axis.get_view_interval()
-            room = MARGIN * (most - least)
-            axis._set_lim(
-                least - room if least < low else low, most + room if most > high else high, auto=None
-            )
-        state: list[object] = [text.get_text() for text in self.figure.texts]  # all that a drawing may change
-        for panel in panels:
-            rows = getattr(panel.yaxis.get_major_formatter(), "seq", ())
-            state += [panel.get_title(), panel.get_title("left"), panel.viewLim.extents.tolist(), list(rows)]
-        data = self._data()
-        if state != self._state:
-            for artist in data:
-                artist.set_visible(False)
-            self._written, self._state = _written(self.figure), state
-            for panel in panels:  # its labels have found their places, which takes a fifth of the time
-                panel.xaxis._autolabelpos = panel.yaxis._autolabelpos = False
-            for artist in data:
-                artist.set_visible(True)
-        buffer, (width, height) = io.StringIO(), POINTS * self.figure.get_size_inches()
-        renderer = RendererSVG(width, height, buffer, image_dpi=POINTS, metadata=UNDATED)
-        for artist in sorted(data, key=lambda artist: artist.get_zorder()):
-            artist.draw(renderer)
-        renderer.finalize()
-        moved = buffer.getvalue()
-        inner = moved[moved.index(">", moved.index("<svg")) + 1 :]  # ends the frame's file too
-        return self._written[: self._written.rindex("</svg>")] + inner
-
-
-_frame: ContextVar[Frame | None] = ContextVar("frame", default=None)
-
-
-@contextmanager
-def keeping(frame: Frame | None) -> Iterator[None]:
-    """Let the figure that is drawn inside stand in a frame, as its data move."""
-    token = _frame.set(frame)
-    try:
-        yield
-    finally:
-        _frame.reset(token)
-
-
 Plot = TypeVar("Plot", bound=Callable[..., Drawing])
 
 
@@ -281,25 +193,20 @@ def styled(plot: Plot) -> Plot:
     def drawn(*arguments: Any, **keywords: Any) -> Drawing:
         import matplotlib
 
-        frame = _frame.get()
         with matplotlib.rc_context(RC):
             drawing = plot(*arguments, **keywords)
-            figure = drawing.figure
-            framed = frame is not None and frame.shape is not None and frame.figure is figure
-            if engine := figure.get_layout_engine():  # everything gets its place, and must not move again
-                engine.execute(figure)
-                figure.set_layout_engine("none")
-                if framed:
-                    frame.places = tuple(label.get_position() for label in figure.texts)
-            for label, place in zip(figure.texts, frame.places if framed else (), strict=False):
-                label.set_position(place)
-        return replace(drawing, frame=frame) if framed else drawing
+            if (
+                engine := drawing.figure.get_layout_engine()
+            ):  # everything gets its place, and must not move again
+                engine.execute(drawing.figure)
+                drawing.figure.set_layout_engine("none")
+        return drawing
 
     return drawn  # type: ignore[return-value]
 
 
 def canvas(height: float, *, rows: int = 1, columns: int = 1, **settings: Any) -> tuple[Figure, Any]:
-    """Make an empty figure in the book's style, or empty the one whose data move.
+    """Make an empty figure in the book's style.
 
     Args:
         height: in inches; every figure is `WIDTH` wide.
@@ -310,15 +217,8 @@ def canvas(height: float, *, rows: int = 1, columns: int = 1, **settings: Any) -
     """
     from matplotlib.figure import Figure
 
-    frame, shape = _frame.get(), (height, rows, columns, settings)
-    if frame is not None and frame.shape == shape:
-        frame.clear()
-        return frame.figure, frame.panels
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False, **settings)
-    if frame is not None:
-        frame.take(figure, panels, shape)
-    return figure, panels
+    return figure, figure.subplots(rows, columns, squeeze=False, **settings)
 
 
 def _embedded(svg: str, name: str, alt: str) -> str:

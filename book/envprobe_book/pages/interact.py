@@ -4,8 +4,6 @@ In JupyterLab the section's own function is called as a slider moves. A page wit
 at the page's values, and a link to the explorer at that setting.
 """
 
-import asyncio
-import gc
 import html
 import inspect
 import time
@@ -16,20 +14,16 @@ from urllib.parse import quote
 import ipywidgets
 
 from envprobe_book.pages import in_jupyterlab
-from envprobe_book.pages.figures import Drawing, Frame, keeping
-from envprobe_core.conditions import Names, find_regime, first_seeds, is_whole, names
+from envprobe_book.pages.figures import Drawing
+from envprobe_core.conditions import Names, find_regime, is_whole, names
 from envprobe_core.errors import LONGEST, InputError, in_one_line
-from envprobe_core.experiment import KeptCells, keeping_cells
 from envprobe_core.policies import THRESHOLD, find_policy
 from envprobe_core.regimes import Regime
 
 OWN = -1  # as a budget: the regime's
 HIGHEST, STEP = 4.0, 0.05  # of the threshold's slider: a score is the sum of four terms of at most 1
 KNOBS = ("budget", "threshold")
-DRAFT = 500  # bootstrap resamples of a figure that is moved, where its function takes a number
-ANSWER = 0.25  # seconds within which a moved figure answers; one that takes longer shows a draft first
-SHARE = 1 / 8  # of the seeds, in a draft; with far fewer its intervals, and so its axes, would be too wide
-REST = 0.3  # seconds that the sliders rest before the whole figure follows a draft
+FEW = 500  # bootstrap resamples of a figure that is moved, where its function takes a number
 LINK = "Move the budget and the threshold in the explorer"
 
 
@@ -45,25 +39,18 @@ class Interaction:
         self, figure: Callable[..., Drawing], own: dict[str, float], regime: Regime, policies: tuple[str, ...]
     ) -> None:
         self._figure, self._own = figure, own
-        self._frame, self._cells = Frame(), KeptCells()
         self._start = own | {"budget": regime.budget} if own.get("budget") == OWN else own
         said = {"policies": ",".join(policies)} if policies else {}
         self._link = f"explorer.html{fragment(self._start | said)}"
-        self._drafts = "resamples" in inspect.signature(figure).parameters
-        self._waiting: asyncio.TimerHandle | None = None  # the whole figure that follows a draft
-        began = time.process_time()
+        self._resamples = "resamples" in inspect.signature(figure).parameters
         self.drawing = self._draw(own)
-        # processor seconds of the last one: what else the machine does decides nothing
-        self._took = time.process_time() - began
         self.sliders: dict[str, Any] = {}
         if in_jupyterlab():
             self._go_live(regime.horizon)
 
     def _draw(self, setting: Mapping[str, float], *, moving: bool = False) -> Drawing:
-        """Draw a setting; a figure that is moved as fast as it goes, in its frame and with few resamples."""
-        draft = {"resamples": DRAFT} if moving and self._drafts else {}
-        with keeping_cells(self._cells), keeping(self._frame if moving else None):
-            made = self._figure(**setting, **draft)
+        """Draw a setting; a figure that is moved has few resamples."""
+        made = self._figure(**setting, **({"resamples": FEW} if moving and self._resamples else {}))
         if not isinstance(made, Drawing):
             raise InputError(
                 f"interact: the function returns {type(made).__name__} {str(made)[:LONGEST]!r}; it must "
@@ -84,11 +71,6 @@ class Interaction:
             slider.layout.width = "30em"
             slider.observe(self._move, "value")
         self._image, self._note = ipywidgets.HTML(self.drawing.svg()), ipywidgets.HTML()
-        # so that the first step finds its frame, and cells that it does not change
-        self._draw(self._own, moving=True).svg()
-        gc.unfreeze()
-        gc.collect()
-        gc.freeze()  # looking for cycles among all that a notebook holds takes a third of an answer
         row = ipywidgets.HBox(list(self.sliders.values()), layout={"flex_flow": "row wrap"})
         self._box = ipywidgets.VBox([row, self._image, self._note])
         self._box.add_class("envprobe-interact")
@@ -101,32 +83,12 @@ class Interaction:
         }
 
     def _move(self, _: object) -> None:
-        """Draw at the sliders' values; a slow figure from its first seeds, and whole once the sliders rest.
+        """Show the figure at the sliders' values.
 
         The front end keeps one message on its way and then sends the latest value, so that a drag does not
         queue while a figure is drawn.
         """
-        if self._waiting is not None:
-            self._waiting.cancel()
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:  # where nothing could be done later
-            loop = None
-        if loop is None or self._took <= ANSWER or self._asked() == self._own:
-            self._settle()
-            return
-        with first_seeds(SHARE):
-            self._show(" From the first seeds alone; all follow once the slider rests.")
-        self._waiting = loop.call_later(REST, self._settle)
-
-    def _settle(self) -> None:
-        """Show the whole figure at the sliders' values."""
-        self._waiting = None
-        self._show()
-
-    def _show(self, rest: str = "") -> None:
-        """Show a figure at the sliders' values, a whole one or (with what is said of it) a draft."""
-        began, processor, asked = time.perf_counter(), time.process_time(), self._asked()
+        began, asked = time.perf_counter(), self._asked()
         try:
             drawing = self.drawing if asked == self._own else self._draw(asked, moving=True)
             self._image.value = drawing.svg()
@@ -135,11 +97,9 @@ class Interaction:
             self._note.value = f'<span role="alert">Nothing is drawn here. {html.escape(fault)}</span>'
         else:
             told = ", ".join(f"{name} {one.value:g}" for name, one in self.sliders.items())
-            if self._drafts and asked != self._own:
-                told += f", intervals from {DRAFT} resamples"
-            self._note.value = f"Drawn for {told}, in {1000 * (time.perf_counter() - began):.0f} ms.{rest}"
-        if asked != self._own and not rest:
-            self._took = time.process_time() - processor
+            if self._resamples and asked != self._own:
+                told += f", intervals from {FEW} resamples"
+            self._note.value = f"Drawn for {told}, in {1000 * (time.perf_counter() - began):.0f} ms."
 
     def _repr_mimebundle_(self, **keywords: Any) -> dict[str, Any]:
         link = f'<p class="live-link"><a href="{html.escape(self._link)}">{LINK}</a></p>'

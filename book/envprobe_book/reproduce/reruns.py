@@ -9,7 +9,7 @@ in its record under `rerun`:
     elsewhere         what was run and is not listed: [in words, how many], in the order of words
 
 The digest of a run is `envprobe_core.ledger.condensed`, 16 hexadecimal digits. A range of seeds that another
-of the same cell holds is left out, and ranges that follow one another are one: how work was split into
+of the same condition holds is left out, and ranges that follow one another are one: how work was split into
 pieces and processes does not change the list.
 """
 
@@ -45,12 +45,12 @@ def read_ledger(path: Path) -> dict[str, Any]:
         found = json.loads(line)
         if "kind" in found:
             elsewhere[found["kind"]] += found["count"]
-    cells = {text: pickle.loads(base64.b64decode(text)) for text in ranges}
-    return _record([(cells[text], joined(own)) for text, own in ranges.items()], elsewhere)
+    conditions = {text: pickle.loads(base64.b64decode(text)) for text in ranges}
+    return _record([(conditions[text], joined(own)) for text, own in ranges.items()], elsewhere)
 
 
 def joined(runs: Iterable[Run]) -> list[Run]:
-    """Return the runs of one cell without those that others hold, and neighbours as one.
+    """Return the runs of one condition without those that others hold, and neighbours as one.
 
     >>> joined([(4, 6, 10), (0, 4, 1), (1, 3, 99)])
     [(0, 6, 11)]
@@ -67,20 +67,24 @@ def joined(runs: Iterable[Run]) -> list[Run]:
 
 
 def _record(found: list[tuple[Condition, list[Run]]], elsewhere: Counter[str]) -> dict[str, Any]:
-    """Return the record of cells with their runs, in an order of their own."""
-    nameless = {cell.profile for cell, _ in found if cell.profile != PROFILES.get(cell.profile.name)}
+    """Return the record of conditions with their runs, in an order of their own."""
+    nameless = {
+        condition.profile
+        for condition, _ in found
+        if condition.profile != PROFILES.get(condition.profile.name)
+    }
     if len(nameless) > MOST_AGENTS:
-        left_out = [runs for cell, runs in found if cell.profile in nameless]
-        found = [(cell, runs) for cell, runs in found if cell.profile not in nameless]
-        kind = f"cells of {len(nameless):,} agents without a name, too many to list"
+        left_out = [runs for condition, runs in found if condition.profile in nameless]
+        found = [(condition, runs) for condition, runs in found if condition.profile not in nameless]
+        kind = f"conditions of {len(nameless):,} agents without a name, too many to list"
         elsewhere[kind] += len(left_out)
     listed = defaultdict[str, set[Run]](set)
-    for cell, runs in found:
-        condition = to_plain(cell)
-        if condition is None:
-            elsewhere["cells of a policy in Python"] += 1
+    for condition, runs in found:
+        plain = to_plain(condition)
+        if plain is None:
+            elsewhere["conditions of a policy in Python"] += 1
         else:
-            listed[json.dumps(condition, sort_keys=True)].update(runs)
+            listed[json.dumps(plain, sort_keys=True)].update(runs)
     order = sorted(listed)
     runs = [
         [place, first, past, f"{digest:016x}"]
