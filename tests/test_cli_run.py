@@ -22,7 +22,7 @@ from envprobe_core.regimes import REGIMES
 from envprobe_core.runs import folder as folders
 from envprobe_core.runs.folder import open_run
 from envprobe_core.runs.manifest import RunInputs, log_name, seed_ranges
-from envprobe_core.sources import PACKAGE, engine_sources
+from envprobe_core.sources import PACKAGE, package_files
 from envprobe_core.worlds import WORLDS
 from processes import COMMAND, call, contents, envprobe, going, paused, processes_of, wait_for
 
@@ -147,14 +147,16 @@ def test_file_names_are_safe_and_unlike_each_other():
 
 
 def test_the_engine_hash_covers_what_results_depend_on():
-    names = {path.relative_to(PACKAGE).as_posix() for path in engine_sources()}
+    names = {path.relative_to(PACKAGE).as_posix() for path in package_files(model=False)}
     needed = (
         "conditions runs/tables runs/manifest statistics protocols regimes agents/__init__ agents/profiles"
     )
     assert {f"{name}.py" for name in needed.split()} <= names
     for folder in ("agents", "engine", "worlds", "policies"):
         assert {f"{folder}/{path.name}" for path in (PACKAGE / folder).glob("*.py")} <= names
-    assert not {name for name in names if name.startswith(("cli/", "book", "notebooks", "figures"))}
+    asking = {path.relative_to(PACKAGE).as_posix() for path in package_files()} - names
+    assert asking
+    assert all(name.startswith("llm/") for name in asking), "only a run that asks a model depends on these"
 
 
 # --- what is refused --------------------------------------------------------------------------

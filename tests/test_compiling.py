@@ -15,11 +15,11 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 from envprobe_book.compilation import compile_world
-from envprobe_book.reproduce.sections import plan, reach
+from envprobe_book.reproduce.sections import SHARED
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine import kernel, numba_support
 from envprobe_core.engine.batch import simulate_logged
-from envprobe_core.sources import PACKAGE, Sources, engine_sources
+from envprobe_core.sources import PACKAGE, ROOT, package_files
 from envprobe_core.worlds import WORLDS
 
 LINE = "envprobe: compiling the engine for Tiny, once; about 15 seconds\n"
@@ -223,5 +223,6 @@ def test_set_up_compiles_every_entry_for_every_world_where_no_hash_looks():
         assert len(worlds) >= expected, f"{function.__module__}.{function.__name__}"
     folder = numba_support.cache_folder()
     assert any(folder.rglob("*.nbc"))
-    read = {path for job in plan() for path in reach(job.section, Sources())} | set(engine_sources())
+    read = {*package_files()} | {path for pattern in SHARED for path in ROOT.glob(pattern)}
+    read = {path for path in read if path.is_file() and path.suffix != ".pyc"}  # as sections hash them
     assert not [path for path in read if path.is_relative_to(folder)]

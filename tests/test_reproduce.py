@@ -124,43 +124,36 @@ def test_unknown_names_are_refused_before_anything_runs(checkout, write_notebook
     assert (given.digest, given.changed) == (plain.digest, {}), "a default that is given changes nothing"
 
 
-FIRST = {
-    "from envprobe_core import run": {"__init__.py", "verbs.py", "engine.py"},
-    "import envprobe_core": {"__init__.py", "verbs.py", "engine.py", "idle.py"},
-    "from envprobe_core.shown import (\n    curves as c,  # (a picture)\n)": {
-        "__init__.py", "shown/__init__.py", "shown/curves.py", "shown/curves.js", "idle.py",
-    },
-    '%time import json\nDATA / "deep"': {"../data/deep/more.json"},
-}  # fmt: skip
-"""A section's code, and the files that it depends on, beside the lock."""
 FILES = {
-    "__init__.py": "from envprobe_core.verbs import run as run\nfrom envprobe_core.idle import rest\n",
-    "verbs.py": "from envprobe_core.engine import RATE\ndef run(): return RATE\n",
-    "idle.py": "def rest(): pass\n",
-    "shown/__init__.py": '"""Pictures."""\n',
-    "shown/curves.py": "def draw():\n    from envprobe_core import idle\n    return idle\n",
-    "shown/curves.js": "export default 1;\n",
-    "alone.py": "import json\n",
+    "../notebooks/matplotlibrc": "",
+    "../requirements.txt": "",
     "../data/deep/more.json": "{}",
+    "worlds/shapes.toml": "",
+    "worlds/tooldag.py": "",
+    "../book/envprobe_book/pages/figures.py": "",
 }
+"""What every section depends on, by its place beside the core's own files."""
 
 
-@pytest.mark.parametrize("code", FIRST)
-def test_a_section_depends_on_what_its_imports_reach_the_data_it_reads_and_the_lock(
-    checkout, write_notebook, code
-):
-    package = checkout / "envprobe_core"
-    for name, text in FILES.items():
-        (package / name).parent.mkdir(exist_ok=True)
-        (package / name).write_text(text)
-    write_notebook("first", COUNT, code)
-    write_notebook("second", COUNT, "import envprobe_core.alone")
-    both = {"../requirements.txt"}
-    for name in (*FILES, "engine.py", "../data/numbers.csv", *both):
+def test_a_section_depends_on_core_and_book_package_whole_the_data_and_the_lock(checkout, write_notebook):
+    """And on nothing that is compiled, built or somebody's own."""
+    core = checkout / "envprobe_core"
+    others = ["worlds/__pycache__/tooldag.pyc", "../book/intro.md", "../tests/test_a.py", "../runs/a.py"]
+    for name in (*FILES, *others):
+        (core / name).parent.mkdir(parents=True, exist_ok=True)
+        (core / name).write_text(FILES.get(name, ""))
+    write_notebook("first", COUNT, "import envprobe_core")
+    write_notebook("second", COUNT, "import json")
+
+    def changed(name):
         before = [job.digest for job in plan(root=checkout)]
-        (package / name).write_text((package / name).read_text() + "\n")
-        changed = [old != job.digest for old, job in zip(before, plan(root=checkout), strict=True)]
-        assert changed == [name in FIRST[code] | both, name in {"__init__.py", "alone.py"} | both], name
+        (core / name).write_text((core / name).read_text() + "\n")
+        return [old != job.digest for old, job in zip(before, plan(root=checkout), strict=True)]
+
+    for name in FILES:
+        assert changed(name) == [True, True], name
+    for name in others:
+        assert changed(name) == [False, False], name
 
 
 def test_a_section_depends_on_its_cells_and_not_on_outputs(checkout, write_notebook):

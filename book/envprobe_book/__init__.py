@@ -4,6 +4,7 @@ Its verbs, beside those of the core, are `judge`, `table`, `draw`, `interact`, `
 `take_away`.
 """
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -25,3 +26,9 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+if sys.modules.get("IPython"):  # a notebook's kernel, perhaps: its parameters are checked before it goes on
+    from envprobe_book.reproduce.declared import check_this_notebook
+
+    check_this_notebook()

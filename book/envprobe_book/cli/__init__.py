@@ -12,6 +12,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from envprobe_book.cli import model, options, reproduce, run
+from envprobe_book.extras import check_command, extra_of
 from envprobe_core import __version__
 from envprobe_core.errors import InputError, StoppedError, in_one_line
 from envprobe_core.sources import ROOT
@@ -77,9 +78,14 @@ def main(arguments: list[str] | None = None) -> None:
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a console may lack a sign
     try:
         _check(given)
+        check_command(given)
         code = app(given or ["--help"], prog_name="envprobe", standalone_mode=False)
     except InputError as error:
         _fail(str(error))
+    except ModuleNotFoundError as error:
+        if (extra := extra_of(error.name)) is None:
+            raise
+        _fail(f"{error.name} is not installed: pip install 'envprobe-core[{extra}]'")
     except TyperException as error:
         _fail(error.format_message())
     except StoppedError as error:

@@ -43,10 +43,10 @@ def reproduce(
 ) -> None:
     """Execute the paper's sections, those that changed.
 
-    A section is skipped if nothing it depends on has changed: its cells, its parameters, the files that its
-    imports reach, the data; and if its result is as it was written. If sentences alone have changed, its
-    outputs stand. The results lie in book/executed/ and state the parameters they ran with. A second command
-    waits until the first has ended.
+    A section is skipped if nothing it depends on has changed: its cells, its parameters, the core, the
+    book's package, the data, the lock; and if its result is as it was written. If sentences alone have
+    changed, its outputs stand. The results lie in book/executed/ and state the parameters they ran with. A
+    second command waits until the first has ended.
     With `--scheduler` every grid of more than one block is computed by a Dask cluster.
     Exit code 1 if a section failed, 2 if a name or value is not accepted.
     """

@@ -50,6 +50,7 @@ KINDS: dict[str, tuple[str, str, Callable[[str], Value]]] = {
     "str": ("text", r'"[^"]*"', str),
 }
 """What a value is called, how a default is written, and how what a reader wrote is read."""
+TYPES: dict[str, Any] = {"bool": bool, "int": int, "float": int | float, "str": str}
 VOCABULARIES = ("seeds", "worlds", "policies", "protocols", "regime", "profile", "replay")
 """Rules for texts that `check_words` knows."""
 _LINE = re.compile(
@@ -75,24 +76,44 @@ class Parameter:
 
     def parse(self, text: str) -> Value:
         """Return the typed value of what a reader wrote after ``NAME=``; `InputError` if it does not fit."""
-        called, _, read = KINDS[self.kind]
         try:
-            value: Any = read(text)
-            if ".." in self.accepts:
-                low, high = map(float, self.accepts.split(".."))
-                if low <= value <= high:
-                    return value
-            elif self.accepts.split()[0].strip(",") in VOCABULARIES:
-                check_words(self.accepts, text)
-                return value
-            elif isinstance(value, bool) or str(value) in self.accepts.split()[2:]:
-                return value
-        except InputError as error:
-            raise InputError(f"parameter {self.name} of {self.where}: {error}") from None
-        except (ValueError, KeyError, TypeError):  # it is of another type
-            pass
-        accepted = ", ".join(dict.fromkeys((called, self.accepts)))  # of a truth value both say the same
-        raise InputError(f"parameter {self.name} of {self.where}: {text!r} given; accepted: {accepted}")
+            value = KINDS[self.kind][2](text)
+        except (ValueError, KeyError):
+            raise self._refused(text) from None
+        return self.check(value, text)
+
+    def check(self, value: object, text: str | None = None) -> Value:
+        """Return a value if it is of the parameter's type and its rule accepts it.
+
+        Args:
+            value: as a notebook's cell has it.
+            text: what a reader wrote for it, which a refusal repeats.
+
+        Raises:
+            InputError: if it does not fit.
+        """
+        refused = self._refused(value if text is None else text)
+        kind = TYPES[self.kind]  # a truth value is a whole number to Python, and not to a reader
+        if isinstance(value, bool) is not (kind is bool) or not isinstance(value, kind):
+            raise refused
+        if ".." in self.accepts:
+            low, high = map(float, self.accepts.split(".."))
+            fits = not isinstance(value, str) and low <= value <= high
+        elif self.accepts.split()[0].strip(",") in VOCABULARIES:
+            try:
+                check_words(self.accepts, str(value))
+            except InputError as error:
+                raise InputError(f"parameter {self.name} of {self.where}: {error}") from None
+            fits = True
+        else:
+            fits = isinstance(value, bool) or value in self.accepts.split()[2:]
+        if not fits:
+            raise refused
+        return value  # type: ignore[return-value]
+
+    def _refused(self, given: object) -> InputError:
+        accepted = ", ".join(dict.fromkeys((KINDS[self.kind][0], self.accepts)))  # of a truth value alike
+        return InputError(f"parameter {self.name} of {self.where}: {given!r} given; accepted: {accepted}")
 
 
 def read_parameters(source: str, where: str) -> dict[str, Parameter]:
