@@ -20,6 +20,8 @@ EXTRAS = {
     "envprobe_core": [],
     "envprobe_core/parallel.py": ["dask"],
     "envprobe_core/llm": ["llm", "local"],
+    "envprobe_core/llm/inspect_task.py": ["inspect"],
+    "envprobe_core/gym_env.py": ["gym"],
     "book/envprobe_book": BOOK,
     "book/envprobe_book/cli": ["cli"],
     "book/_ext": BOOK,
