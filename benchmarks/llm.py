@@ -21,7 +21,7 @@ from typing import Any
 from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
 from envprobe_core.llm.calls import read_prices
 from envprobe_core.llm.client import PLACEHOLDER, Counts, Limits, Secret, Service
-from envprobe_core.llm.running import run_missing
+from envprobe_core.llm.running import run_into
 from envprobe_core.llm.store import AnswerStore
 from envprobe_core.runs.folder import open_run
 from envprobe_core.runs.manifest import RunInputs, read_manifest
@@ -45,7 +45,7 @@ def run(folder: Path, service: Service, episodes: int) -> dict[str, float]:
 
     begin, processor = time.perf_counter(), time.process_time()
     with open_run(folder, inputs) as opened:
-        run_missing(opened, opened.missing(), service, notice)
+        run_into(opened, service, notice)
     seconds, processor = time.perf_counter() - begin, time.process_time() - processor
     total = marks[-1][0]
     early = next(mark for mark in marks if mark[0] >= total / 10)

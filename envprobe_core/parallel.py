@@ -202,10 +202,10 @@ def hand_out(work: Callable[[Item], Result], items: Iterable[Item], address: str
                 f"{error.allowed_failures + 1} workers of {address} were lost on one task, perhaps for lack"
             )
             again = "run the command again, with larger workers"
-            raise StoppedError(f"{lost} of memory; what is finished is kept: {again}") from None
+            raise StoppedError(f"{lost} of memory: {again}") from None
         except (OSError, CancelledError, RuntimeError) as error:
             if isinstance(error, CancelledError) or not _alive(client):
-                lost = f"the scheduler at {address} was lost; what is finished is kept"
+                lost = f"the scheduler at {address} was lost"
                 raise StoppedError(f"{lost}: run the command again once a scheduler is there") from None
             raise
 

@@ -16,10 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from envprobe_core.conditions import make_condition
+from envprobe_core.errors import InputError
+from envprobe_core.files import OURS
 from envprobe_core.policies import POLICIES
 from envprobe_core.protocols import SWITCHES, parse_protocol, switch_values
 from envprobe_core.regimes import REGIMES
-from envprobe_core.runs import folder as folders
+from envprobe_core.runs import read_run
 from envprobe_core.runs.folder import open_run
 from envprobe_core.runs.manifest import RunInputs, log_name, seed_ranges
 from envprobe_core.sources import PACKAGE, package_files
@@ -64,7 +66,7 @@ def test_the_folder_holds_table_logs_and_a_manifest_of_what_was_run(tmp_path, to
     run = tmp_path / "deep" / "run"
     code, out, _ = told("run", *SMALL, "--budget", "3", "--out", run)
     assert (code, "2 conditions, 12 episodes, S2, profile typical" in out) == (0, True)
-    assert sorted(contents(run)) == ["episodes.parquet", *LOGS, "manifest.json", "ro-crate-metadata.json"]
+    assert sorted(contents(run)) == ["episodes.parquet", *LOGS, "manifest.json"]
     frame = pd.read_parquet(run / "episodes.parquet")
     assert frame["seed"].tolist() == [*range(6), *range(6)]
     assert frame.loc[frame["policy"] == "no-probe", "threshold"].isna().all()
@@ -256,7 +258,8 @@ def test_a_missing_folder_or_a_wrong_number_of_threads_is_one_line(tmp_path):
 # --- what ends it -----------------------------------------------------------------------------
 
 GOING = ["--world", "graphnav", "--seeds", "0:510"]
-GOING += ["--policy", "simple", "--policy", "random", "--policy", "oracle"]
+ACTING = ["simple", "random", "oracle", "placebo", "no-probe"]
+GOING += [word for name in ACTING for word in ("--policy", name)]
 
 
 @pytest.fixture(scope="module")
@@ -267,24 +270,26 @@ def whole(tmp_path_factory):
     return contents(folder)
 
 
-ROWS, STEPS = "rows.arrow", "steps.arrow"
 LOST = "envprobe: a process was ended from outside, perhaps for lack of memory; run the command again\n"
+LOG, TABLE = ".parquet", "episodes.parquet"
 ENDS = {  # jobs; before which file; what is ended by what, and the exit code; what is told
     "folder": (1, ("manifest.json", 1), signal.SIGKILL, -9, ""),
-    "log": (1, (ROWS, 1), signal.SIGKILL, -9, ""),
-    "parts": (1, (STEPS, 3), signal.SIGKILL, -9, ""),
-    "table": (1, ("metadata.json", 1), signal.SIGKILL, -9, ""),
-    "killed": (2, (ROWS, 2), signal.SIGKILL, -9, ""),  # where Python's own tracker may warn
-    "interrupted": (2, (ROWS, 2), signal.SIGINT, 130, "envprobe: interrupted\n"),
-    "worker lost": (2, (ROWS, 2), None, 1, LOST),
-    "hung up": (1, (ROWS, 2), signal.SIGHUP, 129, "envprobe: hung up\n"),
-    "nohup": (1, (ROWS, 2), signal.SIGHUP, 0, ""),  # which it goes on after
+    "log": (1, (LOG, 1), signal.SIGKILL, -9, ""),
+    "logs": (1, (LOG, 3), signal.SIGKILL, -9, ""),
+    "table": (1, (TABLE, 1), signal.SIGKILL, -9, ""),
+    "manifest": (1, ("manifest.json", 2), signal.SIGKILL, -9, ""),
+    "killed": (2, (LOG, 1), signal.SIGKILL, -9, ""),  # where Python's own tracker may warn
+    "interrupted": (2, (LOG, 1), signal.SIGINT, 130, "envprobe: interrupted\n"),
+    "worker lost": (2, (LOG, 1), None, 1, LOST),
+    "hung up": (1, (LOG, 2), signal.SIGHUP, 129, "envprobe: hung up\n"),
+    "nohup": (1, (LOG, 2), signal.SIGHUP, 0, ""),  # which it goes on after
 }
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
 @pytest.mark.parametrize("end", ENDS)
-def test_a_run_that_was_ended_leaves_nobody_and_is_completed_to_the_same_bytes(tmp_path, whole, told, end):
+def test_a_run_that_was_ended_leaves_nobody_and_nothing_that_counts_as_finished(tmp_path, whole, told, end):
+    """What stands under a final name is whole, and the same command makes the run."""
     run, note = tmp_path / "run", tmp_path / "note"
     jobs, moment, order, code, words = ENDS[end]
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL if code else signal.SIG_IGN)
@@ -300,30 +305,26 @@ def test_a_run_that_was_ended_leaves_nobody_and_is_completed_to_the_same_bytes(t
         out, err = process.communicate(timeout=600)
     assert (process.returncode, out == "", "Traceback" in err, words in err) == (code, code != 0, False, True)
     wait_for(lambda: not processes_of(str(run)))
-    if end == "parts":  # as after a power cut: a whole name, and nothing in it
-        logs = sorted(run.glob("parts/[!.]*.steps.arrow"))
-        logs[0].write_bytes(b"")
-        logs[1].write_bytes(logs[1].read_bytes()[:-100])
+    left = {name: made for name, made in contents(run).items() if not OURS.fullmatch(Path(name).name)}
+    if code:
+        manifest = left.pop("manifest.json", None)
+        assert manifest is None or not json.loads(manifest)["finished"]
+        with pytest.raises(InputError, match="not finished" if manifest else "holds no run"):
+            read_run(run)
+        assert left.items() <= whole.items()
     assert told("run", *GOING, "--jobs", "1", "--out", run)[0] == 0
     assert contents(run) == whole
-    assert not (run / "parts").exists()
 
 
-def test_what_is_there_is_not_run_again(tmp_path, told, monkeypatch, whole):
-    """Nor in a folder that another run is writing to."""
-    run, ran, compute = tmp_path / "run", [], folders.compute_part
-    with open_run(run, RunInputs(["graphnav"], ["simple", "random", "oracle"], seeds="0:510")) as folder:
-        folder.fill(jobs=1)
-        assert len(list((run / "parts").iterdir())) == 12
-        next((run / "parts").glob("*random*.rows.arrow")).unlink()
-        next((run / "parts").glob("*oracle*.rows.arrow")).write_text("{}")
-        (run / "parts" / ".x.1.part").write_text("what a kill left behind")
-        code, _, err = told("run", *GOING, "--out", run)
-        assert (code, f"another run is writing to {run}" in err) == (2, True)
-    counted = lambda part: ran.append(part.condition.policy.name) or compute(part)  # noqa: E731
-    monkeypatch.setattr(folders, "compute_part", counted)
+def test_a_folder_that_another_run_is_writing_to_is_refused(tmp_path, told, whole):
+    run = tmp_path / "run"
+    with open_run(run, RunInputs(["graphnav"], ACTING, seeds="0:510")):
+        (run / ".x.1.part").write_text("what a kill left behind")
+        before = contents(run)
+        refused = f"envprobe: another run is writing to {run}\n"
+        assert told("run", *GOING, "--out", run) == (2, "", refused)
+        assert contents(run) == before
     assert told("run", *GOING, "--jobs", "1", "--out", run)[0] == 0
-    assert sorted(ran) == ["oracle", "random"]
     assert contents(run) == whole
 
 

@@ -1,11 +1,13 @@
-"""The summary table and the hash of a condition's outcomes, in memory that does not grow with episodes."""
+"""The summary table and the hash of a condition's outcomes, and the memory that a run takes."""
 
 import hashlib
 import math
 import struct
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
+from statistics import NormalDist
 
 import hypothesis.strategies as st
 import numpy as np
@@ -19,11 +21,12 @@ from envprobe_core.errors import InputError
 from envprobe_core.experiment import run_conditions
 from envprobe_core.measures import right_fields
 from envprobe_core.protocols import RELEASED
+from envprobe_core.runs import folder as folders
 from envprobe_core.runs import tables
 from envprobe_core.runs.folder import open_run
 from envprobe_core.runs.manifest import RunInputs
-from envprobe_core.runs.tables import HASHED, Summary, exact_sum, result_hash, summary_rows
-from envprobe_core.statistics import mean_interval, wilson
+from envprobe_core.runs.tables import HASHED, mean_of, result_hash, summary_rows
+from envprobe_core.statistics import LARGE, mean_interval, wilson
 from strategies import conditions, seeds
 
 
@@ -49,16 +52,8 @@ def columns(n=4, **changes):
     return made | changes
 
 
-def summarise(conditions, parts):
-    """Make the rows of episodes in memory."""
-    summaries = [Summary() for _ in conditions]
-    for own, part in zip(summaries, parts, strict=True):
-        own.add(part)
-    return summary_rows(conditions, summaries)
-
-
 def test_a_row_by_hand():
-    (row,) = summarise([make_condition("tooldag", "simple", protocol=RELEASED)], [columns()])
+    (row,) = summary_rows([make_condition("tooldag", "simple", protocol=RELEASED)], [columns()])
     accuracy, success = mean_interval(columns()["accuracy"]), wilson(1, 4)
     expected = {
         "world": "tooldag", "policy": "simple", "regime": "S2", "protocol": "released", "profile": "typical",
@@ -76,19 +71,22 @@ def test_a_row_by_hand():
 def test_a_mean_without_events_is_none_and_one_episode_has_no_interval():
     never, nothing = np.full(4, np.nan), np.zeros(4, dtype=np.int64)
     part = columns(probes=nothing, useful=nothing, collapse_onset=never)
-    (row,) = summarise([make_condition("tooldag", "no-probe")], [part])
+    (row,) = summary_rows([make_condition("tooldag", "no-probe")], [part])
     assert (row["useful_probe_rate"], row["collapse_onset"]) == (None, None)
     assert (row["onset_censored"], row["probes"]) == (4, 0)
-    (row,) = summarise([make_condition("tooldag", "no-probe")], [columns(1)])
+    (row,) = summary_rows([make_condition("tooldag", "no-probe")], [columns(1)])
     assert (row["accuracy"], row["accuracy_low"], row["accuracy_high"]) == (0.2, None, None)
     assert row["task_success_high"] < 1
 
 
-@pytest.mark.parametrize("odd", [np.inf, np.nan, 2.0**26])
-def test_what_no_measure_can_be_is_refused(odd):
-    """Of a table that a run never wrote: its sum would not end."""
-    with pytest.raises(InputError, match="a measure is not below 67108864"):
-        Summary().add(columns(accuracy=np.array([0.5, odd, 0.5, 0.5])))
+@pytest.mark.parametrize("odd", [np.inf, np.nan])
+@pytest.mark.parametrize("name", ["accuracy", "accuracy_slot"])
+def test_what_no_measure_can_be_is_refused(name, odd):
+    """Of a table that a run never wrote."""
+    with pytest.raises(InputError, match="NaN or infinity" if name == "accuracy" else "accuracy_slot is not"):
+        summary_rows(
+            [make_condition("tooldag", "simple")], [columns(**{name: np.array([0.5, odd, 0.5, 0.5])})]
+        )
 
 
 def test_the_hash_is_that_of_its_definition_and_every_outcome_enters_it():
@@ -144,70 +142,58 @@ ROUNDED = st.floats(0, 2**20, allow_subnormal=False).map(lambda value: round(val
 
 
 @given(st.lists(ROUNDED, min_size=1, max_size=40), st.data())
-def test_sums_are_exact_in_any_order_and_cut(values, data):
+def test_a_mean_is_the_rounded_true_one_in_any_order(values, data):
     shuffled = data.draw(st.permutations(values))
-    cut = data.draw(st.integers(0, len(values)))
-    parts = [part for some in (shuffled[:cut], shuffled[cut:]) for part in exact_sum(np.array(some))]
-    assert math.fsum(parts) == math.fsum(values)
+    assert mean_of("x", np.array(shuffled)) == float(sum(map(Fraction, values))) / len(values)
 
 
 def test_many_episodes_have_the_normal_interval():
-    values = np.random.default_rng(7).uniform(0.3, 0.9, 30_000)
-    whole = Summary()
-    for block in np.array_split(values, 7):
-        whole.add(columns(len(block)) | {"accuracy": block})
-    expected = mean_interval(values)
-    assert whole.normal_interval()[0] == expected.value
-    assert whole.normal_interval() == pytest.approx(expected[:3], rel=1e-13)
+    values = np.random.default_rng(7).uniform(0.3, 0.9, LARGE + 1)
+    condition, made = make_condition("tooldag", "random"), columns(len(values), accuracy=values)
+    (row,) = summary_rows([condition], [made])
+    half = NormalDist().inv_cdf(0.975) * values.std() / math.sqrt(len(values))
+    ends = (row["accuracy"], row["accuracy_low"], row["accuracy_high"])
+    assert ends == pytest.approx((values.mean(), values.mean() - half, values.mean() + half), rel=1e-13)
 
 
-def test_a_run_folder_is_summed_up_piece_by_piece(tmp_path, monkeypatch):
-    """With pieces so small, and an interval so soon normal, that every path is taken."""
+def test_a_run_folder_sums_up_what_its_table_holds(tmp_path, monkeypatch):
+    """In memory and read again, made of several pieces and written in several row groups."""
+    monkeypatch.setattr(folders, "BARE_AT_ONCE", 300)
+    monkeypatch.setattr(tables, "GROUP_ROWS", 700)
     inputs = RunInputs(["tooldag", "graphnav"], ["simple", "no-probe"], seeds="0:1700", logs="none")
     parts = split(run_conditions(inputs.conditions, inputs.seeds_of_conditions), 4)
-    for large, rows in ((10_000, 50_000), (1_000, 700)):
-        monkeypatch.setattr(tables, "LARGE", large)
-        monkeypatch.setattr(tables, "GROUP_ROWS", rows)
-        path = tmp_path / str(large)
-        with open_run(path, inputs) as folder:
-            folder.fill(jobs=1)
-            made = summary_rows(inputs.conditions, folder.finish())
-        with open_run(path, inputs) as folder:
-            assert folder.manifest.finished
-            assert (
-                summary_rows(inputs.conditions, folder.read()) == made == summarise(inputs.conditions, parts)
-            )
-        assert [row["result_hash"] for row in made] == [result_hash(part) for part in parts]
-        read = [[] for _ in parts]
-        for index, some in tables.read_episodes(path, [1700] * 4):
-            read[index].append(tables.measures_of(some))
-        for ours, theirs in zip(read, parts, strict=True):
-            for name in tables.MEASURES:
-                np.testing.assert_array_equal(np.concatenate([one[name] for one in ours]), theirs[name])
+    with open_run(tmp_path / "run", inputs) as folder:
+        folder.fill(jobs=1)
+        made = summary_rows(inputs.conditions, folder.finish())
+    with open_run(tmp_path / "run", inputs) as folder:
+        assert folder.manifest.finished
+        read = folder.read()
+    assert summary_rows(inputs.conditions, read) == made == summary_rows(inputs.conditions, parts)
+    assert [row["result_hash"] for row in made] == [result_hash(part) for part in parts]
+    for ours, theirs in zip(read, parts, strict=True):
+        for name in tables.MEASURES:
+            np.testing.assert_array_equal(ours[name], theirs[name])
 
 
 PEAK = """
 import sys
 from pathlib import Path
-from envprobe_book.cli import main
-from envprobe_core.runs import tables
-size, out = int(sys.argv[1]), sys.argv[2]
-tables.GROUP_ROWS = 2000  # reached by the smaller run too
-given = ["run", "--world", "tooldag", "--policy", "random", "--seeds", f"0:{size}", "--logs", "none"]
-try:
-    main([*given, "--jobs", "1", "--out", out])
-except SystemExit as end:
-    assert end.code == 0
+from envprobe_core.runs.folder import open_run
+from envprobe_core.runs.manifest import RunInputs
+size, out = sys.argv[1:]
+with open_run(Path(out), RunInputs(["tooldag"], ["random"], seeds=f"0:{size}", logs="none")) as folder:
+    folder.fill(jobs=1)
+    folder.finish()
 print(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
 """
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
-def test_memory_does_not_grow_with_the_episodes(tmp_path):
-    """The columns added are 3 MiB, a table took 15; `getrusage` would tell this process's peak, if higher."""
-    peaks = []
-    for size in (5_000, 30_000):
+def test_an_episode_takes_no_more_memory_than_is_said(tmp_path):
+    """`runs.folder` says 0.6 kB; `getrusage` would tell this process's peak, if that is higher."""
+    sizes, peaks = (20_000, 120_000), []
+    for size in sizes:
         given = [sys.executable, "-c", PEAK, str(size), str(tmp_path / str(size))]
         done = subprocess.run(given, capture_output=True, text=True, check=True)
-        peaks.append(int(done.stdout.split()[-1]) / 1024)
-    assert peaks[1] - peaks[0] < 8, peaks
+        peaks.append(int(done.stdout.split()[-1]) * 1024)
+    assert (peaks[1] - peaks[0]) / (sizes[1] - sizes[0]) < 600, peaks

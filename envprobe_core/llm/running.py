@@ -1,4 +1,4 @@
-"""Runs on a model: what a run folder lacks, whole runs from stored answers, and trials of prompts.
+"""Runs on a model: into a run folder, from stored answers alone, and trials of prompts.
 
 A run that was killed is simply run again: what was answered is replayed from the store. Beside the table,
 `calls.jsonl` says of each episode what was asked for. A replay file is run again without a key or a network.
@@ -22,6 +22,7 @@ from pydantic import BaseModel
 from envprobe_core.agents.model import ModelAgent
 from envprobe_core.agents.profiles import PROFILES
 from envprobe_core.conditions import Condition, Seeds, make_condition
+from envprobe_core.engine.batch import Columns
 from envprobe_core.errors import InputError
 from envprobe_core.experiment import episode_frame
 from envprobe_core.files import read_whole
@@ -30,9 +31,9 @@ from envprobe_core.llm.agent import AT_ONCE, Asked, Exchange, exchanges, finish_
 from envprobe_core.llm.calls import RunStoppedError
 from envprobe_core.llm.client import Client, Counts, Service
 from envprobe_core.llm.store import ReplayFile, read_replay
-from envprobe_core.runs.folder import ASKED, CALLS, Part, RunFolder, part_files
+from envprobe_core.runs.folder import CALLS, RunFolder
 from envprobe_core.runs.manifest import RunInputs, total_hash
-from envprobe_core.runs.tables import Summary, result_hash
+from envprobe_core.runs.tables import result_hash, step_table
 from envprobe_core.sources import DATA, ROOT
 
 LIVE_PER_CALL = 2  # episodes under way for each call that may be
@@ -78,29 +79,37 @@ def run_on(
     with_client(service, lambda client: together([run(client, one) for one in range(len(work))]), notice)
 
 
-def run_missing(
-    folder: RunFolder,
-    missing: Sequence[Part],
-    service: Service,
-    notice: Callable[[int, Counts], None] = lambda done, counts: None,
-) -> list[Summary]:
-    """Run the missing parts of an open run folder and finish it; return the summary of each condition.
+def run_into(
+    folder: RunFolder, service: Service, notice: Callable[[int, Counts], None] = lambda done, counts: None
+) -> list[Columns]:
+    """The measures of each condition, columns [row], of a run on a model that is written into an open folder.
 
-    `notice` gets the number of episodes done, and the counts after every call; what is done is kept.
+    A condition's log is written when the condition is done. Answers are in the store before they are used: a run
+    that ends early loses none, and the next one takes them from there.
+
+    Args:
+        folder: the open folder.
+        service: who answers.
+        notice: is called with the episodes done, and the counts after every call.
+
+    Raises:
+        RunStoppedError: if an answer cannot be had.
     """
-    done = 0
+    done, calls, inputs = 0, dict[int, bytes](), folder.inputs
+    work = list(zip(inputs.conditions, inputs.seeds_of_conditions, strict=True))
 
     def keep(place: int, asked: Asked) -> None:
         nonlocal done
-        part = missing[place]
-        files = part_files(part, asked.columns, asked.trajectory.rows(slice(part.logged)))
-        folder.store(part, {ASKED: calls_of(part.condition, part.seeds, asked)} | files)
-        done += len(part.seeds)
+        condition, seeds = work[place]
+        logged, steps = inputs.logged_seeds[place], None
+        if len(logged):
+            steps = step_table(condition, logged, asked.trajectory.rows(slice(len(logged))))
+        folder.store(place, asked.columns, steps)
+        calls[place] = calls_of(condition, seeds, asked)
+        done += len(seeds)
 
-    run_on(
-        service, [(part.condition, part.seeds) for part in missing], keep, lambda counts: notice(done, counts)
-    )
-    return folder.finish()
+    run_on(service, work, keep, lambda counts: notice(done, counts))
+    return folder.finish(b"".join(calls[place] for place in range(len(work))))
 
 
 def calls_of(condition: Condition, seeds: Seeds, asked: Asked) -> bytes:

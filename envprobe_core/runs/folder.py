@@ -1,92 +1,73 @@
 """The run folder: who may write to it, and what of it is finished.
 
 A folder holds `manifest.json` (what the run is, and in the end its hashes), `episodes.parquet`, `logs/` and,
-where a language model was asked, `calls.jsonl`. While a run goes on, `parts/` holds what is finished: of a
-condition's next episodes their rows in table and log, an Arrow file each, which is there or not.
-Every file is written under another name and then renamed, so that a run that is killed leaves whole files
-only, and the same command resumes where it stopped. The manifest says `finished` only after all else.
+where a language model was asked, `calls.jsonl`. Every file is put in place in one step, and the manifest says
+`finished` only after all else: a run that is killed at any time leaves whole files and a manifest that says
+that it is not finished. The same command then runs again, and writes over them; only a model's answers, which
+cost money, are kept as they come, in a store beside the folder (`llm.store`).
+
+Episodes are in memory until the end, no more than 0.6 kB each (five million: 3 GB), and the steps of the
+logged ones until their condition is done, about 5 kB each. What is larger than memory is for several runs.
 """
 
-import shutil
-from collections.abc import Callable, Iterator, Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from envprobe_core.conditions import Condition, Seeds
-from envprobe_core.engine.batch import Columns, Trajectory, simulate, simulate_logged
+from envprobe_core.engine.batch import Columns, simulate, simulate_logged
 from envprobe_core.errors import InputError
 from envprobe_core.files import OURS, atomic_write, folder_lock, sweep
 from envprobe_core.parallel import cores, map_unordered
 from envprobe_core.runs import manifest as manifests
 from envprobe_core.runs import tables
-from envprobe_core.runs.manifest import CRATE, EPISODES, MANIFEST, Manifest, RunInputs, log_name
-from envprobe_core.runs.tables import Summary, sha256
+from envprobe_core.runs.manifest import EPISODES, MANIFEST, Manifest, RunInputs, log_name
+from envprobe_core.runs.tables import sha256
 
-CALLS, PARTS = "calls.jsonl", "parts"
-ASKED, STEPS, ROWS = "calls", "steps.arrow", "rows.arrow"  # the files of a part, in the order of writing
-PART_EPISODES = 500  # of a part with a log, whose bytes depend on where it is cut, or with a model's answers
-BARE_EPISODES = 5000  # of any other part
+CALLS = "calls.jsonl"
+LOGGED_AT_ONCE, BARE_AT_ONCE = 500, 5000  # episodes that a process is given at a time, with a log and without
 PROCESS_PAYS = 6000  # episodes (a logged one that is run counts threefold) that outweigh starting a process
 LOGGED_COST = 3
 
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True)
-class Part:
-    """Neighbouring episodes of one condition: the unit that is written once and never run again."""
+class Piece(NamedTuple):
+    """Neighbouring episodes of one condition: what a process is given at a time."""
 
     index: int  # the condition's place in the run
     condition: Condition
-    stem: str  # the name of the part's files, without their endings
+    first: int  # the place of the first seed among the condition's
     seeds: Seeds  # ascending
-    logged: int  # how many of them, from the first, are logged
+    logged: bool
 
 
-def parts_of(inputs: RunInputs) -> Iterator[Part]:
-    """Cut a run into its parts."""
+def pieces_of(inputs: RunInputs) -> list[Piece]:
+    """The pieces of a run, those of a world in a row, so that its engine is compiled once."""
+    pieces = []
     for index, (condition, seeds) in enumerate(
         zip(inputs.conditions, inputs.seeds_of_conditions, strict=True)
     ):
-        logged, start, count = len(inputs.logged_seeds[index]), 0, 0
-        while start < len(seeds):
-            bare = start >= logged and inputs.agent is None
-            own = seeds[start : start + (BARE_EPISODES if bare else PART_EPISODES)]
-            stem = f"{Path(log_name(condition)).stem}.{count:06d}"
-            yield Part(index, condition, stem, own, min(max(logged - start, 0), len(own)))
-            start, count = start + len(own), count + 1
+        logged = len(inputs.logged_seeds[index])
+        cuts = [*range(0, logged, LOGGED_AT_ONCE), *range(logged, len(seeds), BARE_AT_ONCE), len(seeds)]
+        for first, past in pairwise(cuts):
+            pieces.append(Piece(index, condition, first, seeds[first:past], first < logged))
+    return sorted(pieces, key=lambda piece: piece.condition.world)
 
 
-def compute_part(part: Part) -> tuple[Part, dict[str, bytes]]:
-    """Run a part and return it with its files; where the folder may be out of reach."""
-    trajectory, measures = None, []
-    if part.logged:
-        trajectory = simulate_logged(part.condition, part.seeds[: part.logged])
-        measures.append(trajectory.measures)
-    if part.logged < len(part.seeds):
-        measures.append(simulate(part.condition, part.seeds[part.logged :]))
-    return part, part_files(part, part.condition.named(part.seeds, _joined(measures)), trajectory)
-
-
-def part_files(part: Part, columns: Columns, trajectory: Trajectory | None) -> dict[str, bytes]:
-    """Write a part's episodes, and the steps of those logged, if any, by ending of the file."""
-    made, files = {ROWS: tables.episode_table(part.condition, columns)}, {}
-    if part.logged and trajectory is not None:
-        made[STEPS] = tables.step_table(part.condition, part.seeds[: part.logged], trajectory)
-    for ending, table in made.items():
-        sink, how = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(compression="lz4")
-        with pa.ipc.new_file(sink, table.schema, options=how) as writer:
-            writer.write_table(table)
-        files[ending] = sink.getvalue().to_pybytes()
-    return files
-
-
-def _joined(blocks: list[Columns]) -> Columns:
-    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+def run_piece(piece: Piece) -> tuple[Piece, Columns, pa.Table | None]:
+    """A piece with its measures, columns [row], and its lines of the log, if it is logged."""
+    if not piece.logged:
+        return piece, simulate(piece.condition, piece.seeds), None
+    made = simulate_logged(piece.condition, piece.seeds)
+    return piece, made.measures, tables.step_table(piece.condition, piece.seeds, made)
 
 
 class RunFolder:
@@ -94,91 +75,82 @@ class RunFolder:
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path, self.manifest, self.inputs = path, manifest, manifest.inputs
-        self.parts = list(parts_of(self.inputs))  # by condition and seed
-
-    def _file(self, part: Part, ending: str) -> Path:
-        return self.path / PARTS / f"{part.stem}.{ending}"
-
-    def _table(self, part: Part, ending: str) -> pa.Table:
-        with pa.memory_map(str(self._file(part, ending))) as file:
-            return pa.ipc.open_file(file).read_all()
-
-    def missing(self) -> list[Part]:
-        """Return the parts that have not been run, those of a world in a row."""
-        missing = []
-        for part in self.parts:
-            with suppress(OSError, pa.ArrowException):
-                if len(self._table(part, ROWS)) == len(part.seeds) and (
-                    not part.logged or len(self._table(part, STEPS)) >= part.logged
-                ):
-                    continue
-            missing.append(part)
-        return sorted(missing, key=lambda part: part.condition.world)
-
-    def store(self, part: Part, files: Mapping[str, bytes]) -> None:
-        """Store a part's files; its rows, which come last, say that it is whole."""
-        for ending in sorted(files, key=(ASKED, STEPS, ROWS).index):
-            with atomic_write(self._file(part, ending)) as path:
-                path.write_bytes(files[ending])
+        self._episodes: dict[int, Columns] = {}  # by the condition's place
+        self._files: dict[str, str] = {}  # SHA-256 of the logs that are written, by name
 
     def fill(self, *, jobs: int | None = None, progress: Progress | None = None) -> None:
-        """Run what is missing, here or on the cluster in force; results are stored here.
+        """Every condition run, here or on the cluster in force, and its log written.
 
-        There are as many processes as `jobs`, or as are faster; `progress` gets the episodes done and to do.
+        Args:
+            jobs: processes; by default as many as are faster.
+            progress: is called with the episodes done and to do.
         """
-        missing = self.missing()
-        done, total = 0, sum(len(part.seeds) for part in missing)
-        work = total + (LOGGED_COST - 1) * sum(part.logged for part in missing)
-        for part, files in map_unordered(
-            compute_part, missing, jobs or min(1 + work // PROCESS_PAYS, cores())
-        ):
-            self.store(part, files)
-            done += len(part.seeds)
+        pieces = pieces_of(self.inputs)
+        done, total = 0, sum(len(piece.seeds) for piece in pieces)
+        work = total + (LOGGED_COST - 1) * sum(len(piece.seeds) for piece in pieces if piece.logged)
+        found: dict[int, list[tuple[Piece, Columns, pa.Table | None]]] = {}
+        missing = dict.fromkeys(range(len(self.inputs.conditions)), 0)
+        for piece in pieces:
+            missing[piece.index] += 1
+        for made in map_unordered(run_piece, pieces, jobs or min(1 + work // PROCESS_PAYS, cores())):
+            index = made[0].index
+            found.setdefault(index, []).append(made)
+            missing[index] -= 1
+            if not missing[index]:
+                own = sorted(found.pop(index), key=lambda one: one[0].first)
+                lines = [steps for *_, steps in own if steps is not None]
+                measures = {name: np.concatenate([one[1][name] for one in own]) for name in own[0][1]}
+                self.store(index, measures, pa.concat_tables(lines) if lines else None)
+            done += len(made[0].seeds)
             if progress is not None:
                 progress(done, total)
 
-    def finish(self) -> list[Summary]:
-        """Put logs and table together, state the hashes, clear the parts away; return each condition's summary."""
-        summaries = [Summary() for _ in self.inputs.conditions]
+    def store(self, index: int, measures: Columns, steps: pa.Table | None) -> None:
+        """A condition's episodes kept for `finish`, and its log written.
 
-        def rows() -> Iterator[pa.Table]:
-            for part in self.parts:
-                table = self._table(part, ROWS)
-                summaries[part.index].add(tables.measures_of(table))
-                yield table
+        Args:
+            index: the condition's place in the run.
+            measures: of its episodes, columns [row] in order of seed.
+            steps: the lines of its log, None for a run without.
+        """
+        condition = self.inputs.conditions[index]
+        self._episodes[index] = condition.named(self.inputs.seeds_of_conditions[index], measures)
+        if steps is not None:
+            (self.path / "logs").mkdir(exist_ok=True)
+            header = tables.log_header(condition, self.inputs.logged_seeds[index])
+            self._files[log_name(condition)] = tables.write_table(
+                self.path / log_name(condition), steps, header
+            )
 
-        files = {EPISODES: tables.write_tables(self.path / EPISODES, rows())}
-        for index, (condition, seeds) in enumerate(
-            zip(self.inputs.conditions, self.inputs.logged_seeds, strict=True)
-        ):
-            if len(seeds):
-                own = (part for part in self.parts if part.index == index and part.logged)
-                steps, path = (self._table(part, STEPS) for part in own), self.path / log_name(condition)
-                path.parent.mkdir(exist_ok=True)
-                files[log_name(condition)] = tables.write_tables(
-                    path, steps, tables.log_header(condition, seeds)
-                )
-        if self.inputs.agent is not None:
-            with atomic_write(self.path / CALLS) as path, path.open("wb") as calls:
-                for part in self.parts:
-                    calls.write(self._file(part, ASKED).read_bytes())
-        self.manifest = manifests.finished(self.manifest, [own.result_hash for own in summaries], files)
-        manifests.write_json(self.path / CRATE, manifests.crate_of(self.manifest))
+    def finish(self, calls: bytes | None = None) -> list[Columns]:
+        """The measures of each condition, columns [row], once all files and at last the manifest are written.
+
+        Args:
+            calls: the lines of `calls.jsonl`, where a language model was asked.
+        """
+        conditions = self.inputs.conditions
+        episodes = [self._episodes[index] for index in range(len(conditions))]
+        whole = pa.concat_tables(map(tables.episode_table, conditions, episodes))
+        names = [
+            EPISODES,
+            *(log_name(condition) for condition in conditions if log_name(condition) in self._files),
+        ]
+        files = self._files | {EPISODES: tables.write_table(self.path / EPISODES, whole)}
+        if calls is not None:
+            with atomic_write(self.path / CALLS) as path:
+                path.write_bytes(calls)
+        hashes = list(map(tables.result_hash, episodes))
+        self.manifest = manifests.finished(self.manifest, hashes, {name: files[name] for name in names})
         manifests.write_json(self.path / MANIFEST, self.manifest.as_dict())
-        self.tidy()
-        return summaries
+        return episodes
 
-    def tidy(self) -> None:
-        """Remove what a finished run does not need."""
-        for part in self.parts:
-            for ending in (ROWS, STEPS, ASKED):
-                self._file(part, ending).unlink(missing_ok=True)
-        with suppress(OSError):  # there is none, or somebody's file is in it
-            (self.path / PARTS).rmdir()
+    def read(self) -> list[Columns]:
+        """The measures of each condition of a finished run, columns [row].
 
-    def read(self) -> list[Summary]:
-        """Read a finished run's table, which must be what the manifest says: the summary of each condition."""
-        summaries, stated = [Summary() for _ in self.inputs.conditions], self.manifest.sha256 or {}
+        Raises:
+            InputError: if its table is not what the manifest says, or a log is missing.
+        """
+        stated = self.manifest.sha256 or {}
         try:
             for name in stated:
                 if not (self.path / name).is_file():
@@ -186,18 +158,18 @@ class RunFolder:
             if sha256(self.path, EPISODES) != stated.get(EPISODES):
                 raise InputError(f"{EPISODES} is not the file that its SHA-256 there is of")
             sizes = [*map(len, self.inputs.seeds_of_conditions)]
-            for index, rows in tables.read_episodes(self.path, sizes):
-                summaries[index].add(tables.measures_of(rows))
+            return list(map(tables.measures_of, tables.read_episodes(self.path, sizes)))
         except InputError as error:
             raise InputError(f"{self.path} is marked as finished, but {error}") from None
-        return summaries
 
 
 @contextmanager
 def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
-    """Open a folder for a run, made if it is not there, and keep other runs out of it.
+    """A folder for a run, made if it is not there, that no other run may write to meanwhile.
 
-    A folder that holds something else or another run, or cannot be written to, is refused.
+    Raises:
+        InputError: if the folder holds something else or another run, another process writes to it, or it
+            cannot be written to.
     """
     manifest, new = manifests.begun(inputs), not path.exists()
     try:
@@ -213,19 +185,17 @@ def open_run(path: Path, inputs: RunInputs) -> Iterator[RunFolder]:
                 manifest = found
             elif any(not OURS.fullmatch(item.name) for item in path.iterdir()):
                 raise InputError(f"{path} is not empty and holds no run; give a new folder")
-            folder = RunFolder(path, manifest)
-            for own in (path, path / PARTS, path / "logs"):
+            for own in (path, path / "logs"):
                 sweep(own)
-            if manifest.finished:
-                folder.tidy()
-            else:
+            if not manifest.finished:
                 manifests.write_json(path / MANIFEST, manifest.as_dict())
-                (path / PARTS).mkdir(exist_ok=True)
             try:
-                yield folder
+                yield RunFolder(path, manifest)
             except InputError:  # before any work, such as a price that is missing
-                if new and not any((path / PARTS).iterdir()):
-                    shutil.rmtree(path, ignore_errors=True)
+                if new and [item.name for item in path.iterdir()] == [MANIFEST]:
+                    (path / MANIFEST).unlink()
+                    with suppress(OSError):
+                        path.rmdir()
                 raise
     except BlockingIOError:
         raise InputError(f"another run is writing to {path}") from None

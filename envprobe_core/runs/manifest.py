@@ -1,7 +1,6 @@
 """What a run is: what is asked for, and the manifest that states it with its results.
 
-A manifest holds no times, paths or machine names, so that the same run twice gives the same bytes. Beside it
-lies the same description as an RO-Crate 1.1 (https://w3id.org/ro/crate/1.1), which archives read.
+A manifest holds no times, paths or machine names, so that the same run twice gives the same bytes.
 """
 
 from __future__ import annotations
@@ -28,13 +27,10 @@ from envprobe_core.files import atomic_write, read_whole
 from envprobe_core.protocols import parse_protocol
 from envprobe_core.sources import engine_sha256, package_versions
 
-MANIFEST, CRATE, EPISODES = "manifest.json", "ro-crate-metadata.json", "episodes.parquet"
+MANIFEST, EPISODES = "manifest.json", "episodes.parquet"
 FORMAT = "envprobe-run/2"
 ASKED = ("inputs", "profile", "protocols", "engine", "versions")  # of a manifest: stated before a run begins
 LONGEST_NAME = 80  # of a protocol, in the name of a file
-STANDARD = "https://w3id.org/ro/crate/1.1"
-PUBLISHED = "2026"  # this version of the engine; a run of it has no date, so that its bytes are the same
-LICENCE = "https://creativecommons.org/licenses/by/4.0/"
 
 
 @dataclass(frozen=True)
@@ -247,32 +243,6 @@ def read_manifest(folder: Path, *, whole: bool = False) -> Manifest:
     if whole and not manifest.finished:
         raise InputError(f"{folder} holds a run that is not finished; the command that began it completes it")
     return manifest
-
-
-def crate_of(manifest: Manifest) -> dict[str, Any]:
-    """Describe a finished run as an RO-Crate: no more than the manifest says."""
-    inputs, root, run, engine = manifest.inputs, {"@id": "./"}, {"@id": "#run"}, {"@id": "#engine"}
-    policies, worlds, protocols = map(" ".join, (inputs.policies, inputs.worlds, inputs.protocols))
-    what = f"Episodes of {policies} in {worlds} under {protocols} at {inputs.regime}"
-    needed = [f"{name} {version}" for name, version in manifest.versions.items()]
-    sums, parquet = dict(sorted((manifest.sha256 or {}).items())), "application/vnd.apache.parquet"
-    files = [{"@id": name} for name in sums]
-    graph = [
-        {"@id": CRATE, "@type": "CreativeWork", "about": root, "conformsTo": {"@id": STANDARD}},
-        {
-            **root, "@type": "Dataset", "name": f"EnvProbe run {manifest.result_hash:.12}",
-            "description": f"{what}, by envprobe_core {__version__}.", "datePublished": PUBLISHED,
-            "license": {"@id": LICENCE}, "hasPart": [{"@id": MANIFEST}, *files], "mentions": run,
-        },
-        {"@id": MANIFEST, "@type": "File", "encodingFormat": "application/json"},
-        *({"@id": name, "@type": "File", "sha256": sums[name], "encodingFormat": parquet} for name in sums),
-        {**run, "@type": "CreateAction", "instrument": engine, "result": files},
-        {
-            **engine, "@type": "SoftwareApplication", "name": "envprobe_core",
-            "version": manifest.engine["version"], "softwareRequirements": needed,
-        },
-    ]  # fmt: skip
-    return {"@context": f"{STANDARD}/context", "@graph": graph}
 
 
 def write_json(path: Path, content: object) -> None:

@@ -48,10 +48,7 @@ def check_run(path: Path, progress: Progress | None = None) -> tuple[list[str], 
     run, episodes = sum(sizes), sum(map(len, inputs.logged_seeds))
     if not episodes:
         raise InputError(f"{path} was run with --logs none: there are no logs to compute from")
-    rows: list[list[pa.Table]] = [[] for _ in sizes]
-    for index, part in tables.read_episodes(path, sizes):
-        rows[index].append(part)
-    table, logs = list(map(pa.concat_tables, rows)), {}
+    table, logs = tables.read_episodes(path, sizes), dict[str, Log]()
     tasks = [(path, *pair) for pair in zip(inputs.conditions, inputs.logged_seeds, strict=True)]
     for log in map_unordered(read_log, tasks, 1 + min(episodes // PROCESS_PAYS, cores() - 1), local=True):
         logs[log.name] = log
@@ -83,18 +80,16 @@ def check_run(path: Path, progress: Progress | None = None) -> tuple[list[str], 
 
 def read_log(task: tuple[Path, Condition, Seeds]) -> Log:
     """Read the log of a folder, a condition and some seeds, look for contradictions, and score it."""
-    folder, condition, due = task
-    name, texts, episodes = log_name(condition), list[str](), []
+    folder, condition, seeds = task
+    name = log_name(condition)
     whole = tables.sha256(folder, name)
-    for seeds, log, lines in tables.read_steps(folder, name, condition, due):
-        texts += tables.disagreements(
-            name, lines, tables.step_table(condition, seeds, as_ruled(condition, seeds, log))
-        )
-        texts += (
-            f"{name}, seed {seed}: ends before its time, at t {t}" for seed, t in early(condition, seeds, log)
-        )
-        episodes.append(tables.episode_table(condition, condition.named(seeds, log.measures)))
-    return Log(name, whole, texts, pa.concat_tables(episodes))
+    log, lines = tables.read_steps(folder, name, condition, seeds)
+    due = tables.step_table(condition, seeds, as_ruled(condition, seeds, log))
+    texts = list(tables.disagreements(name, lines, due))
+    texts += (
+        f"{name}, seed {seed}: ends before its time, at t {t}" for seed, t in early(condition, seeds, log)
+    )
+    return Log(name, whole, texts, tables.episode_table(condition, condition.named(seeds, log.measures)))
 
 
 def as_ruled(condition: Condition, seeds: Seeds, log: Trajectory) -> Trajectory:

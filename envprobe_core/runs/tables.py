@@ -7,13 +7,13 @@ name) and the decision at t; in the last row, which holds no decision, `success`
 reached. What an episode does not have is null. The header in the file's metadata says what it holds, so that
 it can be read alone.
 
-What a table holds is not looked at value by value: `disagreements` compares it with the table that is due.
+A table is in memory whole. What it holds is not looked at value by value: `disagreements` compares it with
+the table that is due.
 """
 
 import hashlib
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,10 @@ from envprobe_core.engine.records import NONE
 from envprobe_core.errors import InputError
 from envprobe_core.files import atomic_write, check_plain
 from envprobe_core.runs.manifest import EPISODES, seed_ranges, unlike
-from envprobe_core.statistics import LARGE, mean_intervals, normal_half_width, wilson
+from envprobe_core.statistics import mean_intervals, wilson
 from envprobe_core.worlds import World, make_world
 
-GROUP_ROWS = 50_000  # of a file; what is in memory at once while it is written or read
+GROUP_ROWS = 50_000  # rows that are packed together in a file
 FORM: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 HEADER = b"envprobe"
 
@@ -61,7 +61,6 @@ HASHED = (
     "seed", "steps", "success", "probes", "useful", "repeated_probes", "actions", "valid_actions",
     "collapse_onset", "action_onset", "digest",
 )  # fmt: skip
-STEP = 2.0**26  # what `exact_sum` takes off at a time: sums of 2**26 values below it are exact
 
 Values = npt.NDArray[Any]
 
@@ -70,7 +69,11 @@ Values = npt.NDArray[Any]
 
 
 def sha256(folder: Path, name: str) -> str:
-    """Return SHA-256 of a file, in hexadecimal."""
+    """The SHA-256 of a run's file, in hexadecimal.
+
+    Raises:
+        InputError: if the file is not there or cannot be read.
+    """
     try:
         check_plain(folder / name)
         with (folder / name).open("rb") as file:
@@ -79,23 +82,29 @@ def sha256(folder: Path, name: str) -> str:
         raise InputError(f"{name}: cannot be read ({error.strerror})") from None
 
 
-def write_tables(path: Path, tables: Iterable[pa.Table], header: dict[str, Any] | None = None) -> str:
-    """Write tables, at least one, whole ones to a row group of about `GROUP_ROWS`; return the SHA-256."""
-    tables = iter(tables)
-    waiting, about = [next(tables)], header and {HEADER: orjson.dumps(header)}
+def write_table(path: Path, table: pa.Table, header: dict[str, Any] | None = None) -> str:
+    """A table as a Parquet file, put in place in one step, and the file's SHA-256, which is returned.
+
+    Args:
+        path: the file; one that is there is replaced.
+        table: its rows.
+        header: what the file says of itself in its metadata, under `HEADER`.
+    """
+    about = header and {HEADER: orjson.dumps(header)}
     with atomic_write(path) as temporary:
-        with pq.ParquetWriter(temporary, waiting[0].schema.with_metadata(about), **FORM) as writer:
-            for table in tables:
-                if sum(map(len, waiting)) >= GROUP_ROWS:
-                    writer.write_table(pa.concat_tables(waiting))
-                    waiting.clear()
-                waiting.append(table)
-            writer.write_table(pa.concat_tables(waiting))
+        whole = table.replace_schema_metadata(about)
+        pq.write_table(
+            whole, temporary, row_group_size=GROUP_ROWS, compression="zstd", write_page_checksum=True
+        )
         return sha256(temporary.parent, temporary.name)
 
 
-def read_groups(folder: Path, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Read a Parquet file of a run row group by row group; it must have these columns."""
+def read_table(folder: Path, name: str, schema: pa.Schema) -> pa.Table:
+    """The table in a Parquet file of a run.
+
+    Raises:
+        InputError: if the file cannot be read, or its columns are not those of `schema`.
+    """
     try:
         check_plain(folder / name)
         with pq.ParquetFile(folder / name, page_checksum_verification=True) as file:
@@ -103,7 +112,7 @@ def read_groups(folder: Path, name: str, schema: pa.Schema) -> Iterator[pa.Table
             for odd in sorted({*found, *due}):
                 if found.count(odd) != due.count(odd):
                     raise InputError(f"{name}: column {odd} is missing, or none of a run's")
-            yield from filter(len, map(file.read_row_group, range(file.num_row_groups)))
+            return file.read()
     except InputError:
         raise
     except (OSError, pa.ArrowException, ValueError, KeyError, OverflowError, MemoryError) as error:
@@ -111,28 +120,21 @@ def read_groups(folder: Path, name: str, schema: pa.Schema) -> Iterator[pa.Table
 
 
 def to_arrow(values: Values, kind: pa.DataType, null: Values | None = None) -> pa.Array:
-    """Turn an array [row] into Arrow's, null where said; pyarrow's own way imports pandas (0.2 s) first."""
-    if kind == pa.bool_():
-        data = np.packbits(values, bitorder="little")
-    else:
+    """An Arrow array of `values` [row], null where `null` [row] says so.
+
+    It is made of buffers: `pyarrow.array` would first import pandas, a third of the time of a small run.
+    """
+    data = np.packbits(values, bitorder="little") if kind == pa.bool_() else None
+    if data is None:
         data = np.ascontiguousarray(values, dtype=kind.to_pandas_dtype())
     there = None if null is None else pa.py_buffer(np.packbits(~null, bitorder="little"))
     return pa.Array.from_buffers(kind, len(values), [there, pa.py_buffer(data)])
 
 
 def to_numpy(column: pa.ChunkedArray) -> tuple[Values, Values]:
-    """Return a column's numbers, whatever they are where it is null, and where that is, [row] each."""
-    array = column.combine_chunks()
-    there, data = array.buffers()
-    rows = slice(array.offset, array.offset + len(array))
-
-    def bits(buffer: pa.Buffer) -> Values:
-        return np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little")[rows].astype(bool)
-
-    null = np.zeros(len(array), bool) if there is None else ~bits(there)
-    if array.type == pa.bool_():
-        return bits(data), null
-    return np.frombuffer(data, array.type.to_pandas_dtype())[rows], null
+    """The numbers of a column [row], 0 where it is null, and whether it is null there, [row]."""
+    null = column.is_null().to_numpy()
+    return column.fill_null(column.type.to_pandas_dtype()(0)).to_numpy(), null
 
 
 # --- episodes ---------------------------------------------------------------------------------
@@ -160,18 +162,16 @@ def measures_of(table: pa.Table) -> Columns:
     return {key: np.where(null, np.nan, own) if null.any() else own for key, (own, null) in found.items()}
 
 
-def read_episodes(folder: Path, sizes: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
-    """Read the table of a run, so many episodes of each condition: in turn a condition's position and its next rows."""
-    ends, start = np.cumsum(sizes), 0
-    for table in read_groups(folder, EPISODES, SCHEMA):
-        while len(table) and start < ends[-1]:
-            index = int(np.searchsorted(ends, start, side="right"))
-            own = table.slice(0, ends[index] - start)
-            yield index, own
-            start, table = start + len(own), table.slice(len(own))
-        start += len(table)
-    if start != ends[-1]:
-        raise InputError(f"{EPISODES}: has {start} rows, not {ends[-1]}")
+def read_episodes(folder: Path, sizes: Sequence[int]) -> list[pa.Table]:
+    """The episodes of each condition of a run, in order; `sizes` says how many each has.
+
+    Raises:
+        InputError: if the file cannot be read, or holds more or fewer.
+    """
+    table, starts = read_table(folder, EPISODES, SCHEMA), np.cumsum([0, *sizes])
+    if len(table) != starts[-1]:
+        raise InputError(f"{EPISODES}: has {len(table)} rows, not {starts[-1]}")
+    return [table.slice(start, size) for start, size in zip(starts.tolist(), sizes, strict=False)]
 
 
 # --- steps ------------------------------------------------------------------------------------
@@ -238,37 +238,42 @@ def step_table(condition: Condition, seeds: Seeds, trajectory: Trajectory) -> pa
     return pa.table(arrays, schema=step_schema(columns))
 
 
-def read_steps(
-    folder: Path, name: str, condition: Condition, seeds: Seeds
-) -> Iterator[tuple[Seeds, Trajectory, pa.Table]]:
-    """Read a condition's log of some seeds, ascending: in turn the next seeds, their recording, scored, and lines.
+def read_steps(folder: Path, name: str, condition: Condition, seeds: Seeds) -> tuple[Trajectory, pa.Table]:
+    """The recording of a condition's logged episodes, scored, and the lines of the log that say it.
 
     Episodes are told apart by where `success` stands; the recording is what the lines say, but for a probe of
     a field that there is not, which is the nearest one.
+
+    Args:
+        folder: of the run.
+        name: of the log in it.
+        condition: the condition.
+        seeds: the logged ones, ascending.
+
+    Raises:
+        InputError: if the log cannot be read, or does not hold as many whole episodes.
     """
-    columns, done = step_columns(make_world(condition.world, condition.regime, condition.protocol)), 0
+    columns = step_columns(make_world(condition.world, condition.regime, condition.protocol))
     setting, horizon = kernel_params(condition), condition.regime.horizon
-    for table in read_groups(folder, name, step_schema(columns)):
-        success, ongoing = to_numpy(table.column("success"))
-        final = np.flatnonzero(~ongoing)
-        steps = np.diff(final, prepend=-1) - 1
-        if not len(steps) or final[-1] + 1 < len(table):
-            raise InputError(f"{name}: is cut short after {done + len(steps)} episodes")
-        if steps.max() > horizon:
-            raise InputError(f"{name}: an episode goes on behind the horizon, {horizon}")
-        if done + len(steps) > len(seeds):
-            raise InputError(f"{name}: goes on behind its last seed, {seeds[-1]}")
-        logs, (row, t, _) = room_for_logs(horizon, len(steps)), lines_of(steps)
-        for key, (array, field) in columns.items():
-            values, null = to_numpy(table.column(key))
-            if array == "probe":
-                values = np.clip(values, NONE, setting.world.fields - 1)
-            logs[array][row[~null], t[~null], field] = values[~null]
-        own = seeds[done : done + len(steps)]
-        yield own, scored(setting, logs, steps, success[final]), table
-        done += len(own)
-    if done < len(seeds):
-        raise InputError(f"{name}: ends before seed {seeds[done]}")
+    table = read_table(folder, name, step_schema(columns))
+    success, ongoing = to_numpy(table.column("success"))
+    final = np.flatnonzero(~ongoing)
+    steps = np.diff(final, prepend=-1) - 1
+    if len(table) > (final[-1] + 1 if len(final) else 0):
+        raise InputError(f"{name}: is cut short after {len(steps)} episodes")
+    if steps.max(initial=0) > horizon:
+        raise InputError(f"{name}: an episode goes on behind the horizon, {horizon}")
+    if len(steps) > len(seeds):
+        raise InputError(f"{name}: goes on behind its last seed, {seeds[-1]}")
+    if len(steps) < len(seeds):
+        raise InputError(f"{name}: ends before seed {seeds[len(steps)]}")
+    logs, (row, t, _) = room_for_logs(horizon, len(steps)), lines_of(steps)
+    for key, (array, field) in columns.items():
+        values, null = to_numpy(table.column(key))
+        if array == "probe":
+            values = np.clip(values, NONE, setting.world.fields - 1)
+        logs[array][row[~null], t[~null], field] = values[~null]
+    return scored(setting, logs, steps, success[final]), table
 
 
 # --- what is there beside what is due -----------------------------------------------------------
@@ -313,98 +318,62 @@ def result_hash(columns: Columns) -> str:
     return hashlib.sha256(outcomes({name: columns[name][order] for name in HASHED})).hexdigest()
 
 
-def exact_sum(values: npt.NDArray[np.float64]) -> list[float]:
-    """Return a few numbers whose sum is exactly that of `values`: no order of adding moves a bit.
+def mean_of(name: str, values: npt.NDArray[np.float64]) -> float | None:
+    """The correctly rounded sum of a measure by the number of its values, None if it has none.
 
-    The values are below 2**26, and no more than 2**26; others, of which no sum would end, are refused.
+    Raises:
+        InputError: if a value is not finite, which no measure of a run is.
     """
-    if not (np.abs(values) < STEP).all():
-        raise InputError(f"{EPISODES}: a measure is not below {STEP:.0f}")
-    parts, scale = [], 1.0
-    while values.any():
-        whole = np.floor(values * scale)
-        parts.append(float(whole.sum()) / scale)
-        values = values - whole / scale
-        scale *= STEP
-    return parts
+    if not np.isfinite(values).all():
+        raise InputError(f"{EPISODES}: a value of {name} is not a finite number")
+    return math.fsum(values.tolist()) / len(values) if len(values) else None
 
 
-class Summary:
-    """A condition's row of the summary table, made in one pass over its episodes in order of seed.
+def summary_row(condition: Condition, columns: Columns, ends: Sequence[float]) -> dict[str, Any]:
+    """The row of a condition in the summary table, given its accuracy's mean, low and high end."""
+    fired, onset, n = columns["probes"] > 0, columns["collapse_onset"], len(columns["seed"])
+    accuracy, low, high = (None if np.isnan(end) else float(end) for end in ends)
+    success = wilson(int(columns["success"].sum()), n)
+    averaged = {name: columns[name] for name in ("accuracy_terminal", "accuracy_slot", "probes")}
+    averaged["useful_probe_rate"] = columns["useful"][fired] / columns["probes"][fired]
+    averaged["collapse_onset"] = onset[~np.isnan(onset)]
+    mean = {name: mean_of(name, values) for name, values in averaged.items()}
+    return {
+        **{name: condition.key[name] for name in ("world", "policy", "regime", "protocol", "profile")},
+        "n": n,
+        "accuracy": accuracy,
+        "accuracy_low": low,
+        "accuracy_high": high,
+        **{name: mean[name] for name in ("accuracy_terminal", "accuracy_slot")},
+        "task_success": success.value,
+        "task_success_low": success.low,
+        "task_success_high": success.high,
+        **{name: mean[name] for name in ("probes", "useful_probe_rate", "collapse_onset")},
+        "onset_censored": int(np.isnan(onset).sum()),
+        "result_hash": result_hash(columns),
+    }
 
-    No more than `LARGE` accuracies are kept: a mean over more has the normal interval, which needs none. So a
-    summary takes no room that grows with the episodes, but for a few numbers a block.
+
+def summary_rows(conditions: Sequence[Condition], columns: Sequence[Columns]) -> list[dict[str, Any]]:
+    """The summary table of conditions, one row each; a mean without events, or one episode's interval, is None.
+
+    Accuracies have percentile intervals of the bootstrapped mean (normal ones above `statistics.LARGE`
+    episodes), success has Wilson's. Probes are a mean over episodes; the useful-probe rate is the mean of
+    useful / fired over episodes that fired; the onset is the mean over episodes that collapse.
+
+    Args:
+        conditions: the conditions.
+        columns: the measures of each condition's episodes, columns [row].
+
+    Raises:
+        InputError: if a measure is not a finite number.
     """
-
-    def __init__(self) -> None:
-        self.n = 0
-        self._sums: dict[str, list[float]] = defaultdict(list)
-        self._counts: dict[str, int] = defaultdict(int)
-        self._digest = hashlib.sha256()
-        self.accuracies: list[npt.NDArray[np.float64]] = []
-
-    def add(self, columns: Columns) -> None:
-        """Take in the condition's next episodes, in order of seed."""
-        fired, onset, accuracy = columns["probes"] > 0, columns["collapse_onset"], columns["accuracy"]
-        averaged = {key: columns[key] for key in ("accuracy_terminal", "accuracy_slot", "success", "probes")}
-        averaged["useful_probe_rate"] = columns["useful"][fired] / columns["probes"][fired]
-        averaged["collapse_onset"] = onset[~np.isnan(onset)]
-        averaged |= {"accuracy": accuracy, "squares": accuracy**2}
-        for name, values in averaged.items():
-            self._sums[name] += exact_sum(values)
-            self._counts[name] += len(values)
-        self._digest.update(outcomes(columns))
-        self.n += len(onset)
-        self.accuracies = [*self.accuracies, accuracy] if self.n <= LARGE else []
-
-    def mean(self, name: str) -> float | None:
-        """Return the correctly rounded sum of a measure by the number of its values, if there are any."""
-        return math.fsum(self._sums[name]) / self._counts[name] if self._counts[name] else None
-
-    @property
-    def result_hash(self) -> str:
-        """The `result_hash` of all episodes so far."""
-        return self._digest.hexdigest()
-
-    def normal_interval(self) -> tuple[float, float, float]:
-        """Return the mean accuracy with the ends of its normal interval."""
-        mean, squares = self.mean("accuracy") or 0.0, self.mean("squares") or 0.0
-        half = float(normal_half_width(math.sqrt(max(squares - mean**2, 0.0)), self.n))
-        return mean, mean - half, mean + half
-
-    def row(self, condition: Condition, accuracy: npt.NDArray[np.float64]) -> dict[str, Any]:
-        """Return the row of a condition, given its accuracy's mean, low and high end."""
-        mean, low, high = (None if np.isnan(value) else float(value) for value in accuracy)
-        success = wilson(int(math.fsum(self._sums["success"])), self.n)
-        return {
-            **{name: condition.key[name] for name in ("world", "policy", "regime", "protocol", "profile")},
-            "n": self.n,
-            "accuracy": mean,
-            "accuracy_low": low,
-            "accuracy_high": high,
-            **{name: self.mean(name) for name in ("accuracy_terminal", "accuracy_slot")},
-            "task_success": success.value,
-            "task_success_low": success.low,
-            "task_success_high": success.high,
-            **{name: self.mean(name) for name in ("probes", "useful_probe_rate", "collapse_onset")},
-            "onset_censored": self.n - self._counts["collapse_onset"],
-            "result_hash": self.result_hash,
-        }
-
-
-def summary_rows(conditions: Sequence[Condition], summaries: Sequence[Summary]) -> list[dict[str, Any]]:
-    """Make the summary table, one row a condition; a mean without events, or one episode's interval, is None.
-
-    Accuracies have percentile intervals of the bootstrapped mean (normal ones above `LARGE` episodes),
-    success has Wilson's. Probes are a mean over episodes; the useful-probe rate is the mean of useful / fired
-    over episodes that fired; the onset is the mean over episodes that collapse.
-    """
-    ends, sizes = np.empty((len(summaries), 3)), np.array([own.n for own in summaries])
+    ends, sizes = np.empty((len(conditions), 3)), np.array([len(own["seed"]) for own in columns])
     for size in np.unique(sizes):  # conditions of one size share resamples
         same = np.flatnonzero(sizes == size)
-        if size > LARGE:
-            ends[same] = [summaries[index].normal_interval() for index in same]
-        else:
-            values = [np.concatenate(summaries[index].accuracies) for index in same]
-            ends[same] = np.stack(mean_intervals(np.stack(values, axis=1)), axis=1)
-    return [own.row(condition, end) for condition, own, end in zip(conditions, summaries, ends, strict=True)]
+        values = np.stack([columns[index]["accuracy"] for index in same], axis=1)
+        ends[same] = np.stack(mean_intervals(values), axis=1)
+    return [
+        summary_row(condition, own, end)
+        for condition, own, end in zip(conditions, columns, ends, strict=True)
+    ]

@@ -27,12 +27,12 @@ from envprobe_core.files import refuse_existing
 
 if TYPE_CHECKING:
     from envprobe_core.agents.model import ModelAgent
+    from envprobe_core.engine.batch import Columns
     from envprobe_core.llm.agent import Asked
     from envprobe_core.llm.client import Counts, Service
     from envprobe_core.llm.store import Answers, Header
     from envprobe_core.runs.folder import RunFolder
     from envprobe_core.runs.manifest import RunInputs
-    from envprobe_core.runs.tables import Summary
 
 SIMULATED, OPENAI, LOCAL = "simulated", "openai", "local"
 DEFAULT_CONCURRENCY = 16
@@ -223,13 +223,12 @@ def refuse_unheld(path: Path, inputs: RunInputs) -> None:
 # ---------------------------------------------------------------- a run on a model
 
 
-def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
-    """Run what a folder lacks, with a live line on standard error where that is a terminal."""
+def run_on_model(folder: RunFolder, service: Service) -> list[Columns]:
+    """Run what a folder is for, with a live line on standard error where that is a terminal."""
     from envprobe_core.llm.calls import dollars
-    from envprobe_core.llm.running import run_missing
+    from envprobe_core.llm.running import run_into
 
-    missing = folder.missing()
-    total, began = sum(len(part.seeds) for part in missing), time.monotonic()
+    total, began = sum(map(len, folder.inputs.seeds_of_conditions)), time.monotonic()
     # each is an interrupt, at which calls under way are stored first; background jobs may ignore interrupts
     orders: Any = dict.fromkeys(options.orders_to_end(), lambda *_: signal.raise_signal(signal.SIGINT))
     orders[signal.SIGINT] = signal.default_int_handler
@@ -247,7 +246,7 @@ def run_on_model(folder: RunFolder, service: Service) -> list[Summary]:
                 )
                 show(done, total, more=text)  # type: ignore[misc]
 
-            return run_missing(folder, missing, service, *((notice,) if show else ()))
+            return run_into(folder, service, *((notice,) if show else ()))
     except KeyboardInterrupt:
         kept = f"all answers are kept in {service.answers.path}: run the command again to continue"
         typer.echo(f"envprobe: interrupted; nothing was scored, {kept}", err=True)

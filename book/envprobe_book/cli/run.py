@@ -71,8 +71,8 @@ def run(
     """Run policies in worlds and keep every step.
 
     DIR gets episodes.parquet (a row an episode), manifest.json (inputs, versions, hashes) and
-    logs/ (Parquet, a row a step, a file a condition). A run that was interrupted resumes where it
-    stopped; a finished one is not repeated; a folder that holds something else is left alone.
+    logs/ (Parquet, a row a step, a file a condition). A run that was interrupted is run again by the
+    same command; a finished one is not repeated; a folder that holds something else is left alone.
     With --json: an array, an object a condition.
     With `--agent openai` a language model acts: every answer is stored before it is used, so that the
     same command goes on after an interruption without paying twice, and calls.jsonl says what was asked.
@@ -105,16 +105,16 @@ def run(
         raise InputError("--jobs is for processes of this machine; a cluster has its workers")
     with open_run(out, inputs) as folder:
         if folder.manifest.finished:
-            summaries = folder.read()
+            episodes = folder.read()
             typer.echo(f"{out}: this run is finished already; nothing was repeated", err=True)
         elif asked is not None:
-            summaries = models.run_on_model(folder, model.service(asked, out))
+            episodes = models.run_on_model(folder, model.service(asked, out))
         else:
             with options.handing_out(scheduler), options.progress_bar("episodes") as show:
                 folder.fill(jobs=jobs, progress=show)
-                summaries = folder.finish()
+                episodes = folder.finish()
         result = folder.manifest.result_hash
-    rows = summary_rows(inputs.conditions, summaries)
+    rows = summary_rows(inputs.conditions, episodes)
     if json:
         options.print_json(rows)
     else:
@@ -124,7 +124,7 @@ def run(
         )
         options.print_table("", [*SUMMARY][:3], [*SUMMARY][3:], conditions, width=200)
         acting = f"profile {inputs.profile}" if asked is None else f"model {asked.model}"
-        ran = f"{counted(len(rows), 'condition')}, {counted(sum(own.n for own in summaries), 'episode')}"
+        ran = f"{counted(len(rows), 'condition')}, {counted(sum(row['n'] for row in rows), 'episode')}"
         typer.echo(f"{ran}, {inputs.regime}, {acting}: {out}")
         if asked is not None:
             typer.echo(models.say_calls(out))
