@@ -37,10 +37,13 @@ class NotTestable(Exception):
 
 
 def columns_read(measures: Iterable[str]) -> list[str]:
-    """Return the columns that measures read.
+    """The columns that measures read.
 
     Raises:
         InputError: for a text that is no measure.
+
+    >>> columns_read(["useful/probes", "accuracy"])
+    ['useful', 'probes', 'accuracy']
     """
     names = []
     for text in measures:
@@ -52,7 +55,7 @@ def columns_read(measures: Iterable[str]) -> list[str]:
 
 
 def measured(text: str, column: Callable[[str], Floats]) -> Floats:
-    """Return a measure of episodes: a column, a ratio, a difference, or 1 and 0 for a comparison.
+    """A measure of episodes: a column, a ratio, a difference, or 1 and 0 for a comparison.
 
     Args:
         text: a column's name, or two joined by one of / - < > (a number may stand on the right); one that
@@ -62,6 +65,10 @@ def measured(text: str, column: Callable[[str], Floats]) -> Floats:
     Returns:
         The columns' shape; NaN where the measure is undefined: nothing in the denominator, an event that
         never came. A censored event compared with a number counts as later than it.
+
+    >>> episodes = {"useful": np.array([1.0, 2.0]), "probes": np.array([2.0, 0.0])}
+    >>> measured("useful/probes", episodes.__getitem__).tolist()
+    [0.5, nan]
     """
     name, sign, other = MEASURE.fullmatch(text).group(1, 2, 3)  # type: ignore[union-attr]
     left = column(name)
@@ -149,7 +156,7 @@ class PairedEpisodes:
         *,
         pooled_events: bool = False,
     ) -> Sample:
-        """Return a measure of the arms (minus that of a reference), summed by seed, world by world.
+        """A measure of the arms (minus that of a reference), summed by seed, world by world.
 
         Args:
             measure: as in `measured`.
@@ -234,6 +241,13 @@ def compare(
     Raises:
         InputError: for a policy or column that the frame does not have, an episode that occurs twice, a gap
             in a column, and `policy` in `by`.
+
+    >>> from envprobe_core import run
+    >>> frame = run("tooldag", "simple periodic", protocols="paper", seeds="0:40")
+    >>> tools = {"tools": ("tooldag",)}
+    >>> found = compare(frame, "simple", "periodic", strata=tools)
+    >>> found[["gain", "n", "same"]].round(2).to_dict("records")
+    [{'gain': -0.46, 'n': 40, 'same': 6}]
     """
     by = list(names(by))
     if "policy" in by:
@@ -298,6 +312,11 @@ def summarize(
 
     Raises:
         InputError: for a column that the frame does not have.
+
+    >>> from envprobe_core import run
+    >>> frame = run("tooldag", "simple", protocols="paper", seeds="0:40")
+    >>> summarize(frame, "success", "policy").round(3).to_dict("records")
+    [{'policy': 'simple', 'measure': 'success', 'mean': 0.225, 'low': 0.123, 'high': 0.375, 'n': 40}]
     """
     texts = list(measures.values() if isinstance(measures, Mapping) else names(measures))
     by = list(names(by))

@@ -28,7 +28,11 @@ MOST_SEEDS = 10_000_000
 
 
 def is_whole(value: object) -> bool:
-    """Say whether a value is a whole number, of Python or NumPy; a truth value is none."""
+    """Whether a value is a whole number, of Python or NumPy; a truth value is none.
+
+    >>> is_whole(3), is_whole(True), is_whole(3.0)
+    (True, False, False)
+    """
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
@@ -93,23 +97,35 @@ class Condition:
         return {"seed": seeds, **{name: np.full(len(seeds), n) for name, n in sizes.items()}, **measures}
 
     def default_seeds(self) -> Seeds:
-        """Return the seeds of the regime, or those of the public code's main run under its protocol."""
+        """The seeds of the regime, or those of the public code's main run under its protocol."""
         released = self.protocol.seeds == "released" and self.regime.name == "S2"
         return np.arange(*(RELEASED_SEEDS if released else self.regime.seeds), dtype=np.int64)
 
 
 def find_regime(name: str) -> Regime:
-    """Return the regime of a name; an unknown one is refused with the known."""
+    """The regime of a name; an unknown one is refused with the known.
+
+    >>> find_regime("S2").budget
+    7
+    """
     return look_up("regime", name, REGIMES)
 
 
 def find_profile(name: str) -> AgentProfile:
-    """Return the agent profile of a name; an unknown one is refused with the known."""
+    """The agent profile of a name; an unknown one is refused with the known.
+
+    >>> find_profile("typical").name
+    'typical'
+    """
     return look_up("profile", name, PROFILES)
 
 
 def find_protocols(given: Names) -> tuple[Protocol, ...]:
-    """Return the protocols of a text or a sequence of names, switches included."""
+    """The protocols of a text or a sequence of names, switches included.
+
+    >>> [protocol.name for protocol in find_protocols("paper observed")]
+    ['paper', 'observed']
+    """
     return names(given, parse_protocol)
 
 
@@ -118,6 +134,11 @@ def names(given: Names, read: Callable[[str], Any] | None = None) -> tuple[Any, 
 
     A protocol with switches turned (`paper:clock=stands,end=success`) has commas of its own: where a
     colon occurs, blanks alone separate. Names are `read` where that is given.
+
+    >>> names("tooldag, graphnav")
+    ('tooldag', 'graphnav')
+    >>> names("paper paper:clock=stands,end=success")
+    ('paper', 'paper:clock=stands,end=success')
     """
     if not isinstance(given, Iterable):
         raise InputError(f"{given!r} stands where names do; give a text as 'tooldag graphnav', or a sequence")
@@ -135,6 +156,9 @@ def parse_seeds(text: str) -> Seeds:
 
     Raises:
         InputError: if the text is malformed, a range is empty, or a seed stands twice.
+
+    >>> parse_seeds("0:4,10").tolist()
+    [0, 1, 2, 3, 10]
     """
     if not isinstance(text, str):
         raise InputError(f"seeds {text!r}: give a text such as '0:220'")
@@ -162,18 +186,31 @@ def parse_seeds(text: str) -> Seeds:
 
 
 def check_seed(seed: object, what: str = "seed") -> None:
-    """Refuse what is no seed."""
+    """Refuse what is no seed.
+
+    >>> check_seed(7)
+    """
     if not is_whole(seed) or not 0 <= seed <= LARGEST_SEED:  # type: ignore[operator]
         raise InputError(f"{what} {seed!r} is not a whole number in 0..{LARGEST_SEED}")
 
 
 def read_seeds(text: str) -> Seeds | None:
-    """Read seeds: a range as in `0:220`, or `default` (None): those of the regime and protocol."""
+    """Read seeds: a range as in `0:220`, or `default` (None): those of the regime and protocol.
+
+    >>> read_seeds("default") is None
+    True
+    >>> read_seeds("0:3").tolist()
+    [0, 1, 2]
+    """
     return None if isinstance(text, str) and text == DEFAULT_SEEDS else parse_seeds(text)
 
 
 def first_seed(seeds: str, regime: str) -> int:
-    """Return the first of the seeds of a text, or the regime's own first one."""
+    """The first of the seeds of a text, or the regime's own first one.
+
+    >>> first_seed("default", "S1")
+    1000
+    """
     chosen = read_seeds(seeds)
     return find_regime(regime).seeds[0] if chosen is None else int(chosen[0])
 
@@ -187,7 +224,12 @@ def make_condition(
     budget: int | None = None,
     threshold: float | None = None,
 ) -> Condition:
-    """Make a condition from names; see `Condition` for what is refused."""
+    """Make a condition from names; see `Condition` for what is refused.
+
+    >>> condition = make_condition("tooldag", "simple")
+    >>> condition.budget_in_force, condition.threshold_in_force
+    (7, 1.5)
+    """
     return Condition(
         world, find_policy(policy), find_regime(regime), protocol, find_profile(profile), budget, threshold
     )

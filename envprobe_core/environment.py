@@ -66,7 +66,7 @@ class Agent(typing.Protocol):
         ...
 
     def propose(self) -> int:
-        """Return a task action by its number (`World.action_names`), or -1 to wait."""
+        """A task action by its number (`World.action_names`), or -1 to wait."""
         ...
 
 
@@ -74,7 +74,7 @@ class ProbePolicy(typing.Protocol):
     """A probe policy: it sees what an agent believes and proposes, and never the truth."""
 
     def choose(self, view: View) -> int:
-        """Return the field to probe, or -1 to let the agent act."""
+        """The field to probe, or -1 to let the agent act."""
         ...
 
 
@@ -162,9 +162,9 @@ class Environment:
         self._refuse_after_the_end()
         self._write(belief)
         self._write_action(action)
-        self.episodes.take(RECORD)
+        self.episodes.take_stages(RECORD)
         self.episodes.block["sight"]["highest"] = np.nan  # no score, unless a named policy makes one
-        self.episodes.take(SENSE)
+        self.episodes.take_stages(SENSE)
         return view_of(self.episodes.block.sight[0])
 
     def step(self, action: int) -> Observation:
@@ -189,7 +189,7 @@ class Environment:
         if not self._last:
             raise InputError("the episode has not ended; finish(belief) follows the last observation")
         self._write(belief)
-        self.episodes.take(RECORD)
+        self.episodes.take_stages(RECORD)
         return self.episodes.recording()
 
     def belief(self) -> Belief:
@@ -203,7 +203,7 @@ class Environment:
 
     def _observe(self) -> Observation:
         block, n = self.episodes.block, self.fields
-        self.episodes.take(RECORD)  # says whether the episode is over; recorded again after the update
+        self.episodes.take_stages(RECORD)  # says whether the episode is over; recorded again after the update
         self._last = bool(block.over[0])
         block["over"] = 0
         shown, step = block.observation[0], int(block.t[0])
@@ -280,7 +280,7 @@ def make_environment(
 
 
 class SimulatedAgent:
-    """The paper's agent: it notes what it sees, errs as the condition's profile says, and plans on its beliefs."""
+    """The simulated agent: it notes what it sees, errs as its profile says, and plans on its beliefs."""
 
     def __init__(self, environment: Environment) -> None:
         """Take the environment whose profile it acts by."""

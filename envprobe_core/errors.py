@@ -29,10 +29,13 @@ class StoppedError(Exception):
 
 
 def look_up(kind: str, name: str, known: Mapping[str, Meant]) -> Meant:
-    """Return what a name stands for.
+    """What a name stands for.
 
     Raises:
         InputError: if there is none of that name; the message lists those there are.
+
+    >>> look_up("letter", "a", {"a": 1})
+    1
     """
     if not isinstance(name, str) or name not in known:
         raise InputError(f"unknown {kind} {name!r}; accepted: {', '.join(known)}")
@@ -40,7 +43,11 @@ def look_up(kind: str, name: str, known: Mapping[str, Meant]) -> Meant:
 
 
 def counted(count: int, one: str) -> str:
-    """Write how many there are of something: `1 condition`, `2 conditions`."""
+    """Write how many there are of something: `1 condition`, `2 conditions`.
+
+    >>> counted(1, "episode"), counted(2, "episode")
+    ('1 episode', '2 episodes')
+    """
     return f"{count} {one}{'' if count == 1 else 's'}"
 
 
@@ -54,7 +61,7 @@ def require(frame: pd.DataFrame, names: Iterable[str]) -> None:
 
 
 def first_fault(error: ValidationError) -> str:
-    """Return where the first fault of a file is, and what; a refusal of ours in its own words."""
+    """Where the first fault of a file is, and what; a refusal of ours in its own words."""
     first = error.errors()[0]
     if isinstance(own := first.get("ctx", {}).get("error"), InputError):
         return str(own)
@@ -62,7 +69,11 @@ def first_fault(error: ValidationError) -> str:
 
 
 def in_one_line(message: str) -> str:
-    """Return a message as one line: what it repeats is cut, and a near miss of a name is pointed out."""
+    """A message as one line: what it repeats is cut, and a near miss of a name is pointed out.
+
+    >>> in_one_line("two  blanks")
+    'two blanks'
+    """
     line = " ".join(message.encode("utf-8", "backslashreplace").decode().split())
     line = re.sub(r"[^\x20-\x7e\u00a0-\U0010ffff]", "?", line)
     line = re.sub(rf"(\S{{{LONGEST}}})\S+", r"\1…", line)

@@ -26,7 +26,11 @@ REPORTING = ("simple", "oracle")  # the conditions in which the public code comp
 
 
 def count_true(members: Mask) -> Ints:
-    """Count the true members [..., member] of up to 127; much faster than `sum` along a short axis."""
+    """Count the true members [..., member] of up to 127; much faster than `sum` along a short axis.
+
+    >>> count_true(np.array([[True, False, True]])).tolist()
+    [2]
+    """
     return np.einsum("...i->...", np.ascontiguousarray(members).view(np.int8)).astype(np.int64)
 
 
@@ -34,15 +38,25 @@ def right_fields(belief: Values, gold: Values) -> Ints:
     """Count the fields believed right, n A_t, [row, time]: b_t against g_t, both [row, time, field].
 
     An unknown value (-1) matches nothing, so that a field that the instance lacks is never right.
+
+    >>> right_fields(np.array([[[1, 0, -1]]]), np.array([[[1, 1, -1]]])).tolist()
+    [[1]]
     """
     return count_true((belief == gold) & (gold != UNKNOWN))
 
 
 def step_accuracy(recording: Trajectory, protocol: Protocol) -> Floats:
-    """Return the accuracy that belongs to the beliefs held at each time, [row, time].
+    """The accuracy that belongs to the beliefs held at each time, [row, time].
 
     The track whose fall is called collapse or drift. Under lagged pairing a belief is scored one step later,
     so the track moves one step forward and its last time is left out.
+
+    >>> from envprobe_core.conditions import make_condition
+    >>> from envprobe_core.engine.batch import simulate_logged
+    >>> condition = make_condition("tooldag", "simple")
+    >>> track = step_accuracy(simulate_logged(condition, np.arange(2)), condition.protocol)
+    >>> track.shape, track[:, 0].tolist()
+    ((2, 31), [1.0, 1.0])
     """
     return recording.accuracy[:, 1:] if protocol.pairing == "lagged" else recording.accuracy
 
@@ -65,6 +79,13 @@ def held_beliefs(trajectory: Trajectory, protocol: Protocol) -> Held:
     `same-step`: b_t with g_t at t = 0..T, after the agent's update. `lagged`: the belief before an action
     with gold after that action and mutation, b_(t-1) with g_t at t = 1..T. T is the executed steps. The
     other scoring switches (slots, encoding) do not act here: a belief is one field of the table.
+
+    >>> from envprobe_core.conditions import make_condition
+    >>> from envprobe_core.engine.batch import simulate_logged
+    >>> condition = make_condition("tooldag", "simple")
+    >>> held = held_beliefs(simulate_logged(condition, np.arange(2)), condition.protocol)
+    >>> held.counted.sum(axis=1).tolist()
+    [31, 31]
     """
     belief, gold, confidence = trajectory.belief, trajectory.gold, trajectory.confidence
     last = trajectory.steps
@@ -75,7 +96,7 @@ def held_beliefs(trajectory: Trajectory, protocol: Protocol) -> Held:
 
 
 def wrong_anywhere(condition: Condition, held: Held, action: npt.NDArray[np.integer]) -> Mask:
-    """Say which reports the public code calls wrong, [row, time, field].
+    """Which reports the public code calls wrong, [row, time, field].
 
     A report about a field is wrong where what its text names differs from gold, or else where anything
     does: the number of loaded tools; any location, lock or thing held; any edge.
@@ -115,7 +136,7 @@ def wrong_anywhere(condition: Condition, held: Held, action: npt.NDArray[np.inte
 def reports(
     condition: Condition, recording: Trajectory, threshold: int = CONFIDENT
 ) -> tuple[Held, Mask, Mask, Mask]:
-    """Say which beliefs are compared with gold, which of these are wrong, and which held with confidence.
+    """Which beliefs are compared with gold, which of these are wrong, and which held with confidence.
 
     A belief is compared where the instance has the field, but under `confident=anything` in the conditions of
     `REPORTING` alone. An unknown one is wrong, and never confident: no agent is sure of it, but one
@@ -154,6 +175,13 @@ def confident_counts(
     Returns:
         `confident confident_wrong wrong total`, the first three among the last; canonical p_cw is the sum of
         `confident_wrong` over that of `confident`. All are 0 where the protocol compares no report with gold.
+
+    >>> from envprobe_core.conditions import make_condition
+    >>> from envprobe_core.engine.batch import simulate_logged
+    >>> condition = make_condition("tooldag", "simple")
+    >>> counts = confident_counts(simulate_logged(condition, np.arange(2)), condition)
+    >>> counts["total"].tolist()
+    [837, 837]
     """
     if not 0 <= threshold <= 100:
         raise InputError(f"confidence threshold {threshold} is not in 0..100 percent")
@@ -167,6 +195,9 @@ def consistent(acted: Mask, valid: Mask) -> Mask:
 
     The simulated agent reports low risk unless its last own task action was invalid (ours: the paper does
     not say what its self-check asks); before its first action it reports low risk.
+
+    >>> consistent(np.array([[True, True, False]]), np.array([[True, False, False]])).tolist()
+    [[True, True, False]]
     """
     passes = np.ones(acted.shape, dtype=bool)
     for t in range(1, acted.shape[1]):

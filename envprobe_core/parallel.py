@@ -50,7 +50,7 @@ Result = TypeVar("Result")
 
 
 def cores() -> int:
-    """Return how many processors this process may use."""
+    """How many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -137,12 +137,12 @@ def follow(parent: int) -> None:
 
 
 def scheduler_in_force() -> str | None:
-    """Return the address of the scheduler that grids are handed to, None for this machine alone."""
+    """The address of the scheduler that grids are handed to, None for this machine alone."""
     return os.environ.get(ENVIRONMENT) or None
 
 
 def read_scheduler_file(path: Path) -> str:
-    """Return the address in a file that `dask scheduler --scheduler-file` wrote; refuse one without it."""
+    """The address in a file that `dask scheduler --scheduler-file` wrote; refuse one without it."""
     import orjson
 
     try:
@@ -212,7 +212,7 @@ def hand_out(work: Callable[[Item], Result], items: Iterable[Item], address: str
 
 @cache
 def identity() -> dict[str, str]:
-    """Say what computes here: engine and data, and the versions of what results depend on."""
+    """What computes here: engine and data, and the versions of what results depend on."""
     from envprobe_core import __version__
     from envprobe_core.sources import package_sha256, package_versions
 
@@ -294,7 +294,7 @@ def _finished(client: distributed.Client, given: set[distributed.Future]) -> lis
 
 
 def _alive(client: distributed.Client) -> bool:
-    """Say whether the scheduler answers."""
+    """Whether the scheduler answers."""
     try:
         client.ncores()
     except (OSError, CancelledError, RuntimeError):

@@ -64,17 +64,29 @@ SWITCHES: tuple[str, ...] = tuple(_CHOICES)
 
 
 def in_words(text: str) -> str:
-    """Return a text, such as a panel's title, with the protocols in it by the names that pages use."""
+    """A text, such as a panel's title, with the protocols in it by the names that pages use.
+
+    >>> in_words("tools, paper")
+    'tools, as written'
+    """
     return _NAMED.sub(lambda found: TITLES[found[0]], text)
 
 
 def switch_values(switch: str) -> tuple[str, ...]:
-    """Return the values a switch accepts, the text's first."""
+    """The values a switch accepts, the text's first.
+
+    >>> switch_values("clock")
+    ('runs', 'stands')
+    """
     return _CHOICES[switch]
 
 
 def parse_protocol(text: str) -> Protocol:
-    """Read a protocol: a name, or a name with switches turned, as in `paper:clock=stands,end=success`."""
+    """Read a protocol: a name, or a name with switches turned, as in `paper:clock=stands,end=success`.
+
+    >>> parse_protocol("paper:clock=stands").clock
+    'stands'
+    """
     name, _, switches = text.partition(":") if isinstance(text, str) else (text, "", "")
     base = look_up("protocol", name, PROTOCOLS)
     changes: dict[str, str] = {}
@@ -90,7 +102,11 @@ def parse_protocol(text: str) -> Protocol:
 
 
 def turned(protocol: Protocol, **values: str) -> Protocol:
-    """Return a protocol with switches set, named after its base and all in which it differs from that."""
+    """A protocol with switches set, named after its base and all in which it differs from that.
+
+    >>> turned(PAPER, clock="stands").name
+    'paper:clock=stands'
+    """
     base, whole = PROTOCOLS[protocol.name.partition(":")[0]], replace(protocol, **values)
     held = {switch: getattr(whole, switch) for switch in SWITCHES}
     changes = [f"{switch}={value}" for switch, value in held.items() if value != getattr(base, switch)]

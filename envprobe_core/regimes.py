@@ -25,12 +25,12 @@ class Regime:
 
     @property
     def budget(self) -> int:
-        """Return the probe budget B = floor(H/4) (Definition 3.1)."""
+        """The probe budget B = floor(H/4) (Definition 3.1)."""
         return self.horizon // 4
 
     @property
     def observation(self) -> str:
-        """Return the observation noise: clean, partial or distractor."""
+        """The observation noise: clean, partial or distractor."""
         return OBSERVATIONS[self.noise]
 
 

@@ -14,7 +14,7 @@ KINDS = ("*.py", "*.toml", "*.js")
 
 
 def package_files(package: Path = PACKAGE, *, model: bool = True) -> list[Path]:
-    """Return the source files of a package, sorted; without `model` those of `llm/` are left out."""
+    """The source files of a package, sorted; without `model` those of `llm/` are left out."""
     found = {path for kind in KINDS for path in package.rglob(kind)}
     return sorted(path for path in found if model or path.relative_to(package).parts[0] != "llm")
 
@@ -29,7 +29,11 @@ def files_sha256(paths: Iterable[Path], root: Path = ROOT) -> str:
 
 
 def engine_sha256(*, model: bool = False) -> str:
-    """Return SHA-256 over the core's source files; a run that asks a language model depends on `llm/` too."""
+    """Return SHA-256 over the core's source files; a run that asks a language model depends on `llm/` too.
+
+    >>> len(engine_sha256())
+    64
+    """
     return files_sha256(package_files(model=model))
 
 
@@ -40,7 +44,11 @@ def package_sha256() -> str:
 
 
 def package_versions() -> dict[str, str]:
-    """Return the versions of what a run's files depend on, beside the engine."""
+    """The versions of what a run's files depend on, beside the engine.
+
+    >>> sorted(package_versions())
+    ['numba', 'numpy', 'pyarrow', 'python']
+    """
     from importlib.metadata import version
 
     packages = {name: version(name) for name in ("numpy", "numba", "pyarrow")}

@@ -65,7 +65,11 @@ class Estimate(NamedTuple):
 
 
 def numbers(given: npt.ArrayLike, *axes: str) -> Floats:
-    """Return what was given as an array of numbers with these axes; refuse everything else."""
+    """What was given as an array of numbers with these axes; refuse everything else.
+
+    >>> numbers([1, 2], "unit").tolist()
+    [1.0, 2.0]
+    """
     data = np.asarray(given, dtype=np.float64)
     if data.ndim != len(axes) or data.size == 0:
         raise InputError(f"values of shape {data.shape}; [{', '.join(axes)}], not empty, is accepted")
@@ -73,7 +77,10 @@ def numbers(given: npt.ArrayLike, *axes: str) -> Floats:
 
 
 def check_level(level: float) -> None:
-    """Refuse what is no level of an interval."""
+    """Refuse what is no level of an interval.
+
+    >>> check_level(0.95)
+    """
     if not (isinstance(level, Real) and 0 < level < 1):
         raise InputError(f"level {level!r}; a level in (0, 1) is accepted")
 
@@ -86,12 +93,12 @@ _mix = getattr(noise.mix, "py_func", noise.mix)
 
 
 def _words(key: Words, numbers: Words) -> Words:
-    """Return the words of numbers under a key, as `noise.numbered` draws them, [number]."""
+    """The words of numbers under a key, as `noise.numbered` draws them, [number]."""
     return _mix(key + (numbers + noise.ONE) * noise.GOLDEN)
 
 
 def _key(n: int, seed: int) -> Words:
-    """Return the key of the resamples of n units, [1], as `noise.stream_keys` makes the keys of a world."""
+    """The key of the resamples of n units, [1], as `noise.stream_keys` makes the keys of a world."""
     seeded, stream = np.array([seed], np.uint64), np.array([(n << 32) + RESAMPLING], np.uint64)
     return _mix(_mix(seeded + noise.GOLDEN) ^ _mix(stream * noise.GOLDEN))
 
@@ -110,7 +117,7 @@ def _count_blocks(n: int, resamples: int, seed: int) -> Iterator[npt.NDArray[np.
 
 @lru_cache(maxsize=8)
 def resample_counts(n: int, resamples: int = RESAMPLES, seed: int = 0) -> npt.NDArray[np.integer]:
-    """Return how often each unit is drawn in each resample, [resample, unit]; each row sums to n.
+    """How often each unit is drawn in each resample, [resample, unit]; each row sums to n.
 
     Draw k of resample r is the unit `(word >> 32) * n >> 32`, where `word` is number r n + k of the engine's
     hash (`engine.noise`) under the key of (seed, n): no resample depends on how many there are. A unit's
@@ -129,6 +136,9 @@ def resampled_sums(columns: Floats, resamples: int, seed: int) -> Floats:
 
     Values are rounded to multiples of a power of two for which no sum can exceed 2**53: the
     rounding moves a mean by less than n * 2**-52 of the largest value.
+
+    >>> resampled_sums(np.array([[1.0], [1.0]]), resamples=2, seed=0).tolist()
+    [[2.0], [2.0]]
     """
     n = len(columns)
     exponent = FIXED_POINT_BITS - np.frexp(n * np.abs(columns).max(axis=0))[1]
@@ -146,7 +156,7 @@ def resampled_sums(columns: Floats, resamples: int, seed: int) -> Floats:
 def bootstrap_means(
     values: npt.ArrayLike, strata: npt.ArrayLike | None = None, *, resamples: int = RESAMPLES, seed: int = 0
 ) -> Floats:
-    """Return resampled means, [resample] or [resample, column], of `values` [unit] or [unit, column].
+    """Resampled means, [resample] or [resample, column], of `values` [unit] or [unit, column].
 
     Units are drawn within their stratum (`strata` [unit], any labels) and pooled. The k-th stratum reads
     the count matrix k rows on, so strata of one size are drawn independently. One of a single unit says
@@ -155,6 +165,9 @@ def bootstrap_means(
     Raises:
         InputError: for no values, NaN or infinity, lengths that differ, and less than one resample. All that
             is resampled passes through here.
+
+    >>> bootstrap_means([1.0, 1.0, 1.0], resamples=2).tolist()
+    [1.0, 1.0]
     """
     data = np.asarray(values, dtype=np.float64)
     if data.ndim not in (1, 2) or data.size == 0:
@@ -186,9 +199,12 @@ def bootstrap_means(
 
 
 def percentile_interval(draws: npt.ArrayLike, level: float = LEVEL) -> tuple[Floats, Floats]:
-    """Return the percentile interval of draws [resample], or of every column of [resample, column].
+    """The percentile interval of draws [resample], or of every column of [resample, column].
 
     The two quantiles at (1 -+ level) / 2, linearly interpolated.
+
+    >>> [float(end) for end in percentile_interval(np.arange(101.0), level=0.9)]
+    [4.999999999999999, 95.0]
     """
     check_level(level)
     tail = (1 - level) / 2
@@ -206,7 +222,7 @@ def estimate_of(
     level: float = LEVEL,
     family: int = 1,
 ) -> Estimate:
-    """Say what resampled statistics [resample, column] tell of an observed one [column].
+    """What resampled statistics [resample, column] tell of an observed one [column].
 
     Resamples that are not `kept` do not count. p_greater = (1 + #{draws <= null}) / (1 + draws), and p_less
     is the mirror image: the observed sample counts as one of its resamples, so p is never 0 (Davison and
@@ -214,6 +230,10 @@ def estimate_of(
 
     Raises:
         InputError: for a level outside (0, 1), a family below 1, or no resample that is kept.
+
+    >>> draws = np.array([[0.1], [0.2], [0.3]])
+    >>> estimate_of(np.array([0.2]), draws, draws > 0, np.array([5])).p_less.tolist()
+    [1.0]
     """
     if not (isinstance(level, Real) and 0 < level < 1 and isinstance(family, Real) and family >= 1):
         what = f"level {level!r}, family {family!r}"
@@ -267,6 +287,10 @@ def clustered_rate(
 
     Raises:
         InputError: for what `bootstrap_means` refuses, negative denominators, and a ratio without events.
+
+    >>> found = clustered_rate([1, 2, 0, 3], [2, 2, 1, 4])
+    >>> round(found.mean, 4), found.n
+    (0.6667, 4)
     """
     top, bottom = (np.asarray(part, dtype=np.float64) for part in (numerators, denominators))
     chosen = np.ones(top.shape[:1], dtype=bool) if first is None else np.asarray(first, dtype=bool)
@@ -305,6 +329,10 @@ def paired_bootstrap(
     """Estimate the mean of paired `differences` [unit]; as in `clustered_rate`.
 
     Differences of exactly 0 everywhere give the interval [0, 0] and p = 1.
+
+    >>> found = paired_bootstrap([1.0, 0.0, 2.0, 1.0])
+    >>> found.mean, found.low <= found.mean <= found.high
+    (1.0, True)
     """
     data = numbers(differences, "unit")
     return clustered_rate(data, np.ones_like(data), strata, resamples=resamples, **asked)
@@ -323,6 +351,9 @@ def median_bootstrap(
     Whole-numbered measures (steps) take few values, so a resample is the sum of its units' histograms, and
     its median is read off the cumulated counts: no resample is ever laid out. The median of an even count
     is the mean of its two middle values, as in NumPy. Resamples without a value are left out.
+
+    >>> median_bootstrap([[1.0], [2.0], [9.0]]).mean
+    2.0
     """
     data = numbers(values, "unit", "arm")
     defined = ~np.isnan(data)
@@ -345,7 +376,11 @@ def median_bootstrap(
 
 
 def normal_half_width(deviation: Number, n: int, level: float = LEVEL) -> Number:
-    """Return half of a mean's normal interval: z s / sqrt(n)."""
+    """Return half of a mean's normal interval: z s / sqrt(n).
+
+    >>> round(float(normal_half_width(1.0, 100)), 4)
+    0.196
+    """
     check_level(level)
     return NormalDist().inv_cdf((1 + level) / 2) * deviation / math.sqrt(n)
 
@@ -358,10 +393,14 @@ def mean_intervals(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the mean of each column of `values` [unit, column] with its low and high end, [column] each.
+    """The mean of each column of `values` [unit, column] with its low and high end, [column] each.
 
     Percentile intervals. One unit carries no interval (NaN ends); above `LARGE` units without strata the
     interval is mean -+ z s / sqrt(n), which the bootstrap there equals within its Monte-Carlo error.
+
+    >>> mean, low, high = mean_intervals(np.array([[0.0], [1.0], [1.0]]))
+    >>> mean.round(4).tolist()
+    [0.6667]
     """
     data = numbers(values, "unit", "column")
     if not np.isfinite(data).all():
@@ -377,7 +416,11 @@ def mean_intervals(
 def mean_interval(
     values: npt.ArrayLike, strata: npt.ArrayLike | None = None, level: float = LEVEL, **settings: int
 ) -> Interval:
-    """Return the mean of `values` [unit] with its interval; see `mean_intervals`."""
+    """The mean of `values` [unit] with its interval; see `mean_intervals`.
+
+    >>> mean_interval([0.0, 1.0, 1.0, 0.0]).value
+    0.5
+    """
     data = numbers(values, "unit")
     ends = mean_intervals(data[:, None], strata, level, **settings)
     return Interval(*(float(end[0]) for end in ends), len(data))
@@ -390,6 +433,9 @@ def mean_track(track: Floats, resamples: int = RESAMPLES) -> dict[str, npt.NDArr
         `t accuracy low high running n`, each [time], with percentile intervals over episodes; NaN where fewer
         than `MIN_RUNNING` episodes run (all of them, if there are fewer), and at the ends of a single
         episode's interval.
+
+    >>> sorted(mean_track(np.ones((12, 3)), resamples=20))
+    ['accuracy', 'high', 'low', 'n', 'running', 't']
     """
     episodes, times = numbers(track, "episode", "time").shape
     running = ~np.isnan(track)
@@ -417,7 +463,7 @@ def _check_share(successes: int, n: int) -> None:
 
 
 def wilson(successes: int, n: int, level: float = LEVEL) -> Interval:
-    """Return the share successes / n with Wilson's score interval (Wilson 1927).
+    """The share successes / n with Wilson's score interval (Wilson 1927).
 
     >>> wilson(45, 220)
     Interval(value=0.20454545454545456, low=0.15653104975642793, high=0.26270075526797043, n=220)
@@ -455,7 +501,7 @@ def _share_below(k: int, n: int, p: float) -> float:
 
 
 def _exact_end(k: int, n: int, tail: float) -> float:
-    """Return the share p of which k successes or fewer of n have the probability `tail`, halving the gap."""
+    """The share p of which k successes or fewer of n have the probability `tail`, halving the gap."""
     low, high = k / n, 1.0
     while low < (middle := (low + high) / 2) < high:
         if _share_below(k, n, middle) > tail:
@@ -466,7 +512,7 @@ def _exact_end(k: int, n: int, tail: float) -> float:
 
 
 def exact_interval(successes: int, n: int, level: float = LEVEL) -> Interval:
-    """Return the share successes / n with its exact interval (Clopper and Pearson 1934).
+    """The share successes / n with its exact interval (Clopper and Pearson 1934).
 
     At its low end what was seen, or more successes, has the probability (1 - level) / 2; at its high end what
     was seen, or fewer. It says something of 0 among n too, where a bootstrap is the point 0.
@@ -485,7 +531,7 @@ def exact_interval(successes: int, n: int, level: float = LEVEL) -> Interval:
 
 
 def mcnemar_exact(only_first: int, only_second: int) -> float:
-    """Return the two-sided exact p of the two counts of discordant pairs (McNemar 1947).
+    """The two-sided exact p of the two counts of discordant pairs (McNemar 1947).
 
     p = min(1, 2 Pr(X <= min)) for X ~ Binomial(b + c, 1/2), the number of machine precision next to it; no
     discordant pair gives 1.

@@ -133,10 +133,10 @@ NOTEBOOK = """\
 import os
 import numpy as np
 from envprobe_core.conditions import make_condition
-from envprobe_core.engine.batch import measure
+from envprobe_core.engine.batch import simulate
 from envprobe_core.experiment import run_conditions
 def where(condition, seeds):
-    return measure(condition, seeds) | {"process": np.full(len(seeds), os.getpid())}
+    return simulate(condition, seeds) | {"process": np.full(len(seeds), os.getpid())}
 table = run_conditions([make_condition("tooldag", "simple")], np.arange(40), batch_size=5, work=where)
 print(*sorted(set(table["process"].tolist())))
 """

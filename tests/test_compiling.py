@@ -27,19 +27,19 @@ DAY = 24 * 3600
 TINY = {
     "__init__.py": "",
     "engine/__init__.py": "",
-    "engine/compiling.py": (numba_support.HOME / "compiling.py").read_text(),
+    "engine/numba_support.py": (numba_support.HOME / "numba_support.py").read_text(),
     "engine/factor.py": """
-from envprobe_core.engine.numba_support import compiled
+from envprobe_core.engine.numba_support import inline
 
-@compiled
+@inline
 def times(number):
     return 2 * number
 """,
     "engine/tiny.py": """
-from envprobe_core.engine.numba_support import entry
+from envprobe_core.engine.numba_support import kernel
 from envprobe_core.engine.factor import times
 
-@entry
+@kernel
 def total(numbers):
     result = 0 * numbers[0]
     for i in range(len(numbers)):
@@ -130,8 +130,9 @@ def test_the_engine_too_is_found_again():
     script = f"""
 from envprobe_core.conditions import make_condition
 from envprobe_core.engine import kernel
-from envprobe_core.engine.batch import record
-print([record(make_condition(world, "simple"), range(3)).measures["digest"].tolist() for world in {list(WORLDS)}])
+from envprobe_core.engine.batch import simulate
+made = [make_condition(world, "simple") for world in {list(WORLDS)}]
+print([simulate(condition, range(3))["digest"].tolist() for condition in made])
 assert len(kernel.run.stats.cache_hits) == 3 and not kernel.run.stats.cache_misses
 """
     given = {"capture_output": True, "text": True, "timeout": 300, "cwd": PACKAGE.parent}
@@ -157,7 +158,7 @@ def test_every_engine_file_makes_the_edition(tmp_path):
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     editions = {numba_support.EDITION, loaded(package).EDITION}
     sources = {path.relative_to(PACKAGE).as_posix() for path in numba_support.SOURCES} | {
-        "engine/compiling.py"
+        "engine/numba_support.py"
     }
     for source in sources:
         path = package / source
@@ -204,7 +205,7 @@ OF_FEWER_WORLDS = {"act": 1, "lose": 1, "follow": 1, "_draw": 1}
 def entries():
     """Return every function that is compiled for Python to call."""
     for path in PACKAGE.rglob("*.py"):
-        if re.search(r"^@entry$", path.read_text("utf-8"), re.MULTILINE):
+        if re.search(r"^@kernel$", path.read_text("utf-8"), re.MULTILINE):
             name = path.relative_to(PACKAGE.parent).with_suffix("").as_posix().replace("/", ".")
             for one in vars(import_module(name)).values():
                 if isinstance(one, Dispatcher) and one.__module__ == name and one.stats.cache_path:

@@ -48,7 +48,7 @@ def check_extra(extra: str, for_what: str) -> None:
 
 
 def extra_of(module: str | None) -> str | None:
-    """Return the extra that brings a module, None if none does.
+    """The extra that brings a module, None if none does.
 
     >>> extra_of("papermill.execute"), extra_of("json")
     ('notebooks', None)

@@ -54,7 +54,7 @@ def as_set(inside: Mask) -> Ints:
 
 
 def members(sets: Ints, count: int) -> Mask:
-    """Say which of the first `count` items are in each set: the opposite of `as_set`, [..., item]."""
+    """Which of the first `count` items are in each set: the opposite of `as_set`, [..., item]."""
     return (np.asarray(sets)[..., None] >> np.arange(count)) & 1 == 1
 
 
@@ -97,7 +97,7 @@ def _try(world, instance, states, action, valid, gold, reached):
 
 
 def mutable_fields(world: World, instance: Any) -> Mask:
-    """Say which fields can mutate by themselves, [row, field].
+    """Which fields can mutate by themselves, [row, field].
 
     Doors and edges without a lock never do; a tool that is not loaded and an object that is held are
     mutable, though at that moment nothing can happen to them.

@@ -80,7 +80,7 @@ def scribble(params, episode):
 
 @inline
 def names_goal(habits, keys, t):
-    """Say whether a scribe's report names its goal at a step, and not where it is."""
+    """Whether a scribe's report names its goal at a step, and not where it is."""
     return happens(draw(keys[IMPULSE], t, NAMES_GOAL), habits.names_goal)
 
 
@@ -148,7 +148,7 @@ def overwrite(params, episode, impulse):
 
 @inline
 def quits(habits, keys, t):
-    """Say whether the agent takes its task for finished at a step; never at the first."""
+    """Whether the agent takes its task for finished at a step; never at the first."""
     return t > 0 and happens(draw(keys[IMPULSE], t, QUIT), habits.quit)
 
 

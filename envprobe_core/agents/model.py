@@ -43,12 +43,12 @@ class ModelAgent:
 
     @property
     def models(self) -> set[str]:
-        """Return every model that is asked."""
+        """Every model that is asked."""
         return {self.model, self.judge_model or self.model}
 
     @property
     def profile(self) -> AgentProfile:
-        """Return what stands in the place of a simulated agent's profile: how its table is scored."""
+        """What stands in the place of a simulated agent's profile: how its table is scored."""
         return ModelProfile(self.model, assumption="A language model: its errors are its own.", agent=self)
 
 
@@ -60,9 +60,9 @@ class ModelProfile(AgentProfile):
 
     @property
     def identity(self) -> dict[str, object]:
-        """Return what logs and hashes carry of it."""
+        """What logs and hashes carry of it."""
         return {"agent": asdict(self.agent)} if self.agent else {}
 
     def as_dict(self) -> dict[str, object]:
-        """Return how its table is scored, for manifests."""
+        """How its table is scored, for manifests."""
         return {"name": self.name, "writes": self.writes, "keeps_open": self.keeps_open}

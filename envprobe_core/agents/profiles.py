@@ -58,16 +58,20 @@ class AgentProfile:
 
     @property
     def identity(self) -> dict[str, object]:
-        """Return what logs and hashes carry besides its name; a language model's say who it is."""
+        """What logs and hashes carry besides its name; a language model's say who it is."""
         return {}
 
     def as_dict(self) -> dict[str, object]:
-        """Return every field by name, for manifests and pages."""
+        """Every field by name, for manifests and pages."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def as_record(profile: AgentProfile, kind: str) -> dict[str, Any]:
-    """Return a profile as a file of `data/profiles/` holds it."""
+    """A profile as a file of `data/profiles/` holds it.
+
+    >>> as_record(PROFILES["typical"], "assumed")["name"]
+    'typical'
+    """
     parameters = profile.as_dict()
     name, assumption = parameters.pop("name"), parameters.pop("assumption")
     return {"name": name, "kind": kind, "assumption": assumption, "parameters": parameters}
@@ -126,7 +130,11 @@ def read_profile(path: Path) -> AgentProfile:
 
 
 def committed_profiles(folder: Path = PROFILE_FOLDER) -> tuple[AgentProfile, ...]:
-    """Return the profiles of a folder, in the order of their names; none where there is no folder."""
+    """The profiles of a folder, in the order of their names; none where there is no folder.
+
+    >>> [profile.name for profile in committed_profiles()]
+    ['calibrated', 'careful', 'overconfident']
+    """
     return tuple(read_profile(path) for path in sorted(folder.glob("*.json"), key=lambda path: path.stem))
 
 

@@ -25,7 +25,11 @@ from envprobe_core.worlds.base import Floats, Ints, Mask, Values
 
 @cache
 def episode_dtype(world: str) -> np.dtype:
-    """The dtype of an episode in the world of a name."""
+    """The dtype of an episode in the world of a name.
+
+    >>> "table" in episode_dtype("tooldag").names
+    True
+    """
     module = MODULES[world]
     return records.episode(module.TASK, module.STATE, module.MIND)
 
@@ -43,6 +47,11 @@ def kernel_params(condition: Condition, *, scores_all: bool = False, world: Worl
         condition: the condition.
         scores_all: whether the highest score is wanted also where the budget is spent, as logs hold it.
         world: a world other than that of the condition's regime and protocol, as a smaller one.
+
+    >>> from envprobe_core.conditions import make_condition
+    >>> params = kernel_params(make_condition("tooldag", "simple"))
+    >>> int(params.policy.budget), float(params.policy.threshold)
+    (7, 1.5)
     """
     protocol, profile, policy = condition.protocol, condition.profile, condition.policy
     built = make_world(condition.world, condition.regime, protocol) if world is None else world
@@ -92,7 +101,11 @@ def kernel_params(condition: Condition, *, scores_all: bool = False, world: Worl
 
 
 def room_for_logs(horizon: int, rows: int) -> Any:
-    """Make empty logs, [row, time]; what an episode does not reach stays without action, probe and score."""
+    """Make empty logs, [row, time]; what an episode does not reach stays without action, probe and score.
+
+    >>> room_for_logs(30, 2).shape
+    (2, 31)
+    """
     logs = new(records.ENTRY, rows, horizon + 1)
     logs["action"], logs["probe"], logs["score"] = WAIT, NONE, np.nan
     return logs
@@ -127,13 +140,13 @@ class Trajectory:
     measures: Columns  # a column [row] for each measure of the episode table
 
     def rows(self, part: slice | Ints) -> Trajectory:
-        """Return the recording of some rows."""
+        """The recording of some rows."""
         measures = {name: column[part] for name, column in self.measures.items()}
         return Trajectory(**{name: getattr(self, name)[part] for name in ARRAYS}, measures=measures)
 
     @classmethod
     def of(cls, params: Any, logs: Any, measures: Columns) -> Trajectory:
-        """Return the recording that scored logs [row, time] of a params hold."""
+        """The recording that scored logs [row, time] of a params hold."""
         width, steps = int(params.world.fields), measures["steps"].astype(np.int64)
         accuracy = logs["accuracy"].copy()
         accuracy[np.arange(logs.shape[1])[None, :] > steps[:, None]] = np.nan
@@ -238,7 +251,12 @@ class EpisodeBatch:
 
 
 def simulate(condition: Condition, seeds: Ints) -> Columns:
-    """Run a condition; return a column [row] for each measure."""
+    """Run a condition; return a column [row] for each measure.
+
+    >>> from envprobe_core.conditions import make_condition
+    >>> simulate(make_condition("tooldag", "simple"), np.arange(4))["probes"].tolist()
+    [7, 7, 7, 7]
+    """
     return _run(condition, np.array(seeds, np.int64), keep=False)[2]
 
 
@@ -253,6 +271,11 @@ def simulate_logged(
         scores_all: whether the highest score is recorded also where the budget is spent.
         schedules: [row, step], the fields that a replayed policy probes; by default those of the policy that
             the condition's replays.
+
+    >>> from envprobe_core.conditions import make_condition
+    >>> recording = simulate_logged(make_condition("tooldag", "simple"), np.arange(4))
+    >>> recording.belief.shape
+    (4, 31, 27)
     """
     own = np.array(seeds, np.int64)
     return Trajectory.of(*_run(condition, own, keep=True, scores_all=scores_all, schedules=schedules))
@@ -280,7 +303,12 @@ def _run(
 
 
 def schedules_of(condition: Condition, seeds: Ints) -> Ints:
-    """Return the probes of the policy that a condition replays, [row, step]."""
+    """The probes of the policy that a condition replays, [row, step].
+
+    >>> from envprobe_core.conditions import make_condition
+    >>> schedules_of(make_condition("tooldag", "yoked"), np.arange(2)).shape
+    (2, 30)
+    """
     if condition.policy.replays is None:
         return NO_SCHEDULE
     played = simulate_logged(
@@ -290,7 +318,13 @@ def schedules_of(condition: Condition, seeds: Ints) -> Ints:
 
 
 def terms_of(condition: Condition, seeds: Ints, recording: Trajectory) -> Floats:
-    """Play recorded episodes again; return the score's terms, [row, step, field, term], NaN after the end."""
+    """Play recorded episodes again; return the score's terms, [row, step, field, term], NaN after the end.
+
+    >>> from envprobe_core.conditions import make_condition
+    >>> condition, seeds = make_condition("tooldag", "simple"), np.arange(2)
+    >>> terms_of(condition, seeds, simulate_logged(condition, seeds)).shape
+    (2, 30, 27, 4)
+    """
     episodes, width = EpisodeBatch(condition, seeds), condition.built.fields
     terms = np.full((*recording.probe.shape, width, len(TERMS)), np.nan)
     for t in range(int(recording.steps.max(initial=0))):
@@ -305,7 +339,14 @@ def terms_of(condition: Condition, seeds: Ints, recording: Trajectory) -> Floats
 
 
 def walk(episodes: EpisodeBatch, decide: Callable[[], Ints]) -> None:
-    """Run episodes to their end, asking Python for the fields to probe, [row], at each step."""
+    """Run episodes to their end, asking Python for the fields to probe, [row], at each step.
+
+    >>> from envprobe_core.conditions import make_condition
+    >>> episodes = EpisodeBatch(make_condition("tooldag", "simple"), np.arange(2))
+    >>> walk(episodes, episodes.decide)
+    >>> bool(episodes.block.over.all())
+    True
+    """
     while True:
         episodes.propose()
         if not episodes.record():

@@ -20,7 +20,11 @@ from envprobe_core.worlds.base import Ints, Mask, World
 
 @cache
 def instance_dtype(world: str) -> np.dtype:
-    """The dtype of an instance in the world of a name."""
+    """The dtype of an instance in the world of a name.
+
+    >>> instance_dtype("tooldag").names
+    ('task', 'state')
+    """
     return dtype_of(("task", MODULES[world].TASK), ("state", MODULES[world].STATE))
 
 
@@ -30,7 +34,13 @@ def _keys() -> Any:
 
 
 def instances(world: World, seeds: npt.ArrayLike) -> Any:
-    """Create the instance of each seed, [row]: its `task` graph and, as at step 0, its `state`."""
+    """Create the instance of each seed, [row]: its `task` graph and, as at step 0, its `state`.
+
+    >>> from envprobe_core.conditions import make_condition
+    >>> found = instances(make_condition("tooldag", "simple").built, [0, 1])
+    >>> found.state.loaded.tolist()
+    [0, 0]
+    """
     given = np.asarray(seeds, np.int64)
     instance = new(instance_dtype(world.name), len(given))
     _create(world.record, instance, _keys(), given)
@@ -45,7 +55,7 @@ def _create(world, instance, keys, seeds):
 
 
 def informative(condition: Condition, seeds: Ints, recording: Trajectory) -> Mask:
-    """Say which probes of a condition's recorded episodes the public code calls useful, [row, step]."""
+    """Which probes of a condition's recorded episodes the public code calls useful, [row, step]."""
     useful, instance = np.zeros(recording.probe.shape, np.bool_), instances(condition.built, seeds)
     read = recording.belief, recording.gold, recording.probe
     _inform(kernel_params(condition), instance, _keys(), seeds, *read, useful)

@@ -223,7 +223,7 @@ def act(params, episode, field, log):
 
 @inline
 def informs(params, task, value, gold, field, names_goal):
-    """Say whether the public code calls the probe of a field useful."""
+    """Whether the public code calls the probe of a field useful."""
     named = params.habits.scribe and params.policy.gate.kind != rules.RANDOM  # by the report's text
     placed = named and not names_goal
     return worlds.informs(params.world, task, value, gold, field, named, placed, params.scoring)

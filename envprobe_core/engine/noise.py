@@ -60,7 +60,7 @@ def choice(word, count):
 
 @inline
 def quarter(word, which):
-    """Return one of the four 16-bit quarters, the lowest first."""
+    """One of the four 16-bit quarters, the lowest first."""
     return np.int64((word >> u64(16 * which)) & QUARTER)
 
 
@@ -71,10 +71,18 @@ def quarter_choice(word, which, count):
 
 
 def level32(probability: float) -> np.uint64:
-    """Return the number a lower half must stay below for an event of this probability."""
+    """The number a lower half must stay below for an event of this probability.
+
+    >>> int(level32(0.5)) == 2**31
+    True
+    """
     return u64(int(probability * 2.0**32 + 0.5))
 
 
 def level16(probability: float) -> int:
-    """Return the number a quarter must stay below for an event of this probability."""
+    """The number a quarter must stay below for an event of this probability.
+
+    >>> level16(0.25)
+    16384
+    """
     return int(probability * 2.0**16 + 0.5)

@@ -33,7 +33,7 @@ CORE = ("agents", "engine", "policies", "worlds")
 
 
 def sources(folder: str) -> list[Path]:
-    """Return the files of a folder of the package whose text decides what is compiled."""
+    """The files of a folder of the package whose text decides what is compiled."""
     files = sorted((HOME.parent / folder).glob("*.py"))
     return [path for path in files if folder == "worlds" or MARK.search(path.read_bytes())]
 
@@ -80,7 +80,7 @@ class Part(JITCodeLibrary):
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Say that Python cannot call it."""
+        """That Python cannot call it."""
         self._ensure_finalized()
         return 0
 
@@ -204,13 +204,13 @@ VERSIONS = f"{numba.__version__} {llvmlite.__version__}"
 
 
 def text_name(function: Callable[..., Any], signature: Any) -> str:
-    """Return the name of the file that holds the text of a function for arguments of these types."""
+    """The name of the file that holds the text of a function for arguments of these types."""
     kinds = f"{VERSIONS} {tuple(signature)}"
     return f"{function.__name__}-{hashlib.sha256(kinds.encode()).hexdigest()[:16]}.ll.gz"
 
 
 def text_of(made: Any) -> str:
-    """Return the text that a compilation has left: the function's LLVM name as a comment, and the module."""
+    """The text that a compilation has left: the function's LLVM name as a comment, and the module."""
     text, made.library.text = made.library.text, ""
     return f"; {made.fndesc.llvm_func_name}\n{text}"
 
@@ -252,7 +252,7 @@ class ByWorld:
 
 @cache
 def cache_folder() -> Path | None:
-    """Return the folder that holds this edition's machine code; None where nothing can be written at all.
+    """The folder that holds this edition's machine code; None where nothing can be written at all.
 
     It lies beside the engine. Where that cannot be written, it lies in the user's cache or among temporary
     files, and begins as a copy of what lies beside the engine.

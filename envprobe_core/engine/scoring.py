@@ -57,7 +57,7 @@ def count_right(world, belief, gold):
 
 @inline
 def collapse_onset(scoring, log, steps):
-    """Return the first time accuracy is below .6 (tau_c), or of two in a row; NaN where it never is."""
+    """The first time accuracy is below .6 (tau_c), or of two in a row; NaN where it never is."""
     for t in range(1 if scoring.by_slots else 0, steps + 1):
         below_next = t == steps or log[t + 1].accuracy < COLLAPSE
         if log[t].accuracy < COLLAPSE and (below_next or not scoring.two_below):

@@ -34,7 +34,7 @@ UNDEFINED, NAMED = 0x10, 0x40  # flags of a symbol
 
 
 def module_of(world: str) -> bytes | None:
-    r"""Return the WebAssembly module of a world; None, and one line that says why, where none can be made.
+    r"""The WebAssembly module of a world; None, and one line that says why, where none can be made.
 
     It is kept beside the machine code, made anew whenever a source of the engine, this file, Numba or
     llvmlite changes. It exports `run`, which takes what `loop.run` takes as Numba passes it on.
@@ -71,7 +71,7 @@ def say_none(why: str) -> None:
 
 
 def signature_of(world: str) -> tuple[Any, ...]:
-    """Return the types of `loop.run`'s arguments in a world, as Numba knows them."""
+    """The types of `loop.run`'s arguments in a world, as Numba knows them."""
     numbers = np.zeros(1, np.int64)
     arguments = (
         kernel.WHOLE,
@@ -88,7 +88,7 @@ def signature_of(world: str) -> tuple[Any, ...]:
 
 
 def text_of_world(world: str) -> tuple[str, str]:
-    """Return the LLVM name of `loop.run` for a world, and the text of its module.
+    """The LLVM name of `loop.run` for a world, and the text of its module.
 
     The text was kept when the machine code was made. Where it was not, as beside the code of another process
     that could not write, the world is compiled once more.
@@ -114,7 +114,7 @@ def text_of_world(world: str) -> tuple[str, str]:
 
 
 def webassembly(name: str, text: str) -> bytes:
-    """Return the module that exports one function of an LLVM text as `run`.
+    """The module that exports one function of an LLVM text as `run`.
 
     Raises:
         RuntimeError: where this llvmlite has no WebAssembly target.
@@ -149,7 +149,7 @@ def webassembly(name: str, text: str) -> bytes:
 
 
 def number(value: int) -> bytes:
-    r"""Return a whole number as the format writes it: seven bits a byte, the lowest first (LEB128).
+    r"""A whole number as the format writes it: seven bits a byte, the lowest first (LEB128).
 
     >>> number(5), number(300)
     (b'\x05', b'\xac\x02')
@@ -163,7 +163,7 @@ def number(value: int) -> bytes:
 
 
 def read_number(data: bytes, at: int) -> tuple[int, int]:
-    r"""Return the number at a place, and the place after it.
+    r"""The number at a place, and the place after it.
 
     >>> read_number(b'\xac\x02', 0)
     (300, 2)
@@ -177,7 +177,7 @@ def read_number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def with_export(data: bytes, name: str) -> bytes:
-    """Return a module that exports the function of a name, without the sections that only a linker reads."""
+    """A module that exports the function of a name, without the sections that only a linker reads."""
     at, parts = len(MAGIC), []
     while at < len(data):
         kind = data[at]
@@ -199,7 +199,7 @@ def with_export(data: bytes, name: str) -> bytes:
 
 
 def function_index(content: bytes, name: str) -> int:
-    """Return the number of the function of a name, from the custom section `linking`.
+    """The number of the function of a name, from the custom section `linking`.
 
     Raises:
         LookupError: if it is not there.
@@ -219,7 +219,7 @@ def function_index(content: bytes, name: str) -> int:
 
 
 def read_symbol(content: bytes, here: int) -> tuple[int, int, str, int]:
-    """Return a symbol's kind, number and name (empty where it is its import's), and the place after it."""
+    """A symbol's kind, number and name (empty where it is its import's), and the place after it."""
     what, index, label = content[here], -1, ""
     flags, here = read_number(content, here + 1)
     if what in (FUNCTION, GLOBAL, EVENT, TABLE, SECTION):

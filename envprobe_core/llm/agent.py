@@ -122,7 +122,7 @@ class LanguageModelAgent:
         return fields
 
     def _question(self, row: int, asked: str | Case) -> tuple[ChatRequest, str, Callable[[str], Any]]:
-        """Return a request, whose sample its answer is, and how that is read: by role, in an episode."""
+        """A request, whose sample its answer is, and how that is read: by role, in an episode."""
         seed, role = self._seeds[row], "judge" if isinstance(asked, Case) else "update"
         if isinstance(asked, Case):
             read = partial(answers.parse_verdict, candidates=asked.candidates)
@@ -131,7 +131,7 @@ class LanguageModelAgent:
         return self._prompts.request(self._model, asked, seed), f"{role} of episode {seed}", read
 
     def _step(self, row: int) -> int | None:
-        """Return the step by which an update's rows are dated, None where they give ages."""
+        """The step by which an update's rows are dated, None where they give ages."""
         return int(self._episodes.block["t"][row]) if self._prompts.version["dated"] else None
 
     async def _answer(self, row: int, asked: str | Case) -> Any:
@@ -176,8 +176,8 @@ async def run_model(
 ) -> Asked:
     """Run episodes of a condition with a language model; errors of `ask` end the run as they are.
 
-    The condition's profile only says how a table is scored. At most `live` blocks of `rows` episodes are under
-    way: 1 row while answers take time, a few hundred where they are at hand.
+    The condition's profile only says how a table is scored. At most `live` blocks of `rows` episodes are
+    under way: 1 row while answers take time, a few hundred where they are at hand.
     """
     used: dict[str, Answer] = {}
 
@@ -261,7 +261,7 @@ class Exchange(NamedTuple):
 
     @property
     def situation(self) -> str:
-        """Return the last message: the situation, or a judge's case."""
+        """The last message: the situation, or a judge's case."""
         return str(self.request["messages"][-1]["content"])
 
 
@@ -316,7 +316,7 @@ def exchanges(
 
 @lru_cache(maxsize=64)
 def simulated_setting(world: World, regime: Regime, profile: AgentProfile) -> Any:
-    """Return the engine's setting of a simulated agent that reports what it uses, asked for or not."""
+    """The engine's setting of a simulated agent that reports what it uses, asked for or not."""
     protocol = replace(world.protocol, structure="reported")
     return kernel_params(Condition(world.name, POLICIES["no-probe"], regime, protocol, profile), world=world)
 
@@ -359,7 +359,7 @@ def simulated_updates(block: Any, world: World, setting: Any) -> list[Update]:
 
 @lru_cache(maxsize=256)
 def prompts_of(condition: Condition, version: str) -> Prompts:
-    """Return the prompts of a condition in a version."""
+    """The prompts of a condition in a version."""
     world = make_world(condition.world, condition.regime, condition.protocol)
     plain = plain_prompts(world, version, condition.policy.name)
     if not plain.version["examples"]:

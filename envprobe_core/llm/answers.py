@@ -101,7 +101,7 @@ def _strict(**properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def update_schema(world: World | None) -> dict[str, Any]:
-    """Return the schema of a world: its actions, and rows in order of index, each within its bounds.
+    """The schema of a world: its actions, and rows in order of index, each within its bounds.
 
     The first prompts ask for the same keys in any world: None.
     """
@@ -125,13 +125,13 @@ def update_schema(world: World | None) -> dict[str, Any]:
 
 
 def verdict_schema(candidates: Sequence[int] | None) -> dict[str, Any]:
-    """Return the schema of a verdict, on some candidates where they are given."""
+    """The schema of a verdict, on some candidates where they are given."""
     field = _WHOLE if candidates is None else _WHOLE | {"enum": [NONE, *candidates]}
     return _strict(override={"type": "boolean"}, field=field)
 
 
 def gives_reasons(world: World) -> bool:
-    """Say whether an update says why: c and d are then the agent's own."""
+    """Whether an update says why: c and d are then the agent's own."""
     return world.protocol.structure == "reported"
 
 
@@ -168,7 +168,7 @@ def parse_verdict(text: str, candidates: Sequence[int]) -> Verdict:
 
 @lru_cache(maxsize=64)
 def _actions(names: tuple[str, ...]) -> dict[str, int]:
-    """Return the actions of a world by their names, as these are compared."""
+    """The actions of a world by their names, as these are compared."""
     return {_plain(name): number for number, name in enumerate(names)} | {WAITING: WAIT}
 
 
@@ -302,7 +302,7 @@ def apply_updates(table: Any, rows: Ints, updates: Sequence[Update], told: Ints)
 
 
 def reported_terms(update: Update, known: Sequence[bool]) -> tuple[Floats, Floats]:
-    """Return the agent's own c and d, [field], from an update's reasons; an unknown field reports nothing."""
+    """The agent's own c and d, [field], from an update's reasons; an unknown field reports nothing."""
     c, d = np.zeros(len(known)), np.zeros(len(known))
     for field, criticality, used, steps in update.reasons:
         if known[field]:

@@ -59,7 +59,7 @@ class Price(BaseModel):
     cached_input: _Dollars | None = None
 
     def cost(self, tokens: Tokens) -> float:
-        """Return what a call cost, in dollars."""
+        """What a call cost, in dollars."""
         cached = self.input if self.cached_input is None else self.cached_input
         fresh = tokens.prompt - tokens.cached
         return (fresh * self.input + tokens.cached * cached + tokens.completion * self.output) / 10**6
@@ -95,7 +95,7 @@ def read_prices(path: Path | None = None) -> dict[str, Price]:
 
 
 def find_price(prices: Prices, model: str) -> Price | None:
-    """Return a model's price; a dated snapshot costs what its model costs."""
+    """A model's price; a dated snapshot costs what its model costs."""
     return prices.get(model) or prices.get(_SNAPSHOT.sub("", model))
 
 
@@ -122,7 +122,7 @@ class Question(NamedTuple):
 
     @property
     def model(self) -> str:
-        """Return the model that is asked."""
+        """The model that is asked."""
         return str(self.request.get("model", ""))
 
     @property
@@ -133,7 +133,7 @@ class Question(NamedTuple):
 
 
 def question(provider: str, request: ChatRequest, identity: str) -> Question:
-    """Return a question with its key, of which neither API key nor time limits nor retries are a part.
+    """A question with its key, of which neither API key nor time limits nor retries are a part.
 
     Args:
         provider: from `provider_label`.
@@ -219,7 +219,7 @@ class Fault(NamedTuple):
 
 
 def adapted(request: ChatRequest, refused: Collection[str]) -> ChatRequest:
-    """Return a request without the parts that its server refuses, by their names in `REFUSED_PARTS`.
+    """A request without the parts that its server refuses, by their names in `REFUSED_PARTS`.
 
     The prompt says by itself what form an answer has; models that reason name their limit otherwise and
     have no temperature. The key of an answer is that of the request as the agent makes it.
@@ -272,7 +272,7 @@ def read_response(raw: Raw) -> Answer | Fault:
 
 
 def _code_and_words(error: Any, body: bytes) -> tuple[str, str]:
-    """Return an error's code, first one that asking again does not mend, and its words in one short line."""
+    """An error's code, first one that asking again does not mend, and its words in one short line."""
     told = error if isinstance(error, dict) else {"message": error}
     codes = [told[name] for name in ("code", "type") if isinstance(told.get(name), str)]
     words = told.get("message") if isinstance(told.get("message"), str) else body.decode("utf-8", "replace")

@@ -82,7 +82,7 @@ class Limits:
     longest: float = 60.0  # seconds of the longest wait
 
     def wait(self, failures: int, asked: float | None) -> float:
-        """Return the seconds to wait after some failures, from 1: full jitter, no less than was `asked`."""
+        """The seconds to wait after some failures, from 1: full jitter, no less than was `asked`."""
         jitter = random.uniform(0.0, min(self.longest, self.first * 2 ** (failures - 1)))
         return min(self.longest, max(jitter, asked or 0.0))
 
@@ -276,7 +276,7 @@ class Secret(SecretStr):
     """The API key; it shows itself to nobody."""
 
     def hide(self, text: str) -> str:
-        """Return what a server said without the key, in whatever usual form it stands there."""
+        """What a server said without the key, in whatever usual form it stands there."""
         value = self.get_secret_value()
         if len(value) < SHORTEST_SECRET or value == PLACEHOLDER:
             return text

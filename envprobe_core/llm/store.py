@@ -137,7 +137,7 @@ class AnswerStore:
         self._writing.close()
 
     def find(self, key: bytes) -> Answer | None:
-        """Return the answer to a question, None where there is none yet.
+        """The answer to a question, None where there is none yet.
 
         Raises:
             RunStoppedError: if the file is damaged where it stands.
@@ -157,7 +157,7 @@ class AnswerStore:
         return found._replace(key=key.hex())
 
     def used(self) -> dict[str, Tokens]:
-        """Return the tokens of all stored calls together, by model; what is not known counts as its most."""
+        """The tokens of all stored calls together, by model; what is not known counts as its most."""
         return _by_model(self._writing, "SELECT * FROM used")
 
     def commit(self, changes: Sequence[Callable[[], Any]]) -> list[Any]:
@@ -265,7 +265,7 @@ def _returned_or_raised(change: Callable[[], Any]) -> Any:
 
 
 def _entry(found: Answer | Fault, most: Tokens) -> tuple[str, Tokens, bool]:
-    """Return a call's verdict, its tokens, and whether these are certain, as its row states them."""
+    """A call's verdict, its tokens, and whether these are certain, as its row states them."""
     verdict = ANSWER if isinstance(found, Answer) else found.name
     return verdict, found.used or most, found.used is not None
 
@@ -275,7 +275,7 @@ def _by_model(connection: sqlite3.Connection, query: str) -> dict[str, Tokens]:
 
 
 def _is_gone(holder: str) -> bool:
-    """Say whether a claimant is a process of this machine that has ended."""
+    """Whether a claimant is a process of this machine that has ended."""
     number, _, machine = holder.split(" ", 2)
     if machine != MACHINE or holder == HOLDER:
         return False
@@ -291,7 +291,7 @@ def _stored(status: int | None, kind: str | None, packed: bytes | None) -> Raw:
 
 
 def _inflated(packed: bytes) -> bytes:
-    """Return what was compressed, nothing where it is damaged, or more than can be."""
+    """What was compressed, nothing where it is damaged, or more than can be."""
     try:
         unpacking = zlib.decompressobj()
         unpacked = unpacking.decompress(packed, LARGEST)
@@ -331,7 +331,7 @@ def _open(path: Path, *, writable: bool) -> sqlite3.Connection:
 
 
 def _fault(connection: sqlite3.Connection, *, writable: bool) -> str:
-    """Say why a file cannot be used as a store, nothing where it can."""
+    """Why a file cannot be used as a store, nothing where it can."""
     application, version, _ = connection.execute(ABOUT).fetchone()
     if application != APPLICATION_ID:
         return "it belongs to another program"
@@ -387,11 +387,11 @@ def read_stats(path: Path, prices: Prices) -> dict[str, Any]:
 
 
 def cost_of_cells(path: Path, keys: Sequence[Iterable[str]], prices: Prices) -> list[dict[str, float]]:
-    """Say what the answers to each condition's keys, in hexadecimal, cost, with every attempt to get them.
+    """What the answers to each condition's keys, in hexadecimal, cost, with every attempt to get them.
 
     Returns:
-        Of each condition: its `questions`, their cost `usd`, and of it `shared_usd` for those that other conditions
-        ask too, which are paid once.
+        Of each condition: its `questions`, their cost `usd`, and of it `shared_usd` for those that others ask
+        too, which are paid once.
     """
     with _at_one_moment(path, prices) as connection:
         costs = dict(connection.execute(f"SELECT lower(hex(key)), total(usd) FROM {PAID} GROUP BY 1"))
@@ -467,21 +467,21 @@ class ReplayFile:
 
     @property
     def agent(self) -> ModelAgent:
-        """Return which model answered, and how it was asked."""
+        """Which model answered, and how it was asked."""
         return self.header.inputs.agent  # type: ignore[return-value]  # its header would have been refused
 
     @property
     def fingerprints(self) -> frozenset[str]:
-        """Return the names that the servers gave to what answered."""
+        """The names that the servers gave to what answered."""
         return frozenset(answer.fingerprint for answer in self.answers.values())
 
     def find(self, key: bytes) -> Answer | None:
-        """Return the answer to a question, None where the file has none."""
+        """The answer to a question, None where the file has none."""
         return self.answers.get(key)
 
     @property
     def advice(self) -> str:
-        """Say what answers are here."""
+        """What answers are here."""
         run = self.header.inputs
         held = "; ".join(map(" ".join, (run.worlds, run.policies, run.protocols, [run.regime])))
         return f"it holds {held}, seeds {run.seeds or 'by default'}"

@@ -35,23 +35,27 @@ class Policy:
 
     @property
     def has_threshold(self) -> bool:
-        """Say whether the gate compares a score with a threshold."""
+        """Whether the gate compares a score with a threshold."""
         return self.terms is not None
 
     @property
     def remembers(self) -> bool:
-        """Say whether it keeps notes of what it was shown (VoI does)."""
+        """Whether it keeps notes of what it was shown (VoI does)."""
         return not {rules.VOI, rules.NOTED}.isdisjoint((self.rule.kind, (self.selector or self.rule).kind))
 
     def scaled_threshold(self, base: float, protocol: Protocol) -> float:
-        """Return the threshold in force: the base, times kept terms / 4 where the protocol scales it."""
+        """The threshold in force: the base, times kept terms / 4 where the protocol scales it."""
         if self.terms is None or protocol.threshold == "fixed":
             return base
         return base * len(self.terms) / len(TERMS)
 
 
 def value_policy(name: str, title: str, weight: float, *, given: bool = False, paced: bool = True) -> Policy:
-    """Make VoI with a weight between task success (0) and accuracy (1)."""
+    """Make VoI with a weight between task success (0) and accuracy (1).
+
+    >>> value_policy("mine", "Mine", 0.5).remembers
+    True
+    """
     return Policy(name, title, Rule(rules.VOI, weight=weight, paced=paced), given=given)
 
 
@@ -62,6 +66,9 @@ def hybrid(gate: Policy, selector: Policy, *, answered: bool = True) -> Policy:
         gate: says when; its threshold is in force.
         selector: says which field, also at steps at which it would not probe itself.
         answered: whether the answers reach the belief table.
+
+    >>> hybrid(POLICIES["periodic"], POLICIES["simple"]).name
+    'periodic/simple'
     """
     return replace(
         gate,
@@ -116,6 +123,9 @@ def custom_policy(name: str, score: Score, title: str | None = None) -> Policy:
 
     Raises:
         InputError: if the name belongs to a policy of the companion.
+
+    >>> custom_policy("stalest", lambda view: 2.0 * view.s).has_threshold
+    True
     """
     if name in POLICIES:
         raise InputError(f"policy name {name!r} is taken; taken names: {', '.join(POLICIES)}")
@@ -123,5 +133,9 @@ def custom_policy(name: str, score: Score, title: str | None = None) -> Policy:
 
 
 def find_policy(name: str) -> Policy:
-    """Return the policy of a name; an unknown one is refused with the known."""
+    """The policy of a name; an unknown one is refused with the known.
+
+    >>> find_policy("cd").terms
+    ('c', 'd')
+    """
     return look_up("policy", name, POLICIES)

@@ -42,7 +42,7 @@ class View(NamedTuple):
 
 
 def view_of(sight: Any) -> View:
-    """Return the view of a sight: copies, which lead back to nothing of the engine's."""
+    """The view of a sight: copies, which lead back to nothing of the engine's."""
     arrays = [sight[name][: int(sight["fields"])].copy() for name in View._fields[:7]]
     for array in arrays:
         array.flags.writeable = False
@@ -70,7 +70,7 @@ class Called(WrapperAddressProtocol):
         return ctypes.cast(self._entry, ctypes.c_void_p).value or 0
 
     def signature(self) -> Any:
-        """Return what Numba calls it with."""
+        """What Numba calls it with."""
         return SIGNATURE
 
     def _enter(self, address: int) -> int:
@@ -100,5 +100,5 @@ NOBODY = Called(nobody)
 
 
 def rule_of(score: Score | None) -> Called:
-    """Return the rule that the engine calls for a score function, a new one; `NOBODY` where there is none."""
+    """The rule that the engine calls for a score function, a new one; `NOBODY` where there is none."""
     return NOBODY if score is None else Called(score)

@@ -33,7 +33,7 @@ class Rule(NamedTuple):
 
 @inline
 def choose(params, episode, own):
-    """Return the field to probe, or NONE, whatever is left of the budget."""
+    """The field to probe, or NONE, whatever is left of the budget."""
     policy, sight = params.policy, episode.sight
     sight.first, sight.highest = 0, np.nan
     if policy.remembers and params.protocol.delivers:
@@ -194,7 +194,7 @@ def oracle_task_weighted(sight, gold, weight):
 
 @inline
 def next_highest(values, count, last):
-    """Return the position that follows `last` in descending order, ties by position."""
+    """The position that follows `last` in descending order, ties by position."""
     best = NONE
     for i in range(count):
         after = values[i] < values[last] or (values[i] == values[last] and i > last)

@@ -116,19 +116,19 @@ def weigh_up(world, task, evidence, table, sight, place, weight, paced):
 
 @inline
 def fields_of(world, kind):
-    """Return the fields of a kind."""
+    """The fields of a kind."""
     return range(bounds(world)[kind], bounds(world)[kind + 1])
 
 
 @inline
 def hazard(evidence, kind):
-    """Return the chance that a field of a kind changes in a step: changes seen over steps watched."""
+    """The chance that a field of a kind changes in a step: changes seen over steps watched."""
     return evidence.changes[kind] / evidence.steps[kind]
 
 
 @inline
 def mean_wait(evidence, kind):
-    """Return the mean number of steps between changes, by what is known so far."""
+    """The mean number of steps between changes, by what is known so far."""
     return evidence.steps[kind] / evidence.changes[kind] if evidence.changes[kind] > 0.0 else np.inf
 
 
@@ -164,7 +164,7 @@ def learn(world, task, evidence, value, changed):
 
 @inline
 def compare(world, task, evidence, kind, field, value):
-    """Return what seeing a field again tells of its kind: changes, one or none, and steps watched."""
+    """What seeing a field again tells of its kind: changes, one or none, and steps watched."""
     held, since = evidence.value[field], evidence.since[field]
     if not evidence.watched[field] or since == 0 or not loose(world, task, kind, field, held):
         return 0.0, 0.0
@@ -185,7 +185,7 @@ def note(evidence, field, value):
 
 @inline
 def right(world, evidence, field, believed):
-    """Return the chance that the agent's belief about a field is right."""
+    """The chance that the agent's belief about a field is right."""
     if believed == UNKNOWN:
         return 0.0
     if evidence.value[field] == UNKNOWN:
@@ -263,7 +263,7 @@ def tools_missing(world, task, evidence, place):
 
 @inline
 def loose_in_place(world, task, kind, field, value):
-    """Say whether a field could change by itself if it had this value; the highest of a thing is held."""
+    """Whether a field could change by itself if it had this value; the highest of a thing is held."""
     if kind == THINGS:
         return value != world.domain[field] - 1
     return not world.knows_graph or key_of(world, task, field - bounds(world)[LOCKS]) != NONE
@@ -271,7 +271,7 @@ def loose_in_place(world, task, kind, field, value):
 
 @inline
 def landing_in_place(world, kind):
-    """Return the chance that a change leads back to the value that stood before."""
+    """The chance that a change leads back to the value that stood before."""
     return 1.0 / (world.domain[bounds(world)[THINGS]] - 1) if kind == THINGS else 1.0
 
 

@@ -76,7 +76,7 @@ class RunInputs:
 
     @pydantic.model_serializer
     def as_dict(self) -> dict[str, Any]:
-        """Return what a manifest states; the simulated agent goes without saying."""
+        """What a manifest states; the simulated agent goes without saying."""
         stated = {one.name: getattr(self, one.name) for one in fields(self)}
         if self.agent is None:
             del stated["agent"]
@@ -123,7 +123,7 @@ def seed_ranges(seeds: Seeds) -> str:
 
 
 def log_name(condition: Condition) -> str:
-    """Name a condition's step log in the run's folder, safe as a file's name and unlike any other condition's."""
+    """The name of a condition's step log in the run's folder: a safe file name, unlike any other's."""
     protocol = condition.protocol.name.replace(":", "+").replace(",", "+").replace("=", "-")
     if len(protocol) > LONGEST_NAME:
         protocol = f"{protocol[:LONGEST_NAME]}~{hashlib.sha256(protocol.encode()).hexdigest()[:12]}"
@@ -171,7 +171,7 @@ def begun(inputs: RunInputs) -> Manifest:
 
 
 def finished(started: Manifest, hashes: list[str], files: Mapping[str, str]) -> Manifest:
-    """Add a run's results to its manifest: each condition's result hash, and each file's SHA-256 by its name."""
+    """A manifest with a run's results: each condition's result hash, and each file's SHA-256 by its name."""
     inputs = started.inputs
     of_conditions = zip(
         inputs.conditions, inputs.seeds_of_conditions, inputs.logged_seeds, hashes, strict=True
@@ -204,7 +204,7 @@ def total_hash(conditions: list[Condition], hashes: list[str]) -> str:
 
 
 def differences(stated: Manifest, due: Manifest, parts: Sequence[str] = ASKED) -> Iterator[str]:
-    """Say wherever some parts of two manifests are not the same, by default what was asked and of what."""
+    """Wherever some parts of two manifests are not the same, by default what was asked and of what."""
     there, here = (dict(_values({name: own.as_dict().get(name) for name in parts})) for own in (stated, due))
     for path in dict.fromkeys([*here, *there]):
         if there.get(path) != here.get(path) and path[-1] != "kind":  # every model's; who answers says more
@@ -212,7 +212,7 @@ def differences(stated: Manifest, due: Manifest, parts: Sequence[str] = ASKED) -
 
 
 def unlike(place: str, stated: object, due: object) -> str:
-    """Say that something is stated where something else is due, each as JSON writes it."""
+    """That something is stated where something else is due, each as JSON writes it."""
     return f"{place} is {json.dumps(stated)}, not {json.dumps(due)}"
 
 

@@ -93,7 +93,7 @@ def read_log(task: tuple[Path, Condition, Seeds]) -> Log:
 
 
 def as_ruled(condition: Condition, seeds: Seeds, log: Trajectory) -> Trajectory:
-    """Return a log with every decision as its own beliefs, gold values and inputs have it."""
+    """A log with every decision as its own beliefs, gold values and inputs have it."""
     rows, steps = np.indices(log.probe.shape)
     executed = steps < log.steps[:, None]
     fired = executed & (log.probe != NONE)

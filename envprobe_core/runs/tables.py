@@ -1,4 +1,4 @@
-"""The tables of a run as Parquet: a row an episode, a row a step in a condition's log, and what conditions come to.
+"""The tables of a run as Parquet: a row an episode, a row a step in a log, and what conditions come to.
 
 The table of episodes has the columns of `SCHEMA`; an onset that never comes and the threshold of a policy
 without one are null. A log has, for each episode in order of seed, the rows t = 0..steps: the state at t
@@ -141,7 +141,7 @@ def to_numpy(column: pa.ChunkedArray) -> tuple[Values, Values]:
 
 
 def episode_table(condition: Condition, columns: Columns) -> pa.Table:
-    """Return a condition's episodes as rows of the table; an onset that never comes is NaN among the columns."""
+    """A condition's episodes as rows of the table; an onset that never comes is NaN among the columns."""
     rows, arrays = len(columns["seed"]), []
     for name, kind in KEYS.items():
         value = condition.key[name]
@@ -157,7 +157,7 @@ def episode_table(condition: Condition, columns: Columns) -> pa.Table:
 
 
 def measures_of(table: pa.Table) -> Columns:
-    """Return the columns `MEASURES` of rows of the table; a null is NaN."""
+    """The columns `MEASURES` of rows of the table; a null is NaN."""
     found = {key: to_numpy(table.column(key)) for key in MEASURES}
     return {key: np.where(null, np.nan, own) if null.any() else own for key, (own, null) in found.items()}
 
@@ -178,7 +178,7 @@ def read_episodes(folder: Path, sizes: Sequence[int]) -> list[pa.Table]:
 
 
 def log_header(condition: Condition, seeds: Seeds) -> dict[str, Any]:
-    """Return what a condition's log of some seeds, ascending, says of itself."""
+    """What a condition's log of some seeds, ascending, says of itself."""
     world = make_world(condition.world, condition.regime, condition.protocol)
     habits = {
         name: own for name, own in condition.profile.as_dict().items() if name not in ("name", "assumption")
@@ -198,7 +198,7 @@ def log_header(condition: Condition, seeds: Seeds) -> dict[str, Any]:
 
 
 def step_columns(world: World) -> dict[str, tuple[str, Any]]:
-    """Return a log's columns between `t` and `success`, in order: an array, and its belief field."""
+    """A log's columns between `t` and `success`, in order: an array, and its belief field."""
     columns: dict[str, tuple[str, Any]] = {}
     for array in STATE | DECISION:
         if array in BY_FIELD:
@@ -209,19 +209,19 @@ def step_columns(world: World) -> dict[str, tuple[str, Any]]:
 
 
 def step_schema(columns: dict[str, tuple[str, Any]]) -> pa.Schema:
-    """Return the schema of a log with these columns."""
+    """The schema of a log with these columns."""
     kinds = {name: (STATE | DECISION)[array] for name, (array, _) in columns.items()}
     return pa.schema({"seed": pa.int64(), "t": pa.int16(), **kinds, "success": pa.bool_()})
 
 
 def lines_of(steps: Values) -> tuple[Values, Values, Values]:
-    """Return row and t of each line of a log, [line], and whether it is its episode's last."""
+    """Row and t of each line of a log, [line], and whether it is its episode's last."""
     row, t = np.nonzero(np.arange(steps.max() + 1) <= steps[:, None])
     return row, t, t == steps[row]
 
 
 def step_table(condition: Condition, seeds: Seeds, trajectory: Trajectory) -> pa.Table:
-    """Return the log rows of a condition's episodes, recorded with staleness and confidence."""
+    """The log rows of a condition's episodes, recorded with staleness and confidence."""
     columns = step_columns(make_world(condition.world, condition.regime, condition.protocol))
     row, t, final = lines_of(trajectory.steps)
     step = np.minimum(t, condition.regime.horizon - 1)
@@ -355,7 +355,7 @@ def summary_row(condition: Condition, columns: Columns, ends: Sequence[float]) -
 
 
 def summary_rows(conditions: Sequence[Condition], columns: Sequence[Columns]) -> list[dict[str, Any]]:
-    """The summary table of conditions, one row each; a mean without events, or one episode's interval, is None.
+    """The summary table of conditions, a row each; a mean without events, or one episode's interval, is None.
 
     Accuracies have percentile intervals of the bootstrapped mean (normal ones above `statistics.LARGE`
     episodes), success has Wilson's. Probes are a mean over episodes; the useful-probe rate is the mean of

@@ -81,7 +81,7 @@ class World:
 
 @inline
 def lowest_draw(key, first, taken, count):
-    """Return which of `count` numbers has the lowest draw, of those not taken yet; draws begin at `first`."""
+    """Which of `count` numbers has the lowest draw, of those not taken yet; draws begin at `first`."""
     lowest, least = NONE, np.uint64(0)
     for number in range(count):
         word = numbered(key, first + number)

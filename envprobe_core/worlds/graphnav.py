@@ -107,7 +107,7 @@ def search(task, passable, origin, goal):
 
 @inline
 def first_step(task, origin, goal):
-    """Return the node after the origin on the way that the search has found."""
+    """The node after the origin on the way that the search has found."""
     while task.scratch.came_from[goal] != origin:
         goal = task.scratch.came_from[goal]
     return goal
@@ -115,13 +115,13 @@ def first_step(task, origin, goal):
 
 @inline
 def all_edges(world):
-    """Return the set of all edges."""
+    """The set of all edges."""
     return (1 << world.edges) - 1
 
 
 @inline
 def edge_between(task, node, other):
-    """Return the edge that joins two nodes, or NONE."""
+    """The edge that joins two nodes, or NONE."""
     for number in range(task.neighbours[node]):
         if task.neighbour[node, number] == other:
             return task.edge[node, number]
@@ -130,7 +130,7 @@ def edge_between(task, node, other):
 
 @inline
 def concerned(world, task, place, action):
-    """Return the field of the key or edge that an action is about, or NONE."""
+    """The field of the key or edge that an action is about, or NONE."""
     if action >= world.nodes:
         return 1 + action - world.nodes
     edge = edge_between(task, place, action)
@@ -195,7 +195,7 @@ def draw_pairs(world, task, key):
 
 @inline
 def above_lowest(words, count, n):
-    """Return a word that the n lowest of the first words are below, and no others."""
+    """A word that the n lowest of the first words are below, and no others."""
     bound = u64(0)
     for _ in range(n):
         least = HIGHEST
@@ -304,7 +304,7 @@ def reveal(world, task, state, gold):
 
 @inline
 def succeeded(world, task, state):
-    """Say whether the agent is at the target."""
+    """Whether the agent is at the target."""
     return state.place == task.target
 
 
@@ -490,13 +490,13 @@ def stand_in(world, task, observation, word):
 
 @inline
 def informs(world, task, value, gold, field, named, placed, scoring):
-    """Say whether the public code calls the probe of a field useful: a neighbourhood always is."""
+    """Whether the public code calls the probe of a field useful: a neighbourhood always is."""
     return named or value[field] != gold[field]
 
 
 @inline
 def mismatched(world, task, value, gold, action, named):
-    """Say whether the public oracle finds something wrong with what is reported, by name or anywhere."""
+    """Whether the public oracle finds something wrong with what is reported, by name or anywhere."""
     for field in range(1, 1 + world.keys + task.edges):
         known = field > world.keys or (not named and value[field] != UNKNOWN)
         if known and value[field] != gold[field]:
@@ -506,7 +506,7 @@ def mismatched(world, task, value, gold, action, named):
 
 @inline
 def overlap(world, belief, gold, first, stayed, scoring):
-    """Return the weighted overlap: .25 position, .20 inventory, .30 edges, .25 keys."""
+    """The weighted overlap: .25 position, .20 inventory, .30 edges, .25 keys."""
     position, edges, right, keys, both, either = belief[0] == gold[0], 0, 0, 0, 0, 0
     for field in range(1 + world.keys, world.fields):
         edges += gold[field] != UNKNOWN

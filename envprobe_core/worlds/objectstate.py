@@ -125,7 +125,7 @@ def create(world, task, state, key):
 
 @inline
 def open_stretch(world, shut, room):
-    """Return the lowest and the highest room that can be reached from a room past no door of the set."""
+    """The lowest and the highest room that can be reached from a room past no door of the set."""
     lowest = highest = room
     while lowest > 0 and not has_bit(shut, lowest - 1):
         lowest -= 1
@@ -155,7 +155,7 @@ def reveal(world, task, state, gold):
 
 @inline
 def succeeded(world, task, state):
-    """Say whether the goal object is held."""
+    """Whether the goal object is held."""
     return state.location[world.goal] == world.rooms
 
 
@@ -188,7 +188,7 @@ def act(world, task, state, action):
 
 @inline
 def door_of(world, room, action):
-    """Return the door that an action taken in a room passes or unlocks; NONE if there is none."""
+    """The door that an action taken in a room passes or unlocks; NONE if there is none."""
     if 0 <= action < world.pick and abs(action - room) == 1:
         return min(action, room)
     return action - world.unlock if world.unlock <= action < world.place else NONE
@@ -316,7 +316,7 @@ def plan(world, task, table, mind, place):
 
 @inline
 def choose_object(world, task, value, lowest, highest):
-    """Return what to fetch first: the goal object, or the key of the door in the way."""
+    """What to fetch first: the goal object, or the key of the door in the way."""
     sought = world.goal
     for _ in range(REDIRECTIONS):
         target, door = value[sought], NONE
@@ -368,7 +368,7 @@ def stand_in(world, task, observation, word):
 
 @inline
 def informs(world, task, value, gold, field, named, placed, scoring):
-    """Say whether the public code calls the probe of a field useful: the own room never is."""
+    """Whether the public code calls the probe of a field useful: the own room never is."""
     if placed:
         return False
     if field < world.held:
@@ -378,7 +378,7 @@ def informs(world, task, value, gold, field, named, placed, scoring):
 
 @inline
 def held_differ(world, value, gold):
-    """Say whether the objects believed held are not those that are."""
+    """Whether the objects believed held are not those that are."""
     differ = False
     for field in range(world.held, world.fields):
         differ |= (value[field] == 1) != (gold[field] == 1)
@@ -387,7 +387,7 @@ def held_differ(world, value, gold):
 
 @inline
 def mismatched(world, task, value, gold, action, named):
-    """Say whether the public oracle finds something wrong with what is reported, by name or anywhere."""
+    """Whether the public oracle finds something wrong with what is reported, by name or anywhere."""
     wrong = held_differ(world, value, gold)
     for field in range(world.held):
         wrong |= value[field] != gold[field]
@@ -396,7 +396,7 @@ def mismatched(world, task, value, gold, action, named):
 
 @inline
 def overlap(world, belief, gold, first, stayed, scoring):
-    """Return the weighted overlap: .2 position, .15 inventory, .3 objects, .2 doors, .15 subgoals.
+    """The weighted overlap: .2 position, .15 inventory, .3 objects, .2 doors, .15 subgoals.
 
     A subgoal is a key held or a door unlocked that was locked at `first`; a scribe names none.
     """

@@ -111,7 +111,7 @@ def reveal(world, task, state, gold):
 
 @inline
 def succeeded(world, task, state):
-    """Say whether the target is complete."""
+    """Whether the target is complete."""
     return has_bit(state.complete, world.tools - 1)
 
 
@@ -271,13 +271,13 @@ def stand_in(world, task, observation, word):
 
 @inline
 def scribe_lists(world, scoring, idle, tool):
-    """Say whether a scribe lists a tool as open: its target alone, or all of them while none is loaded."""
+    """Whether a scribe lists a tool as open: its target alone, or all of them while none is loaded."""
     return tool == world.tools - 1 or (scoring.lists_all and idle)
 
 
 @inline
 def informs(world, task, value, gold, field, named, placed, scoring):
-    """Say whether the public code calls the probe of a field useful: a value, a call's inputs, a schema."""
+    """Whether the public code calls the probe of a field useful: a value, a call's inputs, a schema."""
     tools, loaded = world.tools, bits_from(value, 0, world.tools)
     tool = field % tools
     if field < tools:
@@ -293,7 +293,7 @@ def informs(world, task, value, gold, field, named, placed, scoring):
 
 @inline
 def mismatched(world, task, value, gold, action, named):
-    """Say whether the public oracle finds something wrong with what is reported, by name or anywhere."""
+    """Whether the public oracle finds something wrong with what is reported, by name or anywhere."""
     tools, target, known, there = world.tools, world.tools - 1, 0, 0
     for tool in range(tools):
         known += value[tool] == 1
@@ -309,7 +309,7 @@ def mismatched(world, task, value, gold, action, named):
 
 @inline
 def overlap(world, belief, gold, first, stayed, scoring):
-    """Return the weighted overlap: .3 completed, .4 values, .3 open."""
+    """The weighted overlap: .3 completed, .4 values, .3 open."""
     completed = available = matched = open_right = open_any = 0
     idle = bits_from(belief, 0, world.tools) == 0
     for tool in range(world.tools):

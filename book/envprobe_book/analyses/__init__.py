@@ -12,7 +12,7 @@ ORACLES = ("oracle", "oracle-tw")  # they see gold: shown, never part of a front
 
 
 def beaten_by(points: npt.ArrayLike, others: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Say which others match or exceed a point in all coordinates and exceed it in one, [..., point, other].
+    """Which others match or exceed a point in all coordinates and exceed it in one, [..., point, other].
 
     Args:
         points: [..., point, coordinate], more is better.
@@ -23,5 +23,5 @@ def beaten_by(points: npt.ArrayLike, others: npt.ArrayLike) -> npt.NDArray[np.bo
 
 
 def nondominated(points: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Say which points no other point dominates, [..., point]; of equal points none dominates the other."""
+    """Which points no other point dominates, [..., point]; of equal points none dominates the other."""
     return ~beaten_by(points, points).any(axis=-1)

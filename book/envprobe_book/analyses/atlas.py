@@ -58,7 +58,7 @@ class Axis:
     share: float = 0.5  # of a habit, the part of the sample that has it
 
     def value(self, unit: float) -> Any:
-        """Return the behaviour for a coordinate in [0, 1)."""
+        """The behaviour for a coordinate in [0, 1)."""
         if self.kind == "share":
             return self.low + unit * unit * (self.high - self.low)
         if self.kind == "whole":
@@ -84,7 +84,7 @@ BOX: tuple[Axis, ...] = (
 
 
 def coordinates(count: int) -> Floats:
-    """Return the first points of a scrambled Sobol sequence, [profile, axis] in [0, 1).
+    """The first points of a scrambled Sobol sequence, [profile, axis] in [0, 1).
 
     The scramble's seed is fixed, so a larger sample only adds points to a smaller one; a power of
     two fills the box most evenly.
@@ -96,7 +96,7 @@ def coordinates(count: int) -> Floats:
 
 
 def sample_profiles(count: int) -> tuple[AgentProfile, ...]:
-    """Return the atlas' agents: `count` points of the box, named by their number."""
+    """The atlas' agents: `count` points of the box, named by their number."""
     behaviours = (
         {axis.name: axis.value(unit) for axis, unit in zip(BOX, point, strict=True)}
         for point in coordinates(count).tolist()
@@ -108,7 +108,7 @@ def sample_profiles(count: int) -> tuple[AgentProfile, ...]:
 
 
 def values_of(profile: AgentProfile) -> Floats:
-    """Return a profile's behaviours as numbers, [axis] in the order of `BOX`."""
+    """A profile's behaviours as numbers, [axis] in the order of `BOX`."""
     given = {**vars(profile), "writes": profile.writes == "true"}
     return np.array([float(given[axis.name]) for axis in BOX])
 
@@ -151,7 +151,7 @@ ANSWERS = (  # that the paper leaves open and its extra policies answer: id, sta
 
 
 def atlas_claims() -> tuple[Claim, ...]:
-    """Return the claims the atlas tests: those of its regime whose columns it has, then ours.
+    """The claims the atlas tests: those of its regime whose columns it has, then ours.
 
     Left out are claims about the settings of the environments (a family of one), which do not depend on
     the agent, about other budgets, and about the agent's log, but for the canonical confident-wrong rate.

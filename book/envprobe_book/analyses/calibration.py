@@ -55,7 +55,7 @@ class Target:
 
     @property
     def value(self) -> float:
-        """Return the paper's number, a share."""
+        """The paper's number, a share."""
         return paper_value(*self.place).value
 
 
@@ -117,7 +117,7 @@ ASSUMPTION = (
 
 
 def target_values() -> Floats:
-    """Return the paper's numbers, [target]."""
+    """The paper's numbers, [target]."""
     return np.array([target.value for target in TARGETS])
 
 
@@ -174,7 +174,7 @@ def predict(
 
 
 def pool(columns: Mapping[str, Floats], policies: Sequence[str]) -> Floats:
-    """Return the targets, [profile, target], of what `run_agents` gives; shares.
+    """The targets, [profile, target], of what `run_agents` gives; shares.
 
     p_cw is 0 for an agent that is never confident.
     """
@@ -191,7 +191,7 @@ def pool(columns: Mapping[str, Floats], policies: Sequence[str]) -> Floats:
 
 
 def loss(predicted: Floats, paper: Floats, counted: Mask = COUNTED) -> Floats:
-    """Return the objective 2 sum(sqrt(1 + z^2) - 1) with z = (ours - paper's) / SCALE, [...].
+    """The objective 2 sum(sqrt(1 + z^2) - 1) with z = (ours - paper's) / SCALE, [...].
 
     It is quadratic for a target that is met within the scale and linear beyond ("soft L1"), so that a target
     out of reach pulls steadily and cannot buy its distance by spoiling all the others.
@@ -227,7 +227,7 @@ DEFAULT = Settings()
 
 
 def candidate(point: Sequence[int]) -> AgentProfile:
-    """Return the base profile with the free rates set, given in thousandths."""
+    """The base profile with the free rates set, given in thousandths."""
     rates = {item.name: int(whole) / THOUSANDTHS for item, whole in zip(FREE, point, strict=True)}
     return replace(BASE, name="calibrated", **rates, assumption=ASSUMPTION)
 
@@ -301,7 +301,7 @@ class Search:
         return Fit(candidate(point), predicted, reached, firsts[0], len(self.seen), left_out)
 
     def _best(self, counted: Mask) -> list[Point]:
-        """Return the points seen so far, best first; the earlier wins a tie."""
+        """The points seen so far, best first; the earlier wins a tie."""
         points, losses = list(self.seen), loss(np.array(list(self.seen.values())), target_values(), counted)
         return [points[place] for place in np.argsort(losses, kind="stable")]
 
@@ -314,7 +314,7 @@ def calibrate(search: Search, settings: Settings = DEFAULT) -> tuple[Fit, list[F
 def fit_record(
     fitted: Fit, others: Sequence[Fit], search: Search, settings: Settings = DEFAULT
 ) -> dict[str, Any]:
-    """Return the file of a fitted profile and of all that made it; `others` left a kind of target out."""
+    """The file of a fitted profile and of all that made it; `others` left a kind of target out."""
 
     def place(key: Place) -> dict[str, str]:
         return dict(zip(("source", "row", "column"), key, strict=True))

@@ -23,7 +23,7 @@ NO_SLIP = -1
 
 
 def has_ceiling(protocol: Protocol) -> bool:
-    """Say whether the ceilings are computed: the clock runs, and A_H is terminal, of the same step."""
+    """Whether the ceilings are computed: the clock runs, and A_H is terminal, of the same step."""
     return (protocol.clock, protocol.accuracy, protocol.pairing) == ("runs", "terminal", "same-step")
 
 
@@ -38,14 +38,14 @@ def success_ceiling(condition: Condition, seeds: Ints) -> Mask:
     slipped, acts = impulses(episodes)
 
     def allowed(t: int, action: Any) -> Mask:
-        """Say which actions, [seed or 1, action], may be carried out at step t, [seed, action]."""
+        """Which actions, [seed or 1, action], may be carried out at step t, [seed, action]."""
         return acts[:, t, None] & ((slipped[:, t, None] == NO_SLIP) | (slipped[:, t, None] == action))
 
     return (_calls if condition.world == "tooldag" else _ways)(episodes, allowed)
 
 
 def impulses(episodes: EpisodeBatch) -> tuple[Ints, Mask]:
-    """Return the action that the agent slips to, or NO_SLIP, and whether it still acts, [seed, step] each."""
+    """The action that the agent slips to, or NO_SLIP, and whether it still acts, [seed, step] each."""
     shape = len(episodes.block), episodes.condition.regime.horizon
     slipped, acts = np.full(shape, NO_SLIP), np.ones(shape, dtype=bool)
     if not episodes.condition.profile.scribe:  # which errs in other ways

@@ -53,11 +53,11 @@ class Setting:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """Return the belief types that this world has."""
+        """The belief types that this world has."""
         return tuple(kind for kind in (PROCEDURAL, SPATIAL) if kind in self.world.field_kinds)
 
     def of_type(self, kind: str) -> Mask:
-        """Say which fields are of a type, [field]."""
+        """Which fields are of a type, [field]."""
         return np.array(self.world.field_kinds) == kind
 
 
@@ -79,7 +79,7 @@ class Futures(NamedTuple):
 
 
 def future_seeds(past_seeds: Ints, number: Ints) -> Ints:
-    """Return the seed of the numbered future of each past, [row]."""
+    """The seed of the numbered future of each past, [row]."""
     return FUTURES + past_seeds % (1 << 20) * FUTURES_OF_ONE + number
 
 
@@ -188,7 +188,7 @@ SCORES = (*TERM_SCORES, "random", "periodic", "oracle", "oracle-tw")
 
 
 def rank_values(setting: Setting, past: Past, score: str) -> Floats:
-    """Return what a score ranks fields by, [row, field]: higher is probed earlier, ties to the first field.
+    """What a score ranks fields by, [row, field]: higher is probed earlier, ties to the first field.
 
     A repaired field leaves the competition, and c, d, s and u of the others stay what they were, so one
     ranking serves all sets that the score visits.

@@ -52,7 +52,7 @@ SIGNS = dict(zip(VERDICTS, "✓≈?=✗○◇☑☐•–", strict=True))
 
 
 def choose_claims(sections: Names = (), regime: str = PRIMARY_REGIME) -> tuple[Claim, ...]:
-    """Return the claims of some sections (default: all), in the paper's order.
+    """The claims of some sections (default: all), in the paper's order.
 
     Args:
         regime: where claims about the paper's primary regime S2 are asked instead. Claims that state a
@@ -149,7 +149,7 @@ def load_scoreboard(
 
 
 def as_records(board: pd.DataFrame) -> list[dict[str, object]]:
-    """Return a scoreboard as plain records, an object a claim and protocol with the keys `RECORDED`.
+    """A scoreboard as plain records, an object a claim and protocol with the keys `RECORDED`.
 
     `paper` and `ours` are in the claim's own unit (differences of accuracy in percentage points, levels as
     shares); `interval` is the adjusted one that decides. A missing value is None.
@@ -222,7 +222,7 @@ def beside_paper(
 
 
 def printed_at(sources: Sequence[str], row: str, column: str) -> PaperValue | None:
-    """Return the number printed in a row and column of the first source that has it, None where none does."""
+    """The number printed in a row and column of the first source that has it, None where none does."""
     known = {(value.source, value.row, value.column): value for value in paper_values()}
     return next((known[key] for source in sources if (key := (source, row, column)) in known), None)
 

@@ -70,17 +70,17 @@ class SmallWorld:
 
     @property
     def regime(self) -> Regime:
-        """Return the world's regime: clean observations, the sizes of the small world."""
+        """The world's regime: clean observations, the sizes of the small world."""
         return Regime("small", LOW, self.density, self.mutation, LOW, self.horizon, (0, 1), "three tools")
 
     @cached_property
     def built(self) -> World:
-        """Return the engine's world."""
+        """The engine's world."""
         return describe(self.regime, self.protocol, TOOLS)
 
     @property
     def rate(self) -> float:
-        """Return the chance that a loaded tool unloads in one step, to the last bit of the engine."""
+        """The chance that a loaded tool unloads in one step, to the last bit of the engine."""
         return int(self.built.rules.mutation) / 2.0**32
 
     def episodes(self, policy: Policy, seeds: Ints, threshold: float = THRESHOLD) -> EpisodeBatch:
@@ -99,7 +99,7 @@ class SmallWorld:
 
 
 def can_be_solved(protocol: Protocol) -> bool:
-    """Say whether the small world's optimum is computed under a protocol."""
+    """Whether the small world's optimum is computed under a protocol."""
     needed = {
         "answer": "delivered", "clock": "runs", "rates": "mean", "instances": "ancestors", "sight": "local",
         "structure": "graph", "end": "horizon", "accuracy": "terminal", "pairing": "same-step",
@@ -137,11 +137,11 @@ class Leaves:
     kept: Ints  # [leaf], and how often it did not
 
     def chances(self, rate: float) -> Floats:
-        """Return each leaf's chance at a mutation rate."""
+        """Each leaf's chance at a mutation rate."""
         return rate**self.lost * (1.0 - rate) ** self.kept
 
     def means(self, rate: float) -> Point:
-        """Return the policy's exact accuracy and success at a mutation rate."""
+        """The policy's exact accuracy and success at a mutation rate."""
         chance = self.chances(rate)
         return float((chance * self.right).sum()), float(chance[self.success].sum())
 
@@ -209,20 +209,20 @@ class Steps:
 
     @cached_property
     def first(self) -> Ints:
-        """Return the first outcome of each option, [option]."""
+        """The first outcome of each option, [option]."""
         return np.flatnonzero(np.diff(self.state * (FIELDS + 1) + self.choice, prepend=-2))
 
     @cached_property
     def states(self) -> Ints:
-        """Return the first option of each state, [state]."""
+        """The first option of each state, [state]."""
         return np.flatnonzero(np.diff(self.state[self.first], prepend=-1))
 
     def mean(self, of_child: Floats) -> Floats:
-        """Return the expectation of what the next layer's states are worth, [option]."""
+        """The expectation of what the next layer's states are worth, [option]."""
         return np.add.reduceat(self.chance * of_child[self.child], self.first)
 
     def best(self, worth: Floats, tied: Floats) -> Ints:
-        """Return each state's best option by its worth, [option], among equals by another number."""
+        """Each state's best option by its worth, [option], among equals by another number."""
         state = self.state[self.first]
         tied = np.where(worth >= np.maximum.reduceat(worth, self.states)[state] - TIE, tied, -np.inf)
         options = np.flatnonzero(tied >= np.maximum.reduceat(tied, self.states)[state] - TIE)
@@ -361,7 +361,7 @@ def solve(tree: InformationTree, weight: float) -> Solution:
 
 
 def frontier(tree: InformationTree) -> list[Solution]:
-    """Return the corners of the optimum over all weights, from the most success to the most accuracy."""
+    """The corners of the optimum over all weights, from the most success to the most accuracy."""
 
     def between(left: Solution, right: Solution) -> list[Solution]:
         rise, run = right.accuracy - left.accuracy, left.success - right.success
@@ -377,7 +377,7 @@ def frontier(tree: InformationTree) -> list[Solution]:
 
 
 def random_policy(tree: InformationTree) -> Point:
-    """Return the exact means of Random: with chance B/H a uniformly drawn field, while budget is left."""
+    """The exact means of Random: with chance B/H a uniformly drawn field, while budget is left."""
     small, both = tree.small, [tree.accuracy, tree.success]
     chance = (small.budget << 32) // small.horizon / 2.0**32
     for layer, steps in zip(tree.layers[-2::-1], tree.steps[::-1], strict=True):

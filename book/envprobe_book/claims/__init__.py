@@ -23,7 +23,7 @@ LEVELS = ("level", "median", "rate")  # kinds that compare with a number and tak
 
 
 def read_rows(name: str) -> list[dict[str, str]]:
-    """Return the rows of a file of `data/paper/` as texts."""
+    """The rows of a file of `data/paper/` as texts."""
     with (PAPER_FOLDER / name).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -56,7 +56,7 @@ class PaperValue:
 
 @cache
 def paper_values() -> tuple[PaperValue, ...]:
-    """Return every number of `tables.csv` in its order."""
+    """Every number of `tables.csv` in its order."""
     found = []
     for row in read_rows("tables.csv"):
         place = (row[name] for name in ("source", "row", "column", "relation"))
@@ -95,7 +95,7 @@ def printed_levels() -> dict[tuple[str, str], dict[str, PaperValue]]:
 
 
 def stratum_of(worlds: tuple[str, ...]) -> str:
-    """Return the paper's name for a set of worlds, or the worlds' own."""
+    """The paper's name for a set of worlds, or the worlds' own."""
     names = (name for name, members in STRATA.items() if set(members) == set(worlds))
     return next(names, " + ".join(worlds))
 
@@ -148,13 +148,13 @@ class Claim:
 
     @cached_property
     def level(self) -> float:
-        """Return what the statistic is compared with: 0 for a difference."""
+        """What the statistic is compared with: 0 for a difference."""
         named = (number for number in (self.bound, self.value) if number is not None)
         return next(named, 0.0) if self.kind in LEVELS else 0.0
 
     @cached_property
     def printed(self) -> tuple[float, float] | None:
-        """Return the interval of the size that is compared, else its rounding; None where none is printed."""
+        """The interval of the size that is compared, else its rounding; None where none is printed."""
         if self.value is None or len(self.measures) > 1:
             return None
         if self.low is not None and self.high is not None:
@@ -163,7 +163,7 @@ class Claim:
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """Return what it compares: an ordering neighbours, dominance every arm with every reference."""
+        """What it compares: an ordering neighbours, dominance every arm with every reference."""
         if self.kind == "ordering":
             steps = [((arm,), reference) for reference, arm in pairwise(self.arms)]
         elif self.kind == "dominance":
@@ -183,7 +183,7 @@ def policy_and_budget(arm: str) -> tuple[str, int | None]:
 
 
 def parse_claim(row: dict[str, str]) -> Claim:
-    """Return the claim of one row of `claims.csv`; `tests/test_claims.py` holds the rules of the file."""
+    """The claim of one row of `claims.csv`; `tests/test_claims.py` holds the rules of the file."""
     text = ("id", "source", "section", "statement", "kind", "unit", "regime")
     several = {"measures": "measure", "arms": "arm", "references": "reference", "directions": "direction"}
     numbers = {"bound": "bound", "margin": "margin", "value": "value", "low": "ci_low", "high": "ci_high"}
@@ -203,7 +203,7 @@ def parse_claim(row: dict[str, str]) -> Claim:
 
 @cache
 def claims_by_id() -> dict[str, Claim]:
-    """Return every claim of `claims.csv` in its order, each adjusted for those of its sort and source."""
+    """Every claim of `claims.csv` in its order, each adjusted for those of its sort and source."""
     claims = [parse_claim(row) for row in read_rows("claims.csv")]
     families = Counter((claim.source, claim.about) for claim in claims if not claim.setting)
     adjusted = (replace(claim, family=families.get((claim.source, claim.about), 1)) for claim in claims)
@@ -211,7 +211,7 @@ def claims_by_id() -> dict[str, Claim]:
 
 
 def load_claims(*, section: str | None = None) -> tuple[Claim, ...]:
-    """Return every claim in its order, or those of one `section` of the book."""
+    """Every claim in its order, or those of one `section` of the book."""
     claims = tuple(claims_by_id().values())
     if section is not None:
         look_up("section", section, {claim.section: claim for claim in claims})
@@ -219,5 +219,5 @@ def load_claims(*, section: str | None = None) -> tuple[Claim, ...]:
 
 
 def find_claim(name: str) -> Claim:
-    """Return the claim with this id; an unknown one is refused with the known."""
+    """The claim with this id; an unknown one is refused with the known."""
     return look_up("claim", name, claims_by_id())

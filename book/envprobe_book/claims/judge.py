@@ -114,7 +114,7 @@ def discordant(sample: Sample) -> tuple[list[int], list[int]]:
 
 
 def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> npt.NDArray[np.str_]:
-    """Say what an estimate says of a claim, [column]."""
+    """What an estimate says of a claim, [column]."""
     low, high, level = found.low_adjusted, found.high_adjusted, claim.level
     slack = EDGE * max(1.0, abs(level))
     if direction in ("none", "equal"):
@@ -139,7 +139,7 @@ def verdicts(claim: Claim, direction: str, sample: Sample, found: Estimate) -> n
 
 
 def combine(found: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
-    """Say what verdicts [comparison, column] make of a claim of them all: one that reverses refutes it."""
+    """What verdicts [comparison, column] make of a claim of them all: one that reverses refutes it."""
     rules = {
         NOT_TESTED: (found == NOT_TESTED).any(axis=0),
         REVERSES: (found == REVERSES).any(axis=0),
@@ -153,7 +153,7 @@ def combine(found: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
 
 
 def reason_of(claim: Claim, one: Comparison, decided: Decision) -> str:
-    """Say what a comparison measured, in the first column, and why it has its verdict."""
+    """What a comparison measured, in the first column, and why it has its verdict."""
     sample, found, verdict = decided.sample, decided.found, decided.verdict[0]
     level, margin = claim.level, claim.margin or 0.0
     ends = found.low_adjusted[0], found.high_adjusted[0], level - margin, level + margin
@@ -194,7 +194,7 @@ def reason_of(claim: Claim, one: Comparison, decided: Decision) -> str:
 
 
 def _judge(claim: Claim, episodes: PairedEpisodes, profile: str, resamples: int) -> dict[str, Any]:
-    """Return what becomes of a claim, by the names of `COLUMNS`; the weakest of its comparisons decides."""
+    """What becomes of a claim, by the names of `COLUMNS`; the weakest of its comparisons decides."""
     row = {name: getattr(claim, name) for name in ABOUT} | {"claim": claim.id, "verdict": NOT_TESTED}
     row |= {"profile": profile, "unit": claim.unit, "same_n": True}
     printed = {"value": claim.value, "low": claim.low, "high": claim.high, "n": claim.n}

@@ -67,12 +67,12 @@ PLACES = _read_places()
 
 
 def place(source: str) -> str:
-    """Return the printed name of a place; one that the paper does not have is refused."""
+    """The printed name of a place; one that the paper does not have is refused."""
     return look_up("place", source, PLACES)
 
 
 def order(source: str) -> int:
-    """Return the position of a place in the paper; refused as in `place`."""
+    """The position of a place in the paper; refused as in `place`."""
     look_up("place", source, PLACES)
     return list(PLACES).index(source)
 
@@ -83,7 +83,7 @@ _LABEL = re.compile("|".join(sorted(map(re.escape, PLACES), key=len, reverse=Tru
 
 
 def in_words(text: str) -> str:
-    """Return a text with what readers see in place of LaTeX labels and policies, and true minus signs."""
+    """A text with what readers see in place of LaTeX labels and policies, and true minus signs."""
 
     def titled(found: re.Match[str]) -> str:
         return " vs ".join(POLICIES[name].title if name in POLICIES else name for name in found.groups())

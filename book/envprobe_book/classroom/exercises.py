@@ -75,7 +75,7 @@ def parts(notebook: Notebook) -> Iterator[tuple[str, Mapping[str, Any], str]]:
 
 
 def student_copy() -> dict[str, Any]:
-    """Return the exercises without their solutions, an empty cell and a self-check after each, as JSON."""
+    """The exercises without their solutions, an empty cell and a self-check after each, as JSON."""
     notebook = read_section(ROOT / "notebooks" / f"{EXERCISES}.ipynb").notebook
     cells: list[dict[str, Any]] = []
 
@@ -97,14 +97,14 @@ def student_copy() -> dict[str, Any]:
 
 
 def student_download() -> Html:
-    """Return a link to the exercises without solutions, as a notebook."""
+    """A link to the exercises without solutions, as a notebook."""
     content, name = as_json(student_copy()), "envprobe-exercises.ipynb"
     words = "Download the exercises without solutions (a notebook)"
     return Html(f"<p>{download(name, words, content, 'application/x-ipynb+json')}</p>", f"{words}: {name}")
 
 
 def answer_key(notebook: Notebook) -> str:
-    """Return the answer key of an executed notebook of exercises, in Markdown that any viewer shows."""
+    """The answer key of an executed notebook of exercises, in Markdown that any viewer shows."""
     given = notebook["metadata"][METADATA_KEY]["parameters"]
     values = ", ".join(f"{name} = {value}" for name, value in given.items())
     lines = ["# Answer key", f"Computed with {values}."]
@@ -122,7 +122,7 @@ def answer_key(notebook: Notebook) -> str:
 
 
 def linked(text: str, place: str = "", places: Mapping[str, str] | None = None) -> str:
-    """Return a text with its links to pages of the book as from `place` to `places`, else their words."""
+    """A text with its links to pages of the book as from `place` to `places`, else their words."""
 
     def link(match: re.Match[str]) -> str:
         words, target = match[1] or page_titles()[match[2]], (places or {}).get(match[2])
@@ -133,7 +133,7 @@ def linked(text: str, place: str = "", places: Mapping[str, str] | None = None) 
 
 @cache
 def page_titles() -> dict[str, str]:
-    """Return the title of every page of the book, by the name of its file."""
+    """The title of every page of the book, by the name of its file."""
     titles = {name: section.title for name, section in find_sections().items()}
     for path in (ROOT / "book").glob("*.md"):
         if heading := HEADING.search(path.read_text(encoding="utf-8")):

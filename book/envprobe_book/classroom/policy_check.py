@@ -90,7 +90,7 @@ class GuardedScore:
     name: str  # of the policy, for messages
 
     def __call__(self, view: View) -> Floats:
-        """Return the scores, [field]; a `PolicyError` says what to change."""
+        """The scores, [field]; a `PolicyError` says what to change."""
         scores = self.ask(view)
         if view.draw % WATCHED == 0:
             self.ask_again(view, scores)
@@ -123,7 +123,7 @@ class GuardedScore:
 
 
 def fault_of(given: Any, view: View) -> str:
-    """Return what is wrong with scores; nothing if they are finite numbers [field]."""
+    """What is wrong with scores; nothing if they are finite numbers [field]."""
     wanted = f"return an array of shape [field], here ({len(view.c)},), as view.c + view.u has it"
     if not isinstance(given, np.ndarray):
         hint = " (was it summed over the fields?)" if isinstance(given, np.generic) else ""
@@ -144,7 +144,7 @@ def fault_of(given: Any, view: View) -> str:
 
 
 def at_line(function: Any, places: Iterable[tuple[str, int | None]] | None = None) -> str:
-    """Return the last of places (file, line) in a reader's code, or its one return: ` at line 3 (`...`)`."""
+    """The last of places (file, line) in a reader's code, or its one return: ` at line 3 (`...`)`."""
     code = getattr(getattr(function, "func", function), "__code__", None)
     if code and places is None:
         returns = [step.positions for step in dis.get_instructions(code) if "RETURN_" in step.opname]
@@ -185,7 +185,7 @@ def policy(name: str) -> Callable[[Score], Policy]:
 
 
 def diagnose(function: Score, name: str = "trial") -> Text:
-    """Say what the lab would answer to a score function, without stopping the notebook."""
+    """What the lab would answer to a score function, without stopping the notebook."""
     try:
         try_out(function, name)
     except PolicyError as fault:
@@ -196,7 +196,7 @@ def diagnose(function: Score, name: str = "trial") -> Text:
 
 
 def try_out(function: Score, name: str) -> GuardedScore:
-    """Return a function guarded, after a trial; a `PolicyError` says what to change."""
+    """A function guarded, after a trial; a `PolicyError` says what to change."""
     score = GuardedScore(function, name)
     asked = [(view, score.ask(view)) for view in trial_views()]
     for view, scores in reversed(asked):
@@ -206,7 +206,7 @@ def try_out(function: Score, name: str) -> GuardedScore:
 
 @cache
 def trial_views() -> tuple[View, ...]:
-    """Return what EnvProbe-Simple sees at a few steps in every world, under `paper` and `released`."""
+    """What EnvProbe-Simple sees at a few steps in every world, under `paper` and `released`."""
     kept: list[View] = []
     for protocol in (PAPER, RELEASED):
         for world in WORLDS:

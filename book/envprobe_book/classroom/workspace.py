@@ -59,14 +59,14 @@ def lay_out(folder: Path) -> list[str]:
 
 
 def _read(path: Path) -> str:
-    """Return a file's text; nothing where it is no text that can be read."""
+    """A file's text; nothing where it is no text that can be read."""
     with suppress(OSError, ValueError):
         return read_whole(path).decode()
     return ""
 
 
 def _digest(text: str) -> str:
-    """Return the hash of a file, of a notebook without what JupyterLab adds when it is opened and saved."""
+    """The hash of a file, of a notebook without what JupyterLab adds when it is opened and saved."""
     with suppress(ValueError, KeyError, TypeError, RecursionError):  # no notebook: all of it counts
         cells = json.loads(text)["cells"]
         text = json.dumps([(one["cell_type"], cell_source(one), one.get("outputs")) for one in cells])

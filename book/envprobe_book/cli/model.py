@@ -100,7 +100,7 @@ class ModelOptions:
                 raise InputError(f"--{name.replace('_', '-')} {why}")
 
     def agent(self, kind: str = OPENAI) -> ModelAgent:
-        """Return which model is asked, and how."""
+        """Which model is asked, and how."""
         from pydantic import ValidationError
 
         from envprobe_core.agents.model import PROMPT_VERSION, ModelAgent
@@ -162,7 +162,7 @@ class ModelOptions:
 
 
 def _is_address(text: str) -> bool:
-    """Say whether a server can be asked at a URL: both readers of URLs, and a name service, must take it."""
+    """Whether a server can be asked at a URL: both readers of URLs, and a name service, must take it."""
     from pydantic import HttpUrl
 
     try:
@@ -175,7 +175,7 @@ def _is_address(text: str) -> bool:
 
 
 def chosen_agent(kind: str, given: ModelOptions, profile: str) -> ModelAgent | None:
-    """Return the model that a run asks, None for the simulated agent."""
+    """The model that a run asks, None for the simulated agent."""
     if kind == SIMULATED and given.replay is None:
         given.refuse(vars(given), f"is for a language model; give --agent {OPENAI} too")
         return None
@@ -299,8 +299,8 @@ def estimate(
     if cost is not None:
         said = f"{calls.dollars(cost)}; {calls.dollars(most)} were every call to cost its most"
     typer.echo(
-        f"{counted(len(inputs.conditions), 'condition')}, {counted(found['episodes'], 'episode')}; dry run of "
-        f"{found['dry_run']}\n"
+        f"{counted(len(inputs.conditions), 'condition')}, {counted(found['episodes'], 'episode')}; "
+        f"dry run of {found['dry_run']}\n"
         f"answers  {found['steps']}\n"
         f"calls    {found['calls']} (policies that meet the same situation share an answer)\n"
         f"tokens   {found['prompt_tokens']} + {found['completion_tokens']}, at "

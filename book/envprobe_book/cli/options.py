@@ -69,7 +69,7 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _as_typer_has_it(name: str, hint: Any, panel: str | None) -> Any:
-    """Return the type of a parameter for Typer, whose own declarations stay as they are."""
+    """The type of a parameter for Typer, whose own declarations stay as they are."""
     kind, (metavar, *about) = getattr(hint, "__origin__", hint), getattr(hint, "__metadata__", [None])
     if not isinstance(metavar, str):
         return hint
@@ -104,7 +104,7 @@ def _read(kind: type, within: range | None, text: Any) -> Any:
 
 
 def check_positive(option: str, value: float | None) -> float | None:
-    """Return a number that was given as an option; one that is not above 0 and below `LARGEST` is refused."""
+    """A number that was given as an option; one that is not above 0 and below `LARGEST` is refused."""
     if value is not None and not 0 < value < LARGEST:
         raise InputError(f"{option} {value}: accepted is a number above 0 and below {LARGEST:,}")
     return value
@@ -161,7 +161,7 @@ class Cluster:
     scheduler_file: Annotated[File, "FILE", "The same, as `dask scheduler --scheduler-file` wrote it."] = None
 
     def address(self) -> str | None:
-        """Return the address of the cluster to use, None for this machine alone; two are refused."""
+        """The address of the cluster to use, None for this machine alone; two are refused."""
         from envprobe_core.parallel import read_scheduler_file, scheduler_in_force
 
         if self.scheduler is not None and self.scheduler_file is not None:
@@ -194,7 +194,7 @@ def stop_at(faults: Sequence[str], one: str, where: Path) -> None:
 
 
 def orders_to_end() -> list[signal.Signals]:
-    """Return the signals that ask a command to end: a lost terminal too, unless nohup ignores it."""
+    """The signals that ask a command to end: a lost terminal too, unless nohup ignores it."""
     lost = [] if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else [signal.SIGHUP]
     return [signal.SIGTERM, *lost]
 

@@ -53,7 +53,7 @@ def _by_name(columns: tuple[str, ...], function: Fact, given: Recorded) -> dict[
 
 
 def arrays(rows: np.ndarray) -> np.ndarray:
-    """Return the rows of a table as a column of arrays, [row]; copies, which do not keep a whole block."""
+    """The rows of a table as a column of arrays, [row]; copies, which do not keep a whole block."""
     return np.fromiter((row.copy() for row in rows), dtype=object, count=len(rows))
 
 

@@ -69,16 +69,16 @@ class Witnessed:
         return terms_of(self.condition, self.seeds, self.trajectory)
 
     def term(self, name: str) -> Floats:
-        """Return one term, [row, step, field]."""
+        """One term, [row, step, field]."""
         return self.terms[..., TERMS.index(name)]
 
     @property
     def kept_terms(self) -> tuple[str, ...]:
-        """Return the terms that the condition's policy adds up; none where it has no threshold."""
+        """The terms that the condition's policy adds up; none where it has no threshold."""
         return self.condition.policy.terms or ()
 
     def rho(self) -> Floats:
-        """Return the policy's own score, [row, step, field]: its kept terms in the order ((c + s) + u) + d.
+        """The policy's own score, [row, step, field]: its kept terms in the order ((c + s) + u) + d.
 
         A policy without a threshold keeps no terms; for it all four are added up.
         """
@@ -86,7 +86,7 @@ class Witnessed:
         return reduce(np.add, kept)
 
     def lived(self) -> Mask:
-        """Say which times belong to the episodes, [row, time]; step t does where time t + 1 does."""
+        """Which times belong to the episodes, [row, time]; step t does where time t + 1 does."""
         return np.arange(self.trajectory.gold.shape[1]) <= self.trajectory.steps[:, None]
 
     def fired(self) -> Mask:
@@ -94,12 +94,12 @@ class Witnessed:
         return self.trajectory.probe >= 0
 
     def at_probes(self, table: np.ndarray) -> np.ndarray:
-        """Return a table's value [row, step, field] of the probed field, [row, step]; else of field 0."""
+        """A table's value [row, step, field] of the probed field, [row, step]; else of field 0."""
         field = np.maximum(self.trajectory.probe, 0)[..., None].astype(np.int64)
         return np.take_along_axis(table, field, axis=2)[..., 0]
 
     def corrects(self) -> Mask:
-        """Say which probes tell that a known value is wrong, [row, step], whatever counts as useful."""
+        """Which probes tell that a known value is wrong, [row, step], whatever counts as useful."""
         held = self.at_probes(self.trajectory.belief[:, :-1])
         return self.fired() & (held != UNKNOWN) & (held != self.trajectory.answer)
 
@@ -112,7 +112,7 @@ class Witnessed:
         return try_actions(self.world, self.instance, self.states[:, :-1], action).gold
 
     def exogenous(self) -> Mask:
-        """Say which fields mutation changed between t and t + 1, [row, step, field]; False after the end."""
+        """Which fields mutation changed between t and t + 1, [row, step, field]; False after the end."""
         return (self.after_action() != self.trajectory.gold[:, 1:]) & self.lived()[:, 1:, None]
 
     def goal_reached(self) -> Mask:
@@ -150,7 +150,7 @@ def match(seen: Witnessed) -> Matches:
 
 
 def _procedural(seen: Witnessed, row: Ints, step: Ints, field: Ints) -> tuple[Ints, list[Mask]]:
-    """Return the field that should have been asked for, and each condition of the pattern, [probe]."""
+    """The field that should have been asked for, and each condition of the pattern, [probe]."""
     recording, tools = seen.trajectory, seen.world.rules.tools
     standing, inside = _blockers(seen, row, step), field < tools
     standing[inside, field[inside]] = False  # the probed field itself is not overlooked
@@ -171,7 +171,7 @@ def _procedural(seen: Witnessed, row: Ints, step: Ints, field: Ints) -> tuple[In
 
 
 def _blockers(seen: Witnessed, row: Ints, step: Ints) -> Mask:
-    """Say which prerequisites of the proposed call are not loaded, unknown to the agent, [probe, tool]."""
+    """Which prerequisites of the proposed call are not loaded, unknown to the agent, [probe, tool]."""
     recording, tools = seen.trajectory, seen.world.rules.tools
     call = recording.action[row, step].astype(np.int64)
     needs = seen.instance.task.needs[row, np.maximum(call, 0)]
@@ -181,7 +181,7 @@ def _blockers(seen: Witnessed, row: Ints, step: Ints) -> Mask:
 
 
 def _spatial(seen: Witnessed, row: Ints, step: Ints, field: Ints) -> tuple[Ints, list[Mask]]:
-    """Return the field that should have been asked for, and each condition of the pattern, [probe]."""
+    """The field that should have been asked for, and each condition of the pattern, [probe]."""
     recording, last = seen.trajectory, _last_change(seen.trajectory.gold)
     reported = recording.staleness[row, step, field].astype(np.int64)
     stale = _stale_locations(seen, last)[row, step] & (recording.belief != recording.gold)[row, step + 1]
@@ -204,7 +204,7 @@ def _last_change(gold: np.ndarray) -> Ints:
 
 
 def _stale_locations(seen: Witnessed, last: Ints) -> Mask:
-    """Say which locations the world changed last and are believed as they once were, [row, time, field]."""
+    """Which locations the world changed last and are believed as they once were, [row, time, field]."""
     belief, gold = seen.trajectory.belief, seen.trajectory.gold
     location = np.array([name.startswith("location") for name in seen.world.field_names])
     moved = np.take_along_axis(seen.exogenous(), np.maximum(last - 1, 0), axis=1) & (last > 0)

@@ -26,7 +26,7 @@ SCRIPT = "page-engine.js"
 
 
 def page_scripts() -> dict[str, str] | None:
-    """Return the text of each script by its file's name; None where no engine can be made for pages.
+    """The text of each script by its file's name; None where no engine can be made for pages.
 
     All are of one edition: a page that finds two says so and runs nothing.
     """
@@ -75,7 +75,7 @@ def write_page_engine(folder: Path) -> list[Path]:
 
 
 def inline_page_engine(*worlds: str) -> str:
-    """Return the engine and some worlds, or all, as one script's text, for a page that is one file.
+    """The engine and some worlds, or all, as one script's text, for a page that is one file.
 
     It is empty where no engine can be made for pages.
     """

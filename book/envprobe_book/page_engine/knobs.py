@@ -43,7 +43,7 @@ KNOBS: dict[str, list[Any]] = (
 
 
 def layout(dtype: np.dtype) -> dict[str, Any]:
-    """Return a record's description: where each number lies, of what kind, in which shape.
+    """A record's description: where each number lies, of what kind, in which shape.
 
     >>> layout(records.RECENT)["valid"]
     {'at': 20, 'type': 'i4', 'shape': [5]}
@@ -60,7 +60,7 @@ def layout(dtype: np.dtype) -> dict[str, Any]:
 
 
 def leaves(dtype: np.dtype, at: int = 0, path: str = "") -> dict[str, tuple[int, int]]:
-    """Return where each number or array of a record lies, by its path: first byte and how many."""
+    """Where each number or array of a record lies, by its path: first byte and how many."""
     found: dict[str, tuple[int, int]] = {}
     for name in dtype.names or ():
         kind, begin = dtype.fields[name][:2]
@@ -73,7 +73,7 @@ def leaves(dtype: np.dtype, at: int = 0, path: str = "") -> dict[str, tuple[int,
 
 
 def bytes_at(world: str, values: Values) -> bytes:
-    """Return the record of a world in which some knobs have values; the others have their first."""
+    """The record of a world in which some knobs have values; the others have their first."""
     held = {name: choices[0] for name, choices in KNOBS.items()} | values
     protocol = turned(PROTOCOLS["paper"], **{switch: held[switch] for switch in SWITCHES})
     own = {name: None if held[name] == OWN else held[name] for name in ("selector", "answered", "given")}
@@ -88,7 +88,7 @@ def bytes_at(world: str, values: Values) -> bytes:
 
 
 def dependencies(world: str, places: dict[str, tuple[int, int]]) -> dict[str, tuple[str, ...]]:
-    """Return the knobs that each number depends on, those that depend on none left out."""
+    """The knobs that each number depends on, those that depend on none left out."""
     luck, found = random.Random(SEED), {path: set() for path in places}
     for _ in range(SETTINGS):
         base = {}
@@ -107,7 +107,7 @@ def dependencies(world: str, places: dict[str, tuple[int, int]]) -> dict[str, tu
 
 
 def groups_of(world: str, places: dict[str, tuple[int, int]]) -> list[dict[str, Any]]:
-    """Return the numbers that change: those of the same knobs together, with their bytes at all values.
+    """The numbers that change: those of the same knobs together, with their bytes at all values.
 
     Of each group: `by`, the knobs; `spans`, [first byte, count] of each number; `rows`, the bytes of all
     spans in base64, each that occurs once; `of`, which row each combination has, the last knob's values next
@@ -132,7 +132,7 @@ def groups_of(world: str, places: dict[str, tuple[int, int]]) -> list[dict[str, 
 
 
 def numbers_of(dtype: np.dtype) -> dict[str, Any]:
-    """Return where the numbers of each numeric knob stand: `[first byte, kind]`, written over the groups.
+    """Where the numbers of each numeric knob stand: `[first byte, kind]`, written over the groups.
 
     The kinds: `i8` and `f8` as they are; `level32` and `level16`, what a probability's draws are compared
     with, an unsigned and a signed number of eight bytes. `unless` is a place at which a 1 forbids it.
@@ -154,7 +154,7 @@ def numbers_of(dtype: np.dtype) -> dict[str, Any]:
 
 
 def describe(world: str) -> dict[str, Any]:
-    """Return what a page needs to know of a world beside its module: knobs, and where results lie."""
+    """What a page needs to know of a world beside its module: knobs, and where results lie."""
     base = params_for({"world": world})
     places, at = leaves(base.dtype), {path: begin for path, (begin, _) in leaves(base.dtype).items()}
     return {
@@ -177,7 +177,7 @@ READ = {
 
 
 def common() -> dict[str, Any]:
-    """Return what all worlds share: names with what they stand for, ranges, records and numbers."""
+    """What all worlds share: names with what they stand for, ranges, records and numbers."""
     regimes = {
         name: {level: getattr(regime, level) for level in LEVELS}
         | {"horizon": regime.horizon, "title": regime.title}
@@ -235,7 +235,7 @@ STAGES = {
 
 
 def _seeds() -> dict[str, dict[str, list[int]]]:
-    """Return the default seeds of each regime, first and past, by the protocol's switch."""
+    """The default seeds of each regime, first and past, by the protocol's switch."""
     found: dict[str, dict[str, list[int]]] = {}
     for name, regime in REGIMES.items():
         for value in switch_values("seeds"):

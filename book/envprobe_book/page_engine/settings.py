@@ -43,7 +43,7 @@ KEYS = (
 
 
 def policy_of(plain: Plain) -> Policy:
-    """Return the policy of a plain condition, with another's fields or weights of one's own where it has such."""
+    """The policy of a plain condition, with another's fields or weights of one's own where it has such."""
     policy = find_policy(plain.get("policy", "simple"))
     if plain.get("selector") is not None:
         policy = replace(policy, selector=find_policy(plain["selector"]).rule)
@@ -55,7 +55,7 @@ def policy_of(plain: Plain) -> Policy:
 
 
 def regime_of(plain: Plain) -> Regime:
-    """Return the regime of a plain condition, with levels and a horizon of its own."""
+    """The regime of a plain condition, with levels and a horizon of its own."""
     given = plain.get("regime", "S2")
     given = {"name": given} if isinstance(given, str) else dict(given)
     regime = replace(find_regime(given.pop("name", "S2")), **given)
@@ -64,14 +64,14 @@ def regime_of(plain: Plain) -> Regime:
 
 
 def profile_of(plain: Plain) -> AgentProfile:
-    """Return the profile of a plain condition, with habits of its own."""
+    """The profile of a plain condition, with habits of its own."""
     given = plain.get("profile", "typical")
     given = {"name": given} if isinstance(given, str) else dict(given)
     return replace(find_profile(given.pop("name", "typical")), **given)
 
 
 def from_plain(plain: Plain) -> Condition:
-    """Return the condition of a plain condition, without its `mutation_rate`, which no condition has.
+    """The condition of a plain condition, without its `mutation_rate`, which no condition has.
 
     >>> from_plain({"world": "tooldag", "policy": "simple", "budget": 3}).key["threshold"]
     1.5
@@ -94,7 +94,7 @@ def from_plain(plain: Plain) -> Condition:
 
 
 def params_for(plain: Plain, *, scores_all: bool = False) -> Any:
-    """Return the engine's record of a plain condition: what a page's own bytes must equal."""
+    """The engine's record of a plain condition: what a page's own bytes must equal."""
     setting = kernel_params(from_plain(plain), scores_all=scores_all)
     if plain.get("mutation_rate") is not None:
         setting.world.mutation = level32(plain["mutation_rate"])
@@ -102,7 +102,7 @@ def params_for(plain: Plain, *, scores_all: bool = False) -> Any:
 
 
 def to_plain(condition: Condition) -> dict[str, Any] | None:
-    """Return a condition as a plain condition that a page can run; None where a reader's own Python decides.
+    """A condition as a plain condition that a page can run; None where a reader's own Python decides.
 
     What names and numbers cannot say stands as the record's bytes.
 
@@ -129,7 +129,7 @@ def to_plain(condition: Condition) -> dict[str, Any] | None:
 
 
 def _in_words(condition: Condition) -> dict[str, Any]:
-    """Return a condition of a condition's names and numbers, which may leave out what these cannot say."""
+    """A condition of a condition's names and numbers, which may leave out what these cannot say."""
     policy, plain = (
         condition.policy,
         {name: value for name, value in condition.key.items() if value is not None},

@@ -114,7 +114,7 @@ def draw(
 
 
 def _with_numbers(frame: pd.DataFrame, value: str) -> pd.DataFrame:
-    """Return the frame with a column of numbers; refuse one of anything else, or with half an interval."""
+    """The frame with a column of numbers; refuse one of anything else, or with half an interval."""
     require(frame, ends_of(frame, value) or ())
     try:
         return frame.assign(**{value: frame[value].astype(float)})
@@ -123,7 +123,7 @@ def _with_numbers(frame: pd.DataFrame, value: str) -> pd.DataFrame:
 
 
 def _interval(own: pd.DataFrame, y: str) -> tuple[Floats, Floats]:
-    """Return the ends of a column's intervals, [row] each; NaN where the frame has none."""
+    """The ends of a column's intervals, [row] each; NaN where the frame has none."""
     low, high = ends_of(own, y) or ("", "")
     none = pd.Series(np.nan, own.index)
     return own.get(low, none).to_numpy(dtype=float), own.get(high, none).to_numpy(dtype=float)

@@ -90,7 +90,7 @@ class Style:
     above: bool = False  # stays in sight where marks coincide
 
     def dot(self, **more: Any) -> dict[str, Any]:
-        """Return the keywords of a marker, and more of them, as `Axes.plot` takes them."""
+        """The keywords of a marker, and more of them, as `Axes.plot` takes them."""
         face = self.colour if self.filled else GROUND
         return {
             "color": self.colour,
@@ -102,7 +102,7 @@ class Style:
         } | more
 
     def mark(self) -> dict[str, Any]:
-        """Return how a widget draws it, on a light and on a dark page; ink is the text's own colour."""
+        """How a widget draws it, on a light and on a dark page; ink is the text's own colour."""
         light, dark = (self.colour, DARK[self.colour]) if self.colour in DARK else ("currentColor",) * 2
         return {"colour": light, "dark": dark, "marker": self.marker, "filled": self.filled}
 
@@ -137,7 +137,7 @@ STRATUM_TITLES = {"procedural": "tool world", "spatial": "spatial worlds", "comb
 
 
 def policy_title(name: str) -> str:
-    """Return how tables and figures call a policy; a reader's own by its name."""
+    """How tables and figures call a policy; a reader's own by its name."""
     return POLICIES[name].title if name in POLICIES else name
 
 
@@ -147,7 +147,7 @@ def titled(value: Any) -> str:
 
 
 def style_of(value: Any) -> Style:
-    """Return how a policy is drawn, and what is none."""
+    """How a policy is drawn, and what is none."""
     return POLICY_STYLES.get(value, PLAIN)
 
 
@@ -160,7 +160,7 @@ class Drawing:
     alt: str  # what the figure shows, for those who do not see it
 
     def svg(self) -> str:
-        """Return the figure as one SVG element for an HTML page."""
+        """The figure as one SVG element for an HTML page."""
         import matplotlib
 
         with matplotlib.rc_context(RC):
@@ -172,7 +172,7 @@ class Drawing:
 
 
 def _written(figure: Figure) -> str:
-    """Return the file that Matplotlib makes of a figure."""
+    """The file that Matplotlib makes of a figure."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     for patch in (figure.patch, *(panel.patch for panel in figure.axes)):

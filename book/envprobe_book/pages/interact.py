@@ -76,7 +76,7 @@ class Interaction:
         self._box.add_class("envprobe-interact")
 
     def _asked(self) -> dict[str, float]:
-        """Return the sliders' values; where they stood at first, the page's own, which may be -1."""
+        """The sliders' values; where they stood at first, the page's own, which may be -1."""
         return {
             name: self._own[name] if one.value == self._start[name] else one.value
             for name, one in self.sliders.items()
@@ -151,5 +151,5 @@ def interact(
 
 
 def fragment(setting: Mapping[str, Any]) -> str:
-    """Return the end of an address that puts the explorer at a setting."""
+    """The end of an address that puts the explorer at a setting."""
     return "#" + "&".join(f"{name}={quote(str(value), safe=',')}" for name, value in setting.items())

@@ -67,7 +67,7 @@ def conclude(text: str, when: Any) -> Text:
 
 
 def _is_so(when: Any) -> bool:
-    """Say whether a condition holds, as `conclude` takes it."""
+    """Whether a condition holds, as `conclude` takes it."""
     if callable(when):
         try:
             when = when()
@@ -120,7 +120,7 @@ def take_away(paper: str, found: Text | list[Text], depends: str) -> Text:
 
 
 def ends_of(columns: Container[str], value: str) -> tuple[str, str] | None:
-    """Return the columns of a value's interval, its own or `low` and `high`; None if the first is missing."""
+    """The columns of a value's interval, its own or `low` and `high`; None if the first is missing."""
     own = f"{value}_" if f"{value}_low" in columns else ""
     return (f"{own}low", f"{own}high") if f"{own}low" in columns else None
 
@@ -178,6 +178,6 @@ def code(names: Iterable[str]) -> str:
 
 
 def download(name: str, words: str, content: str, kind: str) -> str:
-    """Return a link that saves a file which it carries itself, so that it works without a server."""
+    """A link that saves a file which it carries itself, so that it works without a server."""
     packed = base64.b64encode(content.encode()).decode()
     return f'<a download="{name}" href="data:{kind};base64,{packed}">{words}</a>'

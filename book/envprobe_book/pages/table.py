@@ -54,7 +54,7 @@ class Table:
     align: str  # one letter a column: l, r or c
 
     def markdown(self) -> str:
-        """Return the table as a MyST directive with caption and label."""
+        """The table as a MyST directive with caption and label."""
         lines = [self.head, [SIDES[letter][0] for letter in self.align], *self.rows]
         grid = "\n".join(
             "| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in line) + " |" for line in lines
@@ -63,7 +63,7 @@ class Table:
         return f"~~~{{table}} {_one_line(self.caption)}\n:name: {self.label}\n:align: left\n\n{grid}\n~~~"
 
     def html(self) -> str:
-        """Return the table as HTML, for hosts that do not read MyST."""
+        """The table as HTML, for hosts that do not read MyST."""
 
         def line(cells: Sequence[str], tag: str) -> str:
             pairs, style = zip(cells, self.align, strict=True), "text-align: "
@@ -100,7 +100,7 @@ def _to_html(text: str) -> str:
 
 
 def badge(verdict: str) -> str:
-    """Return a verdict as a coloured label; the word says it all without its colour."""
+    """A verdict as a coloured label; the word says it all without its colour."""
     return f"{{{BADGES[verdict]}}}`{verdict}`" if verdict in BADGES else EMPTY
 
 
@@ -236,7 +236,7 @@ _HOW = re.compile(rf"([+*]\d|%\d?|\d|\[\d\]|p|{'|'.join(_WORDS)})?")
 
 
 def _fields(template: str) -> list[tuple[str, str]]:
-    """Return the columns that a template names, each with how it is written; refuse what cannot be read."""
+    """The columns that a template names, each with how it is written; refuse what cannot be read."""
     found, rest = _FIELD.findall(template), _FIELD.sub("", template)
     if "{" in rest or "}" in rest or not all(_HOW.fullmatch(how) for _, how in found):
         raise InputError(

@@ -46,7 +46,7 @@ def word(world: World, field: int, value: int) -> str:
 
 
 def changes(world: World, before: Values, after: Values) -> dict[int, str]:
-    """Say which fields have another value: field -> its name, the old and the new value in words."""
+    """Which fields have another value: field -> its name, the old and the new value in words."""
     return {
         i: f"{world.field_names[i]}: {word(world, i, before[i])} → {word(world, i, after[i])}"
         for i in np.flatnonzero(before != after).tolist()
@@ -54,7 +54,7 @@ def changes(world: World, before: Values, after: Values) -> dict[int, str]:
 
 
 def record_run(seen: Witnessed) -> dict[str, Any]:
-    """Return the first of the episodes that were witnessed, ready for JSON.
+    """The first of the episodes that were witnessed, ready for JSON.
 
     Returns:
         `name title threshold terms own_score budget steps`; tables [time, field] over t = 0..steps: `belief
@@ -116,7 +116,7 @@ def _top(score: Floats, probe: int) -> list[int]:
 
 
 def _decision(seen: Witnessed, t: int, used: int, score: Floats, own_score: bool) -> dict[str, str]:
-    """Say what was decided and done at a step.
+    """What was decided and done at a step.
 
     Args:
         used: probes fired before.
@@ -179,7 +179,7 @@ def _decision(seen: Witnessed, t: int, used: int, score: Floats, own_score: bool
 def describe_steps(
     episode: pd.DataFrame, world: str, regime: str = "S2", protocol: str = "paper", *, fold: bool = True
 ) -> pd.DataFrame:
-    """Say what happened at each step of an episode from `play`.
+    """What happened at each step of an episode from `play`.
 
     Args:
         fold: whether steps in a row on which the agent only waits become one row.

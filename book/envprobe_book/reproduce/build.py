@@ -33,7 +33,7 @@ FRAME = re.compile(  # headings, terms, tables, directives, labels, what is inde
 
 
 def html_folder(root: Path = ROOT) -> Path:
-    """Return the folder of built pages."""
+    """The folder of built pages."""
     return root / "book" / "_build" / "html"
 
 
@@ -80,7 +80,7 @@ def book_digest(root: Path = ROOT, *, frame: bool = False) -> str:
 
 
 def frame_of(page: Path) -> list[str]:
-    """Return a page without the words of its paragraphs: headings, labels, terms, directives, roles, code."""
+    """A page without the words of its paragraphs: headings, labels, terms, directives, roles, code."""
     text, made = page.read_text(encoding="utf-8"), ""
     if page.suffix == ".ipynb":
         if not (made := (stored_record(page) or {}).get("code_sha256", "")):
@@ -91,12 +91,12 @@ def frame_of(page: Path) -> list[str]:
 
 
 def is_fresh(root: Path = ROOT) -> bool:
-    """Say whether the built pages are those of the present inputs."""
+    """Whether the built pages are those of the present inputs."""
     return stamped(root)[:1] == [book_digest(root)]
 
 
 def stamped(root: Path) -> list[str]:
-    """Return the digests of what the built pages were made from; none where there are no pages."""
+    """The digests of what the built pages were made from; none where there are no pages."""
     index, stamp = html_folder(root) / "index.html", html_folder(root).parent / STAMP
     return stamp.read_text(encoding="utf-8").split() if index.exists() and stamp.exists() else []
 

@@ -34,7 +34,7 @@ def sets_parameters(source: str) -> bool:
 
 
 def assigned(source: str) -> list[str]:
-    r"""Return the names that a cell's statements assign, in order.
+    r"""The names that a cell's statements assign, in order.
 
     >>> assigned("# Parameters\nseeds = '0:9'\nmoments = 5")
     ['seeds', 'moments']
@@ -87,7 +87,7 @@ class ParametersChecked(ast.NodeTransformer):
         self.checked = len(done)
 
     def visit(self, tree: ast.AST) -> ast.AST:
-        """Return a cell as it is."""
+        """A cell as it is."""
         from IPython.core.error import InputRejected
 
         try:

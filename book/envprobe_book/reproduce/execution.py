@@ -204,7 +204,7 @@ def keep(job: Job, notebook: NotebookNode, rerun: Mapping[str, Any] | None) -> N
 
 
 def describe_failure(job: Job, error: BaseException, begun: Sequence[Mapping[str, Any]]) -> str:
-    """Return the lines that a reader sees for a section that failed; `begun` are its cells up to there."""
+    """The lines that a reader sees for a section that failed; `begun` are its cells up to there."""
     from papermill.exceptions import PapermillExecutionError
 
     kind, text, place, shown = type(error).__name__, str(error), "failed outside its cells", []
@@ -226,7 +226,7 @@ def describe_failure(job: Job, error: BaseException, begun: Sequence[Mapping[str
 
 
 def clean(notebook: NotebookNode, record: dict[str, Any], root: Path) -> dict[str, Any]:
-    """Return an executed notebook as JSON, without all that differs from run to run.
+    """An executed notebook as JSON, without all that differs from run to run.
 
     Args:
         notebook: as papermill leaves it.

@@ -171,7 +171,7 @@ def make(document: str, out: Path, root: Path = ROOT) -> None:
 
 
 def find_chromium() -> str:
-    """Return where Chromium is; an `InputError` says that this system has none."""
+    """Where Chromium is; an `InputError` says that this system has none."""
     browser = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if browser is None:
         raise InputError("printing needs Chromium, the command `chromium`, and this system has none")

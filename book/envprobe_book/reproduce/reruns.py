@@ -34,7 +34,7 @@ Run = tuple[int, int, int]  # the first seed, the one past the last, and the dig
 
 
 def read_ledger(path: Path) -> dict[str, Any]:
-    """Return the record of what a ledger holds; one that was never written holds nothing."""
+    """The record of what a ledger holds; one that was never written holds nothing."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     ranges, elsewhere = defaultdict[str, set[Run]](set), Counter[str]()
     for line in dict.fromkeys(lines) if lines else ():
@@ -50,7 +50,7 @@ def read_ledger(path: Path) -> dict[str, Any]:
 
 
 def joined(runs: Iterable[Run]) -> list[Run]:
-    """Return the runs of one condition without those that others hold, and neighbours as one.
+    """The runs of one condition without those that others hold, and neighbours as one.
 
     >>> joined([(4, 6, 10), (0, 4, 1), (1, 3, 99)])
     [(0, 6, 11)]
@@ -67,7 +67,7 @@ def joined(runs: Iterable[Run]) -> list[Run]:
 
 
 def _record(found: list[tuple[Condition, list[Run]]], elsewhere: Counter[str]) -> dict[str, Any]:
-    """Return the record of conditions with their runs, in an order of their own."""
+    """The record of conditions with their runs, in an order of their own."""
     nameless = {
         condition.profile
         for condition, _ in found
@@ -102,5 +102,5 @@ def _record(found: list[tuple[Condition, list[Run]]], elsewhere: Counter[str]) -
 
 
 def unpacked(rerun: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the list that a record holds: `conditions` and `runs`."""
+    """The list that a record holds: `conditions` and `runs`."""
     return json.loads(gzip.decompress(base64.b64decode(rerun["packed"])))

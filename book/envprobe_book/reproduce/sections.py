@@ -75,7 +75,7 @@ class Parameter:
     where: str  # the section's name
 
     def parse(self, text: str) -> Value:
-        """Return the typed value of what a reader wrote after ``NAME=``; `InputError` if it does not fit."""
+        """The typed value of what a reader wrote after ``NAME=``; `InputError` if it does not fit."""
         try:
             value = KINDS[self.kind][2](text)
         except (ValueError, KeyError):
@@ -83,7 +83,7 @@ class Parameter:
         return self.check(value, text)
 
     def check(self, value: object, text: str | None = None) -> Value:
-        """Return a value if it is of the parameter's type and its rule accepts it.
+        """A value if it is of the parameter's type and its rule accepts it.
 
         Args:
             value: as a notebook's cell has it.
@@ -117,7 +117,7 @@ class Parameter:
 
 
 def read_parameters(source: str, where: str) -> dict[str, Parameter]:
-    """Return the parameters that a ``parameters`` cell declares, by name, in the cell's order.
+    """The parameters that a ``parameters`` cell declares, by name, in the cell's order.
 
     Raises:
         InputError: if a line is not of the form the module describes, or its own rule refuses its default.
@@ -154,7 +154,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, str]:
 
 
 def resolve(declared: Mapping[str, Parameter], given: Mapping[str, str]) -> dict[str, Value]:
-    """Return all values of one section: the reader's, else the defaults; `InputError` if one does not fit."""
+    """All values of one section: the reader's, else the defaults; `InputError` if one does not fit."""
     return {
         name: parameter.parse(given[name]) if name in given else parameter.default
         for name, parameter in declared.items()
@@ -237,17 +237,17 @@ class _Notebook(BaseModel):
 
 
 def cell_tags(cell: Mapping[str, Any]) -> list[str]:
-    """Return the tags of a notebook's cell."""
+    """The tags of a notebook's cell."""
     return list(cell["metadata"].get("tags", ()))
 
 
 def cell_source(cell: Mapping[str, Any]) -> str:
-    """Return a cell's text, which the format allows to be a list of lines."""
+    """A cell's text, which the format allows to be a list of lines."""
     return "".join(cell["source"])
 
 
 def as_json(notebook: Mapping[str, Any]) -> str:
-    """Return a notebook as the text of its file."""
+    """A notebook as the text of its file."""
     return json.dumps(notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
@@ -272,7 +272,7 @@ def read_section(path: Path) -> Section:
 
 
 def find_sections(root: Path = ROOT) -> dict[str, Section]:
-    """Return every section of the checkout, by name, those of malformed notebooks with their fault."""
+    """Every section of the checkout, by name, those of malformed notebooks with their fault."""
     if not (paths := sorted((root / "notebooks").glob("*.ipynb"))):
         raise InputError(f"no notebooks in {root / 'notebooks'}: sections are those of a checkout")
     found = {}
@@ -388,7 +388,7 @@ def json_sha256(content: Any) -> str:
 
 
 def stored_record(path: Path) -> dict[str, Any] | None:
-    """Return what an executed notebook says of its own making; None if it is absent or was altered since."""
+    """What an executed notebook says of its own making; None if it is absent or was altered since."""
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
         record = notebook["metadata"][METADATA_KEY]

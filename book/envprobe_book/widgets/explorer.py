@@ -113,7 +113,7 @@ class Explorer(Widget):
             self.page_state = {"vocabulary": words, "grid": dict(grid), "start": start}
 
     def answer(self, setting: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the readings of a setting that a form sent, and how many episodes they are of.
+        """The readings of a setting that a form sent, and how many episodes they are of.
 
         Args:
             setting: `world` (or pool), `protocol` (switches allowed), `policies` (names), `regime`,
@@ -140,7 +140,7 @@ class Explorer(Widget):
         return {"readings": readings, "episodes": sum(reading["n"] for reading in found)}
 
     def _cells(self, given: Mapping[str, Any], name: str) -> Setting:
-        """Return the conditions of one policy that a question names."""
+        """The conditions of one policy that a question names."""
         world, horizon, threshold = (given[part] for part in ("world", "horizon", "threshold"))
         if world not in VIEWS:
             raise InputError(f"unknown world {world!r}; accepted: {', '.join(VIEWS)}")
@@ -162,7 +162,7 @@ class Explorer(Widget):
 
 
 def printed_points() -> list[dict[str, Any]]:
-    """Return the paper's own levels: `world policy accuracy success source`, None where not printed.
+    """The paper's own levels: `world policy accuracy success source`, None where not printed.
 
     Only where its stratum is one world of the explorer or the pool; `source` names table or section. What it
     prints was measured with its language model, so it stands beside every protocol and setting alike.

@@ -56,7 +56,7 @@ Setting = tuple[Condition, ...]
 
 
 def pooled(condition: Condition) -> Setting:
-    """Return the condition in each of the three worlds."""
+    """The condition in each of the three worlds."""
     return tuple(replace(condition, world=world) for world in WORLDS)
 
 
@@ -116,7 +116,7 @@ def read(settings: Sequence[Sequence[Totals]], resamples: int) -> list[Reading]:
 
     @cache
     def ends(top: tuple[int, ...], bottom: tuple[int, ...]) -> Any:
-        """Return a ratio's interval; resamples without an event are left out."""
+        """A ratio's interval; resamples without an event are left out."""
         if sums is None or not (kept := draws(bottom) > 0).any():
             return np.nan, np.nan
         return percentile_interval(draws(top)[kept] / draws(bottom)[kept])
@@ -182,7 +182,7 @@ def take_readings(settings: Sequence[Setting], seeds: Seeds, *, resamples: int =
 
 
 def probes_of(base: Condition, policy: Policy, seeds: Seeds, budgets: Sequence[int]) -> Any:
-    """Return the fields that a policy probes, [budget, threshold or 1, seed, step]."""
+    """The fields that a policy probes, [budget, threshold or 1, seed, step]."""
     own = POLICIES[policy.replays] if policy.replays else policy
     capped = {own.rule.kind, (own.selector or own.rule).kind} <= CAPPED_RULES
     settings = product(budgets[-1:] if capped else budgets, THRESHOLDS if policy.has_threshold else (None,))

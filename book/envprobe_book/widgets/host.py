@@ -28,22 +28,22 @@ MODULES = ("explorer", "player")
 
 
 def module_text(name: str) -> str:
-    """Return the source of a front end, one of `MODULES`, as a single ES module."""
+    """The source of a front end, one of `MODULES`, as a single ES module."""
     return "\n".join((FOLDER / f"{file}.js").read_text(encoding="utf-8") for file in ("shared", name))
 
 
 def style_sheets(name: str) -> list[str]:
-    """Return the style sheets of one front end, below `STYLES`: the common one, and its own if it has one."""
+    """The style sheets of one front end, below `STYLES`: the common one, and its own if it has one."""
     return [file for file in ("widgets.css", f"{name}.css") if (STYLES / file).is_file()]
 
 
 def style_text(name: str) -> str:
-    """Return the styles of one front end as one text."""
+    """The styles of one front end as one text."""
     return "\n".join((STYLES / file).read_text(encoding="utf-8") for file in style_sheets(name))
 
 
 def packed(value: Any) -> str:
-    """Return a value as deflated JSON in base64, which may stand anywhere in a page.
+    """A value as deflated JSON in base64, which may stand anywhere in a page.
 
     Raises:
         ValueError: if a number in it is not finite, which JSON cannot say.
@@ -96,7 +96,7 @@ class Widget(anywidget.AnyWidget):
         self.send({"kind": "answer", "request": content.get("request")} | found)
 
     def static_html(self) -> str:
-        """Return the widget as a page without a kernel holds it."""
+        """The widget as a page without a kernel holds it."""
         paragraphs = "".join(f"<p>{html.escape(line)}</p>" for line in self.fallback.splitlines())
         if self.page_state is None:
             return paragraphs

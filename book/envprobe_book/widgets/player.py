@@ -98,7 +98,7 @@ def record_pair(
 
 
 def parting_step(one: Witnessed, other: Witnessed) -> int | None:
-    """Return the first step after which two recordings of one seed are not the same any more.
+    """The first step after which two recordings of one seed are not the same any more.
 
     That is where they do different things, or do the same and one agent is told the answer; None if they
     never part.
@@ -116,7 +116,7 @@ def parting_step(one: Witnessed, other: Witnessed) -> int | None:
 
 
 def make_scene(seen: Witnessed) -> dict[str, Any]:
-    """Return the structure of the first row's instance, as it is drawn; what is true or believed is no part.
+    """The structure of the first row's instance, as it is drawn; what is true or believed is no part.
 
     Returns:
         `kind` (tools, rooms or graph) and its parts, each with the field that belongs to it; `aims`, for
@@ -287,7 +287,7 @@ class Player(Widget):
         super().__init__(state, identity=identity, fallback="\n".join(lines), live=live)
 
     def answer(self, setting: Mapping[str, str]) -> dict[str, Any]:
-        """Return the episode that a reader chose, every value a text as the form sends it."""
+        """The episode that a reader chose, every value a text as the form sends it."""
         seed, budget = (_number(name, setting[name], int, "a whole number") for name in ("seed", "budget"))
         threshold = _number("threshold", setting["threshold"], float, "a number")
         rest = (setting[name] for name in ("regime", "protocol", "profile"))
