@@ -80,7 +80,7 @@ def stay(world, *given):
     return -1
 
 
-_joined: dict[str, tuple[ByWorld, Callable[..., Any] | None]] = {}
+_joined: dict[str, tuple[ByWorld, Callable[[ModuleType], Any]]] = {}
 
 
 def of_each(*functions: Callable[..., Any], otherwise: Callable[..., Any] = nothing) -> Callable[..., Any]:
